@@ -19,7 +19,9 @@ class SpatialDepthWiseConvolution(nn.Module):
         super().__init__()
         self.kernel_size = kernel_size
         bound = kernel_size**-0.5
-        self.weight = nn.Parameter(torch.empty(kernel_size, d_k).uniform_(-bound, bound))
+        self.weight = nn.Parameter(
+            torch.empty(kernel_size, d_k).uniform_(-bound, bound)
+        )
         self.bias = nn.Parameter(torch.empty(d_k).uniform_(-bound, bound))
 
     def forward(self, x: Tensor) -> Tensor:

@@ -17,7 +17,9 @@ def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None = None) ->
     return weights
 
 
-def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
+def attention(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
+) -> Tensor:
     return attention_weights(query, key, mask) @ value
 
 
@@ -37,11 +39,22 @@ class MultiHeadAttention(nn.Module):
     def project(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries of `x`, keys and values of `y`, each `[batch, seq, heads, d_k]`."""
         split = (self.heads, self.d_k)
-        return self.query(x).unflatten(-1, split), self.key(y).unflatten(-1, split), self.value(y).unflatten(-1, split)
+        return (
+            self.query(x).unflatten(-1, split),
+            self.key(y).unflatten(-1, split),
+            self.value(y).unflatten(-1, split),
+        )
 
-    def forward(self, x: Tensor, y: Tensor, mask: Tensor | None = None, causal: bool = False) -> Tensor:
+    def forward(
+        self, x: Tensor, y: Tensor, mask: Tensor | None = None, causal: bool = False
+    ) -> Tensor:
         query, key, value = (t.transpose(1, 2) for t in self.project(x, y))
         heads = F.scaled_dot_product_attention(
-            query, key, value, attn_mask=mask, is_causal=causal, dropout_p=self.dropout if self.training else 0.0
+            query,
+            key,
+            value,
+            attn_mask=mask,
+            is_causal=causal,
+            dropout_p=self.dropout if self.training else 0.0,
         )
         return self.output(heads.transpose(1, 2).flatten(2))

@@ -23,16 +23,22 @@ class EncoderBlock(nn.Module):
         self.feed_forward_norm = nn.LayerNorm(d_model)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None, causal: bool = False) -> Tensor:
+    def forward(
+        self, x: Tensor, mask: Tensor | None = None, causal: bool = False
+    ) -> Tensor:
         y = self.attention_norm(x)
         x = x + self.dropout(self.attention(y, y, mask, causal))
         return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
 
 
 class Encoder(nn.Module):
-    def __init__(self, layers: int, d_model: int, heads: int, d_ff: int, dropout: float = 0.0):
+    def __init__(
+        self, layers: int, d_model: int, heads: int, d_ff: int, dropout: float = 0.0
+    ):
         super().__init__()
-        self.blocks = nn.ModuleList(EncoderBlock(d_model, heads, d_ff, dropout) for _ in range(layers))
+        self.blocks = nn.ModuleList(
+            EncoderBlock(d_model, heads, d_ff, dropout) for _ in range(layers)
+        )
         self.norm = nn.LayerNorm(d_model)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:

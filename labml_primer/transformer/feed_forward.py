@@ -4,7 +4,13 @@ from torch import Tensor, nn
 
 
 class PositionwiseFeedForward(nn.Module):
-    def __init__(self, d_model: int, d_ff: int, dropout: float = 0.0, activation: type[nn.Module] = nn.ReLU):
+    def __init__(
+        self,
+        d_model: int,
+        d_ff: int,
+        dropout: float = 0.0,
+        activation: type[nn.Module] = nn.ReLU,
+    ):
         super().__init__()
         self.expand = nn.Linear(d_model, d_ff)
         self.activation = activation()

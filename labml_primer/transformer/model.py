@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -10,7 +9,10 @@ from labml_primer.transformer.attention import MultiHeadAttention
 from labml_primer.transformer.decoder import Decoder
 from labml_primer.transformer.embedding import Embedding
 from labml_primer.transformer.encoder import Encoder, EncoderBlock
-from labml_primer.transformer.positional_encoding import LearnedPositionalEncoding, PositionalEncoding
+from labml_primer.transformer.positional_encoding import (
+    LearnedPositionalEncoding,
+    PositionalEncoding,
+)
 
 
 class Transformer(nn.Module):
@@ -42,7 +44,9 @@ class Transformer(nn.Module):
         return self.encoder(self.positions(self.source_embedding(source)), mask), mask
 
     def decode(self, target: Tensor, memory: Tensor, memory_mask: Tensor) -> Tensor:
-        x = self.decoder(self.positions(self.target_embedding(target)), memory, memory_mask)
+        x = self.decoder(
+            self.positions(self.target_embedding(target)), memory, memory_mask
+        )
         return F.linear(x, self.target_embedding.table.weight)
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
@@ -71,10 +75,17 @@ class LanguageModel(nn.Module):
         super().__init__()
         self.config = config
         self.embedding = nn.Embedding(config.vocab_size, config.d_model)
-        self.positions = LearnedPositionalEncoding(config.d_model, config.max_seq, config.dropout)
+        self.positions = LearnedPositionalEncoding(
+            config.d_model, config.max_seq, config.dropout
+        )
         self.blocks = nn.ModuleList(
             EncoderBlock(
-                config.d_model, config.heads, config.d_ff, config.dropout, config.attention, config.activation
+                config.d_model,
+                config.heads,
+                config.d_ff,
+                config.dropout,
+                config.attention,
+                config.activation,
             )
             for _ in range(config.layers)
         )

@@ -24,4 +24,8 @@ class RMSNorm(nn.Module):
         self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
-        return x * torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + self.eps) * self.weight
+        return (
+            x
+            * torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + self.eps)
+            * self.weight
+        )

@@ -25,7 +25,9 @@ class PositionalEncoding(nn.Module):
 
     def __init__(self, d_model: int, max_seq: int = 5000, dropout: float = 0.0):
         super().__init__()
-        self.register_buffer("encoding", positional_encoding(max_seq, d_model), persistent=False)
+        self.register_buffer(
+            "encoding", positional_encoding(max_seq, d_model), persistent=False
+        )
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
