@@ -1,0 +1,48 @@
+"""The site's own theme, `primer`: templates and style on Sphinx's `basic`.
+
+Name this package among the extensions and set `html_theme = "primer"`.
+"""
+
+import re
+from html import escape, unescape
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+
+FOLDER = Path(__file__).parent
+SCROLLS = r'<div class="table-scroll">\1</div>'
+
+
+def describe(context: dict[str, Any], doctree: nodes.document | None) -> str:
+    """One or two sentences on the page, as plain text."""
+    chapter = context.get("chapter") or {}
+    text = unescape(re.sub(r"<[^>]+>", "", chapter.get("summary") or ""))
+    if not text and doctree is not None:
+        text = next((p.astext() for p in doctree.findall(nodes.paragraph)), "")
+    text = " ".join((text or context.get("theme_description") or "").split())
+    return text if len(text) <= 200 else text[:200].rsplit(" ", 1)[0] + " …"
+
+
+def complete(app: Any, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """Give a page its description, and its wide tables a box that scrolls."""
+    if app.config.html_theme != "primer":
+        return
+    if 'name="description"' not in (context.get("metatags") or "") and (text := describe(context, doctree)):
+        context["description"] = escape(text)
+    if body := context.get("body"):
+        body = re.sub(r'(<table class="[^"]*docutils.*?</table>)', SCROLLS, body, flags=re.DOTALL)
+        # A list's entries are list items: the role that docutils gives them is no longer in ARIA.
+        context["body"] = body.replace('role="doc-biblioentry"', 'role="listitem"')
+
+
+def add_script(app: Any) -> None:
+    if app.config.html_theme == "primer":
+        app.add_js_file("primer.js", loading_method="defer")
+
+
+def setup(app: Any) -> dict[str, Any]:
+    app.add_html_theme("primer", str(FOLDER))
+    app.connect("builder-inited", add_script)
+    app.connect("html-page-context", complete, priority=900)  # when the others have said theirs
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

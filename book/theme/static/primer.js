@@ -1,0 +1,98 @@
+/* Small helpers; every page reads well without them. */
+(() => {
+  const root = document.documentElement;
+  const $ = (selector, from = document) => from.querySelector(selector);
+  const $$ = (selector, from = document) => [...from.querySelectorAll(selector)];
+  const recall = key => { try { return localStorage[key]; } catch (e) { return undefined; } };
+  const store = (key, value) => { try { localStorage[key] = value; } catch (e) { /* storage is off */ } };
+
+  // Light or dark: follows the system until the reader chooses.
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const forced = new URLSearchParams(location.search).has("theme");
+  $("#theme-toggle").addEventListener("click", () => store("theme", root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark"));
+  dark.addEventListener("change", () => { if (!forced && !recall("theme")) root.dataset.theme = dark.matches ? "dark" : "light"; });
+
+  // The chapter list: docked on wide screens, a drawer on others.
+  const wide = matchMedia("(min-width: 1380px)"), button = $("#nav-toggle"), list = $("#chapnav");
+  const tell = () => button.setAttribute("aria-expanded", wide.matches ? !root.classList.contains("nav-closed") : root.classList.contains("nav-open"));
+  const close = () => { root.classList.remove("nav-open"); tell(); };
+  button.addEventListener("click", () => {
+    const on = root.classList.toggle(wide.matches ? "nav-closed" : "nav-open");
+    if (wide.matches) store("nav", on ? "closed" : "open");
+    else if (on) ($("[aria-current]", list) || $("a", list) || list).focus();
+    tell();
+  });
+  wide.addEventListener("change", close);
+  tell();
+  $("[aria-current]", list)?.scrollIntoView({ block: "nearest", behavior: "instant" });
+
+  const menus = () => $$("details.menu[open]");
+  document.addEventListener("click", event => {
+    if (!event.target.closest("#chapnav, #nav-toggle")) close();
+    for (const menu of menus()) if (!menu.contains(event.target) || event.target.closest("a")) menu.open = false;
+  });
+
+  // Keys: "/" searches, Escape closes, arrows walk the line numbers (one tab stop a row).
+  addEventListener("keydown", event => {
+    const { key, target } = event;
+    if (key === "Escape") {
+      if (root.classList.contains("nav-open")) { close(); button.focus(); }
+      for (const menu of menus()) { menu.open = false; $("summary", menu).focus(); }
+    }
+    if (key === "/" && !event.ctrlKey && !event.metaKey && !event.altKey && !target.closest?.("input, textarea, select, [contenteditable]")) {
+      event.preventDefault();
+      ($(".search-page input") || $(".search input")).focus();
+    }
+    if (target.matches?.(".lno") && (key === "ArrowUp" || key === "ArrowDown")) {
+      const all = $$(".lno"), to = all[all.indexOf(target) + (key === "ArrowUp" ? -1 : 1)];
+      if (to) { event.preventDefault(); to.focus(); }
+    }
+  });
+
+  // The on-this-page menu names the section being read.
+  const label = $(".menu__label"), links = $$(".menu__list ul ul a");
+  if (label && links.length) {
+    const resting = label.textContent;
+    const heads = links.map(link => document.getElementById(decodeURIComponent(link.hash.slice(1))));
+    const spy = () => {
+      let now = -1;
+      heads.forEach((head, i) => { if (head && head.getBoundingClientRect().top < 180) now = i; });
+      links.forEach((link, i) => i === now ? link.setAttribute("aria-current", "true") : link.removeAttribute("aria-current"));
+      label.textContent = now < 0 ? resting : links[now].textContent;
+    };
+    let waiting = false;
+    addEventListener("scroll", () => {
+      if (waiting) return;
+      waiting = true;
+      requestAnimationFrame(() => { waiting = false; spy(); });
+    }, { passive: true });
+    spy();
+  }
+
+  // A long formula shrinks a little before its box scrolls; a box that scrolls takes the keyboard.
+  const formulas = ".katex-display";
+  const boxes = "pre, .out, .table-scroll, div.math, .katex-display";
+  const fit = () => {
+    for (const box of $$(formulas)) {
+      const inner = box.firstElementChild;
+      inner.style.fontSize = "";
+      const room = box.clientWidth / box.scrollWidth;
+      if (room && room < 1) inner.style.fontSize = Math.max(.78, room * .99) + "em";
+    }
+    for (const box of $$(boxes)) {
+      const scrolls = box.scrollWidth > box.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(box).overflowX);
+      if (scrolls && !box.hasAttribute("tabindex") && !$("a[href]:not([tabindex='-1'])", box)) {
+        box.tabIndex = 0;
+        box.dataset.scrolls = "";
+        if (!box.matches("figure")) box.setAttribute("role", "group");
+        if (!box.hasAttribute("aria-label")) box.setAttribute("aria-label", box.closest(".out") ? "Output" : box.matches("pre") ? "Code" : box.matches(".table-scroll") ? "Table" : "Formula");
+      } else if (!scrolls && "scrolls" in box.dataset) {
+        for (const name of ["tabindex", "role", "aria-label", "data-scrolls"]) box.removeAttribute(name);
+      }
+    }
+  };
+  let timer;
+  addEventListener("resize", () => { clearTimeout(timer); timer = setTimeout(fit, 150); });
+  fit();
+  document.fonts?.ready.then(fit);
+})();
