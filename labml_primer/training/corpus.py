@@ -106,10 +106,10 @@ def load_corpus() -> Corpus:
     """
     plays = load_plays()
     symbols = "".join(sorted(set().union(*plays.values())))
-    training = "\n\n".join(
+    training = "\n".join(
         text for play, text in plays.items() if play not in VALIDATION_PLAYS
     )
-    held_out = "\n\n".join(plays[play] for play in VALIDATION_PLAYS)
+    held_out = "\n".join(plays[play] for play in VALIDATION_PLAYS)
     return Corpus(
         encode_text(training, symbols), encode_text(held_out, symbols), symbols
     )
