@@ -1,4 +1,30 @@
-"""# Encoder"""
+r"""
+# Encoder
+
+Attention lets every position gather from the others, a feed-forward layer then thinks about what was
+gathered. One such pair is a block, and an encoder is a stack of blocks.
+
+How do two layers become a deep network that still trains? Each layer does not replace what it reads: it
+adds to it. A block takes the vectors $X$ of a sequence, adds what attention found, then adds what the
+feed-forward layer made of it:
+
+$$
+\begin{aligned}
+Y &= X + \operatorname{MultiHead}(\operatorname{LN}(X), \operatorname{LN}(X)) \\
+Z &= Y + \operatorname{FFN}(\operatorname{LN}(Y))
+\end{aligned}
+$$
+
+What runs from the first block to the last, and is only ever added to, is called the *residual stream*. Its
+shape, `[batch, seq, d_model]`, never changes, so blocks can be stacked as high as one likes.
+
+An encoder reads. Nothing in it is causal: the first word sees the last. That suits a text which is there
+in full, such as a sentence to translate, and it is of no use for writing one. The other half, which
+writes, is {doc}`decoder`.
+
+Source: {cite:t}`vaswani2017attention`, section 3.1; the order of the layers is that of the slides, and of
+{cite:t}`xiong2020layer`.
+"""
 
 from torch import Tensor, nn
 
@@ -7,6 +33,18 @@ from labml_primer.transformer.feed_forward import PositionwiseFeedForward
 
 
 class EncoderBlock(nn.Module):
+    r"""
+    ## Encoder block
+
+    `[batch, seq, d_model]` to the same: self-attention moves information between positions, the
+    feed-forward layer works on each position alone.
+
+    `attention` and `activation` are classes. A block with another attention or another non-linearity is
+    the same block with another value here, which is all that {doc}`../primer/primer_ez` will need.
+
+    Raises `ValueError` where `heads` does not divide `d_model`.
+    """
+
     def __init__(
         self,
         d_model: int,
@@ -18,6 +56,8 @@ class EncoderBlock(nn.Module):
     ):
         super().__init__()
         self.attention = attention(d_model, heads, dropout)
+        # A norm for each of the two layers, with gains and biases of its own: PyTorch's, which computes
+        # what {py:class}`~labml_primer.transformer.normalization.LayerNorm` does in one fused step.
         self.attention_norm = nn.LayerNorm(d_model)
         self.feed_forward = PositionwiseFeedForward(d_model, d_ff, dropout, activation)
         self.feed_forward_norm = nn.LayerNorm(d_model)
@@ -26,12 +66,69 @@ class EncoderBlock(nn.Module):
     def forward(
         self, x: Tensor, mask: Tensor | None = None, causal: bool = False
     ) -> Tensor:
+        """
+        `mask` is true where looking is allowed and broadcasts to `[batch, heads, seq, seq]`; for a padded
+        batch it is `[batch, 1, 1, seq]`. `causal` hides what comes later. An encoder leaves it off, and
+        {py:class}`~labml_primer.transformer.model.LanguageModel`, made of the same blocks, turns it on.
+        """
+        # Normalize, attend, add: $Y = X + \operatorname{MultiHead}(\operatorname{LN}(X))$.
+        #
+        # :::{deviation} paper, section 3.1
+        # The text of 2017 normalizes *after* adding: $\operatorname{LN}(X + \operatorname{MultiHead}(X))$,
+        # known as post-norm. The slides' code, the code that the authors released later, and most models
+        # since are pre-norm, as here. {doc}`normalization` measures the difference.
+        # :::
         y = self.attention_norm(x)
         x = x + self.dropout(self.attention(y, y, mask, causal))
+        # In pre-norm the path from `x` to the result holds additions only. A gradient that comes from above
+        # reaches every block unchanged, plus whatever the layers contribute.
         return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
 
 
+if __name__ == "__main__":
+    # ## What padding may not do
+    #
+    # Sentences differ in length, and a batch is a rectangle, so short ones are filled up. Here the first
+    # sequence has nine real positions and the second five.
+    import torch
+
+    torch.manual_seed(0)
+    block = EncoderBlock(d_model=64, heads=4, d_ff=256)
+    x = torch.randn(2, 9, 64)
+    lengths = torch.tensor([9, 5])
+    mask = (torch.arange(9) < lengths[:, None])[:, None, None, :]
+    print(
+        tuple(x.shape),
+        "to",
+        tuple(block(x, mask).shape),
+        "with a mask",
+        tuple(mask.shape),
+    )
+
+    # The mask hides padding as a key. The check: the five real positions come out as they do alone, without
+    # any padding, and no other content of the padding moves them. Without the mask they move.
+    alone = block(x[1:, :5])
+    other = x.clone()
+    other[1, 5:] = 100.0
+    for name, result in (
+        ("padded", block(x, mask)),
+        ("other padding", block(other, mask)),
+        ("no mask", block(x)),
+    ):
+        print(f"{name:13s}  largest change {(result[1:, :5] - alone).abs().max():.1e}")
+    # Padding still comes out of the block as something, at its own positions. Nobody looks at it there: the
+    # next block has the same mask, and the loss leaves it out.
+
+
 class Encoder(nn.Module):
+    r"""
+    ## Encoder
+
+    $N$ blocks with weights of their own, one after another, and a last norm. `[batch, seq, d_model]` to
+    the same. What comes out has a name of its own in what follows, the *memory*: the decoder looks
+    things up in it.
+    """
+
     def __init__(
         self, layers: int, d_model: int, heads: int, d_ff: int, dropout: float = 0.0
     ):
@@ -39,9 +136,210 @@ class Encoder(nn.Module):
         self.blocks = nn.ModuleList(
             EncoderBlock(d_model, heads, d_ff, dropout) for _ in range(layers)
         )
+        # Pre-norm keeps the stream itself free of norms, so its size is whatever the blocks have added up
+        # to, and that grows with depth and with training. Who reads it next should not depend on it: one
+        # norm at the very end. In post-norm each block ends with one already.
         self.norm = nn.LayerNorm(d_model)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """`mask` as for the block: one for all layers."""
         for block in self.blocks:
             x = block(x, mask)
         return self.norm(x)
+
+
+if __name__ == "__main__":
+    # ## Where the parameters are
+    #
+    # Attention has four square matrices, the feed-forward layer two that are `d_ff / d_model` times as
+    # large, and each has its biases; a norm has a gain and a bias:
+    #
+    # $$
+    # \begin{aligned}
+    # \text{attention} &= 4\,(d^2 + d) \\
+    # \text{feed-forward} &= 2\,d\,d_{\mathrm{ff}} + d_{\mathrm{ff}} + d \\
+    # \text{two norms} &= 4\,d
+    # \end{aligned}
+    # $$
+    #
+    # For the base model of the paper, $d = 512$ and $d_{\mathrm{ff}} = 2048$, in six layers:
+    d, d_ff, layers = 512, 2048, 6
+    formula = {
+        "attention": 4 * (d**2 + d),
+        "attention_norm": 2 * d,
+        "feed_forward": 2 * d * d_ff + d_ff + d,
+        "feed_forward_norm": 2 * d,
+    }
+    # On the device `meta` tensors have shapes and no content, so nothing is drawn and nothing stored.
+    with torch.device("meta"):
+        base = Encoder(layers, d_model=d, heads=8, d_ff=d_ff)
+    for part, expected in formula.items():
+        weights = base.blocks[0].get_submodule(part).parameters()
+        print(f"{part:18s}{sum(w.numel() for w in weights):11,}  formula{expected:11,}")
+    expected = layers * sum(formula.values()) + 2 * d
+    counted = sum(w.numel() for w in base.parameters())
+    print(f"{'the encoder':18s}{counted:11,}  formula{expected:11,}")
+    # With the usual $d_{\mathrm{ff}} = 4d$, two thirds of a block are in its feed-forward layer.
+
+
+if __name__ == "__main__":
+    # ## Everyone sees everyone
+    #
+    # What is that worth? Take a text, strike out each `a`, `e`, `i`, `o` and `u`, and let a small encoder
+    # say what stood there. Then train a second one, equal in every weight it starts from and every example it
+    # sees, whose mask hides all that comes later. Whatever the first knows better, it knows from the right.
+    from torch.nn import functional as F
+
+    from labml_primer.training import load_corpus
+    from labml_primer.transformer.embedding import Embedding
+
+    corpus = load_corpus()
+    seq, d_model = 16, 64
+    vowels = corpus.encode("aeiou")
+    struck = corpus.vocab_size
+
+    # The text enters with one more symbol, for *struck out*; five scores for each position come out.
+    class VowelReader(nn.Module):
+        def __init__(self, mask: Tensor | None):
+            super().__init__()
+            self.embedding = Embedding(corpus.vocab_size + 1, d_model)
+            self.positions = nn.Parameter(torch.randn(seq, d_model))
+            self.encoder = Encoder(layers=2, d_model=d_model, heads=4, d_ff=4 * d_model)
+            self.output = nn.Linear(d_model, len(vowels))
+            self.mask = mask
+
+        def forward(self, text: Tensor) -> Tensor:
+            hidden = text.masked_fill(torch.isin(text, vowels), struck)
+            x = self.embedding(hidden) + self.positions[: text.size(1)]
+            return self.output(self.encoder(x, self.mask))
+
+    # Windows of sixteen characters, drawn at random. The loss counts at the vowels alone.
+    def windows(text: Tensor, batch: int, generator: torch.Generator) -> Tensor:
+        start = torch.randint(len(text) - seq, (batch, 1), generator=generator)
+        return text[start + torch.arange(seq)]
+
+    def learn(reader: VowelReader, steps: int = 700) -> list[float]:
+        generator = torch.Generator().manual_seed(1)
+        optimizer = torch.optim.AdamW(reader.parameters())
+        schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, steps)
+        losses = []
+        for _ in range(steps):
+            text = windows(corpus.train, 64, generator)
+            at = torch.isin(text, vowels)
+            answer = torch.searchsorted(vowels, text[at])
+            loss = F.cross_entropy(reader(text)[at], answer)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+            losses.append(loss.item())
+        return losses
+
+    # Two readers from one seed. A lower triangle is the mask that hides the future.
+    readers, losses = {}, {}
+    past = torch.ones(seq, seq, dtype=torch.bool).tril()
+    for name, allowed in (("sees everything", None), ("sees the left", past)):
+        torch.manual_seed(0)
+        readers[name] = VowelReader(allowed)
+        losses[name] = learn(readers[name])
+
+    # On plays that neither has read:
+    test = windows(corpus.validation, 2000, torch.Generator().manual_seed(2))
+    at = torch.isin(test, vowels)
+    share = (test[at] == corpus.encode("e")).float().mean()
+    print(f"{'always e':16s} {share:.1%} of {at.sum():,} vowels")
+    with torch.no_grad():
+        for name, reader in readers.items():
+            right = vowels[reader(test)[at].argmax(-1)] == test[at]
+            print(f"{name:16s} {right.float().mean():.1%}")
+
+    # Two lines of Macbeth, which is one of those plays, as each of them fills the gaps:
+    line = "Double, double toil and trouble; Fire burn and cauldron bubble. "
+    text = corpus.encode(line).view(-1, seq)
+    at = torch.isin(text, vowels)
+    print(f"{'':16s} {''.join('_' if c in 'aeiou' else c for c in line)}")
+    with torch.no_grad():
+        for name, reader in readers.items():
+            guess = torch.where(at, vowels[reader(text).argmax(-1)], text)
+            print(f"{name:16s} {corpus.decode(guess.flatten())}")
+
+    # The way there. Grey lines are what a single batch says, coloured ones the mean of 25.
+    import matplotlib.pyplot as plt
+
+    fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
+    for colour, (name, values) in zip(("C2", "C1"), losses.items(), strict=True):
+        smooth = torch.tensor(values).unfold(0, 25, 1).mean(-1)
+        ax.plot(values, color="C5", alpha=0.25, linewidth=0.5)
+        ax.plot(range(24, len(values)), smooth, color=colour)
+        ax.annotate(
+            name,
+            (len(values), smooth[-1]),
+            xytext=(4, 0),
+            textcoords="offset points",
+            color=colour,
+            verticalalignment="center",
+        )
+    ax.set(xlabel="step", ylabel="loss (nats a vowel)", xlim=(0, len(values) * 1.2))
+    plt.show()
+    # The one that sees only the left is ahead at first. Its mask tells it for free where the nearest
+    # neighbour is, while the other has to learn that left and right are two things. Then it runs out of
+    # things to know, and the other one does not.
+
+
+if __name__ == "__main__":
+    # ## The stream through the layers
+    #
+    # Each layer adds a vector to the stream. At the start of training these vectors have nothing to do with
+    # one another, so their squares add up: with $a$ for the size of one contribution, the stream has after
+    # $n$ blocks the size
+    #
+    # $$\sqrt{1 + n\,a^2}.$$
+    #
+    # Size is here the root of the mean square of a component. Below, 24 blocks that have learned nothing:
+    torch.manual_seed(0)
+    deep = Encoder(layers=24, d_model=64, heads=4, d_ff=256)
+
+    def size(x: Tensor) -> float:
+        return x.square().mean().sqrt().item()
+
+    x = torch.randn(16, 32, 64)
+    stream, added = [size(x)], []
+    with torch.no_grad():
+        for layer in deep.blocks:
+            y = layer(x)
+            added.append(size(y - x))
+            stream.append(size(y))
+            x = y
+
+    # The dashed line is the formula, with the mean of $a^2$ over all blocks.
+    fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
+    ax.plot(stream, "o-", color="C5", markersize=3)
+    ax.plot(range(1, 25), added, "o-", color="C1", markersize=3)
+    squared = torch.tensor(added).square().mean()
+    ax.plot((1 + torch.arange(25) * squared).sqrt(), "--", color="C2", linewidth=1)
+    ax.text(
+        12, stream[12] + 0.15, "the stream", color="C5", horizontalalignment="right"
+    )
+    ax.text(12, added[11] + 0.1, "what one block adds", color="C1")
+    ax.set(xlabel="blocks passed", ylabel="size", ylim=(0, 2))
+    plt.show()
+
+    # Training makes the contributions larger and no longer independent. The reader that sees everything,
+    # two blocks deep, before its training and after:
+    torch.manual_seed(0)
+    for name, reader in (
+        ("untrained", VowelReader(None)),
+        ("trained", readers["sees everything"]),
+    ):
+        with torch.no_grad():
+            x = reader.embedding(test.masked_fill(torch.isin(test, vowels), struck))
+            x = x + reader.positions
+            sizes = [size(x)]
+            for layer in reader.encoder.blocks:
+                x = layer(x)
+                sizes.append(size(x))
+            sizes.append(size(reader.encoder.norm(x)))
+        print(f"{name:10s}" + "".join(f"{value:7.2f}" for value in sizes))
+    print(f"{'':10s}{'input':>7s}{'1':>7s}{'2':>7s}{'norm':>7s}")
+    # The last norm brings both to about one, whatever happened below it. The sizes differ by position and by
+    # sequence too, and a linear layer on top would take a large vector for a confident one.
