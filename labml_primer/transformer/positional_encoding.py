@@ -1,46 +1,422 @@
-"""# Positional encoding"""
+r"""
+# Positional encoding
+
+Attention sees a set of words, not a sequence. A vector of sines and cosines, added to each word, says
+where it stands, and in such a way that one step looks the same everywhere.
+
+"Dog bites man" and "man bites dog" have the same words. Attention, the next chapter, compares each
+word with each other one and has no idea of their order; nor has any other part of the model. So the
+order has to be in the vectors themselves. What should a vector $p_t$ for position $t$ be like?
+
+1. Unique: no two positions share one.
+2. Consistent: the way from $p_t$ to $p_{t+\phi}$ depends on the offset $\phi$ and not on $t$, so that
+   "three words back" can be learned once, for all places.
+3. Without end: there is a $p_t$ for every $t$, of the same size.
+
+Pairs of a sine and a cosine, turning at $d/2$ different speeds, have all three:
+
+$$\begin{aligned}
+p_t^{(2k)} &= \sin(\omega_k t) \\
+p_t^{(2k+1)} &= \cos(\omega_k t)
+\end{aligned} \qquad \omega_k = 10000^{-2k/d}$$
+
+Source: {cite:t}`vaswani2017attention`, section 3.5.
+"""
 
 import math
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 
 def positional_encoding(seq: int, d_model: int) -> Tensor:
-    """The encodings of positions 0 to seq - 1, `[seq, d_model]`."""
+    r"""
+    ## Sines and cosines
+
+    The encodings of positions 0 to `seq - 1`, `[seq, d_model]`. The frequencies fall by a constant
+    factor from $\omega_0 = 1$ to $\omega_{d/2-1} = 10000^{-1+2/d}$: the first pair is round after
+    $2\pi$ positions, the last after nearly $10000 \cdot 2\pi$.
+
+    Raises `ValueError` where `d_model` is odd, as sines and cosines come in pairs.
+    """
     if d_model % 2:
         raise ValueError(f"d_model {d_model} is odd; sines and cosines come in pairs")
-    position = torch.arange(seq).unsqueeze(1)
-    omega = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10_000.0) / d_model))
-    encoding = torch.empty(seq, d_model)
-    encoding[:, 0::2] = torch.sin(position * omega)
-    encoding[:, 1::2] = torch.cos(position * omega)
-    return encoding
+    # Angles grow with the position, and float32 has seven digits for all of an angle. Half of them
+    # are gone at position 5000, so the angles are float64, whatever the model is.
+    position = torch.arange(seq, dtype=torch.float64)
+    omega = 10_000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+    # Each position meets each frequency.
+    angle = torch.outer(position, omega)  # [seq, d_model / 2]
+    # The sine and the cosine of a pair stand side by side: features $2k$ and $2k + 1$.
+    pairs = torch.stack((angle.sin(), angle.cos()), dim=-1)  # [seq, d_model / 2, 2]
+    return pairs.flatten(1).to(torch.get_default_dtype())
+
+
+if __name__ == "__main__":
+    # ## A table to check by hand
+    #
+    # With $d = 4$ there are two frequencies, $\omega_0 = 1$ and $\omega_1 = 1/100$. Position 0 is the
+    # same for every $d$: sines are 0, cosines 1.
+    print("t   sin(t)   cos(t)   sin(t/100)   cos(t/100)")
+    for t, (a, b, c, d) in enumerate(positional_encoding(5, 4).tolist()):
+        print(f"{t}  {a:7.4f}  {b:7.4f}  {c:11.4f}  {d:11.4f}")
+
+    # The picture for $d = 64$ and 100 positions, sines and cosines apart. As $k$ rises, the frequency
+    # falls. The slow pairs hardly move within 100 positions: their sines stay near 0 and their cosines
+    # near 1. They are there for longer texts.
+    import matplotlib.pyplot as plt
+
+    encoding = positional_encoding(100, 64)
+    fig, axes = plt.subplots(1, 2, figsize=(7, 3.2), sharey=True, layout="constrained")
+    for ax, part, name in zip(
+        axes, (encoding[:, 0::2], encoding[:, 1::2]), ("sine", "cosine"), strict=True
+    ):
+        image = ax.imshow(part, cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
+        ax.set_xlabel(f"k, {name} part")
+    axes[0].set_ylabel("position t")
+    fig.colorbar(image, ax=axes)
+    plt.show()
+
+
+if __name__ == "__main__":
+    # ## A counter with soft digits
+    #
+    # Why many frequencies? Count in binary. The last bit changes at each step, the one before it at
+    # every second, and each further bit half as often; no single bit tells where one is, and all
+    # together do. Here are the bits of $t$, zeros in blue, and below them the sines of $d = 26$, for
+    # which the frequencies very nearly halve as well, positive in blue. They are $\pi$ times slower
+    # and turn where a bit jumps: soft digits.
+    steps = torch.arange(64)
+    bits = torch.stack([steps >> k & 1 for k in range(6)])  # [bit, position]
+    sines = positional_encoding(64, 26)[:, 0:12:2].T
+    fig, axes = plt.subplots(2, 1, figsize=(7, 2.8), sharex=True, layout="constrained")
+    for ax, rows, name in zip(
+        axes, (1 - 2 * bits, sines), ("bit k", "sine k"), strict=True
+    ):
+        ax.imshow(rows, cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
+        ax.set_ylabel(name)
+    axes[1].set_xlabel("position t")
+    plt.show()
+
+    # Is each vector unique? Strictly, one pair is enough: $\pi$ is irrational, so $(\sin t, \cos t)$
+    # never comes back. But it comes close, as 710 is almost $113 \cdot 2\pi$. Measure the two
+    # nearest of 1000 positions, and the step from one position to the next.
+    print("d_model   nearest two   one step, shortest and longest")
+    for d_model in (2, 4, 8, 16, 512):
+        places = positional_encoding(1000, d_model).double()
+        apart = torch.pdist(places).min()
+        step = (places[1:] - places[:-1]).norm(dim=1)
+        print(f"{d_model:7d} {apart:13.5f} {step.min():12.4f} {step.max():8.4f}")
+    # A step has the same length everywhere. With a few pairs more, no two positions are closer than
+    # that: the nearest one is the next one.
+
+
+if __name__ == "__main__":
+    # ## A step is a rotation
+    #
+    # Does the way from $t$ to $t + \phi$ depend on $t$? By the addition theorem, with
+    # $a = \omega_k t$ and $b = \omega_k \phi$,
+    #
+    # $$\begin{aligned}
+    # \sin(a + b) &= \cos b \sin a + \sin b \cos a \\
+    # \cos(a + b) &= -\sin b \sin a + \cos b \cos a
+    # \end{aligned}$$
+    #
+    # The right-hand sides are linear in the pair $(\sin a, \cos a)$. So there is a matrix,
+    #
+    # $$M(k, \phi) = \begin{bmatrix} \cos \omega_k \phi & \sin \omega_k \phi \\
+    # -\sin \omega_k \phi & \cos \omega_k \phi \end{bmatrix},$$
+    #
+    # which takes the pair at $t$ to the pair at $t + \phi$, and $t$ is not in it. A pair is a hand of
+    # a clock, and $M$ turns it.
+    def step_matrix(offset: int, d_model: int) -> Tensor:
+        omega = (10_000.0 ** (-2 * k / d_model) for k in range(d_model // 2))
+        turns = (
+            torch.tensor([[math.cos(b), math.sin(b)], [-math.sin(b), math.cos(b)]])
+            for b in (offset * w for w in omega)
+        )
+        return torch.block_diag(
+            *turns
+        )  # [d_model, d_model], M(0), M(1), ... down the diagonal
+
+    # One matrix for each offset, tried at 400 positions.
+    places = positional_encoding(500, 64)
+    for offset in (1, 7, 100):
+        moved = places[:400] @ step_matrix(offset, 64).T
+        error = (moved - places[offset : 400 + offset]).abs().max()
+        print(f"offset {offset:3d}: largest error {error:.0e}")
+
+
+if __name__ == "__main__":
+    # ## Why both sine and cosine?
+    #
+    # Without the cosine, $\sin(a + b)$ has nothing to take its second term from. Ask for the best
+    # matrix there is, by least squares over 2000 positions, and see what it leaves unexplained.
+    wave = positional_encoding(2100, 16).double()
+    for name, features in (("sines and cosines", wave), ("sines alone", wave[:, 0::2])):
+        for offset in (1, 10, 100):
+            now, then = features[:2000], features[offset : 2000 + offset]
+            best = torch.linalg.lstsq(now, then).solution
+            left = (now @ best - then).square().sum() / then.square().sum()
+            print(f"{name:18s} offset {offset:3d}: {left:6.1%} left")
+    # Rotary embeddings {cite:p}`su2021roformer` later built the rotation into attention itself: they
+    # turn queries and keys by it, and add nothing to the words.
+
+
+if __name__ == "__main__":
+    # ## Near and far
+    #
+    # How alike are two positions? Since $\sin a \sin b + \cos a \cos b = \cos(a - b)$,
+    #
+    # $$p_t \cdot p_{t+\phi} = \sum_{k=0}^{d/2-1} \cos(\omega_k \phi)$$
+    #
+    # It does not depend on $t$, and $\phi$ may change its sign. At $\phi = 0$ it is $d/2$.
+    #
+    # :::{deviation} slides, dot product of positions
+    # Their last line reads $\sin^2 \omega_k t \cos \omega_k \phi + \cos^2 \omega_k t \sin \omega_k \phi$,
+    # with a sine at the end where the line before has a cosine. That would depend on $t$, and on the
+    # sign of $\phi$. With the cosine, $\sin^2 + \cos^2 = 1$ gives the sum above.
+    # :::
+    d_model, offset = 128, 5
+    places = positional_encoding(101, d_model)
+    omega = 10_000.0 ** (-torch.arange(0, d_model, 2) / d_model)
+    print(f"offset {offset}, d_model {d_model}")
+    print("  t   dot product   sum of cosines   slides")
+    for t in (0, 10, 50):
+        a, b = omega * t, omega * offset
+        slides = (a.sin() ** 2 * b.cos() + a.cos() ** 2 * b.sin()).sum()
+        dot = places[t] @ places[t + offset]
+        print(f"{t:3d} {dot:13.4f} {b.cos().sum():16.4f} {slides:8.4f}")
+
+    # Left, the products of all pairs of 100 positions: constant along each diagonal. Right, along one
+    # row, as a part of $d/2$, for three widths.
+    fig, (left_ax, right_ax) = plt.subplots(
+        1, 2, figsize=(7, 2.9), width_ratios=(1, 1.4), layout="constrained"
+    )
+    image = left_ax.imshow(places[:100] @ places[:100].T)
+    left_ax.set_xlabel("position")
+    left_ax.set_ylabel("position")
+    fig.colorbar(image, ax=left_ax, shrink=0.8)
+    offsets = torch.arange(-100, 101)
+    for colour, width, side in (
+        ("C5", 32, "center"),
+        ("C1", 128, "bottom"),
+        ("C0", 512, "top"),
+    ):
+        table = positional_encoding(201, width)
+        like = table @ table[100] / (width / 2)
+        right_ax.plot(offsets, like, color=colour)
+        right_ax.text(104, like[-1], f"d = {width}", color=colour, va=side)
+        rises = (like[101:] > like[100:-1]).nonzero().flatten().tolist()
+        first = f"first from {rises[0]} to {rises[0] + 1}"
+        print(f"d {width:3d}: rises at {len(rises)} of 100 steps, {first}")
+    right_ax.set_xlim(-100, 165)
+    right_ax.set_ylabel("part of d/2")
+    right_ax.set_xlabel("offset")
+    plt.show()
+    # Symmetric it is, and it fades; but "decays nicely", as the slides say, is true of the trend
+    # only. The curve ripples, the more so the narrower the model is: there are offsets that look
+    # nearer than others before them.
+
+
+def add_positions(x: Tensor, encoding: Tensor) -> Tensor:
+    r"""
+    ## Added, not joined
+
+    `x`, `[batch, seq, d_model]`, plus the first `seq` rows of `encoding`, `[max_seq, d_model]`:
+
+    $$X' = X + P$$
+
+    Raises `ValueError` where the sentence is longer than the table.
+    """
+    seq, max_seq = x.size(-2), encoding.size(0)
+    if seq > max_seq:
+        raise ValueError(f"seq {seq} is longer than max_seq {max_seq}")
+    return x + encoding[:seq]
+
+
+if __name__ == "__main__":
+    # ## What does adding give up?
+    #
+    # One could put $p_t$ beside the word and let a matrix $W \in \mathbb{R}^{2d \times d}$ mix the two.
+    # Cut $W$ into its upper half $W_1$ and its lower half $W_2$:
+    #
+    # $$[X; P]\, W = X W_1 + P\, W_2$$
+    #
+    # Adding is the case $W_1 = W_2 = I$. Little is lost by $W_1$: with $X = \operatorname{onehot}(x) E$,
+    # the product $E W_1$ is again a table of embeddings, and the table is trained. Only $W_2$ is given
+    # up, which could turn the positions into directions that the words leave free. It would cost
+    # $d^2$ weights.
+    torch.manual_seed(0)
+    d_model = 512
+    x, p = torch.randn(2, 100, d_model), positional_encoding(100, d_model)
+    w = torch.randn(2 * d_model, d_model) / math.sqrt(2 * d_model)
+    joined = torch.cat((x, p.expand_as(x)), dim=-1) @ w
+    apart = x @ w[:d_model] + p @ w[d_model:]
+    identities = torch.eye(d_model).repeat(2, 1)
+    stacked = torch.cat((x, p.expand_as(x)), dim=-1) @ identities
+    print(f"[X; P] W - (X W1 + P W2): {(joined - apart).abs().max():.0e}")
+    print(
+        f"[X; P] [I; I] - (X + P):  {(stacked - add_positions(x, p)).abs().max():.0e}"
+    )
+
+    # Do the positions get in the words' way? They need few directions: count how many of the 512 hold
+    # nearly all of their variance.
+    for seq in (100, 1000):
+        rows = positional_encoding(seq, d_model)
+        spread = torch.linalg.svdvals(rows - rows.mean(0)).square()
+        needed = int((spread.cumsum(0) / spread.sum() < 0.99).sum()) + 1
+        print(
+            f"{seq} positions: 99% of the variance in {needed} of {d_model} directions"
+        )
+    # The rest is free, and training can move the words there.
 
 
 class PositionalEncoding(nn.Module):
-    """Adds the fixed encodings, then drops out. `[batch, seq, d_model]` to the same."""
+    r"""
+    ## The fixed layer
+
+    $$\operatorname{dropout}(X + P)$$
+
+    `[batch, seq, d_model]` to the same. `max_seq` is how far the table is worked out ahead, and a
+    sentence longer than that raises `ValueError`.
+    """
 
     encoding: Tensor
 
     def __init__(self, d_model: int, max_seq: int = 5000, dropout: float = 0.0):
         super().__init__()
-        self.register_buffer(
-            "encoding", positional_encoding(max_seq, d_model), persistent=False
-        )
+        # A buffer goes to the GPU with the model, and no optimizer sees it.
+        #
+        # :::{deviation} slides, positional encoding
+        # They store it in checkpoints, which ties a trained model to its `max_seq`. It can be
+        # computed at any time, so ours is not stored.
+        # :::
+        encoding = positional_encoding(max_seq, d_model)
+        self.register_buffer("encoding", encoding, persistent=False)
+        # Dropout comes after the sum: word and place of a feature are dropped together.
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.dropout(x + self.encoding[: x.size(1)])
+        return self.dropout(add_positions(x, self.encoding))
+
+
+if __name__ == "__main__":
+    # ## Dog bites man
+    #
+    # Take a bare attention: each word receives the mean of all words, weighted by how alike they are.
+    # What arrives at "bites", in the middle, when dog and man change places?
+    dog, bites, man = torch.randn(3, 1, 16)
+    layer = PositionalEncoding(d_model=16)
+
+    def at_bites(*words: Tensor, positions: bool) -> Tensor:
+        x = torch.stack(words, dim=1)  # [batch, seq, d_model]
+        x = layer(x) if positions else x
+        weights = (x @ x.mT / x.size(-1)).softmax(dim=-1)  # [batch, seq, seq]
+        return (weights @ x)[:, 1]
+
+    for positions in (False, True):
+        one = at_bites(dog, bites, man, positions=positions)
+        other = at_bites(man, bites, dog, positions=positions)
+        print(
+            f"positions {positions!s:5s}: difference {(one - other).norm() / one.norm():.1e}"
+        )
+    # Without positions the two sentences are one, but for rounding.
 
 
 class LearnedPositionalEncoding(nn.Module):
-    """Adds one trained vector a position, then drops out."""
+    """
+    ## The trained layer
+
+    A row for each position, trained like the words': simpler, and free to find what the task asks
+    for. BERT {cite:p}`devlin2019bert` has 512 of them, GPT-2 {cite:p}`radford2019language` 1024.
+    Nothing tells row 7 that row 8 is its neighbour, and beyond the last row there is nothing: a
+    sentence longer than `max_seq` raises `ValueError`.
+    """
 
     def __init__(self, d_model: int, max_seq: int, dropout: float = 0.0):
         super().__init__()
+        # Words and places start on one small scale, so no root is needed. 0.02 is BERT's choice.
         self.encoding = nn.Parameter(torch.randn(max_seq, d_model) * 0.02)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.dropout(x + self.encoding[: x.size(1)])
+        return self.dropout(add_positions(x, self.encoding))
+
+
+if __name__ == "__main__":
+    # ## Longer than in training
+    #
+    # The slides wish for longer sentences "without any effort". The formula grants it: it has a vector
+    # for every $t$. Does the model? A task on which only position counts: say the token that stood
+    # three places back, in a row of random ones. One attention head learns it from rows of 32, and is
+    # then read at 512. One head always starts at position 0. Another starts each batch at a
+    # place of its own, so that it meets every position, though never more than 32 at a time.
+    from labml_primer.transformer.embedding import Embedding
+
+    class ThreeBack(nn.Module):
+        def __init__(self, tokens: int, d_model: int):
+            super().__init__()
+            self.words = Embedding(tokens, d_model)
+            self.query = nn.Linear(d_model, d_model)
+            self.key = nn.Linear(d_model, d_model)
+            self.score = nn.Linear(d_model, tokens)
+
+        def forward(self, tokens: Tensor, places: Tensor) -> Tensor:
+            x = add_positions(self.words(tokens), places)
+            q, k = self.query(x), self.key(x)
+            return self.score(F.scaled_dot_product_attention(q, k, x, is_causal=True))
+
+    def right(anywhere: bool, seed: int) -> tuple[Tensor, float]:
+        torch.manual_seed(seed)
+        places, model = positional_encoding(512, 64), ThreeBack(16, 64)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+        for _ in range(600):
+            row = torch.randint(16, (32, 32))
+            start = int(torch.randint(481, ())) if anywhere else 0
+            scores = model(row, places[start : start + 32])[:, 3:]
+            optimizer.zero_grad()
+            F.cross_entropy(scores.flatten(0, 1), row[:, :-3].flatten()).backward()
+            optimizer.step()
+        row = torch.randint(16, (128, 512))
+        with torch.no_grad():
+            answers = model(row, places)[:, 3:].argmax(-1)
+            last = model(row[:, -32:], places[-32:])[:, 3:].argmax(-1)
+        at_each = (answers == row[:, :-3]).float().mean(0)  # [509]
+        return at_each, (last == row[:, -32:-3]).float().mean().item()
+
+    fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
+    print("right answers, positions  below 32  to 64  to 512  last 32 read alone")
+    for anywhere, colour, name in (
+        (False, "C1", "from position 0"),
+        (True, "C0", "from anywhere"),
+    ):
+        parts, alone = zip(*(right(anywhere, seed) for seed in range(3)), strict=True)
+        part = torch.stack(parts).mean(0)
+        near, next_, far = part[:29].mean(), part[29:61].mean(), part[61:].mean()
+        print(
+            f"trained {name:16s} {near:9.0%} {next_:6.0%} {far:7.0%} {sum(alone) / 3:19.0%}"
+        )
+        blocks = part[:504].view(-1, 8).mean(1)
+        ax.plot(3 + 4 + 8 * torch.arange(63), blocks, color=colour)
+        ax.text(515, blocks[-8:].mean().item(), name, color=colour, va="center")
+    ax.axvline(32, color="C5", linewidth=1)
+    ax.axhline(1 / 16, color="C5", linewidth=1, linestyle=":")
+    ax.set_xlim(0, 620)
+    ax.set_ylim(0, 1.05)
+    ax.set_xlabel("position")
+    ax.set_ylabel("right")
+    plt.show()
+    # The table goes on and the skill does not: behind the last position of training (the line) the
+    # head that always starts at 0 answers badly, though not as badly as chance (dotted).
+    # {cite:t}`press2022train` saw language models fail in this way.
+    #
+    # A longer row brings two new things, places and distances. The last 32 positions read alone
+    # have new places only, and cost it little. In the whole row there are also words further back
+    # than any it had learned to pass over, and they cost it most. The head that has met every place
+    # has a truer notion of "three back" and passes over far more of them, with no vector changed:
+    # the fault was in the training.
+    #
+    # So a word now carries its place. What to make of it is for attention to learn:
+    # {doc}`attention`.
