@@ -32,8 +32,10 @@ def complete(app: Any, pagename: str, templatename: str, context: dict[str, Any]
         context["description"] = escape(text)
     if body := context.get("body"):
         body = re.sub(r'(<table class="[^"]*docutils.*?</table>)', SCROLLS, body, flags=re.DOTALL)
-        # A list's entries are list items: the role that docutils gives them is no longer in ARIA.
-        context["body"] = body.replace('role="doc-biblioentry"', 'role="listitem"')
+        # What docutils and Sphinx leave for a screen reader to stumble over: a role that ARIA
+        # has dropped, a heading without its level.
+        body = body.replace('role="doc-biblioentry"', 'role="listitem"')
+        context["body"] = body.replace('role="heading">', 'role="heading" aria-level="2">')
 
 
 def add_script(app: Any) -> None:
