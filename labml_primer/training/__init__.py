@@ -1,6 +1,6 @@
 """What every chapter's runs share: a corpus, a training loop, and text out of a model.
 
-`load_corpus` and `sample` need torch alone. `train` draws its progress with labml, which
+Corpus, samples and timing need torch alone. `train` draws its progress with labml, which
 is therefore imported when `train` is first asked for, and not before.
 """
 
@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from labml_primer.training.corpus import Corpus, load_corpus
 from labml_primer.training.sampling import sample
+from labml_primer.training.timing import median_seconds
 
 if TYPE_CHECKING:
     from labml_primer.training.loop import History, train
 
-__all__ = ["Corpus", "History", "load_corpus", "sample", "train"]
+__all__ = ["Corpus", "History", "load_corpus", "median_seconds", "sample", "train"]
 
 
 def __getattr__(name: str) -> object:
