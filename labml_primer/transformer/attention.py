@@ -1,17 +1,58 @@
-"""# Multi-head attention"""
+r"""
+# Multi-head attention
+
+A look-up that every position makes in every other, in which the model learns what to ask for, what to
+offer, and what to hand over.
+
+How can a word look at the words around it and find out which of them matter to it?
+
+Attention is a soft look-up. Every position asks with a *query* $q$. Every position offers a *key* $k$,
+by which it can be found, and a *value* $v$, which is what it has to say. A query is compared with all
+keys, and what comes back is the mean of the values, weighted by how well their keys fit:
+
+$$\operatorname{Attention}(Q, K, V) = \operatorname{softmax}\Big(\frac{QK^\top}{\sqrt{d_k}}\Big)\,V$$
+
+The rows of $Q$, $K$ and $V$ are the queries, keys and values, so one matrix product compares every
+position with every other. The weights are computed from the words themselves, anew for each sentence.
+The formula does not know in which order the words stand, nor how many there are. That is why
+{doc}`positional_encoding` came first, and why one set of weights serves every length.
+
+Source: {cite:t}`vaswani2017attention`, section 3.2.
+"""
 
 import math
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 
 def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None = None) -> Tensor:
-    """`[..., queries, d_k]` and `[..., keys, d_k]` to `[..., queries, keys]`."""
+    r"""
+    ## Who looks at whom
+
+    `query` is `[..., queries, d_k]`, `key` is `[..., keys, d_k]`. The result is `[..., queries, keys]`:
+    row $i$ holds the weights that query $i$ gives to the keys, and sums to one.
+
+    `mask` is boolean, broadcasts to `[..., queries, keys]`, and is true where looking is allowed. The row
+    of a query that may look nowhere is all zeros.
+    """
+    # Every query meets every key: $S_{ij} = q_i \cdot k_j / \sqrt{d_k}$. If the components of $q_i$ and
+    # $k_j$ are independent, with mean zero and variance one, the sum of their $d_k$ products has variance
+    # $d_k$. The root brings it back to one.
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))
+    # A forbidden key must weigh exactly nothing, and $e^{-\infty} = 0$ in every precision.
+    #
+    # :::{deviation} slides, multi-head attention
+    # Their mask is of integers, and forbids where `mask == 0`. Ours is boolean, so that `&`, `|` and `~`
+    # combine masks. They write $-10^9$, which lies outside half precision: the demo on masks shows what
+    # happens then.
+    # :::
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf)
     weights = scores.softmax(dim=-1)
+    # A row of nothing but $-\infty$ comes out of softmax as $0/0$, which is "not a number", and one such
+    # row would spoil the whole model. A query with nowhere to look gets nothing instead.
     if mask is not None:
         weights = weights.masked_fill(~mask, 0.0)
     return weights
@@ -20,16 +61,170 @@ def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None = None) ->
 def attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
 ) -> Tensor:
+    r"""
+    ## One look-up
+
+    $\operatorname{softmax}(QK^\top / \sqrt{d_k})\,V$, with the weights of
+    {py:func}`~labml_primer.transformer.attention.attention_weights`. `value` is `[..., keys, d_v]`, and
+    the result is `[..., queries, d_v]`: for each query, one mean of the values.
+    """
     return attention_weights(query, key, mask) @ value
 
 
+if __name__ == "__main__":
+    # ## By hand
+    #
+    # The slides follow one query through the sum. "Thinking" looks at itself and at "Machines". With
+    # $d_k = 64$ the two dot products are 112 and 96. These vectors give the same; the values are chosen so
+    # that the result can be read.
+    query = torch.ones(1, 64)
+    key = torch.tensor([[1.75], [1.5]]).expand(2, 64)
+    value = torch.tensor([[10.0, 0.0], [0.0, 10.0]])
+
+    dots = query @ key.T
+    scaled = dots / math.sqrt(64)
+    weights = scaled.softmax(dim=-1)
+    for step, numbers in (
+        ("dot products", dots),
+        ("divided by 8", scaled),
+        ("softmax", weights),
+        ("weighted sum of values", weights @ value),
+    ):
+        print(f"{step:23s}" + "".join(f"{number:8.2f}" for number in numbers[0]))
+
+    assert torch.equal(attention(query, key, value), weights @ value)
+    # Now without the division. The same two keys, and the second has all but vanished.
+    print("softmax of 112 and 96:", *(f"{w:.7f}" for w in dots.softmax(dim=-1)[0]))
+
+
+if __name__ == "__main__":
+    # ## Why the root of $d_k$
+    #
+    # A softmax that has settled on one key stops learning. The slope of weight $p_j$ with respect to its
+    # own score is $p_j (1 - p_j)$, which is zero both at $p_j = 0$ and at $p_j = 1$. Draw random queries
+    # and 32 random keys, and add up that slope over the keys, as $d_k$ grows.
+    import matplotlib.pyplot as plt
+
+    torch.manual_seed(0)
+    widths = [4**n for n in range(7)]
+    spread: dict[str, list[float]] = {"with the root": [], "without": []}
+    slope: dict[str, list[float]] = {"with the root": [], "without": []}
+    for d_k in widths:
+        query, key = torch.randn(512, d_k), torch.randn(512, 32, d_k)
+        dots = torch.einsum("nd, nkd -> nk", query, key)
+        for name, scores in (("with the root", dots / d_k**0.5), ("without", dots)):
+            p = scores.softmax(dim=-1)
+            spread[name].append(scores.std().item())
+            slope[name].append((p * (1 - p)).sum(dim=-1).mean().item())
+    print("d_k  ", *(f"{d_k:7d}" for d_k in widths))
+    for name in slope:
+        print(f"\n{name}")
+        print("  std", *(f"{s:7.2f}" for s in spread[name]))
+        print("slope", *(f"{s:7.3f}" for s in slope[name]))
+    # Without the root, the scores spread as $\sqrt{d_k}$ does, and the slope falls towards zero.
+    fig, (left, right) = plt.subplots(1, 2, figsize=(7, 2.6), layout="constrained")
+    for name, color in (("with the root", "C0"), ("without", "C1")):
+        for ax, series in ((left, spread[name]), (right, slope[name])):
+            ax.plot(widths, series, color=color, marker="o", markersize=3)
+            ax.set(xscale="log", xlabel="$d_k$")
+    left.set(yscale="log", ylabel="standard deviation of scores")
+    right.set(ylabel="slope of softmax, summed", ylim=(0, 1))
+    right.text(
+        4000, slope["with the root"][-1] - 0.1, "with the root", color="C0", ha="right"
+    )
+    right.text(4000, slope["without"][-1] + 0.06, "without", color="C1", ha="right")
+    plt.show()
+
+
+def causal_mask(
+    queries: int, keys: int, device: torch.device | str | None = None
+) -> Tensor:
+    r"""
+    ## Not looking ahead
+
+    `[queries, keys]`, true where key $j$ stands no later than query $i$, that is $j \le i$. A model that
+    is to foretell the next word must not see it, so each position looks at itself and at those before it.
+    """
+    return torch.ones(queries, keys, dtype=torch.bool, device=device).tril()
+
+
+if __name__ == "__main__":
+    # ## What masks are for
+    #
+    # Sentences of a batch differ in length, and the short ones are padded. A *padding mask* hides the
+    # filling from every query: one row, for all of them. A *causal mask* hides the future: one row for each
+    # query. Both at once is `&`.
+    torch.manual_seed(0)
+    length = torch.tensor([3, 5])
+    padding = torch.arange(5) < length[:, None]
+    padding = padding[:, None, None, :]  # [batch, 1, 1, keys]
+    both = padding & causal_mask(5, 5)  # [batch, 1, queries, keys]
+
+    query, key = torch.randn(2, 1, 5, 8), torch.randn(2, 1, 5, 8)
+    print("weights of the first sentence, 3 of 5 words long")
+    for row in attention_weights(query, key, both)[0, 0]:
+        print(*(f"{weight:5.2f}" for weight in row))
+    # The last two rows are queries of the filling. They look at the words, and nobody reads what comes of
+    # it, because nobody may look at the filling.
+    #
+    # A sentence with no words at all is another matter: its queries have nowhere to look.
+    nowhere = torch.zeros(5, 5, dtype=torch.bool)
+    print("softmax of minus infinity ", torch.full((3,), -math.inf).softmax(dim=-1))
+    print("softmax of -1e9           ", torch.full((3,), -1e9).softmax(dim=-1))
+    print("ours                      ", attention_weights(query, key, nowhere)[0, 0, 0])
+    fused = F.scaled_dot_product_attention(query, key, key, attn_mask=nowhere)
+    print("PyTorch's attention, sum  ", fused.abs().sum())
+    # Minus infinity alone gives no number. The slides' $-10^9$ gives the mean over all that is forbidden,
+    # filling included, which is worse because it looks right. PyTorch's own function gives zeros since
+    # version 2.5, as ours does; before, it was `nan`.
+    #
+    # And half precision? Its largest number is 65,504.
+    forbidden = torch.tensor([True, False])
+    for dtype in (torch.bfloat16, torch.float16):
+        try:
+            filled = torch.zeros(2, dtype=dtype).masked_fill(forbidden, -1e9)
+            print(f"{dtype}: {filled.tolist()}")
+        except RuntimeError as error:
+            print(f"{dtype}: {error}")
+    # So $-10^9$ is an error in `float16`. In `bfloat16`, which has the range of `float32`, it is rounded
+    # and works.
+
+
 class MultiHeadAttention(nn.Module):
+    r"""
+    ## Several look-ups at once
+
+    One look-up returns one mean, and a word may need several things: the verb it belongs to, the word
+    before it, the last line's rhyme. *Heads* ask separately. Each sees projections of its own, only
+    $d_k = d_\text{model} / H$ wide, and one more projection joins the answers:
+
+    $$\begin{aligned}
+      \operatorname{head}_h &= \operatorname{Attention}(XW^Q_h,\; YW^K_h,\; YW^V_h) \\
+      Z &= [\operatorname{head}_1; \dots; \operatorname{head}_H]\,W^O
+    \end{aligned}$$
+
+    With `y = x` this is *self-attention*. With the encoder's output as `y` and the decoder's state as `x`
+    it is *cross-attention*: the queries come from one sequence, keys and values from another. All heads
+    together cost about what one head of full width would.
+
+    `dropout` applies to the weights while training. Raises `ValueError` where `heads` does not divide
+    `d_model`.
+
+    :::{deviation} slides, multi-head attention
+    They drop out behind the output projection, and not on the weights. The paper's section 5.4 names the
+    former; its authors' released code does both. We drop out of the weights here, and
+    {doc}`the block <encoder>` of the output.
+    :::
+    """
+
     def __init__(self, d_model: int, heads: int, dropout: float = 0.0):
         super().__init__()
-        if d_model % heads:
+        if heads < 1 or d_model % heads:
             raise ValueError(f"d_model {d_model} is not a multiple of heads {heads}")
         self.heads = heads
         self.d_k = d_model // heads
+        # The $H$ narrow matrices $W^Q_1 \dots W^Q_H$, side by side, are one square matrix:
+        # $H \cdot d_k = d_\text{model}$. One large product keeps a processor busier than $H$ small ones.
         self.query = nn.Linear(d_model, d_model)
         self.key = nn.Linear(d_model, d_model)
         self.value = nn.Linear(d_model, d_model)
@@ -37,7 +232,11 @@ class MultiHeadAttention(nn.Module):
         self.dropout = dropout
 
     def project(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries of `x`, keys and values of `y`, each `[batch, seq, heads, d_k]`."""
+        """
+        Queries of `x`, keys and values of `y`, each `[batch, seq, heads, d_k]`.
+
+        A method of its own, because {doc}`../primer/primer_ez` changes this step and nothing else.
+        """
         split = (self.heads, self.d_k)
         return (
             self.query(x).unflatten(-1, split),
@@ -48,13 +247,149 @@ class MultiHeadAttention(nn.Module):
     def forward(
         self, x: Tensor, y: Tensor, mask: Tensor | None = None, causal: bool = False
     ) -> Tensor:
+        """
+        `x` is `[batch, queries, d_model]`, `y` is `[batch, keys, d_model]`, and the result has the shape
+        of `x`. `mask` broadcasts to `[batch, heads, queries, keys]` and is true where looking is allowed.
+        `causal` forbids every later key besides. A query that may look nowhere gets zeros from all heads.
+
+        Raises `ValueError` where `mask` is not boolean.
+        """
+        # Heads stand where a batch would, so one call serves them all: `[batch, heads, seq, d_k]`.
         query, key, value = (t.transpose(1, 2) for t in self.project(x, y))
+        nowhere = None
+        if mask is not None:
+            # PyTorch would *add* a mask of numbers to the scores, and a mask of ones and zeros would then
+            # forbid nothing.
+            if mask.dtype != torch.bool:
+                raise ValueError(f"the mask is {mask.dtype}, and must be torch.bool")
+            # PyTorch's function takes a mask or `is_causal`, and not both.
+            if causal:
+                mask = mask & causal_mask(x.size(1), y.size(1), mask.device)
+            # What it does with a row that allows nothing is nowhere promised, and has been `nan`. So such
+            # a row looks everywhere for a moment, and its answer is blotted out below.
+            nowhere = ~mask.any(dim=-1, keepdim=True)
+            mask = mask | nowhere
+        # {py:func}`~labml_primer.transformer.attention.attention`, fused: the scores of all pairs are never
+        # written to memory at once. A test holds it to ours.
         heads = F.scaled_dot_product_attention(
             query,
             key,
             value,
             attn_mask=mask,
-            is_causal=causal,
+            is_causal=causal and mask is None,
             dropout_p=self.dropout if self.training else 0.0,
-        )
+        )  # [batch, heads, queries, d_k]
+        if nowhere is not None:
+            heads = heads.masked_fill(nowhere, 0.0)
+        # Side by side again, `[batch, queries, d_model]`, and $W^O$ lets the heads' answers mix.
         return self.output(heads.transpose(1, 2).flatten(2))
+
+
+if __name__ == "__main__":
+    # ## Does it do what it says?
+    #
+    # Take the layer apart: cut head $h$'s rows out of each large matrix, attend with the pure function,
+    # multiply by its columns of $W^O$, and add up. Eight small heads, one large layer, one answer.
+    torch.manual_seed(0)
+    layer = MultiHeadAttention(d_model=256, heads=8)
+    x = torch.randn(2, 64, 256)
+    with torch.no_grad():
+        total = layer.output.bias.expand(2, 64, 256)
+        for h in range(8):
+            part = slice(32 * h, 32 * (h + 1))
+            q, k, v = (
+                F.linear(x, linear.weight[part], linear.bias[part])
+                for linear in (layer.query, layer.key, layer.value)
+            )
+            total = total + attention(q, k, v) @ layer.output.weight[:, part].T
+        difference = (total - layer(x, x)).abs().max()
+    print(f"eight small heads against one layer: largest difference {difference:.1e}")
+    # **Cross-attention.** Ten queries look at 64 keys. The result has a row for each query, however many
+    # keys there are.
+    print("10 queries, 64 keys:", list(layer(torch.randn(2, 10, 256), x).shape))
+    # **Is it causal?** Change the future, from position 40 on, and see what moves before it.
+    later = x.clone()
+    later[:, 40:] += 1.0
+    moved = layer(later, later, causal=True) - layer(x, x, causal=True)
+    moved = moved.abs().amax(dim=(0, 2))
+    print(f"largest change before 40: {moved[:40].max():.1e}")
+    print(f"largest change from 40:   {moved[40:].max():.1e}")
+    # **Does it know the order?** Shuffle the words, and the answers are the old ones, shuffled alike. To
+    # attention a sentence is a bag of words: for a permutation $\Pi$ of the rows,
+    # $\operatorname{Att}(\Pi X) = \Pi \operatorname{Att}(X)$.
+    order = torch.randperm(64)
+    difference = (layer(x[:, order], x[:, order]) - layer(x, x)[:, order]).abs().max()
+    print(f"shuffled before against after: largest difference {difference:.1e}")
+
+
+if __name__ == "__main__":
+    # ## What heads look at
+    #
+    # A model of two layers with four heads each, trained for a moment on plays of Shakespeare to foretell
+    # the next character.
+    from labml_primer.training import load_corpus, train
+    from labml_primer.transformer.model import Config, LanguageModel
+
+    corpus = load_corpus()
+    torch.manual_seed(0)
+    config = Config(
+        corpus.vocab_size, d_model=64, heads=4, d_ff=256, layers=2, max_seq=32
+    )
+    model = LanguageModel(config)
+    history = train(
+        model, corpus, name="attention", steps=1200, batch=16, seq=32, evaluations=2
+    )
+    print(f"loss {history.validation_loss[-1]:.2f} nats a character")
+
+    # A hook sees what goes into each layer, and computes its weights once more, this time by our
+    # function, because the fused one never has them all in hand.
+    def look(layer: MultiHeadAttention, inputs: tuple[Tensor, ...]) -> None:
+        query, key, _ = (t.transpose(1, 2) for t in layer.project(*inputs[:2]))
+        mask = causal_mask(query.size(-2), key.size(-2))
+        seen.append(attention_weights(query, key, mask))
+
+    for block in model.blocks:
+        block.get_submodule("attention").register_forward_pre_hook(look)
+
+    # How far back does each head look? The mean weight on the character itself (offset 0), on the one
+    # before it (offset 1), and so on, for the later half of held-out windows.
+    seen: list[Tensor] = []
+    windows = corpus.validation[: 256 * 32].view(256, 32)
+    with torch.no_grad():
+        model(windows)
+    weights = torch.stack(seen).transpose(0, 1).flatten(1, 2).mean(dim=0)
+    back = torch.stack(
+        [weights.diagonal(-n, -2, -1)[:, 16 - n :].mean(dim=-1) for n in range(7)]
+    )  # [offset, layer x head]
+    print("offset       ", *(f"{offset:5d}" for offset in range(7)))
+    for head in range(8):
+        print(
+            f"layer {head // 4} head {head % 4}", *(f"{w:5.2f}" for w in back[:, head])
+        )
+    previous = int(back[1].argmax())
+    print(
+        f"\nThe character before gets most from head {previous % 4} of layer "
+        f"{previous // 4}: {back[1, previous]:.2f}, where an even look would give "
+        f"{sum(1 / n for n in range(17, 33)) / 16:.2f}."
+    )
+    # The same head on a line from a play that the model never saw, beside the head of the second layer
+    # that looks farthest. A row is a query, a column a key. Everything above the diagonal is the future.
+    line = "Fair is foul, and foul is fair:"
+    seen = []
+    with torch.no_grad():
+        model(corpus.encode(line)[None])
+    far = 4 + int((torch.arange(7)[:, None] * back).sum(dim=0)[4:].argmax())
+    fig, axes = plt.subplots(1, 2, figsize=(7, 3.6), layout="constrained")
+    for ax, head in zip(axes, (previous, far), strict=True):
+        ax.imshow(seen[head // 4][0, head % 4], vmin=0, vmax=1)
+        ax.set_xticks(range(len(line)), list(line), fontsize=6)
+        ax.set_yticks(range(len(line)), list(line), fontsize=6)
+        ax.tick_params(length=0)
+        ax.set_xlabel(f"key, layer {head // 4} head {head % 4}")
+    axes[0].set_ylabel("query")
+    plt.show()
+    # Nobody asked for such heads. They pay, because the pair of the last two characters says much about
+    # the next. Hold on to this picture: {doc}`../primer/primer_ez` gives every head the last three
+    # positions for free, by a convolution, and spares it the learning.
+    #
+    # What a position has gathered, it must now digest: {doc}`feed_forward`.
