@@ -146,7 +146,7 @@ if __name__ == "__main__":
         print(f"{name:17s}" + "".join(f"{value:8.0e}" for value in row))
 
     # The same as a picture, for all pairs at once: how strongly each output depends on each input, as the
-    # norm of a gradient. White is exactly zero.
+    # norm of a gradient. Where nothing is drawn it is exactly zero.
     import matplotlib.pyplot as plt
 
     x.requires_grad_()
