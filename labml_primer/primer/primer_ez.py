@@ -27,6 +27,7 @@ Source: {cite:t}`so2021primer`, sections 3 and 4; the annotated walk-through of
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -110,8 +111,11 @@ if __name__ == "__main__":
             block(inputs)
         return sum(size == 2048 * 512 for size in sizes.values())
 
+    def there_and_back(block: nn.Module) -> None:
+        block(inputs).sum().backward()
+
     taken = median_seconds(
-        {n: lambda b=b: b(inputs).sum().backward() for n, b in blocks.items()}
+        {name: partial(there_and_back, block) for name, block in blocks.items()}
     )
     for name, block in blocks.items():
         print(
@@ -191,9 +195,9 @@ if __name__ == "__main__":
     # last, and two positions cropped that peeked ahead. For so few multiplications a position,
     # moving the data is most of the work.
     reference = nn.Conv1d(32, 32, kernel_size=3, padding=2, groups=32)
-    with torch.no_grad():
-        reference.weight.copy_(convolution.weight.T[:, None])
-        reference.bias.copy_(convolution.bias)
+    reference.load_state_dict(
+        {"weight": convolution.weight.T[:, None], "bias": convolution.bias}
+    )
 
     def by_conv1d(x: Tensor) -> Tensor:
         batch, seq, heads, d_k = x.shape
@@ -321,10 +325,13 @@ if __name__ == "__main__":
     for name, (attention_type, activation_type, _) in entrants.items():
         torch.manual_seed(0)
         config = Config(
-            corpus.vocab_size, attention=attention_type, activation=activation_type
+            corpus.vocab_size,
+            max_seq=64,
+            attention=attention_type,
+            activation=activation_type,
         )
         models[name] = LanguageModel(config)
-        histories[name] = train(models[name], corpus, name=name)
+        histories[name] = train(models[name], corpus, name=name, steps=800, seq=64)
     # At the left the loss on plays that neither has read, over steps; at the right over the seconds
     # the processor worked, where Primer-EZ pays for its slower steps. The dotted line is the quality
     # that the Transformer ends with.
