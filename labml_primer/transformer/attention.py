@@ -379,11 +379,12 @@ if __name__ == "__main__":
     with torch.no_grad():
         model(corpus.encode(line)[None])
     far = 4 + int((torch.arange(7)[:, None] * back).sum(dim=0)[4:].argmax())
+    letters = list(line.replace(" ", "·"))
     fig, axes = plt.subplots(1, 2, figsize=(7, 3.6), layout="constrained")
     for ax, head in zip(axes, (previous, far), strict=True):
         ax.imshow(seen[head // 4][0, head % 4], vmin=0, vmax=1)
-        ax.set_xticks(range(len(line)), list(line), fontsize=6)
-        ax.set_yticks(range(len(line)), list(line), fontsize=6)
+        ax.set_xticks(range(len(line)), letters, fontsize=6)
+        ax.set_yticks(range(len(line)), letters, fontsize=6)
         ax.tick_params(length=0)
         ax.set_xlabel(f"key, layer {head // 4} head {head % 4}")
     axes[0].set_ylabel("query")
