@@ -54,10 +54,10 @@ class SquaredReLU(nn.Module):
 if __name__ == "__main__":
     # ## What the square changes
     #
-    # As in the paper's Figure 5, beside the usual activations. Near zero, at the left, the four differ
-    # little. Far out, at the right with both axes logarithmic, three of them are the same straight line
-    # $y = x$, and the squared ReLU climbs twice as steeply. Its slope, $2\max(x, 0)$, also has no jump
-    # at zero.
+    # Beside the usual activations, as in the paper's Figure 5. At the left, near zero: the squared ReLU
+    # leaves it as flat as it came, as its slope $2\max(x, 0)$ has no jump. At the right, far out, with
+    # both axes logarithmic: the others are all the line $y = x$ in the end, and the squared ReLU climbs
+    # twice as steeply. Twice the input is four times the output.
     import matplotlib.pyplot as plt
 
     activations: dict[str, tuple[nn.Module, str]] = {
@@ -75,7 +75,7 @@ if __name__ == "__main__":
     near.legend(frameon=False)
     far.set(xlabel="x", ylabel="y")
     far.annotate("squared ReLU", (12, 300), ha="right", color="C0")
-    far.annotate("ReLU, GELU, Swish", (20, 8), color="C5")
+    far.annotate("ReLU, GELU, Swish", (8, 1.5), color="C5")
     plt.show()
     # ### It is a gate that opens itself
     #
@@ -90,8 +90,9 @@ if __name__ == "__main__":
     # ### What it costs
     #
     # One more product for each hidden feature, and one more tensor kept for the way back: the square
-    # needs what it squared, and the linear map behind it needs the square. Beside the two matrix
-    # products of the feed-forward block the time is little; the memory is the dearer part.
+    # needs what it squared, and the linear map behind it needs the square. Here for a feed-forward block
+    # of width 128 on 2048 tokens. In a wider model the share of the time is less: the two matrix
+    # products grow with the square of the width, the activation only in line with it.
     from labml_primer.training import median_seconds
 
     inputs = torch.randn(2048, 128)
@@ -189,11 +190,12 @@ if __name__ == "__main__":
     nudged[:, 5] += 1.0
     moved = (convolution(nudged) - convolution(x)).abs().amax(dim=(0, 2, 3))
     print("outputs that moved:", moved.nonzero().flatten().tolist())
-    # ### The same as `nn.Conv1d`, in less time
+    # ### The same as `nn.Conv1d`
     #
-    # PyTorch's convolution with as many groups as channels computes the same. It wants the sequence
-    # last, and two positions cropped that peeked ahead. For so few multiplications a position,
-    # moving the data is most of the work.
+    # PyTorch's convolution, with as many groups as channels, computes the same, and is what the
+    # walk-through uses. It wants the sequence last, and pads both ends, so the last two outputs are
+    # cropped. With three multiplications an element, moving the data is most of the work: the shifts
+    # leave it where it is.
     reference = nn.Conv1d(32, 32, kernel_size=3, padding=2, groups=32)
     reference.load_state_dict(
         {"weight": convolution.weight.T[:, None], "bias": convolution.bias}
@@ -223,9 +225,9 @@ class MultiDConvHeadAttention(MultiHeadAttention):
     ## Multi-DConv-head attention
 
     {py:class}`~labml_primer.transformer.attention.MultiHeadAttention` with a convolution behind each
-    of its three projections, and nothing else changed. The paper's Figure 4 writes it so, once for
-    each of the queries, keys and values: project to the head's size, then convolve along the sequence,
-    three wide, with a causal mask.
+    of its three projections, and nothing else changed. The pseudo-code of the paper's Figure 4 makes
+    each head of queries, keys and values so: project to the head's size, then convolve along the
+    sequence, three wide, with a causal mask.
 
     Now a key can stand for "a *t* and an *h* before me", and a query can ask for it. A plain head sees
     single tokens, and needs a layer below it to tell it of their neighbours.
@@ -331,10 +333,13 @@ if __name__ == "__main__":
             activation=activation_type,
         )
         models[name] = LanguageModel(config)
-        histories[name] = train(models[name], corpus, name=name, steps=800, seq=64)
+        histories[name] = train(
+            models[name], corpus, name=name, steps=800, seq=64, evaluations=20
+        )
     # At the left the loss on plays that neither has read, over steps; at the right over the seconds
     # the processor worked, where Primer-EZ pays for its slower steps. The dotted line is the quality
     # that the Transformer ends with.
+    vanilla, primer_ez = histories["Transformer"], histories["Primer-EZ"]
     fig, (left, right) = plt.subplots(
         1, 2, figsize=(7, 2.6), sharey=True, layout="constrained"
     )
@@ -342,23 +347,27 @@ if __name__ == "__main__":
         color = entrants[name][2]
         left.plot(history.steps, history.validation_loss, color=color)
         right.plot(history.seconds, history.validation_loss, color=color)
-        right.annotate(
-            f" {name}",
-            (history.seconds[-1], history.validation_loss[-1]),
-            color=color,
-            va="bottom",
-            ha="right",
+    middle = len(vanilla.steps) // 2
+    for name, offset, side in (
+        ("Transformer", (4, 6), "left"),
+        ("Primer-EZ", (-4, -12), "right"),
+    ):
+        left.annotate(
+            name,
+            (vanilla.steps[middle], histories[name].validation_loss[middle]),
+            xytext=offset,
+            textcoords="offset points",
+            ha=side,
+            color=entrants[name][2],
         )
     for ax in (left, right):
-        target = histories["Transformer"].validation_loss[-1]
-        ax.axhline(target, color="C5", ls=":", lw=1)
+        ax.axhline(vanilla.validation_loss[-1], color="C5", ls=":", lw=1)
     left.set(xlabel="step", ylabel="loss, nats a character")
     right.set(xlabel="seconds of processor time")
     plt.show()
     # ### Who won, and by how much
     #
     # The paper's factor, once with steps as the compute and once with seconds.
-    vanilla, primer_ez = histories["Transformer"], histories["Primer-EZ"]
     factors = {
         cost: speedup_factor(
             getattr(vanilla, cost),
