@@ -385,17 +385,16 @@ if __name__ == "__main__":
         f"Speed-up factor: {factors['steps']:.1f} in steps, "
         f"{factors['seconds']:.1f} in seconds."
     )
-    # One race on one seed, over a short way: much of what there is to learn this early is which
-    # characters follow which, and that is what a convolution sees at a glance and what plain attention
-    # has to find first. So the factor holds here and for this budget. The walk-through says that
-    # Primer-EZ trains "a lot faster". The paper, with runs of many hours, counts factors of 1.75 to 2.34
-    # for Primer-EZ on the task of its search, by code base and hardware (Table 4), and 1.71 to 1.98 on
-    # larger data with 110 million parameters (Table 5). Its 4.2 is the whole
-    # Primer's, at 537 million parameters (Table 1, section 4.3).
+    # One race on one seed, over a short way. Much of what there is to learn this early is which
+    # characters follow which: a convolution sees that at a glance, and plain attention has to find it
+    # first. So the factor holds here and for this budget.
     #
-    # ### What they write
+    # The walk-through says that Primer-EZ trains "a lot faster". The paper, with runs of many hours,
+    # counts factors from 1.75 to 2.34 for Primer-EZ on the task of its search, by code base and hardware
+    # (Table 4), and from 1.71 to 1.98 on larger data with 110 million parameters (Table 5). Its often
+    # quoted 4.2 is the whole Primer's, at 537 million parameters (Table 1, section 4.3).
     #
-    # Both go on from the same words, with the same dice.
+    # What do the two write by now? Both go on from the same words, with the same dice.
     for name, model in models.items():
         text = sample(model, corpus, "ROMEO.\n", length=160)
         print(f"--- {name}\n{text}\n")
