@@ -71,7 +71,7 @@
 
   // A long formula shrinks a little before its box scrolls; a box that scrolls takes the keyboard.
   const formulas = ".katex-display";
-  const boxes = "pre, .out, .table-scroll, div.math, .katex-display";
+  const boxes = "pre, .out, .output, .table-scroll, div.math, .katex-display";
   const fit = () => {
     for (const box of $$(formulas)) {
       const inner = box.firstElementChild;
@@ -85,7 +85,7 @@
         box.tabIndex = 0;
         box.dataset.scrolls = "";
         if (!box.matches("figure")) box.setAttribute("role", "group");
-        if (!box.hasAttribute("aria-label")) box.setAttribute("aria-label", box.closest(".out") ? "Output" : box.matches("pre") ? "Code" : box.matches(".table-scroll") ? "Table" : "Formula");
+        if (!box.hasAttribute("aria-label")) box.setAttribute("aria-label", box.closest(".out, .output") ? "Output" : box.matches("pre") ? "Code" : box.matches(".table-scroll") ? "Table" : "Formula");
       } else if (!scrolls && "scrolls" in box.dataset) {
         for (const name of ["tabindex", "role", "aria-label", "data-scrolls"]) box.removeAttribute(name);
       }
