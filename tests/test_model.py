@@ -147,6 +147,11 @@ def test_the_rate_climbs_in_a_line_then_falls_with_the_root() -> None:
     assert max(learning_rate(s, 512) for s in range(1, 20_000)) == pytest.approx(peak)
 
 
+def test_a_rate_before_the_first_step_is_an_error() -> None:
+    with pytest.raises(ValueError, match="step 0"):
+        learning_rate(0, 512)
+
+
 # Decoding
 
 
@@ -241,6 +246,11 @@ def test_a_length_penalty_prefers_longer_answers() -> None:
                 (short + length, long) if alpha == 0 else (short, long + length)
             )
     assert long > short
+
+
+def test_a_beam_of_none_is_an_error() -> None:
+    with pytest.raises(ValueError, match="beams 0"):
+        beam_search(transformer(), sources(), START, END, 5, beams=0)
 
 
 def test_an_empty_batch_is_decoded_to_nothing() -> None:

@@ -279,7 +279,7 @@ if __name__ == "__main__":
             color=colour,
             verticalalignment="center",
         )
-    ax.set(xlabel="step", ylabel="loss (nats a vowel)", xlim=(0, len(values) * 1.2))
+    ax.set(xlabel="step", ylabel="loss (nats a vowel)", xlim=(0, len(values) * 1.25))
     plt.show()
     # The one that sees only the left is ahead at first. Its mask tells it for free where the nearest
     # neighbour is, while the other has to learn that left and right are two things. Then it runs out of

@@ -14,9 +14,9 @@ $$P(t_{i+1} \mid t_1 \dots t_i, S) = \operatorname{softmax}(E\,z_i)$$
 with $z_i$ the decoder's output at position $i$, and $E$ a matrix with one row a token.
 
 The first half of this chapter builds that, trains it in about a minute, and draws where it looked. It
-needs a way to choose words, one after another: greedily, or with a beam. The second half leaves the encoder
-away. A language model has no source. It predicts the next token of a text from those before it, and needs
-nothing but encoder blocks with a causal mask.
+needs a way to choose words, one after another: greedily, or with a beam. The second half drops the source,
+and with it one of the two stacks. A language model predicts the next token of a text from those before it.
+Blocks with a causal mask are all that it needs.
 
 Source: {cite:t}`vaswani2017attention`, sections 3, 5.3 and 6.1; {cite:t}`press2017using` for the tied matrix.
 """
@@ -131,6 +131,8 @@ def learning_rate(step: int, d_model: int, warmup: int = 4000) -> float:
 
     `step` counts from 1. Source: {cite:t}`vaswani2017attention`, section 5.3.
     """
+    if step < 1:
+        raise ValueError(f"step {step}: steps count from 1")
     return d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
 
@@ -144,7 +146,7 @@ if __name__ == "__main__":
     for colour, d_model, warmup, at, above in (
         ("C5", 512, 4000, 4000, 6),
         ("C1", 512, 10_000, 10_000, 6),
-        ("C2", 1024, 4000, 12_000, -14),
+        ("C2", 1024, 4000, 12_000, -28),
     ):
         ax.plot(steps, [learning_rate(s, d_model, warmup) for s in steps], color=colour)
         ax.annotate(
@@ -163,8 +165,8 @@ if __name__ == "__main__":
     #
     # People write the same day in a dozen ways. Programs want one of them, ISO 8601: `2026-11-21`. Going from
     # the first to the second is translation on a small scale: parts change their order, a word becomes
-    # a number, some of the source (the weekday) says nothing that is wanted, some of the target
-    # (the century) is said nowhere in the source.
+    # a number, some of the source (the weekday) says nothing that is wanted, and some of the target (the
+    # century, where a year has two digits) is said nowhere in the source.
     import copy
     import random
     from datetime import date, timedelta
@@ -191,7 +193,7 @@ if __name__ == "__main__":
 
     # A thousand days are put aside. Training never shows them, in any way of writing.
     rng = random.Random(0)
-    days = [date(1950, 1, 1) + timedelta(days=n) for n in range(36_524)]
+    days = [date(1950, 1, 1) + timedelta(days=n) for n in range(36_525)]
     rng.shuffle(days)
     held_out, known = days[:1000], days[1000:]
     print(f"{len(known):,} days to learn from, {len(held_out):,} put aside")
@@ -229,9 +231,9 @@ if __name__ == "__main__":
         layers=2,
         dropout=0.0,
     )
-    # Adam's numbers are the paper's. Its schedule is meant for a hundred thousand steps; for a thousand, the
-    # warm-up is shorter, and `lr` halves the whole.
-    optimizer = torch.optim.AdamW(
+    # Adam's numbers are the paper's. Its schedule is meant for a hundred thousand steps. For fewer than a
+    # thousand the warm-up is shorter, and `lr` halves the whole.
+    optimizer = torch.optim.Adam(
         model.parameters(), lr=0.5, betas=(0.9, 0.98), eps=1e-9
     )
     schedule = torch.optim.lr_scheduler.LambdaLR(
@@ -334,11 +336,9 @@ if __name__ == "__main__":
         model(source, target)
         hook.remove()
         query, key, value = (t.transpose(1, 2) for t in layer.project(*entered[:2]))
-        weights = attention_weights(query, key)[0, :, :10].mean(
-            dim=0
-        )  # [target, source]
+        weights = attention_weights(query, key)[0].mean(dim=0)  # [target, source]
     fig, ax = plt.subplots(figsize=(7, 2.9), layout="constrained")
-    ax.imshow(weights, aspect="auto")
+    ax.imshow(weights[:10], aspect="auto")
     ax.set_xticks(range(len(text)), list(text))
     ax.set_yticks(range(10), list("2026-11-21"))
     ax.set(xlabel="what it reads", ylabel="what it writes")
@@ -376,6 +376,8 @@ def beam_search(
     {py:func}`~labml_primer.transformer.model.greedy_decode`, `end` is included and padding follows.
     Where there are fewer sequences than beams, what is missing has log-probability minus infinity.
     """
+    if beams < 1:
+        raise ValueError(f"beams {beams} is not positive")
     batch = source.size(0)
     memory, memory_mask = (
         t.repeat_interleave(beams, dim=0) for t in model.encode(source)
@@ -462,8 +464,8 @@ class Config:
     The second half: no source, no encoder, no cross-attention. All that can be chosen is here, and a
     configuration cannot be changed once it is made, so a model and its configuration never disagree.
 
-    `attention` and `activation` are classes. Everything in part II of the book, {doc}`../primer/primer_ez`
-    first, is another value for these two.
+    `attention` and `activation` are classes. {doc}`../primer/primer_ez` is another value for these two, and
+    nothing else.
     """
 
     vocab_size: int
