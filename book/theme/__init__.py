@@ -24,18 +24,26 @@ def describe(context: dict[str, Any], doctree: nodes.document | None) -> str:
     return text if len(text) <= 200 else text[:200].rsplit(" ", 1)[0] + " …"
 
 
-def complete(app: Any, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+def complete(
+    app: Any, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
     """Give a page its description, and its wide tables a box that scrolls."""
     if app.config.html_theme != "primer":
         return
-    if 'name="description"' not in (context.get("metatags") or "") and (text := describe(context, doctree)):
+    if 'name="description"' not in (context.get("metatags") or "") and (
+        text := describe(context, doctree)
+    ):
         context["description"] = escape(text)
     if body := context.get("body"):
-        body = re.sub(r'(<table class="[^"]*docutils.*?</table>)', SCROLLS, body, flags=re.DOTALL)
+        body = re.sub(
+            r'(<table class="[^"]*docutils.*?</table>)', SCROLLS, body, flags=re.DOTALL
+        )
         # What docutils and Sphinx leave for a screen reader to stumble over: a role that ARIA
         # has dropped, a heading without its level.
         body = body.replace('role="doc-biblioentry"', 'role="listitem"')
-        context["body"] = body.replace('role="heading">', 'role="heading" aria-level="2">')
+        context["body"] = body.replace(
+            'role="heading">', 'role="heading" aria-level="2">'
+        )
 
 
 def add_script(app: Any) -> None:
@@ -46,5 +54,7 @@ def add_script(app: Any) -> None:
 def setup(app: Any) -> dict[str, Any]:
     app.add_html_theme("primer", str(FOLDER))
     app.connect("builder-inited", add_script)
-    app.connect("html-page-context", complete, priority=900)  # when the others have said theirs
+    app.connect(
+        "html-page-context", complete, priority=900
+    )  # when the others have said theirs
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
