@@ -1,0 +1,45 @@
+# `make` alone lists what there is. Each target sets up what it needs, once.
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+READY := $(VENV)/.ready
+PORT ?= 8000
+
+.DEFAULT_GOAL := help
+.PHONY: help book serve test check notebooks clean setup
+
+help:  ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## */\1|/' | awk -F'|' '{printf "make %-10s %s\n", $$1, $$2}'
+
+book: $(READY)  ## execute what changed and build the site (STRICT=1: warnings are errors)
+	@$(RUN) book/build.py $(if $(STRICT),--strict)
+
+serve: $(READY)  ## serve the site on localhost:8000, built again when a file changes
+	@$(RUN) book/build.py --serve $(PORT)
+
+test: $(READY)  ## every test
+	@$(RUN) -m pytest -n auto
+
+check: $(READY)  ## the tests for every edit: under a minute
+	@$(RUN) -m ruff check . && $(RUN) -m ruff format --check -q . && $(RUN) -m mypy
+	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto -m "not slow and not browser"
+
+notebooks: $(READY)  ## write notebooks/*.ipynb anew
+	@$(RUN) book/notebooks.py
+
+clean:  ## remove what was built and executed, and the environment
+	rm -rf _build $(VENV) book/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+setup: $(READY)
+
+# A virtual environment with the versions of requirements.lock. torch comes first and by itself, so
+# that it brings what its own build needs; a CPU build is taken where pip knows of one.
+$(READY): requirements.lock book/package-lock.json
+	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 or later is needed, and $(PYTHON) is not here. Name one: make PYTHON=/path/to/python3"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or later is needed; $(PYTHON) is $$($(PYTHON) -V 2>&1). Name another: make PYTHON=/path/to/python3.11"; exit 1; }
+	@echo "Setting up $(VENV) (once, a few minutes)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(RUN) -m pip install -q --disable-pip-version-check "$$(grep '^torch==' requirements.lock)"
+	@$(RUN) -m pip install -q --disable-pip-version-check --no-deps -r requirements.lock
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" npm ci --prefix book --no-audit --no-fund --loglevel=error >/dev/null
+	@touch $@

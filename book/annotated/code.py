@@ -1,0 +1,112 @@
+"""The code panel: highlighted lines with the module's own numbers, names linked to definitions."""
+
+from __future__ import annotations
+
+import ast
+from html import escape
+from typing import Any
+
+from docutils import nodes
+from pygments import lex
+from pygments.lexers import PythonLexer
+from pygments.token import STANDARD_TYPES, _TokenType
+
+from annotated.names import uses
+from annotated.parse import Cell, Chapter, split_lines
+
+Segment = tuple[str, str, str]  # Pygments' short class, text, dotted name of what it means
+
+
+class code_lines(nodes.literal_block):  # noqa: N801 (docutils names nodes so)
+    """A literal block whose HTML has one element a line; other builders see a plain block.
+
+    ``lines`` is a list of (number, indent level, segments, classes).
+    """
+
+
+class Highlighter:
+    """A module's lines as segments. The whole text is highlighted at once, then cut."""
+
+    def __init__(self, chapter: Chapter, module: str, package: str):
+        self.chapter = chapter
+        self.uses = uses(chapter.text, ast.parse(chapter.text), module, package)
+        self.segments = _segments(chapter.text)
+
+    def line(self, cell: Cell, number: int) -> list[Segment]:
+        """Line ``number`` as ``cell`` shows it."""
+        dedent = 0 if number in self.chapter.verbatim else cell.dedent
+        segments, column = [], 0
+        targets = {use.start: use for use in self.uses.get(number, [])}
+        for kind, text in self.segments[number - 1]:
+            start, column = column, column + len(text)
+            use = targets.get(start)
+            target = use.target if use and use.end <= column else ""
+            text = text[max(0, dedent - start) :]
+            if text:
+                segments.append((kind, text, target))
+        return segments
+
+
+def _segments(text: str) -> list[list[tuple[str, str]]]:
+    lines: list[list[tuple[str, str]]] = [[]]
+    for token, value in lex(text, PythonLexer(stripnl=False, ensurenl=False)):
+        for i, part in enumerate(value.split("\n")):
+            if i:
+                lines.append([])
+            if part:
+                lines[-1].append((_short(token), part))
+    return lines + [[] for _ in range(len(split_lines(text)) - len(lines))]
+
+
+def _short(token: _TokenType) -> str:
+    """Pygments' class; names and blanks have none and stay in the colour of text."""
+    while token not in STANDARD_TYPES:
+        token = token.parent
+    kind = STANDARD_TYPES[token]
+    return "" if kind in ("n", "w", "") else kind
+
+
+def visit_code_lines(translator: Any, node: code_lines) -> None:
+    """HTML: a block a line, its number generated from ``data-n`` so that no copy takes it along."""
+    builder = translator.builder
+    objects = builder.env.get_domain("py").objects
+    current = builder.current_docname
+    parts = []
+    for position, (number, level, segments, classes) in enumerate(node["lines"]):
+        tab = "" if position == 0 and node.get("first") else ' tabindex="-1"'
+        kinds = " ".join(["ln", *([f"i{min(level, 6)}"] if level else []), *classes])
+        parts.append(
+            f'<span class="{kinds}" id="L{number}"><a class="lno" href="#L{number}" '
+            f'data-n="{number}" aria-label="line {number}"{tab}></a>'
+        )
+        for kind, text, target in segments:
+            html = escape(text, quote=False)
+            if text.isspace():
+                html = f'<i class="w">{html}</i>' if parts[-1].endswith("</a>") else html
+            elif kind:
+                html = f'<span class="{kind}">{html}</span>'
+            entry = objects.get(target) if target else None
+            if entry:
+                url = builder.get_relative_uri(current, entry.docname) if entry.docname != current else ""
+                html = f'<a class="ref" href="{url}#{entry.node_id}">{html}</a>'
+            parts.append(html)
+        parts.append("\n</span>")
+    translator.body.append(f'<pre class="code">{"".join(parts)}</pre>')
+    raise nodes.SkipNode
+
+
+def code_node(lines: list[tuple[int, list[Segment], list[str]]], first: bool) -> code_lines:
+    """A block of code; ``first`` tells whether it opens its row (one tab stop a row)."""
+    text = "\n".join("".join(s[1] for s in segments) for _, segments, _ in lines)
+    node = code_lines(text, text, language="python", first=first)
+    node["lines"] = [
+        (number, _level(segments), [tuple(s) for s in segments], classes)
+        for number, segments, classes in lines
+    ]
+    return node
+
+
+def _level(segments: list[Segment]) -> int:
+    """Indents of four at the start of a line."""
+    lead = segments[0][1] if segments and segments[0][1].isspace() else ""
+    return len(lead) // 4

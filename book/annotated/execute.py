@@ -1,0 +1,181 @@
+"""Executes chapters side by side, each in a kernel of its own, and keeps what came out."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+
+from annotated.parse import Cell, Chapter, ChapterError
+
+MATPLOTLIBRC = Path(__file__).parent / "matplotlibrc"
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+KERNEL_ARGUMENTS = [
+    "--log-level=ERROR",
+    "--InlineBackend.figure_formats={'svg'}",
+    "--InlineBackend.print_figure_kwargs={'bbox_inches': None, 'metadata': {'Date': None}}",
+]
+KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
+
+
+@dataclass
+class Record:
+    """What one execution left: the outputs of each cell that runs, and how it went."""
+
+    outputs: list[list[dict[str, Any]]] = field(default_factory=list)
+    seconds: float = 0.0
+    date: str = ""
+    versions: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A chapter to execute."""
+
+    docname: str
+    path: Path
+    chapter: Chapter
+    digest: str
+    package: str
+    versions: dict[str, str]
+
+
+class Store:
+    """Records on disk, one file a chapter and digest."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def path(self, docname: str, digest: str) -> Path:
+        return self.folder / f"{docname.replace('/', '.')}-{digest}.json"
+
+    def load(self, docname: str, digest: str) -> Record | None:
+        """The record, or None where there is none that can be read."""
+        try:
+            return Record(**json.loads(self.path(docname, digest).read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def save(self, docname: str, digest: str, record: Record) -> None:
+        """Writes the record whole or not at all."""
+        path = self.path(docname, digest)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.part")
+        part.write_text(json.dumps(asdict(record)), encoding="utf-8")
+        part.replace(path)
+
+
+def execute_all(
+    jobs: Sequence[Job],
+    store: Store,
+    root: Path,
+    workers: int,
+    timeout: int,
+    say: Callable[[str], None],
+) -> list[ChapterError]:
+    """Executes the jobs, ``workers`` at a time, and saves each as it ends. Returns what failed."""
+    errors: list[ChapterError] = []
+    waiting: SimpleQueue[Job | None] = SimpleQueue()
+    done: SimpleQueue[tuple[Job, Record | ChapterError]] = SimpleQueue()
+    workers = max(1, min(workers, len(jobs)))
+    for job in [*jobs, *([None] * workers)]:
+        waiting.put(job)
+    threads = max(1, (os.cpu_count() or 1) // workers)
+
+    def work() -> None:
+        while (job := waiting.get()) is not None:
+            say(f"executing {job.docname}")
+            try:
+                done.put((job, execute(job, root, timeout, threads)))
+            except ChapterError as error:
+                done.put((job, error))
+            except Exception as error:  # a kernel that could not start, a full disk
+                done.put((job, ChapterError(str(job.path), 1, f"could not be executed: {error}")))
+
+    for _ in range(workers):
+        threading.Thread(target=work, daemon=True).start()
+    for count in range(1, len(jobs) + 1):
+        job, result = done.get()
+        if isinstance(result, ChapterError):
+            errors.append(result)
+            say(f"failed    {job.docname} ({count} of {len(jobs)})")
+        else:
+            store.save(job.docname, job.digest, result)
+            say(f"executed  {job.docname} in {result.seconds:.0f} s ({count} of {len(jobs)})")
+    return errors
+
+
+def execute(job: Job, root: Path, timeout: int, threads: int) -> Record:
+    """Runs a chapter's cells from top to bottom. Raises ``ChapterError`` at the first that fails."""
+    cells = [cell for cell in job.chapter.cells if cell.nodes]
+    prelude = f"__package__ = {job.package!r}\n__file__ = {str(job.path)!r}"
+    sources = [prelude, *(job.chapter.source(cell) for cell in cells)]
+    notebook = nbformat.v4.new_notebook(
+        metadata={"kernelspec": KERNEL}, cells=[nbformat.v4.new_code_cell(source) for source in sources]
+    )
+    client = NotebookClient(
+        notebook,
+        timeout=timeout,
+        resources={"metadata": {"path": str(root)}},
+        extra_arguments=KERNEL_ARGUMENTS,
+    )
+    start = time.monotonic()
+    try:
+        client.execute(env=_environment(root, threads))
+    except CellExecutionError as error:
+        index = _failed(notebook)
+        raise _chapter_error(job, cells[index - 1] if index else None, notebook.cells[index], error) from None
+    except CellTimeoutError:
+        cell = cells[max(_failed(notebook) - 1, 0)]
+        message = f"ran longer than {timeout} s. Make the run shorter, or raise annotated_timeout."
+        raise ChapterError(str(job.path), cell.line, message) from None
+    except DeadKernelError:
+        cell = cells[max(_failed(notebook) - 1, 0)]
+        message = "the kernel died here (out of memory?). Make the run smaller."
+        raise ChapterError(str(job.path), cell.line, message) from None
+    return Record(
+        outputs=[cell.outputs for cell in notebook.cells[1:]],
+        seconds=round(time.monotonic() - start, 1),
+        date=time.strftime("%Y-%m-%d"),
+        versions=job.versions,
+    )
+
+
+def _environment(root: Path, threads: int) -> dict[str, str]:
+    paths = [str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(paths),
+        "MATPLOTLIBRC": str(MATPLOTLIBRC),
+        "OMP_NUM_THREADS": str(threads),
+        "MKL_NUM_THREADS": str(threads),
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+    }
+
+
+def _failed(notebook: nbformat.NotebookNode) -> int:
+    """The index of the last cell that was started."""
+    started = [i for i, cell in enumerate(notebook.cells) if cell.get("execution_count") or cell.outputs]
+    return max(started, default=0)
+
+
+def _chapter_error(
+    job: Job, cell: Cell | None, ran: nbformat.NotebookNode, error: CellExecutionError
+) -> ChapterError:
+    """The error at its line in the module: the last frame of the traceback that is in the cell."""
+    frames = re.findall(r"(?:Cell In\[\d+\]|<ipython-input[^>]*>)(?:\(\d+\))?[^\n]*?line (\d+)", ANSI.sub("", error.traceback))
+    line = (cell.line if cell else 1) + (int(frames[-1]) - 1 if frames else 0)
+    source = job.chapter.lines[line - 1].strip() if cell else ""
+    message = f"{error.ename}: {error.evalue}\n    {source}\nCorrect the line; chapters already executed are kept."
+    return ChapterError(str(job.path), line, message)

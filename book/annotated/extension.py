@@ -1,0 +1,241 @@
+"""The Sphinx extension: when a book of modules is built, what happens, and in which order.
+
+1. ``env-get-outdated``: each chapter is parsed and its digest taken; what is not in the store
+   is executed, several chapters at a time; pages whose outputs changed are read again.
+2. ``source-read``: the module's text gives way to the site's notebook, which MyST-NB reads.
+3. transforms (rows.py): outputs move into their rows; for HTML, rows into one sheet.
+4. ``html-page-context``: title block, chapter list and links for the theme.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.errors import SphinxError
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+from annotated import rows
+from annotated.code import Highlighter, code_lines, visit_code_lines
+from annotated.digest import digest, versions
+from annotated.execute import MATPLOTLIBRC, Job, Record, Store, execute_all
+from annotated.modules import Project
+from annotated.pages import Entry, Page, contents, navigation, title_block
+from annotated.parse import Chapter, ChapterError, parse
+from annotated.site import site_notebook
+
+logger = logging.getLogger(__name__)
+
+
+class AnnotatedError(SphinxError):
+    """What ends the build: one line or more, each with file, line and mend."""
+
+    category = "The book was not built"
+
+
+class Book:
+    """The chapters of one build."""
+
+    def __init__(self, app: Sphinx):
+        self.app = app
+        self.root = Path(app.srcdir)
+        self.project = Project(self.root)
+        self.store = Store(Path(app.outdir).parent / ".executed")
+        self.jobs: dict[str, Job] = {}
+        self.executed: list[str] = []
+        self.entries: list[Entry] = []
+
+    def job(self, docname: str) -> Job:
+        """The chapter of a page, parsed once."""
+        if docname not in self.jobs:
+            path = Path(self.app.env.doc2path(docname))
+            module = self.project.at(path)
+            chapter = parse(module.text, str(path))
+            key = digest(chapter, module, self.project, MATPLOTLIBRC.read_text(encoding="utf-8"))
+            packages = versions(module, self.project.dependencies(module))
+            self.jobs[docname] = Job(docname, path, chapter, key, module.package, packages)
+        return self.jobs[docname]
+
+    def record(self, job: Job) -> Record:
+        """What the chapter's execution left."""
+        record = self.store.load(job.docname, job.digest)
+        assert record is not None, f"{job.docname} was not executed"
+        return record
+
+    def page(self, docname: str) -> Page:
+        job = self.job(docname)
+        module = self.project.at(job.path)
+        highlighter = Highlighter(job.chapter, module.name, module.package)
+        return Page(job.chapter, module.name, self.record(job), highlighter)
+
+
+def begin(app: Sphinx) -> None:
+    app.annotated = Book(app)  # type: ignore[attr-defined]
+
+
+def execute_chapters(
+    app: Sphinx, env: BuildEnvironment, added: set[str], changed: set[str], removed: set[str]
+) -> list[str]:
+    """Executes what is missing; names the pages whose outputs are no longer those last read."""
+    book: Book = app.annotated  # type: ignore[attr-defined]
+    book.__init__(app)  # type: ignore[misc]
+    docnames = sorted(d for d in env.found_docs if str(env.doc2path(d)).endswith(".py"))
+    try:
+        jobs = [book.job(d) for d in docnames]
+        missing = [job for job in jobs if book.store.load(job.docname, job.digest) is None]
+        book.executed = [job.docname for job in missing]
+        if missing:
+            workers = app.config.annotated_workers or os.cpu_count() or 1
+            say = _Progress()
+            errors = execute_all(missing, book.store, book.root, workers, app.config.annotated_timeout, say)
+            if errors:
+                raise AnnotatedError("\n" + "\n".join(str(error) for error in errors))
+    except ChapterError as error:
+        raise AnnotatedError(f"\n{error}") from None
+    known: dict[str, str] = getattr(env, "annotated_digests", {})
+    env.annotated_digests = {job.docname: job.digest for job in jobs}  # type: ignore[attr-defined]
+    return [job.docname for job in jobs if known.get(job.docname) != job.digest]
+
+
+class _Progress:
+    """Says what is going on, with the seconds since the start."""
+
+    def __init__(self) -> None:
+        self.start = time.monotonic()
+
+    def __call__(self, message: str) -> None:
+        print(f"[{time.monotonic() - self.start:5.0f} s] {message}", flush=True)
+
+
+def read_chapter(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Gives MyST-NB the site's notebook in place of the module's text."""
+    app.env.temp_data.pop("annotated", None)
+    if not str(app.env.doc2path(docname)).endswith(".py"):
+        return
+    page = app.annotated.page(docname)  # type: ignore[attr-defined]
+    app.env.temp_data["annotated"] = page
+    source[0] = nbformat.writes(site_notebook(page.chapter, page.record))
+
+
+def read_notebook(text: str) -> nbformat.NotebookNode:
+    """MyST-NB's reader of ``.py`` files: by now the text is a notebook."""
+    return nbformat.reads(text, as_version=4)
+
+
+def forget(app: Sphinx, doctree: nodes.document) -> None:
+    """The page is read: nothing of it may leak into the next one, or into the pickled environment."""
+    app.env.temp_data.pop("annotated", None)
+
+
+def configure(app: Sphinx, config: Any) -> None:
+    config.nb_custom_formats = {**config.nb_custom_formats, ".py": "annotated.extension.read_notebook"}
+    config.nb_execution_mode = "off"
+    config.nb_merge_streams = True
+
+
+def page_context(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    book: Book = app.annotated  # type: ignore[attr-defined]
+    if not book.entries:
+        book.entries = contents(app)
+    context["book_nav"] = navigation(app, book.entries, pagename)
+    entry = next((e for e in book.entries if e.docname == pagename), None)
+    if entry and doctree is not None and pagename in getattr(app.env, "annotated_digests", {}):
+        job = book.job(pagename)
+        context["chapter"] = title_block(app, entry, _facts(job.chapter, book.record(job)), doctree)
+        context["chapter"] |= _downloads(app, job)
+
+
+def _facts(chapter: Chapter, record: Record) -> dict[str, Any]:
+    seconds = max(1, round(record.seconds))
+    torch = [f"{name} {version.partition('+')[0]}" for name, version in record.versions.items() if name == "torch"]
+    date = time.strptime(record.date, "%Y-%m-%d")
+    day = f'<time datetime="{record.date}">{date.tm_mday} {time.strftime("%b %Y", date)}</time>'
+    return {
+        "runs": f"{seconds} s on a CPU core",
+        "last": ", ".join([*torch, day]),
+        "glance": [
+            {"title": name.qualname, "href": f"#{name.qualname}", "line": line}
+            for name, line in chapter.names()
+            if name.level == 1
+        ],
+    }
+
+
+def _downloads(app: Sphinx, job: Job) -> dict[str, str]:
+    """Links to the chapter's own files: the notebook, here and in Colab, and the module."""
+    name = job.path.stem
+    repository = app.config.annotated_repository.rstrip("/").removeprefix("https://github.com/")
+    up = "../" * job.docname.count("/")
+    links = {"source": f"{up}_sources/{job.docname}.py", "notebook": "", "colab": ""}
+    if (Path(app.srcdir) / "notebooks" / f"{name}.ipynb").is_file():
+        links["notebook"] = f"{up}notebooks/{name}.ipynb"
+        if repository:
+            links["colab"] = f"https://colab.research.google.com/github/{repository}/blob/main/notebooks/{name}.ipynb"
+    return links
+
+
+def copy_downloads(app: Sphinx, exception: Exception | None) -> None:
+    """Modules and notebooks become files of the site."""
+    if exception is not None or app.builder.format != "html":
+        return
+    book: Book = app.annotated  # type: ignore[attr-defined]
+    for job in book.jobs.values():
+        files = {job.path: f"_sources/{job.docname}.py"}
+        files[book.root / "notebooks" / f"{job.path.stem}.ipynb"] = f"notebooks/{job.path.stem}.ipynb"
+        for source, name in files.items():
+            if source.is_file():
+                target = Path(app.outdir) / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source, target)
+
+
+def report(app: Sphinx, exception: Exception | None) -> None:
+    """The last lines of a build: where the site is, and what it took."""
+    book: Book = app.annotated  # type: ignore[attr-defined]
+    if exception is None and book.jobs:
+        cached = len(book.jobs) - len(book.executed)
+        print(f"{len(book.executed)} chapters executed, {cached} from the cache. The book: {app.outdir}/index.html")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.setup_extension("myst_nb")
+    app.add_config_value("annotated_workers", 0, "")  # chapters executed at a time; 0: one a core
+    app.add_config_value("annotated_timeout", 600, "")  # seconds that one cell may run
+    app.add_config_value("annotated_repository", "", "html")  # https://github.com/owner/name
+    app.add_config_value("annotated_install", {}, "")  # package: what a notebook tells pip
+    app.add_node(code_lines, html=(visit_code_lines, None))
+    app.add_node(rows.heading, html=(rows.visit_heading, rows.depart_heading))
+    app.add_node(
+        rows.deviation,
+        html=(rows.visit_deviation, rows.depart_deviation),
+        latex=(_plain, _plain),
+        text=(_plain, _plain),
+    )
+    directives: dict[str, type[SphinxDirective]] = {"annotated-row": rows.AnnotatedRow, "deviation": rows.Deviation}
+    for name, directive in directives.items():
+        app.add_directive(name, directive)
+    app.add_transform(rows.OutputsInRows)
+    app.add_post_transform(rows.Sheet)
+    app.connect("config-inited", configure, priority=400)
+    app.connect("builder-inited", begin)
+    app.connect("env-get-outdated", execute_chapters)
+    app.connect("source-read", read_chapter)
+    app.connect("doctree-read", forget)
+    app.connect("html-page-context", page_context, priority=400)
+    app.connect("build-finished", copy_downloads)
+    app.connect("build-finished", report)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _plain(translator: Any, node: nodes.Element) -> None:
+    """Builders other than HTML show what is inside."""

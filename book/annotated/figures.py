@@ -1,0 +1,44 @@
+"""A figure drawn by matplotlib becomes a part of the page: its colours are the theme's."""
+
+from __future__ import annotations
+
+import html
+import re
+
+# Colours of `matplotlibrc`, and the theme's variables they stand for.
+COLOURS = {
+    "24272d": "ink",
+    "5d616a": "muted",
+    "d9d4c7": "axis",
+    "e9e5dc": "grid",
+    "0b6273": "0",
+    "b06000": "1",
+    "2f6db3": "2",
+    "8c3a73": "3",
+    "3d7a3f": "4",
+    "74787f": "5",
+}
+COLOUR = re.compile(r"#(" + "|".join(COLOURS) + r")\b", re.IGNORECASE)
+
+
+def themed(svg: str, label: str) -> str:
+    """An SVG file as HTML: no prolog, no style that would leak, colours from the theme, a name."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"\s*font-family:[^;\"]*;?|font: ([\d.]+px)[^;\"]*", _font, svg)
+    svg = COLOUR.sub(lambda m: f"var(--fig-{COLOURS[m.group(1).lower()]}, {m.group()})", svg)
+    opening = re.compile(r"<svg [^>]*>", re.DOTALL)
+    box = re.search(r'viewBox="([^"]*)"', svg)
+    head = (
+        f'<svg class="plot" viewBox="{box.group(1) if box else "0 0 504 187"}" role="img" '
+        f'aria-label="{html.escape(label, quote=True)}" '
+        'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
+    )
+    svg = opening.sub(lambda _: head, svg, count=1)
+    return f'<figure class="out out--plot">{svg.strip()}</figure>'
+
+
+def _font(match: re.Match[str]) -> str:
+    return f"font-size: {match.group(1)}" if match.group(1) else ""

@@ -1,0 +1,121 @@
+"""Which modules of the project a module imports, and what of them an execution depends on."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from annotated.parse import ChapterError, docstring, is_demo
+
+
+@dataclass(frozen=True)
+class Module:
+    """A file of the project. ``name`` is the dotted name it is imported by."""
+
+    name: str
+    path: Path
+    text: str
+
+    @property
+    def package(self) -> str:
+        """What its relative imports start from."""
+        return self.name if self.path.stem == "__init__" else self.name.rpartition(".")[0]
+
+    @property
+    def tree(self) -> ast.Module:
+        """Its syntax tree. Raises ``ChapterError`` where Python cannot read it."""
+        return _parsed(self.text, str(self.path))
+
+
+@lru_cache(maxsize=512)
+def _parsed(text: str, path: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None) or 1
+        raise ChapterError(path, line, f"this is not Python: {error}. Correct the line.") from None
+
+
+class Project:
+    """The modules below one folder, read once."""
+
+    def __init__(self, root: Path):
+        self.root = root
+        self._read: dict[Path, Module] = {}
+
+    def at(self, path: Path) -> Module:
+        """The module in a file."""
+        if path not in self._read:
+            parts = path.relative_to(self.root).with_suffix("").parts
+            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            self._read[path] = Module(name, path, path.read_text(encoding="utf-8"))
+        return self._read[path]
+
+    def find(self, name: str) -> Module | None:
+        """The module of that dotted name, if it is one of the project's."""
+        base = self.root.joinpath(*name.split("."))
+        for path in (base.with_suffix(".py"), base / "__init__.py"):
+            if path.is_file():
+                return self.at(path)
+        return None
+
+    def parents(self, name: str) -> Iterator[Module]:
+        """The packages whose ``__init__`` runs when the module is imported."""
+        while "." in name:
+            name = name.rpartition(".")[0]
+            package = self.find(name)
+            if package:
+                yield package
+
+    def imported(self, module: Module, body: list[ast.stmt]) -> list[Module]:
+        """The project's modules that these statements of ``module`` import, packages included."""
+        found: dict[str, Module] = {}
+        for statement in body:
+            for node in ast.walk(statement):
+                for name in imported_names(node, module.package):
+                    local = self.find(name)
+                    if local:
+                        found |= {m.name: m for m in (local, *self.parents(name))}
+        return list(found.values())
+
+    def dependencies(self, chapter: Module) -> list[Module]:
+        """Every module of the project that runs when the chapter does, but for the chapter itself.
+
+        The demos of an imported module do not run, so neither they nor what they import count.
+        """
+        found: dict[str, Module] = {}
+        waiting = [*self.imported(chapter, chapter.tree.body), *self.parents(chapter.name)]
+        while waiting:
+            module = waiting.pop()
+            if module.name not in found and module.name != chapter.name:
+                found[module.name] = module
+                waiting += self.imported(module, library(module.tree))
+        return [found[name] for name in sorted(found)]
+
+
+def library(tree: ast.Module) -> list[ast.stmt]:
+    """What an import of the module runs: everything but its docstring and its demos."""
+    opening = docstring(tree)
+    return [node for node in tree.body if node is not opening and not is_demo(node)]
+
+
+def imported_names(node: ast.AST, package: str) -> list[str]:
+    """Dotted names that an import statement may load, most specific first."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        base = absolute(node, package)
+        return [*(f"{base}.{alias.name}" for alias in node.names), base]
+    return []
+
+
+def absolute(node: ast.ImportFrom, package: str) -> str:
+    """The module that ``from … import`` names, relative dots resolved."""
+    if not node.level:
+        return node.module or ""
+    parts = package.split(".")
+    base = ".".join(parts[: len(parts) - node.level + 1])
+    return f"{base}.{node.module}" if node.module else base

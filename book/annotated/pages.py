@@ -1,0 +1,97 @@
+"""What a theme needs to know of a page: the title block, and the list of chapters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+
+from annotated.code import Highlighter
+from annotated.execute import Record
+from annotated.parse import Chapter
+
+
+@dataclass
+class Page:
+    """A chapter while Sphinx works on it."""
+
+    chapter: Chapter
+    module: str
+    record: Record
+    highlighter: Highlighter
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A page in the book's order."""
+
+    docname: str
+    number: str
+    title: str
+    part: str
+
+
+def contents(app: Sphinx) -> list[Entry]:
+    """The book's pages in order; those made of modules are numbered."""
+    env = app.env
+    root = env.config.root_doc
+    entries: list[Entry] = []
+    count = 0
+
+    def walk(docname: str, part: str) -> None:
+        nonlocal count
+        for toctree in env.get_doctree(docname).findall(addnodes.toctree):
+            caption = toctree.get("caption") or part
+            for title, ref in toctree["entries"]:
+                if ref not in env.all_docs:
+                    continue
+                number = ""
+                if str(env.doc2path(ref)).endswith(".py"):
+                    count += 1
+                    number = str(count)
+                name = title or env.titles.get(ref, nodes.title("", ref)).astext()
+                entries.append(Entry(ref, number, name, caption))
+                walk(ref, caption)
+
+    walk(root, "")
+    return entries
+
+
+def navigation(app: Sphinx, entries: list[Entry], pagename: str) -> list[dict[str, Any]]:
+    """The list of chapters, part by part, as seen from one page."""
+    parts: list[dict[str, Any]] = []
+    for entry in entries:
+        if not parts or parts[-1]["caption"] != entry.part:
+            parts.append({"caption": entry.part, "items": []})
+        parts[-1]["items"].append(
+            {
+                "number": entry.number,
+                "title": entry.title,
+                "href": app.builder.get_relative_uri(pagename, entry.docname),
+                "current": entry.docname == pagename,
+            }
+        )
+    return parts
+
+
+def title_block(app: Sphinx, page: Entry, facts: dict[str, Any], doctree: nodes.document) -> dict[str, Any]:
+    """What stands above the sheet."""
+    render = app.builder.render_partial  # type: ignore[attr-defined]
+    pieces = getattr(doctree, "annotated_head", {})
+    summary, source = pieces.get("summary"), pieces.get("source")
+    rows = []
+    if source is not None:
+        rows.append({"name": "Source", "html": render(source)["fragment"]})
+    rows.append({"name": "Runs in", "html": facts["runs"]})
+    rows.append({"name": "Last run", "html": facts["last"]})
+    return {
+        "number": page.number,
+        "part": page.part,
+        "title": page.title,
+        "summary": render(summary)["fragment"] if summary is not None else "",
+        "facts": rows,
+        "glance": facts["glance"],
+    }

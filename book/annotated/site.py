@@ -1,0 +1,79 @@
+"""The site's notebook: a chapter's rows as directives, its outputs in place, nothing left to run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+
+from annotated.execute import KERNEL, Record
+from annotated.figures import themed
+from annotated.parse import Cell, Chapter, Row
+
+FENCE = "`" * 8
+
+
+def site_notebook(chapter: Chapter, record: Record) -> NotebookNode:
+    """Markdown cells for headings and rows, and a code cell without source for each set of outputs."""
+    notebook = nbformat.v4.new_notebook(metadata={"kernelspec": KERNEL})
+    lines: list[int] = []  # where each cell starts in the module, for messages
+    outputs = iter(record.outputs)
+
+    def add(cell: NotebookNode, line: int) -> None:
+        cell["id"] = f"c{len(lines)}"
+        notebook.cells.append(cell)
+        lines.append(line)
+
+    for i, cell in enumerate(chapter.cells):
+        for j, row in enumerate(cell.rows):
+            head, rest, line = _head(row)
+            if head:
+                add(nbformat.v4.new_markdown_cell(head), row.line - 1)
+            text = f"{FENCE}{{annotated-row}} {i} {j}\n\n{rest}\n{FENCE}"
+            add(nbformat.v4.new_markdown_cell(text), line - 3)
+        shown = [_shown(output, cell) for output in next(outputs, [])] if cell.nodes else []
+        if shown:
+            add(
+                # MyST-NB passes over cells without source, with their outputs.
+                nbformat.v4.new_code_cell("...", outputs=shown, metadata={"tags": ["remove-input"]}),
+                cell.line - 1,
+            )
+    notebook.metadata["source_map"] = lines
+    return notebook
+
+
+def _head(row: Row) -> tuple[str, str, int]:
+    """What must stand at the page's own level, the rest, and the line where the rest starts.
+
+    A heading makes a section; under the page's title goes its summary, the first paragraph.
+    """
+    heading = row.heading
+    if not heading:
+        return "", row.prose, row.line
+    end = heading.end()
+    if len(heading.group(1)) == 1:
+        blank = row.prose.find("\n\n", len(row.prose[: end + 1].rstrip()) + 2)
+        end = len(row.prose) if blank < 0 else blank
+    head, rest = row.prose[:end], row.prose[end:]
+    skipped = len(rest) - len(rest.lstrip("\n"))
+    return head, rest[skipped:], row.line + head.count("\n") + rest[:skipped].count("\n")
+
+
+def _shown(output: dict[str, Any], cell: Cell) -> NotebookNode:
+    """An output as the page has it: figures inside the page, in the theme's colours."""
+    output = dict(output)
+    data = output.get("data", {})
+    if "image/svg+xml" in data:
+        output["data"] = {"text/html": themed("".join(data["image/svg+xml"]), _label(cell))}
+    output.pop("execution_count", None)
+    if output["output_type"] == "execute_result":
+        output["output_type"] = "display_data"
+    return nbformat.from_dict(output)
+
+
+def _label(cell: Cell) -> str:
+    """A name for a figure: the first sentence of the note beside the code that drew it."""
+    prose = next((row.prose for row in cell.rows if row.prose), "")
+    text = " ".join(line for line in prose.splitlines() if line and not line.startswith(("#", ":::")))
+    return text.partition(". ")[0].replace("$", "").replace("`", "").strip(" .") or "Figure"
