@@ -223,7 +223,8 @@ if __name__ == "__main__":
     again = run("Primer-EZ", seed=1).validation_loss[-1]
     print(f"The three ways to share lie within {max(losses) - min(losses):.3f}.")
     print(f"Another seed moves Primer-EZ by {abs(again - losses[1]):.3f}.")
-    # What is not well above the second number is no difference that this race can see.
+    # A difference below the second number says nothing. One above it is not yet a finding: two runs are a
+    # short ruler, and may lie close by chance. To crown one of the three would take several seeds each.
     #
     # A small model and a short run make a hint, and no verdict on the paper, whose models of the search
     # task took about 1.9 million steps of 4096 tokens (Table 4, section 4.1), against 600 of 1024 here.
