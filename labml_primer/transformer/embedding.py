@@ -46,8 +46,8 @@ class Embedding(nn.Module):
         #
         # :::{deviation} slides, embedding layer
         # They start from $\mathcal{N}(0, I)$, PyTorch's default, and multiply by $\sqrt{d}$ all the
-        # same. The result is not on the scale of the positions, as they say it is: its root mean square is
-        # $\sqrt{2d}$ times theirs.
+        # same. The result is not on the scale of the positions, as they say it is: its root mean
+        # square is $\sqrt{2d}$ times theirs.
         # :::
         nn.init.normal_(self.table.weight, std=d_model**-0.5)
         self.scale = math.sqrt(d_model)
@@ -80,7 +80,8 @@ if __name__ == "__main__":
     # The product costs $V d$ multiplications a token. The look-up costs none.
     one_hot = F.one_hot(tokens, len(vocabulary)).float()  # [batch, seq, vocab_size]
     product = one_hot @ embedding.table.weight * embedding.scale
-    print(one_hot[0].int())
+    for name, row in zip(sentence, one_hot[0].int().tolist(), strict=True):
+        print(f"{name:8s}", *row)
     print("the product is the look-up:", torch.equal(product, embedding(tokens)))
 
     # Seen as a product, it also says which rows learn from a sentence: those of its own words. A
@@ -88,7 +89,8 @@ if __name__ == "__main__":
     embedding(tokens).sum().backward()
     assert embedding.table.weight.grad is not None
     moved = embedding.table.weight.grad.abs().sum(1) > 0
-    print({word: bool(row) for word, row in zip(vocabulary, moved, strict=True)})
+    learning = zip(vocabulary, moved.tolist(), strict=True)
+    print("rows that learn:", *(name for name, learns in learning if learns))
 
 
 if __name__ == "__main__":
@@ -150,6 +152,8 @@ if __name__ == "__main__":
     # Train the smallest language model there is: the embedding of a character and one linear layer,
     # to foretell the next character of Shakespeare's plays. It sees nothing but the one
     # character, so a row has to hold what tends to follow.
+    import matplotlib.pyplot as plt
+
     from labml_primer.training import load_corpus, train
 
     corpus = load_corpus()
@@ -180,19 +184,18 @@ if __name__ == "__main__":
             *(repr(s)[1:-1] for s, its_kind in members if its_kind == name),
         )
 
+    # Only directions shall count, so all rows get one length, and are seen from their centre.
+    def centred(table: Tensor) -> Tensor:
+        rows = F.normalize(table[often], dim=1)
+        return rows - rows.mean(0)
+
     # Thirty-two dimensions do not fit on paper. Draw the *principal components*: the plane in
-    # which the rows, brought to length one, differ most. Colours are the kinds.
+    # which the rows differ most. Colours are the kinds.
     #
     # :::{deviation} slides, embedding layer
     # They draw with t-SNE, which keeps neighbours together and may distort all else. A projection
     # is a shadow: what is far apart in it is far apart.
     # :::
-    import matplotlib.pyplot as plt
-
-    def centred(table: Tensor) -> Tensor:
-        rows = F.normalize(table[often], dim=1)
-        return rows - rows.mean(0)
-
     _, spread, directions = torch.linalg.svd(centred(learned), full_matrices=False)
     plane = centred(learned) @ directions[:2].T
     part = spread[:2].square() / spread.square().sum()

@@ -5,8 +5,9 @@ Attention sees a set of words, not a sequence. A vector of sines and cosines, ad
 where it stands, and in such a way that one step looks the same everywhere.
 
 "Dog bites man" and "man bites dog" have the same words. Attention, the next chapter, compares each
-word with each other one and has no idea of their order; nor has any other part of the model. So the
-order has to be in the vectors themselves. What should a vector $p_t$ for position $t$ be like?
+word with each other one and has no idea of their order; the other layers see one word at a time. (A
+causal mask will say what came before, though not how far.) So the order has to be in the vectors
+themselves. What should a vector $p_t$ for position $t$ be like?
 
 1. Unique: no two positions share one.
 2. Consistent: the way from $p_t$ to $p_{t+\phi}$ depends on the offset $\phi$ and not on $t$, so that
@@ -129,16 +130,15 @@ if __name__ == "__main__":
     # -\sin \omega_k \phi & \cos \omega_k \phi \end{bmatrix},$$
     #
     # which takes the pair at $t$ to the pair at $t + \phi$, and $t$ is not in it. A pair is a hand of
-    # a clock, and $M$ turns it.
+    # a clock, and $M$ turns it. All pairs together turn by one matrix, with $M(0, \phi)$, $M(1, \phi)$,
+    # ... down its diagonal.
     def step_matrix(offset: int, d_model: int) -> Tensor:
         omega = (10_000.0 ** (-2 * k / d_model) for k in range(d_model // 2))
         turns = (
             torch.tensor([[math.cos(b), math.sin(b)], [-math.sin(b), math.cos(b)]])
             for b in (offset * w for w in omega)
         )
-        return torch.block_diag(
-            *turns
-        )  # [d_model, d_model], M(0), M(1), ... down the diagonal
+        return torch.block_diag(*turns)  # [d_model, d_model]
 
     # One matrix for each offset, tried at 400 positions.
     places = positional_encoding(500, 64)
@@ -172,22 +172,22 @@ if __name__ == "__main__":
     # $$p_t \cdot p_{t+\phi} = \sum_{k=0}^{d/2-1} \cos(\omega_k \phi)$$
     #
     # It does not depend on $t$, and $\phi$ may change its sign. At $\phi = 0$ it is $d/2$.
-    #
+    d_model, offset = 128, 5
+    places = positional_encoding(101, d_model)
+    omega = 10_000.0 ** (-torch.arange(0, d_model, 2) / d_model)
+    starts = torch.tensor([0, 10, 50])
+    turn, phase = offset * omega, starts.unsqueeze(1) * omega
+    dots = (places[starts] * places[starts + offset]).sum(1)
+
     # :::{deviation} slides, dot product of positions
     # Their last line reads $\sin^2 \omega_k t \cos \omega_k \phi + \cos^2 \omega_k t \sin \omega_k \phi$,
     # with a sine at the end where the line before has a cosine. That would depend on $t$, and on the
     # sign of $\phi$. With the cosine, $\sin^2 + \cos^2 = 1$ gives the sum above.
     # :::
-    d_model, offset = 128, 5
-    places = positional_encoding(101, d_model)
-    omega = 10_000.0 ** (-torch.arange(0, d_model, 2) / d_model)
-    print(f"offset {offset}, d_model {d_model}")
-    print("  t   dot product   sum of cosines   slides")
-    for t in (0, 10, 50):
-        a, b = omega * t, omega * offset
-        slides = (a.sin() ** 2 * b.cos() + a.cos() ** 2 * b.sin()).sum()
-        dot = places[t] @ places[t + offset]
-        print(f"{t:3d} {dot:13.4f} {b.cos().sum():16.4f} {slides:8.4f}")
+    wrong = phase.sin() ** 2 * turn.cos() + phase.cos() ** 2 * turn.sin()
+    print(f"d_model {d_model}, offset {offset}: sum of cosines {turn.cos().sum():.4f}")
+    for position, dot, slides in zip(starts.tolist(), dots, wrong.sum(1), strict=True):
+        print(f"t {position:2d}: dot product {dot:.4f}, by the slides {slides:7.4f}")
 
     # Left, the products of all pairs of 100 positions: constant along each diagonal. Right, along one
     # row, as a part of $d/2$, for three widths.
@@ -254,22 +254,18 @@ if __name__ == "__main__":
     w = torch.randn(2 * d_model, d_model) / math.sqrt(2 * d_model)
     joined = torch.cat((x, p.expand_as(x)), dim=-1) @ w
     apart = x @ w[:d_model] + p @ w[d_model:]
-    identities = torch.eye(d_model).repeat(2, 1)
-    stacked = torch.cat((x, p.expand_as(x)), dim=-1) @ identities
+    stacked = torch.cat((x, p.expand_as(x)), dim=-1) @ torch.eye(d_model).repeat(2, 1)
+    added = add_positions(x, p)
     print(f"[X; P] W - (X W1 + P W2): {(joined - apart).abs().max():.0e}")
-    print(
-        f"[X; P] [I; I] - (X + P):  {(stacked - add_positions(x, p)).abs().max():.0e}"
-    )
+    print(f"[X; P] [I; I] - (X + P):  {(stacked - added).abs().max():.0e}")
 
     # Do the positions get in the words' way? They need few directions: count how many of the 512 hold
-    # nearly all of their variance.
+    # 99% of their variance.
     for seq in (100, 1000):
         rows = positional_encoding(seq, d_model)
         spread = torch.linalg.svdvals(rows - rows.mean(0)).square()
         needed = int((spread.cumsum(0) / spread.sum() < 0.99).sum()) + 1
-        print(
-            f"{seq} positions: 99% of the variance in {needed} of {d_model} directions"
-        )
+        print(f"{seq:4d} positions: 99% in {needed} of {d_model} directions")
     # The rest is free, and training can move the words there.
 
 
@@ -319,9 +315,8 @@ if __name__ == "__main__":
     for positions in (False, True):
         one = at_bites(dog, bites, man, positions=positions)
         other = at_bites(man, bites, dog, positions=positions)
-        print(
-            f"positions {positions!s:5s}: difference {(one - other).norm() / one.norm():.1e}"
-        )
+        gap = (one - other).norm() / one.norm()
+        print(f"positions {positions!s:5s}: difference {gap:.1e}")
     # Without positions the two sentences are one, but for rounding.
 
 
@@ -337,7 +332,8 @@ class LearnedPositionalEncoding(nn.Module):
 
     def __init__(self, d_model: int, max_seq: int, dropout: float = 0.0):
         super().__init__()
-        # Words and places start on one small scale, so no root is needed. 0.02 is BERT's choice.
+        # Words and places start on one small scale, so no root is needed. BERT's released code
+        # takes 0.02.
         self.encoding = nn.Parameter(torch.randn(max_seq, d_model) * 0.02)
         self.dropout = nn.Dropout(dropout)
 
@@ -349,10 +345,8 @@ if __name__ == "__main__":
     # ## Longer than in training
     #
     # The slides wish for longer sentences "without any effort". The formula grants it: it has a vector
-    # for every $t$. Does the model? A task on which only position counts: say the token that stood
-    # three places back, in a row of random ones. One attention head learns it from rows of 32, and is
-    # then read at 512. One head always starts at position 0. Another starts each batch at a
-    # place of its own, so that it meets every position, though never more than 32 at a time.
+    # for every $t$. Does the model? Take a task on which only position counts: in a row of random
+    # tokens, say the one that stood three places back. One attention head can do it.
     from labml_primer.transformer.embedding import Embedding
 
     class ThreeBack(nn.Module):
@@ -368,24 +362,29 @@ if __name__ == "__main__":
             q, k = self.query(x), self.key(x)
             return self.score(F.scaled_dot_product_attention(q, k, x, is_causal=True))
 
+    # It learns from rows of 32 and is then read at 512. One kind of head always starts at position 0.
+    # Another starts each batch at a place of its own, so that it meets every position, though never
+    # more than 32 at a time. `right` trains a head and gives the part of right answers at each
+    # position, and on the last 32 positions when they are read alone.
     def right(anywhere: bool, seed: int) -> tuple[Tensor, float]:
         torch.manual_seed(seed)
         places, model = positional_encoding(512, 64), ThreeBack(16, 64)
         optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-        for _ in range(600):
+        for _ in range(400):
             row = torch.randint(16, (32, 32))
             start = int(torch.randint(481, ())) if anywhere else 0
             scores = model(row, places[start : start + 32])[:, 3:]
             optimizer.zero_grad()
             F.cross_entropy(scores.flatten(0, 1), row[:, :-3].flatten()).backward()
             optimizer.step()
-        row = torch.randint(16, (128, 512))
+        row = torch.randint(16, (64, 512))
         with torch.no_grad():
             answers = model(row, places)[:, 3:].argmax(-1)
             last = model(row[:, -32:], places[-32:])[:, 3:].argmax(-1)
         at_each = (answers == row[:, :-3]).float().mean(0)  # [509]
         return at_each, (last == row[:, -32:-3]).float().mean().item()
 
+    # Three heads of each kind, on average.
     fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
     print("right answers, positions  below 32  to 64  to 512  last 32 read alone")
     for anywhere, colour, name in (
@@ -395,11 +394,10 @@ if __name__ == "__main__":
         parts, alone = zip(*(right(anywhere, seed) for seed in range(3)), strict=True)
         part = torch.stack(parts).mean(0)
         near, next_, far = part[:29].mean(), part[29:61].mean(), part[61:].mean()
-        print(
-            f"trained {name:16s} {near:9.0%} {next_:6.0%} {far:7.0%} {sum(alone) / 3:19.0%}"
-        )
+        line = f"{near:9.0%} {next_:6.0%} {far:7.0%} {sum(alone) / 3:19.0%}"
+        print(f"trained {name:16s} {line}")
         blocks = part[:504].view(-1, 8).mean(1)
-        ax.plot(3 + 4 + 8 * torch.arange(63), blocks, color=colour)
+        ax.plot(8 * torch.arange(63) + 7, blocks, color=colour)
         ax.text(515, blocks[-8:].mean().item(), name, color=colour, va="center")
     ax.axvline(32, color="C5", linewidth=1)
     ax.axhline(1 / 16, color="C5", linewidth=1, linestyle=":")
@@ -413,7 +411,7 @@ if __name__ == "__main__":
     # {cite:t}`press2022train` saw language models fail in this way.
     #
     # A longer row brings two new things, places and distances. The last 32 positions read alone
-    # have new places only, and cost it little. In the whole row there are also words further back
+    # have new places only, and cost it some answers. In the whole row there are also words further back
     # than any it had learned to pass over, and they cost it most. The head that has met every place
     # has a truer notion of "three back" and passes over far more of them, with no vector changed:
     # the fault was in the training.
