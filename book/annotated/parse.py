@@ -109,9 +109,9 @@ class Chapter:
         return split_lines(self.text)
 
     def names(self) -> Iterator[tuple[Name, int]]:
-        """Every definition with the line it starts on."""
+        """Every definition outside the demos, with the line it starts on."""
         for cell in self.cells:
-            for row in cell.rows:
+            for row in cell.rows if cell.kind == "definition" else ():
                 for block in row.blocks:
                     if block.name:
                         yield block.name, block.lines[0]
