@@ -324,8 +324,8 @@ if __name__ == "__main__":
     ax.set(xlabel="blocks passed", ylabel="size", ylim=(0, 2))
     plt.show()
 
-    # Training makes the contributions larger and no longer independent. The reader that sees everything,
-    # two blocks deep, before its training and after:
+    # Training makes the contributions larger. The reader that sees everything, two blocks deep, before its
+    # training and after:
     torch.manual_seed(0)
     for name, reader in (
         ("untrained", VowelReader(None)),

@@ -263,7 +263,7 @@ if __name__ == "__main__":
     ax.semilogy(losses, color="C5")
     ax.set(xlabel="step", ylabel="loss (nats a character)")
     plt.show()
-    # The scale is logarithmic. To the end single batches jump up and down by a factor, which is what the
+    # The scale is logarithmic. Until the end single batches jump up and down by a factor, which is what the
     # average is for.
 
 
@@ -581,7 +581,7 @@ if __name__ == "__main__":
         nats = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten()).item()
         again = (logits.argmax(dim=-1) == tokens[:, :-1]).float().mean()
         print(
-            f"rows of size {label:12s} loss {nats:7.3f}, foretells repetition {again:4.0%}"
+            f"rows of size {label:12s} loss {nats:7.3f}, repeats the token {again:4.0%}"
         )
     # At size one it is as the note above says: every guess is the token itself.
 
