@@ -252,6 +252,11 @@ class MultiHeadAttention(nn.Module):
         of `x`. `mask` broadcasts to `[batch, heads, queries, keys]` and is true where looking is allowed.
         `causal` forbids every later key besides. A query that may look nowhere gets zeros from all heads.
 
+        :::{deviation} slides, multi-head attention
+        Their mask is `[batch, queries, keys]`, and they put in the dimension of the heads. Here the caller
+        does, so that heads may differ: a mask of sentences, `[batch, keys]`, comes as `[batch, 1, 1, keys]`.
+        :::
+
         Raises `ValueError` where `mask` is not boolean.
         """
         # Heads stand where a batch would, so one call serves them all: `[batch, heads, seq, d_k]`.

@@ -93,9 +93,8 @@ if __name__ == "__main__":
     second.bias = layer.contract.bias
     with torch.no_grad():
         convolved = second(F.relu(first(x.transpose(1, 2)))).transpose(1, 2)
-        print(
-            f"as convolutions: largest difference {(convolved - layer(x)).abs().max():.1e}"
-        )
+        difference = (convolved - layer(x)).abs().max()
+    print(f"as convolutions: largest difference {difference:.1e}")
     # **Without the bend** there would be no second layer. Two linear maps are one:
     # $(xW_1 + b_1)W_2 + b_2 = x\,(W_1W_2) + (b_1W_2 + b_2)$.
     with torch.no_grad():
@@ -103,9 +102,8 @@ if __name__ == "__main__":
         weight = straight.contract.weight @ straight.expand.weight
         bias = straight.contract.weight @ straight.expand.bias + straight.contract.bias
         collapsed = F.linear(x, weight, bias)
-        print(
-            f"one map for two: largest difference {(collapsed - straight(x)).abs().max():.1e}"
-        )
+        difference = (collapsed - straight(x)).abs().max()
+    print(f"one map for two: largest difference {difference:.1e}")
     parameters = sum(p.numel() for p in straight.parameters())
     print(f"{parameters:,} parameters do the work of {weight.numel() + bias.numel():,}")
 
@@ -158,14 +156,14 @@ if __name__ == "__main__":
         left.plot(grid.detach(), heights.detach(), color=color)
         right.plot(grid.detach(), slopes, color=color)
     places = {
-        "ReLU": (-2.9, 0.08, -2.9, 0.08),
-        "GELU": (-0.95, -0.48, 0.75, 1.25),
-        "Swish": (-2.6, -0.48, -1.7, -0.35),
-        "squared ReLU": (0.15, 2.6, -0.35, 2.2),
+        "ReLU": (-2.2, 0.08, -2.2, 0.08),
+        "GELU": (-0.3, -0.48, 1.4, 1.2),
+        "Swish": (-1.6, -0.52, -0.9, -0.4),
+        "squared ReLU": (1.45, 2.6, 0.95, 2.2),
     }
     for name, (x1, y1, x2, y2) in places.items():
-        left.text(x1, y1, name, color=bends[name][1])
-        right.text(x2, y2, name, color=bends[name][1])
+        left.text(x1, y1, name, color=bends[name][1], ha="right")
+        right.text(x2, y2, name, color=bends[name][1], ha="right")
     left.set(xlabel="x", ylabel="value", ylim=(-0.7, 4))
     right.set(xlabel="x", ylabel="slope", ylim=(-0.7, 4))
     plt.show()

@@ -49,18 +49,14 @@ if __name__ == "__main__":
         depth: int, step: Callable[[nn.Linear, Tensor], Tensor], he: bool = False
     ) -> float:
         torch.manual_seed(0)
-        stack = nn.ModuleList(nn.Linear(64, 64, bias=False) for _ in range(depth))
-        if he:
-            for weight in stack.parameters():
-                nn.init.kaiming_normal_(weight, nonlinearity="relu")
+        stack = [nn.Linear(64, 64, bias=False) for _ in range(depth)]
         x = torch.randn(256, 64)
         for layer in stack:
-            assert isinstance(layer, nn.Linear)
+            if he:
+                nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
             x = step(layer, x)
-        (x * torch.randn_like(x)).sum().backward()
-        return next(
-            g.norm().item() for p in stack.parameters() if (g := p.grad) is not None
-        )
+        error = (x * torch.randn_like(x)).sum()
+        return torch.autograd.grad(error, stack[0].weight)[0].norm().item()
 
     # Each curve is divided by its own value at depth 1.
     depths = [1, 2, 4, 8, 16, 32, 64]
@@ -103,10 +99,9 @@ if __name__ == "__main__":
     # PyTorch's linear layers start with $n \operatorname{Var}(w) = \tfrac13$, and the gradient shrinks with
     # $\sqrt{1/6}$ a layer. {cite:t}`he2015delving` start with 2, which undoes the half exactly:
     for name, gain in (("plain", 1 / 3), ("plain, He's weights", 2.0)):
+        expected = (gain / 2) ** 0.5
         measured = (curves[name][5] / curves[name][4]) ** (1 / 16)
-        print(
-            f"{name:19s} per layer: expected {(gain / 2) ** 0.5:.2f}, measured {measured:.2f}"
-        )
+        print(f"{name:19s} per layer: {expected:.2f} expected, {measured:.2f} measured")
     # So a plain stack can be made to start well. {cite:t}`he2016deep` say themselves that vanishing gradients
     # are an unlikely reason for the trouble they saw. Their plain networks had batch normalization and
     # healthy gradients, and still the deeper ones fitted the training data worse. A residual layer need only
@@ -220,10 +215,11 @@ if __name__ == "__main__":
                 case: norm(batch.flatten(0, 1)).view(batch.shape)[0, :5]
                 for case, batch in company.items()
             }
-            print(
-                f"{name:10s}  other company: {(result['another'] - result['one']).abs().max():.2f}  "
-                f"more filling: {(result['padded'] - result['one']).abs().max():.2f}"
+            moved, padded = (
+                (result[case] - result["one"]).abs().max()
+                for case in ("another", "padded")
             )
+            print(f"{name:10s}  other company: {moved:.2f}  more filling: {padded:.2f}")
     # Filling can be left out of the statistics, and company cannot. Text comes in sentences of every
     # length and in batches of a few, and a model that writes has a batch of one and a single new position.
     # Batch norm then falls back on averages kept from training, so it computes another function than it
@@ -392,39 +388,33 @@ if __name__ == "__main__":
 
     fig, axes = plt.subplots(1, 2, figsize=(7, 2.8), layout="constrained", sharey=True)
     final: dict[tuple[str, int], Tensor] = {}
-    for ax, steps_up in zip(axes, (0, warmup), strict=True):
-        for wrapper, name, color in (
-            (PreNorm, "pre-norm", "C0"),
-            (PostNorm, "post-norm", "C1"),
+    for ax, ramp in zip(axes, (0, warmup), strict=True):
+        for wrapper, name, color, shift in (
+            (PreNorm, "pre-norm", "C0", -0.3),
+            (PostNorm, "post-norm", "C1", 0.2),
         ):
-            runs = torch.stack([losses(wrapper, steps_up, seed) for seed in (0, 1)])
+            runs = torch.stack([losses(wrapper, ramp, seed) for seed in (0, 1)])
             smooth = runs.unfold(1, 10, 1).mean(dim=-1)
             ax.plot(range(10, steps + 1), smooth.T, color=color)
-            final[name, steps_up] = smooth[:, -1]
-            above = wrapper is PostNorm
-            height = (
-                smooth[:, -20:].max() + 0.08 if above else smooth[:, -20:].min() - 0.25
-            )
-            ax.text(steps, height, name, color=color, ha="right")
+            last = final[name, ramp] = smooth[:, -1]
+            ax.text(steps, last.mean() + shift, name, color=color, ha="right")
             print(
-                f"{name:9s} {'with' if steps_up else 'without'} warm-up".ljust(29)
-                + "  ".join(f"{loss:.2f}" for loss in smooth[:, -1])
+                f"{name:9s} {'with' if ramp else 'without'} warm-up".ljust(29)
+                + "  ".join(f"{loss:.2f}" for loss in last)
             )
-        ax.set_xlabel(f"step, {'with' if steps_up else 'without'} warm-up")
+        ax.set_xlabel(f"step, {'with' if ramp else 'without'} warm-up")
         ax.axhline(entropy, color="C5", linewidth=0.8)
     axes[0].set(ylabel="loss, mean of 10 steps", ylim=(2.1, 4.2))
     plt.show()
     # The level line is the entropy of the letters. In numbers:
-    for steps_up in (0, warmup):
-        gap = (final["post-norm", steps_up] - final["pre-norm", steps_up]).mean()
+    for ramp in (0, warmup):
+        gap = (final["post-norm", ramp] - final["pre-norm", ramp]).mean()
         print(
-            f"{'with' if steps_up else 'without'} warm-up post-norm ends "
+            f"{'with' if ramp else 'without'} warm-up post-norm ends "
             f"{abs(gap):.2f} nats {'above' if gap > 0 else 'below'} pre-norm"
         )
     stuck = int((final["post-norm", 0] > entropy - 0.15).sum())
-    print(
-        f"of 2 post-norm runs without warm-up, {stuck} learned no more than the frequencies"
-    )
+    print(f"without warm-up {stuck} of 2 post-norm runs learned only the frequencies")
     # At this depth and rate, post-norm needs its warm-up and pre-norm does not. Yet post-norm's gradients
     # were nearly even to begin with, so they are not the whole story. {cite:t}`liu2020understanding` come
     # to the same end: in post-norm each sub-layer has more say in the output, so a small change of all
