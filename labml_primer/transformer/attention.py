@@ -274,8 +274,8 @@ class MultiHeadAttention(nn.Module):
             # a row looks everywhere for a moment, and its answer is blotted out below.
             nowhere = ~mask.any(dim=-1, keepdim=True)
             mask = mask | nowhere
-        # {py:func}`~labml_primer.transformer.attention.attention`, fused: the scores of all pairs are never
-        # written to memory at once. A test holds it to ours.
+        # {py:func}`~labml_primer.transformer.attention.attention`, fused: the scores of all pairs need not
+        # be written to memory. A test holds it to ours.
         heads = F.scaled_dot_product_attention(
             query,
             key,
@@ -394,7 +394,7 @@ if __name__ == "__main__":
         ax.set_xlabel(f"key, layer {head // 4} head {head % 4}")
     axes[0].set_ylabel("query")
     plt.show()
-    # Nobody asked for such heads. They pay, because the pair of the last two characters says much about
+    # Nobody asked for a head that looks at the character before. It pays, because the pair of the last two characters says much about
     # the next. Hold on to this picture: {doc}`../primer/primer_ez` gives every head the last three
     # positions for free, by a convolution, and spares it the learning.
     #
