@@ -394,8 +394,8 @@ if __name__ == "__main__":
         ax.set_xlabel(f"key, layer {head // 4} head {head % 4}")
     axes[0].set_ylabel("query")
     plt.show()
-    # Nobody asked for a head that looks at the character before. It pays, because the pair of the last two characters says much about
-    # the next. Hold on to this picture: {doc}`../primer/primer_ez` gives every head the last three
-    # positions for free, by a convolution, and spares it the learning.
+    # Nobody asked for a head that looks at the character before. It pays, because the last two characters
+    # together say much about the next. Hold on to this picture: {doc}`../primer/primer_ez` gives every head
+    # the last three positions for free, by a convolution, and spares it the learning.
     #
     # What a position has gathered, it must now digest: {doc}`feed_forward`.
