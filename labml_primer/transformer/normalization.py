@@ -192,7 +192,7 @@ if __name__ == "__main__":
     for ax, groups, name in zip(
         axes, (columns, rows), ("batch norm", "layer norm and RMS norm"), strict=True
     ):
-        ax.pcolormesh(groups, edgecolors="white", linewidth=2)
+        ax.pcolormesh(groups, cmap="viridis", edgecolors="white", linewidth=2)
         ax.invert_yaxis()
         ax.set_xticks([])
         ax.set_yticks([row + 0.5 for row in range(8)], [w or "filling" for w in words])
@@ -331,13 +331,13 @@ if __name__ == "__main__":
 
     fig, (left, right) = plt.subplots(1, 2, figsize=(7, 2.6), layout="constrained")
     depths = [2, 4, 8, 16, 32]
-    for wrapper, name, color in (
-        (PreNorm, "pre-norm", "C0"),
-        (PostNorm, "post-norm", "C1"),
+    for wrapper, name, color, shift in (
+        (PreNorm, "pre-norm", "C0", -0.1),
+        (PostNorm, "post-norm", "C1", 0.05),
     ):
         profile = gradients(wrapper, 12)
         left.plot(range(1, 13), profile, color=color)
-        left.text(9, profile[8] + 0.05, name, color=color, ha="right")
+        left.text(12, profile[11] + shift, name, color=color, ha="right")
         by_depth = [gradients(wrapper, depth)[-1].item() for depth in depths]
         right.plot(depths, by_depth, color=color, marker="o", markersize=3)
         default = gradients(wrapper, 12, xavier=False)
