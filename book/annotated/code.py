@@ -14,7 +14,9 @@ from pygments.token import STANDARD_TYPES, _TokenType
 from annotated.names import uses
 from annotated.parse import Cell, Chapter, split_lines
 
-Segment = tuple[str, str, str]  # Pygments' short class, text, dotted name of what it means
+Segment = tuple[
+    str, str, str
+]  # Pygments' short class, text, dotted name of what it means
 
 
 class code_lines(nodes.literal_block):  # noqa: N801 (docutils names nodes so)
@@ -34,7 +36,7 @@ class Highlighter:
 
     def line(self, cell: Cell, number: int) -> list[Segment]:
         """Line ``number`` as ``cell`` shows it."""
-        dedent = 0 if number in self.chapter.verbatim else cell.dedent
+        dedent = self.chapter.cut(cell, number)
         segments, column = [], 0
         targets = {use.start: use for use in self.uses.get(number, [])}
         for kind, text in self.segments[number - 1]:
@@ -82,12 +84,18 @@ def visit_code_lines(translator: Any, node: code_lines) -> None:
         for kind, text, target in segments:
             html = escape(text, quote=False)
             if text.isspace():
-                html = f'<i class="w">{html}</i>' if parts[-1].endswith("</a>") else html
+                html = (
+                    f'<i class="w">{html}</i>' if parts[-1].endswith("</a>") else html
+                )
             elif kind:
                 html = f'<span class="{kind}">{html}</span>'
             entry = objects.get(target) if target else None
             if entry:
-                url = builder.get_relative_uri(current, entry.docname) if entry.docname != current else ""
+                url = (
+                    builder.get_relative_uri(current, entry.docname)
+                    if entry.docname != current
+                    else ""
+                )
                 html = f'<a class="ref" href="{url}#{entry.node_id}">{html}</a>'
             parts.append(html)
         parts.append("\n</span>")
@@ -95,7 +103,9 @@ def visit_code_lines(translator: Any, node: code_lines) -> None:
     raise nodes.SkipNode
 
 
-def code_node(lines: list[tuple[int, list[Segment], list[str]]], first: bool) -> code_lines:
+def code_node(
+    lines: list[tuple[int, list[Segment], list[str]]], first: bool
+) -> code_lines:
     """A block of code; ``first`` tells whether it opens its row (one tab stop a row)."""
     text = "\n".join("".join(s[1] for s in segments) for _, segments, _ in lines)
     node = code_lines(text, text, language="python", first=first)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from annotated.parse import ChapterError, docstring, is_demo
+from annotated.parse import ChapterError, docstring, is_demo, syntax_tree
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,9 @@ class Module:
     @property
     def package(self) -> str:
         """What its relative imports start from."""
-        return self.name if self.path.stem == "__init__" else self.name.rpartition(".")[0]
+        return (
+            self.name if self.path.stem == "__init__" else self.name.rpartition(".")[0]
+        )
 
     @property
     def tree(self) -> ast.Module:
@@ -30,13 +32,7 @@ class Module:
         return _parsed(self.text, str(self.path))
 
 
-@lru_cache(maxsize=512)
-def _parsed(text: str, path: str) -> ast.Module:
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None) or 1
-        raise ChapterError(path, line, f"this is not Python: {error}. Correct the line.") from None
+_parsed = lru_cache(maxsize=512)(syntax_tree)
 
 
 class Project:
@@ -51,11 +47,13 @@ class Project:
         if path not in self._read:
             parts = path.relative_to(self.root).with_suffix("").parts
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-            self._read[path] = Module(name, path, path.read_text(encoding="utf-8"))
+            self._read[path] = Module(name, path, _text(path))
         return self._read[path]
 
     def find(self, name: str) -> Module | None:
         """The module of that dotted name, if it is one of the project's."""
+        if not name:
+            return None
         base = self.root.joinpath(*name.split("."))
         for path in (base.with_suffix(".py"), base / "__init__.py"):
             if path.is_file():
@@ -87,13 +85,27 @@ class Project:
         The demos of an imported module do not run, so neither they nor what they import count.
         """
         found: dict[str, Module] = {}
-        waiting = [*self.imported(chapter, chapter.tree.body), *self.parents(chapter.name)]
+        waiting = [
+            *self.imported(chapter, chapter.tree.body),
+            *self.parents(chapter.name),
+        ]
         while waiting:
             module = waiting.pop()
             if module.name not in found and module.name != chapter.name:
                 found[module.name] = module
                 waiting += self.imported(module, library(module.tree))
         return [found[name] for name in sorted(found)]
+
+
+def _text(path: Path) -> str:
+    """A file's text, with line ends as Python counts them. Raises ``ChapterError`` if not UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = path.read_bytes()[: error.start].count(b"\n") + 1
+        raise ChapterError(
+            str(path), line, "this is not UTF-8. Save the file as UTF-8."
+        ) from None
 
 
 def library(tree: ast.Module) -> list[ast.stmt]:

@@ -14,13 +14,18 @@ import inspect
 import io
 import re
 import tokenize
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-PRAGMA = re.compile(r"#(!|\s*(noqa|type:|fmt:|mypy:|pragma|pylint|ruff|isort|region|endregion|%%|-\*-))")
+PRAGMA = re.compile(
+    r"#(!|:|\s*(noqa\b|nosec\b|(type|fmt|mypy|pyright|pragma|pylint|ruff|isort|yapf|vim):"
+    r"|(end)?region\b|%%|-\*-|(en)?coding[:=]))"
+)
 HEADING = re.compile(r"(#{1,6}) +(.+?)\s*(?:\n|$)")
 
 
@@ -50,11 +55,29 @@ class Block:
 
 @dataclass
 class Row:
-    """A note and the lines beside it. ``line`` is where the note starts in the module."""
+    """A note and the lines beside it. ``notes`` are texts with the lines they start on."""
 
-    prose: str = ""
-    line: int = 0
+    notes: list[tuple[int, str]] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
+
+    @property
+    def prose(self) -> str:
+        """The note: comments and a docstring, a blank line between them."""
+        return "\n\n".join(text for _, text in self.notes)
+
+    @property
+    def line(self) -> int:
+        """Where the note starts in the module; 0 without one."""
+        return self.notes[0][0] if self.notes else 0
+
+    @property
+    def placed(self) -> str:
+        """The note with each of its lines as far from the first as in the module."""
+        out = ""
+        for line, text in self.notes:
+            gap = line - self.line - out.count("\n")
+            out += "\n" * (max(2, gap) if out else 0) + text
+        return out
 
     @property
     def heading(self) -> re.Match[str] | None:
@@ -95,15 +118,17 @@ class Chapter:
     tree: ast.Module
     cells: list[Cell]
     verbatim: frozenset[int]  # lines that start inside a string: never dedented
-    aside: frozenset[int]  # lines of comments and docstrings, shown as prose
+    aside: frozenset[int]  # lines of comments and docstrings
 
     @property
     def title(self) -> str:
         """The heading of the module's docstring."""
-        heading = self.cells[0].rows[0].heading if self.cells and self.cells[0].rows else None
+        heading = (
+            self.cells[0].rows[0].heading if self.cells and self.cells[0].rows else None
+        )
         return heading.group(2) if heading else ""
 
-    @property
+    @cached_property
     def lines(self) -> list[str]:
         """The module's lines; the number of the first is 1, so ``lines[n - 1]`` is line n."""
         return split_lines(self.text)
@@ -111,18 +136,23 @@ class Chapter:
     def names(self) -> Iterator[tuple[Name, int]]:
         """Every definition outside the demos, with the line it starts on."""
         for cell in self.cells:
-            for row in cell.rows if cell.kind == "definition" else ():
+            for row in cell.rows if cell.kind != "demo" else ():
                 for block in row.blocks:
                     if block.name:
                         yield block.name, block.lines[0]
 
     def line_of(self, cell: Cell, number: int) -> str:
         """Line ``number`` as the page shows it in ``cell``."""
+        return self.lines[number - 1][self.cut(cell, number) :]
+
+    def cut(self, cell: Cell, number: int) -> int:
+        """How many characters ``cell`` takes off the start of a line; blanks only."""
         line = self.lines[number - 1]
-        return line if number in self.verbatim else line[cell.dedent :]
+        blanks = len(line) - len(line.lstrip())
+        return 0 if number in self.verbatim else min(cell.dedent, blanks)
 
     def source(self, cell: Cell) -> str:
-        """What runs: the cell's lines, comments and all, so that line k is module line ``cell.line + k - 1``."""
+        """What runs: the cell's lines, comments and all. Line k is module line ``cell.line + k - 1``."""
         if not cell.nodes:
             return ""
         return "\n".join(self.line_of(cell, n) for n in range(cell.line, cell.end + 1))
@@ -130,16 +160,24 @@ class Chapter:
 
 def parse(text: str, path: str = "<module>") -> Chapter:
     """Read a module. Raises ``ChapterError`` where Python cannot."""
+    text = re.sub(r"\r\n?", "\n", text.removeprefix("\ufeff"))
+    tree = syntax_tree(text, path)
+    return _Reader(text, tree, _comments(text)).chapter()
+
+
+def syntax_tree(text: str, path: str) -> ast.Module:
+    """Python's own reading. Raises ``ChapterError`` where there is none."""
     try:
-        tree = ast.parse(text)
-        comments = _comments(text)
-    except (SyntaxError, tokenize.TokenError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the import of the module gives them
+            compile(text, path, "exec", dont_inherit=True)  # sees more than the grammar
+            return ast.parse(text)
+    except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None) or 1
         reason = getattr(error, "msg", None) or str(error)
-        raise ChapterError(path, line, f"this is not Python: {reason}. Correct the line.") from None
-    except ValueError as error:
-        raise ChapterError(path, 1, f"this is not Python: {error}.") from None
-    return _Reader(text, tree, comments).chapter()
+        raise ChapterError(
+            path, line, f"this is not Python: {reason}. Correct the line."
+        ) from None
 
 
 # -- small questions about syntax trees, used by every other room ------------------------
@@ -147,7 +185,7 @@ def parse(text: str, path: str = "<module>") -> Chapter:
 
 def split_lines(text: str) -> list[str]:
     """Lines as Python counts them: form feeds and their kin end none."""
-    return re.split(r"\r\n|\n|\r", text)
+    return text.split("\n")
 
 
 def first_line(node: ast.AST) -> int:
@@ -175,14 +213,18 @@ def is_demo(node: ast.AST) -> bool:
     return (
         isinstance(node, ast.If)
         and not node.orelse
-        and ast.unparse(node.test) == "__name__ == '__main__'"
+        and ast.unparse(node.test)
+        in ("__name__ == '__main__'", "'__main__' == __name__")
+        and node.test.end_lineno == node.lineno
         and node.body[0].lineno > node.lineno
     )
 
 
 def bare(nodes: Sequence[ast.stmt]) -> str:
     """The code without comments, docstrings or layout: what an execution depends on."""
-    return "\n".join(ast.unparse(_Undocumented().visit(node)) for node in _copies(nodes))
+    return "\n".join(
+        ast.unparse(_Undocumented().visit(node)) for node in _copies(nodes)
+    )
 
 
 def _copies(nodes: Sequence[ast.stmt]) -> list[ast.stmt]:
@@ -220,7 +262,7 @@ def _comments(text: str) -> list[_Comment]:
         if PRAGMA.match(token.string):
             continue
         line, column = token.start
-        words = re.sub(r"^#+? ?", "", token.string)
+        words = token.string.removeprefix("#").removeprefix(" ")
         if found and found[-1].end == line - 1 and found[-1].column == column:
             last = found.pop()
             found.append(_Comment(last.line, line, column, f"{last.text}\n{words}"))
@@ -239,7 +281,9 @@ class _Reader:
         self.text, self.tree = text, tree
         self.lines = split_lines(text)
         self.comments = comments
-        self.notes: dict[int, list[tuple[int, str]]] = {}  # line of code or comment -> notes
+        self.notes: dict[
+            int, list[tuple[int, str]]
+        ] = {}  # line of code or comment -> notes
         self.hidden: set[int] = set()  # lines shown at the left, or not at all
         self.defs: dict[int, Name] = {}
         for comment in comments:
@@ -249,19 +293,13 @@ class _Reader:
 
     def chapter(self) -> Chapter:
         cells = list(self._cells())
-        opening = self._opening()
+        opening = docstring(self.tree)
         if opening:
-            if not cells or cells[0].kind != "code" or (cells[0].rows and cells[0].rows[0].prose):
+            if not cells or cells[0].kind != "code" or cells[0].rows[0].prose:
                 cells.insert(0, Cell("code", [Row()]))
-            row = cells[0].rows[0]
-            row.line, row.prose = opening
-        cells = [c for c in cells if c.rows or c.nodes]
-        return Chapter(self.text, self.tree, cells, self._verbatim(), frozenset(self.hidden))
-
-    def _opening(self) -> tuple[int, str] | None:
-        """The module's docstring."""
-        node = docstring(self.tree)
-        return self._prose_of(node) if node else None
+            cells[0].rows[0].notes = [self._prose_of(opening)]
+        verbatim, aside = self._verbatim(), frozenset(self.hidden)
+        return Chapter(self.text, self.tree, cells, verbatim, aside)
 
     def _verbatim(self) -> frozenset[int]:
         lines: set[int] = set()
@@ -309,19 +347,24 @@ class _Reader:
         self.hidden.update(range(text.lineno, (text.end_lineno or text.lineno) + 1))
 
     def _alone(self, node: ast.stmt) -> bool:
-        """Does nothing else stand on its lines?"""
+        """Does no other code stand on its lines?"""
         before = self.lines[node.lineno - 1].encode()[: node.col_offset]
-        after = self.lines[(node.end_lineno or node.lineno) - 1].encode()[node.end_col_offset :]
-        return not before.strip() and not after.strip()
+        after = self.lines[(node.end_lineno or node.lineno) - 1].encode()[
+            node.end_col_offset :
+        ]
+        return not before.strip() and after.strip()[:1] in (b"", b"#")
 
     def _cells(self) -> Iterator[Cell]:
         """Cells of the module's top level, in order."""
-        body = self.tree.body[1:] if docstring(self.tree) else self.tree.body
         opening = docstring(self.tree)
-        start = (opening.end_lineno or 1) + 1 if opening else 1
+        body, start = self.tree.body, 1
+        if opening:
+            body, start = body[1:], self._below(opening)
         cell: Cell | None = None
         for i, node in enumerate(body):
-            limit = first_line(body[i + 1]) if i + 1 < len(body) else len(self.lines) + 1
+            limit = (
+                first_line(body[i + 1]) if i + 1 < len(body) else len(self.lines) + 1
+            )
             end = self._end(node, limit)
             if isinstance(node, DEFINITIONS):
                 if cell:
@@ -336,7 +379,9 @@ class _Reader:
                 yield from self._steps(node, end)
                 cell = None
             else:
-                commented = any(start <= c.line < first_line(node) for c in self.comments)
+                commented = any(
+                    start <= c.line < first_line(node) for c in self.comments
+                )
                 if cell is None or commented:
                     if cell:
                         yield cell
@@ -347,6 +392,13 @@ class _Reader:
         if cell:
             yield cell
         yield from self._lead(start, len(self.lines) + 1)
+
+    def _below(self, opening: ast.Expr) -> int:
+        """Where code may start. What stands above the module's docstring, as a license, is not shown."""
+        last = opening.end_lineno or opening.lineno
+        start = last + 1 if self._alone(opening) else last
+        self.hidden.update(range(1, start))
+        return start
 
     def _lead(self, start: int, stop: int) -> Iterator[Cell]:
         """Comments that stand before a demo, or end the module: notes without code."""
@@ -359,7 +411,9 @@ class _Reader:
         if rows and more and not more[0].prose and rows[-1].blocks:
             last, first = rows[-1].blocks[-1], more[0].blocks[0]
             gap = range(last.lines[-1] + 1, first.lines[0]) if last.lines else range(0)
-            last.lines += [n for n in gap if not self.lines[n - 1].strip()] + first.lines
+            last.lines += [
+                n for n in gap if not self.lines[n - 1].strip()
+            ] + first.lines
             rows[-1].blocks += more[0].blocks[1:]
             more = more[1:]
         return rows + more
@@ -379,9 +433,19 @@ class _Reader:
     def _steps(self, demo: ast.If, end: int) -> Iterator[Cell]:
         """A demo's body, cut at each comment at its top level."""
         column = demo.body[0].col_offset
-        cuts = [c.line for c in self.comments if demo.lineno < c.line <= end and c.column == column]
-        inner = [n for n in demo.body if not isinstance(n, ast.Pass) or len(demo.body) > 1]
-        inside = {c for c in cuts if any(n.lineno < c <= (n.end_lineno or 0) for n in demo.body)}
+        cuts = [
+            c.line
+            for c in self.comments
+            if demo.lineno < c.line <= end and c.column == column
+        ]
+        inner = [
+            n for n in demo.body if not isinstance(n, ast.Pass) or len(demo.body) > 1
+        ]
+        inside = {
+            c
+            for c in cuts
+            if any(first_line(n) < c <= (n.end_lineno or 0) for n in demo.body)
+        }
         starts = sorted({demo.lineno + 1, *(c for c in cuts if c not in inside)})
         for start, stop in zip(starts, [*starts[1:], end + 1], strict=True):
             nodes = [n for n in inner if start <= first_line(n) < stop]
@@ -393,10 +457,10 @@ class _Reader:
         rows: list[Row] = []
         for n in range(start, end + 1):
             notes = self.notes.get(n, [])
-            if notes and rows and not rows[-1].blocks:  # a comment right above a definition
-                rows[-1].prose += "".join(f"\n\n{text}" for _, text in notes)
-            elif notes:
-                rows.append(Row("\n\n".join(text for _, text in notes), notes[0][0]))
+            if notes and (not rows or rows[-1].blocks):
+                rows.append(Row())
+            if notes:  # a comment right above a definition joins its docstring
+                rows[-1].notes += notes
             if n in self.hidden:
                 continue
             blank = not self.lines[n - 1].strip()

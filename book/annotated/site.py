@@ -32,11 +32,15 @@ def site_notebook(chapter: Chapter, record: Record) -> NotebookNode:
                 add(nbformat.v4.new_markdown_cell(head), row.line - 1)
             text = f"{FENCE}{{annotated-row}} {i} {j}\n\n{rest}\n{FENCE}"
             add(nbformat.v4.new_markdown_cell(text), line - 3)
-        shown = [_shown(output, cell) for output in next(outputs, [])] if cell.nodes else []
+        shown = (
+            [_shown(output, cell) for output in next(outputs, [])] if cell.nodes else []
+        )
         if shown:
             add(
                 # MyST-NB passes over cells without source, with their outputs.
-                nbformat.v4.new_code_cell("...", outputs=shown, metadata={"tags": ["remove-input"]}),
+                nbformat.v4.new_code_cell(
+                    "...", outputs=shown, metadata={"tags": ["remove-input"]}
+                ),
                 cell.line - 1,
             )
     notebook.metadata["source_map"] = lines
@@ -50,14 +54,18 @@ def _head(row: Row) -> tuple[str, str, int]:
     """
     heading = row.heading
     if not heading:
-        return "", row.prose, row.line
-    end = heading.end()
+        return "", row.placed, row.line
+    prose, end = row.placed, heading.end()
     if len(heading.group(1)) == 1:
-        blank = row.prose.find("\n\n", len(row.prose[: end + 1].rstrip()) + 2)
-        end = len(row.prose) if blank < 0 else blank
-    head, rest = row.prose[:end], row.prose[end:]
+        blank = prose.find("\n\n", len(prose[: end + 1].rstrip()) + 2)
+        end = len(prose) if blank < 0 else blank
+    head, rest = prose[:end], prose[end:]
     skipped = len(rest) - len(rest.lstrip("\n"))
-    return head, rest[skipped:], row.line + head.count("\n") + rest[:skipped].count("\n")
+    return (
+        head,
+        rest[skipped:],
+        row.line + head.count("\n") + rest[:skipped].count("\n"),
+    )
 
 
 def _shown(output: dict[str, Any], cell: Cell) -> NotebookNode:
@@ -65,7 +73,9 @@ def _shown(output: dict[str, Any], cell: Cell) -> NotebookNode:
     output = dict(output)
     data = output.get("data", {})
     if "image/svg+xml" in data:
-        output["data"] = {"text/html": themed("".join(data["image/svg+xml"]), _label(cell))}
+        output["data"] = {
+            "text/html": themed("".join(data["image/svg+xml"]), _label(cell))
+        }
     output.pop("execution_count", None)
     if output["output_type"] == "execute_result":
         output["output_type"] = "display_data"
@@ -75,5 +85,12 @@ def _shown(output: dict[str, Any], cell: Cell) -> NotebookNode:
 def _label(cell: Cell) -> str:
     """A name for a figure: the first sentence of the note beside the code that drew it."""
     prose = next((row.prose for row in cell.rows if row.prose), "")
-    text = " ".join(line for line in prose.splitlines() if line and not line.startswith(("#", ":::")))
-    return text.partition(". ")[0].replace("$", "").replace("`", "").strip(" .") or "Figure"
+    text = " ".join(
+        line
+        for line in prose.splitlines()
+        if line and not line.startswith(("#", ":::"))
+    )
+    return (
+        text.partition(". ")[0].replace("$", "").replace("`", "").strip(" .")
+        or "Figure"
+    )
