@@ -19,6 +19,9 @@ Segment = tuple[
 ]  # Pygments' short class, text, dotted name of what it means
 
 
+Tensors = dict[int, dict[str, tuple[str, str, bool]]]  # line -> name -> sizes, dtype, given here?
+
+
 class code_lines(nodes.literal_block):  # noqa: N801 (docutils names nodes so)
     """A literal block whose HTML has one element a line; other builders see a plain block.
 
@@ -29,8 +32,8 @@ class code_lines(nodes.literal_block):  # noqa: N801 (docutils names nodes so)
 class Highlighter:
     """A module's lines as segments. The whole text is highlighted at once, then cut."""
 
-    def __init__(self, chapter: Chapter, module: str, package: str):
-        self.chapter = chapter
+    def __init__(self, chapter: Chapter, module: str, package: str, tensors: Tensors):
+        self.chapter, self.tensors = chapter, tensors
         self.uses = uses(chapter.text, ast.parse(chapter.text), module, package)
         self.segments = _segments(chapter.text)
 
@@ -39,13 +42,15 @@ class Highlighter:
         dedent = self.chapter.cut(cell, number)
         segments, column = [], 0
         targets = {use.start: use for use in self.uses.get(number, [])}
+        seen = self.tensors.get(number, {})
         for kind, text in self.segments[number - 1]:
             start, column = column, column + len(text)
+            attribute = bool(segments) and segments[-1][1] == "."
             use = targets.get(start)
             target = use.target if use and use.end <= column else ""
             text = text[max(0, dedent - start) :]
             if text:
-                segments.append((kind, text, target))
+                segments.append((kind, text, target, None if attribute else seen.get(text)))
         return segments
 
 
@@ -81,8 +86,11 @@ def visit_code_lines(translator: Any, node: code_lines) -> None:
             f'<span class="{kinds}" id="L{number}"><a class="lno" href="#L{number}" '
             f'data-n="{number}" aria-label="line {number}"{tab}></a>'
         )
-        for kind, text, target in segments:
+        for kind, text, target, tensor in segments:
             html = escape(text, quote=False)
+            if tensor:
+                stop = ' tabindex="0"' if tensor[2] else ""
+                html = f'<span class="t" data-shape="{tensor[0]}" data-dtype="{tensor[1]}"{stop}>{html}</span>'
             if text.isspace():
                 html = (
                     f'<i class="w">{html}</i>' if parts[-1].endswith("</a>") else html
@@ -98,17 +106,25 @@ def visit_code_lines(translator: Any, node: code_lines) -> None:
                 )
                 html = f'<a class="ref" href="{url}#{entry.node_id}">{html}</a>'
             parts.append(html)
-        parts.append("\n</span>")
-    translator.body.append(f'<pre class="code">{"".join(parts)}</pre>')
+        parts.append(_inlay(segments) + "\n</span>")
+    of = " ".join(node["of"])
+    translator.body.append(f'<pre class="code" data-of="{of}">{"".join(parts)}</pre>')
     raise nodes.SkipNode
 
 
+def _inlay(segments: list[Segment]) -> str:
+    """The shapes of the tensors that a line names, for its end."""
+    given = {text: seen[0] for _, text, _, seen in segments if seen and seen[2]}
+    words = "  ".join(f"{name} [{sizes}]" for name, sizes in given.items())
+    return f'<i class="inlay" data-shapes="{words}"></i>' if words else ""
+
+
 def code_node(
-    lines: list[tuple[int, list[Segment], list[str]]], first: bool
+    lines: list[tuple[int, list[Segment], list[str]]], of: list[str], first: bool
 ) -> code_lines:
-    """A block of code; ``first`` tells whether it opens its row (one tab stop a row)."""
+    """A block of code in the definitions ``of``; ``first`` of its row (one tab stop a row)."""
     text = "\n".join("".join(s[1] for s in segments) for _, segments, _ in lines)
-    node = code_lines(text, text, language="python", first=first)
+    node = code_lines(text, text, language="python", first=first, of=of)
     node["lines"] = [
         (number, _level(segments), [tuple(s) for s in segments], classes)
         for number, segments, classes in lines

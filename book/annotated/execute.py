@@ -18,8 +18,10 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
 from annotated.parse import Cell, Chapter, ChapterError
+from annotated.shapes import positions
 
 MATPLOTLIBRC = Path(__file__).parent / "matplotlibrc"
+RECORDER = Path(__file__).parent / "recorder.py"
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 KERNEL_ARGUMENTS = [
     "--log-level=ERROR",
@@ -37,6 +39,8 @@ class Record:
     seconds: float = 0.0
     date: str = ""
     versions: dict[str, str] = field(default_factory=dict)
+    shapes: dict[str, Any] = field(default_factory=dict)  # see recorder.py; lines as of then
+    positions: list[int] = field(default_factory=list)  # the lines of then, see shapes.positions
 
 
 @dataclass(frozen=True)
@@ -119,8 +123,7 @@ def execute_all(
 def execute(job: Job, root: Path, timeout: int, threads: int) -> Record:
     """Runs a chapter's cells from top to bottom. Raises ``ChapterError`` at the first that fails."""
     cells = [cell for cell in job.chapter.cells if cell.nodes]
-    prelude = f"__package__ = {job.package!r}\n__file__ = {str(job.path)!r}"
-    sources = [prelude, *(job.chapter.source(cell) for cell in cells)]
+    sources = [_prelude(job, cells), *(job.chapter.source(cell) for cell in cells), HARVEST]
     notebook = nbformat.v4.new_notebook(
         metadata={"kernelspec": KERNEL}, cells=[nbformat.v4.new_code_cell(source) for source in sources]
     )
@@ -145,11 +148,27 @@ def execute(job: Job, root: Path, timeout: int, threads: int) -> Record:
         message = "the kernel died here (out of memory?). Make the run smaller."
         raise ChapterError(str(job.path), cell.line, message) from None
     return Record(
-        outputs=[cell.outputs for cell in notebook.cells[1:]],
+        outputs=[cell.outputs for cell in notebook.cells[1:-1]],
         seconds=round(time.monotonic() - start, 1),
         date=time.strftime("%Y-%m-%d"),
         versions=job.versions,
+        shapes=json.loads("".join(output["text"] for output in notebook.cells[-1].outputs)),
+        positions=positions(job.chapter),
     )
+
+
+HARVEST = "print(__import__('json').dumps(__recorder__.result()))"
+
+
+def _prelude(job: Job, cells: list[Cell]) -> str:
+    """What the kernel runs first: the names that an import would set, and the recorder."""
+    return f"""
+__package__, __file__ = {job.package!r}, {str(job.path)!r}
+__recorder__ = {{"__name__": "recorder"}}
+exec(compile(open({str(RECORDER)!r}).read(), {str(RECORDER)!r}, "exec"), __recorder__)
+__recorder__ = __recorder__["Recorder"](get_ipython(), {[cell.line for cell in cells]!r})
+__recorder__.install()
+"""
 
 
 def _environment(root: Path, threads: int) -> dict[str, str]:

@@ -1,0 +1,111 @@
+"""One class as a change of another: the lines that differ, each with its own module and number.
+
+Where the variant inherits from the other class, its calls of ``super()`` are read as the lines
+they stand for, so that the difference is what the class does, not how it is written.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from typing import Literal
+
+from annotated.modules import Module
+from annotated.parse import DEFINITIONS, Definition, docstring, first_line, parse
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a module, as the class means it."""
+
+    module: str
+    number: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """A line of the difference."""
+
+    sign: Literal["-", "+", " "]
+    line: Line
+
+
+def difference(base: tuple[Module, ast.ClassDef], variant: tuple[Module, ast.ClassDef]) -> list[Change]:
+    """The variant as a change of the base: changed lines, under the heads of the methods they stand in."""
+    (old_module, old), (new_module, new) = base, variant
+    inherits = any(ast.unparse(parent).split(".")[-1] == old.name for parent in new.bases)
+    changes = _compared(_head(old_module, old), _head(new_module, new))
+    methods = {node.name: node for node in old.body if isinstance(node, DEFINITIONS)}
+    for node in new.body:
+        if not isinstance(node, DEFINITIONS):
+            continue
+        counterpart = methods.get(node.name)
+        before = _lines(old_module, counterpart) if counterpart else []
+        after = _lines(new_module, node)
+        if inherits:
+            after = _inlined(after, methods, old_module)
+        part = _compared(before, after)
+        if any(change.sign != " " for change in part):
+            head = part[:1] if part[0].sign == " " else []
+            changes += head + [change for change in part if change.sign != " "]
+    if not inherits:
+        kept = {node.name for node in new.body if isinstance(node, DEFINITIONS)}
+        for name, node in methods.items():
+            if name not in kept:
+                changes += [Change("-", line) for line in _lines(old_module, node)]
+    return changes
+
+
+def _compared(before: list[Line], after: list[Line]) -> list[Change]:
+    old, new = [line.text for line in before], [line.text for line in after]
+    changes: list[Change] = []
+    for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            changes += [Change(" ", line) for line in after[c:d]]
+        else:
+            changes += [Change("-", line) for line in before[a:b]]
+            changes += [Change("+", line) for line in after[c:d]]
+    return changes
+
+
+def _head(module: Module, node: ast.ClassDef) -> list[Line]:
+    end = (docstring(node) or node.body[0]).lineno
+    return [line for line in _all(module) if first_line(node) <= line.number < end]
+
+
+def _lines(module: Module, node: Definition) -> list[Line]:
+    """A method's own lines, without notes and blank lines."""
+    end = node.end_lineno or node.lineno
+    return [line for line in _all(module) if first_line(node) <= line.number <= end]
+
+
+def _all(module: Module) -> list[Line]:
+    chapter = parse(module.text, str(module.path))
+    return [
+        Line(module.name, n, text)
+        for n, text in enumerate(chapter.lines, 1)
+        if text.strip() and n not in chapter.aside
+    ]
+
+
+SUPER = re.compile(r"^(?P<indent>\s*)(?P<before>.*?)super\(\)\.(?P<name>\w+)\((?P<arguments>[^()]*)\)$")
+
+
+def _inlined(lines: list[Line], methods: dict[str, Definition], module: Module) -> list[Line]:
+    """``x = super().name(…)`` as the parent's body, its ``return`` turned into ``x =``."""
+    result: list[Line] = []
+    for line in lines:
+        match = SUPER.match(line.text)
+        parent = methods.get(match["name"]) if match else None
+        if match is None or parent is None:
+            result.append(line)
+            continue
+        start = next((n for n in parent.body if n is not docstring(parent)), parent.body[0]).lineno
+        for inner in _lines(module, parent):
+            if inner.number >= start:
+                text = re.sub(r"^(\s*)return ", rf"\1{match['before']}", inner.text)
+                result.append(replace(inner, text=text))
+    return result
