@@ -19,7 +19,9 @@ Segment = tuple[
 ]  # Pygments' short class, text, dotted name of what it means
 
 
-Tensors = dict[int, dict[str, tuple[str, str, bool]]]  # line -> name -> sizes, dtype, given here?
+Tensors = dict[
+    int, dict[str, tuple[str, str, bool]]
+]  # line -> name -> sizes, dtype, given here?
 
 
 class code_lines(nodes.literal_block):  # noqa: N801 (docutils names nodes so)
@@ -50,7 +52,9 @@ class Highlighter:
             target = use.target if use and use.end <= column else ""
             text = text[max(0, dedent - start) :]
             if text:
-                segments.append((kind, text, target, None if attribute else seen.get(text)))
+                segments.append(
+                    (kind, text, target, None if attribute else seen.get(text))
+                )
         return segments
 
 

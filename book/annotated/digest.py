@@ -16,12 +16,17 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from annotated.modules import Module, Project, imported_names, library
+from annotated.names import bound_names
 from annotated.parse import Chapter, ChapterError, bare
 
 
 def digest(chapter: Chapter, module: Module, project: Project, extra: str = "") -> str:
     """The key under which the outputs of ``chapter`` are kept."""
-    own = [f"{cell.kind}\n{bare(cell.nodes)}" for cell in chapter.cells if cell.nodes]
+    own = [
+        f"{cell.kind}{_quiet(chapter.source(cell))}\n{bare(cell.nodes)}"
+        for cell in chapter.cells
+        if cell.nodes
+    ]
     others = project.dependencies(module)
     parts = [platform.python_version(), extra, module.name, *own]
     for other in others:
@@ -32,10 +37,18 @@ def digest(chapter: Chapter, module: Module, project: Project, extra: str = "") 
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
 
 
+def _quiet(source: str) -> str:
+    """The last semicolon, which keeps a cell's value from being shown."""
+    return ";" if source.rstrip().endswith(";") else ""
+
+
 def versions(module: Module, others: list[Module]) -> dict[str, str]:
     """Versions of the packages that a chapter and its modules import, or name in a string."""
     found: dict[str, str] = {}
-    for each, body in [(module, module.tree.body), *((m, library(m.tree)) for m in others)]:
+    for each, body in [
+        (module, module.tree.body),
+        *((m, library(m.tree)) for m in others),
+    ]:
         for name in _mentioned(body, each.package):
             version = _version(name)
             if version:
@@ -47,7 +60,9 @@ def _mentioned(body: list[ast.stmt], package: str) -> Iterator[str]:
     """First parts of imported names, and strings that might name a package (``files("corpus")``)."""
     for statement in body:
         for node in ast.walk(statement):
-            yield from (name.partition(".")[0] for name in imported_names(node, package))
+            yield from (
+                name.partition(".")[0] for name in imported_names(node, package)
+            )
             if isinstance(node, ast.Call):
                 for value in node.args[:1]:
                     if isinstance(value, ast.Constant) and isinstance(value.value, str):
@@ -73,12 +88,21 @@ def _distributions() -> dict[str, list[str]]:
 def _data(module: Module, project: Project) -> Iterator[tuple[str, str]]:
     """Files that a module declares in ``__data__ = ("folder/file.json",)``, relative to the root."""
     for node in library(module.tree):
-        if not isinstance(node, ast.Assign) or ast.unparse(node.targets[0]) != "__data__":
-            continue
-        for name in ast.literal_eval(node.value):
-            path = project.root / name
-            if not path.is_file():
-                raise ChapterError(
-                    str(module.path), node.lineno, f"__data__ names {name}, which is not there. Make it, or correct the path."
-                )
-            yield name, hashlib.sha256(path.read_bytes()).hexdigest()
+        if "__data__" in bound_names(node):
+            for name in _declared(module, node):
+                path = project.root / name
+                if not path.is_file():
+                    message = f"__data__ names {name}, which is not there. Make it, or correct the path."
+                    raise ChapterError(str(module.path), node.lineno, message)
+                yield name, hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _declared(module: Module, node: ast.stmt) -> tuple[str, ...]:
+    try:
+        names = ast.literal_eval(getattr(node, "value", None) or "None")
+    except ValueError:
+        names = None
+    if isinstance(names, tuple) and all(isinstance(name, str) for name in names):
+        return names
+    message = "__data__ must be a tuple of paths, written out, from the project's root."
+    raise ChapterError(str(module.path), node.lineno, message)

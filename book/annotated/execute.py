@@ -17,17 +17,25 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
-from annotated.parse import Cell, Chapter, ChapterError
+from annotated.parse import Chapter, ChapterError
 from annotated.shapes import positions
 
 MATPLOTLIBRC = Path(__file__).parent / "matplotlibrc"
 RECORDER = Path(__file__).parent / "recorder.py"
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
+FRAME = re.compile(r"Cell In\s?\[(\d+)\][^\n]*?\bline (\d+)")  # as IPython writes it
+MEND = "Correct the line; chapters already executed are kept."
+STARTUP = (
+    180  # seconds that a kernel may take to start, on a machine that has other work
+)
 KERNEL_ARGUMENTS = [
     "--log-level=ERROR",
     "--InlineBackend.figure_formats={'svg'}",
     "--InlineBackend.print_figure_kwargs={'bbox_inches': None, 'metadata': {'Date': None}}",
 ]
+HARVEST = (
+    "print(__import__('json').dumps(__recorder__.result()))"  # the last thing that runs
+)
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
 
@@ -39,8 +47,12 @@ class Record:
     seconds: float = 0.0
     date: str = ""
     versions: dict[str, str] = field(default_factory=dict)
-    shapes: dict[str, Any] = field(default_factory=dict)  # see recorder.py; lines as of then
-    positions: list[int] = field(default_factory=list)  # the lines of then, see shapes.positions
+    shapes: dict[str, Any] = field(
+        default_factory=dict
+    )  # see recorder.py; lines as of then
+    positions: list[int] = field(
+        default_factory=list
+    )  # the lines of then, see shapes.positions
 
 
 @dataclass(frozen=True)
@@ -67,7 +79,9 @@ class Store:
     def load(self, docname: str, digest: str) -> Record | None:
         """The record, or None where there is none that can be read."""
         try:
-            return Record(**json.loads(self.path(docname, digest).read_text(encoding="utf-8")))
+            return Record(
+                **json.loads(self.path(docname, digest).read_text(encoding="utf-8"))
+            )
         except (OSError, ValueError, TypeError):
             return None
 
@@ -105,7 +119,14 @@ def execute_all(
             except ChapterError as error:
                 done.put((job, error))
             except Exception as error:  # a kernel that could not start, a full disk
-                done.put((job, ChapterError(str(job.path), 1, f"could not be executed: {error}")))
+                done.put(
+                    (
+                        job,
+                        ChapterError(
+                            str(job.path), 1, f"could not be executed: {error}"
+                        ),
+                    )
+                )
 
     for _ in range(workers):
         threading.Thread(target=work, daemon=True).start()
@@ -116,20 +137,49 @@ def execute_all(
             say(f"failed    {job.docname} ({count} of {len(jobs)})")
         else:
             store.save(job.docname, job.digest, result)
-            say(f"executed  {job.docname} in {result.seconds:.0f} s ({count} of {len(jobs)})")
+            for line in complaints(result):
+                say(f"{job.docname} wrote to stderr: {line}")
+            say(
+                f"executed  {job.docname} in {result.seconds:.0f} s ({count} of {len(jobs)})"
+            )
     return errors
+
+
+def complaints(record: Record) -> list[str]:
+    """What an execution wrote to stderr, as warnings are. The author reads it; the page leaves it out."""
+    return [
+        line
+        for outputs in record.outputs
+        for output in outputs
+        if output.get("name") == "stderr"
+        for line in "".join(output["text"]).splitlines()
+        if line.strip()
+    ]
 
 
 def execute(job: Job, root: Path, timeout: int, threads: int) -> Record:
     """Runs a chapter's cells from top to bottom. Raises ``ChapterError`` at the first that fails."""
     cells = [cell for cell in job.chapter.cells if cell.nodes]
-    sources = [_prelude(job, cells), *(job.chapter.source(cell) for cell in cells), HARVEST]
+    sources = [
+        _prelude(job, cells),
+        *(job.chapter.source(cell) for cell in cells),
+        HARVEST,
+    ]
     notebook = nbformat.v4.new_notebook(
-        metadata={"kernelspec": KERNEL}, cells=[nbformat.v4.new_code_cell(source) for source in sources]
+        metadata={"kernelspec": KERNEL},
+        cells=[nbformat.v4.new_code_cell(source) for source in sources],
     )
+    lines = [
+        1,
+        *(cell.line for cell in cells),
+        1,
+    ]  # where the notebook's cells start in the module
+    started = [0]
     client = NotebookClient(
         notebook,
         timeout=timeout,
+        startup_timeout=STARTUP,
+        on_cell_start=lambda cell, cell_index: started.append(cell_index),
         resources={"metadata": {"path": str(root)}},
         extra_arguments=KERNEL_ARGUMENTS,
     )
@@ -137,27 +187,21 @@ def execute(job: Job, root: Path, timeout: int, threads: int) -> Record:
     try:
         client.execute(env=_environment(root, threads))
     except CellExecutionError as error:
-        index = _failed(notebook)
-        raise _chapter_error(job, cells[index - 1] if index else None, notebook.cells[index], error) from None
+        raise _chapter_error(job, lines, started[-1], error) from None
     except CellTimeoutError:
-        cell = cells[max(_failed(notebook) - 1, 0)]
         message = f"ran longer than {timeout} s. Make the run shorter, or raise annotated_timeout."
-        raise ChapterError(str(job.path), cell.line, message) from None
+        raise ChapterError(str(job.path), lines[started[-1]], message) from None
     except DeadKernelError:
-        cell = cells[max(_failed(notebook) - 1, 0)]
         message = "the kernel died here (out of memory?). Make the run smaller."
-        raise ChapterError(str(job.path), cell.line, message) from None
+        raise ChapterError(str(job.path), lines[started[-1]], message) from None
     return Record(
         outputs=[cell.outputs for cell in notebook.cells[1:-1]],
         seconds=round(time.monotonic() - start, 1),
         date=time.strftime("%Y-%m-%d"),
         versions=job.versions,
-        shapes=json.loads("".join(output["text"] for output in notebook.cells[-1].outputs)),
+        shapes=json.loads(notebook.cells[-1].outputs[0]["text"]),
         positions=positions(job.chapter),
     )
-
-
-HARVEST = "print(__import__('json').dumps(__recorder__.result()))"
 
 
 def _prelude(job: Job, cells: list[Cell]) -> str:
@@ -183,18 +227,14 @@ def _environment(root: Path, threads: int) -> dict[str, str]:
     }
 
 
-def _failed(notebook: nbformat.NotebookNode) -> int:
-    """The index of the last cell that was started."""
-    started = [i for i, cell in enumerate(notebook.cells) if cell.get("execution_count") or cell.outputs]
-    return max(started, default=0)
-
-
 def _chapter_error(
-    job: Job, cell: Cell | None, ran: nbformat.NotebookNode, error: CellExecutionError
+    job: Job, lines: list[int], failed: int, error: CellExecutionError
 ) -> ChapterError:
-    """The error at its line in the module: the last frame of the traceback that is in the cell."""
-    frames = re.findall(r"(?:Cell In\[\d+\]|<ipython-input[^>]*>)(?:\(\d+\))?[^\n]*?line (\d+)", ANSI.sub("", error.traceback))
-    line = (cell.line if cell else 1) + (int(frames[-1]) - 1 if frames else 0)
-    source = job.chapter.lines[line - 1].strip() if cell else ""
-    message = f"{error.ename}: {error.evalue}\n    {source}\nCorrect the line; chapters already executed are kept."
+    """The error at its line in the module: that of the last frame that is in one of its cells."""
+    line = lines[failed]
+    for count, number in FRAME.findall(ANSI.sub("", error.traceback)):
+        if 1 < int(count) <= len(lines):
+            line = lines[int(count) - 1] + int(number) - 1
+    source = job.chapter.lines[line - 1].strip()
+    message = f"{error.ename}: {error.evalue}\n    {source}\n{MEND}"
     return ChapterError(str(job.path), line, message)

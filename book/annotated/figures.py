@@ -28,7 +28,9 @@ def themed(svg: str, label: str) -> str:
     svg = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
     svg = re.sub(r"\s*font-family:[^;\"]*;?|font: ([\d.]+px)[^;\"]*", _font, svg)
-    svg = COLOUR.sub(lambda m: f"var(--fig-{COLOURS[m.group(1).lower()]}, {m.group()})", svg)
+    svg = COLOUR.sub(
+        lambda m: f"var(--fig-{COLOURS[m.group(1).lower()]}, {m.group()})", svg
+    )
     opening = re.compile(r"<svg [^>]*>", re.DOTALL)
     box = re.search(r'viewBox="([^"]*)"', svg)
     head = (

@@ -29,7 +29,10 @@ def free_names(node: ast.stmt) -> set[str]:
         for table in _tables(symtable.symtable(source, "<definition>", "exec"))
         for symbol in table.get_symbols()
         if symbol.is_referenced()
-        and (symbol.is_global() or (table.get_type() == "module" and not _bound_first(node, symbol)))
+        and (
+            symbol.is_global()
+            or (table.get_type() == "module" and not _bound_first(node, symbol))
+        )
     }
 
 
@@ -53,11 +56,15 @@ def bound_names(node: ast.stmt) -> list[str]:
     if isinstance(node, ast.ImportFrom):
         return [alias.asname or alias.name for alias in node.names]
     return [
-        n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        n.id
+        for n in ast.walk(node)
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
     ]
 
 
-def uses(text: str, tree: ast.Module, module: str, package: str) -> dict[int, list[Use]]:
+def uses(
+    text: str, tree: ast.Module, module: str, package: str
+) -> dict[int, list[Use]]:
     """Every name in ``module`` that means a definition, by line."""
     finder = _Finder(text, _meanings(tree, module, package), module)
     finder.visit(tree)
@@ -73,10 +80,17 @@ def _meanings(tree: ast.Module, module: str, package: str) -> dict[str, str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             base = absolute(node, package)
-            meanings |= {alias.asname or alias.name: f"{base}.{alias.name}" for alias in node.names}
+            meanings |= {
+                alias.asname or alias.name: f"{base}.{alias.name}"
+                for alias in node.names
+            }
         elif isinstance(node, ast.Import):
-            meanings |= {alias.asname: alias.name for alias in node.names if alias.asname}
-    meanings |= {n.name: f"{module}.{n.name}" for n in tree.body if isinstance(n, DEFINITIONS)}
+            meanings |= {
+                alias.asname: alias.name for alias in node.names if alias.asname
+            }
+    meanings |= {
+        n.name: f"{module}.{n.name}" for n in tree.body if isinstance(n, DEFINITIONS)
+    }
     return meanings
 
 
@@ -96,7 +110,11 @@ class _Finder(ast.NodeVisitor):
         self.classes.pop()
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:  # noqa: N802
-        for outside in (*node.decorator_list, *node.args.defaults, *node.args.kw_defaults):
+        for outside in (
+            *node.decorator_list,
+            *node.args.defaults,
+            *node.args.kw_defaults,
+        ):
             if outside:
                 self.visit(outside)
         for argument in ast.walk(node.args):
@@ -105,7 +123,11 @@ class _Finder(ast.NodeVisitor):
         if node.returns:
             self.visit(node.returns)
         arguments = {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}
-        stored = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        stored = {
+            n.id
+            for n in ast.walk(node)
+            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        }
         self.local.append(arguments | stored)
         for statement in node.body:
             self.visit(statement)
@@ -114,13 +136,19 @@ class _Finder(ast.NodeVisitor):
     visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
 
     def visit_Name(self, node: ast.Name) -> None:  # noqa: N802
-        if isinstance(node.ctx, ast.Load) and not any(node.id in names for names in self.local):
+        if isinstance(node.ctx, ast.Load) and not any(
+            node.id in names for names in self.local
+        ):
             target = self.meanings.get(node.id)
             if target:
                 self._add(node, target)
 
     def visit_Attribute(self, node: ast.Attribute) -> None:  # noqa: N802
-        if isinstance(node.value, ast.Name) and node.value.id == "self" and self.classes:
+        if (
+            isinstance(node.value, ast.Name)
+            and node.value.id == "self"
+            and self.classes
+        ):
             name, methods = self.classes[-1]
             if node.attr in methods:
                 self._add(node, f"{name}.{node.attr}", tail=len(node.attr))
@@ -132,7 +160,9 @@ class _Finder(ast.NodeVisitor):
             if target:
                 self._add(alias, target, tail=None if alias.asname is None else 0)
 
-    def _add(self, node: ast.expr | ast.alias, target: str, tail: int | None = None) -> None:
+    def _add(
+        self, node: ast.expr | ast.alias, target: str, tail: int | None = None
+    ) -> None:
         if node.end_lineno is None or node.end_col_offset is None or tail == 0:
             return
         line = self.lines[node.end_lineno - 1]

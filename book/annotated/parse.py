@@ -141,6 +141,23 @@ class Chapter:
                     if block.name:
                         yield block.name, block.lines[0]
 
+    def spans(self) -> list[tuple[Name, int, int]]:
+        """Every definition, demos' included, with its first and last line, outermost first."""
+        found = []
+        for node in ast.walk(self.tree):
+            if isinstance(node, DEFINITIONS) and (
+                name := self._named.get(first_line(node))
+            ):
+                found.append((name, first_line(node), node.end_lineno or node.lineno))
+        return found
+
+    @property
+    def _named(self) -> dict[int, Name]:
+        blocks = (
+            block for cell in self.cells for row in cell.rows for block in row.blocks
+        )
+        return {block.lines[0]: block.name for block in blocks if block.name}
+
     def line_of(self, cell: Cell, number: int) -> str:
         """Line ``number`` as the page shows it in ``cell``."""
         return self.lines[number - 1][self.cut(cell, number) :]

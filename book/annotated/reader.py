@@ -15,7 +15,10 @@ from annotated.modules import Module, Project, absolute
 from annotated.parse import Cell, Chapter, ChapterError, parse
 from annotated.standalone import Collector
 
-ROLE = re.compile(r"(?P<code>(?<!`)(`+)(?!`).*?(?<!`)\2(?!`))|\{(?P<role>[\w:-]+)\}`(?P<text>[^`]*)`", re.DOTALL)
+ROLE = re.compile(
+    r"(?P<code>(?<!`)(`+)(?!`).*?(?<!`)\2(?!`))|\{(?P<role>[\w:-]+)\}`(?P<text>[^`]*)`",
+    re.DOTALL,
+)
 FENCE = re.compile(r"^(?P<mark>:{3,}|`{3,})\{(?P<name>[\w:-]+)\} *(?P<title>.*)$")
 
 
@@ -26,7 +29,9 @@ class Book:
     title: str
     project: Project
     url: str  # where the site is, with a slash at the end
-    install: dict[str, str]  # package -> what pip is told, where the notebook's host lacks it
+    install: dict[
+        str, str
+    ]  # package -> what pip is told, where the notebook's host lacks it
     titles: dict[str, str] = field(default_factory=dict)  # docname -> title
     cite: Callable[[str], str] = str  # key -> "Authors (year)" as Markdown
 
@@ -42,7 +47,12 @@ def reader_notebook(path: Path, book: Book) -> str:
 
 class _Writer:
     def __init__(self, chapter: Chapter, module: Module, docname: str, book: Book):
-        self.chapter, self.module, self.docname, self.book = chapter, module, docname, book
+        self.chapter, self.module, self.docname, self.book = (
+            chapter,
+            module,
+            docname,
+            book,
+        )
         self.markdown = Plain(docname, str(module.path), book)
         self.cells: list[dict[str, object]] = []
 
@@ -52,16 +62,27 @@ class _Writer:
         if opening and opening.heading:
             self._prose(self.markdown(opening.prose, opening.line))
         page = f"{self.book.url}{self.docname}.html"
-        self._prose(f"*A chapter of [{self.book.title}]({page}), with nothing to install beforehand.*")
+        self._prose(
+            f"*A chapter of [{self.book.title}]({page}), with nothing to install beforehand.*"
+        )
         self._install(collector)
         self._definitions(collector)
         for cell in self.chapter.cells:
             self._cell(cell)
         kernel = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
-        return {"cells": self.cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
+        return {
+            "cells": self.cells,
+            "metadata": kernel,
+            "nbformat": 4,
+            "nbformat_minor": 5,
+        }
 
     def _add(self, kind: str, source: str, **metadata: object) -> None:
-        cell: dict[str, object] = {"cell_type": kind, "id": f"cell-{len(self.cells)}", "metadata": metadata}
+        cell: dict[str, object] = {
+            "cell_type": kind,
+            "id": f"cell-{len(self.cells)}",
+            "metadata": metadata,
+        }
         cell["source"] = source.splitlines(keepends=True)
         if kind == "code":
             cell |= {"execution_count": None, "outputs": []}
@@ -77,7 +98,9 @@ class _Writer:
         """The module of the project that an import statement names."""
         if isinstance(node, ast.ImportFrom):
             return self.book.project.find(absolute(node, self.module.package))
-        if isinstance(node, ast.Import) and any(self.book.project.find(a.name) for a in node.names):
+        if isinstance(node, ast.Import) and any(
+            self.book.project.find(a.name) for a in node.names
+        ):
             raise ChapterError(
                 str(self.module.path),
                 node.lineno,
@@ -108,21 +131,54 @@ class _Writer:
             return
         links = []
         for module in bundle.modules:
-            docname = module.path.relative_to(self.book.project.root).with_suffix("").as_posix()
+            docname = (
+                module.path.relative_to(self.book.project.root)
+                .with_suffix("")
+                .as_posix()
+            )
             title = self.book.titles.get(docname)
-            links.append(f"[{title}]({self.book.url}{docname}.html)" if title else f"`{module.name}`")
-        self._prose("Definitions from elsewhere in the book, folded here: " + ", ".join(links) + ".")
-        source = "# @title Definitions from other chapters { display-mode: \"form\" }\n" + bundle.source()
+            links.append(
+                f"[{title}]({self.book.url}{docname}.html)"
+                if title
+                else f"`{module.name}`"
+            )
+        self._prose(
+            "Definitions from elsewhere in the book, folded here: "
+            + ", ".join(links)
+            + "."
+        )
+        source = (
+            '# @title Definitions from other chapters { display-mode: "form" }\n'
+            + bundle.source()
+        )
         self._add("code", source, cellView="form", jupyter={"source_hidden": True})
 
     # -- the chapter's own cells -----------------------------------------------------------
 
     def _cell(self, cell: Cell) -> None:
         rows = cell.rows
-        opening = rows[0] is self.chapter.cells[0].rows[0] and rows[0].heading is not None if rows else False
-        first = "" if opening or not rows else self.markdown(rows[0].prose, rows[0].line)
-        notes = [(row, self.markdown(row.prose, row.line)) for row in rows[1:] if row.prose]
-        self._prose("\n\n".join([first, *(f"{i}. " + _indented(text) for i, (_, text) in enumerate(notes, 1))]))
+        opening = (
+            rows[0] is self.chapter.cells[0].rows[0] and rows[0].heading is not None
+            if rows
+            else False
+        )
+        first = (
+            "" if opening or not rows else self.markdown(rows[0].prose, rows[0].line)
+        )
+        notes = [
+            (row, self.markdown(row.prose, row.line)) for row in rows[1:] if row.prose
+        ]
+        self._prose(
+            "\n\n".join(
+                [
+                    first,
+                    *(
+                        f"{i}. " + _indented(text)
+                        for i, (_, text) in enumerate(notes, 1)
+                    ),
+                ]
+            )
+        )
         source = self._source(cell, {id(row): i for i, (row, _) in enumerate(notes, 1)})
         if source:
             self._add("code", source)
@@ -133,8 +189,11 @@ class _Writer:
             n
             for node in cell.nodes
             for statement in ast.walk(node)
-            if isinstance(statement, ast.Import | ast.ImportFrom) and self._local(statement)
-            for n in range(statement.lineno, (statement.end_lineno or statement.lineno) + 1)
+            if isinstance(statement, ast.Import | ast.ImportFrom)
+            and self._local(statement)
+            for n in range(
+                statement.lineno, (statement.end_lineno or statement.lineno) + 1
+            )
         }
         out: list[str] = []
         last = 0
@@ -143,12 +202,17 @@ class _Writer:
                 lines = [n for n in block.lines if n not in dropped]
                 if not lines:
                     continue
-                between = (n for n in range(last + 1, lines[0]) if n not in self.chapter.aside)
+                between = (
+                    n for n in range(last + 1, lines[0]) if n not in self.chapter.aside
+                )
                 if out and any(not self.chapter.lines[n - 1].strip() for n in between):
                     out.append("")
                 if i == 0 and id(row) in numbers:
                     code = self.chapter.line_of(cell, lines[0])
-                    out.append(code[: len(code) - len(code.lstrip())] + f"# ({numbers[id(row)]})")
+                    out.append(
+                        code[: len(code) - len(code.lstrip())]
+                        + f"# ({numbers[id(row)]})"
+                    )
                 out += [self.chapter.line_of(cell, n) for n in lines]
                 last = lines[-1]
         return "\n".join(out).strip("\n")
@@ -165,8 +229,12 @@ class Plain:
         self.docname, self.path, self.book = docname, path, book
 
     def __call__(self, text: str, line: int) -> str:
-        lines = [part for part in text.split("\n") if not re.fullmatch(r"\([\w.-]+\)=", part)]
-        return ROLE.sub(lambda m: self._role(m, line), "\n".join(self._directives(lines, line)))
+        lines = [
+            part for part in text.split("\n") if not re.fullmatch(r"\([\w.-]+\)=", part)
+        ]
+        return ROLE.sub(
+            lambda m: self._role(m, line), "\n".join(self._directives(lines, line))
+        )
 
     def _directives(self, lines: list[str], line: int) -> list[str]:
         """Notes of every kind become quotes with a bold title."""
@@ -188,10 +256,20 @@ class Plain:
     def _title(self, name: str, title: str, line: int) -> str:
         if name == "deviation":
             return f"**Deviation from {title}**"
-        if name in ("note", "tip", "hint", "important", "warning", "seealso", "admonition"):
+        if name in (
+            "note",
+            "tip",
+            "hint",
+            "important",
+            "warning",
+            "seealso",
+            "admonition",
+        ):
             return f"**{title or name.capitalize()}**"
         raise ChapterError(
-            self.path, line, f"the notebook has no form for the directive {{{name}}}. Use a note, or say it in prose."
+            self.path,
+            line,
+            f"the notebook has no form for the directive {{{name}}}. Use a note, or say it in prose.",
         )
 
     def _role(self, match: re.Match[str], line: int) -> str:
@@ -212,7 +290,11 @@ class Plain:
         if role in ("ref", "term", "abbr"):
             return label or target
         where = line + match.string[: match.start()].count("\n")
-        raise ChapterError(self.path, where, f"the notebook has no form for the role {{{role}}}. Use a link, or say it in prose.")
+        raise ChapterError(
+            self.path,
+            where,
+            f"the notebook has no form for the role {{{role}}}. Use a link, or say it in prose.",
+        )
 
     def _definition(self, role: str, label: str, target: str) -> str:
         name = target.lstrip("~")
@@ -220,7 +302,11 @@ class Plain:
         for cut in range(len(parts) - 1, 0, -1):
             module = self.book.project.find(".".join(parts[:cut]))
             if module:
-                docname = module.path.relative_to(self.book.project.root).with_suffix("").as_posix()
+                docname = (
+                    module.path.relative_to(self.book.project.root)
+                    .with_suffix("")
+                    .as_posix()
+                )
                 short = parts[-1] if target.startswith("~") else name
                 calls = "()" if role in ("py:func", "py:meth") and not label else ""
                 return f"[`{label or short}{calls}`]({self.book.url}{docname}.html#{'.'.join(parts[cut:])})"

@@ -22,7 +22,9 @@ class Recorder:
     def __init__(self, shell: Any, starts: list[int]):
         self.shell = shell
         self.starts = list(starts)
-        self.offsets: dict[str, int] = {}  # file name of a cell -> what to add to its lines
+        self.offsets: dict[
+            str, int
+        ] = {}  # file name of a cell -> what to add to its lines
         self.targets: dict[str, dict[int, list[tuple[int, str]]]] = {}
         self.counts: dict[CodeType, int] = {}
         self.names: dict[tuple[int, str], tuple[list[int], str]] = {}
@@ -73,8 +75,13 @@ class Recorder:
 
     def result(self) -> dict[str, Any]:
         """What was seen, as JSON takes it."""
-        names = [[line, name, *seen] for (line, name), seen in sorted(self.names.items())]
-        return {"names": names, "calls": [call for call in self.calls if call["tensors"]]}
+        names = [
+            [line, name, *seen] for (line, name), seen in sorted(self.names.items())
+        ]
+        return {
+            "names": names,
+            "calls": [call for call in self.calls if call["tensors"]],
+        }
 
 
 class Follower:
@@ -112,7 +119,9 @@ class Follower:
     def _named(self, frame: FrameType, line: int) -> None:
         for at, name in self.targets.get(line, ()):
             if name in frame.f_locals:
-                self.recorder.note(at + self.offset, name, frame.f_locals[name], self.call)
+                self.recorder.note(
+                    at + self.offset, name, frame.f_locals[name], self.call
+                )
 
     def _sizes(self, frame: FrameType) -> None:
         """Whole numbers that the function knows by name: its own, and those of ``self``."""

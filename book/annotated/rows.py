@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 from docutils import nodes
@@ -15,6 +16,10 @@ from annotated.parse import Block, Cell, Name
 
 class heading(nodes.Element):  # noqa: N801 (docutils names nodes so)
     """A section's title, set where it is read; ``level`` and ``anchor`` as in the HTML."""
+
+
+class tools(nodes.Element):
+    """What a reader can do with a definition: ``name``, and ``whole`` where it can stand alone."""
 
 
 class deviation(nodes.Admonition, nodes.Element):  # noqa: N801
@@ -35,29 +40,56 @@ class AnnotatedRow(SphinxDirective):
         self.state.nested_parse(self.content, self.content_offset, prose)
         flagged = any(True for _ in prose.findall(deviation))
         for i, block in enumerate(row.blocks):
-            code += self._block(page.highlighter, cell, block, first=i == 0, flagged=flagged and i == 0)
+            code += self._block(
+                page.highlighter, cell, block, first=i == 0, flagged=flagged and i == 0
+            )
         level = min((block.name.level for block in row.blocks if block.name), default=0)
-        box = _box("sbs__row", *([f"sbs__row--def{min(level, 2)}"] if level else []), f"sbs__row--{cell.kind}")
+        box = _box(
+            "sbs__row",
+            *([f"sbs__row--def{min(level, 2)}"] if level else []),
+            f"sbs__row--{cell.kind}",
+        )
         box += [prose, code]
         return [box]
 
-    def _block(self, highlighter: Highlighter, cell: Cell, block: Block, first: bool, flagged: bool) -> nodes.Element:
+    def _block(
+        self,
+        highlighter: Highlighter,
+        cell: Cell,
+        block: Block,
+        first: bool,
+        flagged: bool,
+    ) -> nodes.Element:
         box = _box("sbs__block", *(["def"] if block.name else []))
         if block.name:
             self._anchor(box, block.name)
         lines = [
-            (n, highlighter.line(cell, n), ["ln--deviation"] if flagged and k == 0 else [])
+            (
+                n,
+                highlighter.line(cell, n),
+                ["ln--deviation"] if flagged and k == 0 else [],
+            )
             for k, n in enumerate(block.lines)
         ]
-        box += code_node(lines, first)
+        box += code_node(lines, self._definitions(cell, block), first)
         return box
+
+    def _definitions(self, cell: Cell, block: Block) -> list[str]:
+        """The definitions that a block of code is part of, from the outermost."""
+        return [
+            name.qualname
+            for name, first, last in self.env.temp_data["annotated"].chapter.spans()
+            if first <= block.lines[0] <= last
+        ]
 
     def _anchor(self, box: nodes.Element, name: Name) -> None:
         """The definition's own name is its anchor; a heading that had it gives way."""
         document, anchor = self.state.document, name.qualname
         holder = document.ids.get(anchor)
         if isinstance(holder, nodes.section):
-            holder["ids"] = [f"{anchor}-section" if i == anchor else i for i in holder["ids"]]
+            holder["ids"] = [
+                f"{anchor}-section" if i == anchor else i for i in holder["ids"]
+            ]
             document.ids[f"{anchor}-section"] = document.ids.pop(anchor)
             for key, value in document.nameids.items():
                 if value == anchor:
@@ -134,14 +166,21 @@ class Sheet(SphinxPostTransform):
     formats = ("html",)
 
     def run(self, **kwargs: Any) -> None:
-        page = next((s for s in self.document.children if isinstance(s, nodes.section)), None)
+        page = next(
+            (s for s in self.document.children if isinstance(s, nodes.section)), None
+        )
         if page is None or next(self.document.findall(_is_row), None) is None:
             return
         for section in list(page.findall(nodes.section)):
             if section is not page:
                 section["classes"].append("sbs__section")
                 self._hoist(section)
-        head = [n for n in page.children if not _is_row(n) and not isinstance(n, nodes.section)]
+        self._add_tools(page)
+        head = [
+            n
+            for n in page.children
+            if not _is_row(n) and not isinstance(n, nodes.section)
+        ]
         sheet = _box("sbs__sheet")
         sheet += [n for n in page.children if n not in head]
         if self._theme_has_title_block():
@@ -150,11 +189,22 @@ class Sheet(SphinxPostTransform):
         page.children = []
         page += [*head, sheet]
 
+    def _add_tools(self, page: nodes.Element) -> None:
+        """Copy and link at each definition; what it needs to stand alone, at the page's end."""
+        snippets: dict[str, str] = self.app.annotated.standalone(self.env.docname)  # type: ignore[attr-defined]
+        for box in list(page.findall(_is_definition)):
+            name = box["ids"][0]
+            box.insert(
+                0, tools(name=name, text=snippets.get(name, ""), quiet="." in name)
+            )
+
     def _theme_has_title_block(self) -> bool:
         theme = getattr(self.app.builder, "theme", None)
         return bool(theme and theme.get_options({}).get("title_block"))
 
-    def _taken(self, head: list[nodes.Node], sheet: nodes.Element) -> dict[str, nodes.Element]:
+    def _taken(
+        self, head: list[nodes.Node], sheet: nodes.Element
+    ) -> dict[str, nodes.Element]:
         """Summary and source, out of the text and on their way to the title block."""
         taken = {"summary": n for n in head if isinstance(n, nodes.paragraph)}
         for paragraph in sheet[0].findall(nodes.paragraph):
@@ -178,6 +228,50 @@ class Sheet(SphinxPostTransform):
         node = heading("", *title.children, level=level, anchor=section["ids"][0])
         section.remove(title)
         row[0].insert(0, node)  # type: ignore[index]
+
+
+def _is_definition(node: nodes.Node) -> bool:
+    return (
+        isinstance(node, nodes.container)
+        and "def" in node["classes"]
+        and bool(node["ids"])
+    )
+
+
+ICONS = {
+    "copy": '<rect x="5.5" y="5.5" width="8" height="8" rx="1.5"/>'
+    '<path d="M10.5 5.5v-2a1 1 0 0 0-1-1h-6a1 1 0 0 0-1 1v6a1 1 0 0 0 1 1h2"/>',
+    "standalone": '<path d="M8 1.8 13.5 5v6L8 14.2 2.5 11V5z"/><path d="M2.5 5 8 8.2 13.5 5M8 8.2v6"/>',
+    "link": '<path d="M6.8 9.2a2.6 2.6 0 0 0 3.7 0l2.3-2.3a2.6 2.6 0 0 0-3.7-3.7l-.9.9"/>'
+    '<path d="M9.2 6.8a2.6 2.6 0 0 0-3.7 0L3.2 9.1a2.6 2.6 0 0 0 3.7 3.7l.9-.9"/>',
+}
+
+
+def visit_tools(translator: Any, node: tools) -> None:
+    name, text = node["name"], node["text"]
+    quiet = " def-actions--quiet" if node["quiet"] else ""
+    icons = {
+        kind: f'<svg class="icon" viewBox="0 0 16 16" aria-hidden="true">{path}</svg>'
+        for kind, path in ICONS.items()
+    }
+    parts = [
+        f'<div class="def-actions{quiet}" role="group" aria-label="{name}">',
+        f'<button type="button" data-copy="{name}" title="Copy">{icons["copy"]}<span>Copy</span></button>',
+    ]
+    if text:
+        parts.append(
+            f'<button type="button" data-standalone="{name}" title="Copy with the imports and definitions it needs">'
+            f"{icons['standalone']}<span>Copy standalone</span></button>"
+        )
+    parts.append(
+        f'<a href="#{name}" data-link title="Copy link">{icons["link"]}<span>Link</span></a></div>'
+    )
+    if text:
+        parts.append(
+            f'<template id="standalone:{name}">{escape(text, quote=False)}</template>'
+        )
+    translator.body.append("".join(parts))
+    raise nodes.SkipNode
 
 
 def visit_heading(translator: Any, node: heading) -> None:

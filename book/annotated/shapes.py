@@ -51,7 +51,9 @@ def _filler(node: ast.AST) -> bool:
     return isinstance(node, ast.Pass)
 
 
-def moved(shapes: dict[str, Any], before: list[int], after: list[int]) -> dict[str, Any]:
+def moved(
+    shapes: dict[str, Any], before: list[int], after: list[int]
+) -> dict[str, Any]:
     """What was recorded, at the lines where the same code stands now."""
     line = {0: 0, **dict(zip(before, after, strict=True))}
     return {
@@ -73,7 +75,9 @@ def check(chapter: Chapter, calls: list[dict[str, Any]], path: str) -> int:
     Raises ``ChapterError`` at the first that is wrong.
     """
     held: set[Note] = set()
-    by_function = {line: list(_notes(chapter, node)) for line, node in _functions(chapter)}
+    by_function = {
+        line: list(_notes(chapter, node)) for line, node in _functions(chapter)
+    }
     by_function[0] = list(_trailing(chapter, _top_level(chapter)))
     for call in calls:
         known = dict(call["sizes"])
@@ -86,11 +90,15 @@ def check(chapter: Chapter, calls: list[dict[str, Any]], path: str) -> int:
     return len(held)
 
 
-def _hold(note: Note, sizes: list[int], known: dict[str, int], path: str, function: str) -> None:
+def _hold(
+    note: Note, sizes: list[int], known: dict[str, int], path: str, function: str
+) -> None:
     words = list(note.sizes)
     if words and words[0] in ("...", "…"):
         words = words[1:]
-        sizes_held = sizes[len(sizes) - len(words) :] if len(sizes) >= len(words) else sizes
+        sizes_held = (
+            sizes[len(sizes) - len(words) :] if len(sizes) >= len(words) else sizes
+        )
     else:
         sizes_held = sizes
     wrong = len(words) != len(sizes_held)
@@ -117,12 +125,16 @@ def _value(word: str, known: dict[str, int]) -> int | None:
         return None
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     plain = (ast.Expression, ast.BinOp, ast.operator, ast.Name, ast.Constant, ast.Load)
-    if not names <= set(known) or not all(isinstance(node, plain) for node in ast.walk(tree)):
+    if not names <= set(known) or not all(
+        isinstance(node, plain) for node in ast.walk(tree)
+    ):
         return None
     return int(eval(compile(tree, "<size>", "eval"), {"__builtins__": {}}, dict(known)))
 
 
-def _functions(chapter: Chapter) -> Iterator[tuple[int, ast.FunctionDef | ast.AsyncFunctionDef]]:
+def _functions(
+    chapter: Chapter,
+) -> Iterator[tuple[int, ast.FunctionDef | ast.AsyncFunctionDef]]:
     for node in ast.walk(chapter.tree):
         if isinstance(node, FUNCTIONS):
             yield first_line(node), node
@@ -140,7 +152,9 @@ def _top_level(chapter: Chapter) -> list[ast.stmt]:
     ]
 
 
-def _notes(chapter: Chapter, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Note]:
+def _notes(
+    chapter: Chapter, node: ast.FunctionDef | ast.AsyncFunctionDef
+) -> Iterator[Note]:
     text = docstring(node)
     if text is not None:
         lines = "\n".join(chapter.lines[text.lineno - 1 : text.end_lineno])
@@ -149,7 +163,9 @@ def _notes(chapter: Chapter, node: ast.FunctionDef | ast.AsyncFunctionDef) -> It
             at = text.lineno + lines[: match.start()].count("\n")
             for name in re.findall(r"`(\w+)`", match["names"]):
                 yield Note(at, name, _sizes(match["sizes"]), start, end)
-    yield from _trailing(chapter, [n for n in ast.walk(node) if isinstance(n, ast.stmt)])
+    yield from _trailing(
+        chapter, [n for n in ast.walk(node) if isinstance(n, ast.stmt)]
+    )
 
 
 def _trailing(chapter: Chapter, statements: list[ast.stmt]) -> Iterator[Note]:
@@ -169,12 +185,16 @@ def _sizes(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(","))
 
 
-def by_line(chapter: Chapter, names: list[list[Any]]) -> dict[int, dict[str, tuple[str, str, bool]]]:
+def by_line(
+    chapter: Chapter, names: list[list[Any]]
+) -> dict[int, dict[str, tuple[str, str, bool]]]:
     """For each line of code: name -> (sizes, dtype, given here?). A use has the shape last given above."""
     given: dict[int, dict[str, tuple[str, str]]] = {}
     for line, name, sizes, dtype in names:
         given.setdefault(line, {})[name] = (", ".join(map(str, sizes)), dtype)
-    owners = [0] * (len(chapter.lines) + 1)  # the function that a line stands in, the innermost
+    owners = [0] * (
+        len(chapter.lines) + 1
+    )  # the function that a line stands in, the innermost
     for start, node in _functions(chapter):
         for line in range(start, (node.end_lineno or node.lineno) + 1):
             owners[line] = start

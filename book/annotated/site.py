@@ -32,9 +32,12 @@ def site_notebook(chapter: Chapter, record: Record) -> NotebookNode:
                 add(nbformat.v4.new_markdown_cell(head), row.line - 1)
             text = f"{FENCE}{{annotated-row}} {i} {j}\n\n{rest}\n{FENCE}"
             add(nbformat.v4.new_markdown_cell(text), line - 3)
-        shown = (
-            [_shown(output, cell) for output in next(outputs, [])] if cell.nodes else []
-        )
+        shown = [
+            _shown(output, cell)
+            for output in (next(outputs, []) if cell.nodes else [])
+            if output.get("name")
+            != "stderr"  # warnings are for the author, who saw them
+        ]
         if shown:
             add(
                 # MyST-NB passes over cells without source, with their outputs.

@@ -14,9 +14,13 @@ from annotated.parse import ChapterError, bare, first_line, parse
 class Bundle:
     """What a piece of code needs before it can run: imports, then definitions in order."""
 
-    imports: dict[str, ast.stmt] = field(default_factory=dict)  # bound name -> import of that one name
+    imports: dict[str, ast.stmt] = field(
+        default_factory=dict
+    )  # bound name -> import of that one name
     definitions: list[tuple[Module, ast.stmt]] = field(default_factory=list)
-    owners: dict[str, tuple[Module, str]] = field(default_factory=dict)  # name -> where it is defined
+    owners: dict[str, tuple[Module, str]] = field(
+        default_factory=dict
+    )  # name -> where it is defined
     aliases: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -26,7 +30,10 @@ class Bundle:
 
     def source(self) -> str:
         """Python: runs in an empty interpreter that has the packages."""
-        future = any("from __future__ import annotations" in module.text for module in self.modules)
+        future = any(
+            "from __future__ import annotations" in module.text
+            for module in self.modules
+        )
         parts = ["from __future__ import annotations"] if future else []
         parts.append("\n".join(_merged(list(self.imports.values()))))
         parts += [clean_source(module, node) for module, node in self.definitions]
@@ -63,7 +70,9 @@ class Collector:
             if used != name:
                 self.bundle.aliases[name] = used
 
-    def _imported(self, module: Module, source: Module, statement: ast.ImportFrom, name: str) -> str:
+    def _imported(
+        self, module: Module, source: Module, statement: ast.ImportFrom, name: str
+    ) -> str:
         alias = next(a for a in statement.names if (a.asname or a.name) == name)
         if self.project.find(f"{source.name}.{alias.name}"):
             raise ChapterError(
@@ -73,12 +82,18 @@ class Collector:
             )
         if not any(alias.name in bound_names(s) for s in library(source.tree)):
             raise ChapterError(
-                str(module.path), statement.lineno, f"{source.name} does not define {alias.name}. Correct the name."
+                str(module.path),
+                statement.lineno,
+                f"{source.name} does not define {alias.name}. Correct the name.",
             )
         return self.need(source, alias.name)
 
-    def _package(self, module: Module, statement: ast.Import | ast.ImportFrom, name: str) -> None:
-        alias = next(a for a in statement.names if (a.asname or a.name.partition(".")[0]) == name)
+    def _package(
+        self, module: Module, statement: ast.Import | ast.ImportFrom, name: str
+    ) -> None:
+        alias = next(
+            a for a in statement.names if (a.asname or a.name.partition(".")[0]) == name
+        )
         if isinstance(statement, ast.Import) and self.project.find(alias.name):
             raise ChapterError(
                 str(module.path),
@@ -118,7 +133,13 @@ class Collector:
 def clean_source(module: Module, node: ast.stmt) -> str:
     """A statement's own lines without docstrings and full-line comments."""
     chapter = parse(module.text, str(module.path))
-    shown = {n for cell in chapter.cells for row in cell.rows for block in row.blocks for n in block.lines}
+    shown = {
+        n
+        for cell in chapter.cells
+        for row in cell.rows
+        for block in row.blocks
+        for n in block.lines
+    }
     lines = chapter.lines
     kept: list[str] = []
     for n in range(first_line(node), (node.end_lineno or node.lineno) + 1):
@@ -136,9 +157,16 @@ def clean_source(module: Module, node: ast.stmt) -> str:
 
 def _merged(imports: list[ast.stmt]) -> list[str]:
     """Imports as one would write them: a line a module, the standard library's and ``import`` first."""
-    plain = sorted({ast.unparse(node) for node in imports if isinstance(node, ast.Import)})
+    plain = sorted(
+        {ast.unparse(node) for node in imports if isinstance(node, ast.Import)}
+    )
     named: dict[str, set[str]] = {}
     for node in imports:
         if isinstance(node, ast.ImportFrom) and node.module:
-            named.setdefault(node.module, set()).update(ast.unparse(alias) for alias in node.names)
-    return plain + [f"from {module} import {', '.join(sorted(names))}" for module, names in sorted(named.items())]
+            named.setdefault(node.module, set()).update(
+                ast.unparse(alias) for alias in node.names
+            )
+    return plain + [
+        f"from {module} import {', '.join(sorted(names))}"
+        for module, names in sorted(named.items())
+    ]

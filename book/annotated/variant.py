@@ -33,10 +33,14 @@ class Change:
     line: Line
 
 
-def difference(base: tuple[Module, ast.ClassDef], variant: tuple[Module, ast.ClassDef]) -> list[Change]:
+def difference(
+    base: tuple[Module, ast.ClassDef], variant: tuple[Module, ast.ClassDef]
+) -> list[Change]:
     """The variant as a change of the base: changed lines, under the heads of the methods they stand in."""
     (old_module, old), (new_module, new) = base, variant
-    inherits = any(ast.unparse(parent).split(".")[-1] == old.name for parent in new.bases)
+    inherits = any(
+        ast.unparse(parent).split(".")[-1] == old.name for parent in new.bases
+    )
     changes = _compared(_head(old_module, old), _head(new_module, new))
     methods = {node.name: node for node in old.body if isinstance(node, DEFINITIONS)}
     for node in new.body:
@@ -62,7 +66,9 @@ def difference(base: tuple[Module, ast.ClassDef], variant: tuple[Module, ast.Cla
 def _compared(before: list[Line], after: list[Line]) -> list[Change]:
     old, new = [line.text for line in before], [line.text for line in after]
     changes: list[Change] = []
-    for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    for kind, a, b, c, d in SequenceMatcher(
+        None, old, new, autojunk=False
+    ).get_opcodes():
         if kind == "equal":
             changes += [Change(" ", line) for line in after[c:d]]
         else:
@@ -91,10 +97,14 @@ def _all(module: Module) -> list[Line]:
     ]
 
 
-SUPER = re.compile(r"^(?P<indent>\s*)(?P<before>.*?)super\(\)\.(?P<name>\w+)\((?P<arguments>[^()]*)\)$")
+SUPER = re.compile(
+    r"^(?P<indent>\s*)(?P<before>.*?)super\(\)\.(?P<name>\w+)\((?P<arguments>[^()]*)\)$"
+)
 
 
-def _inlined(lines: list[Line], methods: dict[str, Definition], module: Module) -> list[Line]:
+def _inlined(
+    lines: list[Line], methods: dict[str, Definition], module: Module
+) -> list[Line]:
     """``x = super().name(…)`` as the parent's body, its ``return`` turned into ``x =``."""
     result: list[Line] = []
     for line in lines:
@@ -103,7 +113,9 @@ def _inlined(lines: list[Line], methods: dict[str, Definition], module: Module) 
         if match is None or parent is None:
             result.append(line)
             continue
-        start = next((n for n in parent.body if n is not docstring(parent)), parent.body[0]).lineno
+        start = next(
+            (n for n in parent.body if n is not docstring(parent)), parent.body[0]
+        ).lineno
         for inner in _lines(module, parent):
             if inner.number >= start:
                 text = re.sub(r"^(\s*)return ", rf"\1{match['before']}", inner.text)

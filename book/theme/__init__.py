@@ -4,6 +4,7 @@ Name this package among the extensions and set `html_theme = "primer"`.
 """
 
 import re
+from filecmp import cmp
 from html import escape, unescape
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from docutils import nodes
 
 FOLDER = Path(__file__).parent
+SHAPE = re.compile(r"\[(?=.*[a-z])[\w.,·*/+ -]+\]")  # [batch, seq, d_model]
 SCROLLS = r'<div class="table-scroll">\1</div>'
 
 
@@ -22,6 +24,22 @@ def describe(context: dict[str, Any], doctree: nodes.document | None) -> str:
         text = next((p.astext() for p in doctree.findall(nodes.paragraph)), "")
     text = " ".join((text or context.get("theme_description") or "").split())
     return text if len(text) <= 200 else text[:200].rsplit(" ", 1)[0] + " …"
+
+
+def shapes(html: str) -> str:
+    """Marks the inline code that is a tensor's shape."""
+
+    def mark(match: re.Match[str]) -> str:
+        text = unescape(re.sub(r"<[^>]+>", "", match[2]))
+        kind = " shape" if SHAPE.fullmatch(text) else ""
+        return f'<code class="{match[1]}{kind}">{match[2]}</code>'
+
+    return re.sub(
+        r'<code class="(docutils literal[^"]*)">(.*?)</code>',
+        mark,
+        html,
+        flags=re.DOTALL,
+    )
 
 
 def complete(
@@ -41,9 +59,21 @@ def complete(
         # What docutils and Sphinx leave for a screen reader to stumble over: a role that ARIA
         # has dropped, a heading without its level.
         body = body.replace('role="doc-biblioentry"', 'role="listitem"')
-        context["body"] = body.replace(
-            'role="heading">', 'role="heading" aria-level="2">'
-        )
+        body = body.replace('role="heading">', 'role="heading" aria-level="2">')
+        context["body"] = shapes(body)
+
+
+def restyled(app: Any, env: Any) -> list[str]:
+    """Pages to write anew: all of them where the style changed, since links carry its digest."""
+    out = Path(app.outdir) / "_static"
+    ours = (FOLDER / "static").iterdir()
+    if app.config.html_theme != "primer" or not out.is_dir():
+        return []
+    if all(
+        (there := out / f.name).is_file() and cmp(f, there, shallow=False) for f in ours
+    ):
+        return []
+    return list(env.found_docs)
 
 
 def add_script(app: Any) -> None:
@@ -54,6 +84,7 @@ def add_script(app: Any) -> None:
 def setup(app: Any) -> dict[str, Any]:
     app.add_html_theme("primer", str(FOLDER))
     app.connect("builder-inited", add_script)
+    app.connect("env-updated", restyled)
     app.connect(
         "html-page-context", complete, priority=900
     )  # when the others have said theirs

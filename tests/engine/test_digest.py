@@ -1,0 +1,256 @@
+"""`digest`: the same digest, the same outputs; prose is no part of it, what runs is."""
+
+import platform
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from annotated import digest as rooms
+from annotated.digest import digest, versions
+from annotated.modules import Project
+from annotated.parse import ChapterError, parse
+
+CHAPTER = '''
+"""# T
+
+Prose.
+"""
+
+import json
+
+from pkg.near import near
+
+
+def f(x):
+    """## F"""
+    # Why.
+    return near(x) + 1
+
+
+if __name__ == "__main__":
+    # Look.
+    f(1)
+'''
+FILES = {
+    "pkg/__init__.py": "from pkg.through import reached\n",
+    "pkg/through.py": "reached = 1\n\n\nif __name__ == '__main__':\n    import pkg.demo_only\n",
+    "pkg/demo_only.py": "x = 1\n",
+    "pkg/near.py": '"""Near."""\nfrom . import far\nfrom .sub.deep import deep\n\n\ndef near(x):\n    """N."""\n    from pkg import late\n\n    return x\n\n\nif __name__ == "__main__":\n    near(1)\n',
+    "pkg/far.py": "y = 1\n",
+    "pkg/farther.py": "y = 1\n",
+    "pkg/late.py": "z = 1\n",
+    "pkg/sub/__init__.py": "",
+    "pkg/sub/deep.py": "import pkg.whole\n\ndeep = 1\n",
+    "pkg/whole.py": "x = 1\n",
+    "pkg/apart.py": "x = 1\n",
+    "pkg/one.py": CHAPTER,
+}
+ON = ["__init__", "through", "near", "late", "far", "sub/__init__", "sub/deep", "whole"]
+
+
+@pytest.fixture
+def root(write: Callable[[dict[str, str]], Path]) -> Path:
+    return write(FILES)
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    """Versions are looked up once a process."""
+    yield
+    rooms._version.cache_clear()
+
+
+def key(root: Path, name: str = "pkg/one.py", extra: str = "") -> str:
+    project = Project(root)
+    module = project.at(root / name)
+    return digest(parse(module.text, str(module.path)), module, project, extra)
+
+
+def edited(root: Path, old: str, new: str, name: str = "pkg/one.py") -> str:
+    path = root / name
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    return key(root)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Prose.", "Other prose, \\n with a line more.\n\nAnd a paragraph."),
+        ("## F", "Another heading"),
+        ('    """## F"""\n', ""),
+        ("# Why.", "# Because.\n    #\n    # $x$"),
+        ("    # Look.\n", ""),
+        ("# Look.", "# Look at it."),
+        ("near(x) + 1", "(\n        near( x )\n        + 1  # trailing\n    )"),
+        ("\n\n\ndef", "\n\ndef"),
+        ("import json\n", "import json  # noqa: F401\n"),
+    ],
+)
+def test_editing_prose_or_layout_changes_nothing(
+    root: Path, old: str, new: str
+) -> None:
+    before = key(root)
+    assert edited(root, old, new) == before
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("near(x) + 1", "near(x) + 2"),
+        ("f(1)", "f(2)"),
+        ("f(1)", "f(1);"),
+        ("import json", "import ast"),
+        ("f(1)", "f(1)\n    # A step more.\n    f(2)"),
+        ('if __name__ == "__main__":', "if True:"),
+    ],
+)
+def test_editing_code_changes_it(root: Path, old: str, new: str) -> None:
+    before = key(root)
+    assert edited(root, old, new) != before
+
+
+@pytest.mark.parametrize("name", ON)
+def test_editing_a_module_that_runs_with_the_chapter_changes_it(
+    root: Path, name: str
+) -> None:
+    before = key(root)
+    path = root / f"pkg/{name}.py"
+    path.write_text(path.read_text(encoding="utf-8") + "\nnew = 1\n", encoding="utf-8")
+    assert key(root) != before
+
+
+def test_a_relative_import_is_followed_beyond_one_package(root: Path) -> None:
+    (root / "pkg/sub/deep.py").write_text("from ..farther import y as deep\n")
+    before = key(root)
+    assert edited(root, "y = 1", "y = 2", "pkg/farther.py") != before
+
+
+@pytest.mark.parametrize("name", ["apart", "demo_only"])
+def test_editing_a_module_that_does_not_run_changes_nothing(
+    root: Path, name: str
+) -> None:
+    before = key(root)
+    assert edited(root, "x = 1", "x = 2", f"pkg/{name}.py") == before
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("near(1)", "near(2)"), ("Near.", "Nearer."), ('"""N."""', "# A note.")],
+)
+def test_demos_and_prose_of_imported_modules_do_not_count(
+    root: Path, old: str, new: str
+) -> None:
+    before = key(root)
+    assert edited(root, old, new, "pkg/near.py") == before
+
+
+def test_chapters_with_the_same_code_have_keys_of_their_own(root: Path) -> None:
+    (root / "pkg/two.py").write_text(CHAPTER.lstrip(), encoding="utf-8")
+    assert key(root) != key(root, "pkg/two.py")
+
+
+def test_how_figures_are_drawn_counts(root: Path) -> None:
+    assert key(root, extra="a") != key(root, extra="b")
+
+
+def test_the_version_of_python_counts(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = key(root)
+    monkeypatch.setattr(platform, "python_version", lambda: "3.99.0")
+    assert key(root) != before
+
+
+def test_versions_of_packages_that_are_imported_count(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edited(root, "x = 1", "import hypothesis", "pkg/whole.py")
+    before = key(root)
+    project = Project(root)
+    one = project.at(root / "pkg/one.py")
+    assert "hypothesis" in versions(one, project.dependencies(one))
+    monkeypatch.setattr(
+        rooms, "_version", lambda name: "99" if name == "hypothesis" else None
+    )
+    assert key(root) != before
+
+
+def test_a_package_known_by_another_name_is_found(root: Path) -> None:
+    edited(root, "import json", "import yaml")
+    project = Project(root)
+    one = project.at(root / "pkg/one.py")
+    assert "yaml" in versions(one, [])
+
+
+def test_a_package_named_for_its_files_counts(root: Path) -> None:
+    edited(root, "f(1)", 'files("pytest")')
+    project = Project(root)
+    assert "pytest" in versions(project.at(root / "pkg/one.py"), [])
+
+
+@pytest.mark.parametrize(
+    "form", ['__data__ = ("d/x.json",)', '__data__: tuple[str, ...] = ("d/x.json",)']
+)
+@pytest.mark.parametrize("name", ["pkg/one.py", "pkg/far.py"])
+def test_data_files_that_are_declared_count(
+    write: Callable[[dict[str, str]], Path], root: Path, form: str, name: str
+) -> None:
+    write({"d/x.json": "1"})
+    path = root / name
+    path.write_text(path.read_text(encoding="utf-8") + f"\n{form}\n", encoding="utf-8")
+    before = key(root)
+    write({"d/x.json": "2"})
+    assert key(root) != before
+
+
+@pytest.mark.parametrize(
+    ("declared", "what"),
+    [
+        ('("d/none.json",)', "names d/none.json, which is not there"),
+        ('"d/none.json"', "must be a tuple of paths"),
+        ("tuple(range(3))", "must be a tuple of paths"),
+        ("(1,)", "must be a tuple of paths"),
+    ],
+)
+def test_data_that_cannot_be_had_is_named_with_its_line(
+    root: Path, declared: str, what: str
+) -> None:
+    (root / "pkg/far.py").write_text(
+        f"y = 1\n__data__ = {declared}\n", encoding="utf-8"
+    )
+    with pytest.raises(ChapterError, match=rf"far\.py:2: __data__ {what}"):
+        key(root)
+
+
+def test_modules_that_import_each_other_end(root: Path) -> None:
+    (root / "pkg/far.py").write_text(
+        "import pkg.near\nimport pkg.one\n", encoding="utf-8"
+    )
+    assert key(root) == key(root)
+
+
+def test_an_import_of_nothing_of_ours_is_no_dependency(
+    write: Callable[[dict[str, str]], Path],
+) -> None:
+    root = write(
+        {
+            "one.py": "from . import x\nimport json.decoder\nfrom .. import y\n",
+            "__init__.py": "",
+        }
+    )
+    project = Project(root)
+    assert project.dependencies(project.at(root / "one.py")) == []
+
+
+def test_a_broken_import_is_named_with_file_and_line(root: Path) -> None:
+    (root / "pkg/far.py").write_text("x = 1\ndef f(:\n", encoding="utf-8")
+    with pytest.raises(ChapterError, match=r"far\.py:2: this is not Python"):
+        key(root)
+
+
+def test_a_module_that_is_not_utf8_is_named_with_file_and_line(root: Path) -> None:
+    (root / "pkg/far.py").write_bytes(b"# coding: latin-1\nx = '\xe9'\n")
+    with pytest.raises(ChapterError, match=r"far\.py:2: this is not UTF-8\. Save"):
+        key(root)
