@@ -70,11 +70,11 @@ def _segments(text: str) -> list[list[tuple[str, str]]]:
 
 
 def _short(token: _TokenType) -> str:
-    """Pygments' class; names and blanks have none and stay in the colour of text."""
+    """Pygments' class; blanks have none."""
     while token not in STANDARD_TYPES:
         token = token.parent
     kind = STANDARD_TYPES[token]
-    return "" if kind in ("n", "w", "") else kind
+    return "" if kind == "w" else kind
 
 
 def visit_code_lines(translator: Any, node: code_lines) -> None:
