@@ -79,7 +79,7 @@ class Deviation(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         self.assert_has_content()
-        where, messages = self.state.inline_text(self.arguments[0], self.lineno)
+        where, messages = self.state.inline_text(self.arguments[0], self.lineno - 1)
         node = deviation()
         node += nodes.paragraph("", "Deviation from ", *where, classes=["note__title"])
         self.state.nested_parse(self.content, self.content_offset, node)
