@@ -32,7 +32,7 @@ from annotated.pages import Entry, Page, contents, navigation, site_url, title_b
 from annotated.parse import Chapter, ChapterError, parse
 from annotated.shapes import by_line, check, moved, positions
 from annotated.site import site_notebook
-from annotated.standalone import Collector
+from annotated.standalone import snippets
 
 logger = logging.getLogger(__name__)
 
@@ -89,20 +89,13 @@ class Book:
         record = self.record(job)
         return moved(record.shapes, record.positions, positions(job.chapter))
 
-    def standalone(self, docname: str) -> dict[str, str]:
+    def snippets(self, docname: str) -> dict[str, str]:
         """Each definition at the top of a chapter, with all that it needs, ready to paste."""
-        job = self.job(docname)
-        module = self.project.at(job.path)
-        config = self.app.config
+        job, config = self.job(docname), self.app.config
         page = f"{site_url(config.annotated_repository)}{docname}.html"
-        snippets = {}
-        for name, _ in job.chapter.names():
-            if name.level == 1:
-                collector = Collector(self.project)
-                collector.need(module, name.qualname)
-                origin = f'# {name.qualname}, from "{config.html_title}" ({page}#{name.qualname}), MIT license.'
-                snippets[name.qualname] = f"{origin}\n{collector.bundle.source()}\n"
-        return snippets
+        return snippets(
+            self.project, self.project.at(job.path), job.chapter, config.html_title, page
+        )
 
 
 def begin(app: Sphinx) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import html
 import re
 
@@ -28,9 +29,8 @@ def themed(svg: str, label: str) -> str:
     svg = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
     svg = re.sub(r"\s*font-family:[^;\"]*;?|font: ([\d.]+px)[^;\"]*", _font, svg)
-    svg = COLOUR.sub(
-        lambda m: f"var(--fig-{COLOURS[m.group(1).lower()]}, {m.group()})", svg
-    )
+    svg = COLOUR.sub(lambda m: f"var(--fig-{COLOURS[m.group(1).lower()]}, {m.group()})", svg)
+    svg = _own_ids(svg)
     opening = re.compile(r"<svg [^>]*>", re.DOTALL)
     box = re.search(r'viewBox="([^"]*)"', svg)
     head = (
@@ -40,6 +40,20 @@ def themed(svg: str, label: str) -> str:
     )
     svg = opening.sub(lambda _: head, svg, count=1)
     return f'<figure class="out out--plot">{svg.strip()}</figure>'
+
+
+def _own_ids(svg: str) -> str:
+    """Keeps the ids that are used, and makes them the figure's own: a page has several figures."""
+    used = set(re.findall(r"""(?:href="|url\()#([^")]+)""", svg))
+    prefix = hashlib.sha256(svg.encode()).hexdigest()[:6]
+    svg = re.sub(
+        r'\s+id="([^"]*)"',
+        lambda m: f' id="f{prefix}-{m.group(1)}"' if m.group(1) in used else "",
+        svg,
+    )
+    return re.sub(
+        r"""(href="|url\()#([^")]+)""", rf"\g<1>#f{prefix}-\g<2>", svg
+    )
 
 
 def _font(match: re.Match[str]) -> str:

@@ -111,7 +111,7 @@ class Deviation(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         self.assert_has_content()
-        where, messages = self.state.inline_text(self.arguments[0], self.lineno)
+        where, messages = self.state.inline_text(self.arguments[0], self.lineno - 1)
         node = deviation()
         node += nodes.paragraph("", "Deviation from ", *where, classes=["note__title"])
         self.state.nested_parse(self.content, self.content_offset, node)
@@ -191,11 +191,11 @@ class Sheet(SphinxPostTransform):
 
     def _add_tools(self, page: nodes.Element) -> None:
         """Copy and link at each definition; what it needs to stand alone, at the page's end."""
-        snippets: dict[str, str] = self.app.annotated.standalone(self.env.docname)  # type: ignore[attr-defined]
+        whole: dict[str, str] = self.app.annotated.snippets(self.env.docname)  # type: ignore[attr-defined]
         for box in list(page.findall(_is_definition)):
             name = box["ids"][0]
             box.insert(
-                0, tools(name=name, text=snippets.get(name, ""), quiet="." in name)
+                0, tools(name=name, text=whole.get(name, ""), quiet="." in name)
             )
 
     def _theme_has_title_block(self) -> bool:

@@ -23,15 +23,15 @@ def site_notebook(chapter: Chapter, record: Record) -> NotebookNode:
     def add(cell: NotebookNode, line: int) -> None:
         cell["id"] = f"c{len(lines)}"
         notebook.cells.append(cell)
-        lines.append(line)
+        lines.append(line - 2)  # so that MyST-NB names the line
 
     for i, cell in enumerate(chapter.cells):
         for j, row in enumerate(cell.rows):
             head, rest, line = _head(row)
             if head:
-                add(nbformat.v4.new_markdown_cell(head), row.line - 1)
+                add(nbformat.v4.new_markdown_cell(head), row.line)
             text = f"{FENCE}{{annotated-row}} {i} {j}\n\n{rest}\n{FENCE}"
-            add(nbformat.v4.new_markdown_cell(text), line - 3)
+            add(nbformat.v4.new_markdown_cell(text), line - 2)
         shown = [
             _shown(output, cell)
             for output in (next(outputs, []) if cell.nodes else [])
@@ -42,9 +42,14 @@ def site_notebook(chapter: Chapter, record: Record) -> NotebookNode:
             add(
                 # MyST-NB passes over cells without source, with their outputs.
                 nbformat.v4.new_code_cell(
-                    "...", outputs=shown, metadata={"tags": ["remove-input"]}
+                    "...",
+                    outputs=shown,
+                    metadata={
+                        "tags": ["remove-input"],
+                        "mystnb": {"image": {"alt": _label(cell)}},
+                    },
                 ),
-                cell.line - 1,
+                cell.line,
             )
     notebook.metadata["source_map"] = lines
     return notebook
@@ -76,8 +81,10 @@ def _shown(output: dict[str, Any], cell: Cell) -> NotebookNode:
     output = dict(output)
     data = output.get("data", {})
     if "image/svg+xml" in data:
+        label = _label(cell)
         output["data"] = {
-            "text/html": themed("".join(data["image/svg+xml"]), _label(cell))
+            "text/html": themed("".join(data["image/svg+xml"]), label),
+            "text/plain": f"Figure: {label}",  # for builders other than HTML
         }
     output.pop("execution_count", None)
     if output["output_type"] == "execute_result":

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from annotated.modules import Module, Project, absolute, library
 from annotated.names import bound_names, free_names
-from annotated.parse import ChapterError, bare, first_line, parse
+from annotated.parse import Chapter, ChapterError, bare, first_line, parse
 
 
 @dataclass
@@ -128,6 +128,19 @@ class Collector:
             )
         self.need_all(module, statement)
         self.bundle.definitions.append((module, statement))
+
+
+def snippets(
+    project: Project, module: Module, chapter: Chapter, title: str, page: str
+) -> dict[str, str]:
+    """Each definition at the top of a chapter with all that it needs; the first line says where from."""
+    found = {}
+    for name in (name.qualname for name, _ in chapter.names() if name.level == 1):
+        collector = Collector(project)
+        collector.need(module, name)
+        origin = f"# {name}, from {title}, {page}#{name} (MIT license)"
+        found[name] = f"{origin}\n{collector.bundle.source()}\n"
+    return found
 
 
 def clean_source(module: Module, node: ast.stmt) -> str:

@@ -165,8 +165,8 @@ if __name__ == "__main__":
         axes, ("target", "memory"), zip(*rows, strict=True), strict=True
     ):
         strength = torch.stack([g[0].norm(dim=-1) for g in gradients])
-        strength = strength.masked_fill(strength == 0, torch.nan)
-        ax.imshow(strength, aspect="auto")
+        shown = strength.masked_fill(strength == 0, torch.nan)
+        ax.imshow(shown, aspect="auto", vmin=-strength.max().item() / 2)
         ax.set(xlabel=f"{name} position", ylabel="output position")
     plt.show()
     # Left, a triangle: no output depends on a later target. Right, a rectangle that ends where the padding

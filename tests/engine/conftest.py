@@ -1,13 +1,20 @@
 """What the engine's tests share: small books made of a few modules."""
 
+import os
+import re
+import subprocess
+import sys
 import textwrap
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from annotated.modules import Project
 from annotated.parse import Chapter, parse
 
+ENGINE = Path(__file__).resolve().parents[2] / "book"
 Write = Callable[[dict[str, str]], Path]
 
 
@@ -35,3 +42,108 @@ def project(write: Write) -> Callable[[dict[str, str]], Project]:
 def chapter() -> Callable[[str], Chapter]:
     """A chapter of this text, which may be indented; its first line is line 1."""
     return lambda text: parse(textwrap.dedent(text).lstrip("\n"))
+
+
+@dataclass
+class Built:
+    """How a build went."""
+
+    root: Path
+    code: int
+    log: str
+    seconds: float
+
+    def page(self, name: str) -> str:
+        """A page's HTML."""
+        return (self.root / "_build" / "html" / f"{name}.html").read_text(
+            encoding="utf-8"
+        )
+
+    def executed(self) -> list[str]:
+        """Chapters that this build executed."""
+        return sorted(re.findall(r"\] executing (\S+)", self.log))
+
+
+CONF = """
+import sys
+sys.path.insert(0, {engine!r})
+project = "Fixture"
+extensions = ["annotated"]
+exclude_patterns = ["_build", "conf.py", "**/__init__.py", "lib", "tests"]
+myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_dmath_double_inline = True
+nb_execution_mode = "off"
+annotated_workers = 2
+"""
+
+
+@dataclass
+class Shelf:
+    """A folder for one book, built as often as a test likes."""
+
+    root: Path
+
+    def write(self, files: dict[str, str]) -> None:
+        """Adds or replaces files; texts may be indented."""
+        for name, text in files.items():
+            path = self.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(textwrap.dedent(text).lstrip("\n"), encoding="utf-8")
+
+    def edit(self, name: str, old: str, new: str) -> None:
+        """Replaces what must be there."""
+        text = (self.root / name).read_text(encoding="utf-8")
+        assert old in text
+        (self.root / name).write_text(text.replace(old, new), encoding="utf-8")
+
+    def command(self, *options: str, builder: str = "html") -> list[str]:
+        out = self.root / "_build" / builder
+        doctrees = self.root / "_build" / f"doctrees-{builder}"
+        sphinx = [sys.executable, "-m", "sphinx", "-b", builder, "-d", str(doctrees)]
+        return [*sphinx, *options, str(self.root), str(out)]
+
+    def build(self, *options: str, builder: str = "html") -> Built:
+        """Builds, as the command line does. The log is both outputs together."""
+        start = time.monotonic()
+        log = self.root / "log.txt"
+        with log.open("w") as file:
+            done = subprocess.run(
+                self.command(*options, builder=builder),
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                env=environment(),
+                timeout=240,
+                check=False,
+            )
+        text = re.sub(r"\x1b\[[0-9;]*m", "", log.read_text())
+        return Built(self.root, done.returncode, text, time.monotonic() - start)
+
+
+def environment() -> dict[str, str]:
+    """One thread a process, and no colours in what it says."""
+    return {**os.environ, "OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
+
+
+@pytest.fixture(scope="session")
+def shelf(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[dict[str, str]], Shelf]:
+    """A new book of these files, with a configuration and, if there is none, a list of chapters."""
+
+    def new(files: dict[str, str]) -> Shelf:
+        made = Shelf(tmp_path_factory.mktemp("book"))
+        chapters = [
+            n.removesuffix(".py") for n in files if n.endswith(".py") and "/" not in n
+        ]
+        index = (
+            "# Book\n\n```{toctree}\n:caption: Part\n\n"
+            + "\n".join(chapters)
+            + "\n```\n"
+        )
+        made.write(
+            {"conf.py": CONF.format(engine=str(ENGINE)), "index.md": index, **files}
+        )
+        return made
+
+    return new

@@ -1,0 +1,373 @@
+"""A book is built: what its pages hold. One build of one book, looked at from many sides."""
+
+import re
+import textwrap
+from collections.abc import Callable
+from html import unescape
+
+import pytest
+from conftest import Built, Shelf
+
+ONE = '''
+    r"""
+    # One
+
+    A summary with $x^2$.
+
+    See {py:func}`two.twice`, {ref}`the label <there>`, {doc}`two` and {cite:t}`ada1843`.[^note]
+
+    :::{note}
+    A note in prose.
+    :::
+
+    $$y = x$$ (eq)
+
+    [^note]: A footnote.
+    """
+
+    import sys
+
+    import matplotlib.pyplot as plt
+    from IPython.display import Image
+
+    from lib.helper import SCALE, Table
+
+
+    def scale(x: int) -> int:
+        """## Scale
+
+        Multiplies. Zanzibar.
+        """
+        # (there)=
+        # By a constant.
+        #
+        # :::{deviation} the *paper*
+        # It adds.
+        # :::
+        return x * SCALE
+
+
+    if __name__ == "__main__":
+        # ## It runs
+        #
+        # Printed.
+        print("printed", scale(2))
+        # A table.
+        Table()
+        # Two curves, drawn. And more.
+        figure, axes = plt.subplots()
+        axes.plot([1, 2, 3])
+        axes.plot([3, 2, 1])
+        plt.show()
+        # A picture.
+        Image(data=bytes.fromhex(PNG))
+        # Warned.
+        print("to the author", file=sys.stderr)
+        print(__name__, __package__)
+        # Done.
+
+
+    class Thing:
+        """## Thing"""
+
+        def double(self) -> int:
+            """Doubles."""
+            return self.once() * 2
+
+        def once(self) -> int:
+            return scale(1)
+
+
+    # ## Colours
+    #
+    # Not a definition.
+    color = 1
+
+
+    def colours() -> None:
+        """### colours"""
+
+
+    def twin(x: int) -> int: ...
+
+
+    def twin(x: int) -> int:  # noqa: F811
+        return x
+'''
+PNG = (
+    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c"
+    "6360606060000000050001a5f645400000000049454e44ae426082"
+)
+FILES = {
+    "lib/__init__.py": "",
+    "lib/helper.py": """
+        SCALE = 2
+
+
+        class Table:
+            def _repr_html_(self):
+                return "<table><tr><td>cell</td></tr></table>"
+    """,
+    "one.py": ONE.replace("PNG", repr(PNG)),
+    "two.py": '''
+        """
+        # Two
+
+        Another.
+        """
+
+        from one import Thing, scale
+
+
+        def twice(x: int) -> int:
+            """## Twice"""
+            local = scale
+            return scale(scale(x))
+
+
+        if __name__ == "__main__":
+            scale = scale(Thing().double())
+    ''',
+    "refs.md": "# References\n\n```{bibliography}\n```\n",
+    "index.md": "# Book\n\n```{toctree}\n:caption: Part\n\none\ntwo\nrefs\n```\n",
+    "refs.bib": "@book{ada1843, title={Notes}, author={Lovelace, Ada}, publisher={Taylor}, year={1843}}\n",
+}
+
+
+@pytest.fixture(scope="module")
+def book(shelf: Callable[[dict[str, str]], Shelf]) -> Shelf:
+    made = shelf(FILES)
+    made.edit("conf.py", '["annotated"]', '["annotated", "sphinxcontrib.bibtex"]')
+    made.edit(
+        "conf.py",
+        "annotated_workers",
+        'bibtex_bibfiles = ["refs.bib"]\nannotated_workers',
+    )
+    return made
+
+
+@pytest.fixture(scope="module")
+def built(book: Shelf) -> Built:
+    result = book.build("-W", "--keep-going")
+    assert result.code == 0, result.log
+    return result
+
+
+def row_of(page: str, line: int) -> str:
+    """The HTML of the row in which a line of the module stands, up to the next row."""
+    (row,) = [
+        part
+        for part in page.split('<div class="sbs__row')[1:]
+        if f'id="L{line}"' in part
+    ]
+    return row
+
+
+def line_of(text: str) -> int:
+    """Where a text stands in the module ``one``, counted from 1."""
+    lines = textwrap.dedent(FILES["one.py"]).lstrip("\n").split("\n")
+    return next(n for n, line in enumerate(lines, 1) if text in line)
+
+
+def words(html: str) -> str:
+    return unescape(re.sub(r"<[^>]+>", "", html))
+
+
+@pytest.mark.parametrize(
+    ("line", "output"),
+    [
+        ('print("printed"', "printed 4"),
+        ("    Table()", "<table><tr><td>cell</td></tr></table>"),
+        ("plt.show()", '<figure class="out out--plot"><svg class="plot"'),
+        ("Image(data", '<img alt="A picture" src="_images/'),
+        ("print(__name__", "__main__"),
+    ],
+)
+def test_an_output_stands_in_the_row_that_made_it(
+    built: Built, line: str, output: str
+) -> None:
+    page = built.page("one")
+    row = row_of(page, line_of(line))
+    assert output in row[row.index("sbs__code") :]
+    assert page.count(output) == row.count(output)
+
+
+def test_every_line_of_code_stands_once_with_its_own_number_and_anchor(
+    built: Built,
+) -> None:
+    found = re.findall(
+        r'<span class="ln[^"]*" id="L(\d+)">(.*?)\n</span>',
+        built.page("one"),
+        re.DOTALL,
+    )
+    lines = (built.root / "one.py").read_text(encoding="utf-8").split("\n")
+    for number, html in found:
+        source = lines[int(number) - 1]
+        assert words(html) in (source, source[4:]), number
+        assert f'data-n="{number}"' in html
+    numbers = [int(number) for number, _ in found]
+    assert numbers == sorted(set(numbers))
+    assert line_of("return scale(1)") in numbers
+
+
+def test_copied_code_takes_no_line_numbers_along(built: Built) -> None:
+    row = row_of(built.page("one"), line_of("return x * SCALE"))
+    assert (
+        words(row[row.index("<pre") : row.index("</pre>")]) == "    return x * SCALE\n"
+    )
+
+
+def test_figures_follow_the_theme_and_leak_nothing(built: Built) -> None:
+    figures = re.findall(
+        r'<figure class="out out--plot">.*?</figure>', built.page("one"), re.DOTALL
+    )
+    assert len(figures) == 1
+    for name in ("0", "1", "axis", "muted"):
+        assert f"var(--fig-{name}, #" in figures[0]
+    assert "<style" not in figures[0]
+    assert "<metadata" not in figures[0]
+    assert 'role="img" aria-label="Two curves, drawn"' in figures[0]
+    links = re.findall(r'(?:href="|url\()#([^")]+)', figures[0])
+    ids = re.findall(r' id="([^"]+)"', figures[0])
+    assert links
+    assert set(links) == set(ids)
+
+
+def test_ids_of_a_page_are_unique(built: Built) -> None:
+    for name in ("one", "two"):
+        ids = re.findall(r'\sid="([^"]+)"', built.page(name))
+        assert len(ids) == len(set(ids))
+
+
+def test_what_goes_to_stderr_is_said_to_the_author_alone(built: Built) -> None:
+    assert "one wrote to stderr: to the author" in built.log
+    assert built.page("one").count("to the author") == 1  # the code
+
+
+@pytest.mark.parametrize(
+    "name", ["scale", "Thing", "Thing.double", "Thing.once", "colours", "twin"]
+)
+def test_every_definition_has_an_anchor_of_its_own_name(
+    built: Built, name: str
+) -> None:
+    (box,) = re.findall(
+        rf'<div class="([^"]*)" id="{re.escape(name)}">', built.page("one")
+    )
+    assert box.startswith("sbs__block def ")
+
+
+def test_a_heading_gives_way_to_a_definition_of_its_name(built: Built) -> None:
+    page = built.page("one")
+    assert '<section class="sbs__section" id="colours-section">' in page
+    assert '<a class="headerlink" href="#colours-section"' in page
+
+
+def test_names_in_code_link_to_definitions_here_and_in_other_chapters(
+    built: Built,
+) -> None:
+    one, two = built.page("one"), built.page("two")
+    assert '<a class="ref" href="#scale">' in row_of(one, line_of("return scale(1)"))
+    assert '<a class="ref" href="#Thing.once">' in row_of(one, line_of("self.once()"))
+    assert two.count('<a class="ref" href="one.html#scale">') == 5
+    assert two.count('<a class="ref" href="one.html#Thing">') == 2
+
+
+def test_roles_directives_math_notes_and_citations_work_in_rows(built: Built) -> None:
+    page = built.page("one")
+    prose = row_of(page, line_of("import sys"))
+    for part in (
+        'href="two.html#twice"',
+        'href="#there"',
+        'href="two.html">',
+        'href="refs.html#',
+        '<div class="admonition note">',
+        'class="footnote-reference',
+        'id="equation-eq"',
+    ):
+        assert part in prose, part
+    assert 'id="there"' in page
+    note = row_of(page, line_of("return x * SCALE"))
+    assert '<div class="note note--deviation" role="note">' in note
+    assert "Deviation from the <em>paper</em>" in note
+    assert "ln--deviation" in note
+
+
+def test_a_heading_stands_at_the_top_of_the_note_that_it_opens(built: Built) -> None:
+    row = row_of(built.page("one"), line_of("def scale"))
+    assert re.search(r'sbs__prose[^>]*>\s*<h2>Scale<a class="headerlink"', row)
+
+
+def test_search_finds_words_of_prose_and_code(built: Built) -> None:
+    index = (built.root / "_build/html/searchindex.js").read_text(encoding="utf-8")
+    terms = index[index.index('"terms"') :]
+    for word in ("zanzibar", "subplot", "constant"):
+        assert word in terms, word
+
+
+def test_the_modules_are_files_of_the_site(built: Built) -> None:
+    copied = built.root / "_build/html/_sources/one.py"
+    assert copied.read_bytes() == (built.root / "one.py").read_bytes()
+
+
+@pytest.mark.slow
+def test_prose_of_rows_can_be_translated(book: Shelf, built: Built) -> None:
+    done = book.build("-W", "--keep-going", builder="gettext")
+    assert done.code == 0, done.log
+    assert done.executed() == []
+    text = (book.root / "_build/gettext/one.pot").read_text(encoding="utf-8")
+    for message in (
+        "One",
+        "A summary with $x^2$.",
+        "A note in prose.",
+        "Printed.",
+        "Doubles.",
+    ):
+        assert f'msgid "{message}"' in text, message
+    assert f"one.py:{line_of('Multiplies. Zanzibar.')}\n" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("builder", "name"), [("text", "one.txt"), ("latex", "fixture.tex")]
+)
+def test_other_builders_show_code_and_outputs(
+    book: Shelf, built: Built, builder: str, name: str
+) -> None:
+    done = book.build("-W", "--keep-going", builder=builder)
+    assert done.code == 0, done.log
+    text = (book.root / "_build" / builder / name).read_text(encoding="utf-8")
+    for part in (
+        "return x",
+        "SCALE",
+        "printed 4",
+        "Deviation from",
+        "Figure: Two curves, drawn",
+    ):
+        assert part in text, part
+
+
+def test_relative_imports_work_in_the_cells_of_a_package(
+    shelf: Callable[[dict[str, str]], Shelf],
+) -> None:
+    made = shelf(
+        {
+            "index.md": "# B\n\n```{toctree}\npkg/sub/one\n```\n",
+            "pkg/__init__.py": "",
+            "pkg/sub/__init__.py": "",
+            "pkg/far.py": "far = 'from afar'\n",
+            "pkg/sub/near.py": "near = 'nearby'\n",
+            "pkg/sub/one.py": """
+                '''# One'''
+
+                from .near import near
+                from ..far import far
+
+                if __name__ == "__main__":
+                    print(near, far, __package__, __file__.rpartition("/")[2])
+            """,
+        }
+    )
+    made.edit("conf.py", '"lib"', '"pkg/far.py", "pkg/sub/near.py"')
+    done = made.build("-W", "--keep-going")
+    assert done.code == 0, done.log
+    assert "nearby from afar pkg.sub one.py" in done.page("pkg/sub/one")

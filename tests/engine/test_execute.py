@@ -1,0 +1,315 @@
+"""Execution: what runs again and what does not, what stops a build, and what it then says."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from annotated.execute import Job, Record, Store, complaints, execute
+from annotated.parse import ChapterError, parse
+from conftest import Built, Shelf, environment
+
+New = Callable[[dict[str, str]], Shelf]
+CACHED = {
+    "lib/shared.py": "value = 1\n\n\nif __name__ == '__main__':\n    print('demo')\n",
+    "one.py": '''
+        """# One
+
+        Prose of one.
+        """
+
+        from lib.shared import value
+
+        if __name__ == "__main__":
+            # A note.
+            print("one says", value)
+    ''',
+    "two.py": '"""# Two"""\n\nif __name__ == "__main__":\n    print("two says")\n',
+    "three.py": '"""# Three"""\n\nfrom one import value\n\nprint("three says", value)\n',
+}
+
+
+def ok(done: Built) -> Built:
+    assert done.code == 0, done.log
+    return done
+
+
+def test_what_runs_again_is_what_depends_on_the_edit(shelf: New) -> None:
+    book = shelf(CACHED)
+    assert ok(book.build()).executed() == ["one", "three", "two"]
+
+    again = ok(book.build())
+    assert again.executed() == []
+    assert "0 chapters executed, 3 from the cache" in again.log
+
+    book.edit("one.py", "Prose of one.", "Better prose.")
+    book.edit("one.py", "# A note.", "# A nicer note.")
+    prose = ok(book.build())
+    assert prose.executed() == []
+    assert "Better prose." in prose.page("one")
+    assert "A nicer note." in prose.page("one")
+    assert "one says 1" in prose.page("one")
+
+    book.edit("lib/shared.py", "print('demo')", "print('other')")
+    assert ok(book.build()).executed() == []
+
+    book.edit("lib/shared.py", "value = 1", "value = 2")
+    edited = ok(book.build())
+    assert edited.executed() == ["one", "three"]
+    assert "one says 2" in edited.page("one")
+    assert "three says 2" in edited.page("three")
+
+    book.edit("lib/shared.py", "value = 2", "value = 1")
+    back = ok(book.build())
+    assert back.executed() == []
+    assert "one says 1" in back.page("one")
+
+
+def test_what_failed_is_named_and_the_others_are_kept(shelf: New) -> None:
+    book = shelf(
+        {
+            "one.py": '"""# One"""\n\nprint("fine")\n',
+            "two.py": '''
+                """# Two"""
+
+
+                def f(x):
+                    """Fails."""
+                    # Here.
+                    return 1 / x
+
+
+                if __name__ == "__main__":
+                    # Later
+                    # than that.
+                    f(0)
+            ''',
+            "three.py": '"""# Three"""\n\nimport lib.broken\n',
+            "lib/broken.py": "raise ValueError('in the library')\n",
+        }
+    )
+    done = book.build()
+    assert done.code != 0
+    assert (
+        f"{book.root}/two.py:7: ZeroDivisionError: division by zero\n    return 1 / x"
+        in done.log
+    )
+    assert (
+        f"{book.root}/three.py:3: ValueError: in the library\n    import lib.broken"
+        in done.log
+    )
+    assert "Traceback" not in done.log
+    assert done.log.count("chapters already executed are kept") == 2
+    book.edit("two.py", "f(0)", "f(1)")
+    book.edit("lib/broken.py", "raise ValueError('in the library')", "x = 1")
+    assert ok(book.build()).executed() == ["three", "two"]
+
+
+def test_a_module_that_python_cannot_read_ends_the_build(shelf: New) -> None:
+    book = shelf({"one.py": '"""# One"""\n\ndef f(:\n', "two.py": '"""# Two"""\n'})
+    done = book.build()
+    assert done.code != 0
+    assert f"{book.root}/one.py:3: this is not Python: " in done.log
+    assert "Traceback" not in done.log
+
+
+WRONG = '''
+    r"""
+    # One
+
+    Summary {bad04}`x`.
+
+    {bad06}`x` and
+    more {bad07}`x`.
+
+    :::{bad09}
+    :::
+    """
+
+    # {bad13}`x` at the start.
+    #
+    # - {bad15}`x`
+    # - {doc}`bad16`
+    x = 1
+
+
+    # {bad20}`x` above.
+    @property
+    def f(
+        a,
+    ):
+        """## F {bad25}`x`
+
+        {ref}`bad27`
+
+        :::{note}
+        {bad30}`x`
+        :::
+
+        :::{deviation} a {bad33}`x`
+        {bad34}`x`
+        :::
+        """
+        # ### Sub
+        #
+        # {bad39}`x`
+        return a
+
+
+    if __name__ == "__main__":
+        # ## Demo
+        # {bad45}`x`
+        print(x)
+        # {bad47}`x`
+'''
+
+
+def test_what_is_wrong_in_prose_is_named_at_its_line_in_the_module(shelf: New) -> None:
+    book = shelf({"one.py": WRONG})
+    done = book.build("-W", "--keep-going")
+    assert done.code != 0
+    numbers = [4, 6, 7, 9, 13, 15, 16, 20, 25, 27, 30, 33, 34, 39, 45, 47]
+    for number in numbers:
+        (line,) = [x for x in done.log.splitlines() if f"bad{number:02d}" in x]
+        # Sphinx names the first line of a paragraph for what it cannot resolve.
+        assert line.startswith(f"{book.root}/one.py:{number}: WARNING"), line
+
+
+@pytest.mark.parametrize(
+    ("code", "what"),
+    [
+        ("import os\n    os._exit(1)", "4: the kernel died here"),
+        ("import time\n    time.sleep(60)", "4: ran longer than 2 s"),
+        ("raise SystemExit", "4: SystemExit"),
+    ],
+)
+def test_a_kernel_that_dies_or_hangs_is_named(
+    tmp_path: Path, code: str, what: str
+) -> None:
+    job = a_job(
+        tmp_path, f'x = 1\nprint("before")\nif __name__ == "__main__":\n    {code}\n'
+    )
+    with pytest.raises(ChapterError, match=rf"one\.py:{what}"):
+        execute(job, tmp_path, 2, 1)
+
+
+def a_job(folder: Path, text: str) -> Job:
+    return Job(
+        "one", folder / "one.py", parse(text, str(folder / "one.py")), "d", "", {}
+    )
+
+
+def test_chapters_run_at_the_same_time(shelf: New) -> None:
+    wait = '''
+        """# One"""
+
+        import time
+        from pathlib import Path
+
+        Path("MINE").touch()
+        end = time.monotonic() + 60
+        while not Path("OTHER").exists() and time.monotonic() < end:
+            time.sleep(0.05)
+        assert Path("OTHER").exists()
+    '''
+    book = shelf(
+        {
+            "one.py": wait.replace("MINE", "a").replace("OTHER", "b"),
+            "two.py": wait.replace("MINE", "b").replace("OTHER", "a"),
+        }
+    )
+    assert ok(book.build()).executed() == ["one", "two"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_build_resumes_and_leaves_no_kernel(
+    shelf: New, how: signal.Signals
+) -> None:
+    book = shelf(
+        {
+            "one.py": '"""# One"""\n\nprint("one")\n',
+            "two.py": '''
+                """# Two"""
+
+                import os
+                import time
+                from pathlib import Path
+
+                Path("pid").write_text(str(os.getpid()))
+                while Path("wait").exists():
+                    time.sleep(0.05)
+            ''',
+            "wait": "",
+        }
+    )
+    book.edit("conf.py", "annotated_workers = 2", "annotated_workers = 1")
+    with (book.root / "log.txt").open("w") as log:
+        build = subprocess.Popen(
+            book.command(),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=environment(),
+            start_new_session=True,
+        )
+        kernel = int(until(lambda: read(book.root / "pid")))
+        build.send_signal(how)
+        assert build.wait(timeout=30) != 0
+    until(lambda: not alive(kernel))
+    (book.root / "wait").unlink()
+    assert ok(book.build()).executed() == ["two"]
+
+
+def until(ask: Callable[[], Any]) -> Any:
+    """Asks until there is an answer."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        answer = ask()
+        if answer:
+            return answer
+        time.sleep(0.05)
+    raise AssertionError("waited in vain")
+
+
+def read(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{pid}/stat")
+    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def test_a_record_is_kept_whole_or_not_at_all(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    assert store.load("a/b", "key") is None
+    record = Record(
+        [[{"output_type": "stream", "name": "stdout", "text": "x"}]],
+        1.5,
+        "2026-01-01",
+        {},
+    )
+    store.save("a/b", "key", record)
+    assert store.load("a/b", "key") == record
+    assert store.load("a/b", "other") is None
+    store.path("a/b", "key").write_text('{"outputs": [')
+    assert store.load("a/b", "key") is None
+    store.path("a/b", "key").write_text('{"unknown": 1}')
+    assert store.load("a/b", "key") is None
+
+
+def test_complaints_are_lines_of_stderr() -> None:
+    outputs = [
+        nbformat.v4.new_output("stream", name="stderr", text="a\n\nb\n"),
+        nbformat.v4.new_output("stream", name="stdout", text="c\n"),
+    ]
+    assert complaints(Record([outputs])) == ["a", "b"]
