@@ -69,6 +69,11 @@ def _segments(text: str) -> list[list[tuple[str, str]]]:
     return lines + [[] for _ in range(len(split_lines(text)) - len(lines))]
 
 
+def segments_of(line: str) -> list[tuple[str, str]]:
+    """One line by itself, as Pygments' short classes and texts."""
+    return _segments(line)[0]
+
+
 def _short(token: _TokenType) -> str:
     """Pygments' class; blanks have none."""
     while token not in STANDARD_TYPES:
@@ -94,7 +99,8 @@ def visit_code_lines(translator: Any, node: code_lines) -> None:
             html = escape(text, quote=False)
             if tensor:
                 stop = ' tabindex="0"' if tensor[2] else ""
-                html = f'<span class="t" data-shape="{tensor[0]}" data-dtype="{tensor[1]}"{stop}>{html}</span>'
+                shape = f'data-shape="{tensor[0]}" data-dtype="{tensor[1]}"'
+                html = f'<span class="t" {shape}{stop}>{html}</span>'
             if text.isspace():
                 html = (
                     f'<i class="w">{html}</i>' if parts[-1].endswith("</a>") else html

@@ -18,6 +18,7 @@ from functools import lru_cache
 from annotated.modules import Module, Project, imported_names, library
 from annotated.names import bound_names
 from annotated.parse import Chapter, ChapterError, bare
+from annotated.variants import costs
 
 
 def digest(chapter: Chapter, module: Module, project: Project, extra: str = "") -> str:
@@ -28,7 +29,8 @@ def digest(chapter: Chapter, module: Module, project: Project, extra: str = "") 
         if cell.nodes
     ]
     others = project.dependencies(module)
-    parts = [platform.python_version(), extra, module.name, *own]
+    asked = [expression for _, expression in costs(chapter)]
+    parts = [platform.python_version(), extra, module.name, *own, *asked]
     for other in others:
         parts += [other.name, bare(library(other.tree))]
     for each in (module, *others):

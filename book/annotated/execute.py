@@ -17,7 +17,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
-from annotated.parse import Chapter, ChapterError
+from annotated.parse import Cell, Chapter, ChapterError
 from annotated.shapes import positions
 
 MATPLOTLIBRC = Path(__file__).parent / "matplotlibrc"
@@ -50,6 +50,7 @@ class Record:
     shapes: dict[str, Any] = field(
         default_factory=dict
     )  # see recorder.py; lines as of then
+    costs: dict[str, str] = field(default_factory=dict)  # see variants.py
     positions: list[int] = field(
         default_factory=list
     )  # the lines of then, see shapes.positions
@@ -160,9 +161,11 @@ def complaints(record: Record) -> list[str]:
 def execute(job: Job, root: Path, timeout: int, threads: int) -> Record:
     """Runs a chapter's cells from top to bottom. Raises ``ChapterError`` at the first that fails."""
     cells = [cell for cell in job.chapter.cells if cell.nodes]
+    asked = costs(job.chapter)
     sources = [
         _prelude(job, cells),
         *(job.chapter.source(cell) for cell in cells),
+        *(f"print({expression})" for _, expression in asked),
         HARVEST,
     ]
     notebook = nbformat.v4.new_notebook(
@@ -172,6 +175,7 @@ def execute(job: Job, root: Path, timeout: int, threads: int) -> Record:
     lines = [
         1,
         *(cell.line for cell in cells),
+        *(line for line, _ in asked),
         1,
     ]  # where the notebook's cells start in the module
     started = [0]
@@ -195,11 +199,17 @@ def execute(job: Job, root: Path, timeout: int, threads: int) -> Record:
         message = "the kernel died here (out of memory?). Make the run smaller."
         raise ChapterError(str(job.path), lines[started[-1]], message) from None
     return Record(
-        outputs=[cell.outputs for cell in notebook.cells[1:-1]],
+        outputs=[cell.outputs for cell in notebook.cells[1 : len(cells) + 1]],
         seconds=round(time.monotonic() - start, 1),
         date=time.strftime("%Y-%m-%d"),
         versions=job.versions,
         shapes=json.loads(notebook.cells[-1].outputs[0]["text"]),
+        costs={
+            expression: cell.outputs[0]["text"].strip()
+            for (_, expression), cell in zip(
+                asked, notebook.cells[len(cells) + 1 : -1], strict=True
+            )
+        },
         positions=positions(job.chapter),
     )
 

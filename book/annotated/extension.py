@@ -23,7 +23,7 @@ from sphinx.errors import SphinxError
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from annotated import rows
+from annotated import rows, variants
 from annotated.code import Highlighter, code_lines, visit_code_lines
 from annotated.digest import digest, versions
 from annotated.execute import MATPLOTLIBRC, RECORDER, Job, Record, Store, execute_all
@@ -82,7 +82,9 @@ class Book:
         module = self.project.at(job.path)
         tensors = by_line(job.chapter, self.shapes(job)["names"])
         highlighter = Highlighter(job.chapter, module.name, module.package, tensors)
-        return Page(job.chapter, module.name, self.record(job), highlighter)
+        return Page(
+            job.chapter, self.project, module.name, self.record(job), highlighter
+        )
 
     def shapes(self, job: Job) -> dict[str, Any]:
         """What the recorder saw, at the lines of now."""
@@ -94,7 +96,11 @@ class Book:
         job, config = self.job(docname), self.app.config
         page = f"{site_url(config.annotated_repository)}{docname}.html"
         return snippets(
-            self.project, self.project.at(job.path), job.chapter, config.html_title, page
+            self.project,
+            self.project.at(job.path),
+            job.chapter,
+            config.html_title,
+            page,
         )
 
 
@@ -285,6 +291,12 @@ def setup(app: Sphinx) -> dict[str, Any]:
         "annotated_install", {}, ""
     )  # package: what a notebook tells pip
     app.add_node(code_lines, html=(visit_code_lines, None))
+    app.add_node(
+        variants.variant,
+        html=(variants.visit_variant, None),
+        latex=(variants.skip_variant, None),
+        text=(variants.skip_variant, None),
+    )
     app.add_node(rows.tools, html=(rows.visit_tools, None))
     app.add_node(rows.heading, html=(rows.visit_heading, rows.depart_heading))
     app.add_node(
@@ -296,6 +308,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     directives: dict[str, type[SphinxDirective]] = {
         "annotated-row": rows.AnnotatedRow,
         "deviation": rows.Deviation,
+        "variant": variants.Variant,
     }
     for name, directive in directives.items():
         app.add_directive(name, directive)

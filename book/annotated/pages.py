@@ -11,6 +11,7 @@ from sphinx.application import Sphinx
 
 from annotated.code import Highlighter
 from annotated.execute import Record
+from annotated.modules import Project
 from annotated.parse import Chapter
 
 
@@ -19,6 +20,7 @@ class Page:
     """A chapter while Sphinx works on it."""
 
     chapter: Chapter
+    project: Project
     module: str
     record: Record
     highlighter: Highlighter

@@ -14,12 +14,16 @@ from annotated.execute import KERNEL
 from annotated.modules import Module, Project, absolute
 from annotated.parse import Cell, Chapter, ChapterError, parse
 from annotated.standalone import Collector
+from annotated.variants import as_markdown, changes
 
 ROLE = re.compile(
     r"(?P<code>(?<!`)(`+)(?!`).*?(?<!`)\2(?!`))|\{(?P<role>[\w:-]+)\}`(?P<text>[^`]*)`",
     re.DOTALL,
 )
 FENCE = re.compile(r"^(?P<mark>:{3,}|`{3,})\{(?P<name>[\w:-]+)\} *(?P<title>.*)$")
+
+
+OPTION = re.compile(r"^:(of|cost): ")
 
 
 @dataclass(frozen=True)
@@ -242,16 +246,35 @@ class Plain:
         open_marks: list[str] = []
         for k, part in enumerate(lines):
             match = FENCE.match(part)
-            if match:
+            if match and match["name"] == "variant":
+                of = next(
+                    (o[4:].strip() for o in lines[k:] if o.startswith(":of:")), ""
+                )
+                out += self._variant(of, match["title"], line + k)
+                open_marks.append(match["mark"])
+            elif open_marks and OPTION.match(part):
+                continue
+            elif match:
                 title = self._title(match["name"], match["title"], line + k)
                 open_marks.append(match["mark"])
                 out.append("> " * len(open_marks) + title)
-                out.append((">" + " >" * (len(open_marks) - 1)))
+                out.append(">" + " >" * (len(open_marks) - 1))
             elif open_marks and part.strip() == open_marks[-1]:
                 open_marks.pop()
             else:
                 out.append(("> " * len(open_marks) + part).rstrip())
         return out
+
+    def _variant(self, base: str, name: str, line: int) -> list[str]:
+        """The difference as a block of code."""
+        project = self.book.project
+        try:
+            found = changes(project, project.at(Path(self.path)), base, name)
+        except LookupError as error:
+            raise ChapterError(
+                self.path, line, f"variant: {error}. Correct the name."
+            ) from None
+        return as_markdown(found)
 
     def _title(self, name: str, title: str, line: int) -> str:
         if name == "deviation":

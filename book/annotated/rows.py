@@ -12,13 +12,14 @@ from sphinx.util.docutils import SphinxDirective
 
 from annotated.code import Highlighter, code_node
 from annotated.parse import Block, Cell, Name
+from annotated.variants import variant
 
 
 class heading(nodes.Element):  # noqa: N801 (docutils names nodes so)
     """A section's title, set where it is read; ``level`` and ``anchor`` as in the HTML."""
 
 
-class tools(nodes.Element):
+class tools(nodes.Element):  # noqa: N801
     """What a reader can do with a definition: ``name``, and ``whole`` where it can stand alone."""
 
 
@@ -38,6 +39,9 @@ class AnnotatedRow(SphinxDirective):
         row = cell.rows[int(self.arguments[1])]
         prose, code = _box("sbs__prose"), _box("sbs__code")
         self.state.nested_parse(self.content, self.content_offset, prose)
+        for difference in list(prose.findall(variant)):
+            difference.parent.remove(difference)
+            code += difference
         flagged = any(True for _ in prose.findall(deviation))
         for i, block in enumerate(row.blocks):
             code += self._block(
@@ -194,9 +198,7 @@ class Sheet(SphinxPostTransform):
         whole: dict[str, str] = self.app.annotated.snippets(self.env.docname)  # type: ignore[attr-defined]
         for box in list(page.findall(_is_definition)):
             name = box["ids"][0]
-            box.insert(
-                0, tools(name=name, text=whole.get(name, ""), quiet="." in name)
-            )
+            box.insert(0, tools(name=name, text=whole.get(name, ""), quiet="." in name))
 
     def _theme_has_title_block(self) -> bool:
         theme = getattr(self.app.builder, "theme", None)
@@ -260,7 +262,8 @@ def visit_tools(translator: Any, node: tools) -> None:
     ]
     if text:
         parts.append(
-            f'<button type="button" data-standalone="{name}" title="Copy with the imports and definitions it needs">'
+            f'<button type="button" data-standalone="{name}" '
+            'title="Copy with the imports and definitions it needs">'
             f"{icons['standalone']}<span>Copy standalone</span></button>"
         )
     parts.append(

@@ -113,7 +113,8 @@ def _hold(
         raise ChapterError(
             path,
             note.line,
-            f"`{note.name}` is noted as [{', '.join(note.sizes)}], but was {sizes}{where}. Correct the note, or the code.",
+            f"`{note.name}` is noted as [{', '.join(note.sizes)}], but was {sizes}{where}. "
+            "Correct the note, or the code.",
         )
 
 

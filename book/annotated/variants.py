@@ -1,0 +1,139 @@
+"""One class as a change of another, on the page and in the notebook.
+
+``:::{variant} Variant`` with ``:of: package.module.Base`` shows the lines that differ. With
+``:cost: expression`` the head says what the change costs: the expression is evaluated when the
+chapter has run, in its namespace, and gives the words.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from html import escape
+from typing import Any
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.util.docutils import SphinxDirective
+
+from annotated.code import segments_of
+from annotated.difference import Change, difference
+from annotated.modules import Module, Project, absolute
+from annotated.parse import Chapter
+
+COST = re.compile(r"^:cost: *(.+)$", re.MULTILINE)
+SIGNS = {"-": ("ln--del", "removed: "), "+": ("ln--add", "added: "), " ": ("", "")}
+
+
+def costs(chapter: Chapter) -> list[tuple[int, str]]:
+    """The expressions that a chapter's variants ask to be evaluated, each with its line."""
+    return [
+        (row.line + row.prose[: match.start()].count("\n"), match[1].strip())
+        for cell in chapter.cells
+        for row in cell.rows
+        for match in COST.finditer(row.prose)
+    ]
+
+
+def find_class(
+    project: Project, module: Module, name: str
+) -> tuple[Module, ast.ClassDef] | None:
+    """A class by its dotted name, or by the name it has in ``module``, imports followed."""
+    if "." in name:
+        where, _, name = name.rpartition(".")
+        found = project.find(where)
+        return find_class(project, found, name) if found else None
+    for node in module.tree.body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            return module, node
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                source = project.find(absolute(node, module.package))
+                if (alias.asname or alias.name) == name and source:
+                    return find_class(project, source, alias.name)
+    return None
+
+
+def changes(project: Project, module: Module, base: str, variant: str) -> list[Change]:
+    """The difference. Raises ``LookupError`` naming the class that is not there."""
+    pair = []
+    for name in (base, variant):
+        found = find_class(project, module, name)
+        if found is None:
+            raise LookupError(f"there is no class {name} in the project")
+        pair.append(found)
+    return difference(pair[0], pair[1])
+
+
+class variant(nodes.General, nodes.Element):  # noqa: N801 (docutils names nodes so)
+    """A difference: ``lines`` of (sign, module, number, text), ``names`` and ``cost``."""
+
+
+class Variant(SphinxDirective):
+    """Moved by its row to the side of the code."""
+
+    required_arguments = 1
+    option_spec = {"of": directives.unchanged_required, "cost": directives.unchanged}  # noqa: RUF012
+
+    def run(self) -> list[nodes.Node]:
+        page = self.env.temp_data["annotated"]
+        base, name = self.options.get("of", ""), self.arguments[0]
+        try:
+            found = changes(page.project, page.project.find(page.module), base, name)
+        except LookupError as error:
+            raise self.error(f"variant: {error}. Correct the name.") from None
+        node = variant(names=(base.rpartition(".")[2], name))
+        node["cost"] = page.record.costs.get(self.options.get("cost", ""), "")
+        node["lines"] = [
+            (c.sign, c.line.module, c.line.number, c.line.text) for c in found
+        ]
+        return [node]
+
+
+def visit_variant(translator: Any, node: variant) -> None:
+    base, name = node["names"]
+    cost = (
+        f'<span class="vdiff__stat">{escape(node["cost"])}</span>'
+        if node["cost"]
+        else ""
+    )
+    parts = [
+        f'<figure class="vdiff"><figcaption class="vdiff__head"><span><code>{base}</code> → '
+        f'<code>{name}</code></span>{cost}</figcaption><pre class="code">'
+    ]
+    parts += _lines(translator.builder, node["lines"])
+    translator.body.append("".join(parts) + "</pre></figure>")
+    raise nodes.SkipNode
+
+
+def _lines(builder: Any, lines: list[tuple[str, str, int, str]]) -> Iterator[str]:
+    for sign, module, number, text in lines:
+        kind, word = SIGNS[sign]
+        docname = module.replace(".", "/")
+        page = "" if docname == builder.current_docname else None
+        if page is None and docname in builder.env.all_docs:
+            page = builder.get_relative_uri(builder.current_docname, docname)
+        link = f' href="{page}#L{number}"' if page is not None else ""
+        hidden = f'<span class="visually-hidden">{word}</span>' if word else ""
+        indent = len(text) - len(text.lstrip())
+        code = "".join(
+            f'<span class="{kind}">{escape(part, quote=False)}</span>'
+            if kind
+            else escape(part, quote=False)
+            for kind, part in segments_of(text.strip())
+        )
+        yield (
+            f'<span class="ln i{indent // 4} {kind}"><a class="lno"{link} data-n="{number}" '
+            f'data-sign="{sign.strip()}" tabindex="-1" aria-label="line {number}"></a>'
+            f'{hidden}<i class="w">{" " * indent}</i>{code}\n</span>'
+        )
+
+
+def skip_variant(translator: Any, node: variant) -> None:
+    raise nodes.SkipNode
+
+
+def as_markdown(found: list[Change]) -> list[str]:
+    """The difference as a fenced block, for the notebook."""
+    return ["```diff", *(f"{change.sign}{change.line.text}" for change in found), "```"]
