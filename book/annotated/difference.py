@@ -12,8 +12,17 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Literal
 
-from annotated.modules import Module
-from annotated.parse import DEFINITIONS, Definition, docstring, first_line, parse
+from annotated.modules import Module, Project, absolute
+from annotated.parse import (
+    DEFINITIONS,
+    Chapter,
+    Definition,
+    docstring,
+    first_line,
+    parse,
+)
+
+COST = re.compile(r"^:cost: *(.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -31,6 +40,46 @@ class Change:
 
     sign: Literal["-", "+", " "]
     line: Line
+
+
+def costs(chapter: Chapter) -> list[tuple[int, str]]:
+    """The expressions that a chapter's variants ask to be evaluated, each with its line."""
+    return [
+        (row.line + row.prose[: match.start()].count("\n"), match[1].strip())
+        for cell in chapter.cells
+        for row in cell.rows
+        for match in COST.finditer(row.prose)
+    ]
+
+
+def find_class(
+    project: Project, module: Module, name: str
+) -> tuple[Module, ast.ClassDef] | None:
+    """A class by its dotted name, or by the name it has in ``module``, imports followed."""
+    if "." in name:
+        where, _, name = name.rpartition(".")
+        found = project.find(where)
+        return find_class(project, found, name) if found else None
+    for node in module.tree.body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            return module, node
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                source = project.find(absolute(node, module.package))
+                if (alias.asname or alias.name) == name and source:
+                    return find_class(project, source, alias.name)
+    return None
+
+
+def changes(project: Project, module: Module, base: str, variant: str) -> list[Change]:
+    """The difference. Raises ``LookupError`` naming the class that is not there."""
+    pair = []
+    for name in (base, variant):
+        found = find_class(project, module, name)
+        if found is None:
+            raise LookupError(f"there is no class {name} in the project")
+        pair.append(found)
+    return difference(pair[0], pair[1])
 
 
 def difference(
@@ -121,3 +170,8 @@ def _inlined(
                 text = re.sub(r"^(\s*)return ", rf"\1{match['before']}", inner.text)
                 result.append(replace(inner, text=text))
     return result
+
+
+def as_markdown(found: list[Change]) -> list[str]:
+    """The difference as a fenced block, for the notebook."""
+    return ["```diff", *(f"{change.sign}{change.line.text}" for change in found), "```"]

@@ -15,10 +15,10 @@ import sys
 from collections.abc import Iterator
 from functools import lru_cache
 
+from annotated.difference import costs
 from annotated.modules import Module, Project, imported_names, library
 from annotated.names import bound_names
 from annotated.parse import Chapter, ChapterError, bare
-from annotated.variants import costs
 
 
 def digest(chapter: Chapter, module: Module, project: Project, extra: str = "") -> str:

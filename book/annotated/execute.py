@@ -17,6 +17,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
+from annotated.difference import costs
 from annotated.parse import Cell, Chapter, ChapterError
 from annotated.shapes import positions
 

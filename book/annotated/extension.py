@@ -274,7 +274,8 @@ def report(app: Sphinx, exception: Exception | None) -> None:
     if exception is None and book.jobs:
         cached = len(book.jobs) - len(book.executed)
         print(
-            f"{len(book.executed)} chapters executed, {cached} from the cache. The book: {app.outdir}/index.html"
+            f"{len(book.executed)} chapters executed, {cached} from the cache. "
+            f"The book: {app.outdir}/index.html"
         )
 
 

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from annotated.difference import as_markdown, changes
 from annotated.digest import versions
 from annotated.execute import KERNEL
 from annotated.modules import Module, Project, absolute
 from annotated.parse import Cell, Chapter, ChapterError, parse
-from annotated.standalone import Collector
-from annotated.variants import as_markdown, changes
+from annotated.standalone import NAMES, Collector
 
 ROLE = re.compile(
     r"(?P<code>(?<!`)(`+)(?!`).*?(?<!`)\2(?!`))|\{(?P<role>[\w:-]+)\}`(?P<text>[^`]*)`",
@@ -108,7 +108,7 @@ class _Writer:
             raise ChapterError(
                 str(self.module.path),
                 node.lineno,
-                "imports a module of the project whole. Import the names that are used, so that they can be copied.",
+                f"imports a module of the project whole. {NAMES}",
             )
         return None
 

@@ -39,14 +39,14 @@ class AnnotatedRow(SphinxDirective):
         row = cell.rows[int(self.arguments[1])]
         prose, code = _box("sbs__prose"), _box("sbs__code")
         self.state.nested_parse(self.content, self.content_offset, prose)
-        for difference in list(prose.findall(variant)):
-            difference.parent.remove(difference)
-            code += difference
         flagged = any(True for _ in prose.findall(deviation))
         for i, block in enumerate(row.blocks):
             code += self._block(
                 page.highlighter, cell, block, first=i == 0, flagged=flagged and i == 0
             )
+        for difference in list(prose.findall(variant)):
+            difference.parent.remove(difference)
+            code += difference
         level = min((block.name.level for block in row.blocks if block.name), default=0)
         box = _box(
             "sbs__row",
@@ -208,7 +208,8 @@ class Sheet(SphinxPostTransform):
         self, head: list[nodes.Node], sheet: nodes.Element
     ) -> dict[str, nodes.Element]:
         """Summary and source, out of the text and on their way to the title block."""
-        taken = {"summary": n for n in head if isinstance(n, nodes.paragraph)}
+        summary = [n for n in head if isinstance(n, nodes.paragraph)]
+        taken = {"summary": summary[-1]} if summary else {}
         for paragraph in sheet[0].findall(nodes.paragraph):
             words = paragraph[0] if len(paragraph) else None
             if isinstance(words, nodes.Text) and words.startswith("Source: "):
@@ -283,7 +284,8 @@ def visit_heading(translator: Any, node: heading) -> None:
 
 def depart_heading(translator: Any, node: heading) -> None:
     translator.body.append(
-        f'<a class="headerlink" href="#{node["anchor"]}" aria-label="Link to this heading">#</a></h{node["level"]}>'
+        f'<a class="headerlink" href="#{node["anchor"]}" '
+        f'aria-label="Link to this heading">#</a></h{node["level"]}>'
     )
 
 

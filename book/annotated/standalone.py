@@ -9,6 +9,8 @@ from annotated.modules import Module, Project, absolute, library
 from annotated.names import bound_names, free_names
 from annotated.parse import Chapter, ChapterError, bare, first_line, parse
 
+NAMES = "Import the names that are used, so that they can be copied."
+
 
 @dataclass
 class Bundle:
@@ -78,7 +80,7 @@ class Collector:
             raise ChapterError(
                 str(module.path),
                 statement.lineno,
-                f"imports the module {alias.name} of {source.name}. Import the names that are used, so that they can be copied.",
+                f"imports the module {alias.name} of {source.name}. {NAMES}",
             )
         if not any(alias.name in bound_names(s) for s in library(source.tree)):
             raise ChapterError(
@@ -98,7 +100,7 @@ class Collector:
             raise ChapterError(
                 str(module.path),
                 statement.lineno,
-                f"imports the module {alias.name}. Import the names that are used, so that they can be copied.",
+                f"imports the module {alias.name}. {NAMES}",
             )
         one: ast.stmt = (
             ast.Import([alias])
@@ -110,7 +112,8 @@ class Collector:
             raise ChapterError(
                 str(module.path),
                 statement.lineno,
-                f"{name} means `{ast.unparse(one)}` here and `{ast.unparse(known)}` in another module. Use one name for one thing.",
+                f"{name} means `{ast.unparse(one)}` here and `{ast.unparse(known)}` in another "
+                "module. Use one name for one thing.",
             )
         self.bundle.imports[name] = one
 

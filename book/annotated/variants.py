@@ -7,8 +7,6 @@ chapter has run, in its namespace, and gives the words.
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
 from html import escape
 from typing import Any
@@ -18,52 +16,9 @@ from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective
 
 from annotated.code import segments_of
-from annotated.difference import Change, difference
-from annotated.modules import Module, Project, absolute
-from annotated.parse import Chapter
+from annotated.difference import changes
 
-COST = re.compile(r"^:cost: *(.+)$", re.MULTILINE)
 SIGNS = {"-": ("ln--del", "removed: "), "+": ("ln--add", "added: "), " ": ("", "")}
-
-
-def costs(chapter: Chapter) -> list[tuple[int, str]]:
-    """The expressions that a chapter's variants ask to be evaluated, each with its line."""
-    return [
-        (row.line + row.prose[: match.start()].count("\n"), match[1].strip())
-        for cell in chapter.cells
-        for row in cell.rows
-        for match in COST.finditer(row.prose)
-    ]
-
-
-def find_class(
-    project: Project, module: Module, name: str
-) -> tuple[Module, ast.ClassDef] | None:
-    """A class by its dotted name, or by the name it has in ``module``, imports followed."""
-    if "." in name:
-        where, _, name = name.rpartition(".")
-        found = project.find(where)
-        return find_class(project, found, name) if found else None
-    for node in module.tree.body:
-        if isinstance(node, ast.ClassDef) and node.name == name:
-            return module, node
-        if isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                source = project.find(absolute(node, module.package))
-                if (alias.asname or alias.name) == name and source:
-                    return find_class(project, source, alias.name)
-    return None
-
-
-def changes(project: Project, module: Module, base: str, variant: str) -> list[Change]:
-    """The difference. Raises ``LookupError`` naming the class that is not there."""
-    pair = []
-    for name in (base, variant):
-        found = find_class(project, module, name)
-        if found is None:
-            raise LookupError(f"there is no class {name} in the project")
-        pair.append(found)
-    return difference(pair[0], pair[1])
 
 
 class variant(nodes.General, nodes.Element):  # noqa: N801 (docutils names nodes so)
@@ -132,8 +87,3 @@ def _lines(builder: Any, lines: list[tuple[str, str, int, str]]) -> Iterator[str
 
 def skip_variant(translator: Any, node: variant) -> None:
     raise nodes.SkipNode
-
-
-def as_markdown(found: list[Change]) -> list[str]:
-    """The difference as a fenced block, for the notebook."""
-    return ["```diff", *(f"{change.sign}{change.line.text}" for change in found), "```"]

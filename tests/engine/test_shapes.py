@@ -1,0 +1,128 @@
+"""Live shapes: recorded while a chapter runs, and held against the notes in its prose."""
+
+from pathlib import Path
+
+import pytest
+from annotated.execute import Job, Record, execute
+from annotated.parse import Chapter, ChapterError, parse
+from annotated.shapes import by_line, check, moved, positions
+
+TEXT = '''"""# T"""
+
+import torch
+
+
+def double(x, width=3):
+    """`x` is `[batch, width]`."""
+    batch = x.size(0)
+    y = torch.cat([x, x], dim=1)  # [batch, 2 * width]
+    for row in y:
+        total = row.sum()
+    return y
+
+
+if __name__ == "__main__":
+    z = double(torch.ones(5, 3))
+    for i in range(4):
+        z = double(torch.ones(i, 3))
+    words = ["not", "tensors"]
+'''
+
+
+def run(text: str, folder: Path) -> tuple[Chapter, Record]:
+    path = folder / "chapter.py"
+    path.write_text(text)
+    chapter = parse(text, str(path))
+    job = Job("chapter", path, chapter, "digest", "", {})
+    return chapter, execute(job, folder, timeout=60, threads=1)
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Chapter, Record]:
+    return run(TEXT, tmp_path_factory.mktemp("shapes"))
+
+
+def seen(record: Record) -> dict[tuple[int, str], list[int]]:
+    return {(line, name): sizes for line, name, sizes, _ in record.shapes["names"]}
+
+
+def test_each_tensor_that_gets_a_name_is_recorded_at_its_line(
+    ran: tuple[Chapter, Record],
+) -> None:
+    assert seen(ran[1]) == {
+        (6, "x"): [5, 3],
+        (9, "y"): [5, 6],
+        (10, "row"): [6],
+        (11, "total"): [],
+        (16, "z"): [5, 6],
+        (18, "z"): [0, 6],
+    }
+
+
+def test_a_dtype_is_recorded(ran: tuple[Chapter, Record]) -> None:
+    assert {dtype for *_, dtype in ran[1].shapes["names"]} == {"float32"}
+
+
+def test_a_function_is_followed_for_its_first_calls_alone(
+    ran: tuple[Chapter, Record],
+) -> None:
+    calls = [c for c in ran[1].shapes["calls"] if c["name"] == "double"]
+    assert len(calls) <= 3
+
+
+def test_right_notes_are_held(ran: tuple[Chapter, Record]) -> None:
+    chapter, record = ran
+    assert check(chapter, record.shapes["calls"], "chapter.py") == 2
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "line"),
+    [
+        ("`[batch, width]`", "`[batch, seq, width]`", 7),
+        ("`[batch, width]`", "`[width, batch]`", 7),
+        ("`[batch, width]`", "`[batch, 4]`", 7),
+        ("# [batch, 2 * width]", "# [batch, 3 * width]", 9),
+        ("# [batch, 2 * width]", "# [batch]", 9),
+    ],
+)
+def test_a_wrong_note_is_an_error_with_its_line(
+    ran: tuple[Chapter, Record], right: str, wrong: str, line: int
+) -> None:
+    chapter = parse(TEXT.replace(right, wrong))
+    with pytest.raises(ChapterError, match=rf"^chapter\.py:{line}: .*Correct the note"):
+        check(chapter, ran[1].shapes["calls"], "chapter.py")
+
+
+def test_an_ellipsis_stands_for_any_number_of_sizes(
+    ran: tuple[Chapter, Record],
+) -> None:
+    chapter = parse(TEXT.replace("`[batch, width]`", "`[..., width]`"))
+    assert check(chapter, ran[1].shapes["calls"], "chapter.py") == 2
+
+
+def test_shapes_follow_their_code_when_prose_moves_it(
+    ran: tuple[Chapter, Record],
+) -> None:
+    _, record = ran
+    longer = TEXT.replace(
+        "    batch = x", "    # A note\n    # of two lines.\n    batch = x"
+    )
+    later = parse(longer.replace('"""# T"""', '"""\n# T\n\nMore.\n"""'))
+    shapes = moved(record.shapes, record.positions, positions(later))
+    lines = {(line, name) for line, name, *_ in shapes["names"]}
+    assert (15, "y") in lines and (10, "x") in lines
+    assert later.lines[14].strip().startswith("y = ")
+    assert check(later, shapes["calls"], "chapter.py") == 2
+
+
+def test_a_use_has_the_shape_given_above_it(ran: tuple[Chapter, Record]) -> None:
+    lines = by_line(ran[0], ran[1].shapes["names"])
+    assert lines[9]["y"] == ("5, 6", "float32", True)
+    assert lines[12]["y"] == ("5, 6", "float32", False)
+    assert "y" not in lines[16]
+
+
+def test_the_recorder_leaves_the_chapters_namespace_as_it_is(tmp_path: Path) -> None:
+    text = '"""# T"""\n\nif __name__ == "__main__":\n    print(sorted(n for n in dir() if "ecord" in n))\n'
+    _, record = run(text, tmp_path)
+    assert record.outputs[0][0]["text"] == "['__recorder__']\n"
