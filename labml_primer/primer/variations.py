@@ -58,6 +58,10 @@ class MultiDSharedConvHeadAttention(MultiDConvHeadAttention):
 
     {py:class}`~labml_primer.primer.primer_ez.MultiDConvHeadAttention` with other kernels: one for all
     queries, one for all keys, one for all values.
+
+    :::{variant} MultiDSharedConvHeadAttention
+    :of: labml_primer.primer.primer_ez.MultiDConvHeadAttention
+    :::
     """
 
     def __init__(self, d_model: int, heads: int, dropout: float = 0.0):
@@ -96,6 +100,10 @@ class MultiDPHConvHeadAttention(MultiDConvHeadAttention):
     ## Attention with kernels for each head
 
     The layer of the paper, up to a bias and the start of the kernels.
+
+    :::{variant} MultiDPHConvHeadAttention
+    :of: labml_primer.primer.primer_ez.MultiDConvHeadAttention
+    :::
     """
 
     def __init__(self, d_model: int, heads: int, dropout: float = 0.0):
