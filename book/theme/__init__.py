@@ -79,6 +79,7 @@ def restyled(app: Any, env: Any) -> list[str]:
 def add_script(app: Any) -> None:
     if app.config.html_theme == "primer":
         app.add_js_file("primer.js", loading_method="defer")
+        app.add_js_file("search.js", loading_method="defer")
 
 
 def setup(app: Any) -> dict[str, Any]:

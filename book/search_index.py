@@ -1,0 +1,24 @@
+"""The site's search: Pagefind indexes the pages once they are built; the theme asks it as one types."""
+
+import subprocess
+import sys
+from typing import Any
+
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+
+
+def index(app: Sphinx, exception: Exception | None) -> None:
+    """Writes the index to `_pagefind` in the site."""
+    if exception is not None or app.builder.name != "html":
+        return
+    command = [sys.executable, "-m", "pagefind_bin", "--site", str(app.outdir)]
+    command += ["--output-subdir", "_pagefind", "--quiet"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ExtensionError(f"Pagefind made no index: {done.stderr.strip()}")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("build-finished", index)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

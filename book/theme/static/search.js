@@ -1,0 +1,66 @@
+/* Search as one types: prose, definitions and code of every page. Without scripts, or where the
+   index cannot be read (a page opened from disk), the form leads to the search page. */
+(() => {
+  const form = document.querySelector("form.search"), input = form?.querySelector("input");
+  if (!form || !location.protocol.startsWith("http")) return;
+  const base = new URL(document.documentElement.dataset.content_root, location.href);
+  const list = Object.assign(document.createElement("ol"), { id: "hits", className: "hits", hidden: true });
+  list.setAttribute("role", "listbox");
+  list.setAttribute("aria-label", "Search results");
+  form.append(list);
+  for (const [name, value] of Object.entries({ role: "combobox", "aria-controls": "hits", "aria-expanded": "false", "aria-autocomplete": "list", autocomplete: "off" }))
+    input.setAttribute(name, value);
+
+  let pagefind, chosen = -1, asked = "";
+  const load = () => pagefind ??= import(new URL("_pagefind/pagefind.js", base)).then(async module => {
+    await module.options({ baseUrl: base.pathname, excerptLength: 18 });
+    return module;
+  });
+  const open = on => { list.hidden = !on; input.setAttribute("aria-expanded", on); if (!on) choose(-1); };
+  const choose = index => {
+    chosen = index;
+    input.removeAttribute("aria-activedescendant");
+    list.querySelectorAll("[role=option]").forEach((hit, i) => {
+      hit.setAttribute("aria-selected", i === chosen);
+      if (i === chosen) { input.setAttribute("aria-activedescendant", hit.id); hit.scrollIntoView({ block: "nearest" }); }
+    });
+  };
+  const entry = (hit, number) => {
+    const item = Object.assign(document.createElement("li"), { id: `hit-${number}` });
+    item.setAttribute("role", "option");
+    const link = Object.assign(document.createElement("a"), { href: hit.url, tabIndex: -1 });
+    link.append(Object.assign(document.createElement("b"), { textContent: hit.title }));
+    if (hit.page !== hit.title) link.append(Object.assign(document.createElement("small"), { textContent: hit.page }));
+    const words = document.createElement("span");
+    words.innerHTML = hit.excerpt; // Pagefind escapes the text and marks the words
+    link.append(words);
+    item.append(link);
+    return item;
+  };
+  const search = async () => {
+    const words = asked = input.value.trim();
+    if (!words) return open(false);
+    const found = await (await load()).debouncedSearch(words, {}, 120);
+    if (!found || words !== asked) return;
+    const pages = await Promise.all(found.results.slice(0, 6).map(result => result.data()));
+    if (words !== asked) return;
+    const hits = pages.flatMap(page => page.sub_results.slice(0, 3).map(part => ({ ...part, page: page.meta.title })));
+    list.replaceChildren(...hits.slice(0, 12).map(entry));
+    if (!hits.length) list.replaceChildren(Object.assign(document.createElement("li"), { className: "hits__none", textContent: `Nothing is found for “${words}”.` }));
+    open(true);
+  };
+  input.addEventListener("input", search);
+  input.addEventListener("focus", () => { load().catch(() => {}); if (input.value) search(); });
+  input.addEventListener("keydown", event => {
+    const hits = list.querySelectorAll("[role=option]");
+    if (event.key === "ArrowDown" && hits.length) { event.preventDefault(); choose(chosen + 1 < hits.length ? chosen + 1 : 0); }
+    if (event.key === "ArrowUp" && hits.length) { event.preventDefault(); choose(chosen > 0 ? chosen - 1 : hits.length - 1); }
+    if (event.key === "Escape") { open(false); }
+  });
+  form.addEventListener("submit", event => {
+    const link = list.querySelectorAll("[role=option] a")[Math.max(chosen, 0)];
+    if (!list.hidden && link) { event.preventDefault(); open(false); location.href = link.href; }
+  });
+  document.addEventListener("click", event => { if (!form.contains(event.target)) open(false); });
+  list.addEventListener("click", () => open(false));
+})();
