@@ -228,7 +228,8 @@ class Sheet(SphinxPostTransform):
         while parent is not None:
             level += isinstance(parent, nodes.section)
             parent = parent.parent
-        node = heading("", *title.children, level=level, anchor=section["ids"][0])
+        anchor, *section["ids"] = section["ids"]
+        node = heading("", *title.children, level=level, anchor=anchor)
         section.remove(title)
         row[0].insert(0, node)  # type: ignore[index]
 
@@ -258,7 +259,7 @@ def visit_tools(translator: Any, node: tools) -> None:
         for kind, path in ICONS.items()
     }
     parts = [
-        f'<div class="def-actions{quiet}" role="group" aria-label="{name}">',
+        f'<div class="def-actions{quiet}" role="group" aria-label="{name}" data-pagefind-ignore>',
         f'<button type="button" data-copy="{name}" title="Copy">{icons["copy"]}<span>Copy</span></button>',
     ]
     if text:
@@ -279,12 +280,12 @@ def visit_tools(translator: Any, node: tools) -> None:
 
 
 def visit_heading(translator: Any, node: heading) -> None:
-    translator.body.append(f"<h{node['level']}>")
+    translator.body.append(f'<h{node["level"]} id="{node["anchor"]}">')
 
 
 def depart_heading(translator: Any, node: heading) -> None:
     translator.body.append(
-        f'<a class="headerlink" href="#{node["anchor"]}" '
+        f'<a class="headerlink" data-pagefind-ignore href="#{node["anchor"]}" '
         f'aria-label="Link to this heading">#</a></h{node["level"]}>'
     )
 
