@@ -198,7 +198,10 @@ class Sheet(SphinxPostTransform):
         whole: dict[str, str] = self.app.annotated.snippets(self.env.docname)  # type: ignore[attr-defined]
         for box in list(page.findall(_is_definition)):
             name = box["ids"][0]
-            box.insert(0, tools(name=name, text=whole.get(name, ""), quiet="." in name))
+            if name.partition(".")[0] in whole:
+                box.insert(
+                    0, tools(name=name, text=whole.get(name, ""), quiet="." in name)
+                )
 
     def _theme_has_title_block(self) -> bool:
         theme = getattr(self.app.builder, "theme", None)
