@@ -59,9 +59,13 @@ class Book:
             path = Path(self.app.env.doc2path(docname))
             module = self.project.at(path)
             chapter = parse(module.text, str(path))
-            key = digest(chapter, module, self.project, MATPLOTLIBRC.read_text(encoding="utf-8"))
+            key = digest(
+                chapter, module, self.project, MATPLOTLIBRC.read_text(encoding="utf-8")
+            )
             packages = versions(module, self.project.dependencies(module))
-            self.jobs[docname] = Job(docname, path, chapter, key, module.package, packages)
+            self.jobs[docname] = Job(
+                docname, path, chapter, key, module.package, packages
+            )
         return self.jobs[docname]
 
     def record(self, job: Job) -> Record:
@@ -82,7 +86,11 @@ def begin(app: Sphinx) -> None:
 
 
 def execute_chapters(
-    app: Sphinx, env: BuildEnvironment, added: set[str], changed: set[str], removed: set[str]
+    app: Sphinx,
+    env: BuildEnvironment,
+    added: set[str],
+    changed: set[str],
+    removed: set[str],
 ) -> list[str]:
     """Executes what is missing; names the pages whose outputs are no longer those last read."""
     book: Book = app.annotated  # type: ignore[attr-defined]
@@ -90,12 +98,21 @@ def execute_chapters(
     docnames = sorted(d for d in env.found_docs if str(env.doc2path(d)).endswith(".py"))
     try:
         jobs = [book.job(d) for d in docnames]
-        missing = [job for job in jobs if book.store.load(job.docname, job.digest) is None]
+        missing = [
+            job for job in jobs if book.store.load(job.docname, job.digest) is None
+        ]
         book.executed = [job.docname for job in missing]
         if missing:
             workers = app.config.annotated_workers or os.cpu_count() or 1
             say = _Progress()
-            errors = execute_all(missing, book.store, book.root, workers, app.config.annotated_timeout, say)
+            errors = execute_all(
+                missing,
+                book.store,
+                book.root,
+                workers,
+                app.config.annotated_timeout,
+                say,
+            )
             if errors:
                 raise AnnotatedError("\n" + "\n".join(str(error) for error in errors))
     except ChapterError as error:
@@ -136,28 +153,45 @@ def forget(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def configure(app: Sphinx, config: Any) -> None:
-    config.nb_custom_formats = {**config.nb_custom_formats, ".py": "annotated.extension.read_notebook"}
+    config.nb_custom_formats = {
+        **config.nb_custom_formats,
+        ".py": "annotated.extension.read_notebook",
+    }
     config.nb_execution_mode = "off"
     config.nb_merge_streams = True
 
 
 def page_context(
-    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: nodes.document | None
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
 ) -> None:
     book: Book = app.annotated  # type: ignore[attr-defined]
     if not book.entries:
         book.entries = contents(app)
     context["book_nav"] = navigation(app, book.entries, pagename)
     entry = next((e for e in book.entries if e.docname == pagename), None)
-    if entry and doctree is not None and pagename in getattr(app.env, "annotated_digests", {}):
+    if (
+        entry
+        and doctree is not None
+        and pagename in getattr(app.env, "annotated_digests", {})
+    ):
         job = book.job(pagename)
-        context["chapter"] = title_block(app, entry, _facts(job.chapter, book.record(job)), doctree)
+        context["chapter"] = title_block(
+            app, entry, _facts(job.chapter, book.record(job)), doctree
+        )
         context["chapter"] |= _downloads(app, job)
 
 
 def _facts(chapter: Chapter, record: Record) -> dict[str, Any]:
     seconds = max(1, round(record.seconds))
-    torch = [f"{name} {version.partition('+')[0]}" for name, version in record.versions.items() if name == "torch"]
+    torch = [
+        f"{name} {version.partition('+')[0]}"
+        for name, version in record.versions.items()
+        if name == "torch"
+    ]
     date = time.strptime(record.date, "%Y-%m-%d")
     day = f'<time datetime="{record.date}">{date.tm_mday} {time.strftime("%b %Y", date)}</time>'
     return {
@@ -174,13 +208,17 @@ def _facts(chapter: Chapter, record: Record) -> dict[str, Any]:
 def _downloads(app: Sphinx, job: Job) -> dict[str, str]:
     """Links to the chapter's own files: the notebook, here and in Colab, and the module."""
     name = job.path.stem
-    repository = app.config.annotated_repository.rstrip("/").removeprefix("https://github.com/")
+    repository = app.config.annotated_repository.rstrip("/").removeprefix(
+        "https://github.com/"
+    )
     up = "../" * job.docname.count("/")
     links = {"source": f"{up}_sources/{job.docname}.py", "notebook": "", "colab": ""}
     if (Path(app.srcdir) / "notebooks" / f"{name}.ipynb").is_file():
         links["notebook"] = f"{up}notebooks/{name}.ipynb"
         if repository:
-            links["colab"] = f"https://colab.research.google.com/github/{repository}/blob/main/notebooks/{name}.ipynb"
+            links["colab"] = (
+                f"https://colab.research.google.com/github/{repository}/blob/main/notebooks/{name}.ipynb"
+            )
     return links
 
 
@@ -191,7 +229,9 @@ def copy_downloads(app: Sphinx, exception: Exception | None) -> None:
     book: Book = app.annotated  # type: ignore[attr-defined]
     for job in book.jobs.values():
         files = {job.path: f"_sources/{job.docname}.py"}
-        files[book.root / "notebooks" / f"{job.path.stem}.ipynb"] = f"notebooks/{job.path.stem}.ipynb"
+        files[book.root / "notebooks" / f"{job.path.stem}.ipynb"] = (
+            f"notebooks/{job.path.stem}.ipynb"
+        )
         for source, name in files.items():
             if source.is_file():
                 target = Path(app.outdir) / name
@@ -204,15 +244,23 @@ def report(app: Sphinx, exception: Exception | None) -> None:
     book: Book = app.annotated  # type: ignore[attr-defined]
     if exception is None and book.jobs:
         cached = len(book.jobs) - len(book.executed)
-        print(f"{len(book.executed)} chapters executed, {cached} from the cache. The book: {app.outdir}/index.html")
+        print(
+            f"{len(book.executed)} chapters executed, {cached} from the cache. The book: {app.outdir}/index.html"
+        )
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     app.setup_extension("myst_nb")
-    app.add_config_value("annotated_workers", 0, "")  # chapters executed at a time; 0: one a core
+    app.add_config_value(
+        "annotated_workers", 0, ""
+    )  # chapters executed at a time; 0: one a core
     app.add_config_value("annotated_timeout", 600, "")  # seconds that one cell may run
-    app.add_config_value("annotated_repository", "", "html")  # https://github.com/owner/name
-    app.add_config_value("annotated_install", {}, "")  # package: what a notebook tells pip
+    app.add_config_value(
+        "annotated_repository", "", "html"
+    )  # https://github.com/owner/name
+    app.add_config_value(
+        "annotated_install", {}, ""
+    )  # package: what a notebook tells pip
     app.add_node(code_lines, html=(visit_code_lines, None))
     app.add_node(rows.heading, html=(rows.visit_heading, rows.depart_heading))
     app.add_node(
@@ -221,7 +269,10 @@ def setup(app: Sphinx) -> dict[str, Any]:
         latex=(_plain, _plain),
         text=(_plain, _plain),
     )
-    directives: dict[str, type[SphinxDirective]] = {"annotated-row": rows.AnnotatedRow, "deviation": rows.Deviation}
+    directives: dict[str, type[SphinxDirective]] = {
+        "annotated-row": rows.AnnotatedRow,
+        "deviation": rows.Deviation,
+    }
     for name, directive in directives.items():
         app.add_directive(name, directive)
     app.add_transform(rows.OutputsInRows)

@@ -29,7 +29,9 @@ def themed(svg: str, label: str) -> str:
     svg = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
     svg = re.sub(r"\s*font-family:[^;\"]*;?|font: ([\d.]+px)[^;\"]*", _font, svg)
-    svg = COLOUR.sub(lambda m: f"var(--fig-{COLOURS[m.group(1).lower()]}, {m.group()})", svg)
+    svg = COLOUR.sub(
+        lambda m: f"var(--fig-{COLOURS[m.group(1).lower()]}, {m.group()})", svg
+    )
     svg = _own_ids(svg)
     opening = re.compile(r"<svg [^>]*>", re.DOTALL)
     box = re.search(r'viewBox="([^"]*)"', svg)
@@ -51,9 +53,7 @@ def _own_ids(svg: str) -> str:
         lambda m: f' id="f{prefix}-{m.group(1)}"' if m.group(1) in used else "",
         svg,
     )
-    return re.sub(
-        r"""(href="|url\()#([^")]+)""", rf"\g<1>#f{prefix}-\g<2>", svg
-    )
+    return re.sub(r"""(href="|url\()#([^")]+)""", rf"\g<1>#f{prefix}-\g<2>", svg)
 
 
 def _font(match: re.Match[str]) -> str:

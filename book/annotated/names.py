@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from annotated.modules import absolute
-from annotated.parse import DEFINITIONS
+from annotated.parse import DEFINITIONS, split_lines
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,10 @@ def free_names(node: ast.stmt) -> set[str]:
         for table in _tables(symtable.symtable(source, "<definition>", "exec"))
         for symbol in table.get_symbols()
         if symbol.is_referenced()
-        and (symbol.is_global() or (table.get_type() == "module" and not _bound_first(node, symbol)))
+        and (
+            symbol.is_global()
+            or (table.get_type() == "module" and not _bound_first(node, symbol))
+        )
     }
 
 
@@ -44,20 +47,31 @@ def _tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
         yield from _tables(child)
 
 
-def bound_names(node: ast.stmt) -> list[str]:
+def bound_names(node: ast.AST) -> list[str]:
     """Names that a statement at the top of a module gives a meaning to."""
     if isinstance(node, DEFINITIONS):
         return [node.name]
-    if isinstance(node, ast.Import):
-        return [(alias.asname or alias.name.partition(".")[0]) for alias in node.names]
-    if isinstance(node, ast.ImportFrom):
-        return [alias.asname or alias.name for alias in node.names]
-    return [
-        n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    if isinstance(
+        node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+    ):
+        return []
+    names: list[str] = []
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        names = [alias.asname or alias.name.partition(".")[0] for alias in node.names]
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        names = [node.id]
+    elif (
+        isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name
+    ):
+        names = [node.name]
+    return names + [
+        name for child in ast.iter_child_nodes(node) for name in bound_names(child)
     ]
 
 
-def uses(text: str, tree: ast.Module, module: str, package: str) -> dict[int, list[Use]]:
+def uses(
+    text: str, tree: ast.Module, module: str, package: str
+) -> dict[int, list[Use]]:
     """Every name in ``module`` that means a definition, by line."""
     finder = _Finder(text, _meanings(tree, module, package), module)
     finder.visit(tree)
@@ -73,16 +87,32 @@ def _meanings(tree: ast.Module, module: str, package: str) -> dict[str, str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             base = absolute(node, package)
-            meanings |= {alias.asname or alias.name: f"{base}.{alias.name}" for alias in node.names}
+            meanings |= {
+                alias.asname or alias.name: f"{base}.{alias.name}"
+                for alias in node.names
+            }
         elif isinstance(node, ast.Import):
-            meanings |= {alias.asname: alias.name for alias in node.names if alias.asname}
-    meanings |= {n.name: f"{module}.{n.name}" for n in tree.body if isinstance(n, DEFINITIONS)}
+            meanings |= {
+                alias.asname: alias.name for alias in node.names if alias.asname
+            }
+    meanings |= {
+        n.name: f"{module}.{n.name}" for n in tree.body if isinstance(n, DEFINITIONS)
+    }
     return meanings
+
+
+def _stored(node: ast.AST) -> Iterator[str]:
+    """Names that get a value inside a function, in whatever it holds."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+            yield part.id
+        elif isinstance(part, DEFINITIONS):
+            yield part.name
 
 
 class _Finder(ast.NodeVisitor):
     def __init__(self, text: str, meanings: dict[str, str], module: str):
-        self.lines = [line.encode() for line in text.split("\n")]
+        self.lines = [line.encode() for line in split_lines(text)]
         self.meanings, self.module = meanings, module
         self.local: list[set[str]] = []
         self.classes: list[tuple[str, set[str]]] = []
@@ -96,7 +126,11 @@ class _Finder(ast.NodeVisitor):
         self.classes.pop()
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:  # noqa: N802
-        for outside in (*node.decorator_list, *node.args.defaults, *node.args.kw_defaults):
+        for outside in (
+            *node.decorator_list,
+            *node.args.defaults,
+            *node.args.kw_defaults,
+        ):
             if outside:
                 self.visit(outside)
         for argument in ast.walk(node.args):
@@ -104,23 +138,45 @@ class _Finder(ast.NodeVisitor):
                 self.visit(argument.annotation)
         if node.returns:
             self.visit(node.returns)
-        arguments = {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}
-        stored = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        self.local.append(arguments | stored)
+        stored = {name for statement in node.body for name in _stored(statement)}
+        self.local.append(
+            {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)} | stored
+        )
         for statement in node.body:
             self.visit(statement)
         self.local.pop()
 
     visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
 
+    def visit_Lambda(self, node: ast.Lambda) -> None:  # noqa: N802
+        self._scope(
+            node, {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}
+        )
+
+    def visit_ListComp(self, node: ast.AST) -> None:  # noqa: N802
+        self._scope(node, set(_stored(node)))
+
+    visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp  # noqa: N815
+
+    def _scope(self, node: ast.AST, names: set[str]) -> None:
+        self.local.append(names)
+        self.generic_visit(node)
+        self.local.pop()
+
     def visit_Name(self, node: ast.Name) -> None:  # noqa: N802
-        if isinstance(node.ctx, ast.Load) and not any(node.id in names for names in self.local):
+        if isinstance(node.ctx, ast.Load) and not any(
+            node.id in names for names in self.local
+        ):
             target = self.meanings.get(node.id)
             if target:
                 self._add(node, target)
 
     def visit_Attribute(self, node: ast.Attribute) -> None:  # noqa: N802
-        if isinstance(node.value, ast.Name) and node.value.id == "self" and self.classes:
+        if (
+            isinstance(node.value, ast.Name)
+            and node.value.id == "self"
+            and self.classes
+        ):
             name, methods = self.classes[-1]
             if node.attr in methods:
                 self._add(node, f"{name}.{node.attr}", tail=len(node.attr))
@@ -132,7 +188,9 @@ class _Finder(ast.NodeVisitor):
             if target:
                 self._add(alias, target, tail=None if alias.asname is None else 0)
 
-    def _add(self, node: ast.expr | ast.alias, target: str, tail: int | None = None) -> None:
+    def _add(
+        self, node: ast.expr | ast.alias, target: str, tail: int | None = None
+    ) -> None:
         if node.end_lineno is None or node.end_col_offset is None or tail == 0:
             return
         line = self.lines[node.end_lineno - 1]

@@ -60,7 +60,9 @@ def contents(app: Sphinx) -> list[Entry]:
     return entries
 
 
-def navigation(app: Sphinx, entries: list[Entry], pagename: str) -> list[dict[str, Any]]:
+def navigation(
+    app: Sphinx, entries: list[Entry], pagename: str
+) -> list[dict[str, Any]]:
     """The list of chapters, part by part, as seen from one page."""
     parts: list[dict[str, Any]] = []
     for entry in entries:
@@ -77,7 +79,9 @@ def navigation(app: Sphinx, entries: list[Entry], pagename: str) -> list[dict[st
     return parts
 
 
-def title_block(app: Sphinx, page: Entry, facts: dict[str, Any], doctree: nodes.document) -> dict[str, Any]:
+def title_block(
+    app: Sphinx, page: Entry, facts: dict[str, Any], doctree: nodes.document
+) -> dict[str, Any]:
     """What stands above the sheet."""
     render = app.builder.render_partial  # type: ignore[attr-defined]
     pieces = getattr(doctree, "annotated_head", {})

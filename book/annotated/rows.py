@@ -35,18 +35,35 @@ class AnnotatedRow(SphinxDirective):
         self.state.nested_parse(self.content, self.content_offset, prose)
         flagged = any(True for _ in prose.findall(deviation))
         for i, block in enumerate(row.blocks):
-            code += self._block(page.highlighter, cell, block, first=i == 0, flagged=flagged and i == 0)
+            code += self._block(
+                page.highlighter, cell, block, first=i == 0, flagged=flagged and i == 0
+            )
         level = min((block.name.level for block in row.blocks if block.name), default=0)
-        box = _box("sbs__row", *([f"sbs__row--def{min(level, 2)}"] if level else []), f"sbs__row--{cell.kind}")
+        box = _box(
+            "sbs__row",
+            *([f"sbs__row--def{min(level, 2)}"] if level else []),
+            f"sbs__row--{cell.kind}",
+        )
         box += [prose, code]
         return [box]
 
-    def _block(self, highlighter: Highlighter, cell: Cell, block: Block, first: bool, flagged: bool) -> nodes.Element:
+    def _block(
+        self,
+        highlighter: Highlighter,
+        cell: Cell,
+        block: Block,
+        first: bool,
+        flagged: bool,
+    ) -> nodes.Element:
         box = _box("sbs__block", *(["def"] if block.name else []))
         if block.name:
             self._anchor(box, block.name)
         lines = [
-            (n, highlighter.line(cell, n), ["ln--deviation"] if flagged and k == 0 else [])
+            (
+                n,
+                highlighter.line(cell, n),
+                ["ln--deviation"] if flagged and k == 0 else [],
+            )
             for k, n in enumerate(block.lines)
         ]
         box += code_node(lines, first)
@@ -57,7 +74,9 @@ class AnnotatedRow(SphinxDirective):
         document, anchor = self.state.document, name.qualname
         holder = document.ids.get(anchor)
         if isinstance(holder, nodes.section):
-            holder["ids"] = [f"{anchor}-section" if i == anchor else i for i in holder["ids"]]
+            holder["ids"] = [
+                f"{anchor}-section" if i == anchor else i for i in holder["ids"]
+            ]
             document.ids[f"{anchor}-section"] = document.ids.pop(anchor)
             for key, value in document.nameids.items():
                 if value == anchor:
@@ -134,14 +153,20 @@ class Sheet(SphinxPostTransform):
     formats = ("html",)
 
     def run(self, **kwargs: Any) -> None:
-        page = next((s for s in self.document.children if isinstance(s, nodes.section)), None)
+        page = next(
+            (s for s in self.document.children if isinstance(s, nodes.section)), None
+        )
         if page is None or next(self.document.findall(_is_row), None) is None:
             return
         for section in list(page.findall(nodes.section)):
             if section is not page:
                 section["classes"].append("sbs__section")
                 self._hoist(section)
-        head = [n for n in page.children if not _is_row(n) and not isinstance(n, nodes.section)]
+        head = [
+            n
+            for n in page.children
+            if not _is_row(n) and not isinstance(n, nodes.section)
+        ]
         sheet = _box("sbs__sheet")
         sheet += [n for n in page.children if n not in head]
         if self._theme_has_title_block():
@@ -154,7 +179,9 @@ class Sheet(SphinxPostTransform):
         theme = getattr(self.app.builder, "theme", None)
         return bool(theme and theme.get_options({}).get("title_block"))
 
-    def _taken(self, head: list[nodes.Node], sheet: nodes.Element) -> dict[str, nodes.Element]:
+    def _taken(
+        self, head: list[nodes.Node], sheet: nodes.Element
+    ) -> dict[str, nodes.Element]:
         """Summary and source, out of the text and on their way to the title block."""
         taken = {"summary": n for n in head if isinstance(n, nodes.paragraph)}
         for paragraph in sheet[0].findall(nodes.paragraph):
