@@ -244,9 +244,8 @@ def report(app: Sphinx, exception: Exception | None) -> None:
     book: Book = app.annotated  # type: ignore[attr-defined]
     if exception is None and book.jobs:
         cached = len(book.jobs) - len(book.executed)
-        print(
-            f"{len(book.executed)} chapters executed, {cached} from the cache. The book: {app.outdir}/index.html"
-        )
+        counts = f"{len(book.executed)} chapters executed, {cached} from the cache"
+        print(f"{counts}. The book: {app.outdir}/index.html")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -118,14 +118,14 @@ class _Finder(ast.NodeVisitor):
         self.classes: list[tuple[str, set[str]]] = []
         self.found: list[Use] = []
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:  # noqa: N802
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
         methods = {n.name for n in node.body if isinstance(n, DEFINITIONS)}
         prefix = f"{self.classes[-1][0]}." if self.classes else f"{self.module}."
         self.classes.append((prefix + node.name, methods))
         self.generic_visit(node)
         self.classes.pop()
 
-    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:  # noqa: N802
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         for outside in (
             *node.decorator_list,
             *node.args.defaults,
@@ -148,12 +148,12 @@ class _Finder(ast.NodeVisitor):
 
     visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
 
-    def visit_Lambda(self, node: ast.Lambda) -> None:  # noqa: N802
+    def visit_Lambda(self, node: ast.Lambda) -> None:
         self._scope(
             node, {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}
         )
 
-    def visit_ListComp(self, node: ast.AST) -> None:  # noqa: N802
+    def visit_ListComp(self, node: ast.AST) -> None:
         self._scope(node, set(_stored(node)))
 
     visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp  # noqa: N815
@@ -163,7 +163,7 @@ class _Finder(ast.NodeVisitor):
         self.generic_visit(node)
         self.local.pop()
 
-    def visit_Name(self, node: ast.Name) -> None:  # noqa: N802
+    def visit_Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load) and not any(
             node.id in names for names in self.local
         ):
@@ -171,7 +171,7 @@ class _Finder(ast.NodeVisitor):
             if target:
                 self._add(node, target)
 
-    def visit_Attribute(self, node: ast.Attribute) -> None:  # noqa: N802
+    def visit_Attribute(self, node: ast.Attribute) -> None:
         if (
             isinstance(node.value, ast.Name)
             and node.value.id == "self"
@@ -182,7 +182,7 @@ class _Finder(ast.NodeVisitor):
                 self._add(node, f"{name}.{node.attr}", tail=len(node.attr))
         self.generic_visit(node)
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:  # noqa: N802
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         for alias in node.names:
             target = self.meanings.get(alias.asname or alias.name)
             if target:

@@ -170,8 +170,11 @@ class Sheet(SphinxPostTransform):
         sheet = _box("sbs__sheet")
         sheet += [n for n in page.children if n not in head]
         if self._theme_has_title_block():
-            self.document.annotated_head = self._taken(head, sheet)
-            head = []
+            taken = self.document.annotated_head = self._taken(head, sheet)
+            shown = [n for n in head if isinstance(n, nodes.title)] + list(
+                taken.values()
+            )
+            head = [n for n in head if n not in shown]
         page.children = []
         page += [*head, sheet]
 
@@ -183,7 +186,8 @@ class Sheet(SphinxPostTransform):
         self, head: list[nodes.Node], sheet: nodes.Element
     ) -> dict[str, nodes.Element]:
         """Summary and source, out of the text and on their way to the title block."""
-        taken = {"summary": n for n in head if isinstance(n, nodes.paragraph)}
+        summary = next((n for n in head if isinstance(n, nodes.paragraph)), None)
+        taken = {"summary": summary} if summary is not None else {}
         for paragraph in sheet[0].findall(nodes.paragraph):
             words = paragraph[0] if len(paragraph) else None
             if isinstance(words, nodes.Text) and words.startswith("Source: "):
@@ -212,9 +216,8 @@ def visit_heading(translator: Any, node: heading) -> None:
 
 
 def depart_heading(translator: Any, node: heading) -> None:
-    translator.body.append(
-        f'<a class="headerlink" href="#{node["anchor"]}" aria-label="Link to this heading">#</a></h{node["level"]}>'
-    )
+    link = f'<a class="headerlink" href="#{node["anchor"]}" aria-label="Link to this heading">#</a>'
+    translator.body.append(f"{link}</h{node['level']}>")
 
 
 def visit_deviation(translator: Any, node: deviation) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 import nbformat
 import pytest
-
-import notebooks
 from annotated.modules import Project
 from annotated.parse import ChapterError, parse
 from annotated.reader import Book, Plain, reader_notebook
+
+import notebooks
 
 Make = Callable[[dict[str, str]], Project]
 URL = "https://example.org/book/"
@@ -216,7 +216,16 @@ def test_packages_are_installed_only_where_they_are_used(
 
 def test_a_future_import_holds_for_what_is_bundled(made: Callable[..., Any]) -> None:
     files = {
-        "pkg/one.py": '"""# One"""\n\nfrom __future__ import annotations\n\nfrom .two import f\n\n\ndef g(x: Later) -> None: ...\n',
+        "pkg/one.py": """
+            '# One'
+
+            from __future__ import annotations
+
+            from .two import f
+
+
+            def g(x: Later) -> None: ...
+        """,
         "pkg/two.py": "from __future__ import annotations\n\n\ndef f(x: Later) -> None: ...\n",
     }
     run(made(files))

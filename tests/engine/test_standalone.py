@@ -4,7 +4,6 @@ import ast
 from collections.abc import Callable
 
 import pytest
-
 from annotated.modules import Project
 from annotated.parse import ChapterError
 from annotated.standalone import Collector
@@ -215,10 +214,17 @@ def test_reexports_and_other_names_are_followed(collect: Callable[..., str]) -> 
         {
             "pkg/one.py": "from pkg import near as shown\n\n\nclass A(shown):\n    pass\n",
             "pkg/__init__.py": "from .near import near\n",
-            "pkg/near.py": "from . import far as unused\nfrom .deep.base import Base as Root\n\n\nclass near(Root):\n    pass\n",
+            "pkg/near.py": """
+                from . import far as unused
+                from .deep.base import Base as Root
+
+
+                class near(Root):
+                    pass
+            """,
             "pkg/far.py": "",
             "pkg/deep/__init__.py": "",
-            "pkg/deep/base.py": "from ..numbers import xs as numbers\n\n\nclass Base:\n    x = numbers.sqrt(4)\n",
+            "pkg/deep/base.py": "from ..numbers import xs as n\n\n\nclass Base:\n    x = n.sqrt(4)\n",
             "pkg/numbers.py": "import math as xs\n",
         },
         "A",
@@ -282,7 +288,8 @@ def test_annotations_are_run_unless_the_future_says_not(
     }
     assert defined(collect(files, "B")) == ["A", "B"]
     later = {
-        "pkg/one.py": "from __future__ import annotations\n\n\nclass A:\n    def f(self) -> B: ...\n\n\nclass B(A): ...\n"
+        "pkg/one.py": "from __future__ import annotations\n\n\n"
+        "class A:\n    def f(self) -> B: ...\n\n\nclass B(A): ...\n"
     }
     source = collect(later, "A")
     run(source)
