@@ -158,7 +158,7 @@ def test_the_search_finds_a_word(
     opened.page.keyboard.press("Enter")
     opened.page.wait_for_url(re.compile("search.html"))
     found = opened.page.locator(
-        f"#search-results a[href*='{page.split('/')[-1]}.html']"
+        f"#search-results a[href*='{where.split('/')[-1]}.html']"
     )
     found.first.wait_for()
     assert not opened.said
