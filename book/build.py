@@ -48,16 +48,27 @@ def serve(port: int) -> None:
     command = [sys.executable, __file__]
     subprocess.run(command, check=False)
     print(f"http://localhost:{port}/book/index.html  (Ctrl-C ends)", flush=True)
-    kinds = PythonFilter(extra_extensions=(".md", ".yml", ".bib", ".css", ".js", ".html", ".toml"))
-    sources = [ROOT / "labml_primer", ROOT / "book", ROOT / "_config.yml", ROOT / "_toc.yml"]
+    kinds = PythonFilter(
+        extra_extensions=(".md", ".yml", ".bib", ".css", ".js", ".html", ".toml")
+    )
+    sources = [
+        ROOT / "labml_primer",
+        ROOT / "book",
+        ROOT / "_config.yml",
+        ROOT / "_toc.yml",
+    ]
     for _ in watch(*sources, watch_filter=kinds, raise_interrupt=False):
         subprocess.run(command, check=False)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Build the book, or serve it while it is written.")
+    parser = argparse.ArgumentParser(
+        description="Build the book, or serve it while it is written."
+    )
     parser.add_argument("--strict", action="store_true", help="warnings are errors")
-    parser.add_argument("--serve", type=int, metavar="PORT", help="serve and rebuild on change")
+    parser.add_argument(
+        "--serve", type=int, metavar="PORT", help="serve and rebuild on change"
+    )
     options = parser.parse_args()
     if options.serve:
         serve(options.serve)

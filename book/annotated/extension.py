@@ -26,9 +26,23 @@ from sphinx.util.docutils import SphinxDirective
 from annotated import rows, variants
 from annotated.code import Highlighter, code_lines, visit_code_lines
 from annotated.digest import digest, versions
-from annotated.execute import MATPLOTLIBRC, RECORDER, Job, Record, Store, execute_all
+from annotated.execute import (
+    MATPLOTLIBRC,
+    RECORDER,
+    Job,
+    Record,
+    Store,
+    execute_all,
+)
 from annotated.modules import Project
-from annotated.pages import Entry, Page, contents, navigation, site_url, title_block
+from annotated.pages import (
+    Entry,
+    Page,
+    contents,
+    navigation,
+    site_url,
+    title_block,
+)
 from annotated.parse import Chapter, ChapterError, parse
 from annotated.shapes import by_line, check, moved, positions
 from annotated.site import site_notebook
@@ -61,8 +75,8 @@ class Book:
             path = Path(self.app.env.doc2path(docname))
             module = self.project.at(path)
             chapter = parse(module.text, str(path))
-            how = MATPLOTLIBRC.read_text(encoding="utf-8") + RECORDER.read_text(
-                encoding="utf-8"
+            how = "".join(
+                p.read_text(encoding="utf-8") for p in (MATPLOTLIBRC, RECORDER)
             )
             key = digest(chapter, module, self.project, how)
             packages = versions(module, self.project.dependencies(module))
@@ -82,9 +96,8 @@ class Book:
         module = self.project.at(job.path)
         tensors = by_line(job.chapter, self.shapes(job)["names"])
         highlighter = Highlighter(job.chapter, module.name, module.package, tensors)
-        return Page(
-            job.chapter, self.project, module.name, self.record(job), highlighter
-        )
+        record = self.record(job)
+        return Page(job.chapter, self.project, module.name, record, highlighter)
 
     def shapes(self, job: Job) -> dict[str, Any]:
         """What the recorder saw, at the lines of now."""
@@ -95,13 +108,8 @@ class Book:
         """Each definition at the top of a chapter, with all that it needs, ready to paste."""
         job, config = self.job(docname), self.app.config
         page = f"{site_url(config.annotated_repository)}{docname}.html"
-        return snippets(
-            self.project,
-            self.project.at(job.path),
-            job.chapter,
-            config.html_title,
-            page,
-        )
+        module = self.project.at(job.path)
+        return snippets(self.project, module, job.chapter, config.html_title, page)
 
 
 def begin(app: Sphinx) -> None:
@@ -154,7 +162,9 @@ class _Progress:
         self.start = time.monotonic()
 
     def __call__(self, message: str) -> None:
-        print(f"[{time.monotonic() - self.start:5.0f} s] {message}", flush=True)
+        # One write: several threads speak.
+        line = f"[{time.monotonic() - self.start:5.0f} s] {message}\n"
+        print(line, end="", flush=True)
 
 
 def read_chapter(app: Sphinx, docname: str, source: list[str]) -> None:
@@ -184,10 +194,8 @@ def configure(app: Sphinx, config: Any) -> None:
     }
     config.nb_execution_mode = "off"
     config.nb_merge_streams = True
-    config.html_static_path = [
-        *config.html_static_path,
-        str(Path(__file__).parent / "static"),
-    ]
+    static = str(Path(__file__).parent / "static")
+    config.html_static_path = [*config.html_static_path, static]
 
 
 def page_context(
@@ -273,10 +281,8 @@ def report(app: Sphinx, exception: Exception | None) -> None:
     book: Book = app.annotated  # type: ignore[attr-defined]
     if exception is None and book.jobs:
         cached = len(book.jobs) - len(book.executed)
-        print(
-            f"{len(book.executed)} chapters executed, {cached} from the cache. "
-            f"The book: {app.outdir}/index.html"
-        )
+        counts = f"{len(book.executed)} chapters executed, {cached} from the cache"
+        print(f"{counts}. The book: {app.outdir}/index.html")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -292,13 +298,13 @@ def setup(app: Sphinx) -> dict[str, Any]:
         "annotated_install", {}, ""
     )  # package: what a notebook tells pip
     app.add_node(code_lines, html=(visit_code_lines, None))
+    app.add_node(rows.tools, html=(rows.visit_tools, None))
     app.add_node(
         variants.variant,
         html=(variants.visit_variant, None),
         latex=(variants.skip_variant, None),
         text=(variants.skip_variant, None),
     )
-    app.add_node(rows.tools, html=(rows.visit_tools, None))
     app.add_node(rows.heading, html=(rows.visit_heading, rows.depart_heading))
     app.add_node(
         rows.deviation,

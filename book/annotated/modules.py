@@ -60,6 +60,11 @@ class Project:
                 return self.at(path)
         return None
 
+    def owns(self, name: str) -> bool:
+        """Does the name start with a module or package of the project?"""
+        top = self.find(name.partition(".")[0])
+        return top is not None or self.find(name) is not None
+
     def parents(self, name: str) -> Iterator[Module]:
         """The packages whose ``__init__`` runs when the module is imported."""
         while "." in name:

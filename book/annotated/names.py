@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from annotated.modules import absolute
-from annotated.parse import DEFINITIONS
+from annotated.parse import DEFINITIONS, split_lines
 
 
 @dataclass(frozen=True)
@@ -47,18 +47,25 @@ def _tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
         yield from _tables(child)
 
 
-def bound_names(node: ast.stmt) -> list[str]:
+def bound_names(node: ast.AST) -> list[str]:
     """Names that a statement at the top of a module gives a meaning to."""
     if isinstance(node, DEFINITIONS):
         return [node.name]
-    if isinstance(node, ast.Import):
-        return [(alias.asname or alias.name.partition(".")[0]) for alias in node.names]
-    if isinstance(node, ast.ImportFrom):
-        return [alias.asname or alias.name for alias in node.names]
-    return [
-        n.id
-        for n in ast.walk(node)
-        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    if isinstance(
+        node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+    ):
+        return []
+    names: list[str] = []
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        names = [alias.asname or alias.name.partition(".")[0] for alias in node.names]
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        names = [node.id]
+    elif (
+        isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name
+    ):
+        names = [node.name]
+    return names + [
+        name for child in ast.iter_child_nodes(node) for name in bound_names(child)
     ]
 
 
@@ -94,9 +101,18 @@ def _meanings(tree: ast.Module, module: str, package: str) -> dict[str, str]:
     return meanings
 
 
+def _stored(node: ast.AST) -> Iterator[str]:
+    """Names that get a value inside a function, in whatever it holds."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+            yield part.id
+        elif isinstance(part, DEFINITIONS):
+            yield part.name
+
+
 class _Finder(ast.NodeVisitor):
     def __init__(self, text: str, meanings: dict[str, str], module: str):
-        self.lines = [line.encode() for line in text.split("\n")]
+        self.lines = [line.encode() for line in split_lines(text)]
         self.meanings, self.module = meanings, module
         self.local: list[set[str]] = []
         self.classes: list[tuple[str, set[str]]] = []
@@ -122,18 +138,30 @@ class _Finder(ast.NodeVisitor):
                 self.visit(argument.annotation)
         if node.returns:
             self.visit(node.returns)
-        arguments = {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}
-        stored = {
-            n.id
-            for n in ast.walk(node)
-            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-        }
-        self.local.append(arguments | stored)
+        stored = {name for statement in node.body for name in _stored(statement)}
+        self.local.append(
+            {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)} | stored
+        )
         for statement in node.body:
             self.visit(statement)
         self.local.pop()
 
     visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        self._scope(
+            node, {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}
+        )
+
+    def visit_ListComp(self, node: ast.AST) -> None:
+        self._scope(node, set(_stored(node)))
+
+    visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp  # noqa: N815
+
+    def _scope(self, node: ast.AST, names: set[str]) -> None:
+        self.local.append(names)
+        self.generic_visit(node)
+        self.local.pop()
 
     def visit_Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load) and not any(

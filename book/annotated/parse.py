@@ -26,7 +26,8 @@ PRAGMA = re.compile(
     r"#(!|:|\s*(noqa\b|nosec\b|(type|fmt|mypy|pyright|pragma|pylint|ruff|isort|yapf|vim):"
     r"|(end)?region\b|%%|-\*-|(en)?coding[:=]))"
 )
-HEADING = re.compile(r"(#{1,6}) +(.+?)\s*(?:\n|$)")
+LABELS = r"(?:\([^()\n]+\)=\n+)*"  # what cross-references name, before a heading
+HEADING = re.compile(LABELS + r"(#{1,6}) +(.+?)\s*(?:\n|$)")
 
 
 class ChapterError(Exception):

@@ -5,25 +5,45 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from annotated.difference import as_markdown, changes
 from annotated.digest import versions
 from annotated.execute import KERNEL
-from annotated.modules import Module, Project, absolute
-from annotated.parse import Cell, Chapter, ChapterError, parse
-from annotated.standalone import NAMES, Collector
+from annotated.modules import Module, Project
+from annotated.names import bound_names
+from annotated.parse import Cell, Chapter, ChapterError, Row, bare, docstring, parse
+from annotated.standalone import Collector, bound, meaning, without
 
 ROLE = re.compile(
     r"(?P<code>(?<!`)(`+)(?!`).*?(?<!`)\2(?!`))|\{(?P<role>[\w:-]+)\}`(?P<text>[^`]*)`",
     re.DOTALL,
 )
-FENCE = re.compile(r"^(?P<mark>:{3,}|`{3,})\{(?P<name>[\w:-]+)\} *(?P<title>.*)$")
+DIRECTIVE = re.compile(r"(?P<mark>:{3,}|`{3,})\{(?P<name>[\w:-]+)\} *(?P<title>.*)$")
+CODE = re.compile(r" *(`{3,}|~{3,})[^`]*$")
+LABEL = re.compile(r"\([^()\n]+\)=\s*")
+NOTES = (
+    "note",
+    "tip",
+    "hint",
+    "important",
+    "warning",
+    "caution",
+    "seealso",
+    "admonition",
+)
 
 
-OPTION = re.compile(r"^:(of|cost): ")
+class Part(NamedTuple):
+    """Lines of prose or of a block of code: how many notes they stand in, and where they start."""
+
+    depth: int
+    start: int
+    lines: list[str]
+    code: str  # the mark that opens and closes it
 
 
 @dataclass(frozen=True)
@@ -33,9 +53,7 @@ class Book:
     title: str
     project: Project
     url: str  # where the site is, with a slash at the end
-    install: dict[
-        str, str
-    ]  # package -> what pip is told, where the notebook's host lacks it
+    install: dict[str, str]  # package -> what pip is told where it is missing
     titles: dict[str, str] = field(default_factory=dict)  # docname -> title
     cite: Callable[[str], str] = str  # key -> "Authors (year)" as Markdown
 
@@ -58,19 +76,20 @@ class _Writer:
             book,
         )
         self.markdown = Plain(docname, str(module.path), book)
+        self.collector = Collector(book.project)
         self.cells: list[dict[str, object]] = []
 
     def notebook(self) -> dict[str, object]:
-        collector = self._needed()
+        self._collect()
         opening = self.chapter.cells[0].rows[0] if self.chapter.cells else None
         if opening and opening.heading:
-            self._prose(self.markdown(opening.prose, opening.line))
+            self._prose(self._note(opening))
         page = f"{self.book.url}{self.docname}.html"
         self._prose(
             f"*A chapter of [{self.book.title}]({page}), with nothing to install beforehand.*"
         )
-        self._install(collector)
-        self._definitions(collector)
+        self._install()
+        self._definitions()
         for cell in self.chapter.cells:
             self._cell(cell)
         kernel = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
@@ -98,40 +117,37 @@ class _Writer:
 
     # -- what comes from elsewhere ---------------------------------------------------------
 
-    def _local(self, node: ast.AST) -> Module | None:
-        """The module of the project that an import statement names."""
-        if isinstance(node, ast.ImportFrom):
-            return self.book.project.find(absolute(node, self.module.package))
-        if isinstance(node, ast.Import) and any(
-            self.book.project.find(a.name) for a in node.names
-        ):
-            raise ChapterError(
-                str(self.module.path),
-                node.lineno,
-                f"imports a module of the project whole. {NAMES}",
-            )
-        return None
+    def _local(self, node: ast.AST) -> bool:
+        """Does a statement import something of the project?"""
+        return self.collector.is_local(node, self.module)
 
-    def _needed(self) -> Collector:
-        collector = Collector(self.book.project)
-        for node in ast.walk(self.chapter.tree):
-            source = self._local(node)
-            if source and isinstance(node, ast.ImportFrom):
-                for alias in node.names:
-                    own = collector.need(source, alias.name)
-                    if alias.asname and alias.asname != own:
-                        collector.bundle.aliases[alias.asname] = own
-        return collector
+    def _collect(self) -> None:
+        """Finds what the chapter needs of other modules, and checks that each name means one thing."""
+        self.collector.imports_of(self.module, self.chapter.tree)
+        for cell in self.chapter.cells:
+            for node in cell.nodes:
+                if not self._local(node):
+                    self._check(node)
 
-    def _install(self, collector: Collector) -> None:
-        used = versions(self.module, collector.bundle.modules)
+    def _check(self, node: ast.stmt) -> None:
+        for name in bound_names(node):
+            own = f"{self.module.name}.{name}"
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                own = next(meaning(node, a) for a in node.names if bound(a) == name)
+            known = self.collector.bundle.meanings.get(name, own)
+            if known != own:
+                message = f"{name} also means `{known}`, which this chapter needs. Rename one."
+                raise ChapterError(str(self.module.path), node.lineno, message)
+
+    def _install(self) -> None:
+        used = versions(self.module, self.collector.bundle.modules)
         wanted = [pip for package, pip in self.book.install.items() if package in used]
         if wanted:
             self._add("code", "\n".join(f"%pip install -q {pip}" for pip in wanted))
 
-    def _definitions(self, collector: Collector) -> None:
-        bundle = collector.bundle
-        if not bundle.definitions:
+    def _definitions(self) -> None:
+        bundle = self.collector.bundle
+        if not bundle.meanings:
             return
         links = []
         for module in bundle.modules:
@@ -151,75 +167,83 @@ class _Writer:
             + ", ".join(links)
             + "."
         )
-        source = (
-            '# @title Definitions from other chapters { display-mode: "form" }\n'
-            + bundle.source()
-        )
+        title = '# @title Definitions from other chapters { display-mode: "form" }'
+        source = f"{title}\n{self.collector.source()}"
         self._add("code", source, cellView="form", jupyter={"source_hidden": True})
 
     # -- the chapter's own cells -----------------------------------------------------------
 
     def _cell(self, cell: Cell) -> None:
-        rows = cell.rows
-        opening = (
-            rows[0] is self.chapter.cells[0].rows[0] and rows[0].heading is not None
-            if rows
-            else False
+        opening = self.chapter.cells[0].rows[0] if self.chapter.cells[0].rows else None
+        titled = (
+            bool(cell.rows) and cell.rows[0] is opening and opening.heading is not None
         )
-        first = (
-            "" if opening or not rows else self.markdown(rows[0].prose, rows[0].line)
-        )
+        first = "" if titled or not cell.rows else self._note(cell.rows[0])
+        numbered = [row for row in cell.rows[1:] if row.prose]
         notes = [
-            (row, self.markdown(row.prose, row.line)) for row in rows[1:] if row.prose
+            f"{i}. " + _indented(self._note(row)) for i, row in enumerate(numbered, 1)
         ]
-        self._prose(
-            "\n\n".join(
-                [
-                    first,
-                    *(
-                        f"{i}. " + _indented(text)
-                        for i, (_, text) in enumerate(notes, 1)
-                    ),
-                ]
-            )
-        )
-        source = self._source(cell, {id(row): i for i, (row, _) in enumerate(notes, 1)})
-        if source:
-            self._add("code", source)
+        self._prose("\n\n".join([first, *notes]))
+        if cell.nodes:
+            marks = {
+                row.blocks[0].lines[0]: i
+                for i, row in enumerate(numbered, 1)
+                if row.blocks
+            }
+            source = self._source(cell, marks)
+            if source:
+                self._add("code", source)
 
-    def _source(self, cell: Cell, numbers: dict[int, int]) -> str:
+    def _note(self, row: Row) -> str:
+        return "\n\n".join(self.markdown(text, line) for line, text in row.notes)
+
+    def _source(self, cell: Cell, marks: dict[int, int]) -> str:
         """The cell's code, its notes as numbers, without imports of what now stands at the top."""
-        dropped = {
-            n
-            for node in cell.nodes
-            for statement in ast.walk(node)
-            if isinstance(statement, ast.Import | ast.ImportFrom)
-            and self._local(statement)
-            for n in range(
-                statement.lineno, (statement.end_lineno or statement.lineno) + 1
-            )
-        }
+        instead = dict(
+            self._instead(ast.Module(cell.nodes, []), cell.dedent, inside=False)
+        )
         out: list[str] = []
-        last = 0
-        for row in cell.rows:
-            for i, block in enumerate(row.blocks):
-                lines = [n for n in block.lines if n not in dropped]
-                if not lines:
-                    continue
-                between = (
-                    n for n in range(last + 1, lines[0]) if n not in self.chapter.aside
-                )
-                if out and any(not self.chapter.lines[n - 1].strip() for n in between):
-                    out.append("")
-                if i == 0 and id(row) in numbers:
-                    code = self.chapter.line_of(cell, lines[0])
-                    out.append(
-                        code[: len(code) - len(code.lstrip())]
-                        + f"# ({numbers[id(row)]})"
-                    )
-                out += [self.chapter.line_of(cell, n) for n in lines]
-                last = lines[-1]
-        return "\n".join(out).strip("\n")
+        for n in range(cell.line, cell.end + 1):
+            line = instead.get(n, self.chapter.line_of(cell, n))
+            if n in marks:
+                out.append(line[: len(line) - len(line.lstrip())] + f"# ({marks[n]})")
+            doubled = not line.strip() and not (out and out[-1].strip())
+            if not self._goes(n, instead) and (
+                n in self.chapter.verbatim or not doubled
+            ):
+                out.append(line)
+        source = "\n".join(out).strip("\n")
+        wanted = bare(
+            [without(node, self._local) for node in cell.nodes if not self._local(node)]
+        )
+        try:
+            same = bare(ast.parse(source).body) == wanted
+        except SyntaxError:
+            same = False
+        return source if same else wanted
+
+    def _goes(self, line: int, instead: dict[int, str]) -> bool:
+        return not instead[line] if line in instead else line in self.chapter.aside
+
+    def _instead(
+        self, node: ast.AST, dedent: int, inside: bool
+    ) -> Iterator[tuple[int, str]]:
+        """Lines that go, as empty ones, and a ``pass`` where a body would be left empty."""
+        for name in ("body", "orelse", "finalbody"):
+            body = getattr(node, name, None)
+            if not isinstance(body, list):
+                continue
+            gone = [
+                s for s in body if self._local(s) or (inside and s is docstring(node))
+            ]
+            gone = [s for s in gone if self._local(s) or s.lineno in self.chapter.aside]
+            for statement in gone:
+                for n in range(statement.lineno, (statement.end_lineno or 0) + 1):
+                    yield n, ""
+            if gone and len(gone) == len(body) and inside:
+                yield gone[0].lineno, " " * (gone[0].col_offset - dedent) + "pass"
+        for child in ast.iter_child_nodes(node):
+            yield from self._instead(child, dedent, inside=True)
 
 
 def _indented(text: str) -> str:
@@ -233,66 +257,80 @@ class Plain:
         self.docname, self.path, self.book = docname, path, book
 
     def __call__(self, text: str, line: int) -> str:
-        lines = [
-            part for part in text.split("\n") if not re.fullmatch(r"\([\w.-]+\)=", part)
-        ]
-        return ROLE.sub(
-            lambda m: self._role(m, line), "\n".join(self._directives(lines, line))
-        )
-
-    def _directives(self, lines: list[str], line: int) -> list[str]:
-        """Notes of every kind become quotes with a bold title."""
+        """``text`` starts at ``line`` of the module. Raises ``ChapterError`` for what has no form."""
         out: list[str] = []
-        open_marks: list[str] = []
-        for k, part in enumerate(lines):
-            match = FENCE.match(part)
-            if match and match["name"] == "variant":
-                of = next(
-                    (o[4:].strip() for o in lines[k:] if o.startswith(":of:")), ""
-                )
-                out += self._variant(of, match["title"], line + k)
-                open_marks.append(match["mark"])
-            elif open_marks and OPTION.match(part):
+        for part in self._parts(self._variants(text.split("\n"), line), line):
+            if part.lines:
+                words = "\n".join(part.lines)
+                words = words if part.code else self._roles(words, part.start)
+                out += [
+                    ("> " * part.depth + each).rstrip() for each in words.split("\n")
+                ]
+        return "\n".join(out)
+
+    def _variants(self, lines: list[str], line: int) -> list[str]:
+        """Each difference that is asked for, as a block of code."""
+        out: list[str] = []
+        waiting = iter(enumerate(lines, line))
+        for number, text in waiting:
+            match = DIRECTIVE.match(text)
+            if not match or match["name"] != "variant":
+                out.append(text)
                 continue
-            elif match:
-                title = self._title(match["name"], match["title"], line + k)
-                open_marks.append(match["mark"])
-                out.append("> " * len(open_marks) + title)
-                out.append(">" + " >" * (len(open_marks) - 1))
-            elif open_marks and part.strip() == open_marks[-1]:
-                open_marks.pop()
-            else:
-                out.append(("> " * len(open_marks) + part).rstrip())
+            base = ""
+            for _, inner in waiting:
+                if inner.strip() == match["mark"]:
+                    break
+                base = inner[4:].strip() if inner.startswith(":of:") else base
+            project = self.book.project
+            module = project.at(Path(self.path))
+            try:
+                found = changes(project, module, base, match["title"])
+            except LookupError as error:
+                message = f"variant: {error}. Correct the name."
+                raise ChapterError(self.path, number, message) from None
+            out += as_markdown(found)
         return out
 
-    def _variant(self, base: str, name: str, line: int) -> list[str]:
-        """The difference as a block of code."""
-        project = self.book.project
-        try:
-            found = changes(project, project.at(Path(self.path)), base, name)
-        except LookupError as error:
-            raise ChapterError(
-                self.path, line, f"variant: {error}. Correct the name."
-            ) from None
-        return as_markdown(found)
+    def _parts(self, lines: list[str], line: int) -> Iterator[Part]:
+        """Notes of every kind become quotes with a bold title; labels go; code stays as it is."""
+        opened: list[str] = []  # marks of the directives that are open
+        part = Part(0, line, [], "")
+        for k, text in enumerate(lines, line):
+            directive, fence = DIRECTIVE.match(text), CODE.match(text)
+            if part.code:
+                part.lines.append(text)
+                if text.strip() == part.code:
+                    yield part
+                    part = Part(len(opened), k + 1, [], "")
+            elif directive:
+                yield part
+                opened.append(directive["mark"])
+                title = self._title(directive["name"], directive["title"], k)
+                yield Part(len(opened), k, [title, ""], "")
+                part = Part(len(opened), k + 1, [], "")
+            elif opened and text.strip() == opened[-1]:
+                yield part
+                opened.pop()
+                part = Part(len(opened), k + 1, [], "")
+            elif fence:
+                yield part
+                part = Part(len(opened), k, [text], fence[1])
+            else:
+                part.lines.append("" if LABEL.fullmatch(text) else text)
+        yield part
 
     def _title(self, name: str, title: str, line: int) -> str:
         if name == "deviation":
             return f"**Deviation from {title}**"
-        if name in (
-            "note",
-            "tip",
-            "hint",
-            "important",
-            "warning",
-            "seealso",
-            "admonition",
-        ):
+        if name in NOTES:
             return f"**{title or name.capitalize()}**"
-        raise ChapterError(
-            self.path,
-            line,
-            f"the notebook has no form for the directive {{{name}}}. Use a note, or say it in prose.",
+        message = f"the notebook has no form for the directive {{{name}}}. Use a note, or say it in prose."
+        raise ChapterError(self.path, line, message)
+
+    def _roles(self, text: str, line: int) -> str:
+        return ROLE.sub(
+            lambda m: self._role(m, line + text[: m.start()].count("\n")), text
         )
 
     def _role(self, match: re.Match[str], line: int) -> str:
@@ -302,7 +340,9 @@ class Plain:
         explicit = re.fullmatch(r"(.*?)\s*<([^<>]+)>", text, re.DOTALL)
         label, target = (explicit[1], explicit[2]) if explicit else ("", text)
         if role.startswith("cite"):
-            return ", ".join(self.book.cite(key.strip()) for key in target.split(","))
+            return ", ".join(
+                self._cited(key.strip(), line) for key in target.split(",")
+            )
         if role.startswith("py:"):
             return self._definition(role, label, target)
         if role == "doc":
@@ -312,12 +352,15 @@ class Plain:
             return f"${text}$"
         if role in ("ref", "term", "abbr"):
             return label or target
-        where = line + match.string[: match.start()].count("\n")
-        raise ChapterError(
-            self.path,
-            where,
-            f"the notebook has no form for the role {{{role}}}. Use a link, or say it in prose.",
-        )
+        message = f"the notebook has no form for the role {{{role}}}. Use a link, or say it in prose."
+        raise ChapterError(self.path, line, message)
+
+    def _cited(self, key: str, line: int) -> str:
+        try:
+            return self.book.cite(key)
+        except KeyError:
+            message = f"{key} is not among the references. Add it, or correct the key."
+            raise ChapterError(self.path, line, message) from None
 
     def _definition(self, role: str, label: str, target: str) -> str:
         name = target.lstrip("~")

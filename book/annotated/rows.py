@@ -20,7 +20,7 @@ class heading(nodes.Element):  # noqa: N801 (docutils names nodes so)
 
 
 class tools(nodes.Element):  # noqa: N801
-    """What a reader can do with a definition: ``name``, and ``whole`` where it can stand alone."""
+    """What a reader can do with the definition ``name``; ``text`` where it can stand alone."""
 
 
 class deviation(nodes.Admonition, nodes.Element):  # noqa: N801
@@ -75,10 +75,10 @@ class AnnotatedRow(SphinxDirective):
             )
             for k, n in enumerate(block.lines)
         ]
-        box += code_node(lines, self._definitions(cell, block), first)
+        box += code_node(lines, self._definitions(block), first)
         return box
 
-    def _definitions(self, cell: Cell, block: Block) -> list[str]:
+    def _definitions(self, block: Block) -> list[str]:
         """The definitions that a block of code is part of, from the outermost."""
         return [
             name.qualname
@@ -188,14 +188,18 @@ class Sheet(SphinxPostTransform):
         sheet = _box("sbs__sheet")
         sheet += [n for n in page.children if n not in head]
         if self._theme_has_title_block():
-            self.document.annotated_head = self._taken(head, sheet)
-            head = []
+            taken = self.document.annotated_head = self._taken(head, sheet)
+            shown = [n for n in head if isinstance(n, nodes.title)] + list(
+                taken.values()
+            )
+            head = [n for n in head if n not in shown]
         page.children = []
         page += [*head, sheet]
 
     def _add_tools(self, page: nodes.Element) -> None:
-        """Copy and link at each definition; what it needs to stand alone, at the page's end."""
-        whole: dict[str, str] = self.app.annotated.snippets(self.env.docname)  # type: ignore[attr-defined]
+        """Copy and link at each definition; a class or function also with what it needs."""
+        book = self.app.annotated  # type: ignore[attr-defined]
+        whole: dict[str, str] = book.snippets(self.env.docname)
         for box in list(page.findall(_is_definition)):
             name = box["ids"][0]
             if name.partition(".")[0] in whole:
@@ -211,8 +215,8 @@ class Sheet(SphinxPostTransform):
         self, head: list[nodes.Node], sheet: nodes.Element
     ) -> dict[str, nodes.Element]:
         """Summary and source, out of the text and on their way to the title block."""
-        summary = [n for n in head if isinstance(n, nodes.paragraph)]
-        taken = {"summary": summary[-1]} if summary else {}
+        summary = next((n for n in head if isinstance(n, nodes.paragraph)), None)
+        taken = {"summary": summary} if summary is not None else {}
         for paragraph in sheet[0].findall(nodes.paragraph):
             words = paragraph[0] if len(paragraph) else None
             if isinstance(words, nodes.Text) and words.startswith("Source: "):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import nbformat
@@ -34,7 +35,7 @@ def site_notebook(chapter: Chapter, record: Record) -> NotebookNode:
             add(nbformat.v4.new_markdown_cell(text), line - 2)
         shown = [
             _shown(output, cell)
-            for output in (next(outputs, []) if cell.nodes else [])
+            for output in (_joined(next(outputs, [])) if cell.nodes else [])
             if output.get("name")
             != "stderr"  # warnings are for the author, who saw them
         ]
@@ -92,6 +93,21 @@ def _shown(output: dict[str, Any], cell: Cell) -> NotebookNode:
     return nbformat.from_dict(output)
 
 
+def _joined(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Outputs with consecutive prints as one: a kernel sends them as they come."""
+    joined: list[dict[str, Any]] = []
+    for output in outputs:
+        if (
+            joined
+            and output["output_type"] == joined[-1]["output_type"] == "stream"
+            and output["name"] == joined[-1]["name"]
+        ):
+            joined[-1]["text"] = "".join((*joined[-1]["text"], *output["text"]))
+        else:
+            joined.append(dict(output))
+    return joined
+
+
 def _label(cell: Cell) -> str:
     """A name for a figure: the first sentence of the note beside the code that drew it."""
     prose = next((row.prose for row in cell.rows if row.prose), "")
@@ -100,7 +116,14 @@ def _label(cell: Cell) -> str:
         for line in prose.splitlines()
         if line and not line.startswith(("#", ":::"))
     )
-    return (
-        text.partition(". ")[0].replace("$", "").replace("`", "").strip(" .")
-        or "Figure"
-    )
+    return _plain(text).partition(". ")[0].strip(" .") or "Figure"
+
+
+def _plain(text: str) -> str:
+    """A note as it is read aloud: no citations, the words of links, formulas without TeX."""
+    text = re.sub(r"\s*\{cite[^}]*\}`[^`]*`", "", text)
+    text = re.sub(r"\{[\w:]+\}`~?([^`<]*?)\s*(?:<[^>]*>)?`", r"\1", text)
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    text = re.sub(r"\\(?:text|mathrm|operatorname|left|right)\b", "", text)
+    text = text.translate(str.maketrans("{}", "()", "$`*\\"))
+    return " ".join(text.split())

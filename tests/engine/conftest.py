@@ -96,19 +96,24 @@ class Shelf:
         assert old in text
         (self.root / name).write_text(text.replace(old, new), encoding="utf-8")
 
-    def command(self, *options: str, builder: str = "html") -> list[str]:
+    def command(
+        self, *options: str, builder: str = "html", python: str = sys.executable
+    ) -> list[str]:
+        """What builds the book."""
         out = self.root / "_build" / builder
         doctrees = self.root / "_build" / f"doctrees-{builder}"
-        sphinx = [sys.executable, "-m", "sphinx", "-b", builder, "-d", str(doctrees)]
+        sphinx = [python, "-m", "sphinx", "-b", builder, "-d", str(doctrees)]
         return [*sphinx, *options, str(self.root), str(out)]
 
-    def build(self, *options: str, builder: str = "html") -> Built:
+    def build(
+        self, *options: str, builder: str = "html", python: str = sys.executable
+    ) -> Built:
         """Builds, as the command line does. The log is both outputs together."""
         start = time.monotonic()
         log = self.root / "log.txt"
         with log.open("w") as file:
             done = subprocess.run(
-                self.command(*options, builder=builder),
+                self.command(*options, builder=builder, python=python),
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,

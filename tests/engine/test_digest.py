@@ -31,11 +31,28 @@ if __name__ == "__main__":
     # Look.
     f(1)
 '''
+NEAR = '''
+"""Near."""
+
+from . import far
+from .sub.deep import deep
+
+
+def near(x):
+    """N."""
+    from pkg import late
+
+    return x
+
+
+if __name__ == "__main__":
+    near(1)
+'''
 FILES = {
     "pkg/__init__.py": "from pkg.through import reached\n",
     "pkg/through.py": "reached = 1\n\n\nif __name__ == '__main__':\n    import pkg.demo_only\n",
     "pkg/demo_only.py": "x = 1\n",
-    "pkg/near.py": '"""Near."""\nfrom . import far\nfrom .sub.deep import deep\n\n\ndef near(x):\n    """N."""\n    from pkg import late\n\n    return x\n\n\nif __name__ == "__main__":\n    near(1)\n',
+    "pkg/near.py": NEAR,
     "pkg/far.py": "y = 1\n",
     "pkg/farther.py": "y = 1\n",
     "pkg/late.py": "z = 1\n",

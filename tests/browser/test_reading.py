@@ -1,0 +1,235 @@
+"""What a reader does with the book: goes through it, looks things up, takes things along."""
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+from built_book import ROOT, Site, Visitor
+from playwright.sync_api import Page, expect
+
+PRIMER = "labml_primer/primer/primer_ez"
+ATTENTION = "labml_primer/transformer/attention"
+
+
+def theme(page: Page) -> tuple[str, str]:
+    """The theme that is set, and the ground that is seen."""
+    found: list[str] = page.evaluate(
+        "[document.documentElement.dataset.theme, getComputedStyle(document.body).backgroundColor]"
+    )
+    return found[0], found[1]
+
+
+# -- light and dark -------------------------------------------------------------------------
+
+
+def test_the_theme_follows_the_system_until_it_is_chosen(visit: Visitor) -> None:
+    page = visit(ATTENTION).page
+    light = theme(page)
+    assert light[0] == "light"
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function("document.documentElement.dataset.theme === 'dark'")
+    assert theme(page)[1] != light[1]
+
+
+def test_the_theme_that_is_chosen_is_remembered(visit: Visitor, site: Site) -> None:
+    page = visit(ATTENTION).page
+    light = theme(page)
+    page.get_by_role("button", name="Light or dark").click()
+    dark = theme(page)
+    assert dark[0] == "dark"
+    assert dark[1] != light[1]
+    page.reload()
+    assert theme(page) == dark
+    page.goto(site.url(PRIMER))
+    assert theme(page) == dark
+    page.emulate_media(color_scheme="dark")
+    page.emulate_media(color_scheme="light")
+    assert theme(page) == dark
+    page.get_by_role("button", name="Light or dark").click()
+    assert theme(page) == light
+
+
+# -- the way through ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["next", "prev"])
+def test_one_link_leads_from_page_to_page_through_the_book(
+    site: Site, way: str
+) -> None:
+    pages = site.pages if way == "next" else site.pages[::-1]
+    for page, after in zip(pages, [*pages[1:], None], strict=True):
+        links = site.soup(page).select(f"a[rel~={way}]")
+        here = (site.folder / page).parent
+        reached = {(here / str(link["href"])).resolve() for link in links}
+        wanted = {(site.folder / f"{after}.html").resolve()} if after else set()
+        assert reached == wanted, page
+
+
+def test_every_page_names_every_chapter(site: Site, page: str) -> None:
+    here = (site.folder / page).parent
+    links = [str(link["href"]) for link in site.soup(page).select("#chapnav a")]
+    reached = {(here / link).resolve() if link else None for link in links}
+    for chapter in site.chapters:
+        target = (site.folder / f"{chapter}.html").resolve()
+        assert target in reached or (chapter == page and None in reached)
+
+
+def test_the_drawer_opens_and_closes_by_keyboard(visit: Visitor) -> None:
+    page = visit(ATTENTION, width=1000).page
+    button, drawer = page.locator("#nav-toggle"), page.locator("#chapnav")
+    expect(drawer).to_be_hidden()
+    for _ in range(3):  # the link that skips to the text, then the button
+        page.keyboard.press("Tab")
+        if button.evaluate("e => e === document.activeElement"):
+            break
+    expect(button).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(drawer).to_be_visible()
+    expect(button).to_have_attribute("aria-expanded", "true")
+    assert drawer.evaluate("e => e.contains(document.activeElement)")
+    page.keyboard.press("Escape")
+    expect(drawer).to_be_hidden()
+    expect(button).to_be_focused()
+    expect(button).to_have_attribute("aria-expanded", "false")
+
+
+def test_the_chapter_list_can_be_put_away_and_stays_away(visit: Visitor) -> None:
+    page = visit(ATTENTION).page
+    expect(page.locator("#chapnav")).to_be_visible()
+    page.locator("#nav-toggle").click()
+    expect(page.locator("#chapnav")).to_be_hidden()
+    page.reload()
+    expect(page.locator("#chapnav")).to_be_hidden()
+
+
+def test_a_name_in_the_code_leads_to_its_definition_in_another_chapter(
+    visit: Visitor, site: Site
+) -> None:
+    page = visit(PRIMER).page
+    page.locator(".code a.ref", has_text="MultiHeadAttention").first.click()
+    page.wait_for_url(f"{site.url(ATTENTION)}#MultiHeadAttention")
+    definition = page.locator("#MultiHeadAttention .ln").first
+    expect(definition).to_contain_text("class MultiHeadAttention")
+    expect(definition).to_be_in_viewport()
+
+
+def test_a_name_in_the_code_leads_to_its_definition_on_the_page(visit: Visitor) -> None:
+    page = visit(PRIMER).page
+    name = "SpatialDepthWiseConvolution"
+    page.locator(f".code a.ref[href='#{name}']").last.click()
+    definition = page.locator(f"#{name} .ln").first
+    expect(definition).to_be_in_viewport()
+    marked, plain = page.evaluate(
+        """id => [`#${id} .ln`, ".ln:not(.ln--deviation)"].map(
+            name => getComputedStyle(document.querySelector(name)).boxShadow)""",
+        name,
+    )
+    assert marked != plain
+
+
+def test_arrows_walk_the_numbers_of_lines(visit: Visitor) -> None:
+    page = visit(PRIMER).page
+    page.locator(".lno").first.focus()
+    before = page.evaluate("document.activeElement.dataset.n")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    assert int(page.evaluate("document.activeElement.dataset.n")) == int(before) + 2
+
+
+# -- looking things up ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("word", "where"),
+    [
+        ("walk-through", PRIMER),  # of prose
+        ("SpatialDepthWiseConvolution", PRIMER),  # of code
+        ("scaled_dot_product_attention", ATTENTION),  # of code, with underscores
+        ("padding", ATTENTION),
+    ],
+)
+def test_the_search_finds_a_word(
+    visit: Visitor, site: Site, word: str, where: str
+) -> None:
+    opened = visit(where)
+    opened.page.keyboard.press("/")
+    opened.page.keyboard.type(word)
+    opened.page.keyboard.press("Enter")
+    opened.page.wait_for_url(re.compile("search.html"))
+    found = opened.page.locator(
+        f"#search-results a[href*='{where.split('/')[-1]}.html']"
+    )
+    found.first.wait_for()
+    assert not opened.said
+    assert [url for url in opened.asked if not url.startswith(site.address)] == []
+    found.first.click()
+    opened.page.wait_for_url(re.compile(f"{where}.html"))
+
+
+def test_a_search_for_nothing_that_is_there_says_so(visit: Visitor) -> None:
+    page = visit("search").page
+    page.locator(".search-page input").fill("xylophone")
+    page.keyboard.press("Enter")
+    expect(page.locator("#search-results")).to_contain_text("did not match")
+
+
+# -- without scripts, on paper --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [1400, 1000, 390])
+def test_without_scripts_all_can_be_read_and_reached(
+    visit: Visitor, site: Site, width: int
+) -> None:
+    page = visit(PRIMER, width=width, scripts=False).page
+    expect(page.locator("h1")).to_be_visible()
+    for part in (".sbs__prose", ".code", ".out", "svg.plot", ".katex"):
+        expect(page.locator(part).first).to_be_visible()
+    for chapter in site.chapters:
+        link = page.locator(f"#chapnav a[href$='{chapter.split('/')[-1]}.html']")
+        if chapter == PRIMER:
+            link = page.locator("#chapnav a[aria-current=page]")
+        expect(link.first).to_be_visible()
+    link = page.locator("#chapnav a[href$='attention.html']").first
+    link.click()
+    page.wait_for_url(site.url(ATTENTION))
+
+
+def test_without_scripts_the_theme_is_the_systems(visit: Visitor) -> None:
+    light = visit(ATTENTION, scripts=False).page
+    dark = visit(ATTENTION, scripts=False, theme="dark").page
+    grounds = [
+        page.locator("body").evaluate("e => getComputedStyle(e).backgroundColor")
+        for page in (light, dark)
+    ]
+    assert grounds[0] != grounds[1]
+
+
+def test_paper_shows_the_text_and_not_the_buttons(visit: Visitor) -> None:
+    page = visit(PRIMER).page
+    page.emulate_media(media="print")
+    for part in (".topbar", "#chapnav", ".pager", ".page-tools", ".glance"):
+        expect(page.locator(part).first).to_be_hidden()
+    for part in ("h1", ".sbs__prose", ".code", ".out", "svg.plot"):
+        expect(page.locator(part).first).to_be_visible()
+    page.set_viewport_size({"width": 700, "height": 1000})  # A4 between its margins
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+# -- taking things along --------------------------------------------------------------------
+
+
+def test_a_chapters_files_are_there_and_valid(site: Site, chapter: str) -> None:
+    here = (site.folder / chapter).parent
+    links = [str(a["href"]) for a in site.soup(chapter).select(".page-tools a")]
+    files = [here / link for link in links if not link.startswith("https:")]
+    names = {path.suffix: path for path in files}
+    module, notebook = names[".py"].resolve(), names[".ipynb"].resolve()
+    compile(module.read_text(encoding="utf-8"), str(module), "exec")
+    read = nbformat.read(notebook, as_version=4)
+    nbformat.validate(read)
+    assert any(cell.cell_type == "code" for cell in read.cells)
+    colab = [link for link in links if link.startswith("https://colab.")]
+    assert colab and colab[0].endswith(notebook.name)
+    if site.folder.is_relative_to(ROOT):
+        assert module.read_bytes() == Path(ROOT, f"{chapter}.py").read_bytes()

@@ -1,0 +1,227 @@
+"""The extension leans on nothing old: the same book under Sphinx as it is now, and under Jupyter Book 1."""
+
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import ENGINE, Built, Shelf, environment
+
+pytestmark = pytest.mark.slow
+New = Callable[[dict[str, str]], Shelf]
+LOCK = Path(__file__).with_name("current.lock")
+CURRENT = ENGINE.parent / "_build" / ".venv-current"
+
+FILES = {
+    "one.py": '''
+        """
+        # One
+
+        A summary, $x$.
+
+        See {py:func}`two.twice` and {doc}`two`.
+        """
+
+        import matplotlib.pyplot as plt
+
+
+        def f(x: int) -> int:
+            """## F
+
+            Doubles.
+            """
+            # :::{deviation} the paper
+            # It adds.
+            # :::
+            return x * 2
+
+
+        if __name__ == "__main__":
+            # ## It runs
+            #
+            # Printed.
+            print("printed", f(2))
+            # Drawn.
+            plt.subplots()[1].plot([1, 2])
+            plt.show()
+    ''',
+    "two.py": '''
+        """
+        # Two
+
+        Another.
+        """
+
+        from one import f
+
+
+        def twice(x: int) -> int:
+            """## Twice"""
+            return f(f(x))
+
+
+        if __name__ == "__main__":
+            # Value.
+            twice(1)
+    ''',
+}
+
+
+def check(page: str) -> None:
+    """What a page of this book holds, whoever builds it."""
+    for part in (
+        'id="f"',
+        'href="two.html#twice"',
+        "printed 4",
+        '<svg class="plot"',
+        "note--deviation",
+        'id="L20"',
+    ):
+        assert part in page, part
+    row = next(x for x in page.split('<div class="sbs__row') if "printed 4" in x)
+    assert "Printed." in row
+    assert not re.search(r"\{\w+\}`|:::", page)
+
+
+@pytest.fixture(scope="module")
+def current() -> Path:
+    """Python of an environment with what ``current.lock`` names; made once, kept between runs."""
+    stamp = CURRENT / "lock.sha256"
+    digest = hashlib.sha256(LOCK.read_bytes()).hexdigest() + sys.version
+    python = CURRENT / "bin" / "python"
+    if not stamp.is_file() or stamp.read_text() != digest:
+        shutil.rmtree(CURRENT, ignore_errors=True)
+        subprocess.run([sys.executable, "-m", "venv", str(CURRENT)], check=True)
+        install = [
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--disable-pip-version-check",
+            "--no-deps",
+        ]
+        subprocess.run([str(python), *install, "-r", str(LOCK)], check=True)
+        stamp.write_text(digest)
+    return python
+
+
+@pytest.mark.parametrize("theme", ["sphinx_book_theme", "alabaster"])
+def test_it_builds_under_the_current_sphinx(
+    shelf: New, current: Path, theme: str
+) -> None:
+    book = shelf(FILES)
+    book.edit(
+        "conf.py", 'project = "Fixture"', f'project = "Fixture"\nhtml_theme = "{theme}"'
+    )
+    done = book.build("-W", "--keep-going", python=str(current))
+    assert done.code == 0, done.log
+    assert re.search(r"Sphinx v(9|[1-9]\d)\.", done.log)
+    check(done.page("one"))
+    assert 'href="one.html#f"' in done.page("two")
+    again = book.build("-W", "--keep-going", python=str(current))
+    assert again.code == 0, again.log
+    assert again.executed() == []
+
+
+def test_lines_of_messages_are_right_under_the_current_sphinx(
+    shelf: New, current: Path
+) -> None:
+    book = shelf(FILES)
+    book.edit("one.py", "Doubles.", "{bad}`x`")
+    book.edit("one.py", "# Printed.", "# {ref}`gone`")
+    done = book.build("-W", "--keep-going", python=str(current))
+    assert done.code != 0
+    assert re.search(r'one\.py:15: WARNING: .*"bad"', done.log)
+    assert re.search(r"one\.py:26: WARNING: .*gone", done.log)
+
+
+def test_the_lock_pins_every_version() -> None:
+    lines = [x for x in LOCK.read_text().splitlines() if x and not x.startswith("#")]
+    assert all(re.fullmatch(r"[\w.-]+==[\w.+!-]+", line) for line in lines)
+    assert not any(line.startswith("torch") for line in lines)
+
+
+CONFIG = """
+title: Fixture
+only_build_toc_files: true
+sphinx:
+  local_extensions:
+    annotated: {engine}
+  config:
+    extensions: [annotated, myst_nb, jupyter_book, sphinx_external_toc, sphinx_book_theme]
+    html_theme: sphinx_book_theme
+    annotated_workers: 2
+"""
+TOC = """
+format: jb-book
+root: index
+parts:
+- caption: Part
+  chapters:
+  - file: one
+  - file: two
+"""
+
+
+@pytest.fixture
+def book(shelf: New) -> Shelf:
+    """The same chapters as Jupyter Book 1 has them."""
+    made = shelf({**FILES, "index.md": "# Book\n", "_toc.yml": TOC})
+    made.write({"_config.yml": CONFIG.format(engine=ENGINE)})
+    (made.root / "conf.py").unlink()
+    return made
+
+
+def jupyter_book(book: Shelf) -> Built:
+    log = book.root / "log.txt"
+    with log.open("w") as file:
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "jupyter_book.cli.main",
+                "build",
+                ".",
+                "-W",
+                "--keep-going",
+            ],
+            cwd=book.root,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            env=environment(),
+            timeout=240,
+            check=False,
+        )
+    return Built(
+        book.root, done.returncode, re.sub(r"\x1b\[[0-9;]*m", "", log.read_text()), 0
+    )
+
+
+def test_it_builds_under_jupyter_book_1(book: Shelf) -> None:
+    done = jupyter_book(book)
+    assert done.code == 0, done.log
+    check(done.page("one"))
+    assert 'href="one.html#f"' in done.page("two")
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "message"),
+    [
+        ("_toc.yml", "file: two", "file: gone", "gone"),
+        ("one.py", "Doubles.", "{bad}`x`", r'one\.py:15: WARNING: .*"bad"'),
+        ("one.py", "return x * 2", "return x *", r"one\.py:20: this is not Python"),
+        ("one.py", "f(2))", "f(2) / 0)", r"one\.py:27: ZeroDivisionError"),
+    ],
+)
+def test_what_is_wrong_ends_jupyter_book_1(
+    book: Shelf, name: str, old: str, new: str, message: str
+) -> None:
+    book.edit(name, old, new)
+    done = jupyter_book(book)
+    assert done.code != 0, done.log
+    assert re.search(message, done.log), done.log

@@ -1,0 +1,364 @@
+"""The reader's notebook: it stands alone, and what it shows is plain Markdown and plain Python."""
+
+import codeop
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import nbformat
+import pytest
+from annotated.modules import Project
+from annotated.parse import ChapterError, parse
+from annotated.reader import Book, Plain, reader_notebook
+
+import notebooks
+
+Make = Callable[[dict[str, str]], Project]
+URL = "https://example.org/book/"
+KEYS = {"ada1843": "[Lovelace (1843)](https://example.org/ada)", "b": "B (2000)"}
+
+
+def a_book(project: Project, **more: Any) -> Book:
+    titles = {"pkg/one": "One", "pkg/two": "Two"}
+    return Book(
+        "Fixture",
+        project,
+        URL,
+        titles=titles,
+        cite=KEYS.__getitem__,
+        **{"install": {}, **more},
+    )
+
+
+@pytest.fixture
+def made(project: Make) -> Callable[..., dict[str, Any]]:
+    """The notebook of ``pkg/one.py`` in a book of these files."""
+
+    def maker(files: dict[str, str], **more: Any) -> dict[str, Any]:
+        root = project({"pkg/__init__.py": "", **files})
+        text = reader_notebook(root.root / "pkg/one.py", a_book(root, **more))
+        nbformat.validate(nbformat.reads(text, as_version=4))
+        return json.loads(text)
+
+    return maker
+
+
+def sources(notebook: dict[str, Any], kind: str = "code") -> list[str]:
+    return ["".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == kind]
+
+
+def run(notebook: dict[str, Any]) -> dict[str, object]:
+    """Runs a notebook's code from top to bottom where the project is not."""
+    space: dict[str, object] = {"__name__": "__main__"}
+    compiler = (
+        codeop.Compile()
+    )  # like IPython, it remembers what a cell took from the future
+    for source in sources(notebook):
+        if not source.startswith("%"):
+            exec(compiler(source, "cell", "exec"), space)
+    return space
+
+
+CHAPTER = '''
+    """
+    # One
+
+    Summary, see {doc}`two`.
+    """
+
+    import json
+
+    from pkg.two import Base, helped
+    from pkg.two import helped as again
+
+    __all__ = ["f"]
+
+
+    # Above.
+    class Empty(Base):
+        """Only this."""
+
+
+    def f(x):
+        """## F
+
+        The *formula*.
+        """
+        from .two import late
+
+        # First.
+        y = x + 1
+        # Second.
+
+        # Third.
+        text = """
+        kept
+
+        # kept
+        """
+        return helped(y), text, late, json
+
+
+    def nothing():
+        """Nothing."""
+        # Really.
+
+
+    def inside():
+        if again:
+            from .two import late
+        else:
+            pass
+
+
+    if __name__ == "__main__":
+        # ## It runs
+        #
+        # - one
+        from pkg.two import late
+
+        result = f(1)
+        # And {py:func}`f` again.
+        for k in range(2):
+            # Inside.
+            result = f(k)
+        # Done.
+'''
+TWO = '''
+    """# Two"""
+
+    import math
+
+
+    class Base:
+        """Base."""
+
+
+    def helped(x):
+        return math.floor(x)
+
+
+    late = 1
+'''
+FILES = {"pkg/one.py": CHAPTER, "pkg/two.py": TWO}
+
+
+def test_it_runs_from_top_to_bottom_without_the_project(
+    made: Callable[..., Any],
+) -> None:
+    space = run(made(FILES))
+    assert space["result"][:3] == (2, "\n    kept\n\n    # kept\n    ", 1)  # type: ignore[index]
+    assert space["Empty"].__mro__[1].__name__ == "Base"  # type: ignore[attr-defined]
+    assert space["again"] is space["helped"]
+
+
+def test_the_order_of_cells_is_that_of_the_page(made: Callable[..., Any]) -> None:
+    notebook = made(FILES)
+    assert [c["cell_type"] for c in notebook["cells"]] == [
+        *("markdown", "markdown", "markdown", "code"),  # title, origin, definitions
+        *("code", "markdown", "code", "markdown", "code", "markdown", "code", "code"),
+        *("markdown", "code", "markdown", "code", "markdown"),
+    ]
+    assert notebook["cells"][3]["metadata"]["jupyter"] == {"source_hidden": True}
+    prose = sources(notebook, "markdown")
+    assert prose[0] == f"# One\n\nSummary, see [Two]({URL}pkg/two.html)."
+    assert f"[Fixture]({URL}pkg/one.html)" in prose[1]
+    assert f"[Two]({URL}pkg/two.html)" in prose[2]
+    assert prose[4] == "## F\n\nThe *formula*.\n\n1. First.\n\n2. Second.\n\n   Third."
+    assert prose[6] == "## It runs\n\n- one"
+    assert prose[-1] == "Done."
+
+
+def test_notes_inside_a_cell_are_numbers_at_their_lines(
+    made: Callable[..., Any],
+) -> None:
+    code = next(s for s in sources(made(FILES)) if s.startswith("def f("))
+    assert code.startswith(
+        "def f(x):\n\n    # (1)\n    y = x + 1\n\n    # (2)\n    text"
+    )
+    assert '    text = """\n    kept\n\n    # kept\n    """\n' in code
+
+
+def test_bytes_are_the_same_each_time(project: Make) -> None:
+    root = project({"pkg/__init__.py": "", **FILES})
+    texts = {
+        reader_notebook(root.root / "pkg/one.py", a_book(Project(root.root)))
+        for _ in range(3)
+    }
+    assert len(texts) == 1
+    (text,) = texts
+    assert text.endswith("}\n")
+
+
+def test_a_notebook_has_no_outputs_and_says_what_runs_it(
+    made: Callable[..., Any],
+) -> None:
+    notebook = made(FILES)
+    assert all(
+        c["outputs"] == [] for c in notebook["cells"] if c["cell_type"] == "code"
+    )
+    assert notebook["metadata"]["kernelspec"]["name"] == "python3"
+    assert len({c["id"] for c in notebook["cells"]}) == len(notebook["cells"])
+
+
+def test_packages_are_installed_only_where_they_are_used(
+    made: Callable[..., Any],
+) -> None:
+    install = {"pytest": "pytest==1", "yaml": "pyyaml"}
+    assert not any("%pip" in s for s in sources(made(FILES, install=install)))
+    files = {
+        "pkg/one.py": '"""# One"""\n\nfrom .two import f\n\nf()\n',
+        "pkg/two.py": "import pytest\n\n\ndef f():\n    return pytest\n",
+    }
+    assert sources(made(files, install=install))[0] == "%pip install -q pytest==1"
+
+
+def test_a_future_import_holds_for_what_is_bundled(made: Callable[..., Any]) -> None:
+    files = {
+        "pkg/one.py": """
+            '# One'
+
+            from __future__ import annotations
+
+            from .two import f
+
+
+            def g(x: Later) -> None: ...
+        """,
+        "pkg/two.py": "from __future__ import annotations\n\n\ndef f(x: Later) -> None: ...\n",
+    }
+    run(made(files))
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        ("from . import two\n", "one.py:3: imports the module two whole"),
+        ("import pkg.two\n", "one.py:3: imports the module pkg.two whole"),
+        ("from .two import *\n", "one.py:3: imports everything"),
+        (
+            "from .two import f\nmath = 1\n",
+            "one.py:4: math also means `import math`, which this",
+        ),
+        (
+            "from .two import f\n\n\ndef g(): ...\n",
+            "one.py:6: g also means `pkg.two.g`",
+        ),
+        (
+            'from .two import f\n\n\nif __name__ == "__main__":\n    x = 1\n    g = 2\n',
+            "one.py:8: g also means `pkg.two.g`",
+        ),
+    ],
+)
+def test_what_cannot_stand_alone_is_named_with_its_line(
+    made: Callable[..., Any], code: str, error: str
+) -> None:
+    two = "import math\n\n\ndef g():\n    return math\n\n\ndef f():\n    return g()\n"
+    with pytest.raises(ChapterError, match=error):
+        made({"pkg/one.py": '"""# One"""\n\n' + code, "pkg/two.py": two})
+
+
+@pytest.fixture
+def plain(project: Make) -> Plain:
+    root = project({"pkg/__init__.py": "", **FILES})
+    return Plain("pkg/one", "pkg/one.py", a_book(root))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{cite:t}`ada1843`", KEYS["ada1843"]),
+        ("{cite:p}`ada1843,b`", f"{KEYS['ada1843']}, B (2000)"),
+        ("{py:class}`~pkg.two.Base`", f"[`Base`]({URL}pkg/two.html#Base)"),
+        (
+            "{py:func}`pkg.two.helped`",
+            f"[`pkg.two.helped()`]({URL}pkg/two.html#helped)",
+        ),
+        ("{py:meth}`~pkg.two.Base.m`", f"[`m()`]({URL}pkg/two.html#Base.m)"),
+        ("{py:class}`words <pkg.two.Base>`", f"[`words`]({URL}pkg/two.html#Base)"),
+        ("{py:class}`torch.nn.Linear`", "`torch.nn.Linear`"),
+        ("{doc}`two`", f"[Two]({URL}pkg/two.html)"),
+        ("{doc}`/pkg/two`", f"[Two]({URL}pkg/two.html)"),
+        ("{doc}`../pkg/two`", f"[Two]({URL}pkg/two.html)"),
+        ("{doc}`words <two>`", f"[words]({URL}pkg/two.html)"),
+        ("{ref}`words <label>`", "words"),
+        ("{math}`x^2`", "$x^2$"),
+        ("(label)=\n## Title", "\n## Title"),
+        ("`{doc}` and ``{ref}`x` ``", "`{doc}` and ``{ref}`x` ``"),
+        (
+            "```python\n(x)=\n:::{note}\n{doc}`two`\n```",
+            "```python\n(x)=\n:::{note}\n{doc}`two`\n```",
+        ),
+        (
+            "~~~\n{doc}`two`\n~~~\n{doc}`two`",
+            f"~~~\n{{doc}}`two`\n~~~\n[Two]({URL}pkg/two.html)",
+        ),
+        (
+            ":::{note}\nA {doc}`two`.\n\nB.\n:::\nC.",
+            f"> **Note**\n>\n> A [Two]({URL}pkg/two.html).\n>\n> B.\nC.",
+        ),
+        (
+            "```{warning}\n{doc}`two`\n```",
+            f"> **Warning**\n>\n> [Two]({URL}pkg/two.html)",
+        ),
+        (":::{admonition} Title {math}`x`\nA.\n:::", "> **Title $x$**\n>\n> A."),
+        (
+            ":::{deviation} {cite:t}`b`, 3\nA.\n:::",
+            "> **Deviation from B (2000), 3**\n>\n> A.",
+        ),
+        (
+            "::::{note}\n:::{tip}\n```\n:::\n```\n:::\nB.\n::::\nC.",
+            "> **Note**\n>\n> > **Tip**\n> >\n> > ```\n> > :::\n> > ```\n> B.\nC.",
+        ),
+        ("$$\nx_{a}`\n$$", "$$\nx_{a}`\n$$"),
+    ],
+)
+def test_markdown_is_plain(plain: Plain, text: str, expected: str) -> None:
+    assert plain(text, 1) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (
+            "a\n\nb {nope}`x`",
+            r"pkg/one\.py:12: the notebook has no form for the role \{nope\}",
+        ),
+        (
+            "a\n:::{nope} x\n:::",
+            r"pkg/one\.py:11: .* no form for the directive \{nope\}",
+        ),
+        (":::{note}\n\na\n{nope}`x`\n:::", r"pkg/one\.py:13: .* the role \{nope\}"),
+        (":::{note} x\na\n:::\n{nope}`x`\n", r"pkg/one\.py:13: .* the role \{nope\}"),
+        (
+            "a\n{cite:t}`ada1843, gone`",
+            r"pkg/one\.py:11: gone is not among the references",
+        ),
+    ],
+)
+def test_what_has_no_form_is_named_with_its_line(
+    plain: Plain, text: str, error: str
+) -> None:
+    with pytest.raises(ChapterError, match=error):
+        plain(text, 10)
+
+
+@pytest.mark.parametrize("path", notebooks.chapters(), ids=lambda p: p.stem)
+def test_every_chapter_of_the_book_gives_plain_cells_that_compile(path: Any) -> None:
+    text = reader_notebook(path, notebooks.the_book())
+    notebook = json.loads(text)
+    nbformat.validate(nbformat.reads(text, as_version=4))
+    for source in sources(notebook):
+        if not source.startswith("%pip"):
+            compile(source, path.stem, "exec")
+            assert "labml_primer" not in re.sub(r'"[^"\n]*"', "", source)
+    for source in sources(notebook, "markdown"):
+        plain = re.sub(r"```.*?```|`[^`]*`", "``", source, flags=re.DOTALL)
+        assert not re.search(
+            r"\{[\w:]+\}`|^(> )*[:`]{3,}\{|^\([\w-]+\)=$", plain, re.MULTILINE
+        )
+    assert (
+        parse(path.read_text(encoding="utf-8")).title
+        in sources(notebook, "markdown")[0]
+    )

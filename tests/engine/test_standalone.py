@@ -1,0 +1,355 @@
+"""A bundle is what a definition needs, no more and no less, in an order that runs."""
+
+import ast
+from collections.abc import Callable
+
+import pytest
+from annotated.modules import Project
+from annotated.parse import ChapterError
+from annotated.standalone import Collector
+
+Make = Callable[[dict[str, str]], Project]
+
+
+@pytest.fixture
+def collect(project: Make) -> Callable[..., str]:
+    """The source that ``names`` of the module ``name`` need."""
+
+    def collector(files: dict[str, str], *names: str, name: str = "pkg.one") -> str:
+        made = Collector(project({"pkg/__init__.py": "", **files}))
+        module = made.project.find(name)
+        assert module is not None
+        for each in names:
+            made.need(module, each)
+        return made.source()
+
+    return collector
+
+
+def run(source: str) -> dict[str, object]:
+    """Runs a bundle where the project is not."""
+    space: dict[str, object] = {"__name__": "elsewhere"}
+    exec(compile(source, "bundle", "exec", dont_inherit=True), space)
+    return space
+
+
+def defined(source: str) -> list[str]:
+    return [
+        n.name if isinstance(n, ast.FunctionDef | ast.ClassDef) else ast.unparse(n)
+        for n in ast.parse(source).body
+        if not isinstance(n, ast.Import | ast.ImportFrom)
+    ]
+
+
+def test_needs_are_followed_symbol_by_symbol(collect: Callable[..., str]) -> None:
+    source = collect(
+        {
+            "pkg/one.py": """
+                import json
+                from math import pi, tau
+
+                from pkg.two import Base, unused
+                from pkg.two import scale as scaled
+
+                LIMIT = 3
+                OTHER = 4
+
+
+                def decorator(f):
+                    '''Doc.'''
+                    # Note.
+                    return f
+
+
+                def not_needed():
+                    return unused, json, tau
+
+
+                @decorator
+                class Thing(Base):
+                    '''Doc.'''
+
+                    size: int = LIMIT
+
+                    def area(self, radius=pi):
+                        # Note.
+                        return scaled(radius) + helper(1)
+
+
+                def helper(x):
+                    return x if x > 5 else helper(x + 1)
+            """,
+            "pkg/two.py": """
+                import math
+                from math import e
+
+                unused = 1
+
+
+                class Base:
+                    '''Only a docstring.'''
+
+
+                def scale(x):
+                    return math.floor(x * e)
+
+
+                if __name__ == "__main__":
+                    scale(3)
+            """,
+        },
+        "Thing",
+    )
+    space = run(source)
+    assert space["Thing"]().area() == 8 + 6  # type: ignore[operator]
+    assert set(defined(source)) == {
+        *(
+            "Base",
+            "scale",
+            "scaled = scale",
+            "LIMIT = 3",
+            "decorator",
+            "Thing",
+            "helper",
+        )
+    }
+    assert "Doc." not in source
+    assert "Note." not in source
+    assert source.startswith("import math\nfrom math import e, pi\n")
+
+
+def test_what_is_needed_at_once_comes_first_what_is_needed_later_may_follow(
+    collect: Callable[..., str],
+) -> None:
+    source = collect(
+        {
+            "pkg/one.py": """
+                class Parent:
+                    def child(self):
+                        return Child()
+
+
+                class Child(Parent):
+                    pass
+
+
+                def even(n):
+                    return n == 0 or odd(n - 1)
+
+
+                def odd(n):
+                    return n != 0 and even(n - 1)
+
+
+                FOUND = even(4)
+                TABLE = {"a": 1}
+                TABLE["b"] = len(TABLE) + FOUND
+            """
+        },
+        *("Parent", "TABLE"),
+    )
+    space = run(source)
+    assert space["TABLE"] == {"a": 1, "b": 2}
+    assert type(space["Parent"]().child()).__name__ == "Child"  # type: ignore[operator]
+
+
+def test_a_name_brings_what_changes_it(collect: Callable[..., str]) -> None:
+    source = collect(
+        {
+            "pkg/one.py": """
+                import functools
+
+                REGISTRY = []
+
+
+                @functools.singledispatch
+                def show(x):
+                    return "any"
+
+
+                @show.register
+                def _(x: int):
+                    return "int"
+
+
+                REGISTRY.append(show)
+                REGISTRY += [1]
+                apart = 1
+            """
+        },
+        "REGISTRY",
+    )
+    registry = run(source)["REGISTRY"]
+    assert registry[0](1) == "int"  # type: ignore[index]
+    assert registry[1] == 1  # type: ignore[index]
+    assert "apart" not in source
+
+
+def test_conditional_definitions_and_imports_come_whole(
+    collect: Callable[..., str],
+) -> None:
+    source = collect(
+        {
+            "pkg/one.py": """
+                import sys
+
+                try:
+                    import tomllib as toml
+                except ImportError:
+                    toml = None
+                if sys.version_info > (3,):
+                    def new():
+                        return toml
+                else:
+                    new = None
+            """
+        },
+        "new",
+    )
+    assert run(source)["new"]().__name__ == "tomllib"  # type: ignore[operator]
+
+
+def test_reexports_and_other_names_are_followed(collect: Callable[..., str]) -> None:
+    source = collect(
+        {
+            "pkg/one.py": "from pkg import near as shown\n\n\nclass A(shown):\n    pass\n",
+            "pkg/__init__.py": "from .near import near\n",
+            "pkg/near.py": """
+                from . import far as unused
+                from .deep.base import Base as Root
+
+
+                class near(Root):
+                    pass
+            """,
+            "pkg/far.py": "",
+            "pkg/deep/__init__.py": "",
+            "pkg/deep/base.py": "from ..numbers import xs as n\n\n\nclass Base:\n    x = n.sqrt(4)\n",
+            "pkg/numbers.py": "import math as xs\n",
+        },
+        "A",
+    )
+    assert run(source)["A"].x == 2.0  # type: ignore[attr-defined]
+
+
+def test_imports_inside_definitions_are_followed_and_taken_out(
+    collect: Callable[..., str],
+) -> None:
+    source = collect(
+        {
+            "pkg/one.py": """
+                def f():
+                    from .two import late
+                    import json
+
+                    return json.dumps(late())
+
+
+                def g():
+                    if True:
+                        from .two import late
+            """,
+            "pkg/two.py": "def late():\n    return 1\n",
+        },
+        *("f", "g"),
+    )
+    assert run(source)["f"]() == "1"  # type: ignore[operator]
+    assert "two" not in source
+
+
+def test_modules_of_one_package_are_imported_side_by_side(
+    collect: Callable[..., str],
+) -> None:
+    source = collect(
+        {
+            "pkg/one.py": """
+                import os.path
+                import os as system
+                import importlib.util
+                import importlib.metadata
+                from pkg.two import f
+
+
+                def g():
+                    return os.path.join(f(), system.sep), importlib.util, importlib.metadata
+            """,
+            "pkg/two.py": "import os\n\n\ndef f():\n    return os.sep\n",
+        },
+        "g",
+    )
+    assert run(source)["g"]()[0] == "/"  # type: ignore[operator]
+
+
+def test_annotations_are_run_unless_the_future_says_not(
+    collect: Callable[..., str],
+) -> None:
+    files = {
+        "pkg/one.py": "class A:\n    def f(self) -> 'B': ...\n\n\nclass B:\n    def g(self) -> A: ...\n"
+    }
+    assert defined(collect(files, "B")) == ["A", "B"]
+    later = {
+        "pkg/one.py": "from __future__ import annotations\n\n\n"
+        "class A:\n    def f(self) -> B: ...\n\n\nclass B(A): ...\n"
+    }
+    source = collect(later, "A")
+    run(source)
+    assert source.startswith("from __future__ import annotations\n")
+    assert defined(source) == ["A", "B"]
+
+
+@pytest.mark.parametrize(
+    ("files", "error"),
+    [
+        (
+            {
+                "pkg/two.py": "x = 1\n",
+                "pkg/one.py": "from pkg import two\n\n\ndef f():\n    return two.x\n",
+            },
+            "one.py:1: imports the module two whole. Import the names",
+        ),
+        (
+            {
+                "pkg/two.py": "x = 1\n",
+                "pkg/one.py": "import pkg.two\n\n\ndef f():\n    return pkg.two.x\n",
+            },
+            "one.py:1: imports the module pkg.two whole. Import the names",
+        ),
+        (
+            {
+                "pkg/two.py": "x = 1\n",
+                "pkg/one.py": "z = 0\nfrom .two import y\n\n\ndef f():\n    return y\n",
+            },
+            "one.py:2: pkg.two does not define y. Correct the name.",
+        ),
+        (
+            {"pkg/one.py": "z = 0\nfrom .gone import y\n\n\ndef f():\n    return y\n"},
+            "one.py:2: pkg.gone is not there. Write it, or correct the name.",
+        ),
+        (
+            {
+                "pkg/two.py": "x = 1\n",
+                "pkg/one.py": "from .two import *\n\n\ndef f():\n    return x\n",
+            },
+            "one.py:1: imports everything. Import the names that are used.",
+        ),
+        (
+            {
+                "pkg/two.py": "h = 1\n\n\ndef g():\n    return h\n",
+                "pkg/one.py": "from .two import g\n\nh = 2\n\n\ndef f():\n    return g(), h\n",
+            },
+            r"one.py:3: h means `pkg.one.h` here and `pkg.two.h` elsewhere.*Rename one\.",
+        ),
+        (
+            {
+                "pkg/two.py": "import json as h\n\n\ndef g():\n    return h\n",
+                "pkg/one.py": "from .two import g\nimport ast as h\n\n\ndef f():\n    return g(), h\n",
+            },
+            r"one.py:2: h means `import ast as h` here and `import json as h` elsewhere",
+        ),
+    ],
+)
+def test_what_cannot_be_copied_is_named_with_file_and_line(
+    collect: Callable[..., str], files: dict[str, str], error: str
+) -> None:
+    with pytest.raises(ChapterError, match=error):
+        collect(files, "f")
