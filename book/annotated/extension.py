@@ -28,7 +28,7 @@ from annotated.code import Highlighter, code_lines, visit_code_lines
 from annotated.digest import digest, versions
 from annotated.execute import MATPLOTLIBRC, Job, Record, Store, execute_all
 from annotated.modules import Project
-from annotated.pages import Entry, Page, contents, navigation, title_block
+from annotated.pages import Entry, Page, contents, lost_pages, navigation, title_block
 from annotated.parse import Chapter, ChapterError, parse
 from annotated.site import site_notebook
 
@@ -95,6 +95,9 @@ def execute_chapters(
     """Executes what is missing; names the pages whose outputs are no longer those last read."""
     book: Book = app.annotated  # type: ignore[attr-defined]
     book.__init__(app)  # type: ignore[misc]
+    lost = list(lost_pages(app))
+    if lost:
+        raise AnnotatedError("\n" + "\n".join(lost))
     docnames = sorted(d for d in env.found_docs if str(env.doc2path(d)).endswith(".py"))
     try:
         jobs = [book.job(d) for d in docnames]
