@@ -14,14 +14,11 @@ from pygments.token import STANDARD_TYPES, _TokenType
 from annotated.names import uses
 from annotated.parse import Cell, Chapter, split_lines
 
-Segment = tuple[
-    str, str, str
-]  # Pygments' short class, text, dotted name of what it means
-
-
-Tensors = dict[
-    int, dict[str, tuple[str, str, bool]]
-]  # line -> name -> sizes, dtype, given here?
+# A tensor's sizes and dtype, and whether it is given its name here.
+Tensor = tuple[str, str, bool]
+Tensors = dict[int, dict[str, Tensor]]  # by line and name
+# Pygments' short class, text, dotted name of what it means, and what tensor it was.
+Segment = tuple[str, str, str, Tensor | None]
 
 
 class code_lines(nodes.literal_block):  # noqa: N801 (docutils names nodes so)
@@ -42,7 +39,8 @@ class Highlighter:
     def line(self, cell: Cell, number: int) -> list[Segment]:
         """Line ``number`` as ``cell`` shows it."""
         dedent = self.chapter.cut(cell, number)
-        segments, column = [], 0
+        segments: list[Segment] = []
+        column = 0
         targets = {use.start: use for use in self.uses.get(number, [])}
         seen = self.tensors.get(number, {})
         for kind, text in self.segments[number - 1]:

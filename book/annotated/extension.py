@@ -39,6 +39,7 @@ from annotated.pages import (
     Entry,
     Page,
     contents,
+    lost_pages,
     navigation,
     site_url,
     title_block,
@@ -126,6 +127,9 @@ def execute_chapters(
     """Executes what is missing; names the pages whose outputs are no longer those last read."""
     book: Book = app.annotated  # type: ignore[attr-defined]
     book.__init__(app)  # type: ignore[misc]
+    lost = list(lost_pages(app))
+    if lost:
+        raise AnnotatedError("\n" + "\n".join(lost))
     docnames = sorted(d for d in env.found_docs if str(env.doc2path(d)).endswith(".py"))
     try:
         jobs = [book.job(d) for d in docnames]

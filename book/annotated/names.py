@@ -64,6 +64,8 @@ def bound_names(node: ast.AST) -> list[str]:
         isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name
     ):
         names = [node.name]
+    elif isinstance(node, ast.MatchMapping) and node.rest:
+        names = [node.rest]
     return names + [
         name for child in ast.iter_child_nodes(node) for name in bound_names(child)
     ]

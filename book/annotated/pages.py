@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -68,6 +71,23 @@ def contents(app: Sphinx) -> list[Entry]:
 
     walk(root, "")
     return entries
+
+
+def lost_pages(app: Sphinx) -> Iterator[str]:
+    """What an external table of contents lists and the book has not, with file, line and mend."""
+    name = getattr(app.config, "external_toc_path", None)
+    path = Path(app.srcdir, name) if name else None
+    if path is None or not path.is_file():
+        return
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        entry = re.match(r"[\s-]*(?:file|root): *[\"']?([^\s\"'#]+)", line)
+        docname = entry[1] if entry else None
+        known = docname is None or app.env.path2doc(docname) in app.env.found_docs
+        if not known and docname not in app.env.found_docs:
+            message = (
+                f"lists {docname}, which is no page. Write it, or take the line out."
+            )
+            yield f"{path}:{number}: {message}"
 
 
 def navigation(

@@ -149,7 +149,8 @@ def assigned(tree: ast.Module) -> dict[int, list[tuple[int, str]]]:
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
             add(first, first, [(a.lineno, a.arg) for a in arguments])
         elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
-            stored = node.targets if isinstance(node, ast.Assign) else [node.target]
+            one = [] if isinstance(node, ast.Assign) else [node.target]
+            stored: list[ast.expr] = [*getattr(node, "targets", []), *one]
             add(node.lineno, node.end_lineno or node.lineno, names(stored))
         elif isinstance(node, ast.For | ast.AsyncFor):
             add(node.lineno, node.body[0].lineno - 1, names([node.target]))

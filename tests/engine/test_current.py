@@ -152,8 +152,6 @@ sphinx:
   local_extensions:
     annotated: {engine}
   config:
-    extensions: [annotated, myst_nb, jupyter_book, sphinx_external_toc, sphinx_book_theme]
-    html_theme: sphinx_book_theme
     annotated_workers: 2
 """
 TOC = """
@@ -181,9 +179,7 @@ def jupyter_book(book: Shelf) -> Built:
     with log.open("w") as file:
         done = subprocess.run(
             [
-                sys.executable,
-                "-m",
-                "jupyter_book.cli.main",
+                str(Path(sys.executable).with_name("jupyter-book")),
                 "build",
                 ".",
                 "-W",
@@ -212,7 +208,12 @@ def test_it_builds_under_jupyter_book_1(book: Shelf) -> None:
 @pytest.mark.parametrize(
     ("name", "old", "new", "message"),
     [
-        ("_toc.yml", "file: two", "file: gone", "gone"),
+        (
+            "_toc.yml",
+            "file: two",
+            "file: gone",
+            r"_toc\.yml:7: lists gone, which is no page\.",
+        ),
         ("one.py", "Doubles.", "{bad}`x`", r'one\.py:15: WARNING: .*"bad"'),
         ("one.py", "return x * 2", "return x *", r"one\.py:20: this is not Python"),
         ("one.py", "f(2))", "f(2) / 0)", r"one\.py:27: ZeroDivisionError"),
