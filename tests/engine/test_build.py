@@ -337,7 +337,6 @@ def test_other_builders_show_code_and_outputs(
     assert done.code == 0, done.log
     text = (book.root / "_build" / builder / name).read_text(encoding="utf-8")
     for part in (
-        "return x",
         "SCALE",
         "printed 4",
         "Deviation from",
