@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -166,9 +167,11 @@ class _Progress:
         self.start = time.monotonic()
 
     def __call__(self, message: str) -> None:
-        # One write: several threads speak.
-        line = f"[{time.monotonic() - self.start:5.0f} s] {message}\n"
-        print(line, end="", flush=True)
+        seconds = time.monotonic() - self.start
+        sys.stdout.write(
+            f"[{seconds:5.0f} s] {message}\n"
+        )  # whole lines from several threads
+        sys.stdout.flush()
 
 
 def read_chapter(app: Sphinx, docname: str, source: list[str]) -> None:

@@ -13,6 +13,7 @@ from docutils import nodes
 
 FOLDER = Path(__file__).parent
 SHAPE = re.compile(r"\[(?=.*[a-z])[\w.,·*/+ -]+\]")  # [batch, seq, d_model]
+PUNCTUATION = re.compile(r"[.,;:!?)\]”’%]+")
 SCROLLS = r'<div class="table-scroll">\1</div>'
 
 
@@ -26,20 +27,48 @@ def describe(context: dict[str, Any], doctree: nodes.document | None) -> str:
     return text if len(text) <= 200 else text[:200].rsplit(" ", 1)[0] + " …"
 
 
-def shapes(html: str) -> str:
-    """Marks the inline code that is a tensor's shape."""
+def code(html: str) -> str:
+    """Inline code: a tensor's shape is marked, and what is short stays on one line."""
 
     def mark(match: re.Match[str]) -> str:
         text = unescape(re.sub(r"<[^>]+>", "", match[2]))
-        kind = " shape" if SHAPE.fullmatch(text) else ""
+        kind = " shape" if SHAPE.fullmatch(text) else " nobr" if len(text) <= 20 else ""
         return f'<code class="{match[1]}{kind}">{match[2]}</code>'
 
-    return re.sub(
-        r'<code class="(docutils literal[^"]*)">(.*?)</code>',
-        mark,
-        html,
-        flags=re.DOTALL,
-    )
+    pattern = r'<code class="(docutils literal[^"]*)">(.*?)</code>'
+    return re.sub(pattern, mark, html, flags=re.DOTALL)
+
+
+def glued(html: str) -> str:
+    """Formulas with the punctuation round them: a line may not end between the two."""
+    done, at = [], 0
+    for opening in re.finditer(r'([(\[“]*)<span class="math">', html):
+        depth, end = 0, opening.start()
+        for tag in re.compile(r"<(/?)span\b").finditer(html, opening.start()):
+            depth += -1 if tag[1] else 1
+            if depth == 0:
+                end = html.index(">", tag.start()) + 1
+                break
+        behind = PUNCTUATION.match(html, end)
+        if end > opening.start() >= at and (opening[1] or behind):
+            stop = behind.end() if behind else end
+            formula = html[opening.start() : stop]
+            done += [html[at : opening.start()], f'<span class="glue">{formula}</span>']
+            at = stop
+    return "".join([*done, html[at:]])
+
+
+def names(app: Any) -> list[Any]:
+    """The index: every definition of the book under its letter, with its places."""
+    places: dict[str, list[tuple[str, str]]] = {}
+    for full, entry in sorted(app.env.get_domain("py").objects.items()):
+        if entry.node_id and full.endswith(f".{entry.node_id}"):
+            link = app.builder.get_relative_uri("genindex", entry.docname)
+            places.setdefault(entry.node_id, []).append(("", f"{link}#{entry.node_id}"))
+    letters: dict[str, list[Any]] = {}
+    for name in sorted(places, key=str.lower):
+        letters.setdefault(name[0].upper(), []).append((name, (places[name], [], None)))
+    return list(letters.items())
 
 
 def complete(
@@ -60,7 +89,9 @@ def complete(
         # has dropped, a heading without its level.
         body = body.replace('role="doc-biblioentry"', 'role="listitem"')
         body = body.replace('role="heading">', 'role="heading" aria-level="2">')
-        context["body"] = shapes(body)
+        context["body"] = glued(code(body))
+    if pagename == "genindex" and not context.get("genindexentries"):
+        context["genindexentries"] = names(app)
 
 
 def restyled(app: Any, env: Any) -> list[str]:

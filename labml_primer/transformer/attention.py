@@ -374,7 +374,7 @@ if __name__ == "__main__":
     previous = int(back[1].argmax())
     print(
         f"\nThe character before gets most from head {previous % 4} of layer "
-        f"{previous // 4}: {back[1, previous]:.2f}, where an even look would give "
+        f"{previous // 4}: {back[1, previous]:.2f}.\nAn even look would give it "
         f"{sum(1 / n for n in range(17, 33)) / 16:.2f}."
     )
     # The same head on a line from a play that the model never saw, beside the head of the second layer
