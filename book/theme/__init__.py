@@ -14,6 +14,9 @@ from docutils import nodes
 FOLDER = Path(__file__).parent
 SHAPE = re.compile(r"\[(?=.*[a-z])[\w.,·*/+ -]+\]")  # [batch, seq, d_model]
 PUNCTUATION = re.compile(r"[.,;:!?)\]”’%]+")
+TEX = re.compile(
+    r'<annotation encoding="application/x-tex">(.*?)</annotation>', re.DOTALL
+)
 SCROLLS = r'<div class="table-scroll">\1</div>'
 
 
@@ -40,7 +43,7 @@ def code(html: str) -> str:
 
 
 def glued(html: str) -> str:
-    """Formulas with the punctuation round them: a line may not end between the two."""
+    """Short formulas with the punctuation round them: no line ends between the two."""
     done, at = [], 0
     for opening in re.finditer(r'([(\[“]*)<span class="math">', html):
         depth, end = 0, opening.start()
@@ -50,7 +53,9 @@ def glued(html: str) -> str:
                 end = html.index(">", tag.start()) + 1
                 break
         behind = PUNCTUATION.match(html, end)
-        if end > opening.start() >= at and (opening[1] or behind):
+        tex = TEX.search(html, opening.start(), end)
+        short = tex and len(unescape(tex[1])) <= 30
+        if short and opening.start() >= at and (opening[1] or behind):
             stop = behind.end() if behind else end
             formula = html[opening.start() : stop]
             done += [html[at : opening.start()], f'<span class="glue">{formula}</span>']
@@ -62,7 +67,7 @@ def names(app: Any) -> list[Any]:
     """The index: every definition of the book under its letter, with its places."""
     places: dict[str, list[tuple[str, str]]] = {}
     for full, entry in sorted(app.env.get_domain("py").objects.items()):
-        if entry.node_id and full.endswith(f".{entry.node_id}"):
+        if full.endswith(f".{entry.node_id}") and not full.endswith("__"):
             link = app.builder.get_relative_uri("genindex", entry.docname)
             places.setdefault(entry.node_id, []).append(("", f"{link}#{entry.node_id}"))
     letters: dict[str, list[Any]] = {}

@@ -136,3 +136,12 @@ def test_letters_come_from_the_books_own_fonts(visit: Visitor) -> None:
     opened.page.evaluate("document.fonts.ready.then(() => true)")
     assert opened.page.evaluate("document.fonts.check('17px \"Source Serif 4\"')")
     assert any("serif-ext.woff2" in url for url in opened.asked)  # for the ń of Mańke
+
+
+def test_the_index_names_every_definition(site: Site) -> None:
+    links = {str(link["href"]) for link in site.soup("genindex").select(".letter a")}
+    assert "labml_primer/primer/primer_ez.html#SquaredReLU" in links
+    assert "labml_primer/transformer/encoder.html#Encoder.forward" in links
+    for link in links:
+        page, _, fragment = link.partition("#")
+        assert site.soup(page.removesuffix(".html")).find(id=fragment), link
