@@ -503,3 +503,17 @@ def test_the_text_of_a_line_is_the_same_on_the_page_and_in_the_file() -> None:
     counts = Counter(made.line_of(cell, n) for cell in made.cells for n in range(1, 3))
     assert made.lines == text.split("\n")
     assert counts[text.split("\n")[0]] == len(made.cells)
+
+
+def test_a_comment_between_a_decorator_and_its_function_cuts_no_step(
+    chapter: Make,
+) -> None:
+    made = chapter("""
+        if __name__ == "__main__":
+            @print
+            # Between.
+            def f(): ...
+    """)
+    assert [made.source(cell) for cell in made.cells] == [
+        "@print\n# Between.\ndef f(): ..."
+    ]

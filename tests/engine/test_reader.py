@@ -76,7 +76,7 @@ CHAPTER = '''
 
 
     # Above.
-    class Empty(Base):
+    class Empty(Base):  # for its name
         """Only this."""
 
 
@@ -178,6 +178,14 @@ def test_notes_inside_a_cell_are_numbers_at_their_lines(
         "def f(x):\n\n    # (1)\n    y = x + 1\n\n    # (2)\n    text"
     )
     assert '    text = """\n    kept\n\n    # kept\n    """\n' in code
+
+
+def test_a_body_of_prose_alone_becomes_a_pass_and_the_rest_stays(
+    made: Callable[..., Any],
+) -> None:
+    codes = sources(made(FILES))
+    assert "class Empty(Base):  # for its name\n    pass" in codes
+    assert "def nothing():\n    pass" in codes
 
 
 def test_bytes_are_the_same_each_time(project: Make) -> None:

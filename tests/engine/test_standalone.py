@@ -353,3 +353,22 @@ def test_what_cannot_be_copied_is_named_with_file_and_line(
 ) -> None:
     with pytest.raises(ChapterError, match=error):
         collect(files, "f")
+
+
+def test_modules_that_need_each_other_come_as_they_can_be_run(
+    collect: Callable[..., str],
+) -> None:
+    files = {
+        "pkg/one.py": """
+            class Parent:
+                def child(self):
+                    from .two import Child
+
+                    return Child()
+        """,
+        "pkg/two.py": "from .one import Parent\n\n\nclass Child(Parent): ...\n",
+    }
+    for name, module in (("Child", "pkg.two"), ("Parent", "pkg.one")):
+        source = collect(files, name, name=module)
+        run(source)
+        assert defined(source) == ["Parent", "Child"]
