@@ -27,6 +27,7 @@ class Site:
     pages: list[str]
     chapters: list[str]
     soups: dict[str, BeautifulSoup] = field(default_factory=dict)
+    named: dict[str, list[str]] = field(default_factory=dict)
 
     def url(self, page: str) -> str:
         return f"{self.address}/{page}.html"
@@ -37,6 +38,13 @@ class Site:
             text = (self.folder / f"{page}.html").read_text(encoding="utf-8")
             self.soups[page] = BeautifulSoup(text, "html.parser")
         return self.soups[page]
+
+    def ids(self, page: str) -> list[str]:
+        """The names on a page that a link can point at."""
+        if page not in self.named:
+            found = self.soup(page).select("[id]")
+            self.named[page] = [str(element["id"]) for element in found]
+        return self.named[page]
 
     def module(self, chapter: str) -> str:
         """The text of the module that a chapter was made of."""

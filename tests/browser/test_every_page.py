@@ -100,13 +100,13 @@ def test_every_link_leads_somewhere(site: Site, page: str) -> None:
             broken.append(link)
         elif fragment and path.suffix == ".html":
             name = path.relative_to(site.folder).with_suffix("").as_posix()
-            if not site.soup(name).find(id=unquote(fragment)):
+            if unquote(fragment) not in site.ids(name):
                 broken.append(link)
     assert broken == []
 
 
 def test_no_two_elements_share_a_name(site: Site, page: str) -> None:
-    ids = [str(element["id"]) for element in site.soup(page).select("[id]")]
+    ids = site.ids(page)
     assert sorted(ids) == sorted(set(ids))
 
 
@@ -144,4 +144,4 @@ def test_the_index_names_every_definition(site: Site) -> None:
     assert "labml_primer/transformer/encoder.html#Encoder.forward" in links
     for link in links:
         page, _, fragment = link.partition("#")
-        assert site.soup(page.removesuffix(".html")).find(id=fragment), link
+        assert fragment in site.ids(page.removesuffix(".html")), link
