@@ -85,12 +85,14 @@ class Collector:
         names = imported_names(node, module.package)
         return any(self.project.owns(name) for name in names)
 
-    def imports_of(self, module: Module, tree: ast.AST) -> None:
-        """Adds whatever the imports in ``tree``, at any depth, take from the project."""
+    def imports_of(self, module: Module, tree: ast.AST) -> set[int]:
+        """Adds, and returns, what the imports in ``tree``, at any depth, take from the project."""
+        pieces: set[int] = set()
         for node in ast.walk(tree):
             if isinstance(node, Import) and self.is_local(node, module):
                 for alias in node.names:
-                    self._imported(module, node, alias)
+                    pieces |= self._imported(module, node, alias)[1]
+        return pieces
 
     def need(self, module: Module, name: str) -> tuple[str, set[int]]:
         """Adds what ``name`` means in ``module``, and all that it needs.
@@ -180,7 +182,7 @@ class Collector:
         self.bundle.pieces[key] = piece
         for name in bound_names(statement):
             self._mean(module, statement, name, f"{module.name}.{name}")
-        touched = {*bound_names(statement), *_changed(statement)}
+        touched = set(bound_names(statement))
         eager = free_names(_run_at_once(statement, _has_future(module)))
         for name in sorted(free_names(statement) | eager | touched):
             pieces = self.need(module, name)[1] - {key}
@@ -188,7 +190,7 @@ class Collector:
                 pieces = {k for k in pieces if self.bundle.pieces[k].rank < piece.rank}
             piece.needs |= pieces
             piece.first |= pieces if name in eager | touched else set()
-        self.imports_of(module, statement)
+        piece.needs |= self.imports_of(module, statement)
         return key
 
     def _mean(self, module: Module, node: ast.stmt, name: str, what: str) -> None:

@@ -257,6 +257,34 @@ def test_imports_inside_definitions_are_followed_and_taken_out(
     assert "two" not in source
 
 
+def test_what_a_definition_imports_late_is_there_when_it_is_called(
+    collect: Callable[..., str],
+) -> None:
+    source = collect(
+        {
+            "pkg/one.py": """
+                from .three import made
+
+
+                def f():
+                    return made
+            """,
+            "pkg/three.py": """
+                def make():
+                    from .two import late
+
+                    return late()
+
+
+                made = make()
+            """,
+            "pkg/two.py": "def late():\n    return 1\n",
+        },
+        "f",
+    )
+    assert run(source)["made"] == 1
+
+
 def test_modules_of_one_package_are_imported_side_by_side(
     collect: Callable[..., str],
 ) -> None:
