@@ -32,6 +32,7 @@ from labml_primer.primer.primer_ez import (
     speedup_factor,
 )
 from labml_primer.transformer.attention import MultiHeadAttention
+from labml_primer.transformer.generation import Past
 from labml_primer.transformer.model import Config, LanguageModel
 
 
@@ -85,10 +86,10 @@ class SpatialDepthWisePerHeadConvolution(SpatialDepthWiseConvolution):
         # :::
         super().__init__(heads * d_k, kernel_size)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, past: Past | None = None) -> Tensor:
         """`[batch, seq, heads, d_k]` to the same shape."""
         # To a convolution that tells all channels apart, the heads side by side are one wide head.
-        return super().forward(x.flatten(2).unsqueeze(2)).view_as(x)
+        return super().forward(x.flatten(2).unsqueeze(2), past).view_as(x)
 
 
 class MultiDPHConvHeadAttention(MultiDConvHeadAttention):
