@@ -66,8 +66,10 @@ if __name__ == "__main__":
 
     print("d_model   d_ff  plain layer   width  gated layer")
     for d_model, d_ff in ((64, 256), (512, 2048), (768, 3072), (1024, 8192)):
-        layers = (f(d_model, d_ff) for f in (PositionwiseFeedForward, GatedFeedForward))
-        plain, gated = layers
+        plain, gated = (
+            PositionwiseFeedForward(d_model, d_ff),
+            GatedFeedForward(d_model, d_ff),
+        )
         counts = [sum(p.numel() for p in f.parameters()) for f in (plain, gated)]
         print(
             f"{d_model:7d}{d_ff:7d}{counts[0]:13,}{gated.gate.out_features:8d}"
@@ -109,8 +111,8 @@ if __name__ == "__main__":
     from dataclasses import replace
     from functools import partial
 
-    from labml_primer.primer.primer_ez import SquaredReLU, speedup_factor
     from labml_primer.presets import PRESETS
+    from labml_primer.primer.primer_ez import speedup_factor
     from labml_primer.training import load_corpus, median_seconds, train
     from labml_primer.transformer.model import LanguageModel
 
@@ -129,7 +131,7 @@ if __name__ == "__main__":
             d_model=64,
             heads=4,
             d_ff=256,
-            layers=4,
+            layers=2,
         )
         for name in names
     }

@@ -371,7 +371,7 @@ if __name__ == "__main__":
     # A hook sees what goes into each layer, and computes its weights once more, this time by our
     # function, because the fused one never has them all in hand.
     def look(layer: MultiHeadAttention, inputs: tuple[Tensor, ...]) -> None:
-        query, key, _ = (t.transpose(1, 2) for t in layer.project(*inputs[:2]))
+        query, key, _ = (t.transpose(1, 2) for t in layer.project(inputs[0], inputs[1]))
         mask = causal_mask(query.size(-2), key.size(-2))
         seen.append(attention_weights(query, key, mask))
 

@@ -95,7 +95,7 @@ class Decoder(nn.Module):
         self, layers: int, d_model: int, heads: int, d_ff: int, dropout: float = 0.0
     ):
         super().__init__()
-        self.blocks = nn.ModuleList(
+        self.blocks: nn.ModuleList = nn.ModuleList(
             DecoderBlock(d_model, heads, d_ff, dropout) for _ in range(layers)
         )
         self.norm = nn.LayerNorm(d_model)

@@ -98,8 +98,8 @@ def draw_token(
         scores = keep_top_k(scores, top_k)
     if top_p is not None:
         scores = keep_top_p(scores, top_p)
-    # A uniform number $u$ has $-\log u$ exponentially distributed, and of several such clocks, each as fast as
-    # its token is likely, the first to ring is token $t$ with probability $P(t)$. It is the same draw as
+    # A uniform number $u$ has $-\log u$ exponentially distributed, and of several such clocks, each as fast
+    # as its token is likely, the first to ring is token $t$ with probability $P(t)$. It is the same draw as
     # `torch.multinomial`, and takes a batch of none as well.
     clocks = torch.empty_like(scores).exponential_(generator=generator)
     return (scores.softmax(dim=-1) / clocks).argmax(dim=-1)
@@ -162,3 +162,128 @@ class Past:
         joined = torch.cat([self.kept[owner], new], dim=1)
         self.kept[owner] = joined[:, joined.size(1) - count :]
         return joined
+
+
+if __name__ == "__main__":
+    # ## The same logits, token by token
+    #
+    # Every model of the paper, fresh and small. Once it reads a text of 24 tokens whole. Then five tokens, so
+    # that there is something to keep, and the others one at a time, each time with what was kept. In `float64`,
+    # so that rounding cannot hide a mistake.
+    from dataclasses import replace
+
+    from labml_primer.presets import PRESETS
+    from labml_primer.transformer.model import LanguageModel
+
+    torch.manual_seed(0)
+    tokens = torch.randint(0, 50, (2, 24))
+    print(f"{'':25s}{'largest difference':>19s}{'numbers kept':>14s}")
+    for name, preset in PRESETS.items():
+        config = replace(preset, vocab_size=50, d_model=64, heads=4, d_ff=256, layers=2)
+        model = LanguageModel(config).double()
+        past = Past(capacity=24)
+        with torch.no_grad():
+            whole = model(tokens)
+            parts = [model(part, past) for part in tokens.split([5] + 19 * [1], dim=1)]
+        difference = (whole - torch.cat(parts, dim=1)).abs().max()
+        numbers = sum(kept.numel() for kept in past.kept.values())
+        print(f"{name:25s}{difference:19.0e}{numbers:14,}")
+    # Keys and values of 2 sequences of 24 tokens in 2 layers of width 64 are 12,288 numbers. Each convolution
+    # adds two tokens to them: 256 numbers a layer, no matter how long the text. Primer convolves no queries,
+    # and keeps less.
+
+
+if __name__ == "__main__":
+    # ## What is it worth?
+    #
+    # Tokens a second, for one sequence, in four blocks of width 256, when the text has reached a length. Each
+    # new token goes through the model alone, or all are read again for it.
+    import time
+
+    import matplotlib.pyplot as plt
+
+    def seconds_a_token(model: LanguageModel, length: int, cached: bool) -> float:
+        text, past = torch.zeros(1, length, dtype=torch.long), Past(length + 8)
+        model(text, past)
+        taken = []
+        for _ in range(5):
+            start = time.perf_counter()
+            if cached:
+                model(text[:, -1:], past)
+            else:
+                model(text)
+            taken.append(time.perf_counter() - start)
+        return sorted(taken)[2]
+
+    lengths = [16, 64, 128, 256, 512]
+    fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
+    print(f"{'tokens a second, length':32s}" + "".join(f"{n:8d}" for n in lengths))
+    rates = {}
+    for name, color in (("transformer", "C5"), ("primer-ez", "C0")):
+        config = replace(
+            PRESETS[name],
+            vocab_size=80,
+            d_model=256,
+            d_ff=1024,
+            layers=4,
+            max_seq=1024,
+        )
+        model = LanguageModel(config).eval()
+        for cached, style in ((True, "-"), (False, "--")):
+            with torch.no_grad():
+                rate = [1 / seconds_a_token(model, n, cached) for n in lengths]
+            label = f"{name}, {'kept' if cached else 'all anew'}"
+            ax.loglog(lengths, rate, style, color=color, label=label)
+            print(f"{label:32s}" + "".join(f"{r:8.0f}" for r in rate))
+            rates[name, cached] = rate
+    ax.set(xlabel="length of the text", ylabel="tokens a second")
+    ax.set_xticks(lengths, [str(n) for n in lengths])
+    ax.minorticks_off()
+    ax.legend(frameon=False)
+    plt.show()
+    gain = rates["primer-ez", True][-1] / rates["primer-ez", False][-1]
+    share = rates["primer-ez", True][-1] / rates["transformer", True][-1]
+    print(
+        f"At {lengths[-1]} tokens what is kept makes Primer-EZ {gain:.0f} times as fast.\n"
+        f"It then has {share:.0%} of the Transformer's tokens a second."
+    )
+    # Read anew, each token costs more than the one before. With a past, the matrices see one token, however
+    # long the text is, and only attention's look-up grows. The convolutions do little arithmetic, but with a
+    # single token the work is so small that the number of calls counts, and theirs are many.
+
+
+if __name__ == "__main__":
+    # ## Dull, lively, wild
+    #
+    # A small Primer-EZ that has read Shakespeare for some seconds goes on from one name, with the same dice
+    # for each way to draw.
+    from labml_primer.training import load_corpus, train
+
+    corpus = load_corpus()
+    torch.manual_seed(0)
+    config = replace(
+        PRESETS["primer-ez"],
+        vocab_size=corpus.vocab_size,
+        d_model=96,
+        heads=4,
+        d_ff=384,
+        layers=2,
+    )
+    model = LanguageModel(config)
+    train(model, corpus, name="generation", steps=500, seq=64, evaluations=1)
+    prompt = corpus.encode("ROMEO.\n")[None]
+    ways: dict[str, dict[str, float]] = {
+        "the best token each time": {"temperature": 0},
+        "temperature 0.5": {"temperature": 0.5},
+        "as the model says": {},
+        "temperature 1.5": {"temperature": 1.5},
+        "temperature 1.5, top-p 0.8": {"temperature": 1.5, "top_p": 0.8},
+    }
+    for way, choices in ways.items():
+        dice = torch.Generator().manual_seed(3)
+        written = model.generate(prompt, 56, generator=dice, **choices)  # type: ignore[arg-type]
+        print(f"{way}:\n  {corpus.decode(written[0, 7:])!r}")
+    # Without dice it repeats itself. At a temperature of 1.5 the tail takes over, and top-p cuts it off: what
+    # is drawn is varied, but each token is one that the model thought of.
+    #
+    # So much for the Transformer. What the search made of it begins with {doc}`../primer/primer_ez`.

@@ -337,7 +337,9 @@ if __name__ == "__main__":
     with torch.no_grad():
         model(source, target)
         hook.remove()
-        query, key, value = (t.transpose(1, 2) for t in layer.project(*entered[:2]))
+        query, key, value = (
+            t.transpose(1, 2) for t in layer.project(entered[0], entered[1])
+        )
         weights = attention_weights(query, key)[0].mean(dim=0)  # [target, source]
     fig, ax = plt.subplots(figsize=(7, 2.9), layout="constrained")
     ax.imshow(weights[:10], aspect="auto")
