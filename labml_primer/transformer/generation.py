@@ -168,8 +168,8 @@ if __name__ == "__main__":
     # ## The same logits, token by token
     #
     # Every model of the paper, fresh and small. Once it reads a text of 24 tokens whole. Then five tokens, so
-    # that there is something to keep, and the others one at a time, each time with what was kept. In `float64`,
-    # so that rounding cannot hide a mistake.
+    # that there is something to keep, and the others one at a time, each time with what was kept. In
+    # `float64`, so that rounding cannot hide a mistake.
     from dataclasses import replace
 
     from labml_primer.presets import PRESETS
@@ -189,60 +189,65 @@ if __name__ == "__main__":
         numbers = sum(kept.numel() for kept in past.kept.values())
         print(f"{name:25s}{difference:19.0e}{numbers:14,}")
     # Keys and values of 2 sequences of 24 tokens in 2 layers of width 64 are 12,288 numbers. Each convolution
-    # adds two tokens to them: 256 numbers a layer, no matter how long the text. Primer convolves no queries,
+    # adds the last two tokens, 256 numbers, no matter how long the text. Primer convolves no queries,
     # and keeps less.
 
 
 if __name__ == "__main__":
     # ## What is it worth?
     #
-    # Tokens a second, for one sequence, in four blocks of width 256, when the text has reached a length. Each
-    # new token goes through the model alone, or all are read again for it.
-    import time
+    # Tokens a second of processor time, for one sequence, in four blocks of width 256, when the text has
+    # reached a length. Each new token goes through the model alone, or all are read again for it.
+    from functools import partial
 
     import matplotlib.pyplot as plt
 
-    def seconds_a_token(model: LanguageModel, length: int, cached: bool) -> float:
-        text, past = torch.zeros(1, length, dtype=torch.long), Past(length + 8)
-        model(text, past)
-        taken = []
-        for _ in range(5):
-            start = time.perf_counter()
-            if cached:
-                model(text[:, -1:], past)
-            else:
-                model(text)
-            taken.append(time.perf_counter() - start)
-        return sorted(taken)[2]
+    from labml_primer.training import median_seconds
 
+    models = {
+        name: LanguageModel(
+            replace(
+                PRESETS[name],
+                vocab_size=80,
+                d_model=256,
+                d_ff=1024,
+                layers=4,
+                max_seq=1024,
+            )
+        )
+        for name in ("transformer", "primer-ez")
+    }
     lengths = [16, 64, 128, 256, 512]
+    rates: dict[tuple[str, str], list[float]] = {}
+    for length in lengths:
+        ways = {}
+        for name, model in models.items():
+            text, past = torch.zeros(1, length, dtype=torch.long), Past(length + 16)
+            ways[name, "kept"] = partial(model, text[:, :1], past)
+            ways[name, "all anew"] = partial(model, text)
+            with torch.no_grad():
+                model(text, past)
+        with torch.no_grad():
+            taken = median_seconds(ways, rounds=9)
+        for way in ways:
+            rates.setdefault(way, []).append(1 / taken[way])
+
     fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
     print(f"{'tokens a second, length':32s}" + "".join(f"{n:8d}" for n in lengths))
-    rates = {}
-    for name, color in (("transformer", "C5"), ("primer-ez", "C0")):
-        config = replace(
-            PRESETS[name],
-            vocab_size=80,
-            d_model=256,
-            d_ff=1024,
-            layers=4,
-            max_seq=1024,
+    for (name, way), rate in rates.items():
+        label = f"{name}, {way}"
+        color = "C0" if name == "primer-ez" else "C5"
+        ax.loglog(
+            lengths, rate, "-" if way == "kept" else "--", color=color, label=label
         )
-        model = LanguageModel(config).eval()
-        for cached, style in ((True, "-"), (False, "--")):
-            with torch.no_grad():
-                rate = [1 / seconds_a_token(model, n, cached) for n in lengths]
-            label = f"{name}, {'kept' if cached else 'all anew'}"
-            ax.loglog(lengths, rate, style, color=color, label=label)
-            print(f"{label:32s}" + "".join(f"{r:8.0f}" for r in rate))
-            rates[name, cached] = rate
+        print(f"{label:32s}" + "".join(f"{r:8.0f}" for r in rate))
     ax.set(xlabel="length of the text", ylabel="tokens a second")
     ax.set_xticks(lengths, [str(n) for n in lengths])
     ax.minorticks_off()
     ax.legend(frameon=False)
     plt.show()
-    gain = rates["primer-ez", True][-1] / rates["primer-ez", False][-1]
-    share = rates["primer-ez", True][-1] / rates["transformer", True][-1]
+    gain = rates["primer-ez", "kept"][-1] / rates["primer-ez", "all anew"][-1]
+    share = rates["primer-ez", "kept"][-1] / rates["transformer", "kept"][-1]
     print(
         f"At {lengths[-1]} tokens what is kept makes Primer-EZ {gain:.0f} times as fast.\n"
         f"It then has {share:.0%} of the Transformer's tokens a second."
@@ -272,17 +277,19 @@ if __name__ == "__main__":
     model = LanguageModel(config)
     train(model, corpus, name="generation", steps=500, seq=64, evaluations=1)
     prompt = corpus.encode("ROMEO.\n")[None]
-    ways: dict[str, dict[str, float]] = {
-        "the best token each time": {"temperature": 0},
-        "temperature 0.5": {"temperature": 0.5},
-        "as the model says": {},
-        "temperature 1.5": {"temperature": 1.5},
-        "temperature 1.5, top-p 0.8": {"temperature": 1.5, "top_p": 0.8},
+    draws: dict[str, tuple[float, float | None]] = {
+        "the best token each time": (0.0, None),
+        "temperature 0.5": (0.5, None),
+        "as the model says": (1.0, None),
+        "temperature 1.5": (1.5, None),
+        "temperature 1.5, top-p 0.8": (1.5, 0.8),
     }
-    for way, choices in ways.items():
+    for draw, (temperature, top_p) in draws.items():
         dice = torch.Generator().manual_seed(3)
-        written = model.generate(prompt, 56, generator=dice, **choices)  # type: ignore[arg-type]
-        print(f"{way}:\n  {corpus.decode(written[0, 7:])!r}")
+        written = model.generate(
+            prompt, 56, temperature=temperature, top_p=top_p, generator=dice
+        )
+        print(f"{draw}:\n  {corpus.decode(written[0, 7:])!r}")
     # Without dice it repeats itself. At a temperature of 1.5 the tail takes over, and top-p cuts it off: what
     # is drawn is varied, but each token is one that the model thought of.
     #
