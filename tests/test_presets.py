@@ -14,7 +14,11 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from labml_primer import PRESETS, Config, LanguageModel
-from labml_primer.primer.primer import SearchedAttention, SearchedBlock
+from labml_primer.primer.primer import (
+    SearchedAttention,
+    SearchedBlock,
+    SeparableConvolutionAttention,
+)
 from labml_primer.transformer.attention import MultiHeadAttention
 
 NAMES = [
@@ -251,8 +255,8 @@ def test_every_parameter_learns(name: str) -> None:
         assert weight.grad is not None, label
         # A bias of all keys adds the same to all scores of a query, and softmax does not see it. It does
         # where a convolution with zeros before its beginning stands behind, or queries are made of keys.
-        plain = model.config.attention is MultiHeadAttention
-        if not (plain and label.endswith("key.bias")):
+        last = (MultiHeadAttention, SeparableConvolutionAttention)
+        if not (model.config.attention in last and label.endswith("key.bias")):
             assert weight.grad.abs().max() > 1e-9, label
 
 

@@ -23,6 +23,7 @@ Source: {cite:t}`vaswani2017attention`, sections 3, 5.3 and 6.1; {cite:t}`press2
 
 import math
 from dataclasses import dataclass, fields
+from textwrap import wrap
 
 import torch
 from torch import Tensor, nn
@@ -627,10 +628,11 @@ class LanguageModel(nn.Module):
                 sizes.append(f"{field.name} {value}")
         costs = self.costs()
         total = [sum(column) for column in zip(*costs.values(), strict=True)]
-        lines = [f"{'':16s}{'parameters':>12s}{'multiply-adds a token':>23s}"]
+        lines = [", ".join(sizes), *wrap(", ".join(classes), 80)]
+        lines.append(f"{'':16s}{'parameters':>12s}{'multiply-adds a token':>23s}")
         for part, (parameters, products) in [*costs.items(), ("all", total)]:
             lines.append(f"{part:16s}{parameters:12,}{products:23,}")
-        return "\n".join([", ".join(sizes), ", ".join(classes), *lines])
+        return "\n".join(lines)
 
 
 if __name__ == "__main__":
@@ -649,13 +651,13 @@ if __name__ == "__main__":
     corpus = load_corpus()
     config = Config(corpus.vocab_size)
     language_model = LanguageModel(config)
-    for name, part in language_model.named_children():
-        print(f"{name:10s}{sum(p.numel() for p in part.parameters()):9,}")
+    print(language_model.extra_repr())
     V, d, d_ff = config.vocab_size, config.d_model, config.d_ff
     formula = (V + config.max_seq) * d + 2 * d
     formula += config.layers * (4 * d**2 + 2 * d * d_ff + 9 * d + d_ff)
     counted = sum(p.numel() for p in language_model.parameters())
-    print(f"{'all':10s}{counted:9,}  formula {formula:,}")
+    print(f"counted {counted:,}, by the formula {formula:,}")
+    # `print(language_model)` says the same, and lists the modules below it.
 
 
 if __name__ == "__main__":
@@ -698,3 +700,5 @@ if __name__ == "__main__":
 
     # What it writes:
     print(sample(language_model, corpus, prompt="ROMEO.\n", length=200, seed=0))
+    # How it chose these letters, and how it can do so without reading all of them again for each, is in
+    # {doc}`generation`.
