@@ -187,8 +187,8 @@ if __name__ == "__main__":
             f"{taken[name] / taken['transformer']:6.2f}{history.validation_loss[-1]:7.3f}"
             f"{factor:9.2f}  {paper.get(name, '')}"
         )
-    # The times leave out the vocabulary, which is the same for all and would hide the differences. Where `nan`
-    # stands, a model did not get to the Transformer's last loss in this race.
+    # The times leave out the vocabulary, which is the same for all and would hide the differences. Where
+    # `nan` stands, a model did not get to the Transformer's last loss in this race.
     #
     # A strong baseline says more than a weak one: in the paper Transformer++ keeps a good part of the lead
     # over the first Transformer, and the GELU, depending on the code base, hardly any. For the squared ReLU

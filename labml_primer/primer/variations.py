@@ -231,3 +231,5 @@ if __name__ == "__main__":
     # task took about 1.9 million steps of 4096 tokens (Table 4, section 4.1), against 600 of 1024 here.
     # The ground matters too. These models read characters, and a character says little without the one
     # before it; the paper's read pieces of words.
+    #
+    # And the Transformer, with what others had added to it by then? {doc}`baselines`.
