@@ -292,8 +292,8 @@ def test_a_mask_of_numbers_is_refused(layer, dtype):
 
 def test_a_subclass_changes_the_projections_alone(layer):
     class Silent(MultiHeadAttention):
-        def project(self, x, y):
-            query, key, value = super().project(x, y)
+        def project(self, x, y, past=None):
+            query, key, value = super().project(x, y, past)
             return query, key, 0 * value
 
     silent = Silent(24, 3).double()

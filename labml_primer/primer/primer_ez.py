@@ -34,6 +34,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from labml_primer.transformer.attention import MultiHeadAttention
+from labml_primer.transformer.generation import Past
 from labml_primer.transformer.model import Config, LanguageModel
 
 
@@ -166,16 +167,22 @@ class SpatialDepthWiseConvolution(nn.Module):
         )
         self.bias = nn.Parameter(torch.empty(d_k).uniform_(-bound, bound))
 
-    def forward(self, x: Tensor) -> Tensor:
-        """`[batch, seq, heads, d_k]` to the same shape, for any `seq`, shorter than the kernel too."""
+    def forward(self, x: Tensor, past: Past | None = None) -> Tensor:
+        """
+        `[batch, seq, heads, d_k]` to the same shape, for any `seq`, shorter than the kernel too. With a
+        `past`, `x` goes on where the last call ended: see {doc}`../transformer/generation`.
+        """
         seq = x.size(1)
         # Zeros before the beginning and none behind the end: this alone makes it causal.
-        past = F.pad(x, (0, 0, 0, 0, self.kernel_size - 1, 0))
+        if past is None:
+            padded = F.pad(x, (0, 0, 0, 0, self.kernel_size - 1, 0))
+        else:
+            padded = past.last(self, x, self.kernel_size - 1)
         # The sum of the formula, a shift of the whole tensor for each term. Each weight meets all
         # positions and heads at once.
-        y = self.bias.expand_as(x)
+        y = torch.zeros_like(x) if self.bias is None else self.bias.expand_as(x)
         for i in range(self.kernel_size):
-            y = torch.addcmul(y, past[:, i : i + seq], self.weight[i])
+            y = torch.addcmul(y, padded[:, i : i + seq], self.weight[i])
         return y
 
 
@@ -247,10 +254,16 @@ class MultiDConvHeadAttention(MultiHeadAttention):
         self.key_conv = SpatialDepthWiseConvolution(self.d_k)
         self.value_conv = SpatialDepthWiseConvolution(self.d_k)
 
-    def project(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def project(
+        self, x: Tensor, y: Tensor, past: Past | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Queries of `x`, keys and values of `y`, each `[batch, seq, heads, d_k]`."""
         query, key, value = super().project(x, y)
-        return self.query_conv(query), self.key_conv(key), self.value_conv(value)
+        return (
+            self.query_conv(query, past),
+            self.key_conv(key, past),
+            self.value_conv(value, past),
+        )
 
 
 if __name__ == "__main__":

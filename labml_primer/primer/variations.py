@@ -32,6 +32,7 @@ from labml_primer.primer.primer_ez import (
     speedup_factor,
 )
 from labml_primer.transformer.attention import MultiHeadAttention
+from labml_primer.transformer.generation import Past
 from labml_primer.transformer.model import Config, LanguageModel
 
 
@@ -89,10 +90,10 @@ class SpatialDepthWisePerHeadConvolution(SpatialDepthWiseConvolution):
         # :::
         super().__init__(heads * d_k, kernel_size)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, past: Past | None = None) -> Tensor:
         """`[batch, seq, heads, d_k]` to the same shape."""
         # To a convolution that tells all channels apart, the heads side by side are one wide head.
-        return super().forward(x.flatten(2).unsqueeze(2)).view_as(x)
+        return super().forward(x.flatten(2).unsqueeze(2), past).view_as(x)
 
 
 class MultiDPHConvHeadAttention(MultiDConvHeadAttention):
@@ -238,3 +239,5 @@ if __name__ == "__main__":
     # task took about 1.9 million steps of 4096 tokens (Table 4, section 4.1), against 600 of 1024 here.
     # The ground matters too. These models read characters, and a character says little without the one
     # before it; the paper's read pieces of words.
+    #
+    # And the Transformer, with what others had added to it by then? {doc}`baselines`.

@@ -26,6 +26,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from labml_primer.transformer.generation import Past
+
 
 def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None = None) -> Tensor:
     r"""
@@ -231,11 +233,14 @@ class MultiHeadAttention(nn.Module):
         self.output = nn.Linear(d_model, d_model)
         self.dropout = dropout
 
-    def project(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def project(
+        self, x: Tensor, y: Tensor, past: Past | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """
         Queries of `x`, keys and values of `y`, each `[batch, seq, heads, d_k]`.
 
-        A method of its own, because {doc}`../primer/primer_ez` changes this step and nothing else.
+        A method of its own, because {doc}`../primer/primer_ez` changes this step and nothing else. There it
+        looks back, and so wants to know the `past`; here each position is projected alone.
         """
         split = (self.heads, self.d_k)
         return (
@@ -245,12 +250,20 @@ class MultiHeadAttention(nn.Module):
         )
 
     def forward(
-        self, x: Tensor, y: Tensor, mask: Tensor | None = None, causal: bool = False
+        self,
+        x: Tensor,
+        y: Tensor,
+        mask: Tensor | None = None,
+        causal: bool = False,
+        past: Past | None = None,
     ) -> Tensor:
         """
         `x` is `[batch, queries, d_model]`, `y` is `[batch, keys, d_model]`, and the result has the shape
         of `x`. `mask` broadcasts to `[batch, heads, queries, keys]` and is true where looking is allowed.
         `causal` forbids every later key besides. A query that may look nowhere gets zeros from all heads.
+
+        With a `past`, `x` and `y` are what comes next, and queries look at all that was read before as well:
+        {doc}`generation` explains it.
 
         :::{deviation} slides, multi-head attention
         Their mask is `[batch, queries, keys]`, and they put in the dimension of the heads. Here the caller
@@ -259,8 +272,17 @@ class MultiHeadAttention(nn.Module):
 
         Raises `ValueError` where `mask` is not boolean.
         """
+        query, key, value = self.project(x, y, past)
+        # The new queries are the last rows of the causal mask over everything. A single one is the very last,
+        # and has no future to be kept from.
+        if past is not None:
+            key, value = past.all(self.key, key), past.all(self.value, value)
+            if causal and 1 < query.size(1) < key.size(1):
+                rows = causal_mask(key.size(1), key.size(1), x.device)[-query.size(1) :]
+                mask = rows if mask is None else mask & rows
+            causal = causal and query.size(1) == key.size(1)
         # Heads stand where a batch would, so one call serves them all: `[batch, heads, seq, d_k]`.
-        query, key, value = (t.transpose(1, 2) for t in self.project(x, y))
+        query, key, value = (t.transpose(1, 2) for t in (query, key, value))
         nowhere = None
         if mask is not None:
             # PyTorch would *add* a mask of numbers to the scores, and a mask of ones and zeros would then
@@ -269,7 +291,7 @@ class MultiHeadAttention(nn.Module):
                 raise ValueError(f"the mask is {mask.dtype}, and must be torch.bool")
             # PyTorch's function takes a mask or `is_causal`, and not both.
             if causal:
-                mask = mask & causal_mask(x.size(1), y.size(1), mask.device)
+                mask = mask & causal_mask(query.size(-2), key.size(-2), mask.device)
             # What it does with a row that allows nothing is nowhere promised, and has been `nan`. So such
             # a row looks everywhere for a moment, and its answer is blotted out below.
             nowhere = ~mask.any(dim=-1, keepdim=True)
@@ -349,7 +371,7 @@ if __name__ == "__main__":
     # A hook sees what goes into each layer, and computes its weights once more, this time by our
     # function, because the fused one never has them all in hand.
     def look(layer: MultiHeadAttention, inputs: tuple[Tensor, ...]) -> None:
-        query, key, _ = (t.transpose(1, 2) for t in layer.project(*inputs[:2]))
+        query, key, _ = (t.transpose(1, 2) for t in layer.project(inputs[0], inputs[1]))
         mask = causal_mask(query.size(-2), key.size(-2))
         seen.append(attention_weights(query, key, mask))
 

@@ -22,7 +22,8 @@ Source: {cite:t}`vaswani2017attention`, sections 3, 5.3 and 6.1; {cite:t}`press2
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from textwrap import wrap
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +33,8 @@ from labml_primer.transformer.attention import MultiHeadAttention
 from labml_primer.transformer.decoder import Decoder
 from labml_primer.transformer.embedding import Embedding
 from labml_primer.transformer.encoder import Encoder, EncoderBlock
+from labml_primer.transformer.feed_forward import PositionwiseFeedForward
+from labml_primer.transformer.generation import Past, draw_token
 from labml_primer.transformer.positional_encoding import (
     LearnedPositionalEncoding,
     PositionalEncoding,
@@ -335,7 +338,9 @@ if __name__ == "__main__":
     with torch.no_grad():
         model(source, target)
         hook.remove()
-        query, key, value = (t.transpose(1, 2) for t in layer.project(*entered[:2]))
+        query, key, value = (
+            t.transpose(1, 2) for t in layer.project(entered[0], entered[1])
+        )
         weights = attention_weights(query, key)[0].mean(dim=0)  # [target, source]
     fig, ax = plt.subplots(figsize=(7, 2.9), layout="constrained")
     ax.imshow(weights[:10], aspect="auto")
@@ -463,9 +468,11 @@ class Config:
 
     The second half: no source, no encoder, no cross-attention. All that can be chosen is here, and a
     configuration cannot be changed once it is made, so a model and its configuration never disagree.
+    `dataclasses.replace(config, d_model=256)` makes another one.
 
-    `attention` and `activation` are classes. {doc}`../primer/primer_ez` is another value for these two, and
-    nothing else.
+    The last five are classes, and with them as they are, this is the vanilla Transformer.
+    {doc}`../primer/primer_ez` is another value for `attention` and `activation`, and nothing else;
+    {doc}`../primer/baselines` needs `feed_forward` and `norm`, and {doc}`../primer/primer` another `block`.
     """
 
     vocab_size: int
@@ -477,6 +484,9 @@ class Config:
     dropout: float = 0.0
     attention: type[MultiHeadAttention] = MultiHeadAttention
     activation: type[nn.Module] = nn.ReLU
+    feed_forward: type[PositionwiseFeedForward] = PositionwiseFeedForward
+    norm: type[nn.Module] = nn.LayerNorm
+    block: type[EncoderBlock] = EncoderBlock
 
 
 class LanguageModel(nn.Module):
@@ -515,29 +525,114 @@ class LanguageModel(nn.Module):
             config.d_model, config.max_seq, config.dropout
         )
         self.blocks: nn.ModuleList = nn.ModuleList(
-            EncoderBlock(
+            config.block(
                 config.d_model,
                 config.heads,
                 config.d_ff,
                 config.dropout,
                 config.attention,
                 config.activation,
+                config.feed_forward,
+                config.norm,
             )
             for _ in range(config.layers)
         )
-        self.norm = nn.LayerNorm(config.d_model)
+        self.norm = config.norm(config.d_model)
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        """Position $i$ of the result has seen tokens 0 to $i$."""
+    def forward(self, tokens: Tensor, past: Past | None = None) -> Tensor:
+        """
+        Position $i$ of the result has seen tokens 0 to $i$. With a `past`, `tokens` go on where the last
+        call ended.
+        """
+        start = 0 if past is None else past.length
         # There are no vectors for positions that were never trained.
-        if tokens.size(1) > self.config.max_seq:
+        if start + tokens.size(1) > self.config.max_seq:
             raise ValueError(
-                f"{tokens.size(1)} tokens are more than max_seq {self.config.max_seq}"
+                f"{start + tokens.size(1)} tokens are more than "
+                f"max_seq {self.config.max_seq}"
             )
-        x = self.positions(self.embedding(tokens))
+        x = self.positions(self.embedding(tokens), start)
         for block in self.blocks:
-            x = block(x, causal=True)
+            x = block(x, causal=True, past=past)
+        if past is not None:
+            past.length += tokens.size(1)
         return F.linear(self.norm(x), self.embedding.weight)
+
+    @torch.no_grad()
+    def generate(
+        self,
+        tokens: Tensor,
+        max_new_tokens: int,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        generator: torch.Generator | None = None,
+        cached: bool = True,
+    ) -> Tensor:
+        """
+        `tokens` `[batch, seq]`, and `max_new_tokens` more behind them. How they are chosen, and what is
+        cached, is the matter of {doc}`generation`. With `temperature=0` it is the best token each time.
+
+        A text may outgrow `max_seq`: the model then reads its last `max_seq` tokens. Dropout is off
+        meanwhile. Raises `ValueError` where there is nothing to go on from.
+        """
+        if tokens.size(1) == 0:
+            raise ValueError("no tokens: a model needs one to go on from")
+        max_seq = self.config.max_seq
+        past = Past(min(max_seq, tokens.size(1) + max_new_tokens))
+        training = self.training
+        self.eval()
+        for _ in range(max_new_tokens):
+            # Once the text is too long, each step moves every token to another position, and nothing that
+            # was kept is worth anything.
+            if cached and tokens.size(1) <= max_seq:
+                logits = self(tokens[:, past.length :], past)
+            else:
+                logits = self(tokens[:, -max_seq:])
+            token = draw_token(logits[:, -1], temperature, top_k, top_p, generator)
+            tokens = torch.cat([tokens, token[:, None]], dim=1)
+        self.train(training)
+        return tokens
+
+    def costs(self) -> dict[str, tuple[int, int]]:
+        r"""
+        Part by part: its parameters, and its multiplications, each with an addition, for a token, in the
+        mean over a text of `max_seq`. What is done feature by feature, such as norms, is left out.
+        """
+        config = self.config
+        costs: dict[str, tuple[int, int]] = {}
+        for name, weight in self.named_parameters():
+            # Layers of all blocks count together: `blocks.3.feed_forward.expand.weight` is `feed_forward`'s.
+            part = name.split(".")[2 if name.startswith("blocks") else 0]
+            part = "norms" if part.endswith("norm") else part
+            # A token meets each number of a matrix once. Positions are looked up. The kernels of a
+            # convolution, `[kernel_size, channels]`, meet every feature, even where heads share them.
+            products = weight.numel() if weight.dim() > 1 and part != "positions" else 0
+            if "_conv." in name and weight.dim() > 1:
+                products = weight.size(0) * config.d_model
+            before = costs.get(part, (0, 0))
+            costs[part] = (before[0] + weight.numel(), before[1] + products)
+        # Two products with each key it looks at, for the score and for the sum of values. In the mean that is
+        # half of all keys.
+        looking = config.layers * config.d_model * (config.max_seq + 1)
+        return costs | {"scores and sums": (0, looking)}
+
+    def extra_repr(self) -> str:
+        """What `print(model)` says before it lists the modules."""
+        sizes, classes = [], []
+        for field in fields(self.config):
+            value = getattr(self.config, field.name)
+            if isinstance(value, type):
+                classes.append(f"{field.name} {value.__name__}")
+            else:
+                sizes.append(f"{field.name} {value}")
+        costs = self.costs()
+        total = [sum(column) for column in zip(*costs.values(), strict=True)]
+        lines = [", ".join(sizes), *wrap(", ".join(classes), 80)]
+        lines.append(f"{'':16s}{'parameters':>12s}{'multiply-adds a token':>23s}")
+        for part, (parameters, products) in [*costs.items(), ("all", total)]:
+            lines.append(f"{part:16s}{parameters:12,}{products:23,}")
+        return "\n".join(lines)
 
 
 if __name__ == "__main__":
@@ -556,13 +651,13 @@ if __name__ == "__main__":
     corpus = load_corpus()
     config = Config(corpus.vocab_size)
     language_model = LanguageModel(config)
-    for name, part in language_model.named_children():
-        print(f"{name:10s}{sum(p.numel() for p in part.parameters()):9,}")
+    print(language_model.extra_repr())
     V, d, d_ff = config.vocab_size, config.d_model, config.d_ff
     formula = (V + config.max_seq) * d + 2 * d
     formula += config.layers * (4 * d**2 + 2 * d * d_ff + 9 * d + d_ff)
     counted = sum(p.numel() for p in language_model.parameters())
-    print(f"{'all':10s}{counted:9,}  formula {formula:,}")
+    print(f"counted {counted:,}, by the formula {formula:,}")
+    # `print(language_model)` says the same, and lists the modules below it.
 
 
 if __name__ == "__main__":
@@ -605,3 +700,5 @@ if __name__ == "__main__":
 
     # What it writes:
     print(sample(language_model, corpus, prompt="ROMEO.\n", length=200, seed=0))
+    # How it chose these letters, and how it can do so without reading all of them again for each, is in
+    # {doc}`generation`.
