@@ -640,12 +640,6 @@ if __name__ == "__main__":
     # The paper gives Primer 2.12, 2.13 and 1.72 and Primer-EZ 2.34, 2.03 and 1.75 on Tensor2Tensor with TPUs,
     # with a V100, and on T5 (Table 4): the two are level, and that is the case for the simple one.
     #
-<<<<<<< HEAD
     # Our order of the changes is that of one seed and 250 steps on letters, where the convolution does
     # most of the work, as in {doc}`variations`. What lies within the number of the last line is no
     # finding, and `nan` is for a model that did not get to the Transformer's last loss.
-=======
-    # Our order of the changes is that of one seed and 250 steps on letters, where the convolution does most
-    # of the work, as in {doc}`variations`. What lies within the number of the last line is no finding, and
-    # `nan` is for a model that did not get to the Transformer's last loss.
->>>>>>> whole-primer
