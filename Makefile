@@ -17,7 +17,8 @@ book: $(READY)  ## execute what changed and build the site (STRICT=1: warnings a
 serve: $(READY)  ## serve the site on localhost:8000, built again when a file changes
 	@$(RUN) book/build.py --serve $(PORT)
 
-test: $(READY)  ## every test
+test: $(READY)  ## every test, on the book as it is built now
+	@$(RUN) book/build.py --strict
 	@$(RUN) -m pytest -n auto
 
 check: $(READY)  ## the tests for every edit: under a minute
