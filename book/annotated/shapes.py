@@ -94,15 +94,13 @@ def _hold(
     note: Note, sizes: list[int], known: dict[str, int], path: str, function: str
 ) -> None:
     words = list(note.sizes)
-    if words and words[0] in ("...", "…"):
-        words = words[1:]
-        sizes_held = (
-            sizes[len(sizes) - len(words) :] if len(sizes) >= len(words) else sizes
-        )
-    else:
-        sizes_held = sizes
-    wrong = len(words) != len(sizes_held)
-    for word, size in zip(words, sizes_held, strict=False):
+    gap = next((i for i, word in enumerate(words) if word in ("...", "…")), None)
+    if gap is not None:  # any number of sizes stands there
+        words[gap : gap + 1] = ["_"] * max(len(sizes) - len(words) + 1, 0)
+    wrong = len(words) != len(sizes)
+    for word, size in zip(words, sizes, strict=False):
+        if word == "_":
+            continue
         if word.isidentifier():
             wrong |= known.setdefault(word, size) != size
         else:
@@ -125,10 +123,13 @@ def _value(word: str, known: dict[str, int]) -> int | None:
     except SyntaxError:
         return None
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    plain = (ast.Expression, ast.BinOp, ast.operator, ast.Name, ast.Constant, ast.Load)
-    if not names <= set(known) or not all(
-        isinstance(node, plain) for node in ast.walk(tree)
-    ):
+    plain = (ast.Expression, ast.BinOp, ast.operator, ast.Name, ast.Load)
+    whole = all(
+        isinstance(node, plain)
+        or (isinstance(node, ast.Constant) and isinstance(node.value, int))
+        for node in ast.walk(tree)
+    )
+    if not whole or not names <= set(known):
         return None
     return int(eval(compile(tree, "<size>", "eval"), {"__builtins__": {}}, dict(known)))
 

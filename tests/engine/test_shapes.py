@@ -93,10 +93,26 @@ def test_a_wrong_note_is_an_error_with_its_line(
         check(chapter, ran[1].shapes["calls"], "chapter.py")
 
 
+@pytest.mark.parametrize(
+    "note", ["[..., width]", "[batch, ...]", "[batch, ..., width]", "[...]"]
+)
 def test_an_ellipsis_stands_for_any_number_of_sizes(
+    ran: tuple[Chapter, Record], note: str
+) -> None:
+    chapter = parse(TEXT.replace("`[batch, width]`", f"`{note}`"))
+    assert check(chapter, ran[1].shapes["calls"], "chapter.py") == 2
+
+
+def test_a_wrong_size_beside_an_ellipsis_is_an_error(
     ran: tuple[Chapter, Record],
 ) -> None:
-    chapter = parse(TEXT.replace("`[batch, width]`", "`[..., width]`"))
+    chapter = parse(TEXT.replace("`[batch, width]`", "`[..., batch]`"))
+    with pytest.raises(ChapterError, match="Correct the note"):
+        check(chapter, ran[1].shapes["calls"], "chapter.py")
+
+
+def test_words_that_are_no_sizes_are_passed_over(ran: tuple[Chapter, Record]) -> None:
+    chapter = parse(TEXT.replace("# [batch, 2 * width]", "# [batch, 'six']"))
     assert check(chapter, ran[1].shapes["calls"], "chapter.py") == 2
 
 
