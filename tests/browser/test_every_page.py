@@ -12,8 +12,8 @@ OTHERS = {"index", "search", "genindex"}
 def test_the_site_has_the_books_pages_and_no_others(site: Site) -> None:
     files = {
         path.relative_to(site.folder).with_suffix("").as_posix()
-        for path in site.folder.rglob("*.html")
-        if "_static" not in path.parts
+        for path in site.folder.rglob("[!._]*.html")
+        if not path.relative_to(site.folder).parts[0].startswith((".", "_"))
     }
     assert files == {*site.pages, *OTHERS}
 
