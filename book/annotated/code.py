@@ -50,9 +50,8 @@ class Highlighter:
             target = use.target if use and use.end <= column else ""
             text = text[max(0, dedent - start) :]
             if text:
-                segments.append(
-                    (kind, text, target, None if attribute else seen.get(text))
-                )
+                named = kind == "n" and not attribute  # not a word in a string
+                segments.append((kind, text, target, seen.get(text) if named else None))
         return segments
 
 
