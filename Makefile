@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PORT ?= 8000
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve test check notebooks clean setup
+.PHONY: help book serve test check lighthouse notebooks clean setup
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## */\1|/' | awk -F'|' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -24,6 +24,9 @@ test: $(READY)  ## every test, on the book as it is built now
 check: $(READY)  ## the tests for every edit: under a minute
 	@$(RUN) -m ruff check . && $(RUN) -m ruff format --check -q . && $(RUN) -m mypy
 	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto -m "not slow and not browser"
+
+lighthouse: book  ## Lighthouse's figures for three chapters, on its mobile setting (installs it: 185 MB)
+	@$(RUN) benchmarks/lighthouse/measure.py
 
 notebooks: $(READY)  ## write notebooks/*.ipynb anew
 	@$(RUN) book/notebooks.py

