@@ -30,6 +30,7 @@ NAMES = [
     "transformer-sep-conv",
     "primer-ez",
     "primer",
+    "evolved-transformer",
 ]
 every = pytest.mark.parametrize("name", NAMES)
 
