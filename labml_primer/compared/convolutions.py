@@ -17,8 +17,8 @@ them depth-wise and full (Table 2), and it could put them anywhere. The authors 
 | standard, so full | the same |
 | on q, k or v alone | not told |
 
-The speed-ups are those of "Transformer+Sep Conv" and "Transformer+MDHA" in Table 4, over the Transformer. For the
-second and third row the paper has one sentence and no number. So we make some, small ones.
+The speed-ups are those of "Transformer+Sep Conv" and "Transformer+MDHA" in Table 4, over the Transformer.
+For the second and third row the paper has one sentence and no number. So we make some, small ones.
 
 Source: {cite:t}`so2021primer`, section 3, appendices A.1 and A.6.
 """
@@ -73,9 +73,9 @@ class StandardConvolution(nn.Module):
 
     $$y_{t,h} = \sum_{i=0}^{K-1} x_{t-(K-1)+i,\,h}\; W_{i,h}$$
 
-    with $W_{i,h} \in \mathbb{R}^{d_k \times d_k}$. `[batch, seq, heads, d_k]` to the same. These are $d_k$ times
-    as many parameters and products as {py:class}`~labml_primer.primer.primer.PaperConvolution` has. Between
-    heads nothing is mixed; with all of them in one matrix it would be $d_\text{model}$ times.
+    with $W_{i,h} \in \mathbb{R}^{d_k \times d_k}$. `[batch, seq, heads, d_k]` to the same. These are $d_k$
+    times as many parameters and products as {py:class}`~labml_primer.primer.primer.PaperConvolution` has.
+    Between heads nothing is mixed; with all of them in one matrix it would be $d_\text{model}$ times.
 
     Raises `ValueError` where `kernel_size` is below one.
 
@@ -120,7 +120,8 @@ class ConvolvedAttention(MultiHeadAttention):
 
     {py:class}`~labml_primer.primer.primer.PaperMultiDConvHeadAttention`, and three things to choose: which
     `convolution`, how wide, and in which `places` it stands. They belong to the class, since a
-    {py:class}`~labml_primer.transformer.model.Config` takes classes. As they are here, it is the paper's layer.
+    {py:class}`~labml_primer.transformer.model.Config` takes classes. As they are here, it is the
+    paper's layer.
 
     Raises `ValueError` for a place that is none of `query`, `key` and `value`.
     """
@@ -280,7 +281,7 @@ if __name__ == "__main__":
             d_ff=256,
             layers=2,
         )
-        ends = []
+        ends = torch.zeros(3)
         for seed in range(3):
             torch.manual_seed(seed)
             history = train(
@@ -294,8 +295,8 @@ if __name__ == "__main__":
                 warmup=40,
                 evaluations=1,
             )
-            ends.append(history.validation_loss[-1])
-        losses[name] = torch.tensor(ends)
+            ends[seed] = history.validation_loss[-1]
+        losses[name] = ends
 
     fig, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
     for row, (name, ends) in enumerate(losses.items()):
@@ -309,8 +310,8 @@ if __name__ == "__main__":
     # ### Larger than chance?
     #
     # Each against the paper's, seed by seed: both have read the same text in the same order, so the
-    # difference tells more than the two means do. Its mean over the three seeds, and the least and the most of
-    # them. Below zero is better than the paper's choice.
+    # difference tells more than the two means do. Its mean over the three seeds, and the least and the most
+    # of them. Below zero is better than the paper's choice.
     print(f"{'':18s}{'loss':>7s}{'against 3 wide':>16s}{'from':>9s}{'to':>8s}")
     for name, ends in losses.items():
         gap = ends - losses["behind, 3 wide"]
