@@ -33,18 +33,18 @@ from labml_primer.transformer.generation import Past
 if __name__ == "__main__":
     # ## Before or behind
     #
-    # With kernels $w_i$ and a matrix $W$, either order comes to a matrix $M_i$ for each position that it
-    # sees, $y_t = \sum_i x_{t-(K-1)+i}\, M_i$:
+    # With kernels $w_i$ and a matrix $W$, either order comes to a matrix $W_i$ for each position that it
+    # sees, $y_t = \sum_i x_{t-(K-1)+i}\, W_i$:
     #
     # $$\begin{aligned}
-    #   \text{before, separable} &: & M_i &= \operatorname{diag}(w_i)\, W \\
-    #   \text{behind, as in MDHA} &: & M_i &= W \operatorname{diag}(w_i)
+    #   \text{before, separable} &: & W_i &= \operatorname{diag}(w_i)\, W \\
+    #   \text{behind, as in MDHA} &: & W_i &= W \operatorname{diag}(w_i)
     # \end{aligned}$$
     #
     # The first scales rows: each *feature of the stream* has its own past, and all heads see it. The second
     # scales columns: each *channel of a head* has its own past, so one head may look at the token before, and
     # another at the present one. How much of the one can the other do? Behind, the columns of one channel
-    # in all $M_i$ are parallel, so the best fit is of rank one, channel by channel, and the largest singular
+    # in all $W_i$ are parallel, so the best fit is of rank one, channel by channel, and the largest singular
     # value says how much of the whole it keeps.
     def kept(targets: Tensor, channel: int) -> float:
         values = torch.linalg.svdvals(targets.movedim(channel, 0)).square()

@@ -13,10 +13,10 @@ two layers before the usual two:
 
 $$
 \begin{aligned}
-U &= X + \operatorname{MultiHead}_{2H}(\operatorname{LN}(X)) \\
-V &= U + \operatorname{Branches}(\operatorname{LN}(U)) \\
-Y &= V + \operatorname{MultiHead}_{H}(\operatorname{LN}(V)) \\
-Z &= Y + \operatorname{FFN}(\operatorname{LN}(Y))
+X_1 &= X + \operatorname{MultiHead}_{2H}(\operatorname{LN}(X)) \\
+X_2 &= X_1 + \operatorname{Branches}(\operatorname{LN}(X_1)) \\
+X_3 &= X_2 + \operatorname{MultiHead}_{H}(\operatorname{LN}(X_2)) \\
+X_4 &= X_3 + \operatorname{FFN}(\operatorname{LN}(X_3))
 \end{aligned}
 $$
 
@@ -93,9 +93,9 @@ class BranchedConvolution(nn.Module):
 
     $$
     \begin{aligned}
-    L &= \max(0,\; \operatorname{sep}_{11}(X)) \\
-    R &= [\,\operatorname{sep}_{7}(X);\; 0\,] \\
-    Y &= \operatorname{sep}_{7}(\operatorname{LN}(L + R))
+    X_\text{wide} &= \max(0,\; \operatorname{sep}_{11}(X)) \\
+    X_\text{narrow} &= [\operatorname{sep}_{7}(X);\; 0] \\
+    Y &= \operatorname{sep}_{7}(\operatorname{LN}(X_\text{wide} + X_\text{narrow}))
     \end{aligned}
     $$
 
@@ -339,8 +339,8 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## More from a step, and fewer steps
     #
-    # Five blocks of the Transformer against three of these, at nearly the same number of parameters, each
-    # from two seeds. Then the gate, once.
+    # Five blocks of the Transformer against three of these, at nearly the same number of parameters, with
+    # Primer-EZ for comparison and the gate for trial. Each is trained from two seeds.
     from labml_primer.primer.primer_ez import speedup_factor
     from labml_primer.training import History, load_corpus, train
 
@@ -368,7 +368,7 @@ if __name__ == "__main__":
         torch.manual_seed(seed)
         model = LanguageModel(entrants[name][0])
         return train(
-            model, corpus, name=name, steps=240, batch=8, seq=64, seed=seed, warmup=50
+            model, corpus, name=name, steps=160, batch=8, seq=64, seed=seed, warmup=50
         )
 
     histories = {name: [race(name, seed) for seed in (0, 1)] for name in entrants}
