@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from torch import nn
 
+from labml_primer.compared.evolved_transformer import EvolvedBlock
 from labml_primer.primer.baselines import GatedFeedForward
 from labml_primer.primer.primer import (
     PaperMultiDConvHeadAttention,
@@ -47,5 +48,9 @@ PRESETS: dict[str, Config] = {
         activation=SquaredReLU,
         norm=PrimerNorm,
         block=PrimerBlock,
+    ),
+    # Four blocks for six, as in the released code: one more than half as many.
+    "evolved-transformer": replace(
+        TRANSFORMER, layers=4, activation=nn.SiLU, block=EvolvedBlock
     ),
 }

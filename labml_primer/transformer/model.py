@@ -608,13 +608,14 @@ class LanguageModel(nn.Module):
             # A token meets each number of a matrix once. Positions are looked up. The kernels of a
             # convolution, `[kernel_size, channels]`, meet every feature, even where heads share them.
             products = weight.numel() if weight.dim() > 1 and part != "positions" else 0
-            if "_conv." in name and weight.dim() > 1:
+            if "_conv." in name and weight.dim() == 2:
                 products = weight.size(0) * config.d_model
             before = costs.get(part, (0, 0))
             costs[part] = (before[0] + weight.numel(), before[1] + products)
         # Two products with each key it looks at, for the score and for the sum of values. In the mean that is
         # half of all keys.
-        looking = config.layers * config.d_model * (config.max_seq + 1)
+        attentions = sum(isinstance(m, MultiHeadAttention) for m in self.modules())
+        looking = attentions * config.d_model * (config.max_seq + 1)
         return costs | {"scores and sums": (0, looking)}
 
     def extra_repr(self) -> str:
