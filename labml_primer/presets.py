@@ -4,6 +4,13 @@ from dataclasses import replace
 
 from torch import nn
 
+from labml_primer.compared.switch import SwitchFeedForward
+from labml_primer.compared.synthesizer import (
+    DenseSynthesizer,
+    FactorizedDenseSynthesizer,
+    FactorizedRandomSynthesizer,
+    RandomSynthesizer,
+)
 from labml_primer.primer.baselines import GatedFeedForward
 from labml_primer.primer.primer import (
     PaperMultiDConvHeadAttention,
@@ -47,5 +54,20 @@ PRESETS: dict[str, Config] = {
         activation=SquaredReLU,
         norm=PrimerNorm,
         block=PrimerBlock,
+    ),
+    "synthesizer-dense": replace(TRANSFORMER, attention=DenseSynthesizer),
+    "synthesizer-factorized-dense": replace(
+        TRANSFORMER, attention=FactorizedDenseSynthesizer
+    ),
+    "synthesizer-random": replace(TRANSFORMER, attention=RandomSynthesizer),
+    "synthesizer-factorized-random": replace(
+        TRANSFORMER, attention=FactorizedRandomSynthesizer
+    ),
+    "switch-transformer": replace(TRANSFORMER, feed_forward=SwitchFeedForward),
+    "switch-primer": replace(
+        TRANSFORMER,
+        attention=PaperMultiDConvHeadAttention,
+        activation=SquaredReLU,
+        feed_forward=SwitchFeedForward,
     ),
 }

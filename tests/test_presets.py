@@ -30,6 +30,12 @@ NAMES = [
     "transformer-sep-conv",
     "primer-ez",
     "primer",
+    "synthesizer-dense",
+    "synthesizer-factorized-dense",
+    "synthesizer-random",
+    "synthesizer-factorized-random",
+    "switch-transformer",
+    "switch-primer",
 ]
 every = pytest.mark.parametrize("name", NAMES)
 
@@ -43,7 +49,7 @@ def small(name: str, **sizes: int) -> Config:
 
 def model_of(name: str, **sizes: int) -> LanguageModel:
     torch.manual_seed(0)
-    model = LanguageModel(small(name, **sizes)).double()
+    model = LanguageModel(small(name, **sizes)).double().eval()
     # Fresh weights are too tidy: gains are one, biases zero, kernels alike.
     for weight in model.parameters():
         weight.data += 0.2 * torch.randn_like(weight)
@@ -302,6 +308,6 @@ def test_a_saved_model_loads_as_weights_alone_and_gives_the_same(name: str) -> N
     file = io.BytesIO()
     torch.save(model.state_dict(), file)
     file.seek(0)
-    other = LanguageModel(model.config).double()
+    other = LanguageModel(model.config).double().eval()
     other.load_state_dict(torch.load(file, weights_only=True))
     assert torch.equal(other(tokens), model(tokens))

@@ -180,7 +180,7 @@ if __name__ == "__main__":
     print(f"{'':25s}{'largest difference':>19s}{'numbers kept':>14s}")
     for name, preset in PRESETS.items():
         config = replace(preset, vocab_size=50, d_model=64, heads=4, d_ff=256, layers=2)
-        model = LanguageModel(config).double()
+        model = LanguageModel(config).double().eval()
         past = Past(capacity=24)
         with torch.no_grad():
             whole = model(tokens)
