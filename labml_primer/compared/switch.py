@@ -50,6 +50,16 @@ def places(chosen: Tensor, experts: int) -> Tensor:
     return (ones.cumsum(dim=0) - 1).gather(1, chosen[:, None]).squeeze(1)
 
 
+if __name__ == "__main__":
+    # Ten tokens, three experts. With four places for each, the last token that wants expert 0 is left out.
+    chosen = torch.tensor([0, 2, 0, 0, 1, 0, 2, 0, 1, 2])
+    place = places(chosen, experts=3)
+    print("token  ", *range(10))
+    print("wants  ", *chosen.tolist())
+    print("place  ", *place.tolist())
+    print("dropped", *("x" if p >= 4 else "." for p in place.tolist()))
+
+
 class Experts(nn.Linear):
     """
     ## As many layers as experts
@@ -174,3 +184,293 @@ class SwitchFeedForward(PositionwiseFeedForward):
         wanted = F.one_hot(odds.argmax(dim=-1), self.experts).to(odds.dtype)
         shares, mean_odds = wanted.mean(dim=0), odds.mean(dim=0)
         return self.balance * self.experts * (shares * mean_odds).sum()
+
+
+if __name__ == "__main__":
+    # ## Token by token
+    #
+    # The same by the formulas, with a loop over tokens, which no one would want to wait for.
+    def one_by_one(layer: SwitchFeedForward, x: Tensor) -> Tensor:
+        first, second = layer.expand, layer.contract
+        tokens = x.transpose(0, 1).flatten(0, 1)
+        capacity = math.ceil(len(tokens) / layer.experts * layer.capacity_factor)
+        y, taken = torch.zeros_like(tokens), [0] * layer.experts
+        for t, token in enumerate(tokens):
+            odds = (token @ layer.router.weight.T).softmax(dim=-1)
+            i = int(odds.argmax())
+            if taken[i] < capacity:
+                taken[i] += 1
+                hidden = layer.activation(token @ first.weight[i] + first.bias[i])
+                y[t] = odds[i] * (hidden @ second.weight[i] + second.bias[i])
+        return y.view(x.size(1), x.size(0), -1).transpose(0, 1)
+
+    torch.manual_seed(0)
+    layer, x = SwitchFeedForward(64, 256).double(), torch.randn(4, 25, 64).double()
+    with torch.no_grad():
+        expected = one_by_one(layer, x)
+        difference = (layer(x) - expected).abs().max()
+    dropped = (expected == 0).all(dim=-1).sum()
+    print(f"{dropped} of 100 tokens dropped; largest difference {difference:.0e}")
+
+
+if __name__ == "__main__":
+    # ## Who can change whose answer?
+    #
+    # While training, places are few, and a token that comes early takes one from a token that comes late. Four
+    # texts of 32 tokens; which of them move when something else is changed?
+    def moved(layer: SwitchFeedForward, change: str) -> str:
+        torch.manual_seed(1)
+        x = torch.randn(4, 32, 64)
+        other = x.clone()
+        with torch.no_grad():
+            if change == "cut":
+                pairs = layer(x[:, :16]), layer(x)[:, :16]
+            elif change == "later":
+                other[0, 16:] = torch.randn(16, 64)
+                pairs = layer(x)[:, :16], layer(other)[:, :16]
+            else:
+                other[0, :16] = torch.randn(16, 64)
+                pairs = layer(x)[1:, 16:], layer(other)[1:, 16:]
+        count = (pairs[0] - pairs[1]).abs().amax(dim=-1).gt(1e-6).sum()
+        return f"{count:3d} of {pairs[0][..., 0].numel()}"
+
+    layer = SwitchFeedForward(64, 256)
+    print(f"{'':48s}{'training':>10s}{'else':>11s}")
+    for change, what in (
+        ("later", "the end of text 1: beginnings that moved"),
+        ("early", "its beginning: ends of other texts that moved"),
+        ("cut", "texts cut in half: beginnings that moved"),
+    ):
+        print(
+            f"{what:48s}{moved(layer.train(), change):>10s}{moved(layer.eval(), change):>11s}"
+        )
+    # Nothing that comes later moves what came before: the layer is causal. But texts of a batch take places
+    # from each other, and with fewer tokens there are fewer places. In evaluation nobody is dropped, and each
+    # token is alone with its expert: so what was kept of a past can be trusted, see
+    # {doc}`../transformer/generation`.
+
+
+if __name__ == "__main__":
+    # ## Is it fast?
+    #
+    # There and back for 1,024 tokens, 256 wide, over the time of a plain layer, which does as many products a
+    # token. Beside ours, two other ways to group. The released code sends tokens by a product with a matrix of
+    # ones and zeros, `[tokens, experts, capacity]`, which grows with the square of the tokens. And one can go
+    # through the experts one after another.
+    from functools import partial
+
+    from labml_primer.training import median_seconds
+
+    class ByProduct(SwitchFeedForward):
+        def forward(self, x: Tensor) -> Tensor:
+            tokens = x.flatten(0, 1)
+            gate, chosen = self.odds(tokens).max(dim=-1)
+            capacity = math.ceil(len(tokens) / self.experts * self.capacity_factor)
+            place = places(chosen, self.experts)[:, None] == torch.arange(capacity)
+            sent = F.one_hot(chosen, self.experts)[:, :, None] * place[:, None, :]
+            grouped = torch.einsum("tec, td -> ecd", sent.to(x.dtype), tokens)
+            answers = PositionwiseFeedForward.forward(self, grouped)
+            back = sent * gate[:, None, None]
+            return torch.einsum("tec, ecd -> td", back, answers).view_as(x)
+
+    class OneAfterAnother(SwitchFeedForward):
+        def forward(self, x: Tensor) -> Tensor:
+            tokens = x.flatten(0, 1)
+            gate, chosen = self.odds(tokens).max(dim=-1)
+            y = torch.zeros_like(tokens)
+            for i in range(self.experts):
+                at = (chosen == i).nonzero().squeeze(1)
+                hidden = tokens[at] @ self.expand.weight[i] + self.expand.bias[i]
+                answers = self.activation(hidden) @ self.contract.weight[i]
+                y = y.index_copy(0, at, answers + self.contract.bias[i])
+            return (y * gate[:, None]).view_as(x)
+
+    def there_and_back(module: nn.Module, x: Tensor) -> None:
+        module(x).sum().backward()
+
+    class Tight(SwitchFeedForward):
+        capacity_factor = 1.0
+
+    x = torch.randn(16, 64, 256, requires_grad=True)
+    layers: dict[str, PositionwiseFeedForward] = {
+        "plain": PositionwiseFeedForward(256, 1024),
+        "ours, capacity factor 1": Tight(256, 1024),
+        "ours, 1.25": SwitchFeedForward(256, 1024),
+        "sent by a product, 1.25": ByProduct(256, 1024),
+        "one after another": OneAfterAnother(256, 1024),
+    }
+    taken = median_seconds(
+        {name: partial(there_and_back, module, x) for name, module in layers.items()}, 9
+    )
+    for name, module in layers.items():
+        size = sum(p.numel() for p in module.parameters())
+        print(
+            f"{name:25s}{size / 1e6:6.2f}M parameters{taken[name] / taken['plain']:7.2f}"
+        )
+
+
+if __name__ == "__main__":
+    # ## How small can the balancing loss be?
+    #
+    # Two experts, and the loss without $\\alpha$. At 1 shares and odds are alike.
+    def uneven(odds: Tensor) -> float:
+        shares = F.one_hot(odds.argmax(dim=-1), 2).float().mean(dim=0)
+        return float(2 * (shares * odds.mean(dim=0)).sum())
+
+    near = torch.tensor([[0.501, 0.499]])
+    for name, odds in (
+        ("half and half, certain", torch.eye(2)),
+        ("all to one, certain", torch.tensor([[1.0, 0.0]])),
+        ("all to one, undecided", near),
+        (
+            "three undecided, one certain",
+            torch.cat([near.expand(3, 2), 1 - torch.eye(2)[:1]]),
+        ),
+    ):
+        print(f"{name:30s}{uneven(odds):6.3f}")
+    # :::{deviation} paper, section 2.2
+    # It says that the loss is smallest where shares and odds are uniform. If the odds were as uneven as the
+    # shares, $P = f$, it would be $E\\sum_i f_i^2$, and that is so. They need not be: in the last line three of
+    # four tokens go to one expert, and the loss is below 1. It is a push in the right direction, not a measure.
+    # :::
+
+
+if __name__ == "__main__":
+    # ## A race
+    #
+    # Small models on the plays, with four experts where there are any. The last one has no balancing loss.
+    from dataclasses import replace
+
+    from labml_primer.presets import PRESETS
+    from labml_primer.primer.primer_ez import speedup_factor
+    from labml_primer.training import load_corpus, train
+    from labml_primer.transformer.model import Config, LanguageModel
+
+    class FourExperts(SwitchFeedForward):
+        experts = 4
+
+    class Unbalanced(FourExperts):
+        balance = 0.0
+
+    corpus = load_corpus()
+
+    def small(name: str, feed_forward: type[PositionwiseFeedForward]) -> Config:
+        return replace(
+            PRESETS[name],
+            vocab_size=corpus.vocab_size,
+            d_model=64,
+            heads=4,
+            d_ff=256,
+            layers=2,
+            max_seq=64,
+            feed_forward=feed_forward,
+        )
+
+    entrants = {
+        "Transformer": small("transformer", PositionwiseFeedForward),
+        "Switch Transformer": small("switch-transformer", FourExperts),
+        "Primer-EZ": small("primer-ez", PositionwiseFeedForward),
+        "Switch Primer": small("switch-primer", FourExperts),
+        "Switch, no balance": small("switch-transformer", Unbalanced),
+    }
+    models, histories = {}, {}
+    for name, config in entrants.items():
+        torch.manual_seed(0)
+        models[name] = LanguageModel(config)
+        histories[name] = train(models[name], corpus, name=name, steps=300, seq=64)
+
+    # ### What each costs, and what it brings
+    #
+    # Parameters and multiplications a token, in thousands; the time of a step there and back over the
+    # Transformer's; the loss at the end; how many times as few steps were needed for the Transformer's last
+    # loss.
+    def step(model: LanguageModel, tokens: Tensor) -> None:
+        model(tokens).logsumexp(dim=-1).sum().backward()
+
+    tokens = corpus.train[: 16 * 64].view(16, 64)
+    taken = median_seconds({n: partial(step, m, tokens) for n, m in models.items()}, 7)
+    vanilla = histories["Transformer"]
+    print(f"{'':19s}{'params':>7s}{'MACs':>7s}{'time':>6s}{'loss':>7s}{'x steps':>9s}")
+    for name, history in histories.items():
+        costs = models[name].costs().values()
+        size, products = (sum(column) / 1e3 for column in zip(*costs, strict=True))
+        factor = speedup_factor(
+            vanilla.steps,
+            vanilla.validation_loss,
+            history.steps,
+            history.validation_loss,
+        )
+        print(
+            f"{name:19s}{size:6.0f}k{products:6.0f}k{taken[name] / taken['Transformer']:6.2f}"
+            f"{history.validation_loss[-1]:7.3f}{factor:9.2f}"
+        )
+
+
+if __name__ == "__main__":
+    # ## Where the tokens went
+    #
+    # What each expert was asked for, on plays that no model has read: its share of all characters in each
+    # of the two layers, and what share of them would have been dropped while training.
+    def choices(model: LanguageModel, tokens: Tensor) -> list[Tensor]:
+        """Who was chosen in each layer, in the shape of `tokens`."""
+        seen: list[Tensor] = []
+        hooks = [
+            module.register_forward_pre_hook(
+                lambda layer, x: seen.append(layer.odds(x[0]).argmax(dim=-1))
+            )
+            for module in model.modules()
+            if isinstance(module, SwitchFeedForward)
+        ]
+        with torch.no_grad():
+            model.eval()(tokens)
+        for hook in hooks:
+            hook.remove()
+        return seen
+
+    text = corpus.validation[: 64 * 64].view(64, 64)
+    for name in ("Switch Transformer", "Switch Primer", "Switch, no balance"):
+        for number, chosen in enumerate(choices(models[name], text), 1):
+            shares = F.one_hot(chosen, 4).float().mean(dim=(0, 1))
+            lost = [
+                (places(batch.T.flatten(), 4) >= 16 * 64 / 4 * 1.25).float().mean()
+                for batch in chosen.split(16)
+            ]
+            print(
+                f"{name:19s} layer {number} "
+                + "".join(f"{share:6.0%}" for share in shares)
+                + f"   dropped {torch.stack(lost).mean():4.0%}"
+            )
+    # Which characters an expert was asked for, in Switch Primer: a column is a character, and says how its
+    # occurrences are shared out.
+    import matplotlib.pyplot as plt
+
+    common = (
+        torch.bincount(text.flatten(), minlength=corpus.vocab_size).topk(40).indices
+    )
+    common = common.sort().values
+    names = [{"\n": "\u21b5", " ": "\u2423"}.get(c, c) for c in corpus.decode(common)]
+    both = choices(models["Switch Primer"], text)
+    fig, axes = plt.subplots(2, 1, figsize=(7, 3), layout="constrained", sharex=True)
+    for number, (ax, chosen) in enumerate(zip(axes, both, strict=True), 1):
+        shares = torch.stack(
+            [torch.bincount(chosen[text == c], minlength=4).float() for c in common]
+        )
+        ax.imshow(
+            (shares / shares.sum(dim=1, keepdim=True)).T, aspect="auto", vmin=0, vmax=1
+        )
+        ax.set(ylabel=f"layer {number}", yticks=range(4))
+    axes[1].set_xticks(range(40), names)
+    plt.show()
+    # And some lines of a play, each character in the colour of its expert in the second layer:
+    lines = corpus.decode(text.flatten()).split("\n")
+    numbers = both[1].flatten().tolist()
+    fig, ax = plt.subplots(figsize=(7, 1.8), layout="constrained")
+    ax.set(xlim=(0, 62), ylim=(-8, 0.5))
+    ax.axis("off")
+    start = 0
+    for row, line in enumerate(lines[:8]):
+        for column, character in enumerate(line[:62]):
+            color = f"C{numbers[start + column]}"
+            ax.text(column, -row, character, color=color, family="monospace")
+        start += len(line) + 1
+    plt.show()
