@@ -198,7 +198,11 @@ def test_a_model_hands_max_seq_on(kind: type[SyntheticAttention]) -> None:
     config = Config(11, 12, 3, 20, layers=2, max_seq=9, attention=kind)
     for max_seq in (3, 20):
         model = LanguageModel(replace(config, max_seq=max_seq))
-        assert model(torch.zeros(2, max_seq, dtype=torch.long)).shape == (2, max_seq, 11)
+        assert model(torch.zeros(2, max_seq, dtype=torch.long)).shape == (
+            2,
+            max_seq,
+            11,
+        )
 
 
 @every

@@ -190,7 +190,7 @@ if __name__ == "__main__":
         print(f"{name:25s}{difference:19.0e}{numbers:14,}")
     # Keys and values of 2 sequences of 24 tokens in 2 layers of width 64 are 12,288 numbers. Each convolution
     # adds the last two tokens, 256 numbers, no matter how long the text. Primer convolves no queries,
-    # and keeps less.
+    # and keeps less. A Synthesizer has no keys to keep.
 
 
 if __name__ == "__main__":
