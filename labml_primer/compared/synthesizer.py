@@ -11,9 +11,9 @@ another matrix of scores $B$ in its place, and leaves the rest:
 
 $$Y = \operatorname{softmax}(B)\,XW^V$$
 
-A *dense* Synthesizer makes row $i$ of $B$ out of token $i$. A *random* one does not look at tokens at all: $B$
-is learned as it is, one for all texts. Both can be *factorized*, that is, made of fewer numbers. With $n$ for
-the longest text, $n = k_1 k_2$, and one head (Table 1 of the paper):
+A *dense* Synthesizer makes row $i$ of $B$ out of token $i$. A *random* one does not look at tokens at all:
+$B$ is learned as it is, one for all texts. Both can be *factorized*, that is, made of fewer numbers. With $n$
+for the longest text, $n = k_1 k_2$, and one head (Table 1 of the paper):
 
 | scores | row $i$ of $B$ | numbers | depends on |
 |---|---|---|---|
@@ -25,7 +25,8 @@ the longest text, $n = k_1 k_2$, and one head (Table 1 of the paper):
 
 The paper that this book is about takes a Synthesizer to show that its squared ReLU helps other models too.
 
-Source: {cite:t}`tay2021synthesizer`, section 3 and Table 1; {cite:t}`so2021primer`, section 4.2 and Table 5.
+Source: {cite:t}`tay2021synthesizer`, section 3 and Table 1; the authors' released code (Mesh TensorFlow,
+`transformer/attention.py`); {cite:t}`so2021primer`, section 4.2 and Table 5.
 """
 
 import math
@@ -43,8 +44,8 @@ class SyntheticAttention(MultiHeadAttention):
     ## What all of them share
 
     Values, heads and the output projection are those of
-    {py:class}`~labml_primer.transformer.attention.MultiHeadAttention`. A subclass says in `scores` what stands
-    for $QK^\top$.
+    {py:class}`~labml_primer.transformer.attention.MultiHeadAttention`. A subclass says in `scores` what
+    stands for $QK^\top$.
 
     A key is known by its position alone, so there have to be scores for each position that may come: at most
     `max_seq`. Raises `ValueError` for more, and where `heads` does not divide `d_model`.
@@ -102,8 +103,8 @@ class SyntheticAttention(MultiHeadAttention):
         if causal:
             rows = causal_mask(end, keys, x.device)[start:]
             mask = rows if mask is None else mask & rows
-        # Numbers to look positions up by, where a slice would do as well. But an exported program with a slice
-        # in it would not serve every length.
+        # Numbers to look positions up by, where a slice would do as well. But an exported program with a
+        # slice in it would not serve every length.
         here = torch.arange(start, end, device=x.device)
         there = torch.arange(keys, device=x.device)
         weights = self.weights(x, here, there, mask)
@@ -127,8 +128,8 @@ class DenseSynthesizer(SyntheticAttention):
 
     :::{deviation} paper, equation 2, and released code
     The equation has a bias behind $W_2$ too: a preference for positions, whatever the token. The released
-    code, `synthetic_attention`, has neither bias, and one $W_2$ for all heads. Table 1 counts $dn$ numbers for
-    it, and that is a $W_2$ for each head.
+    code, `synthetic_attention`, has neither bias, and one $W_2$ for all heads. Table 1 counts $dn$ numbers
+    for it, and that is a $W_2$ for each head.
     :::
     """
 
@@ -213,8 +214,8 @@ class RandomSynthesizer(SyntheticAttention):
 
     $$B = R$$
 
-    No token is asked. $R$ is drawn and then learned, or even left as it was drawn: a habit of looking, which is
-    the same for all texts. `[heads, max_seq, max_seq]`.
+    No token is asked. $R$ is drawn and then learned, or even left as it was drawn: a habit of looking, which
+    is the same for all texts. `[heads, max_seq, max_seq]`.
 
     It is much like a convolution as wide as the text, whose kernel is another one at each position, with
     weights that sum to one.
@@ -224,8 +225,8 @@ class RandomSynthesizer(SyntheticAttention):
         self, d_model: int, heads: int, dropout: float = 0.0, max_seq: int = 128
     ):
         super().__init__(d_model, heads, dropout, max_seq)
-        # The paper leaves open how it is drawn. With variance one, as scores of dot products have it, some keys
-        # weigh more than others from the start, and heads differ.
+        # The paper leaves open how it is drawn. With variance one, as scores of dot products have it, some
+        # keys weigh more than others from the start, and heads differ.
         self.positions = nn.Parameter(torch.randn(heads, max_seq, max_seq))
 
     def scores(self, x: Tensor, here: Tensor, there: Tensor) -> Tensor:
@@ -297,14 +298,14 @@ if __name__ == "__main__":
         print(
             f"{kind:18s}" + "".join(f"{(m - before).abs().max():12.3f}" for m in moved)
         )
-    # Only dot products know what stands elsewhere, and only they do not mind where the text begins. In a model
-    # tokens carry their position with them, and then they can mind.
+    # Only dot products know what stands elsewhere, and only they do not mind where the text begins. In a
+    # model tokens carry their position with them, and then they can mind.
     #
     # ## Counted
     #
-    # A layer of the paper's size, 512 wide, for 512 tokens. The formulas of Table 1 are for one head, and leave
-    # out values and output, which are the same for all. With 8 heads, what belongs to positions is there 8
-    # times.
+    # A layer of the paper's size, 512 wide, for 512 tokens. The formulas of Table 1 are for one head, and
+    # leave out values and output, which are the same for all. With 8 heads, what belongs to positions is
+    # there 8 times.
     d, n, H, k1, k2, k = 512, 512, 8, 23, 23, 8
     formulas = {
         "dot products": 2 * d**2,
@@ -399,8 +400,8 @@ if __name__ == "__main__":
             f"{history.validation_loss[-1]:7.3f}{factor:9.2f}"
         )
     # The order of the paper is there in the large: what looks at tokens is ahead of what does not, and what
-    # is learned ahead of what is left as drawn. One seed and 250 steps do not tell more. The times are those of
-    # a short text. The squared ReLU helps whoever has it.
+    # is learned ahead of what is left as drawn. One seed and 250 steps do not tell more. The times are those
+    # of a short text. The squared ReLU helps whoever has it.
     #
     # The paper of Primer has a larger run: Table 5, on C4, perplexities after as much computing as its
     # baseline takes for 525 thousand steps and for a million.
@@ -432,15 +433,15 @@ if __name__ == "__main__":
         print(f"{name:30s}{millions:6.1f} million")
     with_both = 12 * 12 * 512**2 / 1e6
     print(f"{'R added to dot products':30s}{110 + with_both:6.1f} million")
-    # None has 145 million. Nearest is a mixture: $R$ beside dot products, as the released code has it under the
-    # name `random_plus`. So what the paper ran may well have compared tokens after all.
+    # None has 145 million. Nearest is a mixture: $R$ beside dot products, as the released code has it under
+    # the name `random_plus`. So what the paper ran may well have compared tokens after all.
 
 
 if __name__ == "__main__":
     # ## What the random one has learned
     #
-    # Where the four heads of each layer look, for the first 32 positions. Above as they were drawn, below after
-    # the race.
+    # Where the four heads of each layer look, for the first 32 positions. Above as they were drawn, below
+    # after the race.
     import matplotlib.pyplot as plt
 
     torch.manual_seed(0)

@@ -611,9 +611,9 @@ class LanguageModel(nn.Module):
             # Layers of all blocks count together: `blocks.3.feed_forward.expand.weight` is `feed_forward`'s.
             part = name.split(".")[2 if name.startswith("blocks") else 0]
             part = "norms" if part.endswith("norm") else part
-            # A token meets each number of a matrix once. Positions are looked up, biases added. The kernels of
-            # a convolution, `[kernel_size, channels]`, meet every feature, even where heads share them. Of a
-            # stack of experts, `[experts, d_in, d_out]`, a token meets one.
+            # A token meets each number of a matrix once. Positions are looked up, biases added. The kernels
+            # of a convolution, `[kernel_size, channels]`, meet every feature, even where heads share them. Of
+            # a stack of experts, `[experts, d_in, d_out]`, a token meets one.
             products = weight.numel() if weight.dim() > 1 else 0
             if "positions" in name or name.endswith("bias"):
                 products = 0
@@ -623,8 +623,8 @@ class LanguageModel(nn.Module):
                 products = weight[0].numel()
             before = costs.get(part, (0, 0))
             costs[part] = (before[0] + weight.numel(), before[1] + products)
-        # Two products with each key it looks at, for the score and for the sum of values; or one, where scores
-        # come from elsewhere. In the mean that is half of all keys.
+        # Two products with each key it looks at, for the score and for the sum of values; or one, where
+        # scores come from elsewhere. In the mean that is half of all keys.
         each = sum(
             getattr(module, "products_a_key", 2)
             for module in self.modules()
