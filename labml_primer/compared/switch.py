@@ -425,9 +425,10 @@ if __name__ == "__main__":
     #
     # It counts a speed-up by 1.45 and 1.56 for Switch Primer over Switch Transformer. How many experts it had
     # is not said. In millions, for 8 to 64 experts in each layer, or in every second, third, fourth:
-    t5 = {"vocab_size": 32_128, "d_model": 768, "heads": 12, "d_ff": 3072, "layers": 12}
     with torch.device("meta"):
-        dense = LanguageModel(replace(PRESETS["transformer"], **t5, max_seq=512))
+        dense = LanguageModel(
+            Config(32_128, d_model=768, heads=12, d_ff=3072, layers=12, max_seq=512)
+        )
     size = sum(weight.numel() for weight in dense.parameters())
     expert = sum(
         w.numel() for w in dense.get_submodule("blocks.0.feed_forward").parameters()
@@ -498,15 +499,17 @@ if __name__ == "__main__":
     axes[1].set_xticks(range(40), names)
     plt.show()
     # And some lines of a play, each character in the colour of its expert in the second layer:
-    lines = corpus.decode(text.flatten()).split("\n")
-    numbers = both[1].flatten().tolist()
-    fig, ax = plt.subplots(figsize=(7, 1.8), layout="constrained")
+    fig, ax = plt.subplots(figsize=(7, 2), layout="constrained")
     ax.set(xlim=(0, 62), ylim=(-8, 0.5))
     ax.axis("off")
-    start = 0
-    for row, line in enumerate(lines[:8]):
-        for column, character in enumerate(line[:62]):
-            color = f"C{numbers[start + column]}"
-            ax.text(column, -row, character, color=color, family="monospace")
-        start += len(line) + 1
+    lines, at = [], 0
+    for line in corpus.decode(text.flatten()).splitlines(keepends=True):
+        if len(line) > 20:
+            lines.append((line, both[1].flatten()[at : at + len(line)].tolist()))
+        at += len(line)
+    for row, (line, experts) in enumerate(lines[8:16]):
+        for column, character in enumerate(line[:62].rstrip()):
+            ax.text(
+                column, -row, character, color=f"C{experts[column]}", family="monospace"
+            )
     plt.show()
