@@ -98,7 +98,7 @@ class SwitchFeedForward(PositionwiseFeedForward):
     * `capacity_factor`: how much more than its fair share an expert takes while training.
     * `balance`: the weight $\alpha$ of the loss that keeps the shares alike.
 
-    :::{deviation} paper, section 2.3
+    :::{deviation} paper
     There every other feed-forward layer is a switch, and here each is: a
     {py:class}`~labml_primer.transformer.model.Config` has one block for all layers.
     :::
@@ -131,6 +131,11 @@ class SwitchFeedForward(PositionwiseFeedForward):
         # In `bfloat16` two experts that are almost level are level, and the exponentials round badly. The
         # paper takes this one step to `float32` and back, *selective precision*: what is sent to other
         # machines stays narrow. `torch.autocast` would undo it.
+        #
+        # :::{deviation} paper, appendix C, and released code
+        # While training they multiply `x` by random numbers near one, so that other experts have a chance.
+        # Ours sends the same token the same way each time.
+        # :::
         wide = torch.promote_types(x.dtype, torch.float32)
         with torch.autocast(x.device.type, enabled=False):
             return F.linear(x.to(wide), self.router.weight.to(wide)).softmax(dim=-1)
