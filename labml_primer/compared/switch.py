@@ -415,8 +415,9 @@ if __name__ == "__main__":
             f"{name:19s}{size:6.0f}k{products:6.0f}k{taken[name] / taken['Transformer']:6.2f}"
             f"{history.validation_loss[-1]:7.3f}{factor:9.2f}"
         )
-    # One seed and 300 steps: what a hundredth tells apart is no finding. Our experts are small, and their
-    # products too small for a processor to be busy with.
+    # What Primer changes helps both. The experts do not, in so short a run: each sees a quarter of the text,
+    # and what it says is multiplied by odds that begin at about a quarter. The paper trains for a thousand
+    # times as long, and there they are far ahead. This is one seed, and small differences are no finding.
     #
     # The paper of Primer has a larger run: Table 5, on C4, perplexities after as much computing as its
     # baseline takes for 525 thousand steps and for a million.
@@ -482,6 +483,9 @@ if __name__ == "__main__":
                 + "".join(f"{share:6.0%}" for share in shares)
                 + f"   dropped {torch.stack(lost).mean():4.0%}"
             )
+    # Without the balancing loss some experts are crowded while others wait, and more tokens are dropped. The
+    # loss on text need not show it in so short a run.
+    #
     # Which characters an expert was asked for, in Switch Primer: a column is a character, and says how its
     # occurrences are shared out.
     import matplotlib.pyplot as plt
