@@ -24,7 +24,7 @@ from sphinx.errors import SphinxError
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from annotated import rows, variants
+from annotated import bibtex, exercises, rows, ties, variants
 from annotated.code import Highlighter, code_lines, visit_code_lines
 from annotated.digest import digest, versions
 from annotated.execute import (
@@ -200,7 +200,9 @@ def configure(app: Sphinx, config: Any) -> None:
         ".py": "annotated.extension.read_notebook",
     }
     config.nb_execution_mode = "off"
-    config.nb_merge_streams = True
+    config.nb_merge_streams = (
+        False  # site.py joins prints, and keeps figures in their place
+    )
     static = str(Path(__file__).parent / "static")
     config.html_static_path = [*config.html_static_path, static]
 
@@ -319,15 +321,37 @@ def setup(app: Sphinx) -> dict[str, Any]:
         latex=(_plain, _plain),
         text=(_plain, _plain),
     )
+    app.add_node(
+        exercises.exercise,
+        html=(exercises.visit_exercise, exercises.depart_exercise),
+        latex=(_plain, _plain),
+        text=(_plain, _plain),
+    )
+    app.add_node(
+        exercises.solution,
+        html=(exercises.visit_solution, exercises.depart_solution),
+        latex=(_plain, _plain),
+        text=(_plain, _plain),
+    )
+    app.add_node(
+        ties.tie,
+        html=(ties.visit_tie, ties.depart_tie),
+        latex=(_plain, _plain),
+        text=(_plain, _plain),
+    )
+    app.add_node(bibtex.bibtex, html=(bibtex.visit_bibtex, None))
     directives: dict[str, type[SphinxDirective]] = {
         "annotated-row": rows.AnnotatedRow,
         "deviation": rows.Deviation,
+        "exercise": exercises.Exercise,
+        "solution": exercises.Solution,
         "variant": variants.Variant,
     }
     for name, directive in directives.items():
         app.add_directive(name, directive)
     app.add_transform(rows.OutputsInRows)
     app.add_post_transform(rows.Sheet)
+    app.add_post_transform(bibtex.OfferBibtex)
     app.add_js_file("annotated.js", loading_method="defer")
     app.connect("config-inited", configure, priority=400)
     app.connect("builder-inited", begin)
