@@ -156,7 +156,7 @@ class SharedQueryAttention(MultiHeadAttention):
 
     Only for attention of a sequence to itself: raises `ValueError` where `y` is not `x`.
 
-    :::{deviation} paper, section 3 against Figure 25
+    :::{deviation} the paper, section 3 against Figure 25
     The text says $W \in \mathbb{R}^{d \times d}$, and so does the released code, over all heads at once. In
     the searched program, instruction 20 makes 48 of 48 numbers: each head has a $W$ of its own, and all of
     them together are smaller by a factor of `heads`. The count near the end of this chapter tells the two
@@ -216,7 +216,7 @@ class PrimerNorm(LayerNorm):
 
     `[..., d_model]` to the same.
 
-    :::{deviation} paper, section 3
+    :::{deviation} the paper, section 3
     It calls this a modified layer norm. On paper it is the same one. As $\sum_i (x_i - \mu) = 0$,
 
     $$\sum_i x_i(x_i - \mu) = \sum_i (x_i - \mu)^2$$
@@ -350,7 +350,7 @@ class SearchedAttention(PrimerAttention):
     Raises `ValueError` for more than `length` tokens: beyond the last scalar there is none. The paper leaves
     the gate out for this reason. It helped where all sequences have one length, as those of the search had.
 
-    :::{deviation} paper, Table 2
+    :::{deviation} the paper, Table 2
     There SCALE is $x + \text{variable}$ and SHIFT $x \cdot \text{variable}$, which are in each other's place:
     a layer norm ends with SCALE and SHIFT, and a linear layer's bias is a SHIFT (Figure 24). So instruction
     31, SCALE, is a product.
@@ -420,7 +420,7 @@ class SearchedActivation(nn.Module):
 
     $$\max(x, -0.57)^2$$
 
-    :::{deviation} paper, Figure 22 against Figure 25
+    :::{deviation} the paper, Figure 22 against Figure 25
     Text and Figure 22 have $\max(x, 0)^2$. In the list of instructions, the MAX before the SQUARE carries
     the constant $-0.57$. A program has two constants in all for its instructions to refer to (appendix
     A.2), and the list knows $-1.12$ and $-0.57$, and no zero. If the list is right, this function was found:

@@ -139,7 +139,7 @@ class SpatialDepthWiseConvolution(nn.Module):
     paper calls it *spatial*, as positions are its space, and *depth-wise*, as no channel sees
     another; the projection before it has already mixed them.
 
-    :::{deviation} walk-through of Primer-EZ
+    :::{deviation} the walk-through of Primer-EZ
     Its tensors are sequence-first, `[seq, batch, heads, d_k]`. Here, as in the whole book, the batch
     comes first: `[batch, seq, heads, d_k]`. A test holds the two to the same numbers.
     :::
