@@ -45,7 +45,8 @@ class Variant(SphinxDirective):
             found = changes(page.project, module, base, name, given)
         except LookupError as error:
             raise self.error(f"variant: {error}. Correct the name.") from None
-        names = (base.rpartition(".")[2], name) if base else (name, f"{name}({given})")
+        was, now = (each.rpartition(".")[2] for each in (base or name, name))
+        names = (was, now if base else f"{now}({given})")
         node = variant(names=names)
         node["cost"] = page.record.costs.get(self.options.get("cost", ""), "")
         node["lines"] = [

@@ -363,7 +363,8 @@ class SearchedAttention(PrimerAttention):
 
     def __init__(self, d_model: int, heads: int, dropout: float = 0.0):
         super().__init__(d_model, heads, dropout)
-        # One $W$ for each head, `[heads, d_k, d_k]`, where {py:class}`SharedQueryAttention` has one for all.
+        # One $W$ for each head, `[heads, d_k, d_k]`, where
+        # {py:class}`~labml_primer.primer.primer.SharedQueryAttention` has one for all.
         del self.query
         bound = 1 / math.sqrt(self.d_k)
         self.mixing = nn.Parameter(
@@ -643,3 +644,32 @@ if __name__ == "__main__":
     # Our order of the changes is that of one seed and 250 steps on letters, where the convolution does
     # most of the work, as in {doc}`variations`. What lies within the number of the last line is no
     # finding, and `nan` is for a model that did not get to the Transformer's last loss.
+
+
+if __name__ == "__main__":
+    # ## Exercise
+    #
+    # :::{exercise} Queries made of keys, undone
+    # Without a convolution, {py:class}`~labml_primer.primer.primer.SharedQueryAttention` can compute what any
+    # {py:class}`~labml_primer.transformer.attention.MultiHeadAttention` computes, as long as its matrix of
+    # keys can be inverted. Which weights and which bias must its queries have?
+    # :::
+    # :::{solution}
+    # With $k = A x + a$ and $q = B x + b$, the input is $x = A^{-1}(k - a)$, so
+    # $q = BA^{-1} k + (b - BA^{-1} a)$. Behind a convolution this way is closed: a key is then a mixture of
+    # three tokens, and the current one cannot be told from it.
+    # :::
+    free = MultiHeadAttention(d_model=64, heads=4).double()
+    shared = SharedQueryAttention(d_model=64, heads=4).double()
+    shared.load_state_dict(free.state_dict())
+    with torch.no_grad():
+        way = free.query.weight @ free.key.weight.inverse()
+        shared.query.weight.copy_(way)
+        shared.query.bias.copy_(free.query.bias - way @ free.key.bias)
+    x = torch.randn(2, 20, 64, dtype=torch.float64)
+    difference = (shared(x, x) - free(x, x)).abs().max()
+    print(f"largest difference {difference:.0e}")
+    assert difference < 1e-8
+
+    # That is all that the search changed. To try it on something of your own, copy a definition from its
+    # chapter with all that it needs, or open the chapter's notebook.

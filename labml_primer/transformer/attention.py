@@ -14,8 +14,9 @@ $$\operatorname{Attention}(Q, K, V) = \operatorname{softmax}\Big(\frac{QK^\top}{
 
 In the code `query`, `key` and `value` are $Q$, $K$ and $V$. Their rows are the single queries, keys and
 values, so one matrix product compares every position with every other. The weights are computed from the
-words themselves, anew for each sentence. The formula does not know in which order the words stand, nor how many there are. That is why
-{doc}`positional_encoding` came first, and why one set of weights serves every length.
+words themselves, anew for each sentence. The formula does not know in which order the words stand, nor how
+many there are. That is why {doc}`positional_encoding` came first, and why one set of weights serves every
+length.
 
 Source: {cite:t}`vaswani2017attention`, section 3.2.
 """
@@ -205,9 +206,9 @@ class MultiHeadAttention(nn.Module):
       Z &= [\operatorname{head}_1; \dots; \operatorname{head}_H]\,W^O
     \end{aligned}$$
 
-    `x` and `y` are $X$ and $Y$. With `y = x` this is *self-attention*. With the encoder's output as `y` and the
-    decoder's state as `x` it is *cross-attention*: the queries come from one sequence, keys and values from
-    another. All heads together cost about what one head of full width would.
+    `x` and `y` are $X$ and $Y$. With `y = x` this is *self-attention*. With the encoder's output as `y` and
+    the decoder's state as `x` it is *cross-attention*: the queries come from one sequence, keys and values
+    from another. All heads together cost about what one head of full width would.
 
     `dropout` applies to the weights while training. Raises `ValueError` where `heads` does not divide
     `d_model`.

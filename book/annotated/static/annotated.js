@@ -67,7 +67,10 @@
   // Light up: pointing at a name lights its other uses, and the symbol that the chapter ties to it.
   const letters = element => element.textContent.replace(/[\u200b\s]/g, "");
   const ties = $$("[data-tie] .katex-html").map(symbol => [symbol.closest("[data-tie]").dataset.tie, letters(symbol)]);
-  const spelled = symbol => $$(".katex-html .mord:not(.mtight)").filter(letter => letters(letter) === symbol);
+  const spelled = symbol => { // in an index only where it stands nowhere else
+    const all = $$(".katex-html .mord").filter(letter => letters(letter) === symbol), plain = all.filter(letter => !letter.matches(".mtight"));
+    return plain.some(letter => letter.closest(".katex-display")) ? plain : all;
+  };
   const light = name => {
     for (const other of $$(".lit")) other.classList.remove("lit");
     if (!name) return;
@@ -81,7 +84,7 @@
     const tie = element.closest("[data-tie]");
     if (tie) return tie.dataset.tie;
     for (let letter = element.closest(".katex-html .mord"); letter; letter = letter.parentElement.closest(".katex-html .mord"))
-      for (const [tied, symbol] of ties) if (letters(letter) === symbol && !letter.matches(".mtight")) return tied;
+      for (const [tied, symbol] of ties) if (letters(letter) === symbol && spelled(symbol).includes(letter)) return tied;
   };
   for (const on of ["pointerover", "focusin"]) document.addEventListener(on, event => light(nameOf(event.target)));
   document.addEventListener("focusout", () => light());
