@@ -110,7 +110,7 @@ def difference(
         before = _lines(old_module, counterpart) if counterpart else []
         after = _lines(new_module, node)
         if inherits:
-            after = _inlined(after, methods, old_module)
+            after = _standing(_inlined(after, methods, old_module), after)
         changes += _headed(_compared(before, after))
     if not inherits:
         kept = {node.name for node in new.body if isinstance(node, DEFINITIONS)}
@@ -282,6 +282,20 @@ def _inlined(
                 text = re.sub(r"^(\s*)return ", rf"\1{match['before']}", inner.text)
                 result.append(replace(inner, text=text))
     return result
+
+
+ATTRIBUTE = re.compile(r"\s*(self\.\w+) = .*[^(\[{,]$")  # an assignment on one line
+
+
+def _standing(lines: list[Line], own: list[Line]) -> list[Line]:
+    """The lines less the parent's assignments that one of the class's ``own`` undoes."""
+    undone = {match[1] for line in own if (match := ATTRIBUTE.match(line.text))}
+    return [
+        line
+        for line in lines
+        if line in own
+        or not ((match := ATTRIBUTE.match(line.text)) and match[1] in undone)
+    ]
 
 
 def as_markdown(found: list[Change]) -> list[str]:

@@ -29,7 +29,7 @@ class Exercise(SphinxDirective):
         self.assert_has_content()
         words, messages = self.state.inline_text(self.arguments[0], self.lineno - 1)
         node = exercise()
-        node += nodes.paragraph("", "Exercise: ", *words, classes=["note__title"])
+        node += nodes.paragraph("", "", *words, classes=["note__title"])
         self.state.nested_parse(self.content, self.content_offset, node)
         return [node, *messages]
 

@@ -343,7 +343,7 @@ class Plain:
         if name == "deviation":
             return f"**Deviation from {title}**"
         if name == "exercise":
-            return f"**Exercise: {title}**"
+            return f"**{title}**"
         if name == "solution":
             return "<details><summary>Solution, in words</summary>"
         if name in NOTES:

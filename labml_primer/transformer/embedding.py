@@ -201,6 +201,11 @@ if __name__ == "__main__":
     _, spread, directions = torch.linalg.svd(centred(learned), full_matrices=False)
     plane = centred(learned) @ directions[:2].T
     part = spread[:2].square() / spread.square().sum()
+    letter = torch.tensor([0.04, 0.06])  # its size; where two overlap, they step aside
+    for _ in range(20):
+        apart = (plane[:, None] - plane) / letter  # [letters, letters, 2]
+        close = apart.norm(dim=-1, keepdim=True) < 1
+        plane = plane + 0.05 * letter * (apart * close).sum(dim=1)
     colours = {"vowel": "C1", "consonant": "C0", "capital": "C2", "punctuation": "C3"}
     shown = {" ": "space", "\n": "line break"}
     fig, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")

@@ -270,7 +270,7 @@ def built(shelf: Callable[[dict[str, str]], Shelf]) -> Built:
 def test_code_outputs_and_words_of_a_solution_are_folded(built: Built) -> None:
     page = built.page("one")
     assert 'class="note note--exercise"' in page
-    assert "Exercise: The <em>next</em> one" in page
+    assert "The <em>next</em> one</p>" in page
     (folded,) = re.findall(r'<details class="solution">.*?</details>', page, re.DOTALL)
     for part in ("<summary>Solution</summary>", "Three, of course.", "then 3"):
         assert part in folded and page.count(part) == 1, part
