@@ -177,7 +177,7 @@ def test_a_name_lights_up_its_other_uses(
 
 
 @pytest.mark.parametrize(
-    ("chapter", "ties"),
+    ("where", "ties"),
     [
         (ATTENTION, {"query": "Q", "key": "K", "value": "V", "x": "X", "y": "Y"}),
         ("labml_primer/transformer/embedding", {"table": "E"}),
@@ -188,11 +188,12 @@ def test_a_name_lights_up_its_other_uses(
     ids=lambda value: value.split("/")[-1] if isinstance(value, str) else "",
 )  # fmt: skip
 def test_a_name_lights_up_the_symbol_that_the_chapter_ties_to_it(
-    reading: Callable[[str], Page], chapter: str, ties: dict[str, str]
+    reading: Callable[[str], Page], where: str, ties: dict[str, str]
 ) -> None:
-    page = reading(chapter)
+    page = reading(where)
     for name, symbol in ties.items():
-        page.locator(f".sbs__code .n:text-is('{name}'){OPEN}").first.hover()
+        named = re.compile(f"^{name}$")
+        page.locator(f".sbs__code .n{OPEN}", has_text=named).first.hover()
         lit = page.evaluate(
             """() => [...document.querySelectorAll(".katex-display .katex-html .lit")].map(
                 e => e.textContent.replace(/[\\u200b\\s]/g, ""))"""
@@ -291,7 +292,7 @@ def test_escape_closes_the_results(reading: Callable[[str], Page]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("chapter", "base", "variant"),
+    ("where", "base", "variant"),
     [
         (PRIMER, "MultiHeadAttention", "MultiDConvHeadAttention"),
         (PRIMER, "PositionwiseFeedForward", "PositionwiseFeedForward(activation=SquaredReLU)"),
@@ -302,11 +303,11 @@ def test_escape_closes_the_results(reading: Callable[[str], Page]) -> None:
     ids=lambda value: value.split("/")[-1],
 )  # fmt: skip
 def test_a_difference_shows_signs_changed_words_and_what_it_costs(
-    visit: Visitor, site: Site, chapter: str, base: str, variant: str
+    visit: Visitor, site: Site, where: str, base: str, variant: str
 ) -> None:
     shown = [
         figure
-        for figure in site.soup(chapter).select(".vdiff")
+        for figure in site.soup(where).select(".vdiff")
         if [c.get_text() for c in figure.select(".vdiff__head code")] == [base, variant]
     ]
     assert len(shown) == 1
@@ -335,14 +336,12 @@ def test_signs_and_tints_of_a_difference_are_seen(visit: Visitor) -> None:
     assert len(grounds) == 2
 
 
-@pytest.mark.parametrize("chapter", [PRIMER, VARIATIONS])
-def test_a_line_of_a_difference_leads_to_the_line_it_is(
-    site: Site, chapter: str
-) -> None:
-    for link in site.soup(chapter).select(".vdiff .lno[href]"):
+@pytest.mark.parametrize("where", [PRIMER, VARIATIONS])
+def test_a_line_of_a_difference_leads_to_the_line_it_is(site: Site, where: str) -> None:
+    for link in site.soup(where).select(".vdiff .lno[href]"):
         page, _, fragment = str(link["href"]).partition("#")
-        name = (site.folder / chapter).parent / (page.removesuffix(".html"))
-        other = str(name.resolve().relative_to(site.folder)) if page else chapter
+        name = (site.folder / where).parent / (page.removesuffix(".html"))
+        other = str(name.resolve().relative_to(site.folder)) if page else where
         target = site.soup(other).find(id=fragment)
         assert target and int(str(link["data-n"])) == int(fragment[1:])
 
