@@ -44,10 +44,13 @@ def focused(locator: Locator) -> bool:
 COPY = """async name => {
   const copied = {};
   for (const button of document.querySelectorAll(`[data-${name}]`)) {
-    await navigator.clipboard.writeText("");
+    await navigator.clipboard.writeText("nothing yet");
     button.click();
-    let text;
-    while (!(text = await navigator.clipboard.readText())) await new Promise(requestAnimationFrame);
+    let text = "nothing yet";
+    while (text === "nothing yet") {
+      await new Promise(requestAnimationFrame);
+      text = await navigator.clipboard.readText();
+    }
     copied[button.dataset[name]] = text;
   }
   return copied;
