@@ -166,11 +166,11 @@ class Chapter:
 
     def anchor(self, line: int) -> str:
         """What a link to a line names: line n of a definition, else of the module."""
-        name, first = next(iter(self.around(line)[::-1]), (None, 0))
-        second = name and next(a for n, a, _ in self.spans if n == name) != first
-        if name is None or second:  # as of an overload
-            return f"L{line}"
-        return f"{name.qualname}:{line - first + 1}"
+        for name, first in self.around(line)[-1:]:
+            others = (a for n, a, _ in self.spans if n.qualname == name.qualname)
+            if first == min(others):  # not a second one of that name, as an overload
+                return f"{name.qualname}:{line - first + 1}"
+        return f"L{line}"
 
     @property
     def _named(self) -> dict[int, Name]:
