@@ -23,6 +23,7 @@ ROLE = re.compile(
     re.DOTALL,
 )
 DIRECTIVE = re.compile(r"(?P<mark>:{3,}|`{3,})\{(?P<name>[\w:-]+)\} *(?P<title>.*)$")
+OPTION = re.compile(r":(\w+):(.*)$")
 CODE = re.compile(r" *(`{3,}|~{3,})[^`]*$")
 LABEL = re.compile(r"\([^()\n]+\)=\s*")
 NOTES = (
@@ -111,6 +112,16 @@ class _Writer:
             cell |= {"execution_count": None, "outputs": []}
         self.cells.append(cell)
 
+    def _folded(self, title: str, source: str) -> None:
+        """A cell whose code shows when it is asked for, in Colab and in JupyterLab."""
+        form = f'# @title {title} {{ display-mode: "form" }}'
+        self._add(
+            "code",
+            f"{form}\n{source}",
+            cellView="form",
+            jupyter={"source_hidden": True},
+        )
+
     def _prose(self, text: str) -> None:
         if text.strip():
             self._add("markdown", text.strip())
@@ -167,9 +178,7 @@ class _Writer:
             + ", ".join(links)
             + "."
         )
-        title = '# @title Definitions from other chapters { display-mode: "form" }'
-        source = f"{title}\n{self.collector.source()}"
-        self._add("code", source, cellView="form", jupyter={"source_hidden": True})
+        self._folded("Definitions from other chapters", self.collector.source())
 
     # -- the chapter's own cells -----------------------------------------------------------
 
@@ -191,7 +200,9 @@ class _Writer:
                 if row.blocks
             }
             source = self._source(cell, marks)
-            if source:
+            if source and cell.exercise:
+                self._folded("Solution", source)
+            elif source:
                 self._add("code", source)
 
     def _note(self, row: Row) -> str:
@@ -250,6 +261,11 @@ def _indented(text: str) -> str:
     return text.replace("\n", "\n   ").replace("\n   \n", "\n\n")
 
 
+def _depth(opened: list[tuple[str, str]]) -> int:
+    """How many notes stand round: a solution unfolds in its own place, and is none."""
+    return sum(name != "solution" for _, name in opened)
+
+
 class Plain:
     """MyST to the Markdown that Colab and JupyterLab read: no role, directive or label is left."""
 
@@ -277,15 +293,17 @@ class Plain:
             if not match or match["name"] != "variant":
                 out.append(text)
                 continue
-            base = ""
+            options: dict[str, str] = {}
             for _, inner in waiting:
                 if inner.strip() == match["mark"]:
                     break
-                base = inner[4:].strip() if inner.startswith(":of:") else base
+                option = OPTION.match(inner)
+                options |= {option[1]: option[2].strip()} if option else {}
+            base, given = options.get("of", ""), options.get("with", "")
             project = self.book.project
             module = project.at(Path(self.path))
             try:
-                found = changes(project, module, base, match["title"])
+                found = changes(project, module, base, match["title"], given)
             except LookupError as error:
                 message = f"variant: {error}. Correct the name."
                 raise ChapterError(self.path, number, message) from None
@@ -294,7 +312,7 @@ class Plain:
 
     def _parts(self, lines: list[str], line: int) -> Iterator[Part]:
         """Notes of every kind become quotes with a bold title; labels go; code stays as it is."""
-        opened: list[str] = []  # marks of the directives that are open
+        opened: list[tuple[str, str]] = []  # open directives: mark and name
         part = Part(0, line, [], "")
         for k, text in enumerate(lines, line):
             directive, fence = DIRECTIVE.match(text), CODE.match(text)
@@ -302,20 +320,21 @@ class Plain:
                 part.lines.append(text)
                 if text.strip() == part.code:
                     yield part
-                    part = Part(len(opened), k + 1, [], "")
+                    part = Part(_depth(opened), k + 1, [], "")
             elif directive:
                 yield part
-                opened.append(directive["mark"])
+                opened.append((directive["mark"], directive["name"]))
                 title = self._title(directive["name"], directive["title"], k)
-                yield Part(len(opened), k, [title, ""], "")
-                part = Part(len(opened), k + 1, [], "")
-            elif opened and text.strip() == opened[-1]:
+                yield Part(_depth(opened), k, [title, ""], "")
+                part = Part(_depth(opened), k + 1, [], "")
+            elif opened and text.strip() == opened[-1][0]:
                 yield part
-                opened.pop()
-                part = Part(len(opened), k + 1, [], "")
+                if opened.pop()[1] == "solution":
+                    yield Part(_depth(opened), k, ["", "</details>"], "")
+                part = Part(_depth(opened), k + 1, [], "")
             elif fence:
                 yield part
-                part = Part(len(opened), k, [text], fence[1])
+                part = Part(_depth(opened), k, [text], fence[1])
             else:
                 part.lines.append("" if LABEL.fullmatch(text) else text)
         yield part
@@ -323,6 +342,10 @@ class Plain:
     def _title(self, name: str, title: str, line: int) -> str:
         if name == "deviation":
             return f"**Deviation from {title}**"
+        if name == "exercise":
+            return f"**{title}**"
+        if name == "solution":
+            return "<details><summary>Solution, in words</summary>"
         if name in NOTES:
             return f"**{title or name.capitalize()}**"
         message = f"the notebook has no form for the directive {{{name}}}. Use a note, or say it in prose."

@@ -36,8 +36,6 @@ def site_notebook(chapter: Chapter, record: Record) -> NotebookNode:
         shown = [
             _shown(output, cell)
             for output in (_joined(next(outputs, [])) if cell.nodes else [])
-            if output.get("name")
-            != "stderr"  # warnings are for the author, who saw them
         ]
         if shown:
             add(
@@ -94,9 +92,14 @@ def _shown(output: dict[str, Any], cell: Cell) -> NotebookNode:
 
 
 def _joined(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Outputs with consecutive prints as one: a kernel sends them as they come."""
+    """Outputs with consecutive prints as one: a kernel sends them as they come.
+
+    Warnings are left out. They are for the author, who saw them.
+    """
     joined: list[dict[str, Any]] = []
     for output in outputs:
+        if output.get("name") == "stderr":
+            continue
         if (
             joined
             and output["output_type"] == joined[-1]["output_type"] == "stream"
@@ -122,7 +125,7 @@ def _label(cell: Cell) -> str:
 def _plain(text: str) -> str:
     """A note as it is read aloud: no citations, the words of links, formulas without TeX."""
     text = re.sub(r"\s*\{cite[^}]*\}`[^`]*`", "", text)
-    text = re.sub(r"\{[\w:]+\}`~?([^`<]*?)\s*(?:<[^>]*>)?`", r"\1", text)
+    text = re.sub(r"\{[\w:]+\}`(?:~(?:\w+\.)*)?([^`<]*?)\s*(?:<[^>]*>)?`", r"\1", text)
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
     text = re.sub(r"\\(?:text|mathrm|operatorname|left|right)\b", "", text)
     text = text.translate(str.maketrans("{}", "()", "$`*\\"))

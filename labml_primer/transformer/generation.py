@@ -291,5 +291,25 @@ if __name__ == "__main__":
         print(f"{draw}:\n  {corpus.decode(written[0, 7:])!r}")
     # Without dice it repeats itself. At a temperature of 1.5 the tail takes over, and top-p cuts it off: what
     # is drawn is varied, but each token is one that the model thought of.
+
+
+if __name__ == "__main__":
+    # ## Exercise
     #
+    # :::{exercise} First the heat, then the cut
+    # Of the six tokens above, top-p at 0.75 keeps three. How many does it keep behind a temperature of 2, and
+    # of 0.5? Does a temperature move top-k too?
+    # :::
+    # :::{solution}
+    # Four and two. The temperature bends the odds first, so what is $p$ of them takes more tokens where they
+    # are evened out. Top-k counts tokens, and a temperature keeps their order: it always leaves three.
+    # :::
+    odds = torch.tensor([0.40, 0.25, 0.15, 0.10, 0.06, 0.04])
+    for temperature, expected in ((0.5, 2), (1.0, 3), (2.0, 4)):
+        scores = odds.log() / temperature
+        by_p = int(keep_top_p(scores, 0.75).isfinite().sum())
+        by_k = int(keep_top_k(scores, 3).isfinite().sum())
+        print(f"temperature {temperature}: top-p keeps {by_p}, top-k {by_k}")
+        assert (by_p, by_k) == (expected, 3)
+
     # So much for the Transformer. What the search made of it begins with {doc}`../primer/primer_ez`.
