@@ -6,14 +6,12 @@ import sys
 from pathlib import Path
 
 import yaml
+from annotated.book import Book, book_of
+from annotated.modules import Project
+from annotated.parse import ChapterError
+from annotated.reader import reader_notebook
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "book"))
-
-from annotated.book import Book, book_of  # noqa: E402
-from annotated.modules import Project  # noqa: E402
-from annotated.parse import ChapterError  # noqa: E402
-from annotated.reader import reader_notebook  # noqa: E402
 
 NOTEBOOKS = ROOT / "notebooks"
 

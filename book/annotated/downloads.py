@@ -11,18 +11,17 @@ from sphinx.application import Sphinx
 from annotated.book import Book, book_of
 from annotated.execute import Job, Record
 from annotated.modules import Project
-from annotated.pages import Entry
 from annotated.reader import reader_notebook
 
 
-def described(app: Sphinx, project: Project, entries: list[Entry]) -> Book:
-    """The book around the notebooks of one build."""
+def described(app: Sphinx, project: Project, docnames: list[str]) -> Book:
+    """The book around the notebooks of one build; its chapters in order."""
     config: Any = app.config
     return book_of(
         project,
         title=config.project,
         repository=config.annotated_repository,
-        docnames=[entry.docname for entry in entries if entry.number],
+        docnames=docnames,
         install=config.annotated_install,
         packages=config.annotated_verified,
         bibliographies=getattr(config, "bibtex_bibfiles", []),

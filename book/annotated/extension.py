@@ -90,7 +90,8 @@ class Book:
     @cached_property
     def around(self) -> downloads.Book:
         """What each notebook must know of the others."""
-        return downloads.described(self.app, self.project, self.entries)
+        docnames = [e.docname for e in self.entries if e.docname in self.jobs]
+        return downloads.described(self.app, self.project, docnames)
 
     def record(self, job: Job) -> Record:
         """What the chapter's execution left."""
