@@ -114,7 +114,7 @@ def offer(
     """Gives the welcome page its links."""
     if pagename == app.config.root_doc:
         up = "../" * pagename.count("/")
-        context["downloads"] = [
+        context["take_along"] = [
             each | {"href": up + each["href"]} for each in found(Path(app.outdir))
         ]
 

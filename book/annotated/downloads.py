@@ -19,7 +19,7 @@ def described(app: Sphinx, project: Project, docnames: list[str]) -> Book:
     config: Any = app.config
     return book_of(
         project,
-        title=config.project,
+        title=config.html_title,
         repository=config.annotated_repository,
         docnames=docnames,
         install=config.annotated_install,
