@@ -59,7 +59,8 @@ def archive(site: Path, target: Path) -> None:
     with ZipFile(target, "w", ZIP_DEFLATED, compresslevel=9) as zipped:
         for path in sorted(site.rglob("*")):
             name = path.relative_to(site)
-            if path.is_file() and not name.parts[0].startswith((".", *LEFT_OUT)):
+            left_out = name.parts[0] in LEFT_OUT or name.parts[0].startswith(".")
+            if path.is_file() and not left_out:
                 inside = f"{target.stem}/{name.as_posix()}"
                 if path.suffix == ".html":
                     zipped.writestr(inside, on_disk(path.read_text(encoding="utf-8")))

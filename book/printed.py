@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from io import BytesIO
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit
 
@@ -83,16 +84,17 @@ def places(content: bytes) -> dict[str, int]:
 
 def printed(site: Path, html: str, browser: Browser) -> bytes:
     """A document beside the site's pages, printed."""
-    path = site / "_printed.html"
-    path.write_text(html, encoding="utf-8")
-    page = browser.new_page(color_scheme="light")
-    try:
-        page.goto(path.as_uri())
+    with NamedTemporaryFile(
+        "w", encoding="utf-8", dir=site, prefix=".", suffix=".html"
+    ) as file:
+        file.write(html)
+        file.flush()
+        page = browser.new_page(color_scheme="light")
+        page.goto(Path(file.name).as_uri())
         page.evaluate("document.fonts.ready.then(() => true)")
-        return page.pdf(prefer_css_page_size=True, outline=True, tagged=True)
-    finally:
+        content = page.pdf(prefer_css_page_size=True, outline=True, tagged=True)
         page.close()
-        path.unlink()
+        return content
 
 
 # -- pages become parts of one document ----------------------------------------------------
