@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PORT ?= 8000
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve test check notebooks clean setup
+.PHONY: help book serve test check offline notebooks clean setup
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## */\1|/' | awk -F'|' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -24,6 +24,10 @@ test: $(READY)  ## every test, on the book as it is built now
 check: $(READY)  ## the tests for every edit: under a minute
 	@$(RUN) -m ruff check . && $(RUN) -m ruff format --check -q . && $(RUN) -m mypy
 	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto -m "not slow and not browser"
+
+offline: book  ## the whole book as one PDF and as an archive, into the site (by Chromium)
+	@$(RUN) book/offline.py
+	@$(RUN) book/build.py $(if $(STRICT),--strict)
 
 notebooks: $(READY)  ## write notebooks/*.ipynb anew
 	@$(RUN) book/notebooks.py
