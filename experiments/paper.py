@@ -1001,8 +1001,8 @@ if __name__ == "__main__":
         ]
         for each in claims
     ]
-    names = ("section", "claim", "printed", "recomputed", "least", "most", "verdict")
-    display(Table("Claims", paper["text"].source, dict.fromkeys(names, ""), lines))
+    heads = ("section", "claim", "printed", "recomputed", "least", "most", "verdict")
+    display(Table("Claims", paper["text"].source, dict.fromkeys(heads, ""), lines))
     # In sum:
     for sign, verdict in VERDICTS.items():
         found = sum(each.sign == sign for each in claims)
