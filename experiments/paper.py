@@ -315,7 +315,7 @@ if __name__ == "__main__":
         entries = [table.column("speedup", setup=setup, model=name) for name in names]
         dots(ax, names, [entry[0] if entry else "-" for entry in entries])
         ax.axvline(1, color="C5", ls=":", lw=1)
-        ax.set(xlabel=setup, xlim=(0.8, 2.6))
+        ax.set(xlabel=f"speedup: {setup}", xlim=(0.8, 2.6))
     plt.show()
     # The section, the claim, the number as printed, what comes out of the table, and the verdict.
     print(*search_task(paper), sep="\n")
@@ -805,10 +805,10 @@ def savings_law(a: float, k: float, b: float) -> tuple[float, float]:
 if __name__ == "__main__":
     # ### The law, and a fit that knows nothing of it
     #
-    # Figure 7 gives no numbers, so these are chosen: $k = 0.05$, near what Kaplan et al. found, and $b = 2$.
+    # Figure 7 gives no numbers, so these are chosen: $k = 0.05$, near what Kaplan et al. found, and $b = 4$.
     # For some losses, the compute on either line, and the difference; then a least-squares line through the
     # logarithms of loss and difference.
-    a1, k, b = 6.0, 0.05, 2.0
+    a1, k, b = 6.0, 0.05, 4.0
     a0 = a1 / b**k
     loss = torch.linspace(2.5, 4, 40, dtype=torch.float64)
     c0, c1 = (a0 / loss) ** (1 / k), (a1 / loss) ** (1 / k)
@@ -820,28 +820,19 @@ if __name__ == "__main__":
     coefficient, exponent = savings_law(a1, k, b)
     print(f"              fitted     A.9\nexponent    {-slope:8.4f}{exponent:8.4f}")
     print(f"coefficient {intercept.exp():8.4f}{coefficient:8.4f}")
-    # The same loss on three lines: what the better architecture needs, what it saves, and what the other
-    # needs. With $b = 2$ the first two are one.
+    # Three parallel lines: the compute that the better architecture needs for a loss, what it saves, and what
+    # the worse one needs.
     fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
-    ax.loglog(c1, loss, color="C5")
-    ax.loglog(c0, loss, color="C0")
-    ax.loglog(saved, loss, color="C1", ls="--")
-    ax.annotate(
-        "the worse line",
-        (c1[8], loss[8]),
-        (8, 4),
-        textcoords="offset points",
-        color="C5",
-    )
-    ax.annotate(
-        "the better, and what it saves",
-        (c0[20], loss[20]),
-        (-8, -12),
-        textcoords="offset points",
-        color="C0",
-        ha="right",
-    )
-    ax.set(xlabel="compute", ylabel="loss")
+    for line, colour, words, (ha, va) in (
+        (c0, "C0", "better", ("right", "top")),
+        (saved, "C1", "saved", ("right", "top")),
+        (c1, "C5", "worse", ("left", "bottom")),
+    ):
+        ax.loglog(line, loss, color=colour)
+        ax.text(line[20], loss[20], f" {words} ", color=colour, ha=ha, va=va)
+    ax.set(xlabel="compute, in any unit", ylabel="loss")
+    ax.set_yticks([2.5, 3, 3.5, 4], ["2.5", "3.0", "3.5", "4.0"])
+    ax.minorticks_off()
     plt.show()
     # What grows with compute is the amount that is saved. The share, $1 - 1/b$, is the same at every budget.
     # The growing *factors* of Tables 1 and 5 are another matter: there the size is fixed, both curves go
