@@ -823,14 +823,14 @@ if __name__ == "__main__":
     # Three parallel lines: the compute that the better architecture needs for a loss, what it saves, and what
     # the worse one needs.
     fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
-    for line, colour, words, (ha, va) in (
-        (c0, "C0", "better", ("right", "top")),
-        (saved, "C1", "saved", ("right", "top")),
-        (c1, "C5", "worse", ("left", "bottom")),
+    for line, colour, words, side in (
+        (c0, "C0", "better", "right"),
+        (saved, "C1", "saved", "right"),
+        (c1, "C5", "worse", "left"),
     ):
         ax.loglog(line, loss, color=colour)
-        ax.text(line[20], loss[20], f" {words} ", color=colour, ha=ha, va=va)
-    ax.set(xlabel="compute, in any unit", ylabel="loss")
+        ax.text(float(line[-1]), 4.05, words, color=colour, ha=side)
+    ax.set(xlabel="compute, in any unit", ylabel="loss", ylim=(2.4, 4.3))
     ax.set_yticks([2.5, 3, 3.5, 4], ["2.5", "3.0", "3.5", "4.0"])
     ax.minorticks_off()
     plt.show()
