@@ -193,8 +193,8 @@ def test_a_claim_is_the_sum_one_does_by_hand(words: str, value: Fraction) -> Non
 
 def test_the_averages_that_do_not_come_out_leave_one_task_out() -> None:
     ours = slice(0, 4)  # the four models; the last column is of others
-    all_tasks = averages(PAPER, "multiple choice")[ours]
-    without = averages(PAPER, "multiple choice", without="ReCoRD")[ours]
+    all_tasks = averages(PAPER, "choice")[ours]
+    without = averages(PAPER, "choice", without="ReCoRD")[ours]
     assert [each.sign for each in all_tasks] == ["≠"] * 4
     assert "≠" not in [each.sign for each in without]
 
@@ -278,7 +278,7 @@ def test_a_table_for_the_page_sorts_numbers_by_their_size() -> None:
         "T & t", "s", {"model": "", "n": "<count>"}, [["a", "1M"], ["b", "-"]]
     )
     html = table._repr_html_()
-    assert '<td data-value="1000000">1M</td>' in html
-    assert '<td data-value="">-</td>' in html
+    assert '<td class="number" data-value="1000000">1M</td>' in html
+    assert '<td class="number" data-value="">-</td>' in html
     assert "<td>a</td>" in html
     assert "T &amp; t" in html and "&lt;count&gt;" in html
