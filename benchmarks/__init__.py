@@ -1,1 +1,1 @@
-"""What the book's code costs beside what else one could take: `python -m benchmarks.step` and its neighbours."""
+"""What the book's code costs beside others: `python -m benchmarks.step` and its neighbours."""

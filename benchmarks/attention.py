@@ -29,7 +29,7 @@ def layers(d_model: int, seq: int) -> dict[str, nn.Module]:
     shared = MultiDConvHeadAttention(d_model, heads)
     mdha = PaperMultiDConvHeadAttention(d_model, heads)
     peers.without_biases_it_lacks(plain)
-    twins = {
+    twins: dict[str, dict[str, nn.Module]] = {
         "plain attention": {
             "labml-nn": peers.LabmlAttention(plain, seq),
             "PyTorch": peers.TorchAttention(plain, seq),

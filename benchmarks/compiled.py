@@ -3,6 +3,7 @@
 from functools import partial
 
 import torch
+from torch import nn
 
 from benchmarks.measure import command, compared, in_turns
 from benchmarks.step import LAYERS, TOKENS, VOCAB_SIZE, sized, training_step
@@ -23,7 +24,7 @@ def measure(d_model: int, seq: int) -> dict[str, object]:
     for name, preset in NAMES.items():
         config = sized(preset, d_model, seq)
         functions[name] = training_step(LanguageModel(config), seq)
-        compiled = torch.compile(LanguageModel(config))
+        compiled: nn.Module = torch.compile(LanguageModel(config))  # type: ignore[assignment]
         functions[f"{name}, compiled, bf16"] = training_step(compiled, seq, half)
     return compared(
         {"d_model": d_model, "seq": seq}, in_turns(functions, seconds=10), PAIRS

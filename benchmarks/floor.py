@@ -25,7 +25,9 @@ def operations(model: LanguageModel, tokens: int) -> int:
 
 def product(*sizes: tuple[int, int, int]) -> tuple[Callable[[], None], int]:
     """Products of matrices of these sizes, one after another, and their operations."""
-    matrices = [(torch.randn(n, k), torch.randn(k, m), torch.empty(n, m)) for n, k, m in sizes]
+    matrices = [
+        (torch.randn(n, k), torch.randn(k, m), torch.empty(n, m)) for n, k, m in sizes
+    ]
 
     def call() -> None:
         for a, b, c in matrices:

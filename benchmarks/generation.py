@@ -1,4 +1,4 @@
-"""How fast a text grows: tokens a second at a length, with what was computed before kept, or computed anew."""
+"""How fast a text grows: tokens a second at a length, with what was read before kept, or read anew."""
 
 from functools import partial
 
@@ -13,16 +13,24 @@ LENGTHS = (64, 128, 256, 512, 1024)
 NAMES = {"Transformer": "transformer", "Primer-EZ": "primer-ez", "Primer": "primer"}
 PAIRS = (
     *((f"{name}, kept", f"{name}, anew") for name in NAMES),
-    *((f"{name}, kept", "Transformer, kept") for name in NAMES if name != "Transformer"),
+    *(
+        (f"{name}, kept", "Transformer, kept")
+        for name in NAMES
+        if name != "Transformer"
+    ),
 )
 
 
-def next_token(model: LanguageModel, text: torch.Tensor, past: Past | None = None) -> None:
+def next_token(
+    model: LanguageModel, text: torch.Tensor, past: Past | None = None
+) -> None:
     """The best token behind `text`, or behind what `past` has read and then `text`."""
     length = past.length if past else 0
     model(text, past)[:, -1].argmax(dim=-1)
     if past:
-        past.length = length  # read it again the next time: the length is what is measured
+        past.length = (
+            length  # read it again the next time: the length is what is measured
+        )
 
 
 @torch.no_grad()

@@ -21,8 +21,9 @@ from typing import Any
 
 import torch
 
-RESULTS = Path(__file__).parent / "results"
-PEERS = RESULTS.parents[1] / "_build" / "peers"
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+PEERS = ROOT / "_build" / "peers"
 """Where `make benchmarks` puts what only the benchmarks need."""
 
 Pair = tuple[str, str]
@@ -54,8 +55,9 @@ def in_turns(
 
 def ratio(of: list[float], over: list[float]) -> dict[str, float]:
     """The median of the rounds' ratios, between the quartiles that half of the rounds lie in."""
-    ratios = [a / b for a, b in zip(of, over, strict=True)]
-    low, median, high = statistics.quantiles(ratios, n=4, method="inclusive")
+    ratios = torch.tensor(of, dtype=torch.float64) / torch.tensor(over)
+    quartiles = torch.tensor([0.25, 0.5, 0.75], dtype=torch.float64)
+    low, median, high = ratios.quantile(quartiles).tolist()
     return {"median": median, "low": low, "high": high}
 
 
@@ -110,7 +112,9 @@ def shown(cell: dict[str, Any], unit: str) -> str:
     """A cell as the command prints it."""
     where = ", ".join(f"{name} {number}" for name, number in cell["where"].items())
     lines = [f"{where} ({cell['rounds']} rounds)"]
-    lines += [f"  {value:10.5g} {unit}  {name}" for name, value in cell["values"].items()]
+    lines += [
+        f"  {value:10.5g} {unit}  {name}" for name, value in cell["values"].items()
+    ]
     lines += [
         f"  {r['median']:6.3f} ({r['low']:.3f} to {r['high']:.3f})  {r['of']} over {r['over']}"
         for r in cell["ratios"]
@@ -153,6 +157,12 @@ def processor() -> str:
 
 
 def commit() -> str:
-    """The commit that is measured; `+` behind it where what is committed was changed."""
-    git = ["git", "-C", str(RESULTS), "describe", "--always", "--dirty=+", "--exclude=*"]
-    return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+    """The commit that is measured; `+` behind it where code is not as committed."""
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(ROOT), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    changed = git("status", "--porcelain", "labml_primer/*.py", "benchmarks/*.py")
+    return git("rev-parse", "--short", "HEAD") + ("+" if changed else "")

@@ -18,14 +18,16 @@ def peak(step: Callable[[], None]) -> int:
     step()  # the optimizer makes its state in its first step
     with profile(profile_memory=True) as watched:
         step()
-    events = [e for e in watched.profiler.kineto_results.events() if e.name() == "[memory]"]
+    events = [
+        e for e in watched.profiler.kineto_results.events() if e.name() == "[memory]"
+    ]
     events.sort(key=lambda event: event.start_ns())
     return max(accumulate((event.nbytes() for event in events), initial=0))
 
 
 def measure(d_model: int, seq: int) -> dict[str, object]:
     peaks = {
-        name: [peak(training_step(model, seq)) / 2**20] * 2
+        name: [peak(training_step(model, seq)) / 2**20]
         for name, model in models(d_model, seq).items()
     }
     return compared({"d_model": d_model, "seq": seq}, peaks, PAIRS)

@@ -6,7 +6,7 @@ Before anything is timed, `agree` makes sure that both compute the same. Only th
 import sys
 from copy import deepcopy
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -26,15 +26,17 @@ def agree(ours: nn.Module, theirs: nn.Module, *inputs: Tensor) -> None:
     difference = (wanted - got).abs().max() / wanted.abs().max()
     if not difference < 1e-4:
         name = type(theirs).__name__
-        raise ValueError(f"{name} is no twin: outputs differ by {difference:.1e} of the largest")
+        raise ValueError(
+            f"{name} is no twin: outputs differ by {difference:.1e} of the largest"
+        )
 
 
 class Causal(nn.Module):
-    """One of our attention layers as it is in a language model: a single input, and nothing from the future."""
+    """One of our attention layers as a language model uses it: one input, and nothing from the future."""
 
     def __init__(self, attention: MultiHeadAttention):
         super().__init__()
-        self.attention = attention
+        self.attention: MultiHeadAttention = attention
 
     def forward(self, x: Tensor) -> Tensor:
         return self.attention(x, x, causal=True)
@@ -49,6 +51,11 @@ class Blocks(nn.Module):
 
     def forward(self, x: Tensor, **_: object) -> Tensor:
         return self.blocks(x)
+
+
+def blocks(model: LanguageModel) -> list[EncoderBlock]:
+    """Its blocks, as the type checker should know them."""
+    return cast("list[EncoderBlock]", list(model.blocks))
 
 
 def around(model: LanguageModel, blocks: nn.Module) -> LanguageModel:
@@ -66,27 +73,36 @@ def fill(theirs: nn.Module, *ours: nn.Module) -> None:
                 getattr(theirs, name).copy_(torch.cat([getattr(o, name) for o in ours]))
 
 
-# -- nn.Conv1d, as one would write it without thinking of speed --------------------------------------------
+# -- nn.Conv1d, as one would write it without thinking of speed ------------------------
 
 
 class PlainConvolution(nn.Module):
-    """`[batch, seq, heads, d_k]` to the same: `nn.Conv1d` with a group for each channel, padded and cropped."""
+    """`[batch, seq, heads, d_k]` to the same: `nn.Conv1d`, a group for each channel, padded and cropped."""
 
     def __init__(self, weight: Tensor):
         super().__init__()
         kernel_size, channels = weight.shape
         self.conv = nn.Conv1d(
-            channels, channels, kernel_size, padding=kernel_size - 1, groups=channels, bias=False
+            channels,
+            channels,
+            kernel_size,
+            padding=kernel_size - 1,
+            groups=channels,
+            bias=False,
         )
         with torch.no_grad():
             self.conv.weight.copy_(weight.T[:, None])
 
     def forward(self, x: Tensor, past: object = None) -> Tensor:
         channels = x.flatten(2).transpose(1, 2)
-        return self.conv(channels)[..., : x.size(1)].transpose(1, 2).unflatten(2, x.shape[2:])
+        return (
+            self.conv(channels)[..., : x.size(1)]
+            .transpose(1, 2)
+            .unflatten(2, x.shape[2:])
+        )
 
 
-def conv1d_attention(ours: MultiHeadAttention) -> nn.Module:
+def conv1d_attention(ours: MultiHeadAttention) -> Causal:
     """For an attention with kernels for each head and no bias."""
     twin = deepcopy(ours)
     for name in ("query_conv", "key_conv", "value_conv"):
@@ -97,7 +113,7 @@ def conv1d_attention(ours: MultiHeadAttention) -> nn.Module:
 def conv1d_model(model: LanguageModel) -> LanguageModel:
     """The model with such convolutions."""
     twin = deepcopy(model)
-    for block in twin.blocks:
+    for block in blocks(twin):
         block.attention = conv1d_attention(block.attention).attention
         block.feed_forward.activation = PlainSquaredReLU()
     return twin
@@ -111,7 +127,7 @@ class PlainSquaredReLU(nn.Module):
         return r * r
 
 
-# -- PyTorch's own layers ------------------------------------------------------------------------------------
+# -- PyTorch's own layers --------------------------------------------------------------
 
 
 class TorchAttention(nn.Module):
@@ -122,7 +138,9 @@ class TorchAttention(nn.Module):
         d_model = ours.output.in_features
         self.attention = nn.MultiheadAttention(d_model, ours.heads, batch_first=True)
         fill_torch_attention(self.attention, ours)
-        self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(seq))
+        self.register_buffer(
+            "mask", nn.Transformer.generate_square_subsequent_mask(seq)
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         return self.attention(
@@ -136,13 +154,17 @@ class TorchBlocks(nn.Module):
     def __init__(self, layer: nn.TransformerEncoderLayer, layers: int, seq: int):
         super().__init__()
         self.encoder = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
-        self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(seq))
+        self.register_buffer(
+            "mask", nn.Transformer.generate_square_subsequent_mask(seq)
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         return self.encoder(x, mask=self.mask, is_causal=True)
 
 
-def fill_torch_attention(theirs: nn.MultiheadAttention, ours: MultiHeadAttention) -> None:
+def fill_torch_attention(
+    theirs: nn.MultiheadAttention, ours: MultiHeadAttention
+) -> None:
     """It keeps the three projections in one matrix."""
     packed = SimpleNamespace(weight=theirs.in_proj_weight, bias=theirs.in_proj_bias)
     fill(packed, ours.query, ours.key, ours.value)  # type: ignore[arg-type]
@@ -162,7 +184,7 @@ def torch_model(model: LanguageModel) -> LanguageModel:
         norm_first=True,
     )
     twin = TorchBlocks(layer, config.layers, config.max_seq)
-    for theirs, ours in zip(twin.encoder.layers, model.blocks, strict=True):
+    for theirs, ours in zip(twin.encoder.layers, blocks(model), strict=True):
         fill_torch_attention(theirs.self_attn, ours.attention)
         fill(theirs.norm1, ours.attention_norm)
         fill(theirs.norm2, ours.feed_forward_norm)
@@ -171,7 +193,7 @@ def torch_model(model: LanguageModel) -> LanguageModel:
     return around(model, twin)
 
 
-# -- x-transformers --------------------------------------------------------------------------------------------
+# -- x-transformers --------------------------------------------------------------------
 
 
 def without_biases_it_lacks(model: nn.Module) -> nn.Module:
@@ -208,17 +230,17 @@ class XAttention(nn.Module):
 def fill_x_norm(theirs: nn.Module, ours: nn.Module) -> None:
     name = "g" if isinstance(ours, nn.RMSNorm) else "gamma"
     # What it learns is the gain's distance from one.
-    offset = float(getattr(theirs, "unit_offset"))
+    offset = float(theirs.unit_offset)  # type: ignore[arg-type]
     with torch.no_grad():
         theirs.get_parameter(name).copy_(ours.get_parameter("weight") - offset)
 
 
 def x_model(model: LanguageModel, **options: Any) -> nn.Module:
-    """Its `TransformerWrapper` with a causal `Decoder`. `options` name the feed-forward layer and the norm."""
+    """Its `TransformerWrapper` with a causal `Decoder`; `options` are the feed-forward layer and the norm."""
     from x_transformers import Decoder, TransformerWrapper
 
     config = model.config
-    width = model.get_submodule("blocks.0.feed_forward.contract").in_features
+    width = blocks(model)[0].feed_forward.contract.in_features
     decoder = Decoder(
         dim=config.d_model,
         depth=config.layers,
@@ -239,8 +261,10 @@ def x_model(model: LanguageModel, **options: Any) -> nn.Module:
     with torch.no_grad():
         twin.token_emb.emb.weight.copy_(model.embedding.weight)
         # It multiplies positions by one over the root of the width.
-        twin.pos_emb.emb.weight.copy_(model.positions.encoding * config.d_model**0.5)
-    for i, ours in enumerate(model.blocks):
+        twin.pos_emb.emb.weight.copy_(
+            model.get_parameter("positions.encoding") * config.d_model**0.5
+        )
+    for i, ours in enumerate(blocks(model)):
         (norm, *_), attention, _ = layers[2 * i]
         fill_x_norm(norm, ours.attention_norm)
         fill_x_attention(attention, ours.attention)
@@ -260,7 +284,7 @@ def fill_x_feed_forward(theirs: nn.Sequential, ours: EncoderBlock) -> None:
     fill(theirs[-1], layer.contract)
 
 
-# -- labml-nn --------------------------------------------------------------------------------------------------
+# -- labml-nn --------------------------------------------------------------------------
 
 
 def labml_nn() -> Any:
@@ -293,7 +317,11 @@ def labml_attention_layer(ours: MultiHeadAttention) -> nn.Module:
     """Its attention, with convolutions where ours has them."""
     labml = labml_nn()
     convolved = hasattr(ours, "query_conv")
-    kind = labml.primer_ez.MultiDConvHeadAttention if convolved else labml.MultiHeadAttention
+    kind = (
+        labml.primer_ez.MultiDConvHeadAttention
+        if convolved
+        else labml.MultiHeadAttention
+    )
     layer: nn.Module = kind(ours.heads, ours.output.in_features, dropout_prob=0.0)
     fill_labml_attention(layer, ours)
     return layer
@@ -331,7 +359,7 @@ def labml_model(model: LanguageModel) -> LanguageModel:
     """For a Primer-EZ with kernels that all heads share, as its own is."""
     labml, config = labml_nn(), model.config
     layers = []
-    for ours in model.blocks:
+    for ours in blocks(model):
         feed_forward = labml.feed_forward.FeedForward(
             config.d_model, config.d_ff, 0.0, activation=labml.primer_ez.SquaredReLU()
         )

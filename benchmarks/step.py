@@ -1,4 +1,4 @@
-"""What a whole training step costs, forward, backward and optimizer: ours, and others' at the same architecture."""
+"""What a training step costs, forward, backward and optimizer: ours, and others' of the same architecture."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -42,9 +42,7 @@ def models(d_model: int, seq: int) -> dict[str, nn.Module]:
     transformer = LanguageModel(sized("transformer", d_model, seq))
     squared = LanguageModel(sized("transformer-squared-relu", d_model, seq))
     primer_ez = LanguageModel(sized("primer-ez", d_model, seq))
-    shared = LanguageModel(
-        replace(primer_ez.config, attention=MultiDConvHeadAttention)
-    )
+    shared = LanguageModel(replace(primer_ez.config, attention=MultiDConvHeadAttention))
     peers.without_biases_it_lacks(squared)
     twins: dict[str, tuple[nn.Module, nn.Module]] = {
         "nn.Conv1d": (primer_ez, peers.conv1d_model(primer_ez)),
@@ -74,11 +72,11 @@ def training_step(
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
 
     def step() -> None:
-        optimizer.zero_grad()
         with context():
             logits = model(tokens)
         F.cross_entropy(logits.float().flatten(0, 1), targets).backward()
         optimizer.step()
+        optimizer.zero_grad()
 
     return step
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 import torch
-from benchmarks.peers import without_biases_it_lacks, x_model
 from torch import Tensor, nn
 
+from benchmarks.peers import without_biases_it_lacks, x_model
 from labml_primer import PRESETS, LanguageModel
 
 # How x-transformers names what each of our models is made of.
