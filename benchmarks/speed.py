@@ -328,7 +328,7 @@ if __name__ == "__main__":
     for goal in goals:
         bound = f"{'at least' if goal.at_least else 'at most'} {goal.bound:5.2f}"
         met = "met" if goal.met else "missed"
-        print(f"{goal.wanted:41s}{bound:>14s}{goal.worst:8.2f}  {met}")
+        print(f"{goal.wanted:41s}{bound:>14s}{goal.worst:8.3f}  {met}")
     print(f"{sum(goal.met for goal in goals)} of {len(goals)} are met.")
     # The first two are of widths 256 and 512, the two of generation of width 256, the others of every
     # size above.
