@@ -11,21 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.paper import (
-    Claim,
     Paper,
-    Rounded,
-    Table,
     average_time,
     averages,
     by_intervals,
     by_test,
-    claim,
     every_claim,
     hurdle_marks,
     read_paper,
-    recompute,
     savings_law,
 )
+from experiments.printed import Claim, Rounded, Table, claim, recompute
 
 PAPER = read_paper()
 SHAPES = {  # rows and columns, counted in the paper
