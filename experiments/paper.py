@@ -99,7 +99,13 @@ def large_scale(paper: Paper) -> list[Claim]:
         claim("4.3", "hours, T5++ over Primer", "2", truediv, *saved_of_strong),
         claim("1", "perplexity gained over T5", "0.9", sub, weak, last),
         claim("1", '... "given the same training cost"', "1.0", truediv, *whole),
-        claim("4.3", "hours at one pace", saved[1], lambda h, n, k: h / n * k, *line),
+        claim(
+            "4.3",
+            "hours of 207K steps, at one pace",
+            saved[1],
+            lambda h, n, k: h / n * k,
+            *line,
+        ),
     ]
 
 
@@ -157,7 +163,9 @@ if __name__ == "__main__":
     ax.set_xticks([3000, 5000, 10_000, 20_000], ["3K", "5K", "10K", "20K"])
     ax.minorticks_off()
     plt.show()
-    # The famous number is at the very end of what rounding allows: 15.75 thousand hours over 3.75.
+    # In each line: the section, the number that it prints, what comes out of the table, the claim, and the
+    # bounds within which rounding leaves it. The famous number is at the very end of its bounds: 15.75
+    # thousand hours over 3.75.
     print(*large_scale(paper), sep="\n")
     # :::{deviation} paper, section 1
     # The perplexity is 0.9 less after the same *steps*. They cost a tenth more hours.
@@ -247,7 +255,7 @@ if __name__ == "__main__":
         ax.axvline(1, color="C5", ls=":", lw=1)
         ax.set(xlabel=f"speedup\n{setup}", xlim=(0.8, 2.6))
     plt.show()
-    # The section, the claim, the number as printed, what comes out of the table, and the verdict.
+    # What the text says of it, and what comes out:
     print(*search_task(paper), sep="\n")
     # Do the steps and the rate of a line agree?
     days = a_days_steps(paper)

@@ -70,9 +70,9 @@ class Claim:
         return "≈" if overlap else "≠"
 
     def __str__(self) -> str:
-        told = f"{self.section:5}{self.words:38}{self.printed:>8} {self.sign} "
         low, value, high = map(short, vars(self.result).values())
-        return told + (value if low == high else f"{value} ({low} to {high})")
+        line = f"{self.section:5}{self.printed:>8} {self.sign} {value:10} {self.words}"
+        return line if low == high else f"{line:64} {low} to {high}"
 
 
 def short(number: float) -> str:
