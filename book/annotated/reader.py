@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from annotated.book import Book
 from annotated.difference import as_markdown, changes
-from annotated.digest import versions
+from annotated.digest import data, versions
 from annotated.execute import KERNEL, Record
-from annotated.modules import Module
+from annotated.modules import Module, text_of
 from annotated.names import bound_names
 from annotated.parse import Cell, Chapter, ChapterError, Row, bare, docstring, parse
 from annotated.site import visible
@@ -38,6 +38,16 @@ NOTES = (
     "seealso",
     "admonition",
 )
+DATA = """\
+# @title Data of this chapter {{ display-mode: "form" }}
+from pathlib import Path
+
+for name, content in {{
+{}
+}}.items():
+    if not Path(name).exists():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(content, encoding="utf-8")"""
 
 
 class Part(NamedTuple):
@@ -82,6 +92,7 @@ class _Writer:
             self._prose(self._note(opening))
         self._origin()
         self._install()
+        self._data()
         self._definitions()
         for cell in self.chapter.cells:
             self._cell(cell)
@@ -159,6 +170,19 @@ class _Writer:
         wanted = [pip for package, pip in self.book.install.items() if package in used]
         if wanted:
             self._add("code", "\n".join(f"%pip install -q {pip}" for pip in wanted))
+
+    def _data(self) -> None:
+        """The files that the chapter reads, written where they are not."""
+        files = {
+            name: text_of(path)
+            for module in (self.module, *self.collector.bundle.modules)
+            for name, path in data(module, self.book.project)
+        }
+        if not files:
+            return
+        lines = [f"    {name!r}: {content!r}," for name, content in files.items()]
+        source = DATA.format("\n".join(lines))
+        self._add("code", source, cellView="form", jupyter={"source_hidden": True})
 
     def _definitions(self) -> None:
         bundle = self.collector.bundle

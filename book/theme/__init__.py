@@ -95,6 +95,10 @@ def complete(
         body = body.replace('role="doc-biblioentry"', 'role="listitem"')
         body = body.replace('role="heading">', 'role="heading" aria-level="2">')
         context["body"] = glued(code(body))
+        if 'class="sortable"' in body:
+            app.add_js_file(
+                "sortable.js", loading_method="defer"
+            )  # for this page alone
     if pagename == "genindex" and not context.get("genindexentries"):
         context["genindexentries"] = names(app)
 
