@@ -7,7 +7,7 @@ PORT ?= 8000
 PEERS := _build/peers
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve test check offline notebooks benchmarks clean setup
+.PHONY: help book serve test check lighthouse offline notebooks benchmarks clean setup
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## */\1|/' | awk -F'|' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -29,6 +29,9 @@ check: $(READY)  ## the tests for every edit: under a minute
 offline: book  ## the whole book as one PDF and as an archive, into the site (by Chromium)
 	@$(RUN) book/offline.py
 	@$(RUN) book/build.py $(if $(STRICT),--strict)
+
+lighthouse: book  ## Lighthouse's figures for three chapters, on its mobile setting (installs it: 185 MB)
+	@$(RUN) benchmarks/lighthouse/measure.py
 
 notebooks: $(READY)  ## write notebooks/*.ipynb anew
 	@$(RUN) book/notebooks.py
