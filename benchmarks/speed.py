@@ -96,7 +96,7 @@ if __name__ == "__main__":
     plt.show()
     # ### On which machine, and when
     #
-    # Time is processor time where there is one thread, and the time on the wall where there are several. A `+`
+    # Time is processor time where there is one thread, and the time on the wall where there are more. A `+`
     # behind a commit: code was changed since.
     machine, versions = step["machine"], step["versions"]
     print(f"{machine['cpu']}, {machine['cores']} cores, {machine['system']}")
