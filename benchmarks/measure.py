@@ -33,31 +33,37 @@ Where = dict[str, int]
 def in_turns(
     functions: Mapping[str, Callable[[], object]], seconds: float, rounds: int = 5
 ) -> dict[str, list[float]]:
-    """Wall-clock seconds of each call of each function, one a round.
+    """Seconds of each call of each function, one a round.
+
+    On one thread it is processor time, which other programs hardly lengthen; with several, where one may wait
+    for another, it is the time on the wall.
 
     Every round calls each of them once, and every other round backwards, so that a machine that slows down
     slows all of them, and none always finds the caches of the same neighbour. There are at least `rounds`,
     and more until `seconds` are over. Each has one call beforehand that does not count.
     """
+    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
     taken: dict[str, list[float]] = {name: [] for name in functions}
     order = list(functions)
     for name in order:
         functions[name]()
-    end = time.perf_counter() + seconds
-    while len(taken[order[0]]) < rounds or time.perf_counter() < end:
+    end = clock() + seconds
+    while len(taken[order[0]]) < rounds or clock() < end:
         for name in order:
-            start = time.perf_counter()
+            start = clock()
             functions[name]()
-            taken[name].append(time.perf_counter() - start)
+            taken[name].append(clock() - start)
         order.reverse()
     return taken
 
 
 def ratio(of: list[float], over: list[float]) -> dict[str, float]:
     """The median of the rounds' ratios, between the quartiles that half of the rounds lie in."""
-    ratios = torch.tensor(of, dtype=torch.float64) / torch.tensor(over)
+    ratios = [a / b for a, b in zip(of, over, strict=True)]
     quartiles = torch.tensor([0.25, 0.5, 0.75], dtype=torch.float64)
-    low, median, high = ratios.quantile(quartiles).tolist()
+    low, median, high = (
+        torch.tensor(ratios, dtype=torch.float64).quantile(quartiles).tolist()
+    )
     return {"median": median, "low": low, "high": high}
 
 

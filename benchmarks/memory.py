@@ -37,7 +37,7 @@ if __name__ == "__main__":
     command(
         "memory",
         "MiB",
-        [{"d_model": d, "seq": s} for d in (128, 256, 512) for s in (64, 256, 512)],
+        [{"d_model": d, "seq": s} for d in (128, 256, 512) for s in (64, 512)],
         measure,
         ("labml-nn", "x-transformers"),
         tokens=TOKENS,

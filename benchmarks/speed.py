@@ -7,9 +7,8 @@ A model that learns in fewer steps has gained nothing if each of them takes that
 a step of Primer-EZ cost? What do these classes cost beside those of other libraries? And how much faster
 could they be at all?
 
-Nothing here is measured while the page is built. The numbers were recorded on one machine on which nothing
-else ran; their files are in the book's repository, and `make benchmarks` records them anew. Other machines
-have other numbers.
+Nothing here is measured while the page is built. The numbers were recorded on one machine; their files are
+in the book's repository, and `make benchmarks` records them anew. Other machines have other numbers.
 
 The two sides of a comparison ran in one process and took turns: one call of each, and again, every other
 round backwards. Shown is the median of the rounds' ratios. A machine that slows down for a while slows both
@@ -89,13 +88,16 @@ if __name__ == "__main__":
         color = "C0" if "Primer-EZ" in pair[1] else "C5"
         ax.plot(found, [name] * len(found), "o", color=color, alpha=0.6)
     ax.axvline(1, color="C0", lw=1)
-    ax.annotate("ours", (1, 1), xycoords=("data", "axes fraction"), ha="center")
+    ax.annotate(
+        "ours", (1, 1), xycoords=("data", "axes fraction"), ha="center", va="bottom"
+    )
     ax.invert_yaxis()
     ax.set(xlabel="time of a training step, over ours")
     plt.show()
     # ### On which machine, and when
     #
-    # A `+` behind a commit: code was changed since.
+    # Time is processor time where there is one thread, and the time on the wall where there are more. A `+`
+    # behind a commit: code was changed since.
     machine, versions = step["machine"], step["versions"]
     print(f"{machine['cpu']}, {machine['cores']} cores, {machine['system']}")
     print(", ".join(f"{name} {version}" for name, version in versions.items()))
