@@ -11,7 +11,7 @@ from typing import Any
 from docutils import nodes
 
 FOLDER = Path(__file__).parent
-SHEETS = ["tokens", "page", "prose", "sheet", "tools"]
+SHEETS = ["tokens", "page", "prose", "sheet", "tables", "tools"]
 SHAPE = re.compile(r"\[(?=.*[a-z])[\w.,·*/+ -]+\]")  # [batch, seq, d_model]
 PUNCTUATION = re.compile(r"[.,;:!?)\]”’%]+")
 MARKED = re.compile("[¡-¦¨-ª¬-°²-¶¸-º¼-ÖØ-èê-ſȘ-ț]")  # as in tokens.css
@@ -111,6 +111,8 @@ def complete(
         body = body.replace('role="doc-biblioentry"', 'role="listitem"')
         body = body.replace('role="heading">', 'role="heading" aria-level="2">')
         context["body"] = held_back(glued(code(body)))
+        if 'class="sortable"' in body:  # for this page alone
+            app.add_js_file("sortable.js", loading_method="defer")
     context["fonts"] = fonts(context.get("body") or "")
     if pagename == "genindex" and not context.get("genindexentries"):
         context["genindexentries"] = names(app)
