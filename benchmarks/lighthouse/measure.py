@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SITE = ROOT / "_build" / "html"
 INSTALLED = ROOT / "_build" / "lighthouse"
-CHAPTERS = ["transformer/attention", "primer/primer_ez", "transformer/generation"]
+CHAPTERS = ["transformer/attention", "transformer/model", "primer/primer_ez"]
 CATEGORIES = ["performance", "accessibility", "best-practices", "seo"]
 TIMES = ["first-contentful-paint", "largest-contentful-paint", "total-blocking-time"]
 FLAGS = "--headless=new --no-sandbox --disable-gpu --disable-background-networking"

@@ -4,6 +4,7 @@
   const $ = (selector, from = document) => from.querySelector(selector);
   const $$ = (selector, from = document) => [...from.querySelectorAll(selector)];
   const recall = key => { try { return localStorage[key]; } catch (e) { return undefined; } };
+  const laidOut = act => document.fonts.ready.then(() => requestAnimationFrame(() => setTimeout(act))); // asks for no layout of its own
   const store = (key, value) => { try { localStorage[key] = value; } catch (e) { /* storage is off */ } };
 
   // Light or dark: follows the system until the reader chooses.
@@ -24,7 +25,7 @@
   });
   wide.addEventListener("change", close);
   tell();
-  $("[aria-current]", list)?.scrollIntoView({ block: "nearest", behavior: "instant" });
+  laidOut(() => $("[aria-current]", list)?.scrollIntoView({ block: "nearest", behavior: "instant" }));
 
   const menus = () => $$("details.menu[open]");
   document.addEventListener("click", event => {
@@ -66,7 +67,7 @@
       waiting = true;
       requestAnimationFrame(() => { waiting = false; spy(); });
     }, { passive: true });
-    spy();
+    laidOut(spy);
   }
 
   // A long formula shrinks a little before its box scrolls; a box that scrolls takes the keyboard.
@@ -93,6 +94,5 @@
   };
   let asked = 0;
   addEventListener("resize", () => { cancelAnimationFrame(asked); asked = requestAnimationFrame(fit); });
-  fit();
-  document.fonts?.ready.then(fit);
+  laidOut(fit);
 })();
