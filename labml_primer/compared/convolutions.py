@@ -296,7 +296,7 @@ if __name__ == "__main__":
                 LanguageModel(small),
                 corpus,
                 name=name,
-                steps=300,
+                steps=240,
                 batch=8,
                 seq=64,
                 seed=seed,
