@@ -450,3 +450,5 @@ if __name__ == "__main__":
     axes[0, 0].set_ylabel("drawn")
     axes[1, 0].set_ylabel("learned")
     plt.show()
+    # In the paper squared ReLU and convolutions help one more kind of model, which is made much larger without
+    # being slower: {doc}`switch`.
