@@ -350,7 +350,8 @@ if __name__ == "__main__":
     # ## A race
     #
     # Small models on the plays, with four experts where there are any. Switch Primer is Switch Transformer
-    # with what makes a Transformer {doc}`Primer-EZ <../primer/primer_ez>`. The last one has no balancing loss.
+    # with convolutions and squared ReLU, as {doc}`../primer/primer_ez` has them. The last one has no
+    # balancing loss.
     from dataclasses import replace
 
     from labml_primer.presets import PRESETS

@@ -450,5 +450,5 @@ if __name__ == "__main__":
     axes[0, 0].set_ylabel("drawn")
     axes[1, 0].set_ylabel("learned")
     plt.show()
-    # In the paper squared ReLU and convolutions help one more kind of model, which is made much larger without
-    # being slower: {doc}`switch`.
+    # In the paper squared ReLU and convolutions help one more kind of model, much larger and hardly slower:
+    # {doc}`switch`.
