@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
+from twins import copy_attention
 
 from labml_primer.transformer import attention as chapter
 from labml_primer.transformer.attention import (
@@ -104,11 +105,7 @@ def test_the_layer_is_the_function(layer, causal, masked):
 
 def test_the_layer_is_pytorchs_multihead_attention(layer):
     theirs = nn.MultiheadAttention(24, 3, batch_first=True).double()
-    parts = (layer.query, layer.key, layer.value)
-    with torch.no_grad():
-        theirs.in_proj_weight.copy_(torch.cat([part.weight for part in parts]))
-        theirs.in_proj_bias.copy_(torch.cat([part.bias for part in parts]))
-        theirs.out_proj.load_state_dict(layer.output.state_dict())
+    copy_attention(layer, theirs)
     x, y = inputs(4)[:2], inputs()[:2]
     mask = padding_mask()[:2]
     expected, _ = theirs(x, y, y, key_padding_mask=~mask[:, 0, 0])

@@ -3,17 +3,9 @@
 import pytest
 import torch
 from torch import Tensor, nn
+from twins import copy_attention, scramble
 
-from labml_primer.transformer.attention import MultiHeadAttention
 from labml_primer.transformer.decoder import Decoder, DecoderBlock
-
-
-def copy_attention(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
-    """PyTorch keeps the three projections in one matrix."""
-    layers = (ours.query, ours.key, ours.value)
-    theirs.in_proj_weight.data = torch.cat([layer.weight for layer in layers]).detach()
-    theirs.in_proj_bias.data = torch.cat([layer.bias for layer in layers]).detach()
-    theirs.out_proj.load_state_dict(ours.output.state_dict())
 
 
 def pytorch_layer(block: DecoderBlock) -> nn.TransformerDecoderLayer:
@@ -37,10 +29,8 @@ def seed() -> None:
 
 @pytest.fixture
 def decoder() -> Decoder:
-    """Weights that no default hides: norms with gains and biases of their own."""
-    decoder = Decoder(layers=2, d_model=12, heads=3, d_ff=20).double()
-    for parameter in decoder.parameters():
-        nn.init.normal_(parameter, std=0.3)
+    decoder = Decoder(layers=2, d_model=12, heads=3, d_ff=20)
+    scramble(decoder)
     return decoder
 
 

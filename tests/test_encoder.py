@@ -3,17 +3,10 @@
 import pytest
 import torch
 from torch import Tensor, nn
+from twins import copy_attention, scramble
 
 from labml_primer.transformer.attention import MultiHeadAttention
 from labml_primer.transformer.encoder import Encoder, EncoderBlock
-
-
-def copy_attention(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
-    """PyTorch keeps the three projections in one matrix."""
-    layers = (ours.query, ours.key, ours.value)
-    theirs.in_proj_weight.data = torch.cat([layer.weight for layer in layers]).detach()
-    theirs.in_proj_bias.data = torch.cat([layer.bias for layer in layers]).detach()
-    theirs.out_proj.load_state_dict(ours.output.state_dict())
 
 
 def pytorch_layer(block: EncoderBlock, d_ff: int) -> nn.TransformerEncoderLayer:
@@ -33,13 +26,6 @@ def pytorch_layer(block: EncoderBlock, d_ff: int) -> nn.TransformerEncoderLayer:
     layer.norm1.load_state_dict(block.attention_norm.state_dict())
     layer.norm2.load_state_dict(block.feed_forward_norm.state_dict())
     return layer
-
-
-def scramble(module: nn.Module) -> nn.Module:
-    """Weights that no default hides: norms with gains and biases of their own."""
-    for parameter in module.parameters():
-        nn.init.normal_(parameter, std=0.3)
-    return module.double()
 
 
 @pytest.fixture(autouse=True)
