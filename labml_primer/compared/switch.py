@@ -525,5 +525,5 @@ if __name__ == "__main__":
                 column, -row, character, color=f"C{experts[column]}", family="monospace"
             )
     plt.show()
-    # Nobody told the experts what to care for. In the first layer most characters have an expert of their own,
-    # and those of one expert have something in common: ends of words, say, or vowels.
+    # Nobody told the experts what to care for. In the first layer most characters have an expert of their
+    # own, and those of one expert have something in common: ends of words, say, or vowels.
