@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from torch import nn
 
+from labml_primer.compared.evolved_transformer import EvolvedBlock
 from labml_primer.compared.switch import SwitchFeedForward
 from labml_primer.compared.synthesizer import (
     DenseSynthesizer,
@@ -54,6 +55,10 @@ PRESETS: dict[str, Config] = {
         activation=SquaredReLU,
         norm=PrimerNorm,
         block=PrimerBlock,
+    ),
+    # Four blocks for six, as in the released code: one more than half as many.
+    "evolved-transformer": replace(
+        TRANSFORMER, layers=4, activation=nn.SiLU, block=EvolvedBlock
     ),
     "synthesizer-dense": replace(TRANSFORMER, attention=DenseSynthesizer),
     "synthesizer-factorized-dense": replace(

@@ -92,7 +92,7 @@ class Transformer(nn.Module):
         # The table that turned tokens into vectors turns vectors into scores: $E z$, tied weights. Each
         # score says how well $z$ fits the vector of that token.
         #
-        # :::{deviation} paper, section 3.4
+        # :::{deviation} the paper, section 3.4
         # It ties three matrices, the embedding of the source as well: its languages share one vocabulary.
         # Ours need not.
         # :::
@@ -520,7 +520,7 @@ class LanguageModel(nn.Module):
         nn.init.normal_(self.embedding.weight, std=0.02)
         # Learned positions are as small as the vectors they are added to, so nothing has to be scaled.
         #
-        # :::{deviation} paper, sections 3.4 and 3.5
+        # :::{deviation} the paper, sections 3.4 and 3.5
         # There the embedding is multiplied by $\sqrt{d}$, to hold its own beside fixed sines and cosines.
         # :::
         self.positions = LearnedPositionalEncoding(
@@ -617,7 +617,7 @@ class LanguageModel(nn.Module):
             products = weight.numel() if weight.dim() > 1 else 0
             if "positions" in name or name.endswith("bias"):
                 products = 0
-            elif "_conv." in name and weight.dim() > 1:
+            elif "_conv." in name and weight.dim() == 2:
                 products = weight.size(0) * config.d_model
             elif part == "feed_forward" and weight.dim() > 2:
                 products = weight[0].numel()
@@ -716,5 +716,28 @@ if __name__ == "__main__":
 
     # What it writes:
     print(sample(language_model, corpus, prompt="ROMEO.\n", length=200, seed=0))
+
+
+if __name__ == "__main__":
+    # ## Exercise
+    #
+    # :::{exercise} Half of the peak
+    # The paper's base model, $d = 512$ with a warm-up of 4000 steps, is trained for 100,000. At which two
+    # steps is the learning rate half of its highest?
+    # :::
+    # :::{solution}
+    # The way up is a straight line: at half of the warm-up, step 2000. The way down is one over a root: where
+    # the root has doubled, at four times the warm-up, step 16,000. The other 84,000 steps are run at less.
+    # :::
+    peak = learning_rate(4000, d_model=512)
+    assert peak == max(learning_rate(step, d_model=512) for step in range(1, 100_001))
+    halves = [
+        step
+        for step in range(1, 100_001)
+        if math.isclose(learning_rate(step, d_model=512), peak / 2)
+    ]
+    print(f"the peak is {peak:.1e}; half of it at steps", *halves)
+    assert halves == [2000, 16_000]
+
     # How it chose these letters, and how it can do so without reading all of them again for each, is in
     # {doc}`generation`.
