@@ -103,6 +103,16 @@ class _Writer:
             cell |= {"execution_count": None, "outputs": []}
         self.cells.append(cell)
 
+    def _folded(self, title: str, source: str) -> None:
+        """A cell whose code shows when it is asked for, in Colab and in JupyterLab."""
+        form = f'# @title {title} {{ display-mode: "form" }}'
+        self._add(
+            "code",
+            f"{form}\n{source}",
+            cellView="form",
+            jupyter={"source_hidden": True},
+        )
+
     def _prose(self, text: str) -> None:
         if text.strip():
             self._add("markdown", text.strip())
@@ -155,9 +165,7 @@ class _Writer:
             return
         links = ", ".join(self._places(bundle.modules))
         self._prose(f"Definitions from elsewhere in the book, folded here: {links}.")
-        title = "# @title Definitions from other chapters"
-        source = f"{title}\n{self.collector.source()}"
-        self._add("code", source, cellView="form", jupyter={"source_hidden": True})
+        self._folded("Definitions from other chapters", self.collector.source())
 
     def _places(self, modules: list[Module]) -> Iterator[str]:
         """Links to the chapters in the book's order, then to the modules that have no page."""
