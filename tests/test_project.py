@@ -16,7 +16,11 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 MODULES = sorted((ROOT / "labml_primer").rglob("*.py"))
-CHAPTERS = [path for path in MODULES if path.parent.name in ("transformer", "primer")]
+CHAPTERS = [
+    path
+    for path in MODULES
+    if path.parent.name in ("transformer", "primer", "compared")
+]
 
 
 def make(*arguments: str) -> subprocess.CompletedProcess[str]:

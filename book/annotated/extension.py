@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 import time
@@ -24,7 +25,7 @@ from sphinx.errors import SphinxError
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from annotated import downloads, rows, variants
+from annotated import bibtex, downloads, exercises, rows, ties, variants
 from annotated.code import Highlighter, code_lines, visit_code_lines
 from annotated.digest import digest, versions
 from annotated.execute import (
@@ -206,7 +207,9 @@ def configure(app: Sphinx, config: Any) -> None:
         ".py": "annotated.extension.read_notebook",
     }
     config.nb_execution_mode = "off"
-    config.nb_merge_streams = True
+    config.nb_merge_streams = (
+        False  # site.py joins prints, and keeps figures in their place
+    )
     static = str(Path(__file__).parent / "static")
     config.html_static_path = [*config.html_static_path, static]
 
@@ -299,15 +302,37 @@ def setup(app: Sphinx) -> dict[str, Any]:
         latex=(_plain, _plain),
         text=(_plain, _plain),
     )
+    app.add_node(
+        exercises.exercise,
+        html=(exercises.visit_exercise, exercises.depart_exercise),
+        latex=(_plain, _plain),
+        text=(_plain, _plain),
+    )
+    app.add_node(
+        exercises.solution,
+        html=(exercises.visit_solution, exercises.depart_solution),
+        latex=(_plain, _plain),
+        text=(_plain, _plain),
+    )
+    app.add_node(
+        ties.tie,
+        html=(ties.visit_tie, ties.depart_tie),
+        latex=(_plain, _plain),
+        text=(_plain, _plain),
+    )
+    app.add_node(bibtex.bibtex, html=(bibtex.visit_bibtex, None))
     directives: dict[str, type[SphinxDirective]] = {
         "annotated-row": rows.AnnotatedRow,
         "deviation": rows.Deviation,
+        "exercise": exercises.Exercise,
+        "solution": exercises.Solution,
         "variant": variants.Variant,
     }
     for name, directive in directives.items():
         app.add_directive(name, directive)
     app.add_transform(rows.OutputsInRows)
     app.add_post_transform(rows.Sheet)
+    app.add_post_transform(bibtex.OfferBibtex)
     app.add_js_file("annotated.js", loading_method="defer")
     app.connect("config-inited", configure, priority=400)
     app.connect("builder-inited", begin)
@@ -316,7 +341,17 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-read", forget)
     app.connect("html-page-context", page_context, priority=400)
     app.connect("build-finished", report)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    return {
+        "env_version": _version(),
+        "parallel_read_safe": True,
+        "parallel_write_safe": True,
+    }
+
+
+def _version() -> int:
+    """A number of the engine's own text: pages that another engine has read are read again."""
+    texts = [path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))]
+    return int(hashlib.sha256(b"".join(texts)).hexdigest()[:12], 16)
 
 
 def _plain(translator: Any, node: nodes.Element) -> None:

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from annotated.book import Book
 from annotated.difference import as_markdown, changes
-from annotated.digest import versions
+from annotated.digest import data, versions
 from annotated.execute import KERNEL, Record
-from annotated.modules import Module
+from annotated.modules import Module, text_of
 from annotated.names import bound_names
 from annotated.parse import Cell, Chapter, ChapterError, Row, bare, docstring, parse
 from annotated.site import visible
@@ -24,6 +24,7 @@ ROLE = re.compile(
     re.DOTALL,
 )
 DIRECTIVE = re.compile(r"(?P<mark>:{3,}|`{3,})\{(?P<name>[\w:-]+)\} *(?P<title>.*)$")
+OPTION = re.compile(r":(\w+):(.*)$")
 CODE = re.compile(r" *(`{3,}|~{3,})[^`]*$")
 FORMULA = re.compile(r"\$\$.*?\$\$", re.DOTALL)
 LABEL = re.compile(r"\([^()\n]+\)=\s*")
@@ -37,6 +38,16 @@ NOTES = (
     "seealso",
     "admonition",
 )
+DATA = """\
+# @title Data of this chapter {{ display-mode: "form" }}
+from pathlib import Path
+
+for name, content in {{
+{}
+}}.items():
+    if not Path(name).exists():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(content, encoding="utf-8")"""
 
 
 class Part(NamedTuple):
@@ -81,6 +92,7 @@ class _Writer:
             self._prose(self._note(opening))
         self._origin()
         self._install()
+        self._data()
         self._definitions()
         for cell in self.chapter.cells:
             self._cell(cell)
@@ -159,6 +171,19 @@ class _Writer:
         if wanted:
             self._add("code", "\n".join(f"%pip install -q {pip}" for pip in wanted))
 
+    def _data(self) -> None:
+        """The files that the chapter reads, written where they are not."""
+        files = {
+            name: text_of(path)
+            for module in (self.module, *self.collector.bundle.modules)
+            for name, path in data(module, self.book.project)
+        }
+        if not files:
+            return
+        lines = [f"    {name!r}: {content!r}," for name, content in files.items()]
+        source = DATA.format("\n".join(lines))
+        self._add("code", source, cellView="form", jupyter={"source_hidden": True})
+
     def _definitions(self) -> None:
         bundle = self.collector.bundle
         if not bundle.meanings:
@@ -203,7 +228,10 @@ class _Writer:
             }
             source = self._source(cell, marks)
             outputs = next(self.outputs, [])
-            if source:
+            if source and cell.exercise:
+                self._folded("Solution", source)
+                self._show(outputs)
+            elif source:
                 self._add("code", source)
                 self._show(outputs)
 
@@ -284,6 +312,11 @@ def _indented(text: str) -> str:
     return text.replace("\n", "\n   ").replace("\n   \n", "\n\n")
 
 
+def _depth(opened: list[tuple[str, str]]) -> int:
+    """How many notes stand round: a solution unfolds in its own place, and is none."""
+    return sum(name != "solution" for _, name in opened)
+
+
 class Plain:
     """MyST to the Markdown that Colab and JupyterLab read: no role, directive or label is left."""
 
@@ -313,15 +346,17 @@ class Plain:
             if not match or match["name"] != "variant":
                 out.append(text)
                 continue
-            base = ""
+            options: dict[str, str] = {}
             for _, inner in waiting:
                 if inner.strip() == match["mark"]:
                     break
-                base = inner[4:].strip() if inner.startswith(":of:") else base
+                option = OPTION.match(inner)
+                options |= {option[1]: option[2].strip()} if option else {}
+            base, given = options.get("of", ""), options.get("with", "")
             project = self.book.project
             module = project.at(Path(self.path))
             try:
-                found = changes(project, module, base, match["title"])
+                found = changes(project, module, base, match["title"], given)
             except LookupError as error:
                 message = f"variant: {error}. Correct the name."
                 raise ChapterError(self.path, number, message) from None
@@ -330,7 +365,7 @@ class Plain:
 
     def _parts(self, lines: list[str], line: int) -> Iterator[Part]:
         """Notes of every kind become quotes with a bold title; labels go; code stays as it is."""
-        opened: list[str] = []  # marks of the directives that are open
+        opened: list[tuple[str, str]] = []  # open directives: mark and name
         part = Part(0, line, [], "")
         for k, text in enumerate(lines, line):
             directive, fence = DIRECTIVE.match(text), CODE.match(text)
@@ -338,20 +373,21 @@ class Plain:
                 part.lines.append(text)
                 if text.strip() == part.code:
                     yield part
-                    part = Part(len(opened), k + 1, [], "")
+                    part = Part(_depth(opened), k + 1, [], "")
             elif directive:
                 yield part
-                opened.append(directive["mark"])
+                opened.append((directive["mark"], directive["name"]))
                 title = self._title(directive["name"], directive["title"], k)
-                yield Part(len(opened), k, [title, ""], "")
-                part = Part(len(opened), k + 1, [], "")
-            elif opened and text.strip() == opened[-1]:
+                yield Part(_depth(opened), k, [title, ""], "")
+                part = Part(_depth(opened), k + 1, [], "")
+            elif opened and text.strip() == opened[-1][0]:
                 yield part
-                opened.pop()
-                part = Part(len(opened), k + 1, [], "")
+                if opened.pop()[1] == "solution":
+                    yield Part(_depth(opened), k, ["", "</details>"], "")
+                part = Part(_depth(opened), k + 1, [], "")
             elif fence:
                 yield part
-                part = Part(len(opened), k, [text], fence[1])
+                part = Part(_depth(opened), k, [text], fence[1])
             else:
                 part.lines.append("" if LABEL.fullmatch(text) else text)
         yield part
@@ -359,6 +395,10 @@ class Plain:
     def _title(self, name: str, title: str, line: int) -> str:
         if name == "deviation":
             return f"**Deviation from {title}**"
+        if name == "exercise":
+            return f"**{title}**"
+        if name == "solution":
+            return "<details><summary>Solution, in words</summary>"
         if name in NOTES:
             return f"**{title or name.capitalize()}**"
         message = f"the notebook has no form for the directive {{{name}}}. Use a note, or say it in prose."

@@ -4,6 +4,7 @@ import codeop
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import nbformat
@@ -334,6 +335,64 @@ def test_a_package_that_the_lock_does_not_pin_is_named(project: Make) -> None:
     root = project({"requirements.lock": "torch==2\n"})
     with pytest.raises(LookupError, match=r"requirements\.lock:1: pins no numpy\."):
         verified(root.root / "requirements.lock", ["torch", "numpy"])
+
+
+READS = {
+    "pkg/one.py": """
+        '''
+        # One
+
+        Summary.
+        '''
+
+        from pathlib import Path
+
+        from pkg.two import other
+
+        __data__ = ("d/one.txt",)
+
+        both = Path("d/one.txt").read_text(), other()
+    """,
+    "pkg/two.py": """
+        from pathlib import Path
+
+        __data__ = ("d/two.txt",)
+
+
+        def other():
+            return Path("d/two.txt").read_text()
+    """,
+    "d/one.txt": "it's {a} \\n '''\n",
+    "d/two.txt": "two\n",
+}
+
+
+def test_data_that_is_declared_comes_with_the_notebook(
+    made: Callable[..., dict[str, Any]],
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    notebook = made(READS)
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    assert run(notebook)["both"] == (READS["d/one.txt"], READS["d/two.txt"])
+
+
+def test_data_that_is_there_is_read_and_not_written_over(
+    made: Callable[..., dict[str, Any]],
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    notebook = made(READS)
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    Path("d").mkdir()
+    Path("d/one.txt").write_text("newer")
+    assert run(notebook)["both"] == ("newer", READS["d/two.txt"])
+
+
+def test_data_that_is_not_there_is_named(made: Callable[..., dict[str, Any]]) -> None:
+    files = READS | {"pkg/one.py": READS["pkg/one.py"].replace("one.txt", "none.txt")}
+    with pytest.raises(ChapterError, match=r"one\.py:\d+: __data__ names d/none\.txt"):
+        made(files)
 
 
 def test_packages_are_installed_only_where_they_are_used(
