@@ -25,6 +25,7 @@ ROLE = re.compile(
 DIRECTIVE = re.compile(r"(?P<mark>:{3,}|`{3,})\{(?P<name>[\w:-]+)\} *(?P<title>.*)$")
 OPTION = re.compile(r":(\w+):(.*)$")
 CODE = re.compile(r" *(`{3,}|~{3,})[^`]*$")
+SOLUTION = "# @title Solution"
 LABEL = re.compile(r"\([^()\n]+\)=\s*")
 NOTES = (
     "note",
@@ -102,6 +103,8 @@ class _Writer:
         }
 
     def _add(self, kind: str, source: str, **metadata: object) -> None:
+        if source.startswith(SOLUTION):  # the code shows when it is asked for
+            metadata |= {"cellView": "form", "jupyter": {"source_hidden": True}}
         cell: dict[str, object] = {
             "cell_type": kind,
             "id": f"cell-{len(self.cells)}",
@@ -111,16 +114,6 @@ class _Writer:
         if kind == "code":
             cell |= {"execution_count": None, "outputs": []}
         self.cells.append(cell)
-
-    def _folded(self, title: str, source: str) -> None:
-        """A cell whose code shows when it is asked for, in Colab and in JupyterLab."""
-        form = f'# @title {title} {{ display-mode: "form" }}'
-        self._add(
-            "code",
-            f"{form}\n{source}",
-            cellView="form",
-            jupyter={"source_hidden": True},
-        )
 
     def _prose(self, text: str) -> None:
         if text.strip():
@@ -178,7 +171,9 @@ class _Writer:
             + ", ".join(links)
             + "."
         )
-        self._folded("Definitions from other chapters", self.collector.source())
+        title = '# @title Definitions from other chapters { display-mode: "form" }'
+        source = f"{title}\n{self.collector.source()}"
+        self._add("code", source, cellView="form", jupyter={"source_hidden": True})
 
     # -- the chapter's own cells -----------------------------------------------------------
 
@@ -200,9 +195,7 @@ class _Writer:
                 if row.blocks
             }
             source = self._source(cell, marks)
-            if source and cell.exercise:
-                self._folded("Solution", source)
-            elif source:
+            if source:
                 self._add("code", source)
 
     def _note(self, row: Row) -> str:
@@ -231,7 +224,8 @@ class _Writer:
             same = bare(ast.parse(source).body) == wanted
         except SyntaxError:
             same = False
-        return source if same else wanted
+        title = f"{SOLUTION}\n" if cell.exercise else ""
+        return title + (source if same else wanted)
 
     def _goes(self, line: int, instead: dict[int, str]) -> bool:
         return not instead[line] if line in instead else line in self.chapter.aside

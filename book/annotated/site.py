@@ -35,7 +35,7 @@ def site_notebook(chapter: Chapter, record: Record) -> NotebookNode:
             add(nbformat.v4.new_markdown_cell(text), line - 2)
         shown = [
             _shown(output, cell)
-            for output in (_joined(next(outputs, [])) if cell.nodes else [])
+            for output in (visible(next(outputs, [])) if cell.nodes else [])
         ]
         if shown:
             add(
@@ -91,20 +91,17 @@ def _shown(output: dict[str, Any], cell: Cell) -> NotebookNode:
     return nbformat.from_dict(output)
 
 
-def _joined(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Outputs with consecutive prints as one: a kernel sends them as they come.
+def visible(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What a reader sees of a cell's outputs.
 
-    Warnings are left out. They are for the author, who saw them.
+    Warnings are for the author, who saw them. Consecutive prints are one: a kernel sends them as
+    they come.
     """
     joined: list[dict[str, Any]] = []
     for output in outputs:
         if output.get("name") == "stderr":
             continue
-        if (
-            joined
-            and output["output_type"] == joined[-1]["output_type"] == "stream"
-            and output["name"] == joined[-1]["name"]
-        ):
+        if joined and output["output_type"] == joined[-1]["output_type"] == "stream":
             joined[-1]["text"] = "".join((*joined[-1]["text"], *output["text"]))
         else:
             joined.append(dict(output))
