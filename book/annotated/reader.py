@@ -23,9 +23,7 @@ ROLE = re.compile(
     re.DOTALL,
 )
 DIRECTIVE = re.compile(r"(?P<mark>:{3,}|`{3,})\{(?P<name>[\w:-]+)\} *(?P<title>.*)$")
-OPTION = re.compile(r":(\w+):(.*)$")
 CODE = re.compile(r" *(`{3,}|~{3,})[^`]*$")
-SOLUTION = "# @title Solution"
 LABEL = re.compile(r"\([^()\n]+\)=\s*")
 NOTES = (
     "note",
@@ -37,6 +35,8 @@ NOTES = (
     "seealso",
     "admonition",
 )
+OPTION = re.compile(r":(\w+):(.*)$")
+SOLUTION = "# @title Solution"
 
 
 class Part(NamedTuple):
