@@ -171,7 +171,9 @@ def test_a_name_lights_up_its_other_uses(
     reading: Callable[[str], Page], way: str
 ) -> None:
     page = reading(ATTENTION)
-    name = page.locator("#attention_weights .t[tabindex]", has_text="scores").first
+    name = page.locator(
+        "[data-of=attention_weights] .t[tabindex]", has_text="scores"
+    ).first
     getattr(name, way)()
     lit = page.evaluate(LIT)
     uses = page.locator(".sbs__code .n").all_text_contents().count("scores")
