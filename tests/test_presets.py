@@ -30,6 +30,13 @@ NAMES = [
     "transformer-sep-conv",
     "primer-ez",
     "primer",
+    "evolved-transformer",
+    "synthesizer-dense",
+    "synthesizer-factorized-dense",
+    "synthesizer-random",
+    "synthesizer-factorized-random",
+    "switch-transformer",
+    "switch-primer",
 ]
 every = pytest.mark.parametrize("name", NAMES)
 
@@ -43,7 +50,7 @@ def small(name: str, **sizes: int) -> Config:
 
 def model_of(name: str, **sizes: int) -> LanguageModel:
     torch.manual_seed(0)
-    model = LanguageModel(small(name, **sizes)).double()
+    model = LanguageModel(small(name, **sizes)).double().eval()
     # Fresh weights are too tidy: gains are one, biases zero, kernels alike.
     for weight in model.parameters():
         weight.data += 0.2 * torch.randn_like(weight)
@@ -87,11 +94,15 @@ def test_a_preset_cannot_be_changed_and_is_resized_by_a_copy(name: str) -> None:
 # biases and positions come to 0.1 million at the size of the search, and to 0.9 at the largest.
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n != "transformer-squared-relu"])
+@pytest.mark.parametrize(
+    "name",
+    [n for n in NAMES if n != "transformer-squared-relu" and not n.startswith("s")],
+)
 def test_at_the_size_of_the_search_they_have_the_parameters_of_table_4(
     name: str,
 ) -> None:
-    assert round(parameters(PRESETS[name]) / 1e6) == 35
+    told = 38 if name == "evolved-transformer" else 35
+    assert round(parameters(PRESETS[name]) / 1e6) == told
 
 
 def test_with_queries_made_head_by_head_primer_has_the_34_million_of_table_4() -> None:
@@ -225,6 +236,8 @@ def test_a_batch_of_none_gives_none(name: str) -> None:
 def test_odd_sizes(
     name: str, heads: int, d_k: int, d_ff: int, layers: int, seq: int
 ) -> None:
+    # One of the Evolved Transformer's attentions has twice as many heads.
+    d_k *= 2 if name == "evolved-transformer" else 1
     sizes = {"heads": heads, "d_model": heads * d_k, "d_ff": d_ff, "layers": layers}
     logits = model_of(name, **sizes)(tokens_of(2, seq))
     assert logits.shape == (2, seq, 11)
@@ -302,6 +315,6 @@ def test_a_saved_model_loads_as_weights_alone_and_gives_the_same(name: str) -> N
     file = io.BytesIO()
     torch.save(model.state_dict(), file)
     file.seek(0)
-    other = LanguageModel(model.config).double()
+    other = LanguageModel(model.config).double().eval()
     other.load_state_dict(torch.load(file, weights_only=True))
     assert torch.equal(other(tokens), model(tokens))

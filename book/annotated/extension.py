@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import sys
 import time
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from sphinx.errors import SphinxError
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from annotated import bibtex, exercises, rows, ties, variants
+from annotated import bibtex, downloads, exercises, rows, ties, variants
 from annotated.code import Highlighter, code_lines, visit_code_lines
 from annotated.digest import digest, versions
 from annotated.execute import (
@@ -87,6 +87,12 @@ class Book:
                 docname, path, chapter, key, module.package, packages
             )
         return self.jobs[docname]
+
+    @cached_property
+    def around(self) -> downloads.Book:
+        """What each notebook must know of the others."""
+        docnames = [e.docname for e in self.entries if e.docname in self.jobs]
+        return downloads.described(self.app, self.project, docnames)
 
     def record(self, job: Job) -> Record:
         """What the chapter's execution left."""
@@ -229,7 +235,12 @@ def page_context(
         context["chapter"] = title_block(
             app, entry, _facts(job.chapter, book.record(job)), doctree
         )
-        context["chapter"] |= _downloads(app, job)
+        try:
+            context["chapter"] |= downloads.write(
+                app, job, book.record(job), book.around
+            )
+        except ChapterError as error:
+            raise AnnotatedError(f"\n{error}") from None
 
 
 def _facts(chapter: Chapter, record: Record) -> dict[str, Any]:
@@ -250,40 +261,6 @@ def _facts(chapter: Chapter, record: Record) -> dict[str, Any]:
             if name.level == 1
         ],
     }
-
-
-def _downloads(app: Sphinx, job: Job) -> dict[str, str]:
-    """Links to the chapter's own files: the notebook, here and in Colab, and the module."""
-    name = job.path.stem
-    repository = app.config.annotated_repository.rstrip("/").removeprefix(
-        "https://github.com/"
-    )
-    up = "../" * job.docname.count("/")
-    links = {"source": f"{up}_sources/{job.docname}.py", "notebook": "", "colab": ""}
-    if (Path(app.srcdir) / "notebooks" / f"{name}.ipynb").is_file():
-        links["notebook"] = f"{up}notebooks/{name}.ipynb"
-        if repository:
-            links["colab"] = (
-                f"https://colab.research.google.com/github/{repository}/blob/main/notebooks/{name}.ipynb"
-            )
-    return links
-
-
-def copy_downloads(app: Sphinx, exception: Exception | None) -> None:
-    """Modules and notebooks become files of the site."""
-    if exception is not None or app.builder.format != "html":
-        return
-    book: Book = app.annotated  # type: ignore[attr-defined]
-    for job in book.jobs.values():
-        files = {job.path: f"_sources/{job.docname}.py"}
-        files[book.root / "notebooks" / f"{job.path.stem}.ipynb"] = (
-            f"notebooks/{job.path.stem}.ipynb"
-        )
-        for source, name in files.items():
-            if source.is_file():
-                target = Path(app.outdir) / name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(source, target)
 
 
 def report(app: Sphinx, exception: Exception | None) -> None:
@@ -307,6 +284,9 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_config_value(
         "annotated_install", {}, ""
     )  # package: what a notebook tells pip
+    app.add_config_value(
+        "annotated_verified", [], ""
+    )  # packages whose pinned versions a notebook names
     app.add_node(code_lines, html=(visit_code_lines, None))
     app.add_node(rows.tools, html=(rows.visit_tools, None))
     app.add_node(
@@ -360,7 +340,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("source-read", read_chapter)
     app.connect("doctree-read", forget)
     app.connect("html-page-context", page_context, priority=400)
-    app.connect("build-finished", copy_downloads)
     app.connect("build-finished", report)
     return {
         "env_version": _version(),

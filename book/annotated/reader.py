@@ -5,17 +5,18 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from annotated.book import Book
 from annotated.difference import as_markdown, changes
-from annotated.digest import versions
-from annotated.execute import KERNEL
-from annotated.modules import Module, Project
+from annotated.digest import data, versions
+from annotated.execute import KERNEL, Record
+from annotated.modules import Module, text_of
 from annotated.names import bound_names
 from annotated.parse import Cell, Chapter, ChapterError, Row, bare, docstring, parse
+from annotated.site import visible
 from annotated.standalone import Collector, bound, meaning, without
 
 ROLE = re.compile(
@@ -23,7 +24,9 @@ ROLE = re.compile(
     re.DOTALL,
 )
 DIRECTIVE = re.compile(r"(?P<mark>:{3,}|`{3,})\{(?P<name>[\w:-]+)\} *(?P<title>.*)$")
+OPTION = re.compile(r":(\w+):(.*)$")
 CODE = re.compile(r" *(`{3,}|~{3,})[^`]*$")
+FORMULA = re.compile(r"\$\$.*?\$\$", re.DOTALL)
 LABEL = re.compile(r"\([^()\n]+\)=\s*")
 NOTES = (
     "note",
@@ -35,8 +38,16 @@ NOTES = (
     "seealso",
     "admonition",
 )
-OPTION = re.compile(r":(\w+):(.*)$")
-SOLUTION = "# @title Solution"
+DATA = """\
+# @title Data of this chapter {{ display-mode: "form" }}
+from pathlib import Path
+
+for name, content in {{
+{}
+}}.items():
+    if not Path(name).exists():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(content, encoding="utf-8")"""
 
 
 class Part(NamedTuple):
@@ -48,35 +59,28 @@ class Part(NamedTuple):
     code: str  # the mark that opens and closes it
 
 
-@dataclass(frozen=True)
-class Book:
-    """What a notebook must know of the book around it."""
-
-    title: str
-    project: Project
-    url: str  # where the site is, with a slash at the end
-    install: dict[str, str]  # package -> what pip is told where it is missing
-    titles: dict[str, str] = field(default_factory=dict)  # docname -> title
-    cite: Callable[[str], str] = str  # key -> "Authors (year)" as Markdown
-
-
-def reader_notebook(path: Path, book: Book) -> str:
-    """The notebook of the chapter in ``path``, as JSON."""
+def reader_notebook(path: Path, book: Book, record: Record | None = None) -> str:
+    """The notebook of the chapter in ``path``, as JSON; as it ran where there is a ``record``."""
     module = book.project.at(path)
     chapter = parse(module.text, str(path))
     docname = path.relative_to(book.project.root).with_suffix("").as_posix()
-    writer = _Writer(chapter, module, docname, book)
+    writer = _Writer(chapter, module, docname, book, record)
     return json.dumps(writer.notebook(), indent=1, ensure_ascii=False) + "\n"
 
 
 class _Writer:
-    def __init__(self, chapter: Chapter, module: Module, docname: str, book: Book):
-        self.chapter, self.module, self.docname, self.book = (
-            chapter,
-            module,
-            docname,
-            book,
-        )
+    def __init__(
+        self,
+        chapter: Chapter,
+        module: Module,
+        docname: str,
+        book: Book,
+        record: Record | None,
+    ):
+        self.chapter, self.module, self.docname = chapter, module, docname
+        self.book, self.record = book, record
+        self.outputs = iter(record.outputs if record else ())
+        self.counted = 0  # cells that ran
         self.markdown = Plain(docname, str(module.path), book)
         self.collector = Collector(book.project)
         self.cells: list[dict[str, object]] = []
@@ -86,11 +90,9 @@ class _Writer:
         opening = self.chapter.cells[0].rows[0] if self.chapter.cells else None
         if opening and opening.heading:
             self._prose(self._note(opening))
-        page = f"{self.book.url}{self.docname}.html"
-        self._prose(
-            f"*A chapter of [{self.book.title}]({page}), with nothing to install beforehand.*"
-        )
+        self._origin()
         self._install()
+        self._data()
         self._definitions()
         for cell in self.chapter.cells:
             self._cell(cell)
@@ -103,8 +105,6 @@ class _Writer:
         }
 
     def _add(self, kind: str, source: str, **metadata: object) -> None:
-        if source.startswith(SOLUTION):  # the code shows when it is asked for
-            metadata |= {"cellView": "form", "jupyter": {"source_hidden": True}}
         cell: dict[str, object] = {
             "cell_type": kind,
             "id": f"cell-{len(self.cells)}",
@@ -115,9 +115,31 @@ class _Writer:
             cell |= {"execution_count": None, "outputs": []}
         self.cells.append(cell)
 
+    def _folded(self, title: str, source: str) -> None:
+        """A cell whose code shows when it is asked for, in Colab and in JupyterLab."""
+        form = f'# @title {title} {{ display-mode: "form" }}'
+        self._add(
+            "code",
+            f"{form}\n{source}",
+            cellView="form",
+            jupyter={"source_hidden": True},
+        )
+
     def _prose(self, text: str) -> None:
         if text.strip():
             self._add("markdown", text.strip())
+
+    def _origin(self) -> None:
+        """Where the notebook comes from, and how far it can be trusted."""
+        page = f"{self.book.url}{self.docname}.html"
+        words = [
+            f"A chapter of [{self.book.title}]({page}), with nothing to install beforehand."
+        ]
+        if self.book.verified:
+            words.append(f"Last verified with {self.book.verified}.")
+        if self.record:
+            words.append(f"The outputs are of {self.record.date}.")
+        self._prose(f"*{' '.join(words)}*")
 
     # -- what comes from elsewhere ---------------------------------------------------------
 
@@ -149,31 +171,41 @@ class _Writer:
         if wanted:
             self._add("code", "\n".join(f"%pip install -q {pip}" for pip in wanted))
 
+    def _data(self) -> None:
+        """The files that the chapter reads, written where they are not."""
+        files = {
+            name: text_of(path)
+            for module in (self.module, *self.collector.bundle.modules)
+            for name, path in data(module, self.book.project)
+        }
+        if not files:
+            return
+        lines = [f"    {name!r}: {content!r}," for name, content in files.items()]
+        source = DATA.format("\n".join(lines))
+        self._add("code", source, cellView="form", jupyter={"source_hidden": True})
+
     def _definitions(self) -> None:
         bundle = self.collector.bundle
         if not bundle.meanings:
             return
-        links = []
-        for module in bundle.modules:
-            docname = (
-                module.path.relative_to(self.book.project.root)
-                .with_suffix("")
-                .as_posix()
-            )
-            title = self.book.titles.get(docname)
-            links.append(
-                f"[{title}]({self.book.url}{docname}.html)"
-                if title
-                else f"`{module.name}`"
-            )
-        self._prose(
-            "Definitions from elsewhere in the book, folded here: "
-            + ", ".join(links)
-            + "."
-        )
-        title = '# @title Definitions from other chapters { display-mode: "form" }'
-        source = f"{title}\n{self.collector.source()}"
-        self._add("code", source, cellView="form", jupyter={"source_hidden": True})
+        links = ", ".join(self._places(bundle.modules))
+        self._prose(f"Definitions from elsewhere in the book, folded here: {links}.")
+        self._folded("Definitions from other chapters", self.collector.source())
+
+    def _places(self, modules: list[Module]) -> Iterator[str]:
+        """Links to the chapters in the book's order, then to the modules that have no page."""
+        root = self.book.project.root
+        paths = {
+            module.path.relative_to(root).with_suffix("").as_posix()
+            for module in modules
+        }
+        for docname, title in self.book.titles.items():
+            if docname in paths:
+                yield f"[{title}]({self.book.url}{docname}.html)"
+        for docname in sorted(paths - set(self.book.titles)):
+            name = f"`{docname}.py`"
+            source = f"{self.book.repository}/blob/main/{docname}.py"
+            yield f"[{name}]({source})" if self.book.repository else name
 
     # -- the chapter's own cells -----------------------------------------------------------
 
@@ -195,8 +227,21 @@ class _Writer:
                 if row.blocks
             }
             source = self._source(cell, marks)
-            if source:
+            outputs = next(self.outputs, [])
+            if source and cell.exercise:
+                self._folded("Solution", source)
+                self._show(outputs)
+            elif source:
                 self._add("code", source)
+                self._show(outputs)
+
+    def _show(self, outputs: list[dict[str, Any]]) -> None:
+        """Gives the last cell what it printed and drew, as the page has it."""
+        if not self.record:
+            return
+        self.counted += 1
+        shown = [_portable(output, self.counted) for output in visible(outputs)]
+        self.cells[-1] |= {"execution_count": self.counted, "outputs": shown}
 
     def _note(self, row: Row) -> str:
         return "\n\n".join(self.markdown(text, line) for line, text in row.notes)
@@ -224,8 +269,7 @@ class _Writer:
             same = bare(ast.parse(source).body) == wanted
         except SyntaxError:
             same = False
-        title = f"{SOLUTION}\n" if cell.exercise else ""
-        return title + (source if same else wanted)
+        return source if same else wanted
 
     def _goes(self, line: int, instead: dict[int, str]) -> bool:
         return not instead[line] if line in instead else line in self.chapter.aside
@@ -251,6 +295,19 @@ class _Writer:
             yield from self._instead(child, dedent, inside=True)
 
 
+def _portable(output: dict[str, Any], count: int) -> dict[str, Any]:
+    """An output that any notebook shows: figures on paper of their own, as some have dark grounds."""
+    output = dict(output)
+    data = output.get("data", {})
+    if svg := "".join(data.get("image/svg+xml", "")):
+        paper = r'\g<0><rect width="100%" height="100%" fill="white"/>'
+        svg = re.sub(r"<svg\b[^>]*>", paper, svg, count=1)
+        output["data"] = {**data, "image/svg+xml": svg}
+    if output["output_type"] == "execute_result":
+        output["execution_count"] = count
+    return output
+
+
 def _indented(text: str) -> str:
     return text.replace("\n", "\n   ").replace("\n   \n", "\n\n")
 
@@ -273,6 +330,8 @@ class Plain:
             if part.lines:
                 words = "\n".join(part.lines)
                 words = words if part.code else self._roles(words, part.start)
+                if part.depth:  # a quote's marks must not get into a formula
+                    words = FORMULA.sub(lambda m: " ".join(m[0].split()), words)
                 out += [
                     ("> " * part.depth + each).rstrip() for each in words.split("\n")
                 ]

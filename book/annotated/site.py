@@ -76,7 +76,7 @@ def _head(row: Row) -> tuple[str, str, int]:
 
 
 def _shown(output: dict[str, Any], cell: Cell) -> NotebookNode:
-    """An output as the page has it: figures inside the page, in the theme's colours."""
+    """An output as the page has it: figures and tables inside the page, in the theme's colours."""
     output = dict(output)
     data = output.get("data", {})
     if "image/svg+xml" in data:
@@ -84,6 +84,12 @@ def _shown(output: dict[str, Any], cell: Cell) -> NotebookNode:
         output["data"] = {
             "text/html": themed("".join(data["image/svg+xml"]), label),
             "text/plain": f"Figure: {label}",  # for builders other than HTML
+        }
+    elif "".join(data.get("text/html", "")).startswith("<table"):
+        table = "".join(data["text/html"])
+        output["data"] = {
+            **data,
+            "text/html": f'<div class="out out--table">{table}</div>',
         }
     output.pop("execution_count", None)
     if output["output_type"] == "execute_result":

@@ -26,6 +26,8 @@ Source: {cite:t}`vaswani2017attention`, section 3.1; the order of the layers is 
 {cite:t}`xiong2020layer`.
 """
 
+from collections.abc import Callable
+
 from torch import Tensor, nn
 
 from labml_primer.transformer.attention import MultiHeadAttention
@@ -53,7 +55,7 @@ class EncoderBlock(nn.Module):
         heads: int,
         d_ff: int,
         dropout: float = 0.0,
-        attention: type[MultiHeadAttention] = MultiHeadAttention,
+        attention: Callable[[int, int, float], MultiHeadAttention] = MultiHeadAttention,
         activation: type[nn.Module] = nn.ReLU,
         feed_forward: type[PositionwiseFeedForward] = PositionwiseFeedForward,
         norm: type[nn.Module] = nn.LayerNorm,

@@ -23,6 +23,8 @@ Source: {cite:t}`vaswani2017attention`, sections 3, 5.3 and 6.1; {cite:t}`press2
 
 import math
 from dataclasses import dataclass, fields
+from functools import partial
+from inspect import signature
 from textwrap import wrap
 
 import torch
@@ -524,13 +526,17 @@ class LanguageModel(nn.Module):
         self.positions = LearnedPositionalEncoding(
             config.d_model, config.max_seq, config.dropout
         )
+        # An attention whose weights belong to positions, as in {doc}`../compared/synthesizer`, asks how many
+        # there are.
+        asked = signature(config.attention).parameters
+        sizes = {"max_seq": config.max_seq} if "max_seq" in asked else {}
         self.blocks: nn.ModuleList = nn.ModuleList(
             config.block(
                 config.d_model,
                 config.heads,
                 config.d_ff,
                 config.dropout,
-                config.attention,
+                partial(config.attention, **sizes),
                 config.activation,
                 config.feed_forward,
                 config.norm,
@@ -605,16 +611,26 @@ class LanguageModel(nn.Module):
             # Layers of all blocks count together: `blocks.3.feed_forward.expand.weight` is `feed_forward`'s.
             part = name.split(".")[2 if name.startswith("blocks") else 0]
             part = "norms" if part.endswith("norm") else part
-            # A token meets each number of a matrix once. Positions are looked up. The kernels of a
-            # convolution, `[kernel_size, channels]`, meet every feature, even where heads share them.
-            products = weight.numel() if weight.dim() > 1 and part != "positions" else 0
-            if "_conv." in name and weight.dim() > 1:
+            # A token meets each number of a matrix once. Positions are looked up, biases added. The kernels
+            # of a convolution, `[kernel_size, channels]`, meet every feature, even where heads share them. Of
+            # a stack of experts, `[experts, d_in, d_out]`, a token meets one.
+            products = weight.numel() if weight.dim() > 1 else 0
+            if "positions" in name or name.endswith("bias"):
+                products = 0
+            elif "_conv." in name and weight.dim() == 2:
                 products = weight.size(0) * config.d_model
+            elif part == "feed_forward" and weight.dim() > 2:
+                products = weight[0].numel()
             before = costs.get(part, (0, 0))
             costs[part] = (before[0] + weight.numel(), before[1] + products)
-        # Two products with each key it looks at, for the score and for the sum of values. In the mean that is
-        # half of all keys.
-        looking = config.layers * config.d_model * (config.max_seq + 1)
+        # Two products with each key it looks at, for the score and for the sum of values; or one, where
+        # scores come from elsewhere. In the mean that is half of all keys.
+        each = sum(
+            getattr(module, "products_a_key", 2)
+            for module in self.modules()
+            if isinstance(module, MultiHeadAttention)
+        )
+        looking = each * config.d_model * (config.max_seq + 1) // 2
         return costs | {"scores and sums": (0, looking)}
 
     def extra_repr(self) -> str:
