@@ -549,10 +549,12 @@ if __name__ == "__main__":
     # by another way than attention's.
     # :::
     three = nn.Sequential(*(SpatialDepthWiseConvolution(d_k=32) for _ in range(3)))
-    x = torch.randn(1, 20, 4, 32)
-    nudged = x.clone()
+    stream = torch.randn(1, 20, 4, 32)
+    nudged = stream.clone()
     nudged[:, 5] += 1.0
-    moved = (three(nudged) - three(x)).abs().amax(dim=(0, 2, 3)).nonzero().flatten()
+    moved = (
+        (three(nudged) - three(stream)).abs().amax(dim=(0, 2, 3)).nonzero().flatten()
+    )
     print("outputs that moved:", moved.tolist())
     assert moved.tolist() == [5, 6, 7, 8, 9, 10, 11]
 
