@@ -132,7 +132,7 @@ if __name__ == "__main__":
     #
     # Parameters and multiply-adds are of the paper's size: 32,000 tokens, width 512, sequences of 64. Time
     # and loss are of small ones, two blocks of width 64: a step there and back, over the Transformer's, and
-    # the loss on held-out plays after 200 steps, in nats a character. A click on a head sorts.
+    # the loss on held-out plays after 150 steps, in nats a character. A click on a head sorts.
     from IPython.display import display
 
     from labml_primer.training import load_corpus, median_seconds, train
@@ -147,7 +147,7 @@ if __name__ == "__main__":
         torch.manual_seed(0)
         models[name] = LanguageModel(small(config, corpus.vocab_size))
         history = train(
-            models[name], corpus, name=name, steps=200, seq=64, evaluations=1
+            models[name], corpus, name=name, steps=150, seq=64, evaluations=1
         )
         losses[name] = history.validation_loss[-1]
     tokens = corpus.validation[: 16 * 64].view(16, 64)
@@ -177,6 +177,6 @@ if __name__ == "__main__":
         "loss": "nats",
     }
     display(Table("All presets", "Measured when this page was built", columns, rows))
-    # One seed and 200 steps: it shows what is far apart, and nothing that is near. The races in the chapters
+    # One seed and 150 steps: it shows what is far apart, and nothing that is near. The races in the chapters
     # are longer. The Evolved Transformer has fewer blocks than the others at the paper's size, and as many
     # here.
