@@ -21,7 +21,10 @@ from playwright.sync_api import Browser
 from pypdf import PdfReader
 
 STYLE = Path(__file__).with_name("printed.css")
-UNPRINTED = "script, template, .page-tools, .glance, .def-actions, .headerlink, .downloads, .bibtex, .visually-hidden"
+UNPRINTED = (
+    "script, template, .page-tools, .glance, .def-actions, .headerlink, .downloads, "
+    ".bibtex, .visually-hidden"
+)
 
 
 @dataclass(frozen=True)
