@@ -22,8 +22,8 @@ from pypdf import PdfReader
 
 STYLE = Path(__file__).with_name("printed.css")
 UNPRINTED = (
-    "script, template, .page-tools, .glance, .def-actions, .headerlink, .downloads, "
-    ".bibtex, .visually-hidden"
+    "script, template, .page-tools, .glance, .def-actions, .headerlink, .downloads, .bibtex, "
+    ".visually-hidden"
 )
 
 
