@@ -339,8 +339,8 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## More from a step, and fewer steps
     #
-    # Five blocks of the Transformer against three of these, at nearly the same number of parameters, with
-    # Primer-EZ for comparison and the gate for trial. Each is trained from two seeds.
+    # Five blocks of the Transformer against three of these, at nearly the same number of parameters, and
+    # three with the gate. Each is trained from two seeds.
     from labml_primer.primer.primer_ez import speedup_factor
     from labml_primer.training import History, load_corpus, train
 
@@ -350,25 +350,24 @@ if __name__ == "__main__":
         return replace(
             PRESETS[name],
             vocab_size=corpus.vocab_size,
-            d_model=64,
+            d_model=48,
             heads=4,
-            d_ff=256,
+            d_ff=192,
             layers=layers,
         )
 
     evolved = small("evolved-transformer", layers=3)
     entrants = {
         "Transformer": (small("transformer", layers=5), "C5"),
-        "Primer-EZ": (small("primer-ez", layers=5), "C0"),
-        "Evolved Transformer": (evolved, "C1"),
-        "  with the gate": (replace(evolved, block=GatedEvolvedBlock), "C3"),
+        "Evolved": (evolved, "C1"),
+        "Evolved, gate": (replace(evolved, block=GatedEvolvedBlock), "C3"),
     }
 
     def race(name: str, seed: int) -> History:
         torch.manual_seed(seed)
         model = LanguageModel(entrants[name][0])
         return train(
-            model, corpus, name=name, steps=160, batch=8, seq=64, seed=seed, warmup=50
+            model, corpus, name=name, steps=240, batch=8, seq=64, seed=seed, warmup=50
         )
 
     histories = {name: [race(name, seed) for seed in (0, 1)] for name in entrants}
@@ -376,39 +375,51 @@ if __name__ == "__main__":
     fig, (left, right) = plt.subplots(
         1, 2, figsize=(7, 2.8), sharey=True, layout="constrained"
     )
-    for name, histories_of_name in histories.items():
-        for seed, history in enumerate(histories_of_name):
-            color, label = entrants[name][1], name.strip() if seed == 0 else None
-            left.plot(history.steps, history.validation_loss, color=color, label=label)
-            right.plot(history.seconds, history.validation_loss, color=color)
+    for name, runs in histories.items():
+        color = entrants[name][1]
+        for run, label in zip(runs, (name, None), strict=True):
+            left.plot(run.steps, run.validation_loss, color=color, label=label)
+            right.plot(run.seconds, run.validation_loss, color=color)
     left.set(xlabel="step", ylabel="loss, nats a character")
     right.set(xlabel="seconds of processor time")
     left.legend(frameon=False)
     plt.show()
     # ### What each costs, and what it brings
     #
-    # Parameters and multiplications a token, in thousands; the seconds of a run over the Transformer's; the
-    # loss at the end, for both seeds; the {py:func}`~labml_primer.primer.primer_ez.speedup_factor` in steps
-    # and in seconds, of the first.
-    vanilla = histories["Transformer"][0]
+    # Parameters and multiplications a token, in thousands; the seconds of a run over the Transformer's; then,
+    # for each seed, the loss at the end, and the {py:func}`~labml_primer.primer.primer_ez.speedup_factor` in
+    # steps and in seconds.
     print(
-        f"{'':20s}{'params':>7s}{'MACs':>6s}{'time':>6s}{'loss':>14s}"
-        f"{'x steps':>9s}{'x seconds':>11s}"
+        f"{'':14s}{'params':>7s}{'MACs':>6s}{'time':>6s}{'loss':>14s}"
+        f"{'x steps':>12s}{'x seconds':>12s}"
     )
     for name, runs in histories.items():
         size, products = (1e3 * number for number in millions(entrants[name][0]))
-        by_steps, by_seconds = (
-            speedup_factor(
-                getattr(vanilla, cost),
-                vanilla.validation_loss,
-                getattr(runs[0], cost),
-                runs[0].validation_loss,
-            )
-            for cost in ("steps", "seconds")
-        )
-        losses = "".join(f"{run.validation_loss[-1]:7.3f}" for run in runs)
+        cells = {"loss": "", "steps": "", "seconds": ""}
+        for vanilla, run in zip(histories["Transformer"], runs, strict=True):
+            cells["loss"] += f"{run.validation_loss[-1]:7.3f}"
+            for cost in ("steps", "seconds"):
+                factor = speedup_factor(
+                    getattr(vanilla, cost),
+                    vanilla.validation_loss,
+                    getattr(run, cost),
+                    run.validation_loss,
+                )
+                cells[cost] += f"{factor:6.2f}"
+        slower = runs[0].seconds[-1] / histories["Transformer"][0].seconds[-1]
         print(
-            f"{name:20s}{size:6.0f}k{products:5.0f}k"
-            f"{runs[0].seconds[-1] / vanilla.seconds[-1]:6.2f}{losses}"
-            f"{by_steps:9.2f}{by_seconds:11.2f}"
+            f"{name:14s}{size:6.0f}k{products:5.0f}k{slower:6.2f}"
+            + "".join(cells.values())
         )
+    # Two short races on letters, where convolutions have an easy game: see {doc}`../primer/variations`. What
+    # to look at is the step from the left half to the right. What a model gains over steps, it loses some of
+    # over seconds, by as much as its steps are longer.
+    #
+    # So it was in the paper. At equal steps the Evolved Transformer is ahead of the Transformer (Table 8):
+    # a perplexity of 23.11 for 23.45 after 1.5 million steps on LM1B, and 19.37 for 19.82 after a million on
+    # C4. At equal compute a factor of 1.23 is left of it on LM1B (Table 4), and none on C4, where the
+    # Transformer was there earlier: 0.89 and 0.98 (Table 5).
+    #
+    # A search finds what it is graded by. This one was graded by steps, and took steps that are long. The one
+    # that found Primer gave each model 24 hours of a TPU (section 2), so that a slow step was the model's own
+    # loss.
