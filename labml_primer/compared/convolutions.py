@@ -79,7 +79,7 @@ class StandardConvolution(nn.Module):
 
     Raises `ValueError` where `kernel_size` is below one.
 
-    :::{deviation} paper, section 3
+    :::{deviation} the paper, section 3
     "Standard convolution" is all that it says, so the place, the heads and the start are ours.
     :::
     """

@@ -156,7 +156,7 @@ class EvolvedBlock(EncoderBlock):
 
     The convolutions never look ahead, even where `causal` is off.
 
-    :::{deviation} paper, Figure 3, against its released code and Primer's
+    :::{deviation} the paper, Figure 3, against its released code and Primer's
     Tensor2tensor has one more norm, between the two matrices of the feed-forward layer. What Primer's
     authors ran on T5 has none there (`medium_evolved_transformer.gin`). Theirs is the comparison that this
     part of the book is about, so ours has none.

@@ -70,7 +70,7 @@ class Experts(nn.Linear):
 
     def __init__(self, experts: int, d_in: int, d_out: int):
         super().__init__(d_in, d_out)
-        # :::{deviation} paper, section 2.4
+        # :::{deviation} the paper, section 2.4
         # It draws from a normal distribution with variance $0.1 / d_\text{in}$, a tenth of what is usual, for
         # large models to be stable. Ours are small, and drawn as all layers of this book: uniformly, with
         # variance $\tfrac13 / d_\text{in}$.
@@ -98,7 +98,7 @@ class SwitchFeedForward(PositionwiseFeedForward):
     * `capacity_factor`: how much more than its fair share an expert takes while training.
     * `balance`: the weight $\alpha$ of the loss that keeps the shares alike.
 
-    :::{deviation} paper
+    :::{deviation} the paper
     There every other feed-forward layer is a switch, and here each is: a
     {py:class}`~labml_primer.transformer.model.Config` has one block for all layers.
     :::
@@ -132,7 +132,7 @@ class SwitchFeedForward(PositionwiseFeedForward):
         # paper takes this one step to `float32` and back, *selective precision*: what is sent to other
         # machines stays narrow. `torch.autocast` would undo it.
         #
-        # :::{deviation} paper, appendix C, and released code
+        # :::{deviation} the paper, appendix C, and the released code
         # While training they multiply `x` by random numbers near one, so that other experts have a chance.
         # Ours sends the same token the same way each time.
         # :::
@@ -153,7 +153,7 @@ class SwitchFeedForward(PositionwiseFeedForward):
         # empty, and who does not fit is *dropped*: the layer adds nothing to it, and the residual connection
         # carries it on.
         #
-        # :::{deviation} paper, equation 3, and released code
+        # :::{deviation} the paper, equation 3, and the released code
         # The code rounds down, and we round up, so that no expert is without a place. It has twice the fair
         # share for evaluation. We then have room for all: what a text gets must not depend on the texts
         # beside it. That costs $E$ times the products, most of them with empty rows. Programs that serve many
@@ -338,7 +338,7 @@ if __name__ == "__main__":
         ),
     ):
         print(f"{name:30s}{uneven(odds):6.3f}")
-    # :::{deviation} paper, section 2.2
+    # :::{deviation} the paper, section 2.2
     # It says that the loss is smallest where shares and odds are uniform. If the odds were as uneven as the
     # shares, $P = f$, it would be $E\sum_i f_i^2$, and that is so. They need not be: in the last line three
     # of four tokens go to one expert, and the loss is below 1. It is a push in the right direction, not a

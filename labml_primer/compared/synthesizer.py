@@ -126,7 +126,7 @@ class DenseSynthesizer(SyntheticAttention):
     `[d_model, d_model]`. Each head takes its $d_k$ features of the hidden layer, and has a $W_2$ of its own,
     `[d_k, max_seq]`.
 
-    :::{deviation} paper, equation 2, and released code
+    :::{deviation} the paper, equation 2, and the released code
     The equation has a bias behind $W_2$ too: a preference for positions, whatever the token. The released
     code, `synthetic_attention`, has neither bias, and one $W_2$ for all heads. Table 1 counts $dn$ numbers
     for it, and that is a $W_2$ for each head.
@@ -168,7 +168,7 @@ class FactorizedDenseSynthesizer(DenseSynthesizer):
 
     with $A_i$ and $C_i$ out of two narrow matrices in the place of $W_2$.
 
-    :::{deviation} paper, section 3
+    :::{deviation} the paper, section 3
     It asks for $k_1 k_2 = n$. Here $k_2 = \lceil\sqrt n\rceil$, and $k_1$ is as large as it needs to be. The
     places behind the last position are cut off, so any `max_seq` will do.
     :::

@@ -331,7 +331,7 @@ if __name__ == "__main__":
         with torch.device("meta"):
             size = sum(p.numel() for p in T5(config).parameters())
         print(f"{name:22s}{size / 1e6:7.2f}   {paper[name]}")
-    # :::{deviation} paper, Table 7
+    # :::{deviation} the paper, Table 7
     # It counts a million more for the last two than for the first. The gate is two thirds as wide and adds
     # nothing, and a norm without a mean has fewer numbers. Where the million is we do not know.
     # :::
@@ -379,7 +379,7 @@ def corrupt_spans(
     # Kept and cut pieces take turns, and a kept one comes first. So piece $2s$ is kept, $2s + 1$ is cut, and
     # both belong to sentinel $s$.
     #
-    # :::{deviation} paper of T5, section 3.1.4
+    # :::{deviation} the paper of T5, section 3.1.4
     # It does not say that a text always begins with what is kept and ends with what is cut. The released
     # code does so, and we with it.
     # :::

@@ -414,6 +414,14 @@ def test_a_click_on_a_line_number_puts_its_link_into_the_address(
     assert 52 <= top < 900
 
 
+# -- notes --------------------------------------------------------------------------------
+
+
+def test_a_deviation_says_from_what_in_a_sentence(site: Site, chapter: str) -> None:
+    for title in site.soup(chapter).select(".note--deviation > .note__title"):
+        assert re.match(r"Deviation from (the |[A-Z])", title.get_text())
+
+
 # -- exercises ------------------------------------------------------------------------------
 
 
