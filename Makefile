@@ -4,9 +4,10 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
 PORT ?= 8000
+PEERS := _build/peers
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve test check notebooks clean setup
+.PHONY: help book serve test check lighthouse offline notebooks benchmarks clean setup
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## */\1|/' | awk -F'|' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -25,7 +26,19 @@ check: $(READY)  ## the tests for every edit: under a minute
 	@$(RUN) -m ruff check . && $(RUN) -m ruff format --check -q . && $(RUN) -m mypy
 	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto -m "not slow and not browser"
 
+offline: book  ## the whole book as one PDF and as an archive, into the site (by Chromium)
+	@$(RUN) book/offline.py
+	@$(RUN) book/build.py $(if $(STRICT),--strict)
+
+lighthouse: book  ## Lighthouse's figures for three chapters, on its mobile setting (installs it: 185 MB)
+	@$(RUN) benchmarks/lighthouse/measure.py
+
 notebooks: $(READY)  ## write notebooks/*.ipynb anew
+	@$(RUN) book/notebooks.py
+
+benchmarks: $(READY) $(PEERS)/.ready  ## measure against other libraries, and record (10 quiet minutes)
+	@for question in attention step floor compiled generation memory; do \
+		echo "benchmarks.$$question"; $(RUN) -W ignore -m benchmarks.$$question --record || exit 1; done
 	@$(RUN) book/notebooks.py
 
 clean:  ## remove what was built and executed, and the environment
@@ -43,4 +56,9 @@ $(READY): requirements.lock book/package-lock.json
 	@$(RUN) -m pip install -q --disable-pip-version-check "$$(grep '^torch==' requirements.lock)"
 	@$(RUN) -m pip install -q --disable-pip-version-check --no-deps -r requirements.lock
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" npm ci --prefix book --no-audit --no-fund --loglevel=error >/dev/null
+	@touch $@
+
+# What only the benchmarks need, beside the environment and not in it.
+$(PEERS)/.ready: benchmarks/requirements.txt
+	@$(RUN) -m pip install -q --disable-pip-version-check --no-deps --upgrade --target $(PEERS) -r $<
 	@touch $@

@@ -49,10 +49,15 @@ def serve(port: int) -> None:
     subprocess.run(command, check=False)
     print(f"http://localhost:{port}/book/index.html  (Ctrl-C ends)", flush=True)
     kinds = PythonFilter(
-        extra_extensions=(".md", ".yml", ".bib", ".css", ".js", ".html", ".toml")
+        extra_extensions=(
+            *(".md", ".yml", ".bib", ".json"),
+            *(".css", ".js", ".html", ".toml"),
+        )
     )
     sources = [
         ROOT / "labml_primer",
+        ROOT / "benchmarks",
+        ROOT / "experiments",
         ROOT / "book",
         ROOT / "_config.yml",
         ROOT / "_toc.yml",

@@ -6,14 +6,12 @@ import sys
 from pathlib import Path
 
 import yaml
-from pybtex.database import Entry, parse_file
+from annotated.book import Book, book_of
+from annotated.modules import Project
+from annotated.parse import ChapterError
+from annotated.reader import reader_notebook
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "book"))
-
-from annotated.modules import Project  # noqa: E402
-from annotated.parse import ChapterError, parse  # noqa: E402
-from annotated.reader import Book, reader_notebook  # noqa: E402
 
 NOTEBOOKS = ROOT / "notebooks"
 
@@ -28,30 +26,18 @@ def chapters() -> list[Path]:
 def the_book() -> Book:
     """The book, as its configuration describes it."""
     config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
-    owner, name = config["repository"]["url"].rstrip("/").split("/")[-2:]
-    entries = parse_file(str(ROOT / "book" / "references.bib")).entries
-    return Book(
+    options = config["sphinx"]["config"]
+    return book_of(
+        Project(ROOT),
         title=config["title"],
-        project=Project(ROOT),
-        url=f"https://{owner}.github.io/{name}/",
-        install=config["sphinx"]["config"]["annotated_install"],
-        titles={
-            path.relative_to(ROOT).with_suffix("").as_posix(): parse(
-                path.read_text(encoding="utf-8")
-            ).title
-            for path in chapters()
-        },
-        cite=lambda key: citation(entries[key]),
+        repository=options["annotated_repository"],
+        docnames=[
+            path.relative_to(ROOT).with_suffix("").as_posix() for path in chapters()
+        ],
+        install=options["annotated_install"],
+        packages=options["annotated_verified"],
+        bibliographies=options["bibtex_bibfiles"],
     )
-
-
-def citation(entry: Entry) -> str:
-    """Authors and year, linked."""
-    names = [str(" ".join(person.last_names)) for person in entry.persons["author"]]
-    names = [name.replace("{", "").replace("}", "") for name in names]
-    authors = f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
-    text = f"{authors} ({entry.fields['year']})"
-    return f"[{text}]({entry.fields['url']})" if "url" in entry.fields else text
 
 
 def notebooks() -> dict[Path, str]:

@@ -1,7 +1,9 @@
 """The site's search: Pagefind indexes the pages once they are built; the theme asks it as one types."""
 
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
@@ -12,11 +14,16 @@ def index(app: Sphinx, exception: Exception | None) -> None:
     """Writes the index to `_pagefind` in the site."""
     if exception is not None or app.builder.name != "html":
         return
+    target = Path(app.outdir) / "_pagefind"
+    shutil.rmtree(target, ignore_errors=True)
     command = [sys.executable, "-m", "pagefind_bin", "--site", str(app.outdir)]
     command += ["--output-subdir", "_pagefind", "--quiet"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise ExtensionError(f"Pagefind made no index: {done.stderr.strip()}")
+    for pattern in ("*ui.*", "pagefind-highlight.js", "wasm.unknown.*"):
+        for unused in target.glob(pattern):
+            unused.unlink()  # the theme has a field and a list of its own
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

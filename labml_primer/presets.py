@@ -5,6 +5,13 @@ from dataclasses import replace
 from torch import nn
 
 from labml_primer.compared.evolved_transformer import EvolvedBlock
+from labml_primer.compared.switch import SwitchFeedForward
+from labml_primer.compared.synthesizer import (
+    DenseSynthesizer,
+    FactorizedDenseSynthesizer,
+    FactorizedRandomSynthesizer,
+    RandomSynthesizer,
+)
 from labml_primer.primer.baselines import GatedFeedForward
 from labml_primer.primer.primer import (
     PaperMultiDConvHeadAttention,
@@ -52,5 +59,20 @@ PRESETS: dict[str, Config] = {
     # Four blocks for six, as in the released code: one more than half as many.
     "evolved-transformer": replace(
         TRANSFORMER, layers=4, activation=nn.SiLU, block=EvolvedBlock
+    ),
+    "synthesizer-dense": replace(TRANSFORMER, attention=DenseSynthesizer),
+    "synthesizer-factorized-dense": replace(
+        TRANSFORMER, attention=FactorizedDenseSynthesizer
+    ),
+    "synthesizer-random": replace(TRANSFORMER, attention=RandomSynthesizer),
+    "synthesizer-factorized-random": replace(
+        TRANSFORMER, attention=FactorizedRandomSynthesizer
+    ),
+    "switch-transformer": replace(TRANSFORMER, feed_forward=SwitchFeedForward),
+    "switch-primer": replace(
+        TRANSFORMER,
+        attention=PaperMultiDConvHeadAttention,
+        activation=SquaredReLU,
+        feed_forward=SwitchFeedForward,
     ),
 }

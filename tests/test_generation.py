@@ -45,7 +45,7 @@ every = pytest.mark.parametrize("name", CONFIGS)
 
 def model_of(config: Config) -> LanguageModel:
     torch.manual_seed(0)
-    model = LanguageModel(config).double()
+    model = LanguageModel(config).double().eval()
     for weight in model.parameters():
         weight.data += 0.3 * torch.randn_like(weight)
     return model

@@ -54,7 +54,7 @@ def imports(path: Path) -> set[str]:
 
 def test_make_alone_lists_what_there_is() -> None:
     listed = make().stdout
-    for target in ("book", "serve", "test", "check", "notebooks", "clean"):
+    for target in ("book", "serve", "test", "check", "offline", "notebooks", "clean"):
         assert re.search(rf"^make {target} +\w", listed, re.MULTILINE), target
 
 
@@ -143,6 +143,24 @@ def test_the_package_installs_alone_and_its_chapters_import(tmp_path: Path) -> N
     subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True
     )
+
+
+def test_the_repositorys_address_is_written_in_the_configuration_alone() -> None:
+    config = ROOT / "_config.yml"
+    address = yaml.safe_load(config.read_text())["repository"]["url"]
+    name = address.removeprefix("https://github.com/")
+    folders = ("book", "labml_primer", "tests", ".github", ".ci")
+    generated = ("node_modules", "__pycache__")
+    written = [path for path in ROOT.glob("*") if path.is_file()]
+    for folder in folders:
+        written += [
+            path
+            for path in (ROOT / folder).rglob("*")
+            if path.is_file() and not any(part in generated for part in path.parts)
+        ]
+    found = [path for path in written if name.encode() in path.read_bytes()]
+    assert found == [config]
+    assert config.read_text().count(name) == 1
 
 
 def test_every_chapter_in_the_contents_is_there() -> None:

@@ -24,7 +24,7 @@ Segment = tuple[str, str, str, Tensor | None]
 class code_lines(nodes.literal_block):  # noqa: N801 (docutils names nodes so)
     """A literal block whose HTML has one element a line; other builders see a plain block.
 
-    ``lines`` is a list of (number, indent level, segments, classes).
+    ``lines`` is a list of (number, anchor, indent level, segments, classes).
     """
 
 
@@ -33,8 +33,13 @@ class Highlighter:
 
     def __init__(self, chapter: Chapter, module: str, package: str, tensors: Tensors):
         self.chapter, self.tensors = chapter, tensors
-        self.uses = uses(chapter.text, ast.parse(chapter.text), module, package)
+        self.uses = uses(chapter.text, chapter.tree, module, package)
         self.segments = _segments(chapter.text)
+        self.keywords = {
+            (node.lineno, node.col_offset)
+            for node in ast.walk(chapter.tree)
+            if isinstance(node, ast.keyword)
+        }
 
     def line(self, cell: Cell, number: int) -> list[Segment]:
         """Line ``number`` as ``cell`` shows it."""
@@ -51,6 +56,7 @@ class Highlighter:
             text = text[max(0, dedent - start) :]
             if text:
                 named = kind == "n" and not attribute  # not a word in a string
+                named = named and (number, start) not in self.keywords
                 segments.append((kind, text, target, seen.get(text) if named else None))
         return segments
 
@@ -85,11 +91,12 @@ def visit_code_lines(translator: Any, node: code_lines) -> None:
     objects = builder.env.get_domain("py").objects
     current = builder.current_docname
     parts = []
-    for position, (number, level, segments, classes) in enumerate(node["lines"]):
+    for position, line in enumerate(node["lines"]):
+        number, anchor, level, segments, classes = line
         tab = "" if position == 0 and node.get("first") else ' tabindex="-1"'
         kinds = " ".join(["ln", *([f"i{min(level, 6)}"] if level else []), *classes])
         parts.append(
-            f'<span class="{kinds}" id="L{number}"><a class="lno" href="#L{number}" '
+            f'<span class="{kinds}" id="L{number}"><a class="lno" {_named(anchor)}href="#{anchor}" '
             f'data-n="{number}" aria-label="line {number}"{tab}></a>'
         )
         for kind, text, target, tensor in segments:
@@ -119,6 +126,11 @@ def visit_code_lines(translator: Any, node: code_lines) -> None:
     raise nodes.SkipNode
 
 
+def _named(anchor: str) -> str:
+    """A line's name in its definition; that in the module is on the line itself."""
+    return f'id="{anchor}" ' if ":" in anchor else ""
+
+
 def _inlay(segments: list[Segment]) -> str:
     """The shapes of the tensors that a line names, for its end."""
     given = {text: seen[0] for _, text, _, seen in segments if seen and seen[2]}
@@ -127,14 +139,14 @@ def _inlay(segments: list[Segment]) -> str:
 
 
 def code_node(
-    lines: list[tuple[int, list[Segment], list[str]]], of: list[str], first: bool
+    lines: list[tuple[int, str, list[Segment], list[str]]], of: list[str], first: bool
 ) -> code_lines:
     """A block of code in the definitions ``of``; ``first`` of its row (one tab stop a row)."""
-    text = "\n".join("".join(s[1] for s in segments) for _, segments, _ in lines)
+    text = "\n".join("".join(s[1] for s in segments) for _, _, segments, _ in lines)
     node = code_lines(text, text, language="python", first=first, of=of)
     node["lines"] = [
-        (number, _level(segments), [tuple(s) for s in segments], classes)
-        for number, segments, classes in lines
+        (number, anchor, _level(segments), [tuple(s) for s in segments], classes)
+        for number, anchor, segments, classes in lines
     ]
     return node
 

@@ -14,6 +14,7 @@ import platform
 import sys
 from collections.abc import Iterator
 from functools import lru_cache
+from pathlib import Path
 
 from annotated.difference import costs
 from annotated.modules import Module, Project, imported_names, library
@@ -34,7 +35,7 @@ def digest(chapter: Chapter, module: Module, project: Project, extra: str = "") 
     for other in others:
         parts += [other.name, bare(library(other.tree))]
     for each in (module, *others):
-        parts += [f"{path} {content}" for path, content in _data(each, project)]
+        parts += [f"{name} {_content(path)}" for name, path in data(each, project)]
     parts += [f"{name} {version}" for name, version in versions(module, others).items()]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
 
@@ -87,7 +88,7 @@ def _distributions() -> dict[str, list[str]]:
     return dict(importlib.metadata.packages_distributions())
 
 
-def _data(module: Module, project: Project) -> Iterator[tuple[str, str]]:
+def data(module: Module, project: Project) -> Iterator[tuple[str, Path]]:
     """Files that a module declares in ``__data__ = ("folder/file.json",)``, relative to the root."""
     for node in library(module.tree):
         if "__data__" in bound_names(node):
@@ -96,7 +97,11 @@ def _data(module: Module, project: Project) -> Iterator[tuple[str, str]]:
                 if not path.is_file():
                     message = f"__data__ names {name}, which is not there. Make it, or correct the path."
                     raise ChapterError(str(module.path), node.lineno, message)
-                yield name, hashlib.sha256(path.read_bytes()).hexdigest()
+                yield name, path
+
+
+def _content(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _declared(module: Module, node: ast.stmt) -> tuple[str, ...]:

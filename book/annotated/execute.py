@@ -34,9 +34,12 @@ KERNEL_ARGUMENTS = [
     "--InlineBackend.figure_formats={'svg'}",
     "--InlineBackend.print_figure_kwargs={'bbox_inches': None, 'metadata': {'Date': None}}",
 ]
-HARVEST = (
-    "print(__import__('json').dumps(__recorder__.result()))"  # the last thing that runs
-)
+# The last thing that runs: what was recorded, and the processor time that all took.
+HARVEST = """
+print(__import__("json").dumps(
+    {"shapes": __recorder__.result(), "seconds": __import__("time").process_time()}
+))
+"""
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
 
@@ -133,7 +136,13 @@ def execute_all(
     for _ in range(workers):
         threading.Thread(target=work, daemon=True).start()
     for count in range(1, len(jobs) + 1):
-        job, result = done.get()
+        try:
+            job, result = done.get()
+        except KeyboardInterrupt:
+            # At exit nbclient would stop its kernels from this thread while others still wait
+            # for them, and may hang. A kernel whose parent is gone ends by itself.
+            say("interrupted: what was executed is kept")
+            os._exit(130)
         if isinstance(result, ChapterError):
             errors.append(result)
             say(f"failed    {job.docname} ({count} of {len(jobs)})")
@@ -188,7 +197,6 @@ def execute(job: Job, root: Path, timeout: int, threads: int) -> Record:
         resources={"metadata": {"path": str(root)}},
         extra_arguments=KERNEL_ARGUMENTS,
     )
-    start = time.monotonic()
     try:
         client.execute(env=_environment(root, threads))
     except CellExecutionError as error:
@@ -199,12 +207,13 @@ def execute(job: Job, root: Path, timeout: int, threads: int) -> Record:
     except DeadKernelError:
         message = "the kernel died here (out of memory?). Make the run smaller."
         raise ChapterError(str(job.path), lines[started[-1]], message) from None
+    harvest = json.loads(notebook.cells[-1].outputs[0]["text"])
     return Record(
         outputs=[cell.outputs for cell in notebook.cells[1 : len(cells) + 1]],
-        seconds=round(time.monotonic() - start, 1),
+        seconds=round(harvest["seconds"], 1),
         date=time.strftime("%Y-%m-%d"),
         versions=job.versions,
-        shapes=json.loads(notebook.cells[-1].outputs[0]["text"]),
+        shapes=harvest["shapes"],
         costs={
             expression: cell.outputs[0]["text"].strip()
             for (_, expression), cell in zip(

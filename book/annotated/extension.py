@@ -9,10 +9,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-import shutil
 import sys
 import time
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from sphinx.errors import SphinxError
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from annotated import rows, variants
+from annotated import bibtex, downloads, exercises, rows, ties, variants
 from annotated.code import Highlighter, code_lines, visit_code_lines
 from annotated.digest import digest, versions
 from annotated.execute import (
@@ -86,6 +87,12 @@ class Book:
                 docname, path, chapter, key, module.package, packages
             )
         return self.jobs[docname]
+
+    @cached_property
+    def around(self) -> downloads.Book:
+        """What each notebook must know of the others."""
+        docnames = [e.docname for e in self.entries if e.docname in self.jobs]
+        return downloads.described(self.app, self.project, docnames)
 
     def record(self, job: Job) -> Record:
         """What the chapter's execution left."""
@@ -200,7 +207,9 @@ def configure(app: Sphinx, config: Any) -> None:
         ".py": "annotated.extension.read_notebook",
     }
     config.nb_execution_mode = "off"
-    config.nb_merge_streams = True
+    config.nb_merge_streams = (
+        False  # site.py joins prints, and keeps figures in their place
+    )
     static = str(Path(__file__).parent / "static")
     config.html_static_path = [*config.html_static_path, static]
 
@@ -226,7 +235,12 @@ def page_context(
         context["chapter"] = title_block(
             app, entry, _facts(job.chapter, book.record(job)), doctree
         )
-        context["chapter"] |= _downloads(app, job)
+        try:
+            context["chapter"] |= downloads.write(
+                app, job, book.record(job), book.around
+            )
+        except ChapterError as error:
+            raise AnnotatedError(f"\n{error}") from None
 
 
 def _facts(chapter: Chapter, record: Record) -> dict[str, Any]:
@@ -247,40 +261,6 @@ def _facts(chapter: Chapter, record: Record) -> dict[str, Any]:
             if name.level == 1
         ],
     }
-
-
-def _downloads(app: Sphinx, job: Job) -> dict[str, str]:
-    """Links to the chapter's own files: the notebook, here and in Colab, and the module."""
-    name = job.path.stem
-    repository = app.config.annotated_repository.rstrip("/").removeprefix(
-        "https://github.com/"
-    )
-    up = "../" * job.docname.count("/")
-    links = {"source": f"{up}_sources/{job.docname}.py", "notebook": "", "colab": ""}
-    if (Path(app.srcdir) / "notebooks" / f"{name}.ipynb").is_file():
-        links["notebook"] = f"{up}notebooks/{name}.ipynb"
-        if repository:
-            links["colab"] = (
-                f"https://colab.research.google.com/github/{repository}/blob/main/notebooks/{name}.ipynb"
-            )
-    return links
-
-
-def copy_downloads(app: Sphinx, exception: Exception | None) -> None:
-    """Modules and notebooks become files of the site."""
-    if exception is not None or app.builder.format != "html":
-        return
-    book: Book = app.annotated  # type: ignore[attr-defined]
-    for job in book.jobs.values():
-        files = {job.path: f"_sources/{job.docname}.py"}
-        files[book.root / "notebooks" / f"{job.path.stem}.ipynb"] = (
-            f"notebooks/{job.path.stem}.ipynb"
-        )
-        for source, name in files.items():
-            if source.is_file():
-                target = Path(app.outdir) / name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(source, target)
 
 
 def report(app: Sphinx, exception: Exception | None) -> None:
@@ -304,6 +284,9 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_config_value(
         "annotated_install", {}, ""
     )  # package: what a notebook tells pip
+    app.add_config_value(
+        "annotated_verified", [], ""
+    )  # packages whose pinned versions a notebook names
     app.add_node(code_lines, html=(visit_code_lines, None))
     app.add_node(rows.tools, html=(rows.visit_tools, None))
     app.add_node(
@@ -319,15 +302,37 @@ def setup(app: Sphinx) -> dict[str, Any]:
         latex=(_plain, _plain),
         text=(_plain, _plain),
     )
+    app.add_node(
+        exercises.exercise,
+        html=(exercises.visit_exercise, exercises.depart_exercise),
+        latex=(_plain, _plain),
+        text=(_plain, _plain),
+    )
+    app.add_node(
+        exercises.solution,
+        html=(exercises.visit_solution, exercises.depart_solution),
+        latex=(_plain, _plain),
+        text=(_plain, _plain),
+    )
+    app.add_node(
+        ties.tie,
+        html=(ties.visit_tie, ties.depart_tie),
+        latex=(_plain, _plain),
+        text=(_plain, _plain),
+    )
+    app.add_node(bibtex.bibtex, html=(bibtex.visit_bibtex, None))
     directives: dict[str, type[SphinxDirective]] = {
         "annotated-row": rows.AnnotatedRow,
         "deviation": rows.Deviation,
+        "exercise": exercises.Exercise,
+        "solution": exercises.Solution,
         "variant": variants.Variant,
     }
     for name, directive in directives.items():
         app.add_directive(name, directive)
     app.add_transform(rows.OutputsInRows)
     app.add_post_transform(rows.Sheet)
+    app.add_post_transform(bibtex.OfferBibtex)
     app.add_js_file("annotated.js", loading_method="defer")
     app.connect("config-inited", configure, priority=400)
     app.connect("builder-inited", begin)
@@ -335,9 +340,18 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("source-read", read_chapter)
     app.connect("doctree-read", forget)
     app.connect("html-page-context", page_context, priority=400)
-    app.connect("build-finished", copy_downloads)
     app.connect("build-finished", report)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    return {
+        "env_version": _version(),
+        "parallel_read_safe": True,
+        "parallel_write_safe": True,
+    }
+
+
+def _version() -> int:
+    """A number of the engine's own text: pages that another engine has read are read again."""
+    texts = [path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))]
+    return int(hashlib.sha256(b"".join(texts)).hexdigest()[:12], 16)
 
 
 def _plain(translator: Any, node: nodes.Element) -> None:

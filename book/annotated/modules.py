@@ -47,7 +47,7 @@ class Project:
         if path not in self._read:
             parts = path.relative_to(self.root).with_suffix("").parts
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-            self._read[path] = Module(name, path, _text(path))
+            self._read[path] = Module(name, path, text_of(path))
         return self._read[path]
 
     def find(self, name: str) -> Module | None:
@@ -102,7 +102,7 @@ class Project:
         return [found[name] for name in sorted(found)]
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
     """A file's text, with line ends as Python counts them. Raises ``ChapterError`` if not UTF-8."""
     try:
         return path.read_text(encoding="utf-8-sig")

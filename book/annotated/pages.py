@@ -48,7 +48,7 @@ def site_url(repository: str) -> str:
 
 
 def contents(app: Sphinx) -> list[Entry]:
-    """The book's pages in order; those made of modules are numbered."""
+    """The book's pages in order; the modules of a package are numbered chapters."""
     env = app.env
     root = env.config.root_doc
     entries: list[Entry] = []
@@ -62,7 +62,8 @@ def contents(app: Sphinx) -> list[Entry]:
                 if ref not in env.all_docs:
                     continue
                 number = ""
-                if str(env.doc2path(ref)).endswith(".py"):
+                path = Path(env.doc2path(ref))
+                if path.suffix == ".py" and path.with_name("__init__.py").is_file():
                     count += 1
                     number = str(count)
                 name = title or env.titles.get(ref, nodes.title("", ref)).astext()

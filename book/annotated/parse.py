@@ -29,6 +29,8 @@ PRAGMA = re.compile(
 LABELS = r"(?:\([^()\n]+\)=\n+)*"  # what cross-references name, before a heading
 HEADING = re.compile(LABELS + r"(#{1,6}) +(.+?)\s*(?:\n|$)")
 
+EXERCISE = re.compile(r"^:{3,}\{exercise\}", re.MULTILINE)
+
 
 class ChapterError(Exception):
     """What is wrong in a module, with its file, its line and the mend."""
@@ -101,6 +103,11 @@ class Cell:
     dedent: int = 0
 
     @property
+    def exercise(self) -> bool:
+        """Is it the solution of an exercise?"""
+        return bool(self.rows) and EXERCISE.search(self.rows[0].prose) is not None
+
+    @property
     def line(self) -> int:
         """The first line that runs."""
         return first_line(self.nodes[0])
@@ -142,6 +149,7 @@ class Chapter:
                     if block.name:
                         yield block.name, block.lines[0]
 
+    @cached_property
     def spans(self) -> list[tuple[Name, int, int]]:
         """Every definition, demos' included, with its first and last line, outermost first."""
         found = []
@@ -151,6 +159,18 @@ class Chapter:
             ):
                 found.append((name, first_line(node), node.end_lineno or node.lineno))
         return found
+
+    def around(self, line: int) -> list[tuple[Name, int]]:
+        """The definitions that a line stands in, from the outermost, each with its first line."""
+        return [(name, a) for name, a, b in self.spans if a <= line <= b]
+
+    def anchor(self, line: int) -> str:
+        """What a link to a line names: line n of a definition, else of the module."""
+        for name, first in self.around(line)[-1:]:
+            others = (a for n, a, _ in self.spans if n.qualname == name.qualname)
+            if first == min(others):  # not a second one of that name, as an overload
+                return f"{name.qualname}:{line - first + 1}"
+        return f"L{line}"
 
     @property
     def _named(self) -> dict[int, Name]:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from annotated.book import Book
 from annotated.difference import as_markdown, changes
-from annotated.digest import versions
-from annotated.execute import KERNEL
-from annotated.modules import Module, Project
+from annotated.digest import data, versions
+from annotated.execute import KERNEL, Record
+from annotated.modules import Module, text_of
 from annotated.names import bound_names
 from annotated.parse import Cell, Chapter, ChapterError, Row, bare, docstring, parse
+from annotated.site import visible
 from annotated.standalone import Collector, bound, meaning, without
 
 ROLE = re.compile(
@@ -23,7 +24,9 @@ ROLE = re.compile(
     re.DOTALL,
 )
 DIRECTIVE = re.compile(r"(?P<mark>:{3,}|`{3,})\{(?P<name>[\w:-]+)\} *(?P<title>.*)$")
+OPTION = re.compile(r":(\w+):(.*)$")
 CODE = re.compile(r" *(`{3,}|~{3,})[^`]*$")
+FORMULA = re.compile(r"\$\$.*?\$\$", re.DOTALL)
 LABEL = re.compile(r"\([^()\n]+\)=\s*")
 NOTES = (
     "note",
@@ -35,6 +38,16 @@ NOTES = (
     "seealso",
     "admonition",
 )
+DATA = """\
+# @title Data of this chapter {{ display-mode: "form" }}
+from pathlib import Path
+
+for name, content in {{
+{}
+}}.items():
+    if not Path(name).exists():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(content, encoding="utf-8")"""
 
 
 class Part(NamedTuple):
@@ -46,35 +59,28 @@ class Part(NamedTuple):
     code: str  # the mark that opens and closes it
 
 
-@dataclass(frozen=True)
-class Book:
-    """What a notebook must know of the book around it."""
-
-    title: str
-    project: Project
-    url: str  # where the site is, with a slash at the end
-    install: dict[str, str]  # package -> what pip is told where it is missing
-    titles: dict[str, str] = field(default_factory=dict)  # docname -> title
-    cite: Callable[[str], str] = str  # key -> "Authors (year)" as Markdown
-
-
-def reader_notebook(path: Path, book: Book) -> str:
-    """The notebook of the chapter in ``path``, as JSON."""
+def reader_notebook(path: Path, book: Book, record: Record | None = None) -> str:
+    """The notebook of the chapter in ``path``, as JSON; as it ran where there is a ``record``."""
     module = book.project.at(path)
     chapter = parse(module.text, str(path))
     docname = path.relative_to(book.project.root).with_suffix("").as_posix()
-    writer = _Writer(chapter, module, docname, book)
+    writer = _Writer(chapter, module, docname, book, record)
     return json.dumps(writer.notebook(), indent=1, ensure_ascii=False) + "\n"
 
 
 class _Writer:
-    def __init__(self, chapter: Chapter, module: Module, docname: str, book: Book):
-        self.chapter, self.module, self.docname, self.book = (
-            chapter,
-            module,
-            docname,
-            book,
-        )
+    def __init__(
+        self,
+        chapter: Chapter,
+        module: Module,
+        docname: str,
+        book: Book,
+        record: Record | None,
+    ):
+        self.chapter, self.module, self.docname = chapter, module, docname
+        self.book, self.record = book, record
+        self.outputs = iter(record.outputs if record else ())
+        self.counted = 0  # cells that ran
         self.markdown = Plain(docname, str(module.path), book)
         self.collector = Collector(book.project)
         self.cells: list[dict[str, object]] = []
@@ -84,11 +90,9 @@ class _Writer:
         opening = self.chapter.cells[0].rows[0] if self.chapter.cells else None
         if opening and opening.heading:
             self._prose(self._note(opening))
-        page = f"{self.book.url}{self.docname}.html"
-        self._prose(
-            f"*A chapter of [{self.book.title}]({page}), with nothing to install beforehand.*"
-        )
+        self._origin()
         self._install()
+        self._data()
         self._definitions()
         for cell in self.chapter.cells:
             self._cell(cell)
@@ -111,9 +115,31 @@ class _Writer:
             cell |= {"execution_count": None, "outputs": []}
         self.cells.append(cell)
 
+    def _folded(self, title: str, source: str) -> None:
+        """A cell whose code shows when it is asked for, in Colab and in JupyterLab."""
+        form = f'# @title {title} {{ display-mode: "form" }}'
+        self._add(
+            "code",
+            f"{form}\n{source}",
+            cellView="form",
+            jupyter={"source_hidden": True},
+        )
+
     def _prose(self, text: str) -> None:
         if text.strip():
             self._add("markdown", text.strip())
+
+    def _origin(self) -> None:
+        """Where the notebook comes from, and how far it can be trusted."""
+        page = f"{self.book.url}{self.docname}.html"
+        words = [
+            f"A chapter of [{self.book.title}]({page}), with nothing to install beforehand."
+        ]
+        if self.book.verified:
+            words.append(f"Last verified with {self.book.verified}.")
+        if self.record:
+            words.append(f"The outputs are of {self.record.date}.")
+        self._prose(f"*{' '.join(words)}*")
 
     # -- what comes from elsewhere ---------------------------------------------------------
 
@@ -145,31 +171,41 @@ class _Writer:
         if wanted:
             self._add("code", "\n".join(f"%pip install -q {pip}" for pip in wanted))
 
+    def _data(self) -> None:
+        """The files that the chapter reads, written where they are not."""
+        files = {
+            name: text_of(path)
+            for module in (self.module, *self.collector.bundle.modules)
+            for name, path in data(module, self.book.project)
+        }
+        if not files:
+            return
+        lines = [f"    {name!r}: {content!r}," for name, content in files.items()]
+        source = DATA.format("\n".join(lines))
+        self._add("code", source, cellView="form", jupyter={"source_hidden": True})
+
     def _definitions(self) -> None:
         bundle = self.collector.bundle
         if not bundle.meanings:
             return
-        links = []
-        for module in bundle.modules:
-            docname = (
-                module.path.relative_to(self.book.project.root)
-                .with_suffix("")
-                .as_posix()
-            )
-            title = self.book.titles.get(docname)
-            links.append(
-                f"[{title}]({self.book.url}{docname}.html)"
-                if title
-                else f"`{module.name}`"
-            )
-        self._prose(
-            "Definitions from elsewhere in the book, folded here: "
-            + ", ".join(links)
-            + "."
-        )
-        title = '# @title Definitions from other chapters { display-mode: "form" }'
-        source = f"{title}\n{self.collector.source()}"
-        self._add("code", source, cellView="form", jupyter={"source_hidden": True})
+        links = ", ".join(self._places(bundle.modules))
+        self._prose(f"Definitions from elsewhere in the book, folded here: {links}.")
+        self._folded("Definitions from other chapters", self.collector.source())
+
+    def _places(self, modules: list[Module]) -> Iterator[str]:
+        """Links to the chapters in the book's order, then to the modules that have no page."""
+        root = self.book.project.root
+        paths = {
+            module.path.relative_to(root).with_suffix("").as_posix()
+            for module in modules
+        }
+        for docname, title in self.book.titles.items():
+            if docname in paths:
+                yield f"[{title}]({self.book.url}{docname}.html)"
+        for docname in sorted(paths - set(self.book.titles)):
+            name = f"`{docname}.py`"
+            source = f"{self.book.repository}/blob/main/{docname}.py"
+            yield f"[{name}]({source})" if self.book.repository else name
 
     # -- the chapter's own cells -----------------------------------------------------------
 
@@ -191,8 +227,21 @@ class _Writer:
                 if row.blocks
             }
             source = self._source(cell, marks)
-            if source:
+            outputs = next(self.outputs, [])
+            if source and cell.exercise:
+                self._folded("Solution", source)
+                self._show(outputs)
+            elif source:
                 self._add("code", source)
+                self._show(outputs)
+
+    def _show(self, outputs: list[dict[str, Any]]) -> None:
+        """Gives the last cell what it printed and drew, as the page has it."""
+        if not self.record:
+            return
+        self.counted += 1
+        shown = [_portable(output, self.counted) for output in visible(outputs)]
+        self.cells[-1] |= {"execution_count": self.counted, "outputs": shown}
 
     def _note(self, row: Row) -> str:
         return "\n\n".join(self.markdown(text, line) for line, text in row.notes)
@@ -246,8 +295,26 @@ class _Writer:
             yield from self._instead(child, dedent, inside=True)
 
 
+def _portable(output: dict[str, Any], count: int) -> dict[str, Any]:
+    """An output that any notebook shows: figures on paper of their own, as some have dark grounds."""
+    output = dict(output)
+    data = output.get("data", {})
+    if svg := "".join(data.get("image/svg+xml", "")):
+        paper = r'\g<0><rect width="100%" height="100%" fill="white"/>'
+        svg = re.sub(r"<svg\b[^>]*>", paper, svg, count=1)
+        output["data"] = {**data, "image/svg+xml": svg}
+    if output["output_type"] == "execute_result":
+        output["execution_count"] = count
+    return output
+
+
 def _indented(text: str) -> str:
     return text.replace("\n", "\n   ").replace("\n   \n", "\n\n")
+
+
+def _depth(opened: list[tuple[str, str]]) -> int:
+    """How many notes stand round: a solution unfolds in its own place, and is none."""
+    return sum(name != "solution" for _, name in opened)
 
 
 class Plain:
@@ -263,6 +330,8 @@ class Plain:
             if part.lines:
                 words = "\n".join(part.lines)
                 words = words if part.code else self._roles(words, part.start)
+                if part.depth:  # a quote's marks must not get into a formula
+                    words = FORMULA.sub(lambda m: " ".join(m[0].split()), words)
                 out += [
                     ("> " * part.depth + each).rstrip() for each in words.split("\n")
                 ]
@@ -277,15 +346,17 @@ class Plain:
             if not match or match["name"] != "variant":
                 out.append(text)
                 continue
-            base = ""
+            options: dict[str, str] = {}
             for _, inner in waiting:
                 if inner.strip() == match["mark"]:
                     break
-                base = inner[4:].strip() if inner.startswith(":of:") else base
+                option = OPTION.match(inner)
+                options |= {option[1]: option[2].strip()} if option else {}
+            base, given = options.get("of", ""), options.get("with", "")
             project = self.book.project
             module = project.at(Path(self.path))
             try:
-                found = changes(project, module, base, match["title"])
+                found = changes(project, module, base, match["title"], given)
             except LookupError as error:
                 message = f"variant: {error}. Correct the name."
                 raise ChapterError(self.path, number, message) from None
@@ -294,7 +365,7 @@ class Plain:
 
     def _parts(self, lines: list[str], line: int) -> Iterator[Part]:
         """Notes of every kind become quotes with a bold title; labels go; code stays as it is."""
-        opened: list[str] = []  # marks of the directives that are open
+        opened: list[tuple[str, str]] = []  # open directives: mark and name
         part = Part(0, line, [], "")
         for k, text in enumerate(lines, line):
             directive, fence = DIRECTIVE.match(text), CODE.match(text)
@@ -302,20 +373,21 @@ class Plain:
                 part.lines.append(text)
                 if text.strip() == part.code:
                     yield part
-                    part = Part(len(opened), k + 1, [], "")
+                    part = Part(_depth(opened), k + 1, [], "")
             elif directive:
                 yield part
-                opened.append(directive["mark"])
+                opened.append((directive["mark"], directive["name"]))
                 title = self._title(directive["name"], directive["title"], k)
-                yield Part(len(opened), k, [title, ""], "")
-                part = Part(len(opened), k + 1, [], "")
-            elif opened and text.strip() == opened[-1]:
+                yield Part(_depth(opened), k, [title, ""], "")
+                part = Part(_depth(opened), k + 1, [], "")
+            elif opened and text.strip() == opened[-1][0]:
                 yield part
-                opened.pop()
-                part = Part(len(opened), k + 1, [], "")
+                if opened.pop()[1] == "solution":
+                    yield Part(_depth(opened), k, ["", "</details>"], "")
+                part = Part(_depth(opened), k + 1, [], "")
             elif fence:
                 yield part
-                part = Part(len(opened), k, [text], fence[1])
+                part = Part(_depth(opened), k, [text], fence[1])
             else:
                 part.lines.append("" if LABEL.fullmatch(text) else text)
         yield part
@@ -323,6 +395,10 @@ class Plain:
     def _title(self, name: str, title: str, line: int) -> str:
         if name == "deviation":
             return f"**Deviation from {title}**"
+        if name == "exercise":
+            return f"**{title}**"
+        if name == "solution":
+            return "<details><summary>Solution, in words</summary>"
         if name in NOTES:
             return f"**{title or name.capitalize()}**"
         message = f"the notebook has no form for the directive {{{name}}}. Use a note, or say it in prose."

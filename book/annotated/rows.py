@@ -11,7 +11,9 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
 from annotated.code import Highlighter, code_node
+from annotated.exercises import exercise, folded, solution
 from annotated.parse import Block, Cell, Name
+from annotated.ties import tied
 from annotated.variants import variant
 
 
@@ -39,6 +41,7 @@ class AnnotatedRow(SphinxDirective):
         row = cell.rows[int(self.arguments[1])]
         prose, code = _box("sbs__prose"), _box("sbs__code")
         self.state.nested_parse(self.content, self.content_offset, prose)
+        tied(prose)
         flagged = any(True for _ in prose.findall(deviation))
         for i, block in enumerate(row.blocks):
             code += self._block(
@@ -47,6 +50,10 @@ class AnnotatedRow(SphinxDirective):
         for difference in list(prose.findall(variant)):
             difference.parent.remove(difference)
             code += difference
+        if next(prose.findall(exercise), None) and len(cell.rows) > 1:
+            message = "exercise: its solution is one step. Keep comments at the ends of its lines."
+            raise self.error(message)
+        folded(prose, code)
         level = min((block.name.level for block in row.blocks if block.name), default=0)
         box = _box(
             "sbs__row",
@@ -67,24 +74,19 @@ class AnnotatedRow(SphinxDirective):
         box = _box("sbs__block", *(["def"] if block.name else []))
         if block.name:
             self._anchor(box, block.name)
+        chapter = self.env.temp_data["annotated"].chapter
         lines = [
             (
                 n,
+                chapter.anchor(n),
                 highlighter.line(cell, n),
                 ["ln--deviation"] if flagged and k == 0 else [],
             )
             for k, n in enumerate(block.lines)
         ]
-        box += code_node(lines, self._definitions(block), first)
+        of = [name.qualname for name, _ in chapter.around(block.lines[0])]
+        box += code_node(lines, of, first)
         return box
-
-    def _definitions(self, block: Block) -> list[str]:
-        """The definitions that a block of code is part of, from the outermost."""
-        return [
-            name.qualname
-            for name, first, last in self.env.temp_data["annotated"].chapter.spans()
-            if first <= block.lines[0] <= last
-        ]
 
     def _anchor(self, box: nodes.Element, name: Name) -> None:
         """The definition's own name is its anchor; a heading that had it gives way."""
@@ -138,8 +140,9 @@ class OutputsInRows(SphinxTransform):
             row = _row_before(cell)
             if row is None:
                 continue
+            place = next(row[1].findall(solution), row[1])  # type: ignore[arg-type]
             for child in list(cell.children):
-                row[1] += child
+                place += child
                 for text in child.findall(nodes.literal_block):
                     text["classes"].append("out")
             cell.parent.remove(cell)

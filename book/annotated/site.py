@@ -35,9 +35,7 @@ def site_notebook(chapter: Chapter, record: Record) -> NotebookNode:
             add(nbformat.v4.new_markdown_cell(text), line - 2)
         shown = [
             _shown(output, cell)
-            for output in (_joined(next(outputs, [])) if cell.nodes else [])
-            if output.get("name")
-            != "stderr"  # warnings are for the author, who saw them
+            for output in (visible(next(outputs, [])) if cell.nodes else [])
         ]
         if shown:
             add(
@@ -78,7 +76,7 @@ def _head(row: Row) -> tuple[str, str, int]:
 
 
 def _shown(output: dict[str, Any], cell: Cell) -> NotebookNode:
-    """An output as the page has it: figures inside the page, in the theme's colours."""
+    """An output as the page has it: figures and tables inside the page, in the theme's colours."""
     output = dict(output)
     data = output.get("data", {})
     if "image/svg+xml" in data:
@@ -87,21 +85,29 @@ def _shown(output: dict[str, Any], cell: Cell) -> NotebookNode:
             "text/html": themed("".join(data["image/svg+xml"]), label),
             "text/plain": f"Figure: {label}",  # for builders other than HTML
         }
+    elif "".join(data.get("text/html", "")).startswith("<table"):
+        table = "".join(data["text/html"])
+        output["data"] = {
+            **data,
+            "text/html": f'<div class="out out--table">{table}</div>',
+        }
     output.pop("execution_count", None)
     if output["output_type"] == "execute_result":
         output["output_type"] = "display_data"
     return nbformat.from_dict(output)
 
 
-def _joined(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Outputs with consecutive prints as one: a kernel sends them as they come."""
+def visible(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What a reader sees of a cell's outputs.
+
+    Warnings are for the author, who saw them. Consecutive prints are one: a kernel sends them as
+    they come.
+    """
     joined: list[dict[str, Any]] = []
     for output in outputs:
-        if (
-            joined
-            and output["output_type"] == joined[-1]["output_type"] == "stream"
-            and output["name"] == joined[-1]["name"]
-        ):
+        if output.get("name") == "stderr":
+            continue
+        if joined and output["output_type"] == joined[-1]["output_type"] == "stream":
             joined[-1]["text"] = "".join((*joined[-1]["text"], *output["text"]))
         else:
             joined.append(dict(output))
@@ -122,7 +128,7 @@ def _label(cell: Cell) -> str:
 def _plain(text: str) -> str:
     """A note as it is read aloud: no citations, the words of links, formulas without TeX."""
     text = re.sub(r"\s*\{cite[^}]*\}`[^`]*`", "", text)
-    text = re.sub(r"\{[\w:]+\}`~?([^`<]*?)\s*(?:<[^>]*>)?`", r"\1", text)
+    text = re.sub(r"\{[\w:]+\}`(?:~(?:\w+\.)*)?([^`<]*?)\s*(?:<[^>]*>)?`", r"\1", text)
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
     text = re.sub(r"\\(?:text|mathrm|operatorname|left|right)\b", "", text)
     text = text.translate(str.maketrans("{}", "()", "$`*\\"))

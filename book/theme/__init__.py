@@ -4,7 +4,6 @@ Name this package among the extensions and set `html_theme = "primer"`.
 """
 
 import re
-from filecmp import cmp
 from html import escape, unescape
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,10 @@ from typing import Any
 from docutils import nodes
 
 FOLDER = Path(__file__).parent
+SHEETS = ["tokens", "page", "prose", "sheet", "tables", "tools"]
 SHAPE = re.compile(r"\[(?=.*[a-z])[\w.,·*/+ -]+\]")  # [batch, seq, d_model]
 PUNCTUATION = re.compile(r"[.,;:!?)\]”’%]+")
+MARKED = re.compile("[¡-¦¨-ª¬-°²-¶¸-º¼-ÖØ-èê-ſȘ-ț]")  # as in tokens.css
 TEX = re.compile(
     r'<annotation encoding="application/x-tex">(.*?)</annotation>', re.DOTALL
 )
@@ -63,6 +64,21 @@ def glued(html: str) -> str:
     return "".join([*done, html[at:]])
 
 
+def fonts(body: str) -> list[str]:
+    """The fonts that a page's letters ask for: loaded at once, so that nothing moves."""
+    wanted = {"serif": True, "serif-i": re.search(r"<(em|cite)\b", body)}
+    wanted |= {"serif-ext": MARKED.search(unescape(re.sub(r"<[^>]+>", "", body)))}
+    for name in ("Main-Regular", "Math-Italic"):
+        wanted[f"katex/fonts/KaTeX_{name}"] = 'class="katex"' in body
+    return [name for name, found in wanted.items() if found]
+
+
+def held_back(html: str) -> str:
+    """What a page holds back for later goes to its end: side by side it compresses to half."""
+    templates = re.compile(r"<template\b.*?</template>", re.DOTALL)
+    return templates.sub("", html) + "".join(templates.findall(html))
+
+
 def names(app: Any) -> list[Any]:
     """The index: every definition of the book under its letter, with its places."""
     places: dict[str, list[tuple[str, str]]] = {}
@@ -94,22 +110,53 @@ def complete(
         # has dropped, a heading without its level.
         body = body.replace('role="doc-biblioentry"', 'role="listitem"')
         body = body.replace('role="heading">', 'role="heading" aria-level="2">')
-        context["body"] = glued(code(body))
+        context["body"] = held_back(glued(code(body)))
+        if 'class="sortable"' in body:  # for this page alone
+            app.add_js_file("sortable.js", loading_method="defer")
+    context["fonts"] = fonts(context.get("body") or "")
     if pagename == "genindex" and not context.get("genindexentries"):
         context["genindexentries"] = names(app)
 
 
+def style() -> str:
+    """The sheets as one: what shows the page is asked for once, without what is for us alone."""
+    text = "".join((FOLDER / "static" / f"{name}.css").read_text() for name in SHEETS)
+    return re.sub(r"\s*\n\s*", "\n", re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL))
+
+
 def restyled(app: Any, env: Any) -> list[str]:
-    """Pages to write anew: all of them where the style changed, since links carry its digest."""
+    """Writes the style. Where it or a script changed, every page is to be written anew, since
+    links carry a digest."""
+    if app.config.html_theme != "primer":
+        return []
     out = Path(app.outdir) / "_static"
-    ours = (FOLDER / "static").iterdir()
-    if app.config.html_theme != "primer" or not out.is_dir():
-        return []
-    if all(
-        (there := out / f.name).is_file() and cmp(f, there, shallow=False) for f in ours
-    ):
-        return []
-    return list(env.found_docs)
+    out.mkdir(parents=True, exist_ok=True)
+    now = {file.name: file.read_text() for file in (FOLDER / "static").glob("*.js")}
+    now["primer.css"] = style()
+    same = [
+        (out / name).is_file() and (out / name).read_text() == text
+        for name, text in now.items()
+    ]
+    (out / "primer.css").write_text(now["primer.css"])
+    return [] if all(same) else list(env.found_docs)
+
+
+def sweep(app: Any, exception: Exception | None) -> None:
+    """Styles, scripts and pictures that no page asks for leave the site."""
+    if exception is not None or app.config.html_theme != "primer":
+        return
+    out = Path(app.outdir)
+    for kinds in ({".css", ".js"}, {".gif", ".png", ".svg"}):
+        asking = {
+            file: file.read_text("utf-8")
+            for kind in ("html", "css", "js")
+            for file in out.rglob(f"*.{kind}")
+        }
+        for file in (out / "_static").rglob("*"):
+            if file.suffix in kinds and not any(
+                file.name in text for other, text in asking.items() if other != file
+            ):
+                file.unlink()
 
 
 def add_script(app: Any) -> None:
@@ -122,6 +169,7 @@ def setup(app: Any) -> dict[str, Any]:
     app.add_html_theme("primer", str(FOLDER))
     app.connect("builder-inited", add_script)
     app.connect("env-updated", restyled)
+    app.connect("build-finished", sweep, priority=900)
     app.connect(
         "html-page-context", complete, priority=900
     )  # when the others have said theirs

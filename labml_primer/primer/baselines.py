@@ -80,8 +80,8 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## What the gate can do that a bend cannot
     #
-    # One hidden feature of a plain layer sees one direction of $x$. With a gate it sees two and multiplies
-    # them. Here are both on a plane, for one feature each: lines of equal output.
+    # Lines of equal output, for one hidden feature of each kind. That of a plain layer sees one direction of
+    # $x$. With a gate it sees two and multiplies them.
     import matplotlib.pyplot as plt
 
     first, second = torch.meshgrid(
@@ -194,5 +194,28 @@ if __name__ == "__main__":
     # over the first Transformer, and the GELU, depending on the code base, hardly any. For the squared ReLU
     # alone the table of the paper has no line; its Figure 5 draws it above SwiGLU at 110 million parameters.
     # A race as short as ours has one seed, and differences of a hundredth are the seed's.
+
+
+if __name__ == "__main__":
+    # ## Exercise
     #
+    # :::{exercise} Hold the gate open
+    # Set two tensors of a {py:class}`~labml_primer.primer.baselines.GatedFeedForward` so that it computes
+    # what a plain layer with Swish computes.
+    # :::
+    # :::{solution}
+    # The second matrix becomes zero and its bias one: every feature is multiplied by one. So the gated layer
+    # can be all that a plain one of its own width can. What it pays is width: it has two thirds of what a
+    # plain layer of its size has.
+    # :::
+    gated = GatedFeedForward(d_model=64, d_ff=256)
+    plain = PositionwiseFeedForward(64, gated.gate.out_features, activation=nn.SiLU)
+    with torch.no_grad():
+        gated.expand.weight.zero_()
+        gated.expand.bias.fill_(1.0)
+    plain.expand, plain.contract = gated.gate, gated.contract
+    x = torch.randn(10, 64)
+    torch.testing.assert_close(gated(x), plain(x))
+    print(f"the same outputs, {gated.gate.out_features} features instead of 256")
+
     # What else did the search find? {doc}`primer` takes it all in.

@@ -156,7 +156,7 @@ class SharedQueryAttention(MultiHeadAttention):
 
     Only for attention of a sequence to itself: raises `ValueError` where `y` is not `x`.
 
-    :::{deviation} paper, section 3 against Figure 25
+    :::{deviation} the paper, section 3 against Figure 25
     The text says $W \in \mathbb{R}^{d \times d}$, and so does the released code, over all heads at once. In
     the searched program, instruction 20 makes 48 of 48 numbers: each head has a $W$ of its own, and all of
     them together are smaller by a factor of `heads`. The count near the end of this chapter tells the two
@@ -216,7 +216,7 @@ class PrimerNorm(LayerNorm):
 
     `[..., d_model]` to the same.
 
-    :::{deviation} paper, section 3
+    :::{deviation} the paper, section 3
     It calls this a modified layer norm. On paper it is the same one. As $\sum_i (x_i - \mu) = 0$,
 
     $$\sum_i x_i(x_i - \mu) = \sum_i (x_i - \mu)^2$$
@@ -350,7 +350,7 @@ class SearchedAttention(PrimerAttention):
     Raises `ValueError` for more than `length` tokens: beyond the last scalar there is none. The paper leaves
     the gate out for this reason. It helped where all sequences have one length, as those of the search had.
 
-    :::{deviation} paper, Table 2
+    :::{deviation} the paper, Table 2
     There SCALE is $x + \text{variable}$ and SHIFT $x \cdot \text{variable}$, which are in each other's place:
     a layer norm ends with SCALE and SHIFT, and a linear layer's bias is a SHIFT (Figure 24). So instruction
     31, SCALE, is a product.
@@ -363,7 +363,8 @@ class SearchedAttention(PrimerAttention):
 
     def __init__(self, d_model: int, heads: int, dropout: float = 0.0):
         super().__init__(d_model, heads, dropout)
-        # One $W$ for each head, `[heads, d_k, d_k]`, where {py:class}`SharedQueryAttention` has one for all.
+        # One $W$ for each head, `[heads, d_k, d_k]`, where
+        # {py:class}`~labml_primer.primer.primer.SharedQueryAttention` has one for all.
         del self.query
         bound = 1 / math.sqrt(self.d_k)
         self.mixing = nn.Parameter(
@@ -420,7 +421,7 @@ class SearchedActivation(nn.Module):
 
     $$\max(x, -0.57)^2$$
 
-    :::{deviation} paper, Figure 22 against Figure 25
+    :::{deviation} the paper, Figure 22 against Figure 25
     Text and Figure 22 have $\max(x, 0)^2$. In the list of instructions, the MAX before the SQUARE carries
     the constant $-0.57$. A program has two constants in all for its instructions to refer to (appendix
     A.2), and the list knows $-1.12$ and $-0.57$, and no zero. If the list is right, this function was found:
@@ -643,3 +644,32 @@ if __name__ == "__main__":
     # Our order of the changes is that of one seed and 250 steps on letters, where the convolution does
     # most of the work, as in {doc}`variations`. What lies within the number of the last line is no
     # finding, and `nan` is for a model that did not get to the Transformer's last loss.
+
+
+if __name__ == "__main__":
+    # ## Exercise
+    #
+    # :::{exercise} Queries made of keys, undone
+    # Without a convolution, {py:class}`~labml_primer.primer.primer.SharedQueryAttention` can compute what any
+    # {py:class}`~labml_primer.transformer.attention.MultiHeadAttention` computes, as long as its matrix of
+    # keys can be inverted. Which weights and which bias must its queries have?
+    # :::
+    # :::{solution}
+    # With $k = A x + a$ and $q = B x + b$, the input is $x = A^{-1}(k - a)$, so
+    # $q = BA^{-1} k + (b - BA^{-1} a)$. Behind a convolution this way is closed: a key is then a mixture of
+    # three tokens, and the current one cannot be told from it.
+    # :::
+    free = MultiHeadAttention(d_model=64, heads=4).double()
+    shared = SharedQueryAttention(d_model=64, heads=4).double()
+    shared.load_state_dict(free.state_dict())
+    with torch.no_grad():
+        way = free.query.weight @ free.key.weight.inverse()
+        shared.query.weight.copy_(way)
+        shared.query.bias.copy_(free.query.bias - way @ free.key.bias)
+    x = torch.randn(2, 20, 64, dtype=torch.float64)
+    difference = (shared(x, x) - free(x, x)).abs().max()
+    print(f"largest difference {difference:.0e}")
+    assert difference < 1e-8
+
+    # That is all that the search changed. To try it on something of your own, copy a definition from its
+    # chapter with all that it needs, or open the chapter's notebook.

@@ -46,6 +46,11 @@ class SquaredReLU(nn.Module):
 
     A stand-in for the ReLU between the two linear maps of the feed-forward block, of any shape. There
     is nothing to learn in it. The paper calls it the most effective of Primer's changes (section 3).
+
+    :::{variant} labml_primer.transformer.feed_forward.PositionwiseFeedForward
+    :with: activation=SquaredReLU
+    :cost: added_cost(blocks["ReLU"], blocks["squared ReLU"], inputs)
+    :::
     """
 
     def forward(self, x: Tensor) -> Tensor:
@@ -135,11 +140,12 @@ class SpatialDepthWiseConvolution(nn.Module):
 
     $$y_{t,h,c} = b_c + \sum_{i=0}^{K-1} w_{i,c}\; x_{t-(K-1)+i,\,h,\,c}$$
 
-    The last weight, $w_{K-1}$, is for the current token. Before the beginning there are zeros. The
+    In the code `weight` and `bias` are $w$ and $b$, and `kernel_size` is $K$. The last weight, $w_{K-1}$, is
+    for the current token. Before the beginning there are zeros. The
     paper calls it *spatial*, as positions are its space, and *depth-wise*, as no channel sees
     another; the projection before it has already mixed them.
 
-    :::{deviation} walk-through of Primer-EZ
+    :::{deviation} the walk-through of Primer-EZ
     Its tensors are sequence-first, `[seq, batch, heads, d_k]`. Here, as in the whole book, the batch
     comes first: `[batch, seq, heads, d_k]`. A test holds the two to the same numbers.
     :::
@@ -421,4 +427,26 @@ if __name__ == "__main__":
     for name, model in models.items():
         text = sample(model, corpus, "ROMEO.\n", length=160)
         print(f"--- {name}\n{text}\n")
+
+
+if __name__ == "__main__":
+    # ## Exercise
+    #
+    # :::{exercise} Three in a row
+    # One convolution looks two tokens back. Put three of them behind one another, and nudge the token at
+    # position 5 of twenty. Which outputs move?
+    # :::
+    # :::{solution}
+    # Those from 5 to 11. Each convolution passes on what reached it, two positions further, so $n$ of width
+    # $K$ look $n\,(K - 1)$ back. That is how Primer-EZ hears of tokens that are six back after three layers,
+    # by another way than attention's.
+    # :::
+    three = nn.Sequential(*(SpatialDepthWiseConvolution(d_k=32) for _ in range(3)))
+    x = torch.randn(1, 20, 4, 32)
+    nudged = x.clone()
+    nudged[:, 5] += 1.0
+    moved = (three(nudged) - three(x)).abs().amax(dim=(0, 2, 3)).nonzero().flatten()
+    print("outputs that moved:", moved.tolist())
+    assert moved.tolist() == [5, 6, 7, 8, 9, 10, 11]
+
     # Which of the two changes does the work? {doc}`variations` takes them apart.

@@ -62,6 +62,7 @@ class MultiDSharedConvHeadAttention(MultiDConvHeadAttention):
 
     :::{variant} MultiDSharedConvHeadAttention
     :of: labml_primer.primer.primer_ez.MultiDConvHeadAttention
+    :cost: over_primer_ez["one for all"]
     :::
     """
 
@@ -104,6 +105,7 @@ class MultiDPHConvHeadAttention(MultiDConvHeadAttention):
 
     :::{variant} MultiDPHConvHeadAttention
     :of: labml_primer.primer.primer_ez.MultiDConvHeadAttention
+    :cost: over_primer_ez["one a channel and head"]
     :::
     """
 
@@ -119,7 +121,7 @@ if __name__ == "__main__":
     #
     # To the parameters of one attention layer at `d_model` 512 with 8 heads, and to its time there and
     # back, on a batch of 4 sequences of 128.
-    from labml_primer.training import median_seconds
+    from labml_primer.training import added_cost, median_seconds
 
     layer_types: dict[str, type[MultiHeadAttention]] = {
         "no convolution": MultiHeadAttention,
@@ -141,6 +143,10 @@ if __name__ == "__main__":
     for name in layers:
         added = sizes[name] - sizes["no convolution"]
         print(f"{name:22s} {added:6,d} {1e3 * taken[name]:5.1f} ms")
+    channel = layers["one a channel"]
+    over_primer_ez = {
+        n: added_cost(channel, layer, inputs, inputs) for n, layer in layers.items()
+    }
     # Finer kernels cost next to no time: every element is multiplied three times in any case, whether its
     # three weights are its own or borrowed. A quarter of each addition is biases, which the paper's
     # released code does without.
@@ -239,5 +245,28 @@ if __name__ == "__main__":
     # task took about 1.9 million steps of 4096 tokens (Table 4, section 4.1), against 600 of 1024 here.
     # The ground matters too. These models read characters, and a character says little without the one
     # before it; the paper's read pieces of words.
+
+
+if __name__ == "__main__":
+    # ## Exercise
     #
+    # :::{exercise} From coarse to fine
+    # Give a convolution with kernels for each channel of each head such weights that it computes what a
+    # shared kernel computes. Why does it not go the other way?
+    # :::
+    # :::{solution}
+    # The one kernel is written into every row. The finer layer can be all that the coarser one can, and
+    # starts only elsewhere. Back it does not go: 128 kernels that differ cannot be written as one.
+    # :::
+    coarse = SpatialDepthWiseSharedConvolution()
+    fine = SpatialDepthWisePerHeadConvolution(heads=4, d_k=32)
+    with torch.no_grad():
+        for row, kernel in zip(fine.parameters(), coarse.parameters(), strict=True):
+            row.copy_(kernel.expand_as(row))
+    tokens = torch.randn(2, 20, 4, 32)
+    torch.testing.assert_close(fine(tokens), coarse(tokens))
+    numbers = [sum(p.numel() for p in conv.parameters()) for conv in (coarse, fine)]
+    print(f"{numbers[0]} numbers against {numbers[1]}, and the same outputs")
+    assert numbers == [4, 512]
+
     # And the Transformer, with what others had added to it by then? {doc}`baselines`.

@@ -2,6 +2,8 @@
 
 import math
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -57,6 +59,27 @@ def next_character_loss(model: nn.Module, windows: Tensor) -> Tensor:
     """The mean cross-entropy of each character of `windows`, given those before it."""
     logits = model(windows[:, :-1])
     return F.cross_entropy(logits.float().flatten(0, 1), windows[:, 1:].flatten())
+
+
+@contextmanager
+def auxiliary_losses(model: nn.Module) -> Iterator[list[Tensor]]:
+    """What layers ask for besides the loss, in a list that fills while `model` is called.
+
+    A layer asks by a method `auxiliary_loss`, and is given what it was called with.
+    """
+    asked: list[Tensor] = []
+    hooks = [
+        module.register_forward_hook(
+            lambda module, inputs, _: asked.append(module.auxiliary_loss(*inputs))
+        )
+        for module in model.modules()
+        if hasattr(module, "auxiliary_loss")
+    ]
+    try:
+        yield asked
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 @torch.no_grad()
@@ -163,14 +186,15 @@ def train(
             for group in optimizer.param_groups:
                 group["lr"] = warmed_up_rate(step, rate, warmup)
             windows = draw_windows(corpus.train, batch, seq, seed, step).to(device)
-            loss = next_character_loss(model, windows)
+            with auxiliary_losses(model) as asked:
+                loss = next_character_loss(model, windows)
             losses.append(loss.item())
             if not math.isfinite(losses[-1]):
                 raise FloatingPointError(
                     f"{name}: the loss is {losses[-1]} at step {step}"
                 )
             optimizer.zero_grad()
-            loss.backward()
+            sum(asked, loss).backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             seconds += clock() - start

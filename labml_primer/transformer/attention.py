@@ -12,10 +12,11 @@ keys, and what comes back is the mean of the values, weighted by how well their 
 
 $$\operatorname{Attention}(Q, K, V) = \operatorname{softmax}\Big(\frac{QK^\top}{\sqrt{d_k}}\Big)\,V$$
 
-The rows of $Q$, $K$ and $V$ are the queries, keys and values, so one matrix product compares every
-position with every other. The weights are computed from the words themselves, anew for each sentence.
-The formula does not know in which order the words stand, nor how many there are. That is why
-{doc}`positional_encoding` came first, and why one set of weights serves every length.
+In the code `query`, `key` and `value` are $Q$, $K$ and $V$. Their rows are the single queries, keys and
+values, so one matrix product compares every position with every other. The weights are computed from the
+words themselves, anew for each sentence. The formula does not know in which order the words stand, nor how
+many there are. That is why {doc}`positional_encoding` came first, and why one set of weights serves every
+length.
 
 Source: {cite:t}`vaswani2017attention`, section 3.2.
 """
@@ -45,7 +46,7 @@ def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None = None) ->
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))
     # A forbidden key must weigh exactly nothing, and $e^{-\infty} = 0$ in every precision.
     #
-    # :::{deviation} slides, multi-head attention
+    # :::{deviation} the slides, multi-head attention
     # Their mask is of integers, and forbids where `mask == 0`. Ours is boolean, so that `&`, `|` and `~`
     # combine masks. They write $-10^9$, which lies outside half precision: the demo on masks shows what
     # happens then.
@@ -205,14 +206,14 @@ class MultiHeadAttention(nn.Module):
       Z &= [\operatorname{head}_1; \dots; \operatorname{head}_H]\,W^O
     \end{aligned}$$
 
-    With `y = x` this is *self-attention*. With the encoder's output as `y` and the decoder's state as `x`
-    it is *cross-attention*: the queries come from one sequence, keys and values from another. All heads
-    together cost about what one head of full width would.
+    `x` and `y` are $X$ and $Y$. With `y = x` this is *self-attention*. With the encoder's output as `y` and
+    the decoder's state as `x` it is *cross-attention*: the queries come from one sequence, keys and values
+    from another. All heads together cost about what one head of full width would.
 
     `dropout` applies to the weights while training. Raises `ValueError` where `heads` does not divide
     `d_model`.
 
-    :::{deviation} slides, multi-head attention
+    :::{deviation} the slides, multi-head attention
     They drop out behind the output projection, and not on the weights. The paper's section 5.4 names the
     former; its authors' released code does both. We drop out of the weights here, and
     {doc}`the block <encoder>` of the output.
@@ -265,7 +266,7 @@ class MultiHeadAttention(nn.Module):
         With a `past`, `x` and `y` are what comes next, and queries look at all that was read before as well:
         {doc}`generation` explains it.
 
-        :::{deviation} slides, multi-head attention
+        :::{deviation} the slides, multi-head attention
         Their mask is `[batch, queries, keys]`, and they put in the dimension of the heads. Here the caller
         does, so that heads may differ: a mask of sentences, `[batch, keys]`, comes as `[batch, 1, 1, keys]`.
         :::
@@ -419,5 +420,29 @@ if __name__ == "__main__":
     # Nobody asked for a head that looks at the character before. It pays, because the last two characters
     # together say much about the next. Hold on to this picture: {doc}`../primer/primer_ez` gives every head
     # the last three positions for free, by a convolution, and spares it the learning.
+
+
+if __name__ == "__main__":
+    # ## Exercise
     #
+    # :::{exercise} The bias that does nothing
+    # The layer has four biases: of queries, keys, values and output. One of them may be anything, and no
+    # result changes, whatever the input. Which is it?
+    # :::
+    # :::{solution}
+    # That of the keys. A bias $b$ raises every score of query $i$ by the same $q_i \cdot b$, and a softmax
+    # sees only the differences of scores. The bias of the queries adds $b \cdot k_j$, another number for
+    # each key.
+    # :::
+    effects = {}
+    with torch.no_grad():
+        for name in ("query", "key", "value", "output"):
+            other = MultiHeadAttention(d_model=256, heads=8)
+            other.load_state_dict(layer.state_dict())
+            other.get_parameter(f"{name}.bias").normal_()
+            effects[name] = (other(x, x) - layer(x, x)).abs().max().item()
+    for name, effect in effects.items():
+        print(f"other {name} bias: largest change {effect:.1e}")
+    assert effects["key"] < 1e-4 < 1e-2 < min(effects[n] for n in effects if n != "key")
+
     # What a position has gathered, it must now digest: {doc}`feed_forward`.

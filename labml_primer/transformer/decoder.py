@@ -68,7 +68,7 @@ class DecoderBlock(nn.Module):
         # Position $i$ sees the positions up to $i$. The token that it has to predict stands at $i + 1$, so
         # one look ahead would be enough to copy the answer.
         #
-        # :::{deviation} paper, section 3.1
+        # :::{deviation} the paper, section 3.1
         # As in {py:class}`~labml_primer.transformer.encoder.EncoderBlock`, a norm stands before each layer
         # and not after the addition, as the text of 2017 has it.
         # :::
@@ -213,4 +213,33 @@ if __name__ == "__main__":
             result = decoder(padded, memory, memory_mask, mask)[:, 3:]
             print(f"{name:14s} largest change {(result - at_once).abs().max():.1e}")
     # Here positions were given no number. In a model, the positional encodings have to be shifted too.
-    # {doc}`model` pads at the end.
+
+
+if __name__ == "__main__":
+    # ## Exercise
+    #
+    # :::{exercise} The source, shuffled and said twice
+    # No position has a number here. What becomes of the output if the nine real rows of the memory are
+    # shuffled? If they come twice, one set behind the other? And if the target is shuffled?
+    # :::
+    # :::{solution}
+    # To cross-attention the memory is a set. Shuffled it is the same set, and said twice each row gets half
+    # the weight two times: neither changes anything. The target is another matter. Its order is in the causal
+    # mask, so the same words in another order have other pasts.
+    # :::
+    real, order = memory[:, :9], torch.randperm(9)
+    backwards = torch.arange(7, -1, -1)
+    with torch.no_grad():
+        once = decoder(x, real)
+        changes = {
+            "memory shuffled": decoder(x, real[:, order]) - once,
+            "memory twice": decoder(x, torch.cat([real, real], dim=1)) - once,
+            "target backwards": decoder(x[:, backwards], real)[:, backwards] - once,
+        }
+    largest = {name: change.abs().max().item() for name, change in changes.items()}
+    for name, number in largest.items():
+        print(f"{name:17s} largest change {number:.0e}")
+    assert max(largest["memory shuffled"], largest["memory twice"]) < 1e-4
+    assert largest["target backwards"] > 0.1
+
+    # The next chapter puts the two halves together. It pads at the end: {doc}`model`.

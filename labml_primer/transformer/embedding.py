@@ -33,6 +33,8 @@ class Embedding(nn.Module):
 
     $$X = \sqrt{d_{\text{model}}} \cdot E[\text{tokens}]$$
 
+    `table` is $E$.
+
     Raises `ValueError` where `tokens` are not integers. A number outside the table is PyTorch's
     own error: to check for it here would make a GPU wait for every batch.
     """
@@ -44,7 +46,7 @@ class Embedding(nn.Module):
         # variance one, and a row that also serves as an output weight starts with length one.
         # Both are measured below.
         #
-        # :::{deviation} slides, embedding layer
+        # :::{deviation} the slides, embedding layer
         # They start from $\mathcal{N}(0, I)$, PyTorch's default, and multiply by $\sqrt{d}$ all the
         # same. The result is not on the scale of the positions, as they say it is: its root mean
         # square is $\sqrt{2d}$ times theirs.
@@ -189,16 +191,21 @@ if __name__ == "__main__":
         rows = F.normalize(table[often], dim=1)
         return rows - rows.mean(0)
 
-    # Thirty-two dimensions do not fit on paper. Draw the *principal components*: the plane in
-    # which the rows differ most. Colours are the kinds.
+    # The characters on the plane in which their rows differ most, the *principal components*:
+    # thirty-two dimensions do not fit on paper. Colours are the kinds.
     #
-    # :::{deviation} slides, embedding layer
+    # :::{deviation} the slides, embedding layer
     # They draw with t-SNE, which keeps neighbours together and may distort all else. A projection
     # is a shadow: what is far apart in it is far apart.
     # :::
     _, spread, directions = torch.linalg.svd(centred(learned), full_matrices=False)
     plane = centred(learned) @ directions[:2].T
     part = spread[:2].square() / spread.square().sum()
+    letter = torch.tensor([0.04, 0.06])  # its size; where two overlap, they step aside
+    for _ in range(20):
+        apart = (plane[:, None] - plane) / letter  # [letters, letters, 2]
+        close = apart.norm(dim=-1, keepdim=True) < 1
+        plane = plane + 0.05 * letter * (apart * close).sum(dim=1)
     colours = {"vowel": "C1", "consonant": "C0", "capital": "C2", "punctuation": "C3"}
     shown = {" ": "space", "\n": "line break"}
     fig, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
@@ -229,5 +236,29 @@ if __name__ == "__main__":
     print(f"  after           {same_kind(learned):.0%}")
     print(f"  by chance       {pairs / (len(kinds) * (len(kinds) - 1)):.0%}")
     # Characters that are followed alike have come to stand together. That is all the meaning there
-    # is in a table, and in a large model it goes far. What a table cannot say is where in the
-    # sentence a token stands: {doc}`positional_encoding`.
+    # is in a table, and in a large model it goes far.
+
+
+if __name__ == "__main__":
+    # ## Exercise
+    #
+    # :::{exercise} A word said twice
+    # Take the sum of all components of the vectors of "it is it" for a loss, at $d = 16$. What is its
+    # gradient with respect to each of the five rows of the table?
+    # :::
+    # :::{solution}
+    # Each time a row is read, each of its components receives $\sqrt{d} = 4$. "it" is read twice and gets
+    # 8, "is" gets 4, and rows that nobody read get nothing. So the rows of frequent words move far, and
+    # those of rare ones hardly.
+    # :::
+    embedding = Embedding(vocab_size=len(vocabulary), d_model=16)
+    sentence = ["it", "is", "it"]
+    tokens = torch.tensor([[vocabulary.index(word) for word in sentence]])
+    embedding(tokens).sum().backward()
+    assert embedding.table.weight.grad is not None
+    received = embedding.table.weight.grad.unique(dim=1).flatten().tolist()
+    for word, gradient in zip(vocabulary, received, strict=True):
+        print(f"{word:8s} {gradient:2.0f}")
+    assert received == [0, 0, 4, 8, 0]
+
+    # What a table cannot say is where in the sentence a token stands: {doc}`positional_encoding`.

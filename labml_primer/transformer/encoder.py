@@ -26,6 +26,8 @@ Source: {cite:t}`vaswani2017attention`, section 3.1; the order of the layers is 
 {cite:t}`xiong2020layer`.
 """
 
+from collections.abc import Callable
+
 from torch import Tensor, nn
 
 from labml_primer.transformer.attention import MultiHeadAttention
@@ -53,7 +55,7 @@ class EncoderBlock(nn.Module):
         heads: int,
         d_ff: int,
         dropout: float = 0.0,
-        attention: type[MultiHeadAttention] = MultiHeadAttention,
+        attention: Callable[[int, int, float], MultiHeadAttention] = MultiHeadAttention,
         activation: type[nn.Module] = nn.ReLU,
         feed_forward: type[PositionwiseFeedForward] = PositionwiseFeedForward,
         norm: type[nn.Module] = nn.LayerNorm,
@@ -82,7 +84,7 @@ class EncoderBlock(nn.Module):
         """
         # Normalize, attend, add: $Y = X + \operatorname{MultiHead}(\operatorname{LN}(X))$.
         #
-        # :::{deviation} paper, section 3.1
+        # :::{deviation} the paper, section 3.1
         # The text of 2017 normalizes *after* adding: $\operatorname{LN}(X + \operatorname{MultiHead}(X))$,
         # known as post-norm. The slides' code, the code that the authors released later, and most models
         # since are pre-norm, as here. {doc}`normalization` measures the difference.
@@ -272,7 +274,8 @@ if __name__ == "__main__":
             guess = torch.where(at, vowels[reader(text).argmax(-1)], text)
             print(f"{name:16s} {corpus.decode(guess.flatten())}")
 
-    # The way there. Grey lines are what a single batch says, coloured ones the mean of 25.
+    # The loss of both on the way there. Grey lines are what a single batch says, coloured ones the mean of
+    # 25.
     import matplotlib.pyplot as plt
 
     fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
@@ -320,7 +323,8 @@ if __name__ == "__main__":
             stream.append(size(y))
             x = y
 
-    # The dashed line is the formula, with the mean of $a^2$ over all blocks.
+    # The size of the stream and of what each block adds. The dashed line is the formula, with the mean of
+    # $a^2$ over all blocks.
     fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
     ax.plot(stream, "o-", color="C5", markersize=3)
     ax.plot(range(1, 25), added, "o-", color="C1", markersize=3)
@@ -352,3 +356,31 @@ if __name__ == "__main__":
     print(f"{'':10s}{'input':>7s}{'1':>7s}{'2':>7s}{'norm':>7s}")
     # The last norm brings both to about one, whatever happened below it. The sizes differ by position and by
     # sequence too, and a linear layer on top would take a large vector for a confident one.
+
+
+if __name__ == "__main__":
+    # ## Exercise
+    #
+    # :::{exercise} A block that does nothing
+    # Make a block return its input exactly, by setting as few of its tensors to zero as you can. Could it
+    # still learn?
+    # :::
+    # :::{solution}
+    # Four: weight and bias of the last linear map on each of the two branches, `attention.output` and
+    # `feed_forward.contract`. They are also the ones that learn, from the first step: what stands before them
+    # has no gradient until they have moved. Deep networks are often started so.
+    # :::
+    block = EncoderBlock(d_model=64, heads=4, d_ff=256)
+    with torch.no_grad():
+        for name, weight in block.named_parameters():
+            if name.startswith(("attention.output", "feed_forward.contract")):
+                weight.zero_()
+    x = torch.randn(2, 9, 64)
+    assert torch.equal(block(x), x)
+    (block(x) * torch.randn(2, 9, 64)).sum().backward()
+    gradients = {name: w.grad for name, w in block.named_parameters()}
+    learning = [n for n, grad in gradients.items() if grad is not None and grad.any()]
+    print("learn at once:", *learning, sep="\n  ")
+    assert len(learning) == 4
+
+    # An encoder reads. The half that writes comes next: {doc}`decoder`.

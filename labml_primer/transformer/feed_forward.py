@@ -31,7 +31,7 @@ class PositionwiseFeedForward(nn.Module):
     `[batch, seq, d_model]` to the same; more dimensions in front are welcome. `activation` is the class of
     the bend, made without arguments. `dropout` applies to the `d_ff` features while training.
 
-    :::{deviation} slides, position-wise feed-forward
+    :::{deviation} the slides, position-wise feed-forward
     They end with a second dropout. {doc}`The block <encoder>` drops out what every sub-layer returns, so
     here it would happen twice.
     :::
@@ -46,11 +46,11 @@ class PositionwiseFeedForward(nn.Module):
     ):
         super().__init__()
         # A linear layer acts on the last dimension and leaves those before it alone. That is all that
-        # "position-wise" takes.
+        # "position-wise" takes. `expand` and `contract` are $W_1$ and $W_2$, with their biases.
         self.expand = nn.Linear(d_model, d_ff)
         # A parameter, because {doc}`../primer/primer_ez` changes this one thing.
         #
-        # :::{deviation} slides, position-wise feed-forward
+        # :::{deviation} the slides, position-wise feed-forward
         # They use `nn.ReLU(inplace=True)`, which writes over the features before the bend to save their
         # memory. ReLU's gradient can be told from its output, so that is right for ReLU. For GELU or
         # Swish it is not, so we leave the input as it is.
@@ -144,7 +144,7 @@ if __name__ == "__main__":
         "Swish": (F.silu, "C2"),
         "squared ReLU": (lambda x: F.relu(x).square(), "C0"),
     }
-    # Slopes come from autograd, at the right.
+    # The four bends, and at the right their slopes, which come from autograd.
     fig, (left, right) = plt.subplots(1, 2, figsize=(7, 2.8), layout="constrained")
     for bend, color in bends.values():
         grid = torch.linspace(-3, 2, 501, requires_grad=True)
@@ -185,5 +185,25 @@ if __name__ == "__main__":
     print(
         f"features silent at all {len(silent):,} positions: {silent.all(dim=0).sum()}"
     )
+
+
+if __name__ == "__main__":
+    # ## Exercise
+    #
+    # :::{exercise} Large, then small
+    # Multiply $W_1$ by ten, with $b_1 = 0$, and divide $W_2$ by ten. What becomes of the layer's output with
+    # a ReLU? And with a squared ReLU, what must $W_2$ be divided by?
+    # :::
+    # :::{solution}
+    # Nothing changes with a ReLU, as $\max(0, 10z) = 10 \max(0, z)$. Squared it gives a hundred times as
+    # much, and $W_2$ must be divided by 100. So with the squared ReLU the size of what comes in counts twice.
+    # :::
+    x, w1, w2 = torch.randn(8, 64), torch.randn(64, 256), torch.randn(256, 64)
+    for name, divisor in (("ReLU", 10), ("squared ReLU", 100)):
+        bend = bends[name][0]
+        before, after = bend(x @ w1) @ w2, bend(x @ (10 * w1)) @ (w2 / divisor)
+        torch.testing.assert_close(after, before, rtol=1e-4, atol=1e-2)
+        print(f"{name}: the same, divided by {divisor}")
+
     # The two sub-layers of a block are complete: one that moves, one that digests. What remains is how to
     # stack dozens of them so that they still learn: {doc}`normalization`.

@@ -180,7 +180,7 @@ if __name__ == "__main__":
     print(f"{'':25s}{'largest difference':>19s}{'numbers kept':>14s}")
     for name, preset in PRESETS.items():
         config = replace(preset, vocab_size=50, d_model=64, heads=4, d_ff=256, layers=2)
-        model = LanguageModel(config).double()
+        model = LanguageModel(config).double().eval()
         past = Past(capacity=24)
         with torch.no_grad():
             whole = model(tokens)
@@ -190,7 +190,8 @@ if __name__ == "__main__":
         print(f"{name:25s}{difference:19.0e}{numbers:14,}")
     # Keys and values of 2 sequences of 24 tokens in 2 layers of width 64 are 12,288 numbers. Each convolution
     # adds the last two tokens, 256 numbers, no matter how long the text. Primer convolves no queries,
-    # and keeps less. The Evolved Transformer attends twice in a block, and its convolutions are wide.
+    # and keeps less. The Evolved Transformer attends twice in a block, and its convolutions are wide. A
+    # Synthesizer has no keys to keep.
 
 
 if __name__ == "__main__":
@@ -290,5 +291,25 @@ if __name__ == "__main__":
         print(f"{draw}:\n  {corpus.decode(written[0, 7:])!r}")
     # Without dice it repeats itself. At a temperature of 1.5 the tail takes over, and top-p cuts it off: what
     # is drawn is varied, but each token is one that the model thought of.
+
+
+if __name__ == "__main__":
+    # ## Exercise
     #
+    # :::{exercise} First the heat, then the cut
+    # Of the six tokens above, top-p at 0.75 keeps three. How many does it keep behind a temperature of 2, and
+    # of 0.5? Does a temperature move top-k too?
+    # :::
+    # :::{solution}
+    # Four and two. The temperature bends the odds first, so what is $p$ of them takes more tokens where they
+    # are evened out. Top-k counts tokens, and a temperature keeps their order: it always leaves three.
+    # :::
+    odds = torch.tensor([0.40, 0.25, 0.15, 0.10, 0.06, 0.04])
+    for temperature, expected in ((0.5, 2), (1.0, 3), (2.0, 4)):
+        scores = odds.log() / temperature
+        by_p = int(keep_top_p(scores, 0.75).isfinite().sum())
+        by_k = int(keep_top_k(scores, 3).isfinite().sum())
+        print(f"temperature {temperature}: top-p keeps {by_p}, top-k {by_k}")
+        assert (by_p, by_k) == (expected, 3)
+
     # So much for the Transformer. What the search made of it begins with {doc}`../primer/primer_ez`.

@@ -23,6 +23,8 @@ Source: {cite:t}`vaswani2017attention`, sections 3, 5.3 and 6.1; {cite:t}`press2
 
 import math
 from dataclasses import dataclass, fields
+from functools import partial
+from inspect import signature
 from textwrap import wrap
 
 import torch
@@ -90,7 +92,7 @@ class Transformer(nn.Module):
         # The table that turned tokens into vectors turns vectors into scores: $E z$, tied weights. Each
         # score says how well $z$ fits the vector of that token.
         #
-        # :::{deviation} paper, section 3.4
+        # :::{deviation} the paper, section 3.4
         # It ties three matrices, the embedding of the source as well: its languages share one vocabulary.
         # Ours need not.
         # :::
@@ -518,19 +520,23 @@ class LanguageModel(nn.Module):
         nn.init.normal_(self.embedding.weight, std=0.02)
         # Learned positions are as small as the vectors they are added to, so nothing has to be scaled.
         #
-        # :::{deviation} paper, sections 3.4 and 3.5
+        # :::{deviation} the paper, sections 3.4 and 3.5
         # There the embedding is multiplied by $\sqrt{d}$, to hold its own beside fixed sines and cosines.
         # :::
         self.positions = LearnedPositionalEncoding(
             config.d_model, config.max_seq, config.dropout
         )
+        # An attention whose weights belong to positions, as in {doc}`../compared/synthesizer`, asks how many
+        # there are.
+        asked = signature(config.attention).parameters
+        sizes = {"max_seq": config.max_seq} if "max_seq" in asked else {}
         self.blocks: nn.ModuleList = nn.ModuleList(
             config.block(
                 config.d_model,
                 config.heads,
                 config.d_ff,
                 config.dropout,
-                config.attention,
+                partial(config.attention, **sizes),
                 config.activation,
                 config.feed_forward,
                 config.norm,
@@ -605,17 +611,26 @@ class LanguageModel(nn.Module):
             # Layers of all blocks count together: `blocks.3.feed_forward.expand.weight` is `feed_forward`'s.
             part = name.split(".")[2 if name.startswith("blocks") else 0]
             part = "norms" if part.endswith("norm") else part
-            # A token meets each number of a matrix once. Positions are looked up. The kernels of a
-            # convolution, `[kernel_size, channels]`, meet every feature, even where heads share them.
-            products = weight.numel() if weight.dim() > 1 and part != "positions" else 0
-            if "_conv." in name and weight.dim() == 2:
+            # A token meets each number of a matrix once. Positions are looked up, biases added. The kernels
+            # of a convolution, `[kernel_size, channels]`, meet every feature, even where heads share them. Of
+            # a stack of experts, `[experts, d_in, d_out]`, a token meets one.
+            products = weight.numel() if weight.dim() > 1 else 0
+            if "positions" in name or name.endswith("bias"):
+                products = 0
+            elif "_conv." in name and weight.dim() == 2:
                 products = weight.size(0) * config.d_model
+            elif part == "feed_forward" and weight.dim() > 2:
+                products = weight[0].numel()
             before = costs.get(part, (0, 0))
             costs[part] = (before[0] + weight.numel(), before[1] + products)
-        # Two products with each key it looks at, for the score and for the sum of values. In the mean that is
-        # half of all keys.
-        attentions = sum(isinstance(m, MultiHeadAttention) for m in self.modules())
-        looking = attentions * config.d_model * (config.max_seq + 1)
+        # Two products with each key it looks at, for the score and for the sum of values; or one, where
+        # scores come from elsewhere. In the mean that is half of all keys.
+        each = sum(
+            getattr(module, "products_a_key", 2)
+            for module in self.modules()
+            if isinstance(module, MultiHeadAttention)
+        )
+        looking = each * config.d_model * (config.max_seq + 1) // 2
         return costs | {"scores and sums": (0, looking)}
 
     def extra_repr(self) -> str:
@@ -701,5 +716,28 @@ if __name__ == "__main__":
 
     # What it writes:
     print(sample(language_model, corpus, prompt="ROMEO.\n", length=200, seed=0))
+
+
+if __name__ == "__main__":
+    # ## Exercise
+    #
+    # :::{exercise} Half of the peak
+    # The paper's base model, $d = 512$ with a warm-up of 4000 steps, is trained for 100,000. At which two
+    # steps is the learning rate half of its highest?
+    # :::
+    # :::{solution}
+    # The way up is a straight line: at half of the warm-up, step 2000. The way down is one over a root: where
+    # the root has doubled, at four times the warm-up, step 16,000. The other 84,000 steps are run at less.
+    # :::
+    peak = learning_rate(4000, d_model=512)
+    assert peak == max(learning_rate(step, d_model=512) for step in range(1, 100_001))
+    halves = [
+        step
+        for step in range(1, 100_001)
+        if math.isclose(learning_rate(step, d_model=512), peak / 2)
+    ]
+    print(f"the peak is {peak:.1e}; half of it at steps", *halves)
+    assert halves == [2000, 16_000]
+
     # How it chose these letters, and how it can do so without reading all of them again for each, is in
     # {doc}`generation`.

@@ -90,7 +90,7 @@ if __name__ == "__main__":
     ax.minorticks_off()
     ax.set(xlabel="layers", ylabel="gradient at the first layer")
     plt.show()
-    # :::{deviation} slides, residual connection
+    # :::{deviation} the slides, residual connection
     # They blame the derivative of ReLU, zero in about half of the cases. The half is right, and it is half
     # of the account. Going back through a layer of width $n$ multiplies the *squared* gradient by
     # $\tfrac12$ for the ReLU and by $n \operatorname{Var}(w)$ for the weights.
@@ -421,5 +421,33 @@ if __name__ == "__main__":
     # weights changes the output more. And Adam's first steps have full size, however small the gradient.
     # With few blocks there is little to amplify: try `layers = 8`.
     #
-    # This is one small model, for a moment. {cite:t}`xiong2020layer` saw the same in translation. The blocks
-    # of this book are pre-norm: {doc}`encoder`.
+    # This is one small model, for a moment. {cite:t}`xiong2020layer` saw the same in translation.
+
+
+if __name__ == "__main__":
+    # ## Exercise
+    #
+    # :::{exercise} What a norm forgets
+    # A layer norm gives the same for $x$, for $10\,x$ and for $x + 10$. What does this say of its gradient
+    # with respect to $x$, whatever stands behind the norm?
+    # :::
+    # :::{solution}
+    # Where a step changes nothing, the gradient has no share: it is orthogonal to $x$ and to the vector of
+    # ones. And as ten times the input has to move ten times as far for the same result, the gradient at
+    # $10\,x$ is a tenth. A sub-layer behind a norm hears the less of the stream, the larger the stream is.
+    # :::
+    point, pull = torch.randn(2, 8, 64, dtype=torch.float64)
+    found = []
+    for factor in (1.0, 10.0):
+        inputs = (factor * point).requires_grad_()
+        pulled = (F.layer_norm(inputs, (64,), eps=0.0) * pull).sum()
+        found.append(torch.autograd.grad(pulled, inputs)[0])
+    along, level = (found[0] * point).sum(dim=-1), found[0].sum(dim=-1)
+    print(f"along x {along.abs().max():.0e}, along the ones {level.abs().max():.0e}")
+    print(
+        f"ten times the input: {found[1].norm() / found[0].norm():.3f} of the gradient"
+    )
+    assert max(along.abs().max(), level.abs().max()) < 1e-12
+    torch.testing.assert_close(found[1], found[0] / 10)
+
+    # The blocks of this book are pre-norm: {doc}`encoder`.

@@ -47,7 +47,7 @@ def positional_encoding(seq: int, d_model: int) -> Tensor:
     # are gone at position 5000, so the angles are float64, whatever the model is.
     position = torch.arange(seq, dtype=torch.float64)
     omega = 10_000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
-    # Each position meets each frequency.
+    # Each position meets each frequency: `position` and `omega` are $t$ and $\omega_k$.
     angle = torch.outer(position, omega)  # [seq, d_model / 2]
     # The sine and the cosine of a pair stand side by side: features $2k$ and $2k + 1$.
     pairs = torch.stack((angle.sin(), angle.cos()), dim=-1)  # [seq, d_model / 2, 2]
@@ -63,9 +63,9 @@ if __name__ == "__main__":
     for t, (a, b, c, d) in enumerate(positional_encoding(5, 4).tolist()):
         print(f"{t}  {a:7.4f}  {b:7.4f}  {c:11.4f}  {d:11.4f}")
 
-    # The picture for $d = 64$ and 100 positions, sines and cosines apart. As $k$ rises, the frequency
-    # falls. The slow pairs hardly move within 100 positions: their sines stay near 0 and their cosines
-    # near 1. They are there for longer texts.
+    # The encodings of 100 positions for $d = 64$, sines at the left and cosines at the right. As $k$ rises,
+    # the frequency falls. The slow pairs hardly move within 100 positions: their sines stay near 0 and
+    # their cosines near 1. They are there for longer texts.
     import matplotlib.pyplot as plt
 
     encoding = positional_encoding(100, 64)
@@ -83,11 +83,11 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## A counter with soft digits
     #
-    # Why many frequencies? Count in binary. The last bit changes at each step, the one before it at
-    # every second, and each further bit half as often; no single bit tells where one is, and all
-    # together do. Here are the bits of $t$, zeros in blue, and below them the sines of $d = 26$, for
-    # which the frequencies very nearly halve as well, positive in blue. They are $\pi$ times slower
-    # and turn where a bit jumps: soft digits.
+    # Binary digits, and below them sines, for 64 positions. The last bit of a number changes at each step,
+    # the one before it at every second, and each further bit half as often. No single bit tells where one
+    # is, and all together do. Here are the bits of $t$, zeros in blue, and the sines of $d = 26$, for which
+    # the frequencies very nearly halve as well, positive in blue. They are $\pi$ times slower and turn where
+    # a bit jumps: soft digits. That is why there are many frequencies.
     steps = torch.arange(64)
     bits = torch.stack([steps >> k & 1 for k in range(6)])  # [bit, position]
     sines = positional_encoding(64, 26)[:, 0:12:2].T
@@ -179,7 +179,7 @@ if __name__ == "__main__":
     turn, phase = offset * omega, starts.unsqueeze(1) * omega
     dots = (places[starts] * places[starts + offset]).sum(1)
 
-    # :::{deviation} slides, dot product of positions
+    # :::{deviation} the slides, dot product of positions
     # Their last line reads $\sin^2 \omega_k t \cos \omega_k \phi + \cos^2 \omega_k t \sin \omega_k \phi$,
     # with a sine at the end where the line before has a cosine. That would depend on $t$, and on the
     # sign of $\phi$. With the cosine, $\sin^2 + \cos^2 = 1$ gives the sum above.
@@ -189,8 +189,8 @@ if __name__ == "__main__":
     for position, dot, slides in zip(starts.tolist(), dots, wrong.sum(1), strict=True):
         print(f"t {position:2d}: dot product {dot:.4f}, by the slides {slides:7.4f}")
 
-    # Left, the products of all pairs of 100 positions: constant along each diagonal. Right, along one
-    # row, as a part of $d/2$, for three widths.
+    # Left, the dot products of all pairs of 100 positions: constant along each diagonal. Right, along
+    # one row, as a part of $d/2$, for three widths.
     fig, (left_ax, right_ax) = plt.subplots(
         1, 2, figsize=(7, 2.9), width_ratios=(1, 1.4), layout="constrained"
     )
@@ -227,6 +227,8 @@ def add_positions(x: Tensor, encoding: Tensor) -> Tensor:
     `x`, `[batch, seq, d_model]`, plus the first `seq` rows of `encoding`, `[max_seq, d_model]`:
 
     $$X' = X + P$$
+
+    Here `x` and `encoding` are $X$ and $P$.
 
     Raises `ValueError` where the sentence is longer than the table.
     """
@@ -285,7 +287,7 @@ class PositionalEncoding(nn.Module):
         super().__init__()
         # A buffer goes to the GPU with the model, and no optimizer sees it.
         #
-        # :::{deviation} slides, positional encoding
+        # :::{deviation} the slides, positional encoding
         # They store it in checkpoints, which ties a trained model to its `max_seq`. It can be
         # computed at any time, so ours is not stored.
         # :::
@@ -385,7 +387,7 @@ if __name__ == "__main__":
         at_each = (answers == row[:, :-3]).float().mean(0)  # [509]
         return at_each, (last == row[:, -32:-3]).float().mean().item()
 
-    # Three heads of each kind, on average.
+    # The part of right answers at each position, of three heads of each kind on average.
     fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
     print("right answers, positions  below 32  to 64  to 512  last 32 read alone")
     for anywhere, colour, name in (
@@ -416,6 +418,25 @@ if __name__ == "__main__":
     # than any it had learned to pass over, and they cost it most. The head that has met every place
     # has a truer notion of "three back" and passes over far more of them, with no vector changed:
     # the fault was in the training.
+
+
+if __name__ == "__main__":
+    # ## Exercise
     #
+    # :::{exercise} The way back
+    # `step_matrix(7, 64)` goes seven steps forward. Which matrix goes seven steps back, and why is there
+    # nothing to solve for?
+    # :::
+    # :::{solution}
+    # Each pair is turned, and a rotation is undone by the opposite one: $\phi = -7$. As the cosine is even
+    # and the sine is odd, that is the transpose. The inverse of a rotation always is.
+    # :::
+    forward = step_matrix(7, 64)
+    assert torch.equal(step_matrix(-7, 64), forward.T)
+    places = positional_encoding(500, 64)
+    error = (places[7:] @ forward - places[:-7]).abs().max()
+    print(f"seven steps back: largest error {error:.0e}")
+    assert error < 1e-4
+
     # So a word now carries its place. What to make of it is for attention to learn:
     # {doc}`attention`.

@@ -5,7 +5,6 @@ names a site that was built already, to test it as it is.
 """
 
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -16,25 +15,11 @@ from pathlib import Path
 
 import pytest
 from built_book import ROOT, Site, Visit, Visitor, contents
+from chromium import launched
 from filelock import FileLock
-from playwright.sync_api import (
-    Browser,
-    BrowserContext,
-    Error,
-    Playwright,
-    sync_playwright,
-)
+from playwright.sync_api import Browser, BrowserContext, Error, sync_playwright
 
 BUILT = Path(os.environ.get("BROWSER_SITE", ROOT / "_build" / "html"))
-FLAGS = [
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 NO_BROWSER = "NO CHROMIUM, SO NO BROWSER TEST RAN: install chromium, or let pip's do it"
 
 
@@ -122,27 +107,6 @@ def chromium() -> Iterator[Browser]:
             pytest.skip(NO_BROWSER)
         yield browser
         browser.close()
-
-
-def launched(playwright: Playwright) -> Browser:
-    """Chromium as it is here, else Debian's, else Playwright's own."""
-    with FileLock(ROOT / "_build" / ".chromium.lock"):
-        path = installed()
-        own = Path(playwright.chromium.executable_path)
-        if not path and not own.is_file():
-            if shutil.which("apt-get") and os.geteuid() == 0:
-                for step in (["update", "-q"], ["install", "-qy", "chromium"]):
-                    subprocess.run(["apt-get", *step], capture_output=True, timeout=600)
-                path = installed()
-            if not path:
-                command = [sys.executable, "-m", "playwright", "install", "chromium"]
-                subprocess.run(command, capture_output=True, timeout=600, check=True)
-    return playwright.chromium.launch(executable_path=path, args=FLAGS)
-
-
-def installed() -> str | None:
-    names = ("chromium", "chromium-browser", "google-chrome")
-    return next((path for name in names if (path := shutil.which(name))), None)
 
 
 @pytest.fixture

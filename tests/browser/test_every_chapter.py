@@ -127,7 +127,7 @@ BASELINES = """() => {
   const rows = [];
   for (const row of document.querySelectorAll(".sbs__row")) {
     const [prose, code] = row.children;
-    const line = code.querySelector(".ln");
+    const line = code.querySelector(".ln:not(details *)"); // not in a solution, which is folded
     if (!line || !prose.textContent.trim()) continue;
     const pair = [baseline(prose, ".katex-mathml"), baseline(line, ".lno")];
     if (pair.includes(null)) continue;

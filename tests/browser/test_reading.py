@@ -1,10 +1,10 @@
 """What a reader does with the book: goes through it, looks things up, takes things along."""
 
 import re
-from pathlib import Path
 
 import nbformat
 import pytest
+import yaml
 from built_book import ROOT, Site, Visitor
 from playwright.sync_api import Page, expect
 
@@ -219,17 +219,77 @@ def test_paper_shows_the_text_and_not_the_buttons(visit: Visitor) -> None:
 # -- taking things along --------------------------------------------------------------------
 
 
-def test_a_chapters_files_are_there_and_valid(site: Site, chapter: str) -> None:
-    here = (site.folder / chapter).parent
-    links = [str(a["href"]) for a in site.soup(chapter).select(".page-tools a")]
-    files = [here / link for link in links if not link.startswith("https:")]
-    names = {path.suffix: path for path in files}
-    module, notebook = names[".py"].resolve(), names[".ipynb"].resolve()
-    compile(module.read_text(encoding="utf-8"), str(module), "exec")
-    read = nbformat.read(notebook, as_version=4)
-    nbformat.validate(read)
-    assert any(cell.cell_type == "code" for cell in read.cells)
-    colab = [link for link in links if link.startswith("https://colab.")]
-    assert colab and colab[0].endswith(notebook.name)
+def linked(site: Site, chapter: str, place: str) -> dict[str, str]:
+    """What a chapter's page offers: the words of each link, and where it leads."""
+    links = site.soup(chapter).select(f"{place} a")
+    return {link.get_text(): str(link["href"]) for link in links}
+
+
+def test_each_link_to_take_a_chapter_along_leads_to_the_right_file(
+    visit: Visitor, site: Site, chapter: str
+) -> None:
+    page = visit(chapter, width=700).page
+    got = {}
+    for link in page.locator(".page-tools a[download]").all():
+        with page.expect_download() as download:
+            link.click()
+        path = download.value.path()
+        got[link.inner_text()] = (download.value.suggested_filename, path.read_text())
+    name = chapter.split("/")[-1]
+    assert {words: file for words, (file, _) in got.items()} == {
+        ".ipynb without outputs": f"{name}.ipynb",
+        ".ipynb with outputs": f"{name}-with-outputs.ipynb",
+        ".py": f"{name}.py",
+    }
+    bare, full = (
+        nbformat.reads(got[f".ipynb {x} outputs"][1], 4) for x in ("without", "with")
+    )
+    title = page.locator("h1").inner_text()
+    for notebook in (bare, full):
+        nbformat.validate(notebook)
+        assert notebook.cells[0].source.startswith(f"# {title}\n")
     if site.folder.is_relative_to(ROOT):
-        assert module.read_bytes() == Path(ROOT, f"{chapter}.py").read_bytes()
+        assert got[".py"][1] == (ROOT / f"{chapter}.py").read_text()
+        committed = ROOT / "notebooks" / f"{name}.ipynb"
+        assert got[".ipynb without outputs"][1] == committed.read_text()
+    assert [cell.source for cell in bare.cells[2:]] == [
+        c.source for c in full.cells[2:]
+    ]
+    assert not any(cell.get("outputs") for cell in bare.cells)
+
+
+def test_the_notebook_with_outputs_shows_what_the_page_shows(
+    site: Site, chapter: str
+) -> None:
+    name = chapter.split("/")[-1]
+    path = site.folder / "notebooks" / f"{name}-with-outputs.ipynb"
+    outputs = [
+        output
+        for cell in nbformat.read(path, as_version=4).cells
+        for output in cell.get("outputs", [])
+    ]
+    figures = [o for o in outputs if "image/svg+xml" in o.get("data", {})]
+    assert len(figures) == len(site.soup(chapter).select("svg.plot"))
+    shown = site.soup(chapter).select_one("main")
+    page = " ".join(shown.get_text().split()) if shown else ""
+    printed = [o.text for o in outputs if o.output_type == "stream"]
+    assert printed or figures
+    for text in printed:
+        assert " ".join(text.split()) in page
+
+
+def test_colab_opens_the_chapters_own_notebook(site: Site, chapter: str) -> None:
+    config = yaml.safe_load((ROOT / "_config.yml").read_text())
+    repository = config["repository"]["url"].removeprefix("https://github.com/")
+    name = chapter.split("/")[-1]
+    for place in (".topbar__tools", ".page-tools"):
+        assert linked(site, chapter, place)["Open in Colab"] == (
+            f"https://colab.research.google.com/github/{repository}"
+            f"/blob/main/notebooks/{name}.ipynb"
+        )
+
+
+def test_the_bar_offers_what_the_title_block_offers(site: Site, chapter: str) -> None:
+    offered = linked(site, chapter, ".page-tools")
+    assert len(offered) == 4
+    assert linked(site, chapter, ".topbar__tools") == offered

@@ -1,8 +1,6 @@
 """The extension leans on nothing old: the same book under Sphinx as it is now, and under Jupyter Book 1."""
 
-import hashlib
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from conftest import ENGINE, Built, Shelf, environment
+from locked import python_of
 
 pytestmark = pytest.mark.slow
 New = Callable[[dict[str, str]], Shelf]
 LOCK = Path(__file__).with_name("current.lock")
-CURRENT = ENGINE.parent / "_build" / ".venv-current"
 
 FILES = {
     "one.py": '''
@@ -89,24 +87,8 @@ def check(page: str) -> None:
 
 @pytest.fixture(scope="module")
 def current() -> Path:
-    """Python of an environment with what ``current.lock`` names; made once, kept between runs."""
-    stamp = CURRENT / "lock.sha256"
-    digest = hashlib.sha256(LOCK.read_bytes()).hexdigest() + sys.version
-    python = CURRENT / "bin" / "python"
-    if not stamp.is_file() or stamp.read_text() != digest:
-        shutil.rmtree(CURRENT, ignore_errors=True)
-        subprocess.run([sys.executable, "-m", "venv", str(CURRENT)], check=True)
-        install = [
-            "-m",
-            "pip",
-            "install",
-            "-q",
-            "--disable-pip-version-check",
-            "--no-deps",
-        ]
-        subprocess.run([str(python), *install, "-r", str(LOCK)], check=True)
-        stamp.write_text(digest)
-    return python
+    """Python of an environment with what ``current.lock`` names."""
+    return python_of(LOCK, "current")
 
 
 @pytest.mark.parametrize("theme", ["sphinx_book_theme", "alabaster"])

@@ -80,6 +80,28 @@ def test_a_call_of_the_parent_is_read_as_the_lines_it_stands_for(
     ]
 
 
+def test_what_the_class_puts_in_place_of_its_parents_is_shown_as_a_change(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "pair.py").write_text("""
+class Base:
+    def __init__(self):
+        self.one = f()
+        self.two = g()
+
+
+class Child(Base):
+    def __init__(self):
+        super().__init__()
+        self.one = h()
+""")
+    assert shown(Project(tmp_path), "pair.Base", "pair.Child")[2:] == [
+        " def __init__(self):",
+        "-self.one = f()",
+        "+self.one = h()",
+    ]
+
+
 def test_a_class_that_does_not_inherit_shows_what_it_lacks(project: Project) -> None:
     assert shown(project, "base.Base", "sibling.Sibling") == [
         "-class Base:",

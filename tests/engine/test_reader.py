@@ -4,13 +4,16 @@ import codeop
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
+from annotated.book import Book, book_of, verified
+from annotated.execute import Record
 from annotated.modules import Project
 from annotated.parse import ChapterError, parse
-from annotated.reader import Book, Plain, reader_notebook
+from annotated.reader import Plain, reader_notebook
 
 import notebooks
 
@@ -199,6 +202,25 @@ def test_bytes_are_the_same_each_time(project: Make) -> None:
     assert text.endswith("}\n")
 
 
+def test_definitions_from_elsewhere_are_folded_and_say_where_they_are_read(
+    made: Callable[..., Any],
+) -> None:
+    files = {
+        "pkg/one.py": '"""# One"""\n\nfrom .hid import g\nfrom .two import f\n\nf(g)\n',
+        "pkg/two.py": "def f(x): ...\n",
+        "pkg/hid.py": "def g(): ...\n",
+    }
+    notebook = made(files, repository="https://github.com/a/b")
+    words, cell = notebook["cells"][2:4]
+    assert "".join(words["source"]).endswith(
+        f"[Two]({URL}pkg/two.html), "
+        "[`pkg/hid.py`](https://github.com/a/b/blob/main/pkg/hid.py)."
+    )
+    assert "".join(cell["source"]).startswith("# @title ")
+    assert cell["metadata"]["cellView"] == "form"
+    assert cell["metadata"]["jupyter"] == {"source_hidden": True}
+
+
 def test_a_notebook_has_no_outputs_and_says_what_runs_it(
     made: Callable[..., Any],
 ) -> None:
@@ -208,6 +230,169 @@ def test_a_notebook_has_no_outputs_and_says_what_runs_it(
     )
     assert notebook["metadata"]["kernelspec"]["name"] == "python3"
     assert len({c["id"] for c in notebook["cells"]}) == len(notebook["cells"])
+
+
+OUTPUTS = '''
+    """
+    # One
+
+    Summary.
+    """
+
+    from .two import Base
+
+    import math
+
+
+    def f(x):
+        return math.floor(x)
+
+
+    if __name__ == "__main__":
+        # Nothing is left of this in the notebook.
+        from pkg.two import late
+        # It prints.
+        print(f(1.5))
+        # A value.
+        Base(), late
+'''
+
+
+def ran(outputs: Callable[[str], list[dict[str, Any]]], project: Project) -> Record:
+    """A record in which each cell left what ``outputs`` makes of its source."""
+    chapter = parse(project.at(project.root / "pkg/one.py").text)
+    cells = [chapter.source(cell) for cell in chapter.cells if cell.nodes]
+    return Record(outputs=[outputs(source) for source in cells], date="2026-11-21")
+
+
+@pytest.fixture
+def executed(project: Make) -> Callable[..., dict[str, Any]]:
+    """The notebook of a chapter that ran."""
+
+    def maker(outputs: Callable[[str], list[dict[str, Any]]]) -> dict[str, Any]:
+        files = {"pkg/__init__.py": "", "pkg/one.py": OUTPUTS, "pkg/two.py": TWO}
+        root = project(files)
+        path, record = root.root / "pkg/one.py", ran(outputs, root)
+        text = reader_notebook(path, a_book(root), record)
+        nbformat.validate(nbformat.reads(text, as_version=4))
+        bare = json.loads(reader_notebook(path, a_book(root)))
+        assert sources(bare) == sources(json.loads(text))
+        return json.loads(text)
+
+    return maker
+
+
+def printed(text: str, name: str = "stdout") -> dict[str, Any]:
+    return {"output_type": "stream", "name": name, "text": text}
+
+
+def test_outputs_stand_at_the_cells_that_made_them(
+    executed: Callable[..., Any],
+) -> None:
+    cells = executed(lambda source: [printed(source)])["cells"]
+    shown = [cell for cell in cells if cell.get("outputs")]
+    assert len(shown) == 4  # the import, f, and two steps of the demo
+    for cell in shown:
+        last = "".join(cell["source"]).splitlines()[-1]
+        assert "".join(cell["outputs"][0]["text"]).splitlines()[-1] == last
+    counts = [cell["execution_count"] for cell in shown]
+    assert counts == [1, 2, 3, 4]
+
+
+def test_warnings_stay_with_the_author(executed: Callable[..., Any]) -> None:
+    outputs = [printed("a"), printed("warned", "stderr"), printed("b")]
+    cells = executed(lambda source: outputs)["cells"]
+    shown = [cell["outputs"] for cell in cells if cell.get("outputs")]
+    assert all(outputs == [printed("ab")] for outputs in shown)
+
+
+def test_a_figure_stands_on_paper_of_its_own(executed: Callable[..., Any]) -> None:
+    figure = '<?xml version="1.0"?>\n<svg width="9"\n height="9"><g/></svg>'
+    output = {"output_type": "display_data", "metadata": {}}
+    cells = executed(lambda _: [output | {"data": {"image/svg+xml": figure}}])["cells"]
+    shown = next(cell["outputs"][0] for cell in cells if cell.get("outputs"))
+    svg = "".join(shown["data"]["image/svg+xml"])
+    assert re.search(r"<svg [^>]*><rect [^>]*fill=.white./><g/></svg>", svg, re.DOTALL)
+
+
+def test_it_says_what_it_was_last_verified_with(
+    project: Make, executed: Callable[..., Any]
+) -> None:
+    lock = "# made by: compile --python-version 3.11\ntorch==2.13.0\nipython==8.39.0\n"
+    root = project({"requirements.lock": lock, "one.py": '"""# One"""\n'})
+    book = book_of(
+        root, "B", "https://github.com/a/b", ["one"], {}, ["torch", "IPython"], []
+    )
+    origin = json.loads(reader_notebook(root.root / "one.py", book))["cells"][1]
+    assert "with Python 3.11, torch 2.13.0, IPython 8.39.0." in "".join(
+        origin["source"]
+    )
+    dated = "".join(executed(lambda source: [])["cells"][1]["source"])
+    assert "outputs are of 2026-11-21" in dated
+
+
+def test_a_package_that_the_lock_does_not_pin_is_named(project: Make) -> None:
+    root = project({"requirements.lock": "torch==2\n"})
+    with pytest.raises(LookupError, match=r"requirements\.lock:1: pins no numpy\."):
+        verified(root.root / "requirements.lock", ["torch", "numpy"])
+
+
+READS = {
+    "pkg/one.py": """
+        '''
+        # One
+
+        Summary.
+        '''
+
+        from pathlib import Path
+
+        from pkg.two import other
+
+        __data__ = ("d/one.txt",)
+
+        both = Path("d/one.txt").read_text(), other()
+    """,
+    "pkg/two.py": """
+        from pathlib import Path
+
+        __data__ = ("d/two.txt",)
+
+
+        def other():
+            return Path("d/two.txt").read_text()
+    """,
+    "d/one.txt": "it's {a} \\n '''\n",
+    "d/two.txt": "two\n",
+}
+
+
+def test_data_that_is_declared_comes_with_the_notebook(
+    made: Callable[..., dict[str, Any]],
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    notebook = made(READS)
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    assert run(notebook)["both"] == (READS["d/one.txt"], READS["d/two.txt"])
+
+
+def test_data_that_is_there_is_read_and_not_written_over(
+    made: Callable[..., dict[str, Any]],
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    notebook = made(READS)
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    Path("d").mkdir()
+    Path("d/one.txt").write_text("newer")
+    assert run(notebook)["both"] == ("newer", READS["d/two.txt"])
+
+
+def test_data_that_is_not_there_is_named(made: Callable[..., dict[str, Any]]) -> None:
+    files = READS | {"pkg/one.py": READS["pkg/one.py"].replace("one.txt", "none.txt")}
+    with pytest.raises(ChapterError, match=r"one\.py:\d+: __data__ names d/none\.txt"):
+        made(files)
 
 
 def test_packages_are_installed_only_where_they_are_used(
@@ -320,6 +505,7 @@ def plain(project: Make) -> Plain:
             "> **Note**\n>\n> > **Tip**\n> >\n> > ```\n> > :::\n> > ```\n> B.\nC.",
         ),
         ("$$\nx_{a}`\n$$", "$$\nx_{a}`\n$$"),
+        (":::{note}\n$$\nx\n  = y\n$$\n:::", "> **Note**\n>\n> $$ x = y $$"),
     ],
 )
 def test_markdown_is_plain(plain: Plain, text: str, expected: str) -> None:

@@ -65,21 +65,29 @@
   shapes?.addEventListener("click", toggle);
 
   // Light up: pointing at a name lights its other uses, and the symbol that the chapter ties to it.
-  const ties = new Map($$("[data-ties]").flatMap(list => list.dataset.ties.split(";").map(pair => pair.split("="))));
-  const lit = () => $$(".lit");
-  const light = element => {
-    for (const other of lit()) other.classList.remove("lit");
-    if (!element) return;
-    const name = element.textContent;
-    for (const other of $$(".sbs__code .n")) if (other.textContent === name) other.classList.add("lit");
-    const symbol = ties.get(name);
-    if (symbol) for (const letter of $$(".katex-html .mord")) if (letter.textContent === symbol) letter.classList.add("lit");
+  const letters = element => element.textContent.replace(/[\u200b\s]/g, "");
+  const ties = $$("[data-tie] .katex-html").map(symbol => [symbol.closest("[data-tie]").dataset.tie, letters(symbol)]);
+  const spelled = symbol => { // in an index only where it stands nowhere else
+    const all = $$(".katex-html .mord").filter(letter => letters(letter) === symbol), plain = all.filter(letter => !letter.matches(".mtight"));
+    return plain.some(letter => letter.closest(".katex-display")) ? plain : all;
   };
-  document.addEventListener("pointerover", event => {
-    const name = event.target.closest(".sbs__code .n");
-    if (name || lit().length) light(name);
-  });
-  document.addEventListener("focusin", event => light(event.target.closest(".sbs__code .n")));
+  const light = name => {
+    for (const other of $$(".lit")) other.classList.remove("lit");
+    if (!name) return;
+    for (const other of $$(".sbs__code .n, .tie code")) if (other.textContent === name) other.classList.add("lit");
+    for (const [tied, symbol] of ties) if (tied === name) for (const letter of spelled(symbol)) letter.classList.add("lit");
+  };
+  // The name that an element stands for: it is one, it holds one (a link), or it is a tied symbol.
+  const nameOf = element => {
+    const name = element.closest(".sbs__code .n") ?? (element.matches(".ref") ? $(".n", element) : null);
+    if (name) return name.textContent;
+    const tie = element.closest("[data-tie]");
+    if (tie) return tie.dataset.tie;
+    for (let letter = element.closest(".katex-html .mord"); letter; letter = letter.parentElement.closest(".katex-html .mord"))
+      for (const [tied, symbol] of ties) if (letters(letter) === symbol && spelled(symbol).includes(letter)) return tied;
+  };
+  for (const on of ["pointerover", "focusin"]) document.addEventListener(on, event => light(nameOf(event.target)));
+  document.addEventListener("focusout", () => light());
 
   // Keys.
   const keys = [["/", "search"], ["?", "this list"], ["s", "shapes at the ends of lines"], ["↑ ↓", "from line number to line number"], ["Escape", "close what is open"]];

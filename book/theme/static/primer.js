@@ -73,14 +73,14 @@
   const formulas = ".katex-display";
   const boxes = "pre, .out, .output, .table-scroll, div.math, .katex-display";
   const fit = () => {
-    for (const box of $$(formulas)) {
-      const inner = box.firstElementChild;
-      inner.style.fontSize = "";
-      const room = box.clientWidth / box.scrollWidth;
-      if (room && room < 1) inner.style.fontSize = Math.max(.78, room * .99) + "em";
-    }
+    // First all are measured, then all are changed: the page is laid out once, not once a formula.
+    const sized = $$(formulas).map(box => box.firstElementChild);
+    for (const inner of sized) inner.style.fontSize = "";
+    const rooms = sized.map(inner => inner.parentElement.clientWidth / inner.parentElement.scrollWidth);
+    sized.forEach((inner, i) => { if (rooms[i] < 1) inner.style.fontSize = Math.max(.78, rooms[i] * .99) + "em"; });
+    const wide = new Set($$(boxes).filter(box => box.scrollWidth > box.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(box).overflowX)));
     for (const box of $$(boxes)) {
-      const scrolls = box.scrollWidth > box.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(box).overflowX);
+      const scrolls = wide.has(box);
       if (scrolls && !box.hasAttribute("tabindex") && !$("a[href]:not([tabindex='-1'])", box)) {
         box.tabIndex = 0;
         box.dataset.scrolls = "";
@@ -91,8 +91,8 @@
       }
     }
   };
-  let timer;
-  addEventListener("resize", () => { clearTimeout(timer); timer = setTimeout(fit, 150); });
+  let asked = 0;
+  addEventListener("resize", () => { cancelAnimationFrame(asked); asked = requestAnimationFrame(fit); });
   fit();
   document.fonts?.ready.then(fit);
 })();

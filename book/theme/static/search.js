@@ -26,9 +26,10 @@
     });
   };
   const entry = (hit, number) => {
-    const item = Object.assign(document.createElement("li"), { id: `hit-${number}` });
-    item.setAttribute("role", "option");
-    const link = Object.assign(document.createElement("a"), { href: hit.url, tabIndex: -1 });
+    const item = document.createElement("li");
+    const link = Object.assign(document.createElement("a"), { id: `hit-${number}`, href: hit.url, tabIndex: -1 });
+    item.setAttribute("role", "presentation");
+    link.setAttribute("role", "option");
     link.append(Object.assign(document.createElement("b"), { textContent: hit.title }));
     if (hit.page !== hit.title) link.append(Object.assign(document.createElement("small"), { textContent: hit.page }));
     const words = document.createElement("span");
@@ -58,7 +59,7 @@
     if (event.key === "Escape") { open(false); }
   });
   form.addEventListener("submit", event => {
-    const link = list.querySelectorAll("[role=option] a")[Math.max(chosen, 0)];
+    const link = list.querySelectorAll("[role=option]")[Math.max(chosen, 0)];
     if (!list.hidden && link) { event.preventDefault(); open(false); location.href = link.href; }
   });
   document.addEventListener("click", event => { if (!form.contains(event.target)) open(false); });

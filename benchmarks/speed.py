@@ -1,0 +1,336 @@
+r"""
+# Speed
+
+What Primer-EZ costs a step, and what the book's classes cost beside others that one could take.
+
+A model that learns in fewer steps has gained nothing if each of them takes that much longer. So what does
+a step of Primer-EZ cost? What do these classes cost beside those of other libraries? And how much faster
+could they be at all?
+
+Nothing here is measured while the page is built. The numbers were recorded on one machine; their files are
+in the book's repository, and `make benchmarks` records them anew. Other machines have other numbers.
+
+The two sides of a comparison ran in one process and took turns: one call of each, and again, every other
+round backwards. Shown is the median of the rounds' ratios. A machine that slows down for a while slows both
+sides, and their ratio stays.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+# What was recorded, a file for each question. `python -m benchmarks.step` measures what is in the last one.
+__data__ = (
+    "benchmarks/results/attention.json",
+    "benchmarks/results/compiled.json",
+    "benchmarks/results/floor.json",
+    "benchmarks/results/generation.json",
+    "benchmarks/results/memory.json",
+    "benchmarks/results/step.json",
+)
+
+
+def recorded(question: str) -> dict[str, Any]:
+    """
+    ## A record
+
+    One question's file: machine, versions, commit, date and settings; and for each place of a grid, such as a
+    width and a length, medians and ratios, with the quartiles that half of the rounds lie between.
+    """
+    path = Path("benchmarks/results") / f"{question}.json"
+    record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return record
+
+
+def ratios(record: dict[str, Any], of: str, over: str, **where: int) -> list[float]:
+    """
+    ## Its ratios
+
+    The median ratio of one thing over another, at every place of the grid that is as `where` says.
+    """
+    return [
+        ratio["median"]
+        for cell in record["cells"]
+        if where.items() <= cell["where"].items()
+        for ratio in cell["ratios"]
+        if (ratio["of"], ratio["over"]) == (of, over)
+    ]
+
+
+if __name__ == "__main__":
+    # ## The answer in short
+    #
+    # A training step is forward, backward and optimizer, for a model of four blocks. Nine sizes: widths
+    # of 128, 256 and 512, sequences of 64, 256 and 512.
+    step = recorded("step")
+    costs = ratios(step, "Primer-EZ", "Transformer")
+    print(
+        f"A step of Primer-EZ takes {min(costs):.2f} to {max(costs):.2f} times as long as\n"
+        "one of the Transformer. Where ours takes 1, the same model takes"
+    )
+    others = {
+        "labml-nn": ("labml-nn", "Primer-EZ, shared kernels"),
+        "nn.Conv1d": ("nn.Conv1d", "Primer-EZ"),
+        "x-transformers": ("x-transformers", "squared ReLU"),
+        "PyTorch": ("PyTorch", "squared ReLU"),
+    }
+    for name, pair in others.items():
+        found = ratios(step, *pair)
+        print(f"  {min(found):.2f} to {max(found):.2f} with {name}")
+    # Each dot is a size. In the colour of Primer-EZ, the model is one; in grey, it is a Transformer with the
+    # squared ReLU, which is as near to it as the other two libraries come.
+    import matplotlib.pyplot as plt
+
+    fig, ax = plt.subplots(figsize=(7, 2.4), layout="constrained")
+    for name, pair in others.items():
+        found = ratios(step, *pair)
+        color = "C0" if "Primer-EZ" in pair[1] else "C5"
+        ax.plot(found, [name] * len(found), "o", color=color, alpha=0.6)
+    ax.axvline(1, color="C0", lw=1)
+    ax.annotate(
+        "ours", (1, 1), xycoords=("data", "axes fraction"), ha="center", va="bottom"
+    )
+    ax.invert_yaxis()
+    ax.set(xlabel="time of a training step, over ours")
+    plt.show()
+    # ### On which machine, and when
+    #
+    # Time is processor time where there is one thread, and the time on the wall where there are more. A `+`
+    # behind a commit: code was changed since.
+    machine, versions = step["machine"], step["versions"]
+    print(f"{machine['cpu']}, {machine['cores']} cores, {machine['system']}")
+    print(", ".join(f"{name} {version}" for name, version in versions.items()))
+    for path in __data__:
+        record = recorded(Path(path).stem)
+        threads = record["machine"]["threads"]
+        print(
+            f"{record['question']:11s} {record['date']}  {record['commit']:9s}"
+            f"{threads} thread{'s' * (threads > 1)}"
+        )
+
+
+def table(record: dict[str, Any], pairs: dict[str, tuple[str, str]]) -> str:
+    """
+    ## A table of ratios
+
+    A row for each of `pairs`, a column for each place of the grid. Below it, how far the quartiles lie from
+    the medians where they are farthest.
+    """
+    lines = [
+        f"{name:18s}" + "".join(f"{cell['where'][name]:6d}" for cell in record["cells"])
+        for name in record["cells"][0]["where"]
+    ]
+    for label, (of, over) in pairs.items():
+        row = "".join(f"{ratio:6.2f}" for ratio in ratios(record, of, over))
+        lines.append(f"{label:18s}{row}")
+    spread = max(
+        max(ratio["high"] - ratio["median"], ratio["median"] - ratio["low"])
+        for cell in record["cells"]
+        for ratio in cell["ratios"]
+        if (ratio["of"], ratio["over"]) in pairs.values()
+    )
+    return "\n".join([*lines, f"half of the rounds lie within {spread:.2f}"])
+
+
+if __name__ == "__main__":
+    # ## Primer-EZ over the Transformer
+    #
+    # Time of a step over the Transformer's. The authors of {cite:t}`so2021primer` count 1.06 on their
+    # TPUs and 1.16 on a V100.
+    changes = {
+        "Primer-EZ": ("Primer-EZ", "Transformer"),
+        "squared ReLU alone": ("squared ReLU", "Transformer"),
+    }
+    print(table(step, changes))
+    # Of attention alone, there and back: with convolutions over without.
+    attention = recorded("attention")
+    print(table(attention, {"MDHA": ("MDHA", "plain attention")}))
+    # Convolutions move much data and compute little. What they cost grows with the width, what the matrices
+    # cost with its square.
+
+
+if __name__ == "__main__":
+    # ## Others over ours
+    #
+    # The same model elsewhere, with the same weights. Before the clock starts, both have to give the same
+    # outputs. Above one, ours is faster.
+    #
+    # - **labml-nn** has Primer-EZ itself, with kernels that all heads share; ours has them here too. Its
+    #   call to a tracker, which no longer takes tensors, is replaced by nothing.
+    # - **nn.Conv1d** is ours with the convolution as one would write it: a group for each channel, both
+    #   ends padded, the end cropped. And with the square as `r * r`.
+    # - **x-transformers** is its own `TransformerWrapper`, with `ff_relu_squared` and flash attention. It
+    #   has no convolutions, nor biases in attention and norms. Ours are zero here.
+    # - **PyTorch** is `nn.TransformerEncoderLayer`, pre-norm, with a causal mask and the squared ReLU.
+    print(table(step, others))
+    # And attention alone, there and back:
+    layers = {
+        "labml-nn": ("labml-nn", "plain attention"),
+        "labml-nn, MDHA": ("labml-nn MDHA", "MDHA, shared kernels"),
+        "nn.Conv1d, MDHA": ("nn.Conv1d", "MDHA"),
+        "x-transformers": ("x-transformers", "plain attention"),
+        "PyTorch": ("PyTorch", "plain attention"),
+    }
+    print(table(attention, layers))
+    # Are they of the same size? The largest of the nine models:
+    counts = step["cells"][-1]["parameters"]
+    for name, (of, over) in others.items():
+        print(f"{name:15s}{counts[of]:11,} parameters, ours {counts[over]:11,}")
+
+
+if __name__ == "__main__":
+    # ## How much faster could it be?
+    #
+    # A step is mostly products of matrices. Its multiplications and additions, counted on paper, over its
+    # time are a speed, and no step can be faster than the machine multiplies matrices: large square ones,
+    # and ones of the sizes that the blocks have.
+    floor = recorded("floor")
+    widths = [cell["where"]["d_model"] for cell in floor["cells"]]
+    print(f"{'GFLOP/s at d_model':28s}" + "".join(f"{width:7d}" for width in widths))
+    for name in floor["cells"][0]["values"]:
+        speeds = [cell["values"][name] for cell in floor["cells"]]
+        print(f"{name:28s}" + "".join(f"{speed:7.0f}" for speed in speeds))
+    print("as a share of")
+    for over in ("square product", "products of its own sizes"):
+        print(f"the {over}")
+        for name in ("Transformer", "Primer-EZ"):
+            shares = ratios(floor, name, over)
+            print(f"  {name:26s}" + "".join(f"{share:7.0%}" for share in shares))
+    # What is left goes into all that is done feature by feature: norms, activations, convolutions,
+    # softmax, the optimizer. They wait for memory, not for multiplications.
+
+
+if __name__ == "__main__":
+    # ## Compiled, and in half precision
+    #
+    # `torch.compile`, and bfloat16 where `torch.autocast` allows it. Time over that of the Transformer in
+    # `float32`, not compiled.
+    compiled = recorded("compiled")
+    ways = {
+        "Transformer": ("Transformer, compiled, bf16", "Transformer"),
+        "Primer-EZ": ("Primer-EZ, compiled, bf16", "Transformer"),
+    }
+    print(table(compiled, ways))
+
+
+if __name__ == "__main__":
+    # ## Generating
+    #
+    # Tokens a second for one text, on one thread, when the text has reached a length. What was read is
+    # *kept* (whole lines), or everything is read *anew* for each token (dashed); see
+    # {doc}`/labml_primer/transformer/generation`.
+    generation = recorded("generation")
+    models = {"Transformer": "C5", "Primer-EZ": "C0", "Primer": "C1"}
+    sizes = sorted({cell["where"]["d_model"] for cell in generation["cells"]})
+    fig, axes = plt.subplots(
+        1, len(sizes), figsize=(7, 2.8), layout="constrained", sharey=True
+    )
+    for ax, d_model in zip(axes, sizes, strict=True):
+        cells = [c for c in generation["cells"] if c["where"]["d_model"] == d_model]
+        lengths = [cell["where"]["length"] for cell in cells]
+        for name, color in models.items():
+            kept = [cell["values"][f"{name}, kept"] for cell in cells]
+            anew = [cell["values"][f"{name}, anew"] for cell in cells]
+            ax.loglog(lengths, kept, color=color, label=name)
+            ax.loglog(lengths, anew, "--", color=color)
+        ax.set(xlabel=f"tokens in the text, d_model {d_model}")
+        ax.set_xticks(lengths, [str(length) for length in lengths])
+        ax.minorticks_off()
+    axes[0].set_ylabel("tokens a second")
+    axes[0].legend(frameon=False)
+    plt.show()
+    # How many times as many tokens with what is kept:
+    gains = {name: (f"{name}, kept", f"{name}, anew") for name in models}
+    print(table(generation, gains))
+    # And of the Transformer's, when all keep:
+    left = {
+        name: (f"{name}, kept", "Transformer, kept") for name in ("Primer-EZ", "Primer")
+    }
+    print(table(generation, left))
+
+
+if __name__ == "__main__":
+    # ## Memory
+    #
+    # The most that tensors hold during a step, beyond the weights and what the optimizer keeps: what the
+    # way back needs, and the gradients. In MiB, and the same number of tokens at every length. PyTorch's
+    # profiler counts every piece that its allocator gives out.
+    memory = recorded("memory")
+    for name in memory["cells"][0]["where"]:
+        row = "".join(f"{cell['where'][name]:6d}" for cell in memory["cells"])
+        print(f"{name:26s}" + row)
+    for name in memory["cells"][0]["values"]:
+        row = "".join(f"{cell['values'][name]:6.0f}" for cell in memory["cells"])
+        print(f"{name:26s}" + row)
+
+
+@dataclass(frozen=True)
+class Goal:
+    """
+    ## A goal
+
+    What is `wanted`, what was `measured` at the sizes it speaks of, and the `bound` that none of them may be
+    above; or below, where the goal is to be `at_least` the bound.
+    """
+
+    wanted: str
+    measured: list[float]
+    bound: float
+    at_least: bool = True
+
+    @property
+    def worst(self) -> float:
+        """The number on which it depends."""
+        return min(self.measured) if self.at_least else max(self.measured)
+
+    @property
+    def met(self) -> bool:
+        """Whether every number reaches the bound."""
+        if self.at_least:
+            return self.worst >= self.bound
+        return self.worst <= self.bound
+
+
+if __name__ == "__main__":
+    # ## What was wanted, what was reached
+    #
+    # The goals were set before the code was made fast. One is met where the worst of its sizes meets it.
+    def wide(record: dict[str, Any], of: str, over: str) -> list[float]:
+        return [r for d in (256, 512) for r in ratios(record, of, over, d_model=d)]
+
+    def written(of: str, over: str) -> list[float]:
+        return ratios(generation, of, over, d_model=256, length=512)
+
+    goals = [
+        Goal(
+            "Primer-EZ's step over the Transformer's",
+            wide(step, *changes["Primer-EZ"]),
+            1.06,
+            at_least=False,
+        ),
+        Goal(
+            "its share of the matrix speed",
+            wide(floor, "Primer-EZ", "square product"),
+            0.75,
+        ),
+        Goal(
+            "compiled in bf16, over the Transformer's",
+            ratios(compiled, *ways["Primer-EZ"]),
+            0.70,
+            at_least=False,
+        ),
+        Goal("labml-nn's step over ours", ratios(step, *others["labml-nn"]), 2.0),
+        Goal("x-transformers'", ratios(step, *others["x-transformers"]), 1.0),
+        Goal("PyTorch's", ratios(step, *others["PyTorch"]), 1.0),
+        Goal("kept over anew, 512 tokens", written(*gains["Primer-EZ"]), 20.0),
+        Goal("kept, over the Transformer's", written(*left["Primer-EZ"]), 0.85),
+    ]
+    print(f"{'':41s}{'wanted':>14s}{'worst':>8s}")
+    for goal in goals:
+        bound = f"{'at least' if goal.at_least else 'at most'} {goal.bound:5.2f}"
+        met = "met" if goal.met else "missed"
+        print(f"{goal.wanted:41s}{bound:>14s}{goal.worst:8.3f}  {met}")
+    print(f"{sum(goal.met for goal in goals)} of {len(goals)} are met.")
+    # The first two are of widths 256 and 512, the two of generation of width 256, the others of every
+    # size above.

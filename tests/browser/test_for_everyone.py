@@ -1,0 +1,275 @@
+"""Whoever reads, with whatever they read: no barrier, by keyboard alone, without scripts."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from built_book import ROOT, Site, Visit, Visitor
+from playwright.sync_api import Page, expect
+
+AXE = (ROOT / "book" / "node_modules" / "axe-core" / "axe.min.js").read_text("utf-8")
+ATTENTION = "labml_primer/transformer/attention"
+PRIMER = "labml_primer/primer/primer_ez"
+
+
+@pytest.fixture(params=["search", "genindex"])
+def other(request: pytest.FixtureRequest) -> str:
+    """A page that is none of the book's, yet a reader comes to it."""
+    return str(request.param)
+
+
+# -- barriers -------------------------------------------------------------------------------
+
+
+def barriers(page: Page, rules: list[str] | None = None) -> list[str]:
+    """What axe-core finds wrong, with the first place of each."""
+    options: dict[str, Any] = {"resultTypes": ["violations"]}
+    if rules:
+        options["runOnly"] = {"type": "rule", "values": rules}
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE)
+    found = page.evaluate("options => axe.run(document, options)", options)
+    return [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found["violations"]]
+
+
+def test_a_page_has_no_barrier(visit: Visitor, page: str) -> None:
+    look_at_all(visit, page)
+
+
+def test_search_and_index_have_no_barrier(visit: Visitor, other: str) -> None:
+    look_at_all(visit, other)
+
+
+def look_at_all(visit: Visitor, page: str) -> None:
+    opened = visit(page).page
+    opened.wait_for_load_state("networkidle")
+    for width in (1400, 390):
+        opened.set_viewport_size({"width": width, "height": 900})
+        opened.evaluate("new Promise(requestAnimationFrame)")
+        in_theme(opened, "light")
+        assert barriers(opened) == [], f"at {width} px"
+        in_theme(opened, "dark")  # which changes colours, and nothing else
+        colours = ["color-contrast", "link-in-text-block"]
+        assert barriers(opened, colours) == [], f"at {width} px, dark"
+
+
+def in_theme(page: Page, theme: str) -> None:
+    page.evaluate("theme => document.documentElement.dataset.theme = theme", theme)
+
+
+OPEN: dict[str, Callable[[Page], None]] = {
+    "drawer": lambda page: page.locator("#nav-toggle").click(),
+    "menu": lambda page: page.locator(".menu summary").first.click(),
+    "results": lambda page: searched(page),
+    "keys": lambda page: page.keyboard.press("?"),
+    "tip": lambda page: page.locator("[data-shape]").first.focus(),
+}
+
+
+def searched(page: Page) -> None:
+    page.locator("form.search input").fill("softmax")
+    page.locator("form.search [role=option]").first.wait_for()
+
+
+@pytest.mark.parametrize("what", OPEN)
+def test_what_is_opened_has_no_barrier(visit: Visitor, what: str) -> None:
+    page = visit(ATTENTION, width=1000).page
+    OPEN[what](page)
+    for theme in ("light", "dark"):
+        in_theme(page, theme)
+        assert barriers(page) == [], theme
+
+
+def test_every_formula_can_be_read_aloud(site: Site, page: str) -> None:
+    for formula in site.soup(page).select(".katex"):
+        spoken = formula.select_one("math")
+        drawn = formula.select_one(".katex-html")
+        assert spoken and spoken.get_text().strip()
+        assert spoken.find_parent(attrs={"aria-hidden": "true"}) is None
+        assert drawn and drawn["aria-hidden"] == "true"
+
+
+# -- the keyboard ---------------------------------------------------------------------------
+
+FOCUSABLE = """() => [...document.querySelectorAll(
+    "a[href], button, input, summary, [tabindex]")].filter(e =>
+    e.tabIndex >= 0 && e.checkVisibility({visibilityProperty: true}) && e.id !== "main").length"""
+
+FOCUSED = """() => {
+  const e = document.activeElement;
+  if (!e || e === document.body) return null;
+  const style = getComputedStyle(e), box = e.getBoundingClientRect();
+  const seen = !e.dataset.walked;
+  e.dataset.walked = "yes";
+  return {
+    name: e.outerHTML.slice(0, 120),
+    seen,
+    marked: e.matches(":focus-visible") && style.outlineStyle !== "none"
+      && parseFloat(style.outlineWidth) >= 2,
+    colour: style.outlineColor,
+    inside: box.bottom > 0 && box.top < innerHeight
+      && box.right > 0 && box.left < innerWidth && box.width > 0,
+  };
+}"""
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_tab_reaches_all_and_its_place_is_seen(
+    visit: Visitor, theme: str, width: int
+) -> None:
+    page = visit(PRIMER, theme=theme, width=width).page
+    page.evaluate("document.fonts.ready.then(() => true)")
+    wanted, places = page.evaluate(FOCUSABLE), []
+    while True:
+        page.keyboard.press("Tab")
+        place = page.evaluate(FOCUSED)
+        if place is None or not place["seen"]:
+            break
+        places.append(place)
+    assert [p["name"] for p in places if not (p["marked"] and p["inside"])] == []
+    assert len(places) == wanted
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    for colour in {p["colour"] for p in places}:
+        assert contrast(page, colour, ground) >= 3
+
+
+def contrast(page: Page, one: str, other: str) -> float:
+    """The contrast of two opaque colours, as WCAG counts it."""
+    found: float = page.evaluate(
+        """colours => {
+          const light = colour => colour.match(/[\\d.]+/g).slice(0, 3)
+            .map(v => v / 255).map(v => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+            .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0) + .05;
+          const [a, b] = colours.map(light);
+          return Math.max(a, b) / Math.min(a, b);
+        }""",
+        [one, other],
+    )
+    return found
+
+
+def test_the_first_tab_skips_to_the_text(visit: Visitor) -> None:
+    page = visit(PRIMER).page
+    page.keyboard.press("Tab")
+    expect(page.locator(".skip")).to_be_in_viewport()
+    page.keyboard.press("Enter")
+    expect(page.locator("#main")).to_be_focused()
+
+
+def test_the_theme_is_changed_by_keyboard(visit: Visitor) -> None:
+    page = visit(PRIMER).page
+    page.locator("#theme-toggle").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+
+
+def test_a_search_is_made_and_followed_by_keyboard(visit: Visitor) -> None:
+    page = visit(PRIMER).page
+    page.keyboard.press("/")
+    page.keyboard.type("softmax")
+    page.locator("form.search [role=option]").first.wait_for()
+    page.keyboard.press("ArrowDown")
+    chosen = page.locator("form.search [aria-selected=true]")
+    link = str(chosen.evaluate("e => e.href"))
+    page.keyboard.press("Enter")
+    page.wait_for_url(link)
+
+
+def test_escape_closes_a_menu_and_gives_the_focus_back(visit: Visitor) -> None:
+    page = visit(PRIMER).page
+    summary = page.locator(".menu summary").first
+    summary.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".menu__list").first).to_be_visible()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Escape")
+    expect(page.locator(".menu__list").first).to_be_hidden()
+    expect(summary).to_be_focused()
+
+
+# -- motion, scripts ------------------------------------------------------------------------
+
+
+def test_nothing_moves_where_motion_is_not_wanted(visit: Visitor) -> None:
+    page = visit(PRIMER).page  # the fixture asks for reduced motion
+    moving = """() => [document.documentElement, ...document.querySelectorAll("*")].filter(e =>
+        ["", "::before", "::after"].some(part => {
+          const style = getComputedStyle(e, part || null);
+          return parseFloat(style.transitionDuration) > 0 || parseFloat(style.animationDuration) > 0
+            || style.scrollBehavior === "smooth";
+        })).length"""
+    assert page.evaluate(moving) == 0
+    page.emulate_media(reduced_motion="no-preference")
+    assert page.evaluate(moving) > 0
+
+
+def test_without_scripts_nothing_is_hidden_and_nothing_is_dead(
+    visit: Visitor, chapter: str
+) -> None:
+    page = visit(chapter, scripts=False).page
+    hidden = page.evaluate(
+        """() => [...document.querySelectorAll(
+             ".sbs__prose > *, .code .ln, .out, svg.plot, .katex-html, .chapter-head h1")]
+           .filter(e => !e.closest("details:not([open])"))
+           .filter(e => !e.checkVisibility({visibilityProperty: true, opacityProperty: true}))
+           .map(e => e.outerHTML.slice(0, 120))"""
+    )
+    assert hidden == []
+    dead = "button, form.search, .def-actions a[data-link]"
+    assert (
+        page.evaluate(
+            "names => [...document.querySelectorAll(names)].filter(e => e.checkVisibility()).length",
+            dead,
+        )
+        == 0
+    )
+
+
+# -- the page's own policy ------------------------------------------------------------------
+
+
+def test_a_page_has_no_script_inside(site: Site, page: str) -> None:
+    check_scripts(site, page)
+
+
+def test_search_and_index_have_no_script_inside(site: Site, other: str) -> None:
+    check_scripts(site, other)
+
+
+def check_scripts(site: Site, page: str) -> None:
+    soup = site.soup(page)
+    assert [
+        script for script in soup.select("script") if script.get_text().strip()
+    ] == []
+    assert [
+        e for e in soup.find_all() if any(n.startswith("on") for n in e.attrs)
+    ] == []
+    assert soup.select("style, [href^='javascript:']") == []
+    policy = soup.select_one('meta[http-equiv="Content-Security-Policy"]')
+    assert policy is not None
+    said = dict(part.split(maxsplit=1) for part in str(policy["content"]).split("; "))
+    assert said["default-src"] == "'self'"
+    assert "unsafe-inline" not in said["script-src"]
+    assert "'unsafe-eval'" not in said["script-src"]
+
+
+def test_the_policy_stops_a_script_that_slipped_in(visit: Visitor) -> None:
+    opened = visit(PRIMER)
+    opened.page.evaluate(
+        """() => {
+          const script = document.createElement("script");
+          script.textContent = "window.slipped = true";
+          document.body.append(script);
+        }"""
+    )
+    assert not opened.page.evaluate("window.slipped")
+    assert any("Content Security Policy" in text for text in opened.said)
+
+
+def test_all_that_a_reader_does_is_within_the_policy(visit: Visitor) -> None:
+    opened: Visit = visit(ATTENTION, width=1000)
+    for what, act in OPEN.items():
+        act(opened.page)
+        opened.page.keyboard.press("Escape")
+        assert opened.said == [], what

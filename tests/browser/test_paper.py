@@ -1,0 +1,56 @@
+"""A chapter on paper: a clean document, whatever the screen showed."""
+
+from built_book import Visitor
+from playwright.sync_api import Page
+
+PAPER = {"width": 673, "height": 1000}  # A4 between its margins
+SCREEN_ONLY = (
+    ".topbar, .chapnav, .skip, .pager, .page-tools, .glance, .headerlink, "
+    ".def-actions, .tip, .toast, button, input"
+)
+
+
+def on_paper(visit: Visitor, chapter: str) -> Page:
+    page = visit(chapter, theme="dark").page
+    page.locator("#shapes-toggle").click()
+    page.emulate_media(media="print")
+    page.set_viewport_size(PAPER)
+    page.evaluate("document.fonts.ready.then(() => true)")
+    return page
+
+
+def test_paper_shows_no_part_of_the_screen(visit: Visitor, chapter: str) -> None:
+    page = on_paper(visit, chapter)
+    shown = page.evaluate(
+        """names => [...document.querySelectorAll(names)]
+             .filter(e => e.checkVisibility({visibilityProperty: true}))
+             .map(e => e.outerHTML.slice(0, 80))""",
+        SCREEN_ONLY,
+    )
+    assert shown == []
+
+
+def test_nothing_is_cut_on_paper(visit: Visitor, chapter: str) -> None:
+    page = on_paper(visit, chapter)
+    cut = page.evaluate(
+        """() => [...document.querySelectorAll("main *")].filter(e => {
+             if (e.closest("svg, .katex-mathml, .visually-hidden, template")) return false;
+             const box = e.getBoundingClientRect();
+             return box.right > innerWidth + 1
+               || (getComputedStyle(e).overflowX !== "visible" && e.scrollWidth > e.clientWidth + 1);
+           }).map(e => e.outerHTML.slice(0, 120))"""
+    )
+    assert cut == []
+
+
+def test_paper_is_light(visit: Visitor, chapter: str) -> None:
+    page = on_paper(visit, chapter)
+    colours = """() => [document.body, ...document.querySelectorAll(
+        ".code, .sbs__prose p, svg.plot :is(text, path, use)")].map(e => {
+          const style = getComputedStyle(e);
+          return [style.color, style.backgroundColor, style.fill, style.stroke];
+        })"""
+    dark = page.evaluate(colours)
+    page.evaluate("document.documentElement.dataset.theme = 'light'")
+    assert dark == page.evaluate(colours)
+    assert dark[0][1] == "rgb(255, 255, 255)"

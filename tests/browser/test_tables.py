@@ -1,0 +1,71 @@
+"""Tables of data: sorted by any column, by hand and by keyboard, and readable without scripts."""
+
+from built_book import Site, Visitor
+from playwright.sync_api import Locator, expect
+
+PAPER = "experiments/paper"
+ROWS = "rows => rows.map(row => row.cells[%d].textContent)"
+
+
+def speeds(table: Locator, column: int) -> list[str]:
+    found: list[str] = table.locator("tbody tr").evaluate_all(ROWS % column)
+    return found
+
+
+def test_a_click_sorts_by_number_up_and_down_and_back(visit: Visitor) -> None:
+    page = visit(PAPER).page
+    table = page.locator("table.sortable", has_text="The search task")
+    head = table.get_by_role("columnheader", name="speedup")
+    source = speeds(table, 6)
+    for direction, sign in (("ascending", 1), ("descending", -1)):
+        head.get_by_role("button").click()
+        expect(head).to_have_attribute("aria-sort", direction)
+        found = speeds(table, 6)
+        numbers = [sign * float(entry.split()[0]) for entry in found if entry != "-"]
+        assert numbers == sorted(numbers)
+        assert found[len(numbers) :] == ["-"] * 3  # what has no number stands last
+    head.get_by_role("button").click()
+    assert head.get_attribute("aria-sort") is None
+    assert speeds(table, 6) == source
+
+
+def test_letters_behind_a_number_count(visit: Visitor) -> None:
+    page = visit(PAPER).page
+    table = page.locator("table.sortable", has_text="full T5 compute")
+    table.get_by_role("button", name="steps").click()
+    assert speeds(table, 1) == ["207K", "251K", "480K", "1M", "1M", "1M"]
+
+
+def test_words_sort_as_words_and_one_column_at_a_time(visit: Visitor) -> None:
+    page = visit(PAPER).page
+    table = page.locator("table.sortable", has_text="The search task")
+    table.get_by_role("button", name="speedup").click()
+    table.get_by_role("button", name="model").click()
+    models = speeds(table, 1)
+    assert models == sorted(models)
+    assert table.locator("[aria-sort]").count() == 1
+
+
+def test_a_table_is_sorted_by_keyboard(visit: Visitor) -> None:
+    page = visit(PAPER).page
+    table = page.locator("table.sortable", has_text="full T5 compute")
+    button = table.get_by_role("button", name="hours")
+    table.get_by_role("button", name="steps").focus()
+    page.keyboard.press("Tab")
+    expect(button).to_be_focused()
+    page.keyboard.press("Enter")
+    assert speeds(table, 2)[0] == "3.8K"
+
+
+def test_without_scripts_a_table_stands_as_in_the_paper(visit: Visitor) -> None:
+    page = visit(PAPER, scripts=False).page
+    table = page.locator("table.sortable", has_text="full T5 compute")
+    expect(table).to_be_visible()
+    expect(table.locator("button")).to_have_count(0)
+    assert speeds(table, 0)[0] == "Original T5"
+
+
+def test_only_pages_with_such_tables_load_the_script(site: Site, page: str) -> None:
+    soup = site.soup(page)
+    loaded = bool(soup.select("script[src*='sortable.js']"))
+    assert loaded == bool(soup.select("table.sortable"))

@@ -1,0 +1,491 @@
+"""A reader's tools: what is copied, shown, lit up, found, linked to, unfolded."""
+
+import ast
+import re
+from collections.abc import Callable
+
+import nbformat
+import pytest
+from annotated.parse import parse
+from annotated.standalone import snippets
+from built_book import ROOT, Site, Visitor
+from playwright.sync_api import Locator, Page, expect
+from pybtex.database import parse_file, parse_string
+from test_every_chapter import code_lines, definitions
+
+from notebooks import the_book
+
+PRIMER = "labml_primer/primer/primer_ez"
+VARIATIONS = "labml_primer/primer/variations"
+ATTENTION = "labml_primer/transformer/attention"
+REFERENCES = "book/references"
+OPEN = ":not(details:not([open]) *)"  # not in a solution that is folded
+
+
+@pytest.fixture
+def reading(visit: Visitor) -> Callable[[str], Page]:
+    """An open page that may use the clipboard."""
+
+    def open_page(name: str) -> Page:
+        page = visit(name).page
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        return page
+
+    return open_page
+
+
+def focused(locator: Locator) -> bool:
+    found: bool = locator.evaluate("e => e === document.activeElement")
+    return found
+
+
+# -- copy -----------------------------------------------------------------------------------
+
+COPY = """async name => {
+  const copied = {};
+  for (const button of document.querySelectorAll(`[data-${name}]`)) {
+    await navigator.clipboard.writeText("nothing yet");
+    button.click();
+    let text = "nothing yet";
+    while (text === "nothing yet") {
+      await new Promise(requestAnimationFrame);
+      text = await navigator.clipboard.readText();
+    }
+    copied[button.dataset[name]] = text;
+  }
+  return copied;
+}"""
+
+
+def source(text: str, name: str) -> list[str]:
+    """A definition's lines of code, without notes and blank lines, at the left margin."""
+    tree, lines = ast.parse(text), text.split("\n")
+    for part in name.split("."):
+        kinds = ast.ClassDef | ast.FunctionDef
+        tree = next(
+            n for n in ast.walk(tree) if isinstance(n, kinds) and n.name == part
+        )  # type: ignore[assignment]
+    first, last = definitions(text)[name], tree.end_lineno  # type: ignore[attr-defined]
+    kept = [lines[n - 1] for n in sorted(code_lines(text)) if first <= n <= last]
+    indent = len(kept[0]) - len(kept[0].lstrip())
+    return [line[indent:].rstrip() for line in kept]
+
+
+def test_a_definition_is_copied_as_it_stands_in_the_module(
+    reading: Callable[[str], Page], site: Site, chapter: str
+) -> None:
+    copied = reading(chapter).evaluate(COPY, "copy")
+    text = site.module(chapter)
+    outside_demos = {
+        block["id"]
+        for block in site.soup(chapter).select(".sbs__row--definition .def[id]")
+    }
+    assert set(copied) == outside_demos
+    for name, got in copied.items():
+        assert [line for line in got.split("\n") if line.strip()] == source(text, name)
+        compile(got, name, "exec")
+
+
+def test_a_definition_is_copied_with_all_that_it_needs(
+    reading: Callable[[str], Page], site: Site, chapter: str
+) -> None:
+    copied = reading(chapter).evaluate(COPY, "standalone")
+    book = the_book()
+    module = book.project.at(ROOT / f"{chapter}.py")
+    page = f"{book.url}{chapter}.html"
+    made = snippets(book.project, module, parse(module.text), book.title, page)
+    assert copied == made
+
+
+def test_a_copy_is_told_of(reading: Callable[[str], Page]) -> None:
+    page = reading(PRIMER)
+    told = page.locator("#toast[role=status]")
+    for name, words in (
+        ("Copy", "SquaredReLU copied"),
+        ("Copy with the imports and definitions it needs", "with what it needs"),
+        ("Copy link", "Link copied"),
+    ):
+        page.locator(f"#SquaredReLU [title='{name}']").click()
+        expect(told).to_contain_text(words)
+
+
+# -- shapes ---------------------------------------------------------------------------------
+
+
+def test_a_tensor_tells_its_shape_when_pointed_at_and_when_focused(
+    reading: Callable[[str], Page], chapter: str
+) -> None:
+    page = reading(chapter)
+    tip = page.locator("#tip[role=tooltip]")
+    name = page.locator(f".t[tabindex]{OPEN}").first
+    name.hover()
+    shape = f"[{name.get_attribute('data-shape')}]"
+    dtype = name.get_attribute("data-dtype") or "no dtype"
+    expect(tip).to_contain_text(shape)
+    expect(tip).to_contain_text(dtype)
+    page.keyboard.press("Escape")
+    expect(tip).to_be_hidden()
+    page.mouse.move(0, 0)
+    name.focus()
+    expect(tip).to_contain_text(shape)
+    expect(name).to_have_attribute("aria-describedby", "tip")
+
+
+INLAYS = """() => [...document.querySelectorAll(".inlay")].map(
+    e => getComputedStyle(e, "::before").content).filter(words => words !== "none")"""
+
+
+@pytest.mark.parametrize("way", ["key", "button"])
+def test_the_switch_shows_shapes_at_the_ends_of_lines(
+    reading: Callable[[str], Page], way: str
+) -> None:
+    page = reading(ATTENTION)
+    button = page.locator("#shapes-toggle")
+    for on in (True, False):
+        if way == "key":
+            page.keyboard.press("s")
+        else:
+            button.click()
+        expect(button).to_have_attribute("aria-pressed", str(on).lower())
+        shown = page.evaluate(INLAYS)
+        assert bool(shown) == on
+        assert all(re.search(r"\w \[[\d, ]*\]", words) for words in shown)
+
+
+def test_a_keyword_of_a_call_is_no_tensor(site: Site, chapter: str) -> None:
+    for tensor in site.soup(chapter).select(".t"):
+        behind = tensor.parent and tensor.parent.next_sibling
+        called = behind is not None and behind.get_text() == "="
+        line = tensor.find_parent(class_="ln")
+        assert line is not None
+        assert not called or line.get_text().lstrip().startswith(tensor.get_text())
+
+
+# -- names and symbols ----------------------------------------------------------------------
+
+LIT = """() => [...document.querySelectorAll(".lit")].map(e => e.textContent)"""
+
+
+@pytest.mark.parametrize("way", ["hover", "focus"])
+def test_a_name_lights_up_its_other_uses(
+    reading: Callable[[str], Page], way: str
+) -> None:
+    page = reading(ATTENTION)
+    name = page.locator("#attention_weights .t[tabindex]", has_text="scores").first
+    getattr(name, way)()
+    lit = page.evaluate(LIT)
+    uses = page.locator(".sbs__code .n").all_text_contents().count("scores")
+    assert set(lit) == {"scores"}
+    assert len(lit) == uses > 3
+
+
+@pytest.mark.parametrize(
+    ("where", "ties"),
+    [
+        (ATTENTION, {"query": "Q", "key": "K", "value": "V", "x": "X", "y": "Y"}),
+        ("labml_primer/transformer/embedding", {"table": "E"}),
+        ("labml_primer/transformer/feed_forward", {"expand": "W1", "contract": "W2"}),
+        ("labml_primer/transformer/positional_encoding", {"position": "t", "omega": "ωk"}),
+        (PRIMER, {"weight": "w", "bias": "b", "kernel_size": "K"}),
+    ],
+    ids=lambda value: value.split("/")[-1] if isinstance(value, str) else "",
+)  # fmt: skip
+def test_a_name_lights_up_the_symbol_that_the_chapter_ties_to_it(
+    reading: Callable[[str], Page], where: str, ties: dict[str, str]
+) -> None:
+    page = reading(where)
+    for name, symbol in ties.items():
+        named = re.compile(f"^{name}$")
+        page.locator(f".sbs__code .n{OPEN}", has_text=named).first.hover()
+        lit = page.evaluate(
+            """() => [...document.querySelectorAll(".katex-display .katex-html .lit")].map(
+                e => e.textContent.replace(/[\\u200b\\s]/g, ""))"""
+        )
+        assert set(lit) == {symbol}, name
+        assert page.locator(".tie code.lit").all_text_contents() == [name]
+
+
+def test_a_tie_lights_up_by_keyboard_and_from_its_symbol(
+    reading: Callable[[str], Page],
+) -> None:
+    page = reading(ATTENTION)
+    page.locator(".tie[data-tie=query][tabindex='0']").first.focus()
+    assert {"query", "Q"} <= set(page.evaluate(LIT))
+    page.locator(".tie[data-tie=key][tabindex='0']").first.focus()
+    assert not {"query", "Q"} & set(page.evaluate(LIT))
+    page.locator(".katex-display .mord.mathnormal:text-is('V')").first.hover()
+    assert {"value", "V"} <= set(page.evaluate(LIT))
+
+
+def test_each_tie_binds_a_name_of_the_code_to_a_symbol_of_a_formula(
+    reading: Callable[[str], Page], chapter: str
+) -> None:
+    loose = reading(chapter).evaluate(
+        """() => {
+          const letters = e => e.textContent.replace(/[\\u200b\\s]/g, "");
+          const names = new Set([...document.querySelectorAll(".sbs__code .n")].map(letters));
+          const symbols = [...document.querySelectorAll(".mord")].filter(e => !e.closest(".tie"));
+          const spelled = new Set(symbols.map(letters));
+          return [...document.querySelectorAll("[data-tie] .katex-html")].filter(symbol =>
+            !names.has(symbol.closest("[data-tie]").dataset.tie) || !spelled.has(letters(symbol))
+          ).map(symbol => symbol.closest("[data-tie]").dataset.tie);
+        }"""
+    )
+    assert loose == []
+
+
+# -- keys and search ------------------------------------------------------------------------
+
+
+def test_a_question_mark_lists_the_keys(reading: Callable[[str], Page]) -> None:
+    page = reading(ATTENTION)
+    keys = page.locator("dialog#keys")
+    expect(keys).to_be_hidden()
+    page.keyboard.press("?")
+    expect(keys).to_be_visible()
+    for key in ("/", "?", "s", "↑ ↓", "Escape"):
+        expect(keys.locator("kbd", has_text=key).first).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(keys).to_be_hidden()
+
+
+@pytest.mark.parametrize(
+    ("words", "where"),
+    [
+        ("soft look-up", "attention.html"),  # prose
+        ("SpatialDepthWiseSharedConvolution", "variations.html"),  # a definition
+        ("scaled_dot_product_attention", "attention.html"),  # code
+    ],
+)
+def test_search_answers_as_one_types_and_is_used_by_keyboard_alone(
+    reading: Callable[[str], Page], words: str, where: str
+) -> None:
+    page = reading(PRIMER)
+    field, hits = page.locator(".search input"), page.locator("#hits [role=option]")
+    page.keyboard.press("/")
+    assert focused(field)
+    page.keyboard.type(words)
+    found = page.locator(f"#hits [role=option]:has(a[href*='{where}'])").first
+    expect(found).to_be_visible()
+    expect(found.locator("mark").first).to_be_visible()
+    for _ in range(hits.count()):
+        page.keyboard.press("ArrowDown")
+        if found.get_attribute("aria-selected") == "true":
+            break
+    expect(field).to_have_attribute(
+        "aria-activedescendant", found.get_attribute("id") or "none"
+    )
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(re.escape(where)))
+
+
+def test_escape_closes_the_results(reading: Callable[[str], Page]) -> None:
+    page = reading(ATTENTION)
+    page.keyboard.press("/")
+    page.keyboard.type("softmax")
+    expect(page.locator("#hits")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#hits")).to_be_hidden()
+    expect(page.locator(".search input")).to_have_attribute("aria-expanded", "false")
+
+
+# -- differences ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("where", "base", "variant"),
+    [
+        (PRIMER, "MultiHeadAttention", "MultiDConvHeadAttention"),
+        (PRIMER, "PositionwiseFeedForward", "PositionwiseFeedForward(activation=SquaredReLU)"),
+        (VARIATIONS, "MultiDConvHeadAttention", "MultiDSharedConvHeadAttention"),
+        (VARIATIONS, "MultiDConvHeadAttention", "MultiDPHConvHeadAttention"),
+        ("book/example", "MovingAverage", "Novelty"),
+    ],
+    ids=lambda value: value.split("/")[-1],
+)  # fmt: skip
+def test_a_difference_shows_signs_changed_words_and_what_it_costs(
+    visit: Visitor, site: Site, where: str, base: str, variant: str
+) -> None:
+    shown = [
+        figure
+        for figure in site.soup(where).select(".vdiff")
+        if [c.get_text() for c in figure.select(".vdiff__head code")] == [base, variant]
+    ]
+    assert len(shown) == 1
+    stat = shown[0].select_one(".vdiff__stat")
+    assert stat
+    assert re.fullmatch(
+        r"[\d,]+ [+-] [\d,]+ parameters, \d\.\d+ times the time", stat.get_text()
+    )
+    for kind, sign, word in (("del", "-", "removed: "), ("add", "+", "added: ")):
+        for line in shown[0].select(f".ln--{kind}"):
+            number, said = line.select_one(".lno"), line.select_one(".visually-hidden")
+            assert number and number["data-sign"] == sign
+            assert said and said.get_text() == word
+        assert shown[0].select(f".ln--{kind}")
+    assert shown[0].select(".ln--add mark")
+
+
+def test_signs_and_tints_of_a_difference_are_seen(visit: Visitor) -> None:
+    page = visit(PRIMER).page
+    grounds = set()
+    for kind, sign in (("del", "-"), ("add", "+")):
+        line = page.locator(f".vdiff .ln--{kind}").first
+        content = "e => getComputedStyle(e, '::after').content"
+        assert line.locator(".lno").evaluate(content) == f'"{sign}"'
+        grounds.add(line.evaluate("e => getComputedStyle(e).backgroundColor"))
+    assert len(grounds) == 2
+
+
+@pytest.mark.parametrize("where", [PRIMER, VARIATIONS])
+def test_a_line_of_a_difference_leads_to_the_line_it_is(site: Site, where: str) -> None:
+    for link in site.soup(where).select(".vdiff .lno[href]"):
+        page, _, fragment = str(link["href"]).partition("#")
+        name = (site.folder / where).parent / (page.removesuffix(".html"))
+        other = str(name.resolve().relative_to(site.folder)) if page else where
+        target = site.soup(other).find(id=fragment)
+        assert target and int(str(link["data-n"])) == int(fragment[1:])
+
+
+# -- links to lines -------------------------------------------------------------------------
+
+
+def test_each_line_of_a_definition_has_a_link_that_counts_from_its_head(
+    site: Site, chapter: str
+) -> None:
+    text = site.module(chapter)
+    ends = {
+        (name, first): source_end(text, name, first)
+        for name, first in definitions(text).items()
+    }
+    for number in site.soup(chapter).select(".ln[id] > .lno"):
+        n = int(str(number["data-n"]))
+        around = [key for key, end in ends.items() if key[1] <= n <= end]
+        if around:
+            name, first = max(around, key=lambda key: key[1])
+            assert number["href"] == f"#{name}:{n - first + 1}"
+            assert number["id"] == f"{name}:{n - first + 1}"
+        else:
+            assert number["href"] == f"#L{n}"
+
+
+def source_end(text: str, name: str, first: int) -> int:
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            start = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+            if (node.name, start) == (name.split(".")[-1], first):
+                return node.end_lineno or start
+    raise AssertionError(name)
+
+
+MARKED = """name => {
+  const line = document.getElementById(name).closest(".ln"), box = line.getBoundingClientRect();
+  const plain = [...document.querySelectorAll(".ln:not(.ln--deviation)")].find(e => e !== line);
+  return [getComputedStyle(line).backgroundColor !== getComputedStyle(plain).backgroundColor, box.top];
+}"""
+
+
+def test_a_link_to_a_line_of_a_definition_shows_and_marks_it(visit: Visitor) -> None:
+    name = "MultiDConvHeadAttention.project:5"
+    page = visit(f"{PRIMER}#{name}").page
+    marked, top = page.evaluate(MARKED, name)
+    assert marked
+    assert 52 <= top < 900
+
+
+def test_a_click_on_a_line_number_puts_its_link_into_the_address(
+    visit: Visitor,
+) -> None:
+    page = visit(PRIMER).page
+    number = page.locator("#SquaredReLU\\.forward .lno").last
+    number.click()
+    name = number.get_attribute("id")
+    assert name and page.url.endswith(f"#{name}")
+    marked, top = page.evaluate(MARKED, name)
+    assert marked
+    assert 52 <= top < 900
+
+
+# -- exercises ------------------------------------------------------------------------------
+
+
+def test_a_chapter_asks_a_question_and_folds_the_answer(
+    visit: Visitor, chapter: str
+) -> None:
+    page = visit(chapter).page
+    exercises = page.locator(".sbs__row:has(.note--exercise)")
+    assert exercises.count() >= 1
+    for exercise in exercises.all():
+        solution = exercise.locator("details.solution")
+        expect(solution.locator(".code")).to_be_hidden()
+        summary = solution.locator("summary")
+        summary.focus()
+        page.keyboard.press("Enter")
+        for part in (".solution__body > p", ".code", ".out"):
+            expect(solution.locator(part).first).to_be_visible()
+        code = solution.locator(".code").inner_text()
+        assert re.search(
+            r"\bassert(_close)?\b", code
+        )  # it ran, so what it claims holds
+
+
+def test_without_scripts_a_solution_unfolds(visit: Visitor) -> None:
+    page = visit(ATTENTION, scripts=False).page
+    page.locator(".solution summary").click()
+    expect(page.locator(".solution .code").first).to_be_visible()
+
+
+def test_a_link_to_a_line_of_a_solution_unfolds_it(visit: Visitor) -> None:
+    page = visit(ATTENTION).page
+    line = page.locator(".solution .ln[id]").last
+    name = line.get_attribute("id")
+    page = visit(f"{ATTENTION}#{name}").page
+    expect(page.locator(f"#{name}")).to_be_in_viewport()
+
+
+def test_the_notebook_asks_too_and_folds_the_answer(site: Site, chapter: str) -> None:
+    read = nbformat.read(
+        site.folder / "notebooks" / f"{chapter.split('/')[-1]}.ipynb", as_version=4
+    )
+    answered = "<details><summary>Solution"
+    asked = [i for i, cell in enumerate(read.cells) if answered in cell.source]
+    assert len(asked) == len(site.soup(chapter).select(".note--exercise"))
+    for i in asked:
+        assert read.cells[i].cell_type == "markdown"
+        answer = read.cells[i + 1]
+        assert answer.cell_type == "code"
+        assert answer.metadata.jupyter.source_hidden
+        assert answer.metadata.cellView == "form"
+
+
+# -- references -----------------------------------------------------------------------------
+
+
+def test_each_reference_gives_its_bibtex_to_the_clipboard(
+    reading: Callable[[str], Page],
+) -> None:
+    entries = parse_file(str(ROOT / "book" / "references.bib")).entries
+    copied = reading(REFERENCES).evaluate(COPY, "bibtex")
+    assert set(copied) == {f"bibtex:{key}" for key in entries}
+    for anchor, text in copied.items():
+        key = anchor.removeprefix("bibtex:")
+        assert parse_string(text, "bibtex").entries[key] == entries[key]
+
+
+def test_bibtex_is_reached_from_a_citation_and_copied_by_keyboard(
+    reading: Callable[[str], Page],
+) -> None:
+    page = reading(ATTENTION)
+    page.locator("a[href*='references.html#']").first.click()
+    page.wait_for_url(re.compile("references.html#"))
+    entry = page.locator(":target")
+    entry.locator(".bibtex summary").focus()
+    page.keyboard.press("Enter")
+    expect(entry.locator("pre")).to_be_visible()
+    page.keyboard.press("Tab")
+    assert focused(entry.locator("[data-bibtex]"))
+    page.keyboard.press("Enter")
+    expect(page.locator("#toast")).to_contain_text("BibTeX copied")
+    assert "vaswani2017attention" in page.evaluate("navigator.clipboard.readText()")
