@@ -50,7 +50,9 @@ def write() -> None:
 # -- the archive ---------------------------------------------------------------------------
 
 LEFT_OUT = (FOLDER, "_pagefind")  # Pagefind needs a server; the search page does not
-PRELOAD = re.compile(r'<link rel="preload"[^>]*>\n?')  # a browser refuses it on disk
+SERVED = re.compile(  # a file has no origin to ask fonts from, or to name in a policy
+    r'<link rel="preload"[^>]*>\n?|<meta http-equiv="Content-Security-Policy"[^>]*>\n?'
+)
 DOWNLOADS = re.compile(r'<p class="downloads">.*?</p>\n?', re.DOTALL)
 
 
@@ -71,8 +73,8 @@ def archive(site: Path, target: Path) -> None:
 
 
 def on_disk(page: str) -> str:
-    """A page without what only a server can give."""
-    return DOWNLOADS.sub("", PRELOAD.sub("", page))
+    """A page without what only a server can give, and without links to what is left out."""
+    return DOWNLOADS.sub("", SERVED.sub("", page))
 
 
 def without_summaries(options: str) -> str:

@@ -21,19 +21,21 @@ from playwright.sync_api import Browser
 from pypdf import PdfReader
 
 STYLE = Path(__file__).with_name("printed.css")
-UNPRINTED = "script, template, .page-tools, .glance, .def-actions, .headerlink, .downloads, .visually-hidden"
+UNPRINTED = (
+    "script, template, .page-tools, .glance, .def-actions, .headerlink, .downloads, .bibtex, "
+    ".visually-hidden"
+)
 
 
 @dataclass(frozen=True)
 class Title:
-    """What the title page says, and the styles of the site's pages."""
+    """What the title page says."""
 
     title: str
     summary: str
     author: str
     address: str
     date: str
-    styles: list[str]
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class Page:
     title: str
     sections: list[tuple[str, str]]  # name in the document, title as HTML
     html: str
+    styles: list[str]
 
 
 def title_page(site: Path, welcome: str, config: dict[str, Any]) -> Title:
@@ -53,14 +56,12 @@ def title_page(site: Path, welcome: str, config: dict[str, Any]) -> Title:
     text = (site / f"{welcome}.html").read_text(encoding="utf-8")
     soup = BeautifulSoup(text, "html.parser")
     summary = soup.select_one('meta[name="description"]')
-    styles = soup.select('link[rel="stylesheet"]')
     return Title(
         title=config["title"],
         summary=str(summary["content"]) if summary else "",
         author=config["author"],
         address=site_url(config["repository"]["url"]),
         date=time.strftime("%d %B %Y").lstrip("0"),
-        styles=[urljoin(f"{welcome}.html", str(link["href"])) for link in styles],
     )
 
 
@@ -128,6 +129,10 @@ def read(site: Path, docname: str, docnames: list[str]) -> Page:
             if _anchor(heading)
         ],
         html=f'<div class="{_layout(main)}">{main}</div>',
+        styles=[
+            urljoin(f"{docname}.html", str(link["href"]))
+            for link in soup.select('link[rel="stylesheet"]')
+        ],
     )
 
 
@@ -176,7 +181,8 @@ def _anchor(heading: Tag) -> str:
 def document(book: Title, pages: list[Page], numbers: dict[str, int]) -> str:
     """One page of HTML: title, contents with page numbers where they are known, then all pages."""
     style = STYLE.read_text(encoding="utf-8")
-    sheets = "".join(f'<link rel="stylesheet" href="{escape(s)}">' for s in book.styles)
+    styles = dict.fromkeys(link for page in pages for link in page.styles)
+    sheets = "".join(f'<link rel="stylesheet" href="{escape(s)}">' for s in styles)
     parts = "".join(
         f'<section class="bound" id="{page.name}">{page.html}</section>'
         for page in pages

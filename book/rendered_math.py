@@ -1,12 +1,13 @@
 """Math is rendered while the book is built: no script on the page, styles and fonts from the site.
 
 sphinxcontrib-katex does the work with Node from the environment; KaTeX's styles and fonts come
-from the npm package in ``book/node_modules`` (see package.json). Of the fonts the site takes the
-letters that stand beside its formulas: a third of their weight.
+from the npm package in ``book/node_modules`` (see package.json). Of the styles the site takes the
+rules that its pages need, of the fonts the letters that stand in formulas: a third of their weight.
 """
 
 import logging
 import re
+import shutil
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -21,34 +22,49 @@ KATEX = Path(__file__).parent / "node_modules" / "katex" / "dist"
 FORMULA = re.compile(
     r'class="katex-html"(.*?)</(?:p|div|li|td|th|dt|dd|h\d)>', re.DOTALL
 )
+CLASS = re.compile(r'class="([^"]*)"')
+NAME = re.compile(r"\.([a-zA-Z][\w-]*)")  # a class in a selector
 OLD_FORMATS = re.compile(r',url\([^)]*\.(?:woff|ttf)\) format\("[^"]*"\)')
 
 
 def add_katex(app: Sphinx, exception: Exception | None) -> None:
-    """KaTeX's styles and fonts become part of the site."""
+    """What the pages use of KaTeX's styles and fonts becomes part of the site."""
     if exception is not None or app.builder.format != "html":
         return
     target = Path(app.outdir) / "_static" / "katex"
-    pages = Path(app.outdir).rglob("*.html")
-    letters = {
-        letter
-        for page in pages
-        for formula in FORMULA.findall(page.read_text("utf-8"))
-        for letter in unescape(formula)
-    }
+    files = sorted(Path(app.outdir).rglob("*.html"))
+    pages = "".join(file.read_text("utf-8") for file in files)
+    letters = set(unescape("".join(FORMULA.findall(pages))))
     made = {
-        target / "katex.min.css": OLD_FORMATS.sub(
-            "", (KATEX / "katex.min.css").read_text("utf-8")
-        ),
+        target / "katex.min.css": styles(pages),
         Path(app.doctreedir) / "katex-letters": "".join(sorted(letters)),
     }
     if all(path.is_file() and path.read_text("utf-8") == made[path] for path in made):
         return  # the last build's fonts have them all
-    (target / "fonts").mkdir(parents=True, exist_ok=True)
-    for font in (KATEX / "fonts").glob("*.woff2"):
-        cut(font, target / "fonts" / font.name, letters)
+    shutil.rmtree(target, ignore_errors=True)
+    (target / "fonts").mkdir(parents=True)
     for path, text in made.items():
         path.write_text(text, "utf-8")
+    for name in set(
+        re.findall(r"fonts/([\w-]+\.woff2)", made[target / "katex.min.css"])
+    ):
+        cut(KATEX / "fonts" / name, target / "fonts" / name, letters)
+
+
+def styles(pages: str) -> str:
+    """KaTeX's rules for the classes of these pages, and the fonts that the rules name."""
+    classes = {name for value in CLASS.findall(pages) for name in value.split()}
+    faces, rules = [], []
+    text = OLD_FORMATS.sub("", (KATEX / "katex.min.css").read_text("utf-8"))
+    for selectors, body in re.findall(r"([^{}]+)\{([^{}]*)\}", text):
+        used = [s for s in selectors.split(",") if classes.issuperset(NAME.findall(s))]
+        if selectors == "@font-face":
+            faces.append(body)
+        elif used:
+            rules.append(f"{','.join(used)}{{{body}}}")
+    sheet = "".join(rules)
+    named = [face for face in faces if re.findall(r"KaTeX_\w+", face)[0] in sheet]
+    return "".join(f"@font-face{{{face}}}" for face in named) + sheet
 
 
 def cut(font: Path, target: Path, letters: set[str]) -> None:

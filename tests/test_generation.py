@@ -154,6 +154,13 @@ def test_a_past_gives_back_all_or_the_last() -> None:
     assert past.kept[other].shape == (2, 2, 3)
 
 
+def test_what_is_made_once_is_not_made_again() -> None:
+    past, owner = Past(9), torch.nn.Identity()
+    first = past.once(owner, lambda: [torch.ones(2)])
+    assert past.once(owner, lambda: [torch.zeros(2)]) is first
+    assert past.once(torch.nn.Identity(), list) == []
+
+
 def test_a_convolution_of_width_one_keeps_nothing() -> None:
     past, owner = Past(9), torch.nn.Identity()
     for _ in range(3):

@@ -7,16 +7,18 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
-from torch.autograd import gradcheck
+from torch.autograd import gradcheck, gradgradcheck
 from torch.nn import functional as F
 
 from labml_primer.primer.primer_ez import (
+    CausalSum,
     MultiDConvHeadAttention,
     SpatialDepthWiseConvolution,
     SquaredReLU,
     speedup_factor,
 )
 from labml_primer.transformer.attention import MultiHeadAttention
+from labml_primer.transformer.generation import Past
 
 
 def reals(*shape: int) -> Tensor:
@@ -62,6 +64,23 @@ def test_squared_relu_has_a_gradient_without_a_jump() -> None:
     SquaredReLU()(x).sum().backward()
     torch.testing.assert_close(x.grad, torch.tensor([0.0, 0.0, 0.0, 2e-6, 3.0]))
     assert gradcheck(SquaredReLU(), reals(3, 5).requires_grad_())
+
+
+def test_the_gradient_by_hand_is_that_of_the_plain_square() -> None:
+    x, upstream = reals(4, 7).requires_grad_(), reals(4, 7)
+    ours = torch.autograd.grad(SquaredReLU()(x), x, upstream)
+    torch.testing.assert_close(ours, torch.autograd.grad(F.relu(x) ** 2, x, upstream))
+
+
+def test_squared_relu_has_a_gradient_of_its_gradient() -> None:
+    assert gradgradcheck(SquaredReLU(), reals(3, 5).requires_grad_())
+
+
+def test_squared_relu_leaves_what_it_is_given_as_it_is() -> None:
+    x = torch.randn(4, 7)
+    before = x.clone()
+    SquaredReLU()(x)
+    assert torch.equal(x, before)
 
 
 def test_squared_relu_is_reglu_with_one_matrix_for_both() -> None:
@@ -148,6 +167,66 @@ def test_gradients_of_the_convolution_are_right() -> None:
     weights = [p.detach().requires_grad_() for p in (layer.weight, layer.bias)]
     for seq in (1, 2, 5):
         assert gradcheck(function, (reals(2, seq, 2, 3).requires_grad_(), *weights))
+
+
+def plain_sum(x: Tensor, weight: Tensor) -> Tensor:
+    """The formula as it stands."""
+    padded = F.pad(x, (0, 0) * (x.dim() - 2) + (len(weight) - 1, 0))
+    return sum(padded[:, i : i + x.size(1)] * w for i, w in enumerate(weight))
+
+
+@given(
+    batch=st.integers(0, 3),
+    seq=st.integers(1, 6),
+    kernel_size=st.integers(1, 5),
+    channels=st.sampled_from([1, 4]),
+)
+def test_the_sum_by_hand_is_the_plain_sum_and_so_are_its_gradients(
+    batch: int, seq: int, kernel_size: int, channels: int
+) -> None:
+    x = reals(batch, 2, seq, 4).transpose(1, 2).requires_grad_()
+    weight = reals(kernel_size, channels).requires_grad_()
+    ours, plain = CausalSum.apply(x, weight), plain_sum(x, weight)
+    torch.testing.assert_close(ours, plain)
+    upstream = torch.randn_like(plain)
+    torch.testing.assert_close(
+        torch.autograd.grad(ours, (x, weight), upstream),
+        torch.autograd.grad(plain, (x, weight), upstream),
+    )
+
+
+@pytest.mark.parametrize("seq", [1, 2, 4])
+def test_the_sum_by_hand_has_gradients_of_its_gradients(seq: int) -> None:
+    x, weight = reals(2, seq, 2, 3).requires_grad_(), reals(3, 3).requires_grad_()
+    assert gradgradcheck(CausalSum.apply, (x, weight))
+
+
+def test_compiled_the_convolution_is_what_it_is_otherwise() -> None:
+    layer, x = SpatialDepthWiseConvolution(4).double(), reals(2, 5, 3, 4)
+    compiled = torch.compile(layer, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x), layer(x))
+
+
+def test_under_autocast_nothing_is_widened() -> None:
+    layer, x = MultiDConvHeadAttention(16, 4), torch.randn(2, 6, 16)
+    exact = layer(x, x, causal=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        rounded = layer(x, x, causal=True)
+        past = Past(6)
+        kinds = {t.dtype for t in (*layer.project(x, x), *layer.project(x, x, past))}
+    assert kinds == {torch.bfloat16}
+    torch.testing.assert_close(rounded.float(), exact, atol=0.05, rtol=0.05)
+    rounded.sum().backward()
+    assert {p.grad.dtype for p in layer.parameters() if p.grad is not None} == {
+        torch.float32
+    }
+
+
+@pytest.mark.parametrize("seq", [1, 2, 5])
+def test_side_by_side_the_three_convolutions_are_what_they_are_alone(seq: int) -> None:
+    layer, x = MultiDConvHeadAttention(12, 3).double(), reals(2, seq, 12)
+    together, alone = layer.project(x, x, Past(9)), layer.project(x, x)
+    torch.testing.assert_close(together, alone)
 
 
 def test_a_fresh_kernel_starts_as_pytorchs_convolutions_do() -> None:

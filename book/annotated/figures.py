@@ -35,8 +35,9 @@ def themed(svg: str, label: str) -> str:
     svg = _own_ids(svg)
     opening = re.compile(r"<svg [^>]*>", re.DOTALL)
     box = re.search(r'viewBox="([^"]*)"', svg)
+    role = "group" if "<a " in svg else "img"  # what is in an image cannot be reached
     head = (
-        f'<svg class="plot" viewBox="{box.group(1) if box else "0 0 504 187"}" role="img" '
+        f'<svg class="plot" viewBox="{box.group(1) if box else "0 0 504 187"}" role="{role}" '
         f'aria-label="{html.escape(label, quote=True)}" '
         'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
     )

@@ -398,7 +398,7 @@ class Plain:
         if name == "exercise":
             return f"**{title}**"
         if name == "solution":
-            return "<details><summary>Solution, in words</summary>"
+            return "\n<details><summary>Solution, in words</summary>"
         if name in NOTES:
             return f"**{title or name.capitalize()}**"
         message = f"the notebook has no form for the directive {{{name}}}. Use a note, or say it in prose."

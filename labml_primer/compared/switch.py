@@ -322,7 +322,7 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## How small can the balancing loss be?
     #
-    # Two experts, and the loss without $\\alpha$. At 1 shares and odds are alike.
+    # Two experts, and the loss without $\alpha$. It is 1 where shares and odds are uniform.
     def uneven(odds: Tensor) -> float:
         shares = F.one_hot(odds.argmax(dim=-1), 2).float().mean(dim=0)
         return float(2 * (shares * odds.mean(dim=0)).sum())
@@ -340,7 +340,7 @@ if __name__ == "__main__":
         print(f"{name:30s}{uneven(odds):6.3f}")
     # :::{deviation} paper, section 2.2
     # It says that the loss is smallest where shares and odds are uniform. If the odds were as uneven as the
-    # shares, $P = f$, it would be $E\\sum_i f_i^2$, and that is so. They need not be: in the last line three
+    # shares, $P = f$, it would be $E\sum_i f_i^2$, and that is so. They need not be: in the last line three
     # of four tokens go to one expert, and the loss is below 1. It is a push in the right direction, not a
     # measure.
     # :::
@@ -349,7 +349,9 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## A race
     #
-    # Small models on the plays, with four experts where there are any. The last one has no balancing loss.
+    # Small models on the plays, with four experts where there are any. Switch Primer is Switch Transformer
+    # with convolutions and squared ReLU, as {doc}`../primer/primer_ez` has them. The last one has no
+    # balancing loss.
     from dataclasses import replace
 
     from labml_primer.presets import PRESETS
@@ -416,8 +418,9 @@ if __name__ == "__main__":
             f"{history.validation_loss[-1]:7.3f}{factor:9.2f}"
         )
     # What Primer changes helps both. The experts do not, in so short a run: each sees a quarter of the text,
-    # and what it says is multiplied by odds that begin at about a quarter. The paper trains for a thousand
-    # times as long, and there they are far ahead. This is one seed, and small differences are no finding.
+    # and what it says is multiplied by odds that begin at about a quarter. The paper trains for more than a
+    # thousand times as many steps, and there they are far ahead. This is one seed, and small differences are
+    # no finding.
     #
     # The paper of Primer has a larger run: Table 5, on C4, perplexities after as much computing as its
     # baseline takes for 525 thousand steps and for a million.
@@ -446,7 +449,7 @@ if __name__ == "__main__":
             for count in (8, 16, 32, 64)
         ]
         print(f"every {every} " + "".join(f"{number / 1e6:8.0f}" for number in totals))
-    # 32 experts in every fourth layer would be 550 million.
+    # 32 experts in every fourth layer fit best.
 
 
 if __name__ == "__main__":
@@ -522,3 +525,5 @@ if __name__ == "__main__":
                 column, -row, character, color=f"C{experts[column]}", family="monospace"
             )
     plt.show()
+    # Nobody told the experts what to care for. In the first layer most characters have an expert of their
+    # own, and those of one expert have something in common: ends of words, say, or vowels.

@@ -28,6 +28,7 @@ Source: {cite:t}`so2021primer`, sections 3 and 4; the annotated walk-through of
 import math
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -54,7 +55,32 @@ class SquaredReLU(nn.Module):
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.relu(x).square()
+        y: Tensor = SquaredReLUFunction.apply(x)
+        return y
+
+
+class SquaredReLUFunction(torch.autograd.Function):
+    r"""
+    ## Its gradient, by hand
+
+    $$\frac{dy}{dx} = 2\max(x, 0)$$
+
+    `F.relu(x).square()` gives the same numbers, and PyTorch finds its gradient alone, in several steps.
+    Each of them walks through all `d_ff` features of all tokens, and fills new memory. Written by hand there
+    are fewer walks, and they stay in one place. The gradient is made of operations that PyTorch knows, so
+    it has a gradient too.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        # What the ReLU returns is new and nobody else's, so it can be squared where it lies.
+        return F.relu(x).square_()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        return x.clamp(min=0).mul_(grad).mul_(2)
 
 
 if __name__ == "__main__":
@@ -97,14 +123,24 @@ if __name__ == "__main__":
     #
     # One more product for each hidden feature, and one more tensor kept for the way back: the square
     # needs what it squared, and the linear map behind it needs the square. Here for a feed-forward block
-    # of width 128 on 2048 tokens. In a wider model the share of the time is less: the two matrix
-    # products grow with the square of the width, the activation only in line with it.
+    # of width 128 on 2048 tokens, with the gradient by hand and as PyTorch finds it. In a wider model the
+    # share of the time is less: the two matrix products grow with the square of the width, the activation
+    # only in line with it.
     from labml_primer.training import median_seconds
 
     inputs = torch.randn(2048, 128)
+
+    class PlainlySquaredReLU(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return F.relu(x).square()
+
     blocks = {
         name: nn.Sequential(nn.Linear(128, 512), activation, nn.Linear(512, 128))
-        for name, activation in (("ReLU", nn.ReLU()), ("squared ReLU", SquaredReLU()))
+        for name, activation in (
+            ("ReLU", nn.ReLU()),
+            ("squared ReLU", SquaredReLU()),
+            ("not by hand", PlainlySquaredReLU()),
+        )
     }
 
     def hidden_tensors_kept(block: nn.Module) -> int:
@@ -178,18 +214,61 @@ class SpatialDepthWiseConvolution(nn.Module):
         `[batch, seq, heads, d_k]` to the same shape, for any `seq`, shorter than the kernel too. With a
         `past`, `x` goes on where the last call ended: see {doc}`../transformer/generation`.
         """
-        seq = x.size(1)
-        # Zeros before the beginning and none behind the end: this alone makes it causal.
-        if past is None:
-            padded = F.pad(x, (0, 0, 0, 0, self.kernel_size - 1, 0))
+        # Under `torch.autocast`, `x` may come in a narrower type than the kernel has.
+        weight = self.weight.to(x.dtype)
+        if past is None and not torch.compiler.is_compiling():
+            y = CausalSum.apply(x, weight)
         else:
-            padded = past.last(self, x, self.kernel_size - 1)
-        # The sum of the formula, a shift of the whole tensor for each term. Each weight meets all
-        # positions and heads at once.
-        y = torch.zeros_like(x) if self.bias is None else self.bias.expand_as(x)
-        for i in range(self.kernel_size):
-            y = torch.addcmul(y, padded[:, i : i + seq], self.weight[i])
+            # The formula as it stands, a shift of the whole tensor for each term. Zeros before the
+            # beginning and none behind the end: this alone makes it causal. It serves where a text goes
+            # on, and under `torch.compile`, which fuses such a sum by itself.
+            before = self.kernel_size - 1
+            zeros = (0, 0, 0, 0, before, 0)
+            padded = F.pad(x, zeros) if past is None else past.last(self, x, before)
+            y = padded[:, : x.size(1)] * weight[0]
+            for i in range(1, self.kernel_size):
+                y = torch.addcmul(y, padded[:, i : i + x.size(1)], weight[i])
+        return y if self.bias is None else y + self.bias.to(x.dtype)
+
+
+class CausalSum(torch.autograd.Function):
+    r"""
+    ## The sum, and its gradients, by hand
+
+    The formula without its bias, for `x` `[batch, seq, ...]` and `weight` `[kernel_size, ...]`. With three
+    multiplications an element, moving the data is most of the work: what counts is how often the whole
+    tensor is walked through. Without a padded copy, and with the gradients of all terms added in one place,
+    few walks are left:
+
+    $$\begin{aligned}
+      \frac{dL}{dx_t} &= \sum_{j} w_{K-1-j}\; \frac{dL}{dy_{t+j}} \\
+      \frac{dL}{dw_{K-1-j}} &= \sum_t x_{t-j}\; \frac{dL}{dy_t}
+    \end{aligned}$$
+
+    Here $j$ counts how far back a term looks. A test holds this to the plain sum. The gradients are made of
+    operations that PyTorch knows, so they have gradients too.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        # The token itself, for every position. Then those before it, for the positions that have them.
+        y = x * weight[-1]
+        for back in range(1, min(len(weight), x.size(1))):
+            y[:, back:].addcmul_(x[:, :-back], weight[-1 - back])
         return y
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+        x, weight = ctx.saved_tensors
+        grad_x = grad * weight[-1]
+        grad_weight = torch.zeros_like(weight)
+        grad_weight[-1] = (grad * x).sum_to_size(weight[-1].shape)
+        for back in range(1, min(len(weight), x.size(1))):
+            later, earlier = grad[:, back:], x[:, :-back]
+            grad_x[:, :-back].addcmul_(later, weight[-1 - back])
+            grad_weight[-1 - back] = (later * earlier).sum_to_size(weight[0].shape)
+        return grad_x, grad_weight
 
 
 if __name__ == "__main__":
@@ -207,8 +286,7 @@ if __name__ == "__main__":
     #
     # PyTorch's convolution, with as many groups as channels, computes the same, and is what the
     # walk-through uses. It wants the sequence last, and pads both ends, so the last two outputs are
-    # cropped. With three multiplications an element, moving the data is most of the work: the shifts
-    # leave it where it is.
+    # cropped. The shifts leave the data where it is.
     reference = nn.Conv1d(32, 32, kernel_size=3, padding=2, groups=32)
     reference.load_state_dict(
         {"weight": convolution.weight.T[:, None], "bias": convolution.bias}
@@ -225,7 +303,7 @@ if __name__ == "__main__":
     print(f"largest difference: {difference:.1e}")
     taken = median_seconds(
         {
-            "shifts": lambda: convolution(x).sum().backward(),
+            "by hand": lambda: convolution(x).sum().backward(),
             "nn.Conv1d": lambda: by_conv1d(x).sum().backward(),
         }
     )
@@ -265,11 +343,40 @@ class MultiDConvHeadAttention(MultiHeadAttention):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Queries of `x`, keys and values of `y`, each `[batch, seq, heads, d_k]`."""
         query, key, value = super().project(x, y)
+        if past is not None:
+            return self.goes_on(query, key, value, past)
         return (
-            self.query_conv(query, past),
-            self.key_conv(key, past),
-            self.value_conv(value, past),
+            self.query_conv(query),
+            self.key_conv(key),
+            self.value_conv(value),
         )
+
+    def goes_on(
+        self, query: Tensor, key: Tensor, value: Tensor, past: Past
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """
+        The three convolutions where a text goes on, a token at a time. That is little work in many calls, and
+        the fewer the better. No channel sees another, so side by side the three are one.
+        """
+        weight, *bias = past.once(self, lambda: self.side_by_side(query.dtype))
+        x = torch.cat([query, key, value], dim=2).flatten(2)
+        padded = past.last(self, x, len(weight) - 1)
+        # The sum of the formula once more, now as a product of each kernel with the last $K$ inputs.
+        y = torch.linalg.vecdot(padded.unfold(1, len(weight), 1), weight.T)
+        for b in bias:
+            y = y + b
+        query, key, value = y.unflatten(-1, (-1, self.d_k)).chunk(3, dim=2)
+        return query, key, value
+
+    def side_by_side(self, dtype: torch.dtype) -> list[Tensor]:
+        """Kernels `[kernel_size, 3 * d_model]`, and biases where there are any."""
+        # Kernels that heads share are repeated for each.
+        convolutions = (self.query_conv, self.key_conv, self.value_conv)
+        channels = self.heads * self.d_k
+        return [
+            torch.cat([p.tile(channels // p.size(-1)) for p in parts], dim=-1).to(dtype)
+            for parts in zip(*(conv.parameters() for conv in convolutions), strict=True)
+        ]
 
 
 if __name__ == "__main__":
@@ -442,10 +549,12 @@ if __name__ == "__main__":
     # by another way than attention's.
     # :::
     three = nn.Sequential(*(SpatialDepthWiseConvolution(d_k=32) for _ in range(3)))
-    x = torch.randn(1, 20, 4, 32)
-    nudged = x.clone()
+    stream = torch.randn(1, 20, 4, 32)
+    nudged = stream.clone()
     nudged[:, 5] += 1.0
-    moved = (three(nudged) - three(x)).abs().amax(dim=(0, 2, 3)).nonzero().flatten()
+    moved = (
+        (three(nudged) - three(stream)).abs().amax(dim=(0, 2, 3)).nonzero().flatten()
+    )
     print("outputs that moved:", moved.tolist())
     assert moved.tolist() == [5, 6, 7, 8, 9, 10, 11]
 

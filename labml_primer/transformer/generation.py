@@ -24,6 +24,7 @@ Source: {cite:t}`fan2018hierarchical` for top-k; {cite:t}`holtzman2020curious` f
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -144,6 +145,7 @@ class Past:
         self.capacity = capacity
         self.length = 0
         self.kept: dict[nn.Module, Tensor] = {}
+        self.made: dict[nn.Module, list[Tensor]] = {}
 
     def all(self, owner: nn.Module, new: Tensor) -> Tensor:
         """`new` `[batch, seq, ...]`, behind all that came from `owner` before."""
@@ -162,6 +164,12 @@ class Past:
         joined = torch.cat([self.kept[owner], new], dim=1)
         self.kept[owner] = joined[:, joined.size(1) - count :]
         return joined
+
+    def once(self, owner: nn.Module, make: Callable[[], list[Tensor]]) -> list[Tensor]:
+        """What `make` gives, made the first time that `owner` asks. It holds as long as the weights do."""
+        if owner not in self.made:
+            self.made[owner] = make()
+        return self.made[owner]
 
 
 if __name__ == "__main__":
@@ -253,7 +261,8 @@ if __name__ == "__main__":
     )
     # Read anew, each token costs more than the one before. With a past, the matrices see one token, however
     # long the text is, and only attention's look-up grows. The convolutions do little arithmetic, but with a
-    # single token the work is so small that the number of calls counts, and theirs are many.
+    # single token the work is so small that the number of calls counts. That is why
+    # {py:meth}`~labml_primer.primer.primer_ez.MultiDConvHeadAttention.goes_on` makes one of three.
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ PRIMER = "labml_primer/primer/primer_ez"
 VARIATIONS = "labml_primer/primer/variations"
 ATTENTION = "labml_primer/transformer/attention"
 REFERENCES = "book/references"
+TAUGHT = ("labml_primer/transformer/", "labml_primer/primer/", "book/")
 OPEN = ":not(details:not([open]) *)"  # not in a solution that is folded
 
 
@@ -117,7 +118,10 @@ def test_a_tensor_tells_its_shape_when_pointed_at_and_when_focused(
 ) -> None:
     page = reading(chapter)
     tip = page.locator("#tip[role=tooltip]")
-    name = page.locator(f".t[tabindex]{OPEN}").first
+    names = page.locator(f".t[tabindex]{OPEN}")
+    if not names.count() and not chapter.startswith("labml_primer/"):
+        pytest.skip("a chapter without tensors")
+    name = names.first
     name.hover()
     shape = f"[{name.get_attribute('data-shape')}]"
     dtype = name.get_attribute("data-dtype") or "no dtype"
@@ -171,7 +175,9 @@ def test_a_name_lights_up_its_other_uses(
     reading: Callable[[str], Page], way: str
 ) -> None:
     page = reading(ATTENTION)
-    name = page.locator("#attention_weights .t[tabindex]", has_text="scores").first
+    name = page.locator(
+        "[data-of=attention_weights] .t[tabindex]", has_text="scores"
+    ).first
     getattr(name, way)()
     lit = page.evaluate(LIT)
     uses = page.locator(".sbs__code .n").all_text_contents().count("scores")
@@ -416,7 +422,7 @@ def test_a_chapter_asks_a_question_and_folds_the_answer(
 ) -> None:
     page = visit(chapter).page
     exercises = page.locator(".sbs__row:has(.note--exercise)")
-    assert exercises.count() >= 1
+    assert exercises.count() or not chapter.startswith(TAUGHT)
     for exercise in exercises.all():
         solution = exercise.locator("details.solution")
         expect(solution.locator(".code")).to_be_hidden()

@@ -177,7 +177,7 @@ def words(html: str) -> str:
     ("line", "output"),
     [
         ('print("printed"', "printed 4"),
-        ("    Table()", "<table><tr><td>cell</td></tr></table>"),
+        ("    Table()", '<div class="out out--table"><table><tr><td>cell</td></tr>'),
         ("plt.show()", '<figure class="out out--plot"><svg class="plot"'),
         ("Image(data", '<img alt="A picture" src="_images/'),
         ("print(__name__", "__main__"),

@@ -556,3 +556,16 @@ def test_every_chapter_of_the_book_gives_plain_cells_that_compile(path: Any) -> 
         parse(path.read_text(encoding="utf-8")).title
         in sources(notebook, "markdown")[0]
     )
+
+
+@pytest.mark.parametrize("path", notebooks.chapters(), ids=lambda p: p.stem)
+def test_formulas_are_written_as_colab_and_jupyterlab_read_them(path: Any) -> None:
+    notebook = json.loads(reader_notebook(path, notebooks.the_book()))
+    for source in sources(notebook, "markdown"):
+        words = re.sub(r"```.*?```|`[^`]*`", "", source, flags=re.DOTALL)
+        for formula in re.findall(r"\$\$.*?\$\$", words, re.DOTALL):
+            assert not re.search(r"\n\s*(\n|>)", formula), formula
+        words = re.sub(r"\$\$.*?\$\$", "", words, flags=re.DOTALL)
+        for formula in re.findall(r"\$([^$]*)\$", words):
+            assert formula == formula.strip() and "\n" not in formula, formula
+        assert not re.search(r"\$|\\[a-z]", re.sub(r"\$[^$]*\$", "", words))

@@ -1,0 +1,182 @@
+r"""
+# The family tree
+
+Every model of this book: what each changed, in which other one, and what it costs and brings.
+
+Which of these models is a change of which, and what does the change cost?
+
+All of them are one Transformer with something exchanged. Where the paper names a model as another one with
+an addition, the tree below says so; the changes are in the chapters that the names lead to. Then come all
+presets of `LanguageModel` in one table, to be sorted by what matters to you.
+
+Source: {cite:t}`so2021primer`, sections 3 and 4, and the papers that each chapter names.
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import torch
+
+from experiments.printed import Table
+from labml_primer.presets import PRESETS, Config, LanguageModel
+
+
+@dataclass(frozen=True)
+class Relative:
+    """A model: what it is a change of, what was changed, and the page that says how."""
+
+    parent: str
+    change: str
+    page: str
+
+
+FAMILY = {
+    "transformer": Relative(
+        "", "attention and a feed-forward layer", "transformer/model"
+    ),
+    "transformer-gelu": Relative("transformer", "GELU", "primer/baselines"),
+    "transformer-pp": Relative("transformer", "RMS norm, SwiGLU", "primer/baselines"),
+    "transformer-squared-relu": Relative(
+        "transformer", "squared ReLU", "primer/primer_ez"
+    ),
+    "transformer-sep-conv": Relative(
+        "transformer", "convolutions before the projections", "primer/primer"
+    ),
+    "transformer-mdha": Relative(
+        "transformer", "convolutions behind the projections", "primer/primer_ez"
+    ),
+    "primer-ez": Relative("transformer-mdha", "squared ReLU", "primer/primer_ez"),
+    "primer": Relative(
+        "primer-ez", "queries of keys, its own norms and order", "primer/primer"
+    ),
+    "evolved-transformer": Relative(
+        "transformer",
+        "branches of convolutions, a second attention",
+        "compared/evolved_transformer",
+    ),
+    "synthesizer-dense": Relative(
+        "transformer", "weights from one token", "compared/synthesizer"
+    ),
+    "synthesizer-factorized-dense": Relative(
+        "synthesizer-dense", "two factors", "compared/synthesizer"
+    ),
+    "synthesizer-random": Relative(
+        "synthesizer-dense", "weights from no token", "compared/synthesizer"
+    ),
+    "synthesizer-factorized-random": Relative(
+        "synthesizer-random", "two factors", "compared/synthesizer"
+    ),
+    "switch-transformer": Relative(
+        "transformer", "many feed-forward layers, one a token", "compared/switch"
+    ),
+    "switch-primer": Relative(
+        "switch-transformer", "Primer-EZ's two changes", "compared/switch"
+    ),
+    "t5": Relative("transformer", "an encoder, distances, Adafactor", "compared/t5"),
+    "t5-gelu": Relative("t5", "GELU", "compared/t5"),
+    "t5-pp": Relative("t5", "RMS norm, SwiGLU", "compared/t5"),
+    "t5-primer-ez-decoder": Relative("t5-pp", "Primer-EZ's decoder", "compared/t5"),
+}
+
+
+def depth(name: str) -> int:
+    """How many changes lie between a model and the first."""
+    parent = FAMILY[name].parent
+    return depth(parent) + 1 if parent else 0
+
+
+if __name__ == "__main__":
+    # ## What was changed where
+    #
+    # Each name leads to its chapter. Beside it is what was changed in the model to its left.
+    import matplotlib.pyplot as plt
+
+    fig, ax = plt.subplots(figsize=(7, 5.6), layout="constrained")
+    line = {name: n for n, name in enumerate(FAMILY)}
+    for name, relative in FAMILY.items():
+        x, y = depth(name) / 2, line[name]
+        if relative.parent:
+            ax.plot(
+                [x - 0.44, x - 0.44, x - 0.08],
+                [line[relative.parent] + 0.35, y, y],
+                color="C5",
+                lw=0.8,
+            )
+        ours = "C0" if "primer" in name else "C2"
+        page = f"../labml_primer/{relative.page}.html"
+        shown = ax.text(x - 0.05, y, name, va="center", color=ours, url=page)
+        ax.annotate(
+            f"  {relative.change}",
+            (1, 0.5),
+            xycoords=shown,
+            va="center",
+            fontsize="small",
+            color="C5",
+        )
+    ax.set(xlim=(-0.1, 3.3), ylim=(len(FAMILY) - 0.5, -0.5))
+    ax.axis("off")
+    plt.show()
+    # T5's four are encoder-decoders, and learn another task. The table leaves them out; their own is in
+    # {doc}`../labml_primer/compared/t5`.
+
+
+def small(config: Config, vocab_size: int) -> Config:
+    """A preset at the size of this page: two blocks of width 64."""
+    return replace(
+        config, vocab_size=vocab_size, d_model=64, heads=4, d_ff=256, layers=2
+    )
+
+
+if __name__ == "__main__":
+    # ## All of them in one table
+    #
+    # Parameters and multiply-adds are of the paper's size: 32,000 tokens, width 512, sequences of 64. Time
+    # and loss are of small ones, two blocks of width 64: a step there and back, over the Transformer's, and
+    # the loss on held-out plays after 150 steps, in nats a character. A click on a head sorts.
+    from IPython.display import display
+
+    from labml_primer.training import load_corpus, median_seconds, train
+
+    corpus = load_corpus()
+
+    def step(model: LanguageModel, tokens: torch.Tensor) -> None:
+        model(tokens).logsumexp(dim=-1).sum().backward()
+
+    models, losses = {}, {}
+    for name, config in PRESETS.items():
+        torch.manual_seed(0)
+        models[name] = LanguageModel(small(config, corpus.vocab_size))
+        history = train(
+            models[name], corpus, name=name, steps=150, seq=64, evaluations=1
+        )
+        losses[name] = history.validation_loss[-1]
+    tokens = corpus.validation[: 16 * 64].view(16, 64)
+    seconds = median_seconds(
+        {n: partial(step, m, tokens) for n, m in models.items()}, 9
+    )
+
+    rows = []
+    for name, config in PRESETS.items():
+        with torch.device("meta"):
+            costs = LanguageModel(config).costs().values()
+        parameters, products = (sum(column) for column in zip(*costs, strict=True))
+        rows.append(
+            [
+                name,
+                f"{parameters / 1e6:.2f}",
+                f"{products / 1e6:.2f}",
+                f"{seconds[name] / seconds['transformer']:.2f}",
+                f"{losses[name]:.3f}",
+            ]
+        )
+    columns = {
+        "model": "",
+        "parameters": "millions",
+        "multiply-adds": "millions a token",
+        "time": "x Transformer",
+        "loss": "nats",
+    }
+    display(Table("All presets", "Measured when this page was built", columns, rows))
+    # One seed and 150 steps: it shows what is far apart, and nothing that is near. The races in the chapters
+    # are longer. The Evolved Transformer has fewer blocks than the others at the paper's size, and as many
+    # here.
