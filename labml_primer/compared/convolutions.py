@@ -266,7 +266,7 @@ if __name__ == "__main__":
             f"{name:18s}{size:7.2f}M{products:8.2f}M"
             f"{taken[name] / taken['no convolution']:7.2f}   {told.get(name, '')}"
         )
-    # In parameters and products all but the standard one are next to nothing, and in time they are not: an
+    # In parameters and products all but the standard one are next to nothing. In time they need not be: an
     # element that is multiplied once still has to be fetched and put back.
 
 
