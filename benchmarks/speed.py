@@ -13,6 +13,8 @@ in the book's repository, and `make benchmarks` records them anew. Other machine
 The two sides of a comparison ran in one process and took turns: one call of each, and again, every other
 round backwards. Shown is the median of the rounds' ratios. A machine that slows down for a while slows both
 sides, and their ratio stays.
+
+Source: the records in `benchmarks/results`; {cite:t}`so2021primer`, Table 4, for the steps of its authors.
 """
 
 import json

@@ -59,7 +59,7 @@ def test_attention_is_the_formula():
         torch.testing.assert_close(attention(query, key, value)[i], expected)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     queries=st.integers(1, 6),
     keys=st.integers(1, 6),
@@ -179,7 +179,7 @@ def test_looking_nowhere_leaves_the_gradients_finite(layer, fused):
     assert (x.grad[2] == 0).all()
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seq=st.integers(1, 9), seed=st.integers(0, 1000))
 def test_attention_does_not_know_the_order(seq, seed):
     torch.manual_seed(seed)

@@ -83,7 +83,7 @@ def by_hand(layer: nn.Module, x: Tensor) -> Tensor:
     width=st.integers(1, 8),
     seq=st.integers(1, 6),
 )
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_a_standard_convolution_is_its_formula(
     heads: int, d_k: int, width: int, seq: int
 ) -> None:
@@ -140,7 +140,7 @@ def test_only_the_places_named_are_convolved(kind: type[ConvolvedAttention]) -> 
 
 @every
 @given(place=st.integers(0, 8))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 def test_the_future_changes_nothing_before_it(
     kind: type[ConvolvedAttention], place: int
 ) -> None:
@@ -168,7 +168,7 @@ def test_padding_behind_a_text_changes_nothing(kind: type[ConvolvedAttention]) -
 
 @every
 @given(cuts=st.sets(st.integers(1, 8)))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 def test_in_pieces_with_a_past_it_gives_the_whole(
     kind: type[ConvolvedAttention], cuts: set[int]
 ) -> None:

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from labml_primer.transformer.embedding import Embedding
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(
     vocab_size=st.integers(1, 40),
     d_model=st.integers(1, 33),

@@ -102,7 +102,7 @@ def written_out(layer: EvolvedBlock, x: Tensor) -> Tensor:
     width=st.integers(1, 12),
     seq=st.integers(1, 9),
 )
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_a_separable_convolution_is_its_formula(
     d_in: int, d_out: int, width: int, seq: int
 ) -> None:
@@ -168,7 +168,7 @@ def test_a_closed_gate_lets_nothing_through() -> None:
 
 @every
 @given(place=st.integers(0, 12))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 def test_the_future_changes_nothing_before_it(
     kind: type[EvolvedBlock], place: int
 ) -> None:
@@ -203,7 +203,7 @@ def test_padding_behind_a_text_changes_nothing(kind: type[EvolvedBlock]) -> None
 
 @every
 @given(cuts=st.sets(st.integers(1, 12)))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 def test_in_pieces_with_a_past_it_gives_the_whole(
     kind: type[EvolvedBlock], cuts: set[int]
 ) -> None:

@@ -170,7 +170,7 @@ def test_a_convolution_of_width_one_keeps_nothing() -> None:
 
 @every
 @given(cuts=st.sets(st.integers(1, 8)))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 def test_in_pieces_it_gives_the_logits_of_the_whole(name: str, cuts: set[int]) -> None:
     model, tokens, past = model_of(CONFIGS[name]), tokens_of(), Past(9)
     ends = [*sorted(cuts), 9]

@@ -31,7 +31,7 @@ def by_formula(t: int, i: int, d_model: int) -> float:
     return math.cos(angle) if i % 2 else math.sin(angle)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(seq=st.integers(0, 30), d_model=even)
 def test_every_number_is_that_of_the_formula(seq: int, d_model: int):
     expected = [[by_formula(t, i, d_model) for i in range(d_model)] for t in range(seq)]
@@ -59,7 +59,7 @@ def test_an_odd_width_is_refused_by_number(d_model: int):
         PositionalEncoding(d_model)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(seq=st.integers(0, 50), more=st.integers(0, 50), d_model=even)
 def test_a_longer_table_begins_with_the_shorter_one(seq: int, more: int, d_model: int):
     longer = positional_encoding(seq + more, d_model)
@@ -73,7 +73,7 @@ def test_no_two_positions_are_closer_than_one_step(float64: None, d_model: int):
     assert torch.pdist(encoding).min() > step * (1 - 1e-9)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(d_model=even, offset=st.integers(-20, 20))
 def test_an_offset_is_one_rotation_at_every_position(d_model: int, offset: int):
     encoding = positional_encoding(80, d_model)
@@ -97,7 +97,7 @@ def test_sines_alone_have_no_matrix_for_an_offset(float64: None, offset: int):
     assert unexplained(wave[:, 0::2]) > 0.05
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(d_model=even, t=st.integers(0, 200), u=st.integers(0, 200))
 def test_the_product_of_two_positions_is_a_sum_of_cosines_of_their_offset(
     d_model: int, t: int, u: int

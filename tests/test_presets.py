@@ -178,7 +178,7 @@ def test_multiply_adds_are_those_that_pytorch_counts(name: str) -> None:
 
 @every
 @given(place=st.integers(1, 8))
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 def test_the_future_changes_nothing_before_it(name: str, place: int) -> None:
     model, tokens = model_of(name), tokens_of()
     other = tokens.clone()
@@ -232,7 +232,7 @@ def test_a_batch_of_none_gives_none(name: str) -> None:
     layers=st.integers(0, 2),
     seq=st.integers(1, 5),
 )
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 def test_odd_sizes(
     name: str, heads: int, d_k: int, d_ff: int, layers: int, seq: int
 ) -> None:
@@ -253,7 +253,8 @@ def test_heads_that_do_not_divide_d_model_are_an_error(name: str) -> None:
 @every
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision_stays_and_stays_close(name: str, dtype: torch.dtype) -> None:
-    model, tokens = LanguageModel(small(name)).double(), tokens_of()
+    torch.manual_seed(0)
+    model, tokens = LanguageModel(small(name)).double().eval(), tokens_of()
     exact = model(tokens)
     rounded = model.to(dtype)(tokens)
     assert rounded.dtype == dtype

@@ -102,7 +102,7 @@ def conv1d(x: Tensor, weight: Tensor) -> Tensor:
 
 
 @given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 6), st.integers(1, 4))
-@settings(deadline=None)
+@settings()
 def test_the_convolution_is_pytorchs(
     heads: int, d_k: int, seq: int, width: int
 ) -> None:
@@ -184,7 +184,7 @@ def test_queries_of_another_sequence_are_an_error(
 
 
 @given(st.integers(2, 40), st.floats(-30, 30), st.floats(0.1, 30))
-@settings(deadline=None)
+@settings()
 def test_primers_norm_is_layer_norm(d: int, mean: float, size: float) -> None:
     norm, x = stirred(PrimerNorm(d)), mean + size * reals(3, d)
     expected = F.layer_norm(x, (d,), norm.weight, norm.bias, norm.eps)

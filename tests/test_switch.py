@@ -57,7 +57,7 @@ def one_by_one(layer: SwitchFeedForward, x: Tensor, capacity: float) -> Tensor:
     batch=st.integers(1, 4),
     seq=st.integers(1, 7),
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @torch.no_grad()
 def test_it_computes_what_a_loop_over_tokens_computes(
     experts: int, factor: float, batch: int, seq: int
@@ -131,7 +131,7 @@ def test_with_a_capacity_of_one_each_expert_answers_one_token() -> None:
 
 
 @given(place=st.integers(1, 6))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 def test_no_later_token_of_any_text_takes_a_place(place: int) -> None:
     layer, x = layer_of(3, 0.5), text()
     other = x.clone()
@@ -200,7 +200,7 @@ def test_the_router_works_in_float32_whatever_the_rest() -> None:
 
 
 @given(experts=st.integers(1, 6), seq=st.integers(1, 9))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @torch.no_grad()
 def test_the_balancing_loss_is_equations_4_to_6(experts: int, seq: int) -> None:
     layer, x = layer_of(experts), text(2, seq)

@@ -98,7 +98,7 @@ def test_it_takes_a_mask_and_who_may_look_nowhere_gets_nothing(
 
 @every
 @given(place=st.integers(1, 6))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 def test_the_future_changes_nothing_before_it(
     kind: type[SyntheticAttention], place: int
 ) -> None:
@@ -144,7 +144,7 @@ def test_a_random_weight_depends_on_no_token(kind: type[SyntheticAttention]) -> 
 
 
 @given(max_seq=st.integers(1, 200))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_factorized_scores_tell_all_positions_apart_at_any_length(max_seq: int) -> None:
     layer = FactorizedDenseSynthesizer(4, 1, max_seq=max_seq)
     rows, columns = layer.rows.size(-1), layer.columns.size(-1)

@@ -164,7 +164,10 @@ class FactorizedDenseSynthesizer(DenseSynthesizer):
     For a long text $W_2$ is large. Write the number of a position with two digits, $j = k_2\,u + v$. Now
     $k_1$ scores for the first digit and $k_2$ for the second do, and they are multiplied:
 
-    $$B_{ij} = A_{i,u}\;C_{i,v}, \qquad u = \lfloor j / k_2 \rfloor, \quad v = j \bmod k_2$$
+    $$\begin{aligned}
+      B_{ij} &= A_{i,u}\;C_{i,v} \\
+      u &= \lfloor j / k_2 \rfloor, \quad v = j \bmod k_2
+    \end{aligned}$$
 
     with $A_i$ and $C_i$ out of two narrow matrices in the place of $W_2$.
 

@@ -28,7 +28,7 @@ def test_the_theme_follows_the_system_until_it_is_chosen(visit: Visitor) -> None
     light = theme(page)
     assert light[0] == "light"
     page.emulate_media(color_scheme="dark")
-    page.wait_for_function("document.documentElement.dataset.theme === 'dark'")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     assert theme(page)[1] != light[1]
 
 
