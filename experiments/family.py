@@ -106,9 +106,11 @@ if __name__ == "__main__":
         page = f"../labml_primer/{relative.page}.html"
         shown = ax.text(x - 0.05, y, name, va="center", color=ours, url=page)
         ax.annotate(
-            f"  {relative.change}",
+            relative.change,
             (1, 0.5),
             xycoords=shown,
+            xytext=(6, 0),
+            textcoords="offset points",
             va="center",
             fontsize="small",
             color="C5",

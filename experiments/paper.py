@@ -167,11 +167,11 @@ if __name__ == "__main__":
     # bounds within which rounding leaves it. The famous number is at the very end of its bounds: 15.75
     # thousand hours over 3.75.
     print(*large_scale(paper), sep="\n")
-    # :::{deviation} paper, section 1
+    # :::{deviation} the paper, section 1
     # The perplexity is 0.9 less after the same *steps*. They cost a tenth more hours.
     # :::
     #
-    # :::{deviation} paper, Table 1
+    # :::{deviation} the paper, Table 1
     # Two lines of one model on the same chips should have one pace. At the pace of 480 thousand steps in 8.3
     # thousand hours, Primer's 207 thousand steps are less than 3.8 thousand hours, and the saving is more
     # than 4.2. Which of the numbers is off, the paper does not tell.
@@ -219,7 +219,7 @@ if __name__ == "__main__":
     # All models train for 24 hours, so the slower ones make fewer steps. `speedup` is how many times as much
     # compute the vanilla Transformer takes for its final quality.
     #
-    # :::{deviation} paper, captions of Figure 6 and Table 4
+    # :::{deviation} the paper, captions of Figure 6 and Table 4
     # They call it the *fraction* of compute that a model needs. What is printed is one over that fraction.
     # :::
     table = paper["table_4"]
@@ -262,7 +262,7 @@ if __name__ == "__main__":
     failed = [each for each in days if each.sign == "≠"]
     print(f"{len(days) - len(failed)} of {len(days)} lines do, and this one not:")
     print(*failed, sep="\n")
-    # :::{deviation} paper, Table 4
+    # :::{deviation} the paper, Table 4
     # At the rate that is printed, Primer-EZ made 1.9 million steps on T5, not 2.0.
     # :::
 
@@ -324,7 +324,7 @@ if __name__ == "__main__":
     plt.show()
     # The text gives one speedup for each of the two other families, and says nothing of the budget.
     print(*larger_data(paper), sep="\n")
-    # :::{deviation} paper, section 4.2
+    # :::{deviation} the paper, section 4.2
     # What it says of the Switch Transformer is true at the first budget, what it says of the Synthesizer at
     # the second. This is the Switch Transformer at the second: the speedup is larger than told, and the gain
     # in perplexity smaller.
@@ -484,7 +484,7 @@ if __name__ == "__main__":
     print(*one_shot(paper), sep="\n")
     # By intervals that do not overlap:
     print(*counts(paper, by_intervals), sep="\n")
-    # :::{deviation} paper, section 4.4 against the caption of Table 6
+    # :::{deviation} the paper, section 4.4 against the caption of Table 6
     # The counts of the text are those of intervals that do not overlap, not those of a t-test. By the t-test
     # that the caption names, more tasks differ: at a third of the compute Primer is better on more of them
     # than told, and also worse on more. The balance stays on Primer's side. Either way the five checkpoints
@@ -494,7 +494,7 @@ if __name__ == "__main__":
     # Now the averages over tasks.
     print(*averages(paper, "answering"), sep="\n")
     print(*averages(paper, "choice"), sep="\n")
-    # :::{deviation} paper, Table 6
+    # :::{deviation} the paper, Table 6
     # Of the averages over multiple-choice tasks, only that of GPT-3 XL is over the 19 tasks of the table. The
     # four others come out when ReCoRD is left out, where all models have more than 80 points. So GPT-3's
     # average must not be compared with theirs:
@@ -623,7 +623,7 @@ if __name__ == "__main__":
         print(f"{n:7d}{marks[0]:11.1f} s{average:8.0f} s{marks[-1] / average:7.2f}")
     # With four, $31/5 = 6.2$.
     print(*search_costs(paper), sep="\n")
-    # :::{deviation} paper, section 2 against appendix A.3
+    # :::{deviation} the paper, section 2 against appendix A.3
     # Section 2 has 6.25, and 21.43 for hurdles and proxy together. The marks of A.3 give 6.2, and 21.26.
     # :::
     #
@@ -651,7 +651,7 @@ def savings_law(a: float, k: float, b: float) -> tuple[float, float]:
 
     Takes the worse line's `a` and `k`, and `b`. Returns the new law's two numbers.
 
-    :::{deviation} paper, section 4.3
+    :::{deviation} the paper, section 4.3
     It sends the reader to A.6 for this derivation. It is in A.9.
     :::
 
@@ -800,11 +800,11 @@ if __name__ == "__main__":
     display(paper["text"])
     # All numbers above are from the text; what they give:
     print(*emissions(paper), sep="\n")
-    # :::{deviation} paper, appendix A.13: trainings with T5
+    # :::{deviation} the paper, appendix A.13: trainings with T5
     # The product that the text writes out is 9.15 tonnes, not 8.54. No rounding of its factors explains it.
     # :::
     #
-    # :::{deviation} paper, appendix A.13: pretrainings
+    # :::{deviation} the paper, appendix A.13: pretrainings
     # The product that the text writes out is 2.93 tonnes, a tenth of what it says. If the carbon in a
     # megawatt-hour were 0.55 instead of 0.055 tonnes, 29.26 would come out. But then Oklahoma would be worse
     # than Georgia with 0.336, and the text calls it favorable.

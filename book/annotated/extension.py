@@ -36,7 +36,7 @@ from annotated.execute import (
     Store,
     execute_all,
 )
-from annotated.modules import Project
+from annotated.modules import Project, text_of
 from annotated.pages import (
     Entry,
     Page,
@@ -201,6 +201,14 @@ def forget(app: Sphinx, doctree: nodes.document) -> None:
     app.env.temp_data.pop("annotated", None)
 
 
+def read_again(app: Sphinx, env: BuildEnvironment) -> None:
+    """What was edited while chapters ran shows the module as it was: it is to be read once more."""
+    book: Book = app.annotated  # type: ignore[attr-defined]
+    for docname, job in book.jobs.items():
+        if text_of(job.path) != job.chapter.text:
+            env.all_docs[docname] = 0
+
+
 def configure(app: Sphinx, config: Any) -> None:
     config.nb_custom_formats = {
         **config.nb_custom_formats,
@@ -339,6 +347,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("env-get-outdated", execute_chapters)
     app.connect("source-read", read_chapter)
     app.connect("doctree-read", forget)
+    app.connect("env-updated", read_again)
     app.connect("html-page-context", page_context, priority=400)
     app.connect("build-finished", report)
     return {

@@ -200,12 +200,17 @@ class Sheet(SphinxPostTransform):
         page += [*head, sheet]
 
     def _add_tools(self, page: nodes.Element) -> None:
-        """Copy and link at each definition; a class or function also with what it needs."""
+        """Copy and link at each definition; a class or function also with what it needs.
+
+        A function inside of another has neither: it is of no use elsewhere.
+        """
         book = self.app.annotated  # type: ignore[attr-defined]
         whole: dict[str, str] = book.snippets(self.env.docname)
+        names = [name for name, _ in book.job(self.env.docname).chapter.names()]
+        inner = {n.qualname for n in names if n.kind == "function" and n.level > 1}
         for box in list(page.findall(_is_definition)):
             name = box["ids"][0]
-            if name.partition(".")[0] in whole:
+            if name.partition(".")[0] in whole and name not in inner:
                 box.insert(
                     0, tools(name=name, text=whole.get(name, ""), quiet="." in name)
                 )

@@ -6,7 +6,7 @@ from playwright.sync_api import Page
 PAPER = {"width": 673, "height": 1000}  # A4 between its margins
 SCREEN_ONLY = (
     ".topbar, .chapnav, .skip, .pager, .page-tools, .glance, .headerlink, "
-    ".def-actions, .tip, .toast, button, input"
+    ".def-actions, .tip, .toast, button:not(th *), input"
 )
 
 

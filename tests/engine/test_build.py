@@ -372,3 +372,24 @@ def test_relative_imports_work_in_the_cells_of_a_package(
     done = made.build("-W", "--keep-going")
     assert done.code == 0, done.log
     assert "nearby from afar pkg.sub one.py" in done.page("pkg/sub/one")
+
+
+@pytest.mark.slow
+def test_what_is_edited_while_chapters_run_is_shown_by_the_next_build(
+    shelf: Callable[..., Shelf],
+) -> None:
+    edits = '''
+        """# One
+
+        Before."""
+
+        from pathlib import Path
+
+        path = Path("one.py")
+        path.write_text(path.read_text().replace("Be" + "fore", "Af" + "ter"))
+    '''
+    book = shelf({"one.py": edits})
+    assert "Before." in book.build().page("one")
+    again = book.build()
+    assert again.executed() == []
+    assert "After." in again.page("one")

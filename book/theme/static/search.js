@@ -41,7 +41,8 @@
   const search = async () => {
     const words = asked = input.value.trim();
     if (!words) return open(false);
-    const found = await (await load()).debouncedSearch(words, {}, 120);
+    // A name in code is looked for by its words, all of them.
+    const found = await (await load()).debouncedSearch(words.replace(/[_.]+/g, " "), {}, 120);
     if (!found || words !== asked) return;
     const pages = await Promise.all(found.results.slice(0, 6).map(result => result.data()));
     if (words !== asked) return;
