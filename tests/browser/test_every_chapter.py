@@ -84,7 +84,10 @@ def test_the_title_block_says_what_the_chapter_is(site: Site, chapter: str) -> N
     source, runs, last = facts["Source"], facts["Runs in"], facts["Last run"]
     assert source and source.select_one("a[href*='references.html#']")
     assert runs and re.search(r"\d+ s", runs.get_text())
-    assert last and re.search(r"torch \d+\.\d+", last.get_text())
+    assert last and (
+        re.search(r"torch \d+\.\d+", last.get_text())
+        or "import torch" not in site.module(chapter)
+    )
     date = last.select_one("time")
     assert date and re.fullmatch(r"\d{4}-\d\d-\d\d", str(date["datetime"]))
 
