@@ -136,13 +136,7 @@ def execute_all(
     for _ in range(workers):
         threading.Thread(target=work, daemon=True).start()
     for count in range(1, len(jobs) + 1):
-        try:
-            job, result = done.get()
-        except KeyboardInterrupt:
-            # At exit nbclient would stop its kernels from this thread while others still wait
-            # for them, and may hang. A kernel whose parent is gone ends by itself.
-            say("interrupted: what was executed is kept")
-            os._exit(130)
+        job, result = done.get()
         if isinstance(result, ChapterError):
             errors.append(result)
             say(f"failed    {job.docname} ({count} of {len(jobs)})")
