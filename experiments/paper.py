@@ -874,13 +874,16 @@ if __name__ == "__main__":
     # About 4.8 times as few, each about 1.2 times as long. T5's steps are printed with a single digit: "1M"
     # is what anything from half a million to one and a half rounds to.
     # :::
-    models = ("Original T5", "Primer")
-    steps, hours = (
-        [paper["table_1"].entry(name, model=m, perplexity="13.25") for m in models]
+    table = paper["table_1"]
+    steps_told, hours_told = (
+        [
+            table.entry(name, model=m, perplexity="13.25")
+            for m in ("Original T5", "Primer")
+        ]
         for name in ("steps", "hours")
     )
-    fewer = recompute(truediv, *steps)
-    longer = recompute(lambda n, m, a, b: (b / m) / (a / n), *steps, *hours)
-    for what, found in (("times as few", fewer), ("times as long", longer)):
-        print(f"{what:14}{found.value:5.2f}, {found.low:.2f} to {found.high:.2f}")
+    fewer = recompute(truediv, *steps_told)
+    longer = recompute(lambda n, m, a, b: (b / m) / (a / n), *steps_told, *hours_told)
+    for words, share in (("times as few", fewer), ("times as long", longer)):
+        print(f"{words:14}{share.value:5.2f}, {share.low:.2f} to {share.high:.2f}")
     assert round(fewer.value, 1) == 4.8 and round(longer.value, 1) == 1.2
