@@ -41,7 +41,7 @@ def measure(d_model: int, seq: int) -> dict[str, object]:
     for name, layer in layers.items():
         functions[name] = attention.there_and_back(layer, d_model, seq)
     cell = compared(
-        {"d_model": d_model, "seq": seq}, in_turns(functions, seconds=20), PAIRS
+        {"d_model": d_model, "seq": seq}, in_turns(functions, seconds=10), PAIRS
     )
     parameters = {
         name: sum(parameter.numel() for parameter in module.parameters())
