@@ -154,9 +154,9 @@ class SwitchFeedForward(PositionwiseFeedForward):
         # carries it on.
         #
         # :::{deviation} the paper, equation 3, and the released code
-        # The code rounds down, to four places at the least, and we round up, so that none is without
-        # a place. It has twice the fair share for evaluation. We then have room for all: what a text gets must
-        # not depend on the texts beside it. That costs $E$ times the products, most of them with empty rows.
+        # The code rounds down, to four places at the least, and we round up, so that none is without a place.
+        # It has twice the fair share for evaluation. We then have room for all: what a text gets must not
+        # depend on the texts beside it. That costs $E$ times the products, most of them with empty rows.
         # Programs that serve many users sort tokens into heaps of unequal size instead.
         # :::
         capacity = tokens.size(0)
