@@ -159,8 +159,9 @@ if __name__ == "__main__":
     #
     # Time of a step over the Transformer's, for three widths. Each model has three blocks, and the Evolved
     # Transformer two, as the paper gives it four for six. So all have about as many parameters (in millions,
-    # at the largest width), but for the Switch Transformers, which have as many multiply-adds instead. The
-    # last column is the paper's: a quotient of steps a second in Table 4, on TPUv2s.
+    # at the largest width), the Synthesizers a few less, but for the Switch Transformers, which have about as
+    # many multiply-adds instead. The last column is the paper's: a quotient of steps a second in Table 4, on
+    # TPUv2s.
     compared = recorded("compared")
     cells = compared["cells"]
     told = {
@@ -197,6 +198,7 @@ if __name__ == "__main__":
     # And the Switch layer alone, there and back, over a dense layer of the same multiply-adds. It has eight
     # times the parameters, sorts the tokens, and works through a quarter more rows than there are tokens.
     print(table(compared, {"Switch layer": ("Switch layer", "dense layer")}))
+    # What the step of a Switch Transformer costs beyond that is the optimizer's, which moves every expert.
 
 
 if __name__ == "__main__":
