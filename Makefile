@@ -36,8 +36,8 @@ lighthouse: book  ## Lighthouse's figures for three chapters, on its mobile sett
 notebooks: $(READY)  ## write notebooks/*.ipynb anew
 	@$(RUN) book/notebooks.py
 
-benchmarks: $(READY) $(PEERS)/.ready  ## measure against other libraries, and record (10 quiet minutes)
-	@for question in attention step floor compiled generation memory; do \
+benchmarks: $(READY) $(PEERS)/.ready  ## measure against other libraries, and record (15 quiet minutes)
+	@for question in attention step compared floor compiled generation memory; do \
 		echo "benchmarks.$$question"; $(RUN) -W ignore -m benchmarks.$$question --record || exit 1; done
 	@$(RUN) book/notebooks.py
 

@@ -77,6 +77,11 @@ def test_the_package_is_imported_without_its_models_and_without_a_warning() -> N
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
 
 
+def test_primers_presets_do_without_what_primer_is_compared_with() -> None:
+    code = "import sys, labml_primer.primer.presets; assert 'labml_primer.compared' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_what_the_package_does_not_have_is_an_attribute_error() -> None:
     with pytest.raises(ImportError):
         from labml_primer import Nothing  # type: ignore[attr-defined] # noqa: F401

@@ -111,7 +111,7 @@ if __name__ == "__main__":
     from dataclasses import replace
     from functools import partial
 
-    from labml_primer.presets import PRESETS
+    from labml_primer.primer.presets import PRIMER_PRESETS
     from labml_primer.primer.primer_ez import speedup_factor
     from labml_primer.training import load_corpus, median_seconds, train
     from labml_primer.transformer.model import LanguageModel
@@ -126,7 +126,7 @@ if __name__ == "__main__":
     corpus = load_corpus()
     small = {
         name: replace(
-            PRESETS[name],
+            PRIMER_PRESETS[name],
             vocab_size=corpus.vocab_size,
             d_model=64,
             heads=4,
@@ -167,14 +167,15 @@ if __name__ == "__main__":
         model(tokens).logsumexp(dim=-1).sum().backward()
 
     models = {
-        name: LanguageModel(replace(PRESETS[name], vocab_size=1)) for name in names
+        name: LanguageModel(replace(PRIMER_PRESETS[name], vocab_size=1))
+        for name in names
     }
     tokens = torch.zeros(2, 64, dtype=torch.long)
     taken = median_seconds({n: partial(step, m, tokens) for n, m in models.items()}, 5)
     print(f"{'':26s}params   MACs  time   loss  x steps  paper")
     for name, history in histories.items():
         with torch.device("meta"):
-            costs = LanguageModel(PRESETS[name]).costs().values()
+            costs = LanguageModel(PRIMER_PRESETS[name]).costs().values()
         parameters, products = (sum(column) for column in zip(*costs, strict=True))
         factor = speedup_factor(
             vanilla.steps,
