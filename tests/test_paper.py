@@ -276,5 +276,6 @@ def test_a_table_for_the_page_sorts_numbers_by_their_size() -> None:
     html = table._repr_html_()
     assert '<td class="number" data-value="1000000">1M</td>' in html
     assert '<td class="number" data-value="">-</td>' in html
+    assert '<td class="number">13.25</td>' in html
     assert "<td>a</td>" in html
     assert "T &amp; t" in html and "&lt;count&gt;" in html

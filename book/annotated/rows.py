@@ -21,8 +21,8 @@ class heading(nodes.Element):  # noqa: N801 (docutils names nodes so)
     """A section's title, set where it is read; ``level`` and ``anchor`` as in the HTML."""
 
 
-class tools(nodes.Element):  # noqa: N801
-    """What a reader can do with the definition ``name``; ``text`` where it can stand alone."""
+class snippet(nodes.Element):  # noqa: N801
+    """The definition ``name`` with all that it needs, as ``text``: what is copied to stand alone."""
 
 
 class deviation(nodes.Admonition, nodes.Element):  # noqa: N801
@@ -182,7 +182,7 @@ class Sheet(SphinxPostTransform):
             if section is not page:
                 section["classes"].append("sbs__section")
                 self._hoist(section)
-        self._add_tools(page)
+        self._add_snippets(page)
         head = [
             n
             for n in page.children
@@ -199,10 +199,10 @@ class Sheet(SphinxPostTransform):
         page.children = []
         page += [*head, sheet]
 
-    def _add_tools(self, page: nodes.Element) -> None:
-        """Copy and link at each definition; a class or function also with what it needs.
+    def _add_snippets(self, page: nodes.Element) -> None:
+        """Marks the definitions that a reader can copy; a class or function also with what it needs.
 
-        A function inside of another has neither: it is of no use elsewhere.
+        A function inside of another is of no use elsewhere.
         """
         book = self.app.annotated  # type: ignore[attr-defined]
         whole: dict[str, str] = book.snippets(self.env.docname)
@@ -211,9 +211,9 @@ class Sheet(SphinxPostTransform):
         for box in list(page.findall(_is_definition)):
             name = box["ids"][0]
             if name.partition(".")[0] in whole and name not in inner:
-                box.insert(
-                    0, tools(name=name, text=whole.get(name, ""), quiet="." in name)
-                )
+                box["classes"].append("def--own")
+                if name in whole:
+                    box.insert(0, snippet(name=name, text=whole[name]))
 
     def _theme_has_title_block(self) -> bool:
         theme = getattr(self.app.builder, "theme", None)
@@ -257,40 +257,11 @@ def _is_definition(node: nodes.Node) -> bool:
     )
 
 
-ICONS = {
-    "copy": '<rect x="5.5" y="5.5" width="8" height="8" rx="1.5"/>'
-    '<path d="M10.5 5.5v-2a1 1 0 0 0-1-1h-6a1 1 0 0 0-1 1v6a1 1 0 0 0 1 1h2"/>',
-    "standalone": '<path d="M8 1.8 13.5 5v6L8 14.2 2.5 11V5z"/><path d="M2.5 5 8 8.2 13.5 5M8 8.2v6"/>',
-    "link": '<path d="M6.8 9.2a2.6 2.6 0 0 0 3.7 0l2.3-2.3a2.6 2.6 0 0 0-3.7-3.7l-.9.9"/>'
-    '<path d="M9.2 6.8a2.6 2.6 0 0 0-3.7 0L3.2 9.1a2.6 2.6 0 0 0 3.7 3.7l.9-.9"/>',
-}
-
-
-def visit_tools(translator: Any, node: tools) -> None:
-    name, text = node["name"], node["text"]
-    quiet = " def-actions--quiet" if node["quiet"] else ""
-    icons = {
-        kind: f'<svg class="icon" viewBox="0 0 16 16" aria-hidden="true">{path}</svg>'
-        for kind, path in ICONS.items()
-    }
-    parts = [
-        f'<div class="def-actions{quiet}" role="group" aria-label="{name}" data-pagefind-ignore>',
-        f'<button type="button" data-copy="{name}" title="Copy">{icons["copy"]}<span>Copy</span></button>',
-    ]
-    if text:
-        parts.append(
-            f'<button type="button" data-standalone="{name}" '
-            'title="Copy with the imports and definitions it needs">'
-            f"{icons['standalone']}<span>Copy standalone</span></button>"
-        )
-    parts.append(
-        f'<a href="#{name}" data-link title="Copy link">{icons["link"]}<span>Link</span></a></div>'
+def visit_snippet(translator: Any, node: snippet) -> None:
+    text = escape(node["text"], quote=False)
+    translator.body.append(
+        f'<template id="standalone:{node["name"]}">{text}</template>'
     )
-    if text:
-        parts.append(
-            f'<template id="standalone:{name}">{escape(text, quote=False)}</template>'
-        )
-    translator.body.append("".join(parts))
     raise nodes.SkipNode
 
 

@@ -110,6 +110,7 @@ def complete(
         # has dropped, a heading without its level.
         body = body.replace('role="doc-biblioentry"', 'role="listitem"')
         body = body.replace('role="heading">', 'role="heading" aria-level="2">')
+        body = re.sub(r"\s+</pre></div>", "\n</pre></div>", body)  # a file's blank lines
         context["body"] = held_back(glued(code(body)))
         if 'class="sortable"' in body:  # for this page alone
             app.add_js_file("sortable.js", loading_method="defer")

@@ -131,10 +131,11 @@ def test_a_name_in_the_code_leads_to_its_definition_on_the_page(visit: Visitor) 
 def test_arrows_walk_the_numbers_of_lines(visit: Visitor) -> None:
     page = visit(PRIMER).page
     page.locator(".lno").first.focus()
-    before = page.evaluate("document.activeElement.dataset.n")
+    line = "Number(document.activeElement.parentNode.id.slice(1))"
+    before = page.evaluate(line)
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
-    assert int(page.evaluate("document.activeElement.dataset.n")) == int(before) + 2
+    assert page.evaluate(line) == before + 2
 
 
 # -- looking things up ----------------------------------------------------------------------
