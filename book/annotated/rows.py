@@ -21,8 +21,8 @@ class heading(nodes.Element):  # noqa: N801 (docutils names nodes so)
     """A section's title, set where it is read; ``level`` and ``anchor`` as in the HTML."""
 
 
-class snippet(nodes.Element):  # noqa: N801
-    """The definition ``name`` with all that it needs, as ``text``: what is copied to stand alone."""
+class snippets(nodes.Element):  # noqa: N801
+    """What is copied to stand alone: ``texts`` by the names of the definitions."""
 
 
 class deviation(nodes.Admonition, nodes.Element):  # noqa: N801
@@ -182,14 +182,14 @@ class Sheet(SphinxPostTransform):
             if section is not page:
                 section["classes"].append("sbs__section")
                 self._hoist(section)
-        self._add_snippets(page)
+        whole = self._snippets(page)
         head = [
             n
             for n in page.children
             if not _is_row(n) and not isinstance(n, nodes.section)
         ]
         sheet = _box("sbs__sheet")
-        sheet += [n for n in page.children if n not in head]
+        sheet += [*(n for n in page.children if n not in head), whole]
         if self._theme_has_title_block():
             taken = self.document.annotated_head = self._taken(head, sheet)
             shown = [n for n in head if isinstance(n, nodes.title)] + list(
@@ -199,8 +199,8 @@ class Sheet(SphinxPostTransform):
         page.children = []
         page += [*head, sheet]
 
-    def _add_snippets(self, page: nodes.Element) -> None:
-        """Marks the definitions that a reader can copy; a class or function also with what it needs.
+    def _snippets(self, page: nodes.Element) -> snippets:
+        """Marks the definitions that a reader can copy; what stands alone comes with what it needs.
 
         A function inside of another is of no use elsewhere.
         """
@@ -212,8 +212,7 @@ class Sheet(SphinxPostTransform):
             name = box["ids"][0]
             if name.partition(".")[0] in whole and name not in inner:
                 box["classes"].append("def--own")
-                if name in whole:
-                    box.insert(0, snippet(name=name, text=whole[name]))
+        return snippets(texts=whole)
 
     def _theme_has_title_block(self) -> bool:
         theme = getattr(self.app.builder, "theme", None)
@@ -257,11 +256,17 @@ def _is_definition(node: nodes.Node) -> bool:
     )
 
 
-def visit_snippet(translator: Any, node: snippet) -> None:
-    text = escape(node["text"], quote=False)
-    translator.body.append(
-        f'<template id="standalone:{node["name"]}">{text}</template>'
-    )
+def visit_snippets(translator: Any, node: snippets) -> None:
+    """HTML: what several have in common stands there once, and each names its pieces."""
+    pieces: dict[str, int] = {}
+    lists = []
+    for name, text in node["texts"].items():
+        parts = text.removesuffix("\n").split("\n\n\n")
+        numbers = " ".join(str(pieces.setdefault(part, len(pieces))) for part in parts)
+        lists.append(f'<b title="{name}">{numbers}</b>')
+    texts = [f"<i>{escape(piece, quote=False)}</i>" for piece in pieces]
+    held = "".join((*texts, *lists))
+    translator.body.append(f'<template id="standalone">{held}</template>')
     raise nodes.SkipNode
 
 

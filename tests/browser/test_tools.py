@@ -410,7 +410,9 @@ def test_each_line_shows_the_number_that_it_says(
     said = page.evaluate(UNSAID)
     # Without what is said, a link is called what is seen: the number that the style counts.
     seen = page.locator("main").aria_snapshot()
-    shown = re.findall(r'^ *- link "(\d+)":?\n +- /url: "?[^"\n]*#[\w.]*(?:L|:)\d', seen, re.M)
+    shown = re.findall(
+        r'^ *- link "(\d+)":?\n +- /url: "?[^"\n]*#[\w.]*(?:L|:)\d', seen, re.M
+    )
     assert said == [f"line {number}" for number in shown]
 
 
