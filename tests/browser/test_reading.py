@@ -168,6 +168,14 @@ def test_the_search_finds_a_word(
     opened.page.wait_for_url(re.compile(f"{where}.html"))
 
 
+def test_on_a_phone_the_field_has_room_while_one_types(visit: Visitor) -> None:
+    page = visit(PRIMER, width=390).page
+    field = page.locator(".search input")
+    field.focus()
+    box = field.bounding_box()
+    assert box and box["width"] > 250
+
+
 def test_a_search_for_nothing_that_is_there_says_so(visit: Visitor) -> None:
     page = visit("search").page
     page.locator(".search-page input").fill("xylophone")
