@@ -20,7 +20,7 @@ serve: $(READY)  ## serve the site on localhost:8000, built again when a file ch
 
 test: $(READY)  ## every test, on the book as it is built now
 	@$(RUN) book/build.py --strict
-	@$(RUN) -m pytest -n auto --dist worksteal
+	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist worksteal
 
 check: $(READY)  ## the tests for every edit: under a minute
 	@$(RUN) -m ruff check . && $(RUN) -m ruff format --check -q . && $(RUN) -m mypy

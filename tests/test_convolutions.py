@@ -208,6 +208,7 @@ def test_half_precision_stays_and_stays_close(
     torch.testing.assert_close(rounded.double(), exact, atol=0.03, rtol=0)
 
 
+@pytest.mark.slow
 @every
 def test_it_is_compiled_without_a_graph_break(kind: type[ConvolvedAttention]) -> None:
     torch.compiler.reset()

@@ -287,6 +287,7 @@ def test_gradients_are_those_of_the_function(name: str) -> None:
     assert torch.autograd.gradcheck(function, weights, fast_mode=True)
 
 
+@pytest.mark.slow
 @every
 def test_it_is_exported_for_any_batch_and_length(name: str) -> None:
     model = model_of(name)
@@ -298,6 +299,7 @@ def test_it_is_exported_for_any_batch_and_length(name: str) -> None:
         torch.testing.assert_close(program.module()(tokens), model(tokens))
 
 
+@pytest.mark.slow
 @every
 def test_it_is_compiled_without_a_graph_break(name: str) -> None:
     torch.compiler.reset()
