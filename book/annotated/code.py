@@ -114,9 +114,7 @@ def visit_code_lines(translator: Any, node: code_lines) -> None:
                 html = (
                     f'<i class="w">{html}</i>' if parts[-1].endswith("</a>") else html
                 )
-            elif (
-                kind and kind != "n"
-            ):  # names have the text's colour: what is bare is one
+            elif kind not in ("", "n"):  # a name needs no element: it is bare
                 html = f'<span class="{kind}">{html}</span>'
             entry = objects.get(target) if target else None
             if entry:
@@ -137,9 +135,8 @@ def counted(numbers: Iterable[int]) -> Iterator[str]:
     """For each line of a block: what sets its number where it is not the next one."""
     before = 0
     for number in numbers:
-        yield (
-            "" if number == before + 1 else f' style="counter-reset:line {number - 1}"'
-        )
+        jump = f' style="counter-reset:line {number - 1}"'
+        yield "" if number == before + 1 else jump
         before = number
 
 

@@ -18,15 +18,15 @@
   });
   // Definitions by their names, from the index: whoever types one wants to see where it stands.
   let names;
-  const pages = new Map([...document.querySelectorAll("#chapnav a")].map(link => [link.pathname, link.lastChild.textContent]));
+  const chapters = new Map([...document.querySelectorAll("#chapnav a")].map(link => [link.pathname, link.lastChild.textContent]));
   const read = text => [...new DOMParser().parseFromString(text, "text/html").querySelectorAll(".letter a")].map(link => {
     const url = new URL(link.getAttribute("href"), base);
-    return { name: (link.ariaLabel ?? link.textContent).split(",")[0], page: pages.get(url.pathname), url };
+    return { name: (link.ariaLabel ?? link.textContent).split(",")[0], page: chapters.get(url.pathname), url };
   });
   const defined = async words => {
     const all = await (names ??= fetch(new URL("genindex.html", base)).then(answer => answer.text()).then(read));
-    const asked = words.toLowerCase(), found = all.filter(({ name }) => asked.length > 2 && name.toLowerCase().includes(asked));
-    const begins = ({ name }) => name.toLowerCase().startsWith(asked);
+    const part = words.toLowerCase(), found = all.filter(({ name }) => part.length > 2 && name.toLowerCase().includes(part));
+    const begins = ({ name }) => name.toLowerCase().startsWith(part);
     return found.sort((a, b) => begins(b) - begins(a) || a.name.length - b.name.length).slice(0, 4);
   };
   const score = part => part.weighted_locations.reduce((sum, place) => sum + place.balanced_score, 0);
