@@ -23,6 +23,8 @@ def index(app: Sphinx, exception: Exception | None) -> None:
     shutil.rmtree(target, ignore_errors=True)
     command = [sys.executable, "-m", "pagefind_bin", "--site", str(site)]
     command += ["--output-subdir", "_pagefind", "--quiet"]
+    # A formula is there three times: to be seen, to be said, and as TeX. What is said is indexed.
+    command += ["--exclude-selectors", ".katex-html, .katex annotation"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise ExtensionError(f"Pagefind made no index: {done.stderr.strip()}")

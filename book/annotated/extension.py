@@ -296,7 +296,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         "annotated_verified", [], ""
     )  # packages whose pinned versions a notebook names
     app.add_node(code_lines, html=(visit_code_lines, None))
-    app.add_node(rows.tools, html=(rows.visit_tools, None))
+    app.add_node(rows.snippets, html=(rows.visit_snippets, None))
     app.add_node(
         variants.variant,
         html=(variants.visit_variant, None),

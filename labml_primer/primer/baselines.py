@@ -80,12 +80,12 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## What the gate can do that a bend cannot
     #
-    # Lines of equal output, for one hidden feature of each kind. That of a plain layer sees one direction of
+    # Bands of equal output, for one hidden feature of each kind. That of a plain layer sees one direction of
     # $x$. With a gate it sees two and multiplies them.
     import matplotlib.pyplot as plt
 
     first, second = torch.meshgrid(
-        torch.linspace(-2, 2, 81), torch.linspace(-2, 2, 81), indexing="xy"
+        torch.linspace(-2, 2, 321), torch.linspace(-2, 2, 321), indexing="xy"
     )
     features = {
         "ReLU": first.relu(),
@@ -94,10 +94,15 @@ if __name__ == "__main__":
     }
     fig, axes = plt.subplots(1, 3, figsize=(7, 2.6), layout="constrained", sharey=True)
     for ax, (name, output) in zip(axes, features.items(), strict=True):
-        ax.contourf(
-            first, second, output, levels=torch.linspace(-4, 4, 17), cmap="RdBu"
+        ax.imshow(
+            output,
+            cmap=plt.get_cmap("RdBu", 17),
+            vmin=-4.25,
+            vmax=4.25,
+            extent=(-2, 2, -2, 2),
+            origin="lower",
         )
-        ax.set(xlabel=f"first direction: {name}", aspect="equal")
+        ax.set_xlabel(f"first direction: {name}")
     axes[0].set_ylabel("second direction")
     plt.show()
     # The gate's second direction decides the sign. The squared ReLU has no second direction and pays for no

@@ -64,6 +64,16 @@ def test_nothing_scrolls_sideways(visit: Visitor, page: str) -> None:
             assert wider == [], f"at {width} px, {theme}"
 
 
+def test_no_code_in_prose_is_cut_where_there_is_room(visit: Visitor, page: str) -> None:
+    opened = visit(page).page
+    cut = opened.evaluate(
+        """() => [...document.querySelectorAll(".plain pre")]
+            .filter(e => e.scrollWidth > e.clientWidth + 1)
+            .map(e => e.textContent.slice(0, 80))"""
+    )
+    assert cut == []
+
+
 def test_math_is_rendered_while_building(site: Site, page: str) -> None:
     soup = site.soup(page)
     formulas = soup.select("span.katex")
