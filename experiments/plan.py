@@ -17,7 +17,8 @@ from typing import Any
 from labml_primer.training.configuration import Run
 from labml_primer.training.texts import REPORTED_PLAYS, TUNING_PLAY
 
-HERE = Path(__file__).parent
+PLANS = Path(__file__).parent / "plans"
+RESULTS = Path(__file__).parent / "results"
 Record = dict[str, Any]
 
 
@@ -104,12 +105,12 @@ def reported_loss(record: Record) -> float:
     return final_loss(record, *REPORTED_PLAYS)
 
 
-def read_plans(folder: Path = HERE / "plans") -> dict[str, Plan]:
+def read_plans(folder: Path = PLANS) -> dict[str, Plan]:
     """All plans by their names."""
     return {path.stem: Plan.read(path) for path in sorted(folder.glob("*.toml"))}
 
 
-def read_results(folder: Path = HERE / "results") -> dict[str, Record]:
+def read_results(folder: Path = RESULTS) -> dict[str, Record]:
     """All records of all sets, by the digests of their configurations."""
     records = (
         json.loads(path.read_text(encoding="utf-8"))

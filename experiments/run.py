@@ -12,10 +12,11 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,7 +25,7 @@ from unittest.mock import patch
 import torch
 
 from experiments.plan import (
-    HERE,
+    RESULTS,
     Plan,
     Record,
     read_plans,
@@ -32,10 +33,10 @@ from experiments.plan import (
     reported_loss,
 )
 from labml_primer.training.configuration import Run
-from labml_primer.training.long_run import Training, long_run
+from labml_primer.training.long_run import DivergedError, Training, long_run
 from labml_primer.training.parallel import Workers
 
-BUILT = HERE.parent / "_build" / "experiments"
+BUILT = RESULTS.parent.parent / "_build" / "experiments"
 EVALUATION = 4
 """What an evaluation costs, in training steps: twelve batches, and a step is worth three of them."""
 
@@ -62,7 +63,10 @@ def expected_seconds(run: Run) -> float:
 def cores(number: int) -> Iterator[Any]:
     """Ray on this machine alone, without its dashboard, its statistics and its files at home."""
     quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-    with TemporaryDirectory() as folder, patch.dict(os.environ, quiet):
+    with (
+        TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+        patch.dict(os.environ, quiet),
+    ):
         import ray
 
         ray.init(
@@ -81,13 +85,13 @@ def cores(number: int) -> Iterator[Any]:
 
 def sweep(
     ray: Any, runs: Mapping[str, Run], built: Path, results: Path
-) -> Iterator[tuple[str, Record | Exception]]:
+) -> Iterator[tuple[str, Record | BaseException]]:
     """Runs all, each in a process of its own with one core, and gives each as it ends."""
     start = ray.remote(num_cpus=1, max_calls=1, max_retries=0)(long_run)
     running = {
         start.remote(
             run, built / f"{name}-{run.digest[:8]}", results / f"{name}.json"
-        ): (name)
+        ): name
         for name, run in runs.items()
     }
     while running:
@@ -95,30 +99,62 @@ def sweep(
         name = running.pop(ended)
         try:
             yield name, ray.get(ended)
-        except Exception as error:
-            yield name, error
+        except ray.exceptions.RayError as error:
+            yield name, getattr(error, "cause", error)
 
 
 def hours(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds > 3600 else f"{seconds / 60:.0f} min"
 
 
-def announce(plans: Mapping[str, Plan], number: int) -> dict[str, float]:
-    """Says how long what is missing of each plan will take, and returns the seconds of all."""
-    found = read_results()
-    total = {}
-    for name, plan in plans.items():
+def announce(plans: Iterable[Plan], number: int, results: Path = RESULTS) -> float:
+    """Says how long what is missing will take, plan by plan, and returns the seconds of a core."""
+    found, whole = read_results(results), 0.0
+    for plan in plans:
         parts = plan.missing(found)
-        costs = [[expected_seconds(run) for run in part.values()] for part in parts]
-        total[name] = sum(map(sum, costs))
+        cost = sum(expected_seconds(run) for part in parts for run in part.values())
+        whole += cost
         tuning, runs = map(len, parts)
         print(
-            f"{name:12s}{tuning:4d} short runs to tune rates{runs:4d} runs"
-            f"{hours(total[name]):>9s} of a core  {plan.title}"
+            f"{plan.name:12s}{tuning:4d} short runs for rates {runs:4d} runs "
+            f"{hours(cost):>8s} of a core  {plan.title}"
         )
-    whole = sum(total.values())
-    print(f"together {hours(whole)} of a core, {hours(whole / number)} on {number}")
-    return total
+    print(f"Missing: {hours(whole)} of a core, {hours(whole / number)} on {number}")
+    return whole
+
+
+def run_missing(
+    plans: Iterable[Plan],
+    number: int,
+    left: float,
+    results: Path = RESULTS,
+    built: Path = BUILT,
+) -> int:
+    """Runs what is missing, on `number` cores, and returns how many runs failed."""
+    failed, done, began = 0, 0.0, time.monotonic()
+    with cores(number) as ray:
+        for plan, part in product(plans, (0, 1)):
+            missing = plan.missing(read_results(results))
+            if part and missing[0]:
+                continue  # a rate is still unknown, for a short run failed
+            runs = missing[part]
+            for name, ended in sweep(ray, runs, built / plan.name, results / plan.name):
+                cost = expected_seconds(runs[name])
+                left, done = left - cost, done + cost
+                pace = (time.monotonic() - began) / done
+                diverged = isinstance(ended, DivergedError)
+                failed += isinstance(ended, BaseException) and not diverged
+                said = (
+                    f"{ended}" if isinstance(ended, BaseException) else outcome(ended)
+                )
+                print(f"{plan.name}/{name}: {said}", flush=True)
+                print(f"about {hours(left * pace)} left", flush=True)
+    return failed
+
+
+def outcome(record: Record) -> str:
+    """What a run came to, in a few words."""
+    return f"{reported_loss(record):.4f} nats, {hours(record['curve']['seconds'][-1])}"
 
 
 def main() -> None:
@@ -130,34 +166,11 @@ def main() -> None:
     plans = read_plans()
     if chosen.only and chosen.only not in plans:
         sys.exit(f"no plan is called {chosen.only}; there are {', '.join(plans)}")
-    if chosen.only:
-        plans = {chosen.only: plans[chosen.only]}
-
+    wanted = [plans[chosen.only]] if chosen.only else list(plans.values())
     torch.set_num_threads(1)
-    left = sum(announce(plans, chosen.cores).values())
-    if chosen.list or not left:
-        return
-    failed, done, began = 0, 0.0, time.monotonic()
-    with cores(chosen.cores) as ray:
-        for plan in plans.values():
-            for part in (0, 1):
-                runs = plan.missing(read_results())[part]
-                built, results = BUILT / plan.name, HERE / "results" / plan.name
-                for name, ended in sweep(ray, runs, built, results):
-                    cost = expected_seconds(runs[name])
-                    left, done = left - cost, done + cost
-                    pace = (time.monotonic() - began) / done
-                    if isinstance(ended, Exception):
-                        failed += 1
-                        said = str(ended).strip().splitlines()[-1]
-                    else:
-                        said = f"{reported_loss(ended):.4f} nats"
-                    print(
-                        f"{plan.name}/{name}  {said}, about {hours(left * pace)} left",
-                        flush=True,
-                    )
-    if failed:
-        sys.exit(f"{failed} runs failed")
+    left = announce(wanted, chosen.cores)
+    if left and not chosen.list and run_missing(wanted, chosen.cores, left):
+        sys.exit("some runs failed; what ended is recorded")
 
 
 if __name__ == "__main__":
