@@ -10,6 +10,7 @@ import argparse
 import logging
 import os
 import secrets
+import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -77,6 +78,8 @@ def cores(number: int) -> Iterator[Any]:
             object_store_memory=80 * 2**20,
             _temp_dir=folder,
         )
+        # Whoever ends this ends all of it, and in order.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             yield ray
         finally:
@@ -169,8 +172,14 @@ def main() -> None:
     wanted = [plans[chosen.only]] if chosen.only else list(plans.values())
     torch.set_num_threads(1)
     left = announce(wanted, chosen.cores)
-    if left and not chosen.list and run_missing(wanted, chosen.cores, left):
-        sys.exit("some runs failed; what ended is recorded")
+    if chosen.list or not left:
+        return
+    try:
+        failed = run_missing(wanted, chosen.cores, left)
+    except KeyboardInterrupt:
+        sys.exit("stopped; the same command goes on from here")
+    if failed:
+        sys.exit(f"{failed} runs failed; all that ended is recorded")
 
 
 if __name__ == "__main__":

@@ -41,7 +41,8 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 
 def timeless(record: dict[str, Any]) -> dict[str, Any]:
     """All of a record but the time that it took."""
-    return record | {"curve": record["curve"] | {"seconds": None}}
+    curve = record["curve"] | {"seconds": None}
+    return record | {"curve": curve, "forward_seconds": None}
 
 
 def same_bits(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
@@ -323,6 +324,7 @@ def test_a_record_says_all_that_one_needs_to_run_it_again(tmp_path: Path) -> Non
     assert set(curve["held_out"]) == set(VALIDATION_PLAYS)
     assert all(len(losses) == 4 for losses in curve["held_out"].values())
     assert curve["seconds"] == sorted(curve["seconds"])
+    assert 0 < record["forward_seconds"] < curve["seconds"][-1]
 
 
 def test_multiply_adds_are_those_of_the_model_three_times_a_step(

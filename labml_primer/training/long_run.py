@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from labml_primer.training.loop import (
 )
 from labml_primer.training.parallel import Workers, set_state, whole_state
 from labml_primer.training.texts import load_texts
+from labml_primer.training.timing import median_seconds
 from labml_primer.training.tracking import Tracking
 
 
@@ -260,6 +262,14 @@ class Training:
                 if step % save_every == 0 or step == run.steps:
                     self.save()
 
+    @torch.no_grad()
+    def forward_seconds(self) -> float:
+        """The median time of a forward pass, of a batch, without its gradients."""
+        run = self.run
+        windows = draw_windows(self.texts.train, run.batch, run.seq, run.seed, 0)
+        call = partial(self.model, windows[:, 1:].to(self.workers.device))
+        return median_seconds({"forward": call})["forward"]
+
     def record(self, diverged_at: int | None) -> dict[str, Any]:
         """What is known of the run, for others to read."""
         return {
@@ -268,6 +278,7 @@ class Training:
             **surroundings(self.workers),
             "parameters": self.parameters,
             "diverged_at_step": diverged_at,
+            "forward_seconds": self.forward_seconds(),
             "curve": asdict(self.curve),
         }
 
