@@ -112,14 +112,18 @@ def hours(seconds: float) -> str:
 
 def announce(plans: Iterable[Plan], number: int, results: Path = RESULTS) -> float:
     """Says how long what is missing will take, plan by plan, and returns the seconds of a core."""
-    found, whole = read_results(results), 0.0
+    found, whole, seen = read_results(results), 0.0, set[str]()
     for plan in plans:
-        parts = plan.missing(found)
-        cost = sum(expected_seconds(run) for part in parts for run in part.values())
+        cost, counts = 0.0, []
+        for part in plan.missing(found):
+            # What two plans ask for counts once.
+            runs = {run.digest: run for run in part.values() if run.digest not in seen}
+            seen |= runs.keys()
+            counts.append(len(runs))
+            cost += sum(map(expected_seconds, runs.values()))
         whole += cost
-        tuning, runs = map(len, parts)
         print(
-            f"{plan.name:12s}{tuning:4d} short runs for rates {runs:4d} runs "
+            f"{plan.name:12s}{counts[0]:4d} short runs for rates {counts[1]:4d} runs "
             f"{hours(cost):>8s} of a core  {plan.title}"
         )
     print(f"Missing: {hours(whole)} of a core, {hours(whole / number)} on {number}")

@@ -15,9 +15,11 @@ from torch import nn
 
 from labml_primer.presets import PRESETS
 from labml_primer.training import long_run as module
+from labml_primer.training import tasks
 from labml_primer.training.configuration import Run
 from labml_primer.training.corpus import VALIDATION_PLAYS
 from labml_primer.training.long_run import DivergedError, long_run, rate_at
+from labml_primer.training.loop import next_character_loss
 from labml_primer.training.texts import REPORTED_PLAYS, TUNING_PLAY, load_texts
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -81,7 +83,7 @@ moments = [
     (Path, 'replace', 1),                 # the first save is whole, and not yet in its place
     (torch.Tensor, 'backward', 4),        # some steps behind a save
     (torch.nn.utils, 'clip_grad_norm_', 2),  # the gradients are there
-    (module, 'held_out_loss', 5),         # an evaluation is half done
+    (module.Training, 'save', 3),         # behind an evaluation, before it is saved
     (module, 'write_record', 1),          # the weights are written, the record is not
 ]
 for owner, name, call in moments:
@@ -144,7 +146,7 @@ def test_a_save_of_another_run_is_refused(
 
 def breaks_at(step: int, factor: float) -> Any:
     """The loss, times `factor` at one step."""
-    original, steps = module.next_character_loss, []
+    original, steps = tasks.GOING_ON.loss, []
 
     def loss(model: nn.Module, windows: torch.Tensor) -> torch.Tensor:
         steps.append(windows)
@@ -157,7 +159,8 @@ def breaks_at(step: int, factor: float) -> Any:
 def test_a_run_that_diverges_stops_and_keeps_its_step_and_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, factor: float
 ) -> None:
-    monkeypatch.setattr(module, "next_character_loss", breaks_at(3, factor))
+    broken = replace(tasks.GOING_ON, loss=breaks_at(3, factor))
+    monkeypatch.setattr(tasks, "GOING_ON", broken)
     folder = tmp_path / "this-run"
     with pytest.raises(DivergedError, match=r"this-run: at step 3 .*diverged\.pt"):
         long_run(TINY, folder)
@@ -181,10 +184,10 @@ def test_a_gradient_that_is_no_number_stops_the_run_before_the_weights_have_it(
         def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
             return gradient * math.nan
 
-    original = module.next_character_loss
-    monkeypatch.setattr(
-        module, "next_character_loss", lambda *a: Sour.apply(original(*a))
-    )
+    def sour(model: nn.Module, windows: torch.Tensor) -> torch.Tensor:
+        return Sour.apply(next_character_loss(model, windows))
+
+    monkeypatch.setattr(tasks, "GOING_ON", replace(tasks.GOING_ON, loss=sour))
     with pytest.raises(DivergedError, match=r"at step 1 .*norm of its gradient nan"):
         long_run(TINY, tmp_path)
     assert all(weight.isfinite().all() for weight in weights(tmp_path).values())
@@ -307,6 +310,16 @@ def test_the_seed_decides_the_first_weights() -> None:
         replace(TINY, seed=seed).build(9).state_dict() for seed in (1, 1, 2)
     )
     assert same_bits(first, again) and not same_bits(first, other)
+
+
+def test_an_encoder_decoder_learns_to_fill_gaps(tmp_path: Path) -> None:
+    sizes = {"d_model": 16, "heads": 2, "d_ff": 32, "layers": 1}
+    run = Run("t5", sizes, steps=60, batch=8, seq=32, rate=0.05, optimizer="adafactor")
+    record = long_run(replace(run, evaluations=3), tmp_path)
+    losses = record["curve"]["held_out"][TUNING_PLAY]
+    assert losses[-1] < losses[0] < math.log(load_texts("characters").vocab_size + 32)
+    # Kept out of play: the sentinels are no characters.
+    assert record["curve"]["multiply_adds"][-1] > 60 * 8 * 3 * 2 * 16 * 85
 
 
 # What is recorded

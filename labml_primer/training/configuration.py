@@ -11,10 +11,12 @@ from typing import Any
 
 import torch
 
+from labml_primer.compared.t5 import T5, T5_PRESETS
 from labml_primer.presets import PRESETS, LanguageModel
+from labml_primer.training.tasks import SENTINELS
 
 CHOICES = {
-    "preset": tuple(PRESETS),
+    "preset": (*PRESETS, *T5_PRESETS),
     "data": ("characters", "subwords"),
     "optimizer": ("adamw", "adafactor"),
 }
@@ -85,15 +87,16 @@ class Run:
         chosen = {k: v for k, v in asdict(self).items() if v != default[k]}
         return hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()
 
-    def build(self, vocab_size: int) -> LanguageModel:
+    def build(self, vocab_size: int) -> LanguageModel | T5:
         """The model as it is before the first step, drawn with `seed`."""
         changes = {
             name: resolve_name(value) if isinstance(value, str) else value
             for name, value in self.model.items()
         }
-        config = replace(
-            PRESETS[self.preset], vocab_size=vocab_size, max_seq=self.seq, **changes
-        )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            return LanguageModel(config)
+            if self.preset in T5_PRESETS:
+                changes["vocab_size"] = vocab_size + SENTINELS
+                return T5(replace(T5_PRESETS[self.preset], **changes))
+            changes |= {"vocab_size": vocab_size, "max_seq": self.seq}
+            return LanguageModel(replace(PRESETS[self.preset], **changes))

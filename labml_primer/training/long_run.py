@@ -28,12 +28,11 @@ from labml_primer.training.configuration import Run
 from labml_primer.training.loop import (
     auxiliary_losses,
     draw_windows,
-    held_out_loss,
-    next_character_loss,
     warmed_up_rate,
     write_atomically,
 )
 from labml_primer.training.parallel import Workers, set_state, whole_state
+from labml_primer.training.tasks import task_of
 from labml_primer.training.texts import load_texts
 from labml_primer.training.timing import median_seconds
 from labml_primer.training.tracking import Tracking
@@ -153,10 +152,10 @@ class Training:
         self.run, self.folder, self.workers = run, folder, workers
         self.texts = load_texts(run.data)
         self.model = run.build(self.texts.vocab_size)
-        costs = self.model.costs().values()
-        self.parameters, products = (sum(column) for column in zip(*costs, strict=True))
+        self.task = task_of(self.model, run.seq)
+        self.parameters = sum(p.numel() for p in self.model.parameters())
         # Backwards there are two products for each one forwards.
-        self.step_multiply_adds = 3 * products * run.batch * run.seq
+        self.step_multiply_adds = 3 * run.batch * self.task.multiply_adds(self.model)
         on_gpu = workers.device.type == "cuda"
         self.clock = time.perf_counter if on_gpu else time.process_time
         if (run.bfloat16 or run.compiled) and not on_gpu:
@@ -176,13 +175,13 @@ class Training:
         torch.manual_seed(run.seed * 1_000_003 + step)
         for group in self.optimizer.param_groups:
             group["lr"] = rate_at(run, step)
-        windows = draw_windows(self.texts.train, run.batch, run.seq, run.seed, step)
+        windows, inputs = self.batch(step)
         device = self.workers.device.type
         with (
             auxiliary_losses(self.model) as asked,
             torch.autocast(device, torch.bfloat16, enabled=run.bfloat16),
         ):
-            loss = next_character_loss(self.shared, self.workers.part(windows))
+            loss = self.task.loss(self.shared, *inputs)
         self.optimizer.zero_grad()
         sum(asked, loss).backward()
         length = nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
@@ -194,6 +193,14 @@ class Training:
         self.losses.append(value)
         self.done = step
         self.seconds += self.clock() - start
+
+    def batch(self, step: int) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """The windows of a step, and what this worker makes of its part. Seed and step decide."""
+        run = self.run
+        windows = draw_windows(self.texts.train, run.batch, run.seq, run.seed, step)
+        dice = torch.Generator().manual_seed(run.seed * 1_000_003 + step)
+        inputs = self.task.inputs(windows, dice)
+        return windows, tuple(self.workers.part(each) for each in inputs)
 
     def diverged(
         self, step: int, loss: float, norm: float, windows: Tensor
@@ -217,7 +224,7 @@ class Training:
         curve.multiply_adds.append(self.done * self.step_multiply_adds)
         curve.train_loss.append(sum(self.losses) / len(self.losses))
         for play, text in self.texts.held_out.items():
-            loss = held_out_loss(self.model, text, run.batch, run.seq)
+            loss = self.task.held_out(self.model, text, run.batch, run.seq)
             nats = loss / self.texts.characters[play]
             curve.held_out.setdefault(play, []).append(nats)
         self.losses.clear()
@@ -264,10 +271,8 @@ class Training:
 
     @torch.no_grad()
     def forward_seconds(self) -> float:
-        """The median time of a forward pass, of a batch, without its gradients."""
-        run = self.run
-        windows = draw_windows(self.texts.train, run.batch, run.seq, run.seed, 0)
-        call = partial(self.model, windows[:, 1:].to(self.workers.device))
+        """The median time of a forward pass of a batch, with its loss."""
+        call = partial(self.task.loss, self.model, *self.batch(step=0)[1])
         return median_seconds({"forward": call})["forward"]
 
     def record(self, diverged_at: int | None) -> dict[str, Any]:
