@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from labml_primer.training.configuration import Run
+from labml_primer.training.long_run import write_record
 from labml_primer.training.texts import REPORTED_PLAYS, TUNING_PLAY
 
 PLANS = Path(__file__).parent / "plans"
@@ -105,6 +106,32 @@ def reported_loss(record: Record) -> float:
     return final_loss(record, *REPORTED_PLAYS)
 
 
+def gather(
+    plans: Mapping[str, Plan], found: Mapping[str, Record]
+) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """What there is to report: set by set and model by model, its runs in the order of their seeds."""
+    gathered: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for plan in plans.values():
+        tuning, _ = plan.missing(found)
+        for name, run in plan.runs(found).items():
+            record = found.get(run.digest)
+            # While rates are being tried, a run is not yet known to have the best.
+            if tuning or record is None or record["diverged_at_step"]:
+                continue
+            curve = record["curve"]
+            plays = (curve["held_out"][play] for play in REPORTED_PLAYS)
+            kept = {
+                "seed": run.seed,
+                "rate": run.rate,
+                "parameters": record["parameters"],
+                "forward_seconds": record["forward_seconds"],
+                "loss": [sum(each) / len(each) for each in zip(*plays, strict=True)],
+            } | {cost: curve[cost] for cost in ("steps", "multiply_adds", "seconds")}
+            model = name.removesuffix(f"-{run.seed}")
+            gathered.setdefault(plan.name, {}).setdefault(model, []).append(kept)
+    return gathered
+
+
 def read_plans(folder: Path = PLANS) -> dict[str, Plan]:
     """All plans by their names."""
     return {path.stem: Plan.read(path) for path in sorted(folder.glob("*.toml"))}
@@ -117,3 +144,9 @@ def read_results(folder: Path = RESULTS) -> dict[str, Record]:
         for path in sorted(folder.glob("*/*.json"))
     )
     return {record["digest"]: record for record in records}
+
+
+def write_gathered(folder: Path = RESULTS) -> None:
+    """Writes what the chapters read, one file for all sets, beside the folders of records."""
+    gathered = gather(read_plans(), read_results(folder))
+    write_record(folder / "gathered.json", gathered)

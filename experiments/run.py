@@ -32,6 +32,7 @@ from experiments.plan import (
     read_plans,
     read_results,
     reported_loss,
+    write_gathered,
 )
 from labml_primer.training.configuration import Run
 from labml_primer.training.long_run import DivergedError, Training, long_run
@@ -154,8 +155,9 @@ def run_missing(
                 said = (
                     f"{ended}" if isinstance(ended, BaseException) else outcome(ended)
                 )
-                print(f"{plan.name}/{name}: {said}", flush=True)
-                print(f"about {hours(left * pace)} left", flush=True)
+                print(f"{plan.name}/{name}: {said}")
+                print(f"about {hours(left * pace)} left")
+                write_gathered(results)
     return failed
 
 
@@ -174,6 +176,7 @@ def main() -> None:
     if chosen.only and chosen.only not in plans:
         sys.exit(f"no plan is called {chosen.only}; there are {', '.join(plans)}")
     wanted = [plans[chosen.only]] if chosen.only else list(plans.values())
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     torch.set_num_threads(1)
     left = announce(wanted, chosen.cores)
     if chosen.list or not left:

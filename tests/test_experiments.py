@@ -1,6 +1,7 @@
 """What the long experiments promise: plans, sweeps, and records that match them."""
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,13 @@ from typing import Any
 import pytest
 
 from experiments import run as module
+from experiments.analysis import factor, speedup
 from experiments.plan import (
     PLANS,
     RESULTS,
     Plan,
     final_loss,
+    gather,
     read_plans,
     read_results,
     reported_loss,
@@ -31,10 +34,13 @@ RECORDED = sorted(RESULTS.glob("*/*.json"))
 def record(run: Run, tuning: float = 1.0, reported: float = 1.0) -> dict[str, Any]:
     losses = {TUNING_PLAY: tuning} | dict.fromkeys(REPORTED_PLAYS, reported)
     held_out = {play: [9.0, loss] for play, loss in losses.items()}
+    costs = {cost: [1, 2] for cost in ("steps", "multiply_adds", "seconds")}
     return {
         "digest": run.digest,
         "diverged_at_step": None,
-        "curve": {"held_out": held_out},
+        "parameters": 1,
+        "forward_seconds": 1.0,
+        "curve": {"held_out": held_out} | costs,
     }
 
 
@@ -64,6 +70,52 @@ def test_no_record_tells_whose_machine_it_was() -> None:
     for path in RECORDED:
         text = path.read_text(encoding="utf-8")
         assert str(Path.home()) not in text, path
+
+
+def test_what_the_chapters_read_is_what_is_recorded() -> None:
+    gathered = json.loads((RESULTS / "gathered.json").read_text(encoding="utf-8"))
+    assert gathered == gather(read_plans(), read_results()), "make experiments"
+
+
+def test_only_runs_with_a_chosen_rate_are_gathered() -> None:
+    trials = found(*map(record, PLAN.tuning().values()))
+    (first, second) = PLAN.runs(trials).values()
+    runs = found(record(first, reported=2.0), record(second, reported=3.0))
+    assert gather({"tiny": PLAN}, runs) == {}
+    both = gather({"tiny": PLAN}, trials | runs)["tiny"]["plain"]
+    assert [each["seed"] for each in both] == [0, 1]
+    assert [each["loss"][-1] for each in both] == [2.0, 3.0]
+    runs[first.digest]["diverged_at_step"] = 3
+    assert len(gather({"tiny": PLAN}, trials | runs)["tiny"]["plain"]) == 1
+
+
+# Speed-up factors
+
+
+def run_of(seed: int, loss: list[float], step: float = 1.0) -> dict[str, Any]:
+    return {"seed": seed, "loss": loss, "steps": [step * n for n in (1, 2, 3, 4)]}
+
+
+def test_a_factor_is_the_baselines_cost_over_that_of_the_same_quality() -> None:
+    baseline = run_of(0, [4.0, 3.0, 2.0, 1.0])
+    assert factor(baseline, run_of(0, [3.0, 1.0, 0.5, 0.2]), "steps") == 2
+    # Half of the cost a step, and the same curve.
+    assert factor(baseline, run_of(0, [4.0, 3.0, 2.0, 1.0], 0.5), "steps") == 2
+
+
+def test_a_run_that_never_gets_there_is_measured_the_other_way_round() -> None:
+    baseline, worse = run_of(0, [4.0, 2.0, 1.0, 0.5]), run_of(0, [5.0, 4.0, 3.0, 2.0])
+    assert factor(baseline, worse, "steps") == 1 / 2
+    assert factor(worse, baseline, "steps") == 2
+
+
+def test_seeds_are_compared_with_their_own_baseline() -> None:
+    baseline = [run_of(0, [4.0, 3.0, 2.0, 1.0]), run_of(1, [8.0, 6.0, 4.0, 2.0])]
+    runs = [run_of(1, [8.0, 2.0, 1.0, 1.0]), run_of(0, [1.0, 1.0, 1.0, 1.0])]
+    spread = speedup(baseline, [*runs, run_of(7, [1.0] * 4)], "steps")
+    assert (spread.mean, spread.count) == (3, 2)
+    assert spread.deviation == pytest.approx(math.sqrt(2))
+    assert str(spread) == "3.00 ± 1.41"
 
 
 # Plans
