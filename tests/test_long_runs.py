@@ -83,7 +83,7 @@ moments = [
     (Path, 'replace', 1),                 # the first save is whole, and not yet in its place
     (torch.Tensor, 'backward', 4),        # some steps behind a save
     (torch.nn.utils, 'clip_grad_norm_', 2),  # the gradients are there
-    (module.Training, 'save', 3),         # behind an evaluation, before it is saved
+    (module.Training, 'save', 1),         # behind an evaluation that is not saved yet
     (module, 'write_record', 1),          # the weights are written, the record is not
 ]
 for owner, name, call in moments:
