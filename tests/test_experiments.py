@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from experiments import ours
 from experiments import run as module
 from experiments.analysis import factor, speedup
 from experiments.plan import (
@@ -118,6 +119,16 @@ def test_seeds_are_compared_with_their_own_baseline() -> None:
     assert str(spread) == "3.00 ± 1.41"
 
 
+# The chapter
+
+
+def test_the_chapter_knows_every_model_of_the_set_and_the_papers_name_for_it() -> None:
+    assert set(ours.MODELS) == set(Plan.read(PLANS / "speedup.toml").models)
+    told = {model: len(ours.theirs(model)) for model in ours.MODELS}
+    assert told.pop("squared-relu") == 0, "alone, the paper has it in a figure only"
+    assert all(told.values())
+
+
 # Plans
 
 
@@ -180,6 +191,7 @@ def test_a_plan_that_asks_for_what_there_is_not_is_named(tmp_path: Path) -> None
 # Sweeps
 
 
+@pytest.mark.slow
 def test_a_sweep_records_each_run_once_and_leaves_nothing_at_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

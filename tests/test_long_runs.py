@@ -196,6 +196,7 @@ def test_a_gradient_that_is_no_number_stops_the_run_before_the_weights_have_it(
 # Many workers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sharded", [False, True], ids=["ddp", "fsdp"])
 def test_two_workers_come_to_the_numbers_of_one(tmp_path: Path, sharded: bool) -> None:
     """Losses within 1e-5, weights within 1e-4: sums of halves round differently."""
@@ -373,6 +374,7 @@ def test_plays_to_tune_on_and_to_report_on_are_apart() -> None:
     assert set(load_texts("characters").held_out) == set(VALIDATION_PLAYS)
 
 
+@pytest.mark.slow
 def test_subwords_are_the_same_each_time_and_stand_for_the_whole_text() -> None:
     texts = load_texts("subwords")
     code = (
@@ -390,6 +392,7 @@ def test_subwords_are_the_same_each_time_and_stand_for_the_whole_text() -> None:
         assert text.min() >= 0 and text.max() < texts.vocab_size
 
 
+@pytest.mark.slow
 def test_a_loss_is_told_a_character_whatever_a_token_is(tmp_path: Path) -> None:
     run = replace(TINY, data="subwords", steps=1, rate=1e-9, evaluations=1)
     (tuning, *_) = long_run(run, tmp_path)["curve"]["held_out"].values()
