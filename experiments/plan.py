@@ -11,6 +11,7 @@ import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ class Plan:
 
     name: str
     title: str
+    turn: int
     seeds: int
     rates: tuple[float, ...]
     tuning_steps: int
@@ -49,6 +51,7 @@ class Plan:
         return cls(
             path.stem,
             plan["title"],
+            plan["turn"],
             plan["seeds"],
             tuple(tuning["rates"]),
             tuning["steps"],
@@ -133,8 +136,9 @@ def gather(
 
 
 def read_plans(folder: Path = PLANS) -> dict[str, Plan]:
-    """All plans by their names."""
-    return {path.stem: Plan.read(path) for path in sorted(folder.glob("*.toml"))}
+    """All plans by their names, in the order of their turns."""
+    plans = sorted(map(Plan.read, folder.glob("*.toml")), key=attrgetter("turn"))
+    return {plan.name: plan for plan in plans}
 
 
 def read_results(folder: Path = RESULTS) -> dict[str, Record]:

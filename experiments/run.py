@@ -64,10 +64,18 @@ def expected_seconds(run: Run) -> float:
 @contextmanager
 def cores(number: int) -> Iterator[Any]:
     """Ray on this machine alone, without its dashboard, its statistics and its files at home."""
-    quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    settings = {
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_AUTH_TOKEN": secrets.token_hex(32),
+        # Runs give way to all else on the machine. However long one waits for its turn, it is not dead.
+        "RAY_worker_niceness": "19",
+        "RAY_worker_register_timeout_seconds": "86400",
+        "RAY_health_check_failure_threshold": "1000",
+        "RAY_gcs_rpc_server_reconnect_timeout_s": "3600",
+    }
     with (
         TemporaryDirectory(ignore_cleanup_errors=True) as folder,
-        patch.dict(os.environ, quiet),
+        patch.dict(os.environ, settings),
     ):
         import ray
 
@@ -90,8 +98,11 @@ def cores(number: int) -> Iterator[Any]:
 def sweep(
     ray: Any, runs: Mapping[str, Run], built: Path, results: Path
 ) -> Iterator[tuple[str, Record | BaseException]]:
-    """Runs all, each in a process of its own with one core, and gives each as it ends."""
-    start = ray.remote(num_cpus=1, max_calls=1, max_retries=0)(long_run)
+    """Runs all, each in a process of its own with one core, and gives each as it ends.
+
+    One whose process is killed is started again, and goes on from its last save.
+    """
+    start = ray.remote(num_cpus=1, max_calls=1, max_retries=3)(long_run)
     running = {
         start.remote(
             run, built / f"{name}-{run.digest[:8]}", results / f"{name}.json"

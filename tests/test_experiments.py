@@ -28,7 +28,7 @@ from labml_primer.training.texts import REPORTED_PLAYS, TUNING_PLAY
 
 SIZES = {"d_model": 16, "heads": 2, "d_ff": 32, "layers": 1}
 TINY = Run(model=SIZES, steps=4, batch=4, seq=16, warmup=4, evaluations=2)
-PLAN = Plan("tiny", "A small one", 2, (1e-3, 1e9), 2, {"plain": TINY})
+PLAN = Plan("tiny", "A small one", 1, 2, (1e-3, 1e9), 2, {"plain": TINY})
 RECORDED = sorted(RESULTS.glob("*/*.json"))
 
 
@@ -181,7 +181,7 @@ def test_what_is_recorded_is_not_missing_and_what_another_set_recorded_neither()
 def test_a_plan_that_asks_for_what_there_is_not_is_named(tmp_path: Path) -> None:
     path = tmp_path / "new.toml"
     path.write_text(
-        'title = ""\nseeds = 1\n[tuning]\nrates = [1e-3]\nsteps = 1\n[shared]\n'
+        'title = ""\nturn = 1\nseeds = 1\n[tuning]\nrates = [1e-3]\nsteps = 1\n[shared]\n'
         '[models.odd]\npreset = "trnsformer"\n'
     )
     with pytest.raises(ValueError, match=r"new\.toml: odd: preset 'trnsformer'"):
