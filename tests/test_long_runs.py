@@ -246,6 +246,12 @@ def test_what_needs_a_gpu_is_refused_without_one(tmp_path: Path, switch: str) ->
         long_run(replace(TINY, **{switch: True}), tmp_path)
 
 
+def test_a_model_with_losses_of_its_own_is_not_compiled(tmp_path: Path) -> None:
+    run = replace(TINY, preset="switch-primer", compiled=True)
+    with pytest.raises(ValueError, match="switch-primer has losses of its own"):
+        long_run(run, tmp_path)
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_gpu_runs_in_bfloat16_and_compiled(tmp_path: Path) -> None:
     run = replace(TINY, steps=60, rate=1e-2)

@@ -158,6 +158,12 @@ class Training:
         self.step_multiply_adds = 3 * run.batch * self.task.multiply_adds(self.model)
         on_gpu = workers.device.type == "cuda"
         self.clock = time.perf_counter if on_gpu else time.process_time
+        # A compiled model does not see the hooks that such losses are collected by.
+        asks = any(hasattr(each, "auxiliary_loss") for each in self.model.modules())
+        if run.compiled and asks:
+            raise ValueError(
+                f"{run.preset} has losses of its own: it can't be compiled"
+            )
         if (run.bfloat16 or run.compiled) and not on_gpu:
             raise ValueError("bfloat16 and compiled need a GPU")
         self.model.to(workers.device).train()
@@ -254,7 +260,9 @@ class Training:
     def go(self, save_every: int) -> None:
         """All steps that are left."""
         run = self.run
-        reports = {run.steps * i // run.evaluations for i in range(run.evaluations + 1)}
+        reports = {
+            run.steps * i // run.evaluations for i in range(1, run.evaluations + 1)
+        }
         left = range(self.done + 1, run.steps + 1)
         devices = [d for d in (self.workers.device,) if d.type == "cuda"]
         with (
