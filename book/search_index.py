@@ -11,13 +11,20 @@ from sphinx.errors import ExtensionError
 
 
 def index(app: Sphinx, exception: Exception | None) -> None:
-    """Writes the index to `_pagefind` in the site."""
+    """Writes the index to `_pagefind` in the site, where a page is newer than what is there."""
     if exception is not None or app.builder.name != "html":
         return
-    target = Path(app.outdir) / "_pagefind"
+    site = Path(app.outdir)
+    target = site / "_pagefind"
+    entry = target / "pagefind-entry.json"
+    newest = max(page.stat().st_mtime for page in site.rglob("*.html"))
+    if entry.is_file() and entry.stat().st_mtime > newest:
+        return
     shutil.rmtree(target, ignore_errors=True)
-    command = [sys.executable, "-m", "pagefind_bin", "--site", str(app.outdir)]
+    command = [sys.executable, "-m", "pagefind_bin", "--site", str(site)]
     command += ["--output-subdir", "_pagefind", "--quiet"]
+    # A formula is there three times: to be seen, to be said, and as TeX. What is said is indexed.
+    command += ["--exclude-selectors", ".katex-html, .katex annotation"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise ExtensionError(f"Pagefind made no index: {done.stderr.strip()}")

@@ -860,3 +860,30 @@ if __name__ == "__main__":
     # The large claims stand: 1.7 times on the search task, 1.8 on larger data, 4 times at T5's compute, 3
     # times at 1.9 billion parameters. What does not come out is next to them: emissions, counts of tasks,
     # averages, a factor of the search. None of it can be seen without the arithmetic.
+
+
+if __name__ == "__main__":
+    # ## Exercise
+    #
+    # :::{exercise} Fewer steps, or shorter ones?
+    # The first page's 4.2 is a quotient of hours. Split it: how many times as few steps did Primer need as
+    # the original T5, and how many times as long did one of them take? Which printed number leaves both so
+    # uncertain?
+    # :::
+    # :::{solution}
+    # About 4.8 times as few, each about 1.2 times as long. T5's steps are printed with a single digit: "1M"
+    # is what anything from half a million to one and a half rounds to.
+    # :::
+    table = paper["table_1"]
+    steps_told, hours_told = (
+        [
+            table.entry(name, model=m, perplexity="13.25")
+            for m in ("Original T5", "Primer")
+        ]
+        for name in ("steps", "hours")
+    )
+    fewer = recompute(truediv, *steps_told)
+    longer = recompute(lambda n, m, a, b: (b / m) / (a / n), *steps_told, *hours_told)
+    for words, share in (("times as few", fewer), ("times as long", longer)):
+        print(f"{words:14}{share.value:5.2f}, {share.low:.2f} to {share.high:.2f}")
+    assert round(fewer.value, 1) == 4.8 and round(longer.value, 1) == 1.2

@@ -145,18 +145,23 @@ class Table:
 
 
 def _cells(head: str, unit: str, entries: Sequence[str]) -> list[str]:
-    """A column's cells. "1M" must not sort before "207K", so those of numbers carry the number."""
+    """A column's cells. "1M" must not sort before "207K", so it carries what it means."""
     unit = f" <small>{escape(unit)}</small>" if unit else ""
     head = f'scope="col">{escape(head)}{unit}</th>'
     try:
-        numbers = [
-            "" if entry == "-" else f"{Rounded.read(entry).value:.10g}"
-            for entry in entries
-        ]
+        values = [_value(entry) for entry in entries]
     except ValueError:
         return [f"<th {head}", *(f"<td>{escape(entry)}</td>" for entry in entries)]
     cells = (
-        f'<td class="number" data-value="{number}">{escape(entry)}</td>'
-        for number, entry in zip(numbers, entries, strict=True)
+        f'<td class="number"{value}>{escape(entry)}</td>'
+        for value, entry in zip(values, entries, strict=True)
     )
     return [f'<th class="number" {head}', *cells]
+
+
+def _value(entry: str) -> str:
+    """The number that an entry means, where it is not written like one."""
+    if entry.replace(".", "", 1).isdecimal():
+        return ""
+    number = "" if entry == "-" else f"{Rounded.read(entry).value:.10g}"
+    return f' data-value="{number}"'

@@ -1,4 +1,4 @@
-"""The models that the paper compares, by name: configurations at the size of its search task."""
+"""Every model of the paper, by name: Primer's family, and what it is compared with at the same size."""
 
 from dataclasses import replace
 
@@ -12,50 +12,12 @@ from labml_primer.compared.synthesizer import (
     FactorizedRandomSynthesizer,
     RandomSynthesizer,
 )
-from labml_primer.primer.baselines import GatedFeedForward
-from labml_primer.primer.primer import (
-    PaperMultiDConvHeadAttention,
-    PrimerAttention,
-    PrimerBlock,
-    PrimerNorm,
-    SeparableConvolutionAttention,
-)
-from labml_primer.primer.primer_ez import SquaredReLU
+from labml_primer.primer.presets import PRIMER_PRESETS, TRANSFORMER
 from labml_primer.transformer.model import Config, LanguageModel
 
 __all__ = ["PRESETS", "Config", "LanguageModel"]
 
-# Section 4.1: about 35 million parameters, sequences of 64. The widths are those of Figures 13 to 15. The
-# paper does not say how many tokens its vocabulary has; 32,000 subwords were usual for this corpus.
-TRANSFORMER = Config(
-    vocab_size=32_000, d_model=512, heads=8, d_ff=2048, layers=6, max_seq=64
-)
-
-# The names follow Table 4. Convolutions are the paper's: kernels for each head, no bias.
-PRESETS: dict[str, Config] = {
-    "transformer": TRANSFORMER,
-    "transformer-gelu": replace(TRANSFORMER, activation=nn.GELU),
-    "transformer-pp": replace(
-        TRANSFORMER,
-        activation=nn.SiLU,
-        feed_forward=GatedFeedForward,
-        norm=nn.RMSNorm,
-    ),
-    "transformer-squared-relu": replace(TRANSFORMER, activation=SquaredReLU),
-    "transformer-mdha": replace(TRANSFORMER, attention=PaperMultiDConvHeadAttention),
-    "transformer-sep-conv": replace(
-        TRANSFORMER, attention=SeparableConvolutionAttention
-    ),
-    "primer-ez": replace(
-        TRANSFORMER, attention=PaperMultiDConvHeadAttention, activation=SquaredReLU
-    ),
-    "primer": replace(
-        TRANSFORMER,
-        attention=PrimerAttention,
-        activation=SquaredReLU,
-        norm=PrimerNorm,
-        block=PrimerBlock,
-    ),
+PRESETS: dict[str, Config] = PRIMER_PRESETS | {
     # Four blocks for six, as in the released code: one more than half as many.
     "evolved-transformer": replace(
         TRANSFORMER, layers=4, activation=nn.SiLU, block=EvolvedBlock
@@ -70,9 +32,6 @@ PRESETS: dict[str, Config] = {
     ),
     "switch-transformer": replace(TRANSFORMER, feed_forward=SwitchFeedForward),
     "switch-primer": replace(
-        TRANSFORMER,
-        attention=PaperMultiDConvHeadAttention,
-        activation=SquaredReLU,
-        feed_forward=SwitchFeedForward,
+        PRIMER_PRESETS["primer-ez"], feed_forward=SwitchFeedForward
     ),
 }

@@ -6,15 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
+from twins import reals
 
 from labml_primer.presets import PRESETS
 from labml_primer.primer.baselines import GatedFeedForward
 from labml_primer.transformer.encoder import EncoderBlock
 from labml_primer.transformer.feed_forward import PositionwiseFeedForward
-
-
-def reals(*shape: int) -> Tensor:
-    return torch.randn(shape, dtype=torch.float64)
 
 
 @pytest.mark.parametrize("activation", [nn.SiLU, nn.GELU, nn.ReLU])

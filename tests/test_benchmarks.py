@@ -20,7 +20,15 @@ from labml_primer.primer.primer import PaperMultiDConvHeadAttention
 from labml_primer.primer.primer_ez import MultiDConvHeadAttention
 from labml_primer.transformer.attention import MultiHeadAttention
 
-QUESTIONS = ("attention", "compiled", "floor", "generation", "memory", "step")
+QUESTIONS = (
+    "attention",
+    "compared",
+    "compiled",
+    "floor",
+    "generation",
+    "memory",
+    "step",
+)
 Record = dict[str, Any]
 
 

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 STATIC = Path(__file__).parents[1] / "book" / "theme" / "static"
-TOKENS, TOOLS = ((STATIC / f"{name}.css").read_text() for name in ("tokens", "tools"))
+TOKENS, TOOLS, SHEET = (
+    (STATIC / f"{name}.css").read_text() for name in ("tokens", "tools", "sheet")
+)
 PAIR = r"light-dark\((#\w+|rgb\([^)]*\)), (#\w+|rgb\([^)]*\))\)"
 Colour = tuple[float, ...]  # red, green, blue, and how much it covers
 
@@ -114,3 +116,12 @@ def test_the_lines_of_a_figure_are_seen(theme: int) -> None:
     names = [f"fig-{number}" for number in range(6)]
     assert unreadable(names, grounds, theme, least=3) == []
     assert contrast(colours(theme)["accent"], colours(theme)["panel"]) >= 3  # focus
+
+
+def test_the_words_of_a_figure_are_readable(theme: int) -> None:
+    """A word has its line's colour, or one near it where that is too pale for letters."""
+    c = colours(theme)
+    words = [n for n in range(6) if f"word-{n}" in c]
+    assert all(f"--fig-{n}: var(--word-{n});" in SHEET for n in words)
+    names = [f"word-{n}" if n in words else f"fig-{n}" for n in range(6)]
+    assert unreadable(names, {"figure": c["ground"]}, theme) == []

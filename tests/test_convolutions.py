@@ -1,7 +1,6 @@
 """What the chapter on the choice of a convolution promises."""
 
 from dataclasses import replace
-from typing import TypeVar
 
 import pytest
 import torch
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.autograd import gradcheck
 from torch.nn import functional as F
+from twins import reals, stirred
 
 from labml_primer.compared.convolutions import (
     ConvolvedAttention,
@@ -24,8 +24,6 @@ from labml_primer.primer.primer import (
 from labml_primer.transformer.attention import MultiHeadAttention
 from labml_primer.transformer.generation import Past
 from labml_primer.transformer.model import Config, LanguageModel
-
-M = TypeVar("M", bound=nn.Module)
 
 
 class OnQueries(ConvolvedAttention):
@@ -49,18 +47,6 @@ ATTENTIONS: list[type[ConvolvedAttention]] = [
     OnValues,
 ]
 every = pytest.mark.parametrize("kind", ATTENTIONS)
-
-
-def reals(*shape: int) -> Tensor:
-    return torch.randn(shape, dtype=torch.float64)
-
-
-def stirred(module: M) -> M:
-    """In float64, and with no parameter left as tidy as a fresh one."""
-    module.double()
-    for weight in module.parameters():
-        weight.data += 0.3 * torch.randn_like(weight)
-    return module
 
 
 def by_hand(layer: nn.Module, x: Tensor) -> Tensor:
@@ -208,6 +194,7 @@ def test_half_precision_stays_and_stays_close(
     torch.testing.assert_close(rounded.double(), exact, atol=0.03, rtol=0)
 
 
+@pytest.mark.slow
 @every
 def test_it_is_compiled_without_a_graph_break(kind: type[ConvolvedAttention]) -> None:
     torch.compiler.reset()

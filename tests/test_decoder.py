@@ -3,7 +3,7 @@
 import pytest
 import torch
 from torch import Tensor, nn
-from twins import copy_attention, scramble
+from twins import copy_attention, stirred
 
 from labml_primer.transformer.decoder import Decoder, DecoderBlock
 
@@ -30,7 +30,7 @@ def seed() -> None:
 @pytest.fixture
 def decoder() -> Decoder:
     decoder = Decoder(layers=2, d_model=12, heads=3, d_ff=20)
-    scramble(decoder)
+    stirred(decoder)
     return decoder
 
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from torch import Tensor, nn
-from twins import copy_attention, scramble
+from twins import copy_attention, stirred
 
 from labml_primer.transformer.attention import MultiHeadAttention
 from labml_primer.transformer.encoder import Encoder, EncoderBlock
@@ -36,7 +36,7 @@ def seed() -> None:
 @pytest.fixture
 def block() -> EncoderBlock:
     block = EncoderBlock(d_model=12, heads=3, d_ff=20)
-    scramble(block)
+    stirred(block)
     return block
 
 
@@ -66,7 +66,7 @@ def test_a_padded_block_is_pytorchs(block: EncoderBlock, x: Tensor) -> None:
 
 def test_an_encoder_is_pytorchs(x: Tensor) -> None:
     encoder = Encoder(layers=3, d_model=12, heads=3, d_ff=20)
-    scramble(encoder)
+    stirred(encoder)
     norm = nn.LayerNorm(12, dtype=torch.float64)
     norm.load_state_dict(encoder.norm.state_dict())
     first = pytorch_layer(encoder.blocks[0], 20)

@@ -1,7 +1,6 @@
 """What the chapter on the Evolved Transformer promises."""
 
 from dataclasses import replace
-from typing import TypeVar
 
 import pytest
 import torch
@@ -11,6 +10,7 @@ from torch import Tensor, nn
 from torch.autograd import gradcheck
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
+from twins import reals, stirred
 
 from labml_primer.compared.evolved_transformer import (
     BranchedConvolution,
@@ -24,22 +24,8 @@ from labml_primer.transformer.encoder import EncoderBlock
 from labml_primer.transformer.generation import Past
 from labml_primer.transformer.model import Config, LanguageModel
 
-M = TypeVar("M", bound=nn.Module)
-
 BLOCKS = [EvolvedBlock, GatedEvolvedBlock]
 every = pytest.mark.parametrize("kind", BLOCKS)
-
-
-def reals(*shape: int) -> Tensor:
-    return torch.randn(shape, dtype=torch.float64)
-
-
-def stirred(module: M) -> M:
-    """In float64, and with no parameter left as tidy as a fresh one."""
-    module.double()
-    for weight in module.parameters():
-        weight.data += 0.3 * torch.randn_like(weight)
-    return module
 
 
 def block(kind: type[EvolvedBlock] = EvolvedBlock) -> EvolvedBlock:

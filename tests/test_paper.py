@@ -271,10 +271,14 @@ def test_an_entry_that_is_not_one_is_named() -> None:
 
 def test_a_table_for_the_page_sorts_numbers_by_their_size() -> None:
     table = Table(
-        "T & t", "s", {"model": "", "n": "<count>"}, [["a", "1M"], ["b", "-"]]
+        "T & t",
+        "s",
+        {"model": "", "n": "<count>"},
+        [["a", "1M"], ["b", "-"], ["c", "13.25"]],
     )
     html = table._repr_html_()
     assert '<td class="number" data-value="1000000">1M</td>' in html
     assert '<td class="number" data-value="">-</td>' in html
+    assert '<td class="number">13.25</td>' in html
     assert "<td>a</td>" in html
     assert "T &amp; t" in html and "&lt;count&gt;" in html

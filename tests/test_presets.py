@@ -77,6 +77,11 @@ def test_the_package_is_imported_without_its_models_and_without_a_warning() -> N
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
 
 
+def test_primers_presets_do_without_what_primer_is_compared_with() -> None:
+    code = "import sys, labml_primer.primer.presets; assert 'labml_primer.compared' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_what_the_package_does_not_have_is_an_attribute_error() -> None:
     with pytest.raises(ImportError):
         from labml_primer import Nothing  # type: ignore[attr-defined] # noqa: F401
@@ -287,6 +292,7 @@ def test_gradients_are_those_of_the_function(name: str) -> None:
     assert torch.autograd.gradcheck(function, weights, fast_mode=True)
 
 
+@pytest.mark.slow
 @every
 def test_it_is_exported_for_any_batch_and_length(name: str) -> None:
     model = model_of(name)
@@ -298,6 +304,7 @@ def test_it_is_exported_for_any_batch_and_length(name: str) -> None:
         torch.testing.assert_close(program.module()(tokens), model(tokens))
 
 
+@pytest.mark.slow
 @every
 def test_it_is_compiled_without_a_graph_break(name: str) -> None:
     torch.compiler.reset()

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from typing import TypeVar
 
 import pytest
 import torch
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.autograd import gradcheck
 from torch.nn import functional as F
+from twins import reals, stirred
 
 from labml_primer.presets import PRESETS
 from labml_primer.primer.primer import (
@@ -30,20 +30,6 @@ from labml_primer.primer.variations import MultiDPHConvHeadAttention
 from labml_primer.transformer.attention import MultiHeadAttention
 from labml_primer.transformer.encoder import EncoderBlock
 from labml_primer.transformer.model import LanguageModel
-
-M = TypeVar("M", bound=nn.Module)
-
-
-def reals(*shape: int) -> Tensor:
-    return torch.randn(shape, dtype=torch.float64)
-
-
-def stirred(module: M) -> M:
-    """In float64, and with no parameter left as tidy as a fresh one."""
-    module.double()
-    for weight in module.parameters():
-        weight.data += 0.3 * torch.randn_like(weight)
-    return module
 
 
 class Ungated(SearchedAttention):

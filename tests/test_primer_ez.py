@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.autograd import gradcheck, gradgradcheck
 from torch.nn import functional as F
+from twins import reals
 
 from labml_primer.primer.primer_ez import (
     CausalSum,
@@ -19,10 +20,6 @@ from labml_primer.primer.primer_ez import (
 )
 from labml_primer.transformer.attention import MultiHeadAttention
 from labml_primer.transformer.generation import Past
-
-
-def reals(*shape: int) -> Tensor:
-    return torch.randn(shape, dtype=torch.float64)
 
 
 def walk_through(x: Tensor, convolution: nn.Conv1d) -> Tensor:

@@ -318,6 +318,7 @@ def test_choices_that_make_no_sense_are_named(options: dict, named: str) -> None
         layer_of(**options)
 
 
+@pytest.mark.slow
 def test_it_is_compiled_while_training_without_a_graph_break() -> None:
     torch.compiler.reset()
     layer, x = layer_of(), text()

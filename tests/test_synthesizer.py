@@ -72,6 +72,11 @@ def by_formula(layer: SyntheticAttention, x: Tensor, allowed: Tensor) -> Tensor:
     return result
 
 
+def test_what_does_not_say_its_scores_is_no_layer() -> None:
+    with pytest.raises(TypeError, match="scores"):
+        SyntheticAttention(12, 3)  # type: ignore[abstract]
+
+
 @every
 @torch.no_grad()
 def test_it_computes_the_formula(kind: type[SyntheticAttention]) -> None:

@@ -8,7 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
-from twins import scramble
+from twins import stirred
+from x_transformers.x_transformers import RelativePositionBias as Theirs
 
 from labml_primer.compared.t5 import (
     T5,
@@ -30,7 +31,7 @@ def small(name: str, **sizes: int) -> T5:
         T5_PRESETS[name], vocab_size=20, d_model=12, heads=3, d_ff=24, layers=2
     )
     model = T5(replace(config, **sizes)).double()  # type: ignore[arg-type]
-    scramble(model)
+    stirred(model)
     return model
 
 
@@ -80,6 +81,15 @@ def test_every_bucket_but_one_is_used():
     assert set(relative_position_bucket(distance, False).tolist()) == set(range(32))
 
 
+@pytest.mark.parametrize("bidirectional", [True, False])
+@pytest.mark.parametrize("seq", [1, 7, 300])
+def test_the_bias_is_that_of_x_transformers(seq, bidirectional):
+    ours = RelativePositionBias(3, bidirectional)
+    theirs = Theirs(scale=1.0, causal=not bidirectional, heads=3)
+    theirs.relative_attention_bias.load_state_dict(ours.table.state_dict())
+    torch.testing.assert_close(ours(seq), theirs(seq, seq), rtol=0, atol=0)
+
+
 @pytest.mark.parametrize(("buckets", "max_distance"), [(2, 128), (32, 8), (0, 128)])
 def test_buckets_that_leave_none_for_far_keys_are_refused(buckets, max_distance):
     with pytest.raises(ValueError, match="far keys"):
@@ -88,7 +98,7 @@ def test_buckets_that_leave_none_for_far_keys_are_refused(buckets, max_distance)
 
 def test_attention_with_a_bias_is_the_formula():
     layer = BiasedAttention(MultiHeadAttention(12, 3))
-    scramble(layer)
+    stirred(layer)
     bias = RelativePositionBias(3, bidirectional=True).double()(5)
     x = torch.randn(2, 5, 12, dtype=torch.float64)
     query, key, value = layer.projections.project(x, x)

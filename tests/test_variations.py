@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.autograd import gradcheck
+from twins import reals
 
 from labml_primer.primer.primer_ez import (
     MultiDConvHeadAttention,
@@ -22,10 +23,6 @@ from labml_primer.transformer.attention import MultiHeadAttention
 HEADS, D_K = 3, 4
 LAYERS = [MultiDSharedConvHeadAttention, MultiDPHConvHeadAttention]
 SHAPES = [(2, 7, HEADS, D_K), (1, 1, HEADS, D_K), (3, 2, HEADS, D_K)]
-
-
-def reals(*shape: int) -> Tensor:
-    return torch.randn(shape, dtype=torch.float64)
 
 
 def make(kind: str, kernel_size: int = 3) -> SpatialDepthWiseConvolution:

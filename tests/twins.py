@@ -1,16 +1,26 @@
-"""PyTorch's own modules with the weights of ours."""
+"""What tests share: numbers, weights that no default hides, PyTorch's modules with the weights of ours."""
+
+from typing import TypeVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from labml_primer.transformer.attention import MultiHeadAttention
 
+M = TypeVar("M", bound=nn.Module)
 
-def scramble(module: nn.Module) -> nn.Module:
-    """Weights that no default hides, in float64: norms with gains and biases of their own."""
-    for parameter in module.parameters():
-        nn.init.normal_(parameter, std=0.3)
-    return module.double()
+
+def reals(*shape: int) -> Tensor:
+    """Random numbers in float64."""
+    return torch.randn(shape, dtype=torch.float64)
+
+
+def stirred(module: M) -> M:
+    """In float64, and no parameter as tidy as a fresh one: gains are not one, biases not zero."""
+    module.double()
+    for weight in module.parameters():
+        weight.data += 0.3 * torch.randn_like(weight)
+    return module
 
 
 def copy_attention(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:

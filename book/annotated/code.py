@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Iterator
 from html import escape
 from typing import Any
 
@@ -67,8 +68,11 @@ def _segments(text: str) -> list[list[tuple[str, str]]]:
         for i, part in enumerate(value.split("\n")):
             if i:
                 lines.append([])
-            if part:
-                lines[-1].append((_short(token), part))
+            kind = _short(token)
+            if part and lines[-1] and kind == lines[-1][-1][0] == "p":
+                lines[-1][-1] = ("p", lines[-1][-1][1] + part)  # "):" is one piece
+            elif part:
+                lines[-1].append((kind, part))
     return lines + [[] for _ in range(len(split_lines(text)) - len(lines))]
 
 
@@ -86,18 +90,19 @@ def _short(token: _TokenType) -> str:
 
 
 def visit_code_lines(translator: Any, node: code_lines) -> None:
-    """HTML: a block a line, its number generated from ``data-n`` so that no copy takes it along."""
+    """HTML: a block a line, its number counted by the style so that no copy takes it along."""
     builder = translator.builder
     objects = builder.env.get_domain("py").objects
     current = builder.current_docname
     parts = []
-    for position, line in enumerate(node["lines"]):
+    jumps = counted(line[0] for line in node["lines"])
+    for position, (line, jump) in enumerate(zip(node["lines"], jumps, strict=True)):
         number, anchor, level, segments, classes = line
         tab = "" if position == 0 and node.get("first") else ' tabindex="-1"'
         kinds = " ".join(["ln", *([f"i{min(level, 6)}"] if level else []), *classes])
         parts.append(
-            f'<span class="{kinds}" id="L{number}"><a class="lno" {_named(anchor)}href="#{anchor}" '
-            f'data-n="{number}" aria-label="line {number}"{tab}></a>'
+            f'<span class="{kinds}" id="L{number}"{jump}>'
+            f'<a class="lno" {_named(anchor)}href="#{anchor}"{tab}></a>'
         )
         for kind, text, target, tensor in segments:
             html = escape(text, quote=False)
@@ -109,7 +114,7 @@ def visit_code_lines(translator: Any, node: code_lines) -> None:
                 html = (
                     f'<i class="w">{html}</i>' if parts[-1].endswith("</a>") else html
                 )
-            elif kind:
+            elif kind not in ("", "n"):  # a name needs no element: it is bare
                 html = f'<span class="{kind}">{html}</span>'
             entry = objects.get(target) if target else None
             if entry:
@@ -124,6 +129,15 @@ def visit_code_lines(translator: Any, node: code_lines) -> None:
     of = " ".join(node["of"])
     translator.body.append(f'<pre class="code" data-of="{of}">{"".join(parts)}</pre>')
     raise nodes.SkipNode
+
+
+def counted(numbers: Iterable[int]) -> Iterator[str]:
+    """For each line of a block: what sets its number where it is not the next one."""
+    before = 0
+    for number in numbers:
+        jump = f' style="counter-reset:line {number - 1}"'
+        yield "" if number == before + 1 else jump
+        before = number
 
 
 def _named(anchor: str) -> str:

@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from annotated.difference import costs
-from annotated.modules import Module, Project, imported_names, library
+from annotated.modules import Module, Project, imported_names
 from annotated.names import bound_names
 from annotated.parse import Chapter, ChapterError, bare
 
@@ -33,7 +33,7 @@ def digest(chapter: Chapter, module: Module, project: Project, extra: str = "") 
     asked = [expression for _, expression in costs(chapter)]
     parts = [platform.python_version(), extra, module.name, *own, *asked]
     for other in others:
-        parts += [other.name, bare(library(other.tree))]
+        parts += [other.name, other.code]
     for each in (module, *others):
         parts += [f"{name} {_content(path)}" for name, path in data(each, project)]
     parts += [f"{name} {version}" for name, version in versions(module, others).items()]
@@ -47,29 +47,25 @@ def _quiet(source: str) -> str:
 
 def versions(module: Module, others: list[Module]) -> dict[str, str]:
     """Versions of the packages that a chapter and its modules import, or name in a string."""
-    found: dict[str, str] = {}
-    for each, body in [
-        (module, module.tree.body),
-        *((m, library(m.tree)) for m in others),
-    ]:
-        for name in _mentioned(body, each.package):
-            version = _version(name)
-            if version:
-                found[name] = version
-    return dict(sorted(found.items()))
+    names = _mentioned(module, demos=True)
+    names = names.union(*(_mentioned(other, demos=False) for other in others))
+    found = {name: _version(name) for name in sorted(names)}
+    return {name: version for name, version in found.items() if version}
 
 
-def _mentioned(body: list[ast.stmt], package: str) -> Iterator[str]:
+@lru_cache(maxsize=512)
+def _mentioned(module: Module, demos: bool) -> frozenset[str]:
     """First parts of imported names, and strings that might name a package (``files("corpus")``)."""
-    for statement in body:
+    found: set[str] = set()
+    for statement in module.tree.body if demos else module.library:
         for node in ast.walk(statement):
-            yield from (
-                name.partition(".")[0] for name in imported_names(node, package)
-            )
+            names = imported_names(node, module.package)
+            found.update(name.partition(".")[0] for name in names)
             if isinstance(node, ast.Call):
                 for value in node.args[:1]:
                     if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                        yield value.value
+                        found.add(value.value)
+    return frozenset(found)
 
 
 @lru_cache(maxsize=1024)
@@ -90,7 +86,7 @@ def _distributions() -> dict[str, list[str]]:
 
 def data(module: Module, project: Project) -> Iterator[tuple[str, Path]]:
     """Files that a module declares in ``__data__ = ("folder/file.json",)``, relative to the root."""
-    for node in library(module.tree):
+    for node in module.library:
         if "__data__" in bound_names(node):
             for name in _declared(module, node):
                 path = project.root / name

@@ -296,7 +296,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         "annotated_verified", [], ""
     )  # packages whose pinned versions a notebook names
     app.add_node(code_lines, html=(visit_code_lines, None))
-    app.add_node(rows.tools, html=(rows.visit_tools, None))
+    app.add_node(rows.snippets, html=(rows.visit_snippets, None))
     app.add_node(
         variants.variant,
         html=(variants.visit_variant, None),
@@ -304,30 +304,14 @@ def setup(app: Sphinx) -> dict[str, Any]:
         text=(variants.skip_variant, None),
     )
     app.add_node(rows.heading, html=(rows.visit_heading, rows.depart_heading))
-    app.add_node(
-        rows.deviation,
-        html=(rows.visit_deviation, rows.depart_deviation),
-        latex=(_plain, _plain),
-        text=(_plain, _plain),
-    )
-    app.add_node(
-        exercises.exercise,
-        html=(exercises.visit_exercise, exercises.depart_exercise),
-        latex=(_plain, _plain),
-        text=(_plain, _plain),
-    )
-    app.add_node(
-        exercises.solution,
-        html=(exercises.visit_solution, exercises.depart_solution),
-        latex=(_plain, _plain),
-        text=(_plain, _plain),
-    )
-    app.add_node(
-        ties.tie,
-        html=(ties.visit_tie, ties.depart_tie),
-        latex=(_plain, _plain),
-        text=(_plain, _plain),
-    )
+    for node, visit, depart in (
+        (rows.deviation, rows.visit_deviation, rows.depart_deviation),
+        (exercises.exercise, exercises.visit_exercise, exercises.depart_exercise),
+        (exercises.solution, exercises.visit_solution, exercises.depart_solution),
+        (ties.tie, ties.visit_tie, ties.depart_tie),
+    ):
+        plain = (_plain, _plain)
+        app.add_node(node, html=(visit, depart), latex=plain, text=plain)
     app.add_node(bibtex.bibtex, html=(bibtex.visit_bibtex, None))
     directives: dict[str, type[SphinxDirective]] = {
         "annotated-row": rows.AnnotatedRow,

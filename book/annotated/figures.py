@@ -8,6 +8,7 @@ import re
 
 # Colours of `matplotlibrc`, and the theme's variables they stand for.
 COLOURS = {
+    "ffffff": "ground",
     "24272d": "ink",
     "5d616a": "muted",
     "d9d4c7": "axis",

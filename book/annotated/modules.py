@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 from pathlib import Path
 
-from annotated.parse import ChapterError, docstring, is_demo, syntax_tree
+from annotated.parse import ChapterError, bare, docstring, is_demo, syntax_tree
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,22 @@ class Module:
             self.name if self.path.stem == "__init__" else self.name.rpartition(".")[0]
         )
 
-    @property
+    @cached_property
     def tree(self) -> ast.Module:
         """Its syntax tree. Raises ``ChapterError`` where Python cannot read it."""
-        return _parsed(self.text, str(self.path))
+        return syntax_tree(self.text, str(self.path))
 
+    @cached_property
+    def library(self) -> list[ast.stmt]:
+        """What an import of it runs: everything but its docstring and its demos."""
+        opening = docstring(self.tree)
+        body = self.tree.body
+        return [node for node in body if node is not opening and not is_demo(node)]
 
-_parsed = lru_cache(maxsize=512)(syntax_tree)
+    @cached_property
+    def code(self) -> str:
+        """``library`` without comments, docstrings or layout."""
+        return bare(self.library)
 
 
 class Project:
@@ -41,6 +50,8 @@ class Project:
     def __init__(self, root: Path):
         self.root = root
         self._read: dict[Path, Module] = {}
+        self._found: dict[str, Module | None] = {}
+        self._imported: dict[str, list[Module]] = {}
 
     def at(self, path: Path) -> Module:
         """The module in a file."""
@@ -52,13 +63,12 @@ class Project:
 
     def find(self, name: str) -> Module | None:
         """The module of that dotted name, if it is one of the project's."""
-        if not name:
-            return None
-        base = self.root.joinpath(*name.split("."))
-        for path in (base.with_suffix(".py"), base / "__init__.py"):
-            if path.is_file():
-                return self.at(path)
-        return None
+        if name not in self._found:
+            base = self.root.joinpath(*name.split("."))
+            paths = (base.with_suffix(".py"), base / "__init__.py") if name else ()
+            there = next((path for path in paths if path.is_file()), None)
+            self._found[name] = self.at(there) if there else None
+        return self._found[name]
 
     def owns(self, name: str) -> bool:
         """Does the name start with a module or package of the project?"""
@@ -98,7 +108,10 @@ class Project:
             module = waiting.pop()
             if module.name not in found and module.name != chapter.name:
                 found[module.name] = module
-                waiting += self.imported(module, library(module.tree))
+                if module.name not in self._imported:
+                    imported = self.imported(module, module.library)
+                    self._imported[module.name] = imported
+                waiting += self._imported[module.name]
         return [found[name] for name in sorted(found)]
 
 
@@ -111,12 +124,6 @@ def text_of(path: Path) -> str:
         raise ChapterError(
             str(path), line, "this is not UTF-8. Save the file as UTF-8."
         ) from None
-
-
-def library(tree: ast.Module) -> list[ast.stmt]:
-    """What an import of the module runs: everything but its docstring and its demos."""
-    opening = docstring(tree)
-    return [node for node in tree.body if node is not opening and not is_demo(node)]
 
 
 def imported_names(node: ast.AST, package: str) -> list[str]:

@@ -21,8 +21,8 @@ class heading(nodes.Element):  # noqa: N801 (docutils names nodes so)
     """A section's title, set where it is read; ``level`` and ``anchor`` as in the HTML."""
 
 
-class tools(nodes.Element):  # noqa: N801
-    """What a reader can do with the definition ``name``; ``text`` where it can stand alone."""
+class snippets(nodes.Element):  # noqa: N801
+    """What is copied to stand alone: ``texts`` by the names of the definitions."""
 
 
 class deviation(nodes.Admonition, nodes.Element):  # noqa: N801
@@ -182,14 +182,14 @@ class Sheet(SphinxPostTransform):
             if section is not page:
                 section["classes"].append("sbs__section")
                 self._hoist(section)
-        self._add_tools(page)
+        whole = self._snippets(page)
         head = [
             n
             for n in page.children
             if not _is_row(n) and not isinstance(n, nodes.section)
         ]
         sheet = _box("sbs__sheet")
-        sheet += [n for n in page.children if n not in head]
+        sheet += [*(n for n in page.children if n not in head), whole]
         if self._theme_has_title_block():
             taken = self.document.annotated_head = self._taken(head, sheet)
             shown = [n for n in head if isinstance(n, nodes.title)] + list(
@@ -199,10 +199,10 @@ class Sheet(SphinxPostTransform):
         page.children = []
         page += [*head, sheet]
 
-    def _add_tools(self, page: nodes.Element) -> None:
-        """Copy and link at each definition; a class or function also with what it needs.
+    def _snippets(self, page: nodes.Element) -> snippets:
+        """Marks the definitions that a reader can copy; what stands alone comes with what it needs.
 
-        A function inside of another has neither: it is of no use elsewhere.
+        A function inside of another is of no use elsewhere.
         """
         book = self.app.annotated  # type: ignore[attr-defined]
         whole: dict[str, str] = book.snippets(self.env.docname)
@@ -211,9 +211,8 @@ class Sheet(SphinxPostTransform):
         for box in list(page.findall(_is_definition)):
             name = box["ids"][0]
             if name.partition(".")[0] in whole and name not in inner:
-                box.insert(
-                    0, tools(name=name, text=whole.get(name, ""), quiet="." in name)
-                )
+                box["classes"].append("def--own")
+        return snippets(texts=whole)
 
     def _theme_has_title_block(self) -> bool:
         theme = getattr(self.app.builder, "theme", None)
@@ -257,40 +256,17 @@ def _is_definition(node: nodes.Node) -> bool:
     )
 
 
-ICONS = {
-    "copy": '<rect x="5.5" y="5.5" width="8" height="8" rx="1.5"/>'
-    '<path d="M10.5 5.5v-2a1 1 0 0 0-1-1h-6a1 1 0 0 0-1 1v6a1 1 0 0 0 1 1h2"/>',
-    "standalone": '<path d="M8 1.8 13.5 5v6L8 14.2 2.5 11V5z"/><path d="M2.5 5 8 8.2 13.5 5M8 8.2v6"/>',
-    "link": '<path d="M6.8 9.2a2.6 2.6 0 0 0 3.7 0l2.3-2.3a2.6 2.6 0 0 0-3.7-3.7l-.9.9"/>'
-    '<path d="M9.2 6.8a2.6 2.6 0 0 0-3.7 0L3.2 9.1a2.6 2.6 0 0 0 3.7 3.7l.9-.9"/>',
-}
-
-
-def visit_tools(translator: Any, node: tools) -> None:
-    name, text = node["name"], node["text"]
-    quiet = " def-actions--quiet" if node["quiet"] else ""
-    icons = {
-        kind: f'<svg class="icon" viewBox="0 0 16 16" aria-hidden="true">{path}</svg>'
-        for kind, path in ICONS.items()
-    }
-    parts = [
-        f'<div class="def-actions{quiet}" role="group" aria-label="{name}" data-pagefind-ignore>',
-        f'<button type="button" data-copy="{name}" title="Copy">{icons["copy"]}<span>Copy</span></button>',
-    ]
-    if text:
-        parts.append(
-            f'<button type="button" data-standalone="{name}" '
-            'title="Copy with the imports and definitions it needs">'
-            f"{icons['standalone']}<span>Copy standalone</span></button>"
-        )
-    parts.append(
-        f'<a href="#{name}" data-link title="Copy link">{icons["link"]}<span>Link</span></a></div>'
-    )
-    if text:
-        parts.append(
-            f'<template id="standalone:{name}">{escape(text, quote=False)}</template>'
-        )
-    translator.body.append("".join(parts))
+def visit_snippets(translator: Any, node: snippets) -> None:
+    """HTML: what several have in common stands there once, and each names its pieces."""
+    pieces: dict[str, int] = {}
+    lists = []
+    for name, text in node["texts"].items():
+        parts = text.removesuffix("\n").split("\n\n\n")
+        numbers = " ".join(str(pieces.setdefault(part, len(pieces))) for part in parts)
+        lists.append(f'<b title="{name}">{numbers}</b>')
+    texts = [f"<i>{escape(piece, quote=False)}</i>" for piece in pieces]
+    held = "".join((*texts, *lists))
+    translator.body.append(f'<template id="standalone">{held}</template>')
     raise nodes.SkipNode
 
 

@@ -9,7 +9,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from annotated.modules import Module, Project, absolute, imported_names, library
+from annotated.modules import Module, Project, absolute, imported_names
 from annotated.names import bound_names, free_names
 from annotated.parse import DEFINITIONS, Chapter, ChapterError, bare, first_line, parse
 
@@ -99,7 +99,7 @@ class Collector:
 
         Returns its own name, and the pieces that give it its meaning.
         """
-        body = library(module.tree)
+        body = module.library
         pieces: set[int] = set()
         for statement in body:
             if isinstance(statement, Import) and name in bound_names(statement):
@@ -164,7 +164,7 @@ class Collector:
                 one = _single(statement, alias)
                 self.bundle.imports[ast.unparse(one)] = one
                 self._mean(module, statement, name, meaning(statement, alias))
-        for other in library(module.tree):  # `import a.b` beside `import a.c`
+        for other in module.library:  # `import a.b` beside `import a.c`
             if isinstance(statement, ast.Import) and isinstance(other, ast.Import):
                 for alias in other.names:
                     if bound(alias) == name and not alias.asname:
@@ -224,7 +224,7 @@ def meaning(statement: Import, alias: ast.alias) -> str:
 
 
 def _defines(module: Module, name: str) -> bool:
-    return any(name in bound_names(s) for s in library(module.tree))
+    return any(name in bound_names(s) for s in module.library)
 
 
 def _has_future(module: Module) -> bool:

@@ -17,7 +17,7 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective
 
-from annotated.code import segments_of
+from annotated.code import counted, segments_of
 from annotated.difference import Stretch, changes, marks
 
 SIGNS = {"-": ("ln--del", "removed: "), "+": ("ln--add", "added: "), " ": ("", "")}
@@ -75,7 +75,8 @@ def visit_variant(translator: Any, node: variant) -> None:
 def _lines(
     builder: Any, lines: list[tuple[str, str, int, str, list[Stretch]]]
 ) -> Iterator[str]:
-    for sign, module, number, text, marked in lines:
+    jumps = counted(line[2] for line in lines)
+    for (sign, module, number, text, marked), jump in zip(lines, jumps, strict=True):
         kind, word = SIGNS[sign]
         docname = module.replace(".", "/")
         page = "" if docname == builder.current_docname else None
@@ -86,7 +87,7 @@ def _lines(
         indent = len(text) - len(text.lstrip())
         code = "".join(_code(text, indent, marked))
         yield (
-            f'<span class="ln i{indent // 4} {kind}"><a class="lno"{link} data-n="{number}" '
+            f'<span class="ln i{indent // 4} {kind}"{jump}><a class="lno"{link} '
             f'data-sign="{sign.strip()}" tabindex="-1" aria-label="line {number}"></a>'
             f'{hidden}<i class="w">{" " * indent}</i>{code}\n</span>'
         )

@@ -73,12 +73,6 @@ def fonts(body: str) -> list[str]:
     return [name for name, found in wanted.items() if found]
 
 
-def held_back(html: str) -> str:
-    """What a page holds back for later goes to its end: side by side it compresses to half."""
-    templates = re.compile(r"<template\b.*?</template>", re.DOTALL)
-    return templates.sub("", html) + "".join(templates.findall(html))
-
-
 def names(app: Any) -> list[Any]:
     """The index: every definition of the book under its letter, with its places."""
     places: dict[str, list[tuple[str, str]]] = {}
@@ -110,7 +104,10 @@ def complete(
         # has dropped, a heading without its level.
         body = body.replace('role="doc-biblioentry"', 'role="listitem"')
         body = body.replace('role="heading">', 'role="heading" aria-level="2">')
-        context["body"] = held_back(glued(code(body)))
+        body = re.sub(
+            r"\s+</pre></div>", "\n</pre></div>", body
+        )  # a file's blank lines
+        context["body"] = glued(code(body))
         if 'class="sortable"' in body:  # for this page alone
             app.add_js_file("sortable.js", loading_method="defer")
     context["fonts"] = fonts(context.get("body") or "")

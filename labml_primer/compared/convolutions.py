@@ -230,7 +230,7 @@ if __name__ == "__main__":
     from dataclasses import replace
     from functools import partial
 
-    from labml_primer.presets import PRESETS
+    from labml_primer.primer.presets import TRANSFORMER
     from labml_primer.training import load_corpus, median_seconds, train
     from labml_primer.transformer.model import LanguageModel
 
@@ -239,7 +239,7 @@ if __name__ == "__main__":
         model(tokens).logsumexp(dim=-1).sum().backward()
 
     full = {
-        name: replace(PRESETS["transformer"], attention=attention)
+        name: replace(TRANSFORMER, attention=attention)
         for name, attention in entrants.items()
     }
     tokens = torch.zeros(4, 64, dtype=torch.long)
@@ -338,6 +338,33 @@ if __name__ == "__main__":
     # contradiction yet. Theirs were pieces of words, six blocks and 24 hours of a TPU. Ours is one narrow
     # block on letters, for some seconds. In a letter's past there is much that a kernel can use, and wide and
     # full kernels do at once what attention and a second block have to be trained for.
+
+
+if __name__ == "__main__":
+    # ## Exercise
     #
+    # :::{exercise} One matrix for three
+    # A projection with a depth-wise convolution behind it is linear, and so are three matrices, one for each
+    # position that it sees. Make them. How many multiplications for a token does that cost, and at which
+    # positions of a text does another result come out?
+    # :::
+    # :::{solution}
+    # $W_i = W \operatorname{diag}(w_i)$: each kernel scales the columns. There are nearly three times as many
+    # multiplications, so what is thin in training is best kept thin afterwards. The first two positions
+    # differ: the zeros before the beginning stand behind the projection, and have not got its bias.
+    # :::
+    query, kernels = paper.query, paper.get_parameter("query_conv.weight")
+    with torch.no_grad():
+        behind = paper.project(x, x)[0].flatten(2)
+        matrices = kernels[:, None] * query.weight.T  # [3, d_model, d_model]
+        before = nn.functional.pad(x, (0, 0, 2, 0))
+        folded = kernels.sum(dim=0) * query.bias
+        for i, matrix in enumerate(matrices):
+            folded = folded + before[:, i : i + x.size(1)] @ matrix
+    differ = (behind - folded).abs().amax(dim=(0, 2)) > 1e-5
+    print(f"{query.weight.numel() + kernels.numel():,} or {matrices.numel():,}")
+    print("positions that differ:", differ.nonzero().flatten().tolist())
+    assert differ[:2].all() and not differ[2:].any()
+
     # Convolutions can also stand in branches of their own, beside the attention and not in it: that is
     # {doc}`evolved_transformer`.

@@ -4,12 +4,13 @@ r"""
 What an earlier search made of the Transformer: convolutions in two branches, before a block that stays as it
 was. It learns more from each step, and its steps take longer.
 
-Primer was not the first Transformer that a search found. Two years before, a search of some of the same
-authors had found another. What did it find, and why did they search again?
+Primer was not the first Transformer that a search found. Two years before, some of the same authors had
+found another. What was it, and why did they search again?
 
-That search had large pieces to choose from, such as attention, convolutions of several widths and a gated
-linear unit, and each model was graded by what it had learned after a number of steps. For the decoder it put
-two layers before the usual two:
+That search put models together from large pieces: attention, convolutions of several widths, a gated linear
+unit. It graded each by what it had learned after a fixed number of steps, whatever a step cost. The best one
+was made for translation, with an encoder and a decoder. A language model is the decoder alone, and there the
+search put two layers before the usual two:
 
 $$
 \begin{aligned}
@@ -20,9 +21,10 @@ X_4 &= X_3 + \operatorname{FFN}(\operatorname{LN}(X_3))
 \end{aligned}
 $$
 
-The third line and the fourth are {py:class}`~labml_primer.transformer.encoder.EncoderBlock`. All branches
-are causal convolutions, so the block can write. Cross-attention, which the decoder of a translator has beside
-the first attention and behind the second, is left out in a language model.
+The third line and the fourth are {py:class}`~labml_primer.transformer.encoder.EncoderBlock`. The first is
+attention with twice as many heads $H$, the second is two convolutions side by side, and both are made below.
+All convolutions are causal, so the block can write. What a translator's decoder has for looking at the
+source, beside the first attention and behind the second, is left out.
 
 Source: {cite:t}`so2019evolved`, Figure 3 and released code (tensor2tensor, `evolved_transformer.py`); what
 {cite:t}`so2021primer` ran, Tables 4, 5 and 8, appendix A.14 and released code (google-research,
@@ -49,7 +51,8 @@ class SeparableConvolution(nn.Module):
 
     $$y_t = b + \Big(\sum_{i=0}^{K-1} w_i \odot x_{t-(K-1)+i}\Big)\,W$$
 
-    So width is cheap: one more position is $d_\text{in}$ numbers, and not $d_\text{in}\,d_\text{out}$.
+    with $w_i$ for the kernel's numbers at position $i$, one a channel, and $W$ for the matrix. So width is
+    cheap: one more position is $d_\text{in}$ numbers, and not $d_\text{in}\,d_\text{out}$.
     `[batch, seq, d_in]` to `[batch, seq, d_out]`, and before the beginning there are zeros.
 
     Raises `ValueError` where `kernel_size` is below one.
@@ -87,9 +90,9 @@ class BranchedConvolution(nn.Module):
     r"""
     ## Two branches
 
-    One branch is wide in both senses, eleven positions and $2d$ channels, and is bent by a ReLU. The other
-    is narrow, seven positions and $d/2$ channels, and stays linear. Their sum goes through a norm, and a
-    third convolution brings it back to $d$ channels:
+    One branch is wide in both senses, it sees eleven positions and has $2d$ channels, and a ReLU follows.
+    The other is narrow, seven positions and $d/2$ channels, and stays linear. Their sum goes through a norm,
+    and a third convolution brings it back to $d$ channels:
 
     $$
     \begin{aligned}
@@ -220,8 +223,8 @@ class GatedEvolvedBlock(EvolvedBlock):
     $$\operatorname{GLU}(x) = (xW + b) \odot \sigma(xU + c)$$
 
     The Evolved Transformer is known for it. But in Figure 3 and in all the released code, only the block
-    of the *encoder* begins with one. The decoder has none, and so there is none in what Primer is compared
-    with. This class puts it where the encoder has it, in front, to see what it would bring.
+    of the *encoder* begins with one. The decoder has none, and so there is none in the model that Primer is
+    compared with. This class puts it in front, where the encoder has it, to see what it would bring.
 
     Source: {cite:t}`dauphin2017language`, section 2, equation 1; {cite:t}`so2019evolved` for the place.
     """
@@ -261,13 +264,17 @@ if __name__ == "__main__":
     # ## How many blocks are fair?
     #
     # With $d_\text{ff} = 4d$, a block of the Transformer has $12\,d^2$ parameters and some biases. This one
-    # has them too, and $4\,d^2$ in the attention and $4.5\,d^2$ in the branches. Here are the sizes of both,
-    # in millions, with the paper's beside them; the vocabulary is a guess, as in {doc}`../primer/primer`.
+    # has as many, and $4\,d^2$ more in its second attention and $4.5\,d^2$ in the branches. Here are the
+    # sizes of both, in millions, with those of Primer's paper beside them; the vocabulary is a guess, as in
+    # {doc}`../primer/primer`.
     from dataclasses import replace
     from functools import partial
 
-    from labml_primer.presets import PRESETS
+    from labml_primer.primer.presets import TRANSFORMER
     from labml_primer.transformer.model import Config, LanguageModel
+
+    vanilla = TRANSFORMER
+    evolved = replace(vanilla, layers=4, activation=nn.SiLU, block=EvolvedBlock)
 
     def millions(config: Config) -> tuple[float, float]:
         with torch.device("meta"):
@@ -278,16 +285,16 @@ if __name__ == "__main__":
         return parameters, products
 
     print(f"{'':20s}{'d':>4s}{'blocks':>8s}{'params':>9s}{'MACs':>8s}   paper")
-    for name, d_model, layers, told in (
-        ("transformer", 512, 6, "35"),
-        ("evolved-transformer", 512, 3, ""),
-        ("evolved-transformer", 512, 4, "38, Table 4"),
-        ("transformer", 768, 12, "110"),
-        ("evolved-transformer", 768, 6, ""),
-        ("evolved-transformer", 768, 7, "110, Table 5"),
+    for name, config, d_model, layers, told in (
+        ("Transformer", vanilla, 512, 6, "35"),
+        ("Evolved Transformer", evolved, 512, 3, ""),
+        ("Evolved Transformer", evolved, 512, 4, "38, Table 4"),
+        ("Transformer", vanilla, 768, 12, "110"),
+        ("Evolved Transformer", evolved, 768, 6, ""),
+        ("Evolved Transformer", evolved, 768, 7, "110, Table 5"),
     ):
         config = replace(
-            PRESETS[name],
+            config,
             d_model=d_model,
             heads=d_model // 64,
             d_ff=4 * d_model,
@@ -298,9 +305,9 @@ if __name__ == "__main__":
             f"{name:20s}{config.d_model:4d}{layers:8d}{parameters:8.1f}M{products:7.1f}M"
             f"   {told}"
         )
-    # Four blocks for six and seven for twelve give the paper's 38 and 110 million, and stand in its released
-    # code: an Evolved block counts there as two of the Transformer's, has fewer parameters than two, and so
-    # there is one more than half as many.
+    # Four blocks for six and seven for twelve give the paper's 38 and 110 million, and its released code has
+    # these numbers. An Evolved block is as deep as two of the Transformer's, and has fewer parameters than
+    # two. So there is one block more than half as many.
     #
     # :::{deviation} Primer's paper, appendix A.14
     # It says that a layer of the Evolved Transformer "has significantly less parameters than a standard
@@ -320,20 +327,18 @@ if __name__ == "__main__":
     tokens = torch.zeros(2, 64, dtype=torch.long)
     taken = median_seconds(
         {
-            name: partial(
-                step, LanguageModel(replace(PRESETS[name], vocab_size=1)), tokens
-            )
-            for name in ("transformer", "evolved-transformer")
+            name: partial(step, LanguageModel(replace(config, vocab_size=1)), tokens)
+            for name, config in (("Transformer", vanilla), ("Evolved", evolved))
         },
         rounds=5,
     )
-    here = taken["evolved-transformer"] / taken["transformer"]
+    here = taken["Evolved"] / taken["Transformer"]
     print(
         f"A step takes {here:.2f} times as long here, and took {23.9 / 18.7:.2f} times "
         "as long\nin Table 4: 18.7 steps a second for 23.9."
     )
-    # The model is deeper: four layers a block make sixteen, one behind another, where the Transformer has
-    # twelve. And the convolutions move much for the little that they multiply.
+    # The model is deeper: four blocks of four layers make sixteen, one behind another, where the Transformer
+    # has twelve. And a convolution moves much memory for the little that it multiplies.
 
 
 if __name__ == "__main__":
@@ -346,9 +351,9 @@ if __name__ == "__main__":
 
     corpus = load_corpus()
 
-    def small(name: str, layers: int) -> Config:
+    def small(config: Config, layers: int) -> Config:
         return replace(
-            PRESETS[name],
+            config,
             vocab_size=corpus.vocab_size,
             d_model=48,
             heads=4,
@@ -356,11 +361,11 @@ if __name__ == "__main__":
             layers=layers,
         )
 
-    evolved = small("evolved-transformer", layers=3)
+    three = small(evolved, layers=3)
     entrants = {
-        "Transformer": (small("transformer", layers=5), "C5"),
-        "Evolved": (evolved, "C1"),
-        "Evolved, gate": (replace(evolved, block=GatedEvolvedBlock), "C3"),
+        "Transformer": (small(vanilla, layers=5), "C5"),
+        "Evolved": (three, "C1"),
+        "Evolved, gate": (replace(three, block=GatedEvolvedBlock), "C3"),
     }
 
     def race(name: str, seed: int) -> History:
@@ -396,12 +401,12 @@ if __name__ == "__main__":
     for name, runs in histories.items():
         size, products = (1e3 * number for number in millions(entrants[name][0]))
         cells = {"loss": "", "steps": "", "seconds": ""}
-        for vanilla, run in zip(histories["Transformer"], runs, strict=True):
+        for first, run in zip(histories["Transformer"], runs, strict=True):
             cells["loss"] += f"{run.validation_loss[-1]:7.3f}"
             for cost in ("steps", "seconds"):
                 factor = speedup_factor(
-                    getattr(vanilla, cost),
-                    vanilla.validation_loss,
+                    getattr(first, cost),
+                    first.validation_loss,
                     getattr(run, cost),
                     run.validation_loss,
                 )
@@ -411,16 +416,46 @@ if __name__ == "__main__":
             f"{name:14s}{size:6.0f}k{products:5.0f}k{slower:6.2f}"
             + "".join(cells.values())
         )
-    # Two short races on letters, where convolutions have an easy game: see {doc}`../primer/variations`. Of
-    # what a model gains over steps, it loses a part over seconds, by as much as its steps are longer. The
-    # gate gains most in both runs, with a tenth more parameters. The search could have put one into the
-    # decoder, and did not: it looked at translation, and at larger models.
+    # Two short races on letters, where convolutions have an easy game: see {doc}`../primer/variations`. What
+    # a model gains in steps, it loses in part in seconds, since its steps take longer. The gate gains most in
+    # both runs, with a tenth more parameters. The search could have put one into the decoder, and did not:
+    # it looked at translation, and at larger models.
     #
     # So it was in the paper. At equal steps the Evolved Transformer is ahead of the Transformer (Table 8):
     # a perplexity of 23.11 for 23.45 after 1.5 million steps on LM1B, and 19.37 for 19.82 after a million on
     # C4. At equal compute a factor of 1.23 is left of it on LM1B (Table 4), and none on C4, where the
     # Transformer was there earlier: 0.89 and 0.98 (Table 5).
     #
-    # A search finds what it is graded by. This one was graded by steps, and took steps that are long. The one
-    # that found Primer gave each model 24 hours of a TPU (section 2), so that a slow step was the model's own
-    # loss.
+    # A search finds what it is graded by. This one was graded by steps, and found a model whose steps are
+    # long. The one that found Primer gave each model 24 hours of a TPU (section 2), so that a slow step was
+    # the model's own loss.
+
+
+if __name__ == "__main__":
+    # ## Exercise
+    #
+    # :::{exercise} Without attention
+    # Take both attentions out. How many blocks does it take until the convolutions alone show the last of 64
+    # tokens the first one?
+    # :::
+    # :::{solution}
+    # Four. A block's convolutions reach 16 positions back, and with the residual around them they reach
+    # $16\,N$ through $N$ blocks: $1 + 16 \cdot 4 = 65$ positions. Attention reaches all of them in one.
+    # :::
+    reaches = []
+    for blocks in (1, 2, 3, 4):
+        torch.manual_seed(0)
+        x = torch.randn(64, 100, 16, dtype=torch.float64)
+        y = torch.cat(
+            [torch.randn_like(x[:, :1]), x[:, 1:]], dim=1
+        )  # another first token
+        with torch.no_grad():
+            for _ in range(blocks):
+                branches = BranchedConvolution(d_model=16).double()
+                x, y = x + branches(x), y + branches(y)
+        reaches.append(int((x != y).any(dim=2).any(dim=0).sum()))
+    print("positions that see the first token:", *reaches)
+    assert reaches == [17, 33, 49, 65]
+
+    # The other models that Primer is compared with change a layer and leave the block as it is. First one
+    # that doubts whether attention has to compare: {doc}`synthesizer`.

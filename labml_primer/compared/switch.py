@@ -17,13 +17,13 @@ y &= p_i(x)\,\operatorname{FFN}_i(x)
 \end{aligned}
 $$
 
-There are $E$ times as many parameters in the feed-forward layers, and a token is as much work as before, and
-the little that it takes to send it. The choice itself has no gradient. The factor $p_i$ has one: where an
-expert's answer helps, its odds for such tokens rise.
+The feed-forward layers have $E$ times as many parameters, and a token is as much work as before, but for the
+little that it takes to send it to its expert. How does the router learn? The choice itself has no gradient.
+The factor $p_i$ has one: where an expert's answer helps, its odds for such tokens rise.
 
-That leaves two questions, which are most of this chapter. Processors want equal heaps of work, and nobody
-promised that each expert is chosen equally often. And an expert that nobody chooses learns nothing, so nobody
-chooses it.
+Two difficulties are left, and they are most of this chapter. Processors want equal heaps of work, and
+nothing says that each expert is chosen equally often. And an expert that is not chosen learns nothing, so it
+goes on not being chosen.
 
 Source: {cite:t}`fedus2022switch`, sections 2.1 to 2.4, equations 1 to 6; the authors' released code (Mesh
 TensorFlow, `transformer/moe.py`); {cite:t}`so2021primer`, section 4.2 and Table 5.
@@ -42,8 +42,8 @@ def places(chosen: Tensor, experts: int) -> Tensor:
     r"""
     ## Queues
 
-    `chosen` `[tokens]` says which expert each token wants. The result says how many before it want the same:
-    its place in that expert's queue, from 0. `[tokens]`.
+    Each expert has a queue. `chosen` `[tokens]` says which expert each token wants. The result says how many
+    tokens before it want the same: its place in that expert's queue, from 0. `[tokens]`.
     """
     # Each token is a one in the column of its expert. The running sum down a column counts those so far.
     ones = chosen[:, None] == torch.arange(experts, device=chosen.device)
@@ -71,9 +71,9 @@ class Experts(nn.Linear):
     def __init__(self, experts: int, d_in: int, d_out: int):
         super().__init__(d_in, d_out)
         # :::{deviation} the paper, section 2.4
-        # It draws from a normal distribution with variance $0.1 / d_\text{in}$, a tenth of what is usual, for
-        # large models to be stable. Ours are small, and drawn as all layers of this book: uniformly, with
-        # variance $\tfrac13 / d_\text{in}$.
+        # It draws from a normal distribution, cut off at both ends, of variance $0.1 / d_\text{in}$. That is
+        # a tenth of what is usual, for large models to be stable. Ours are small, and drawn as all layers of
+        # this book: uniformly, with variance $\tfrac13 / d_\text{in}$.
         # :::
         bound = 1 / math.sqrt(d_in)
         self.weight = nn.Parameter(
@@ -99,8 +99,8 @@ class SwitchFeedForward(PositionwiseFeedForward):
     * `balance`: the weight $\alpha$ of the loss that keeps the shares alike.
 
     :::{deviation} the paper
-    There every other feed-forward layer is a switch, and here each is: a
-    {py:class}`~labml_primer.transformer.model.Config` has one block for all layers.
+    There every other feed-forward layer is a switch, in the runs of Primer's authors every fourth is, and
+    here each: a {py:class}`~labml_primer.transformer.model.Config` has one block for all layers.
     :::
 
     Raises `ValueError` for less than one expert, and for a capacity factor that is not positive.
@@ -154,10 +154,10 @@ class SwitchFeedForward(PositionwiseFeedForward):
         # carries it on.
         #
         # :::{deviation} the paper, equation 3, and the released code
-        # The code rounds down, and we round up, so that no expert is without a place. It has twice the fair
-        # share for evaluation. We then have room for all: what a text gets must not depend on the texts
-        # beside it. That costs $E$ times the products, most of them with empty rows. Programs that serve many
-        # sort tokens into heaps of unequal size instead.
+        # The code rounds down, to four places at the least, and we round up, so that none is without a place.
+        # It has twice the fair share for evaluation. We then have room for all: what a text gets must not
+        # depend on the texts beside it. That costs $E$ times the products, most of them with empty rows.
+        # Programs that serve many users sort tokens into heaps of unequal size instead.
         # :::
         capacity = tokens.size(0)
         if self.training:
@@ -354,8 +354,8 @@ if __name__ == "__main__":
     # balancing loss.
     from dataclasses import replace
 
-    from labml_primer.presets import PRESETS
-    from labml_primer.primer.primer_ez import speedup_factor
+    from labml_primer.primer.primer import PaperMultiDConvHeadAttention
+    from labml_primer.primer.primer_ez import SquaredReLU, speedup_factor
     from labml_primer.training import load_corpus, train
     from labml_primer.transformer.model import Config, LanguageModel
 
@@ -366,25 +366,18 @@ if __name__ == "__main__":
         balance = 0.0
 
     corpus = load_corpus()
-
-    def small(name: str, feed_forward: type[PositionwiseFeedForward]) -> Config:
-        return replace(
-            PRESETS[name],
-            vocab_size=corpus.vocab_size,
-            d_model=64,
-            heads=4,
-            d_ff=256,
-            layers=2,
-            max_seq=64,
-            feed_forward=feed_forward,
-        )
-
+    transformer = Config(
+        corpus.vocab_size, d_model=64, heads=4, d_ff=256, layers=2, max_seq=64
+    )
+    primer_ez = replace(
+        transformer, attention=PaperMultiDConvHeadAttention, activation=SquaredReLU
+    )
     entrants = {
-        "Transformer": small("transformer", PositionwiseFeedForward),
-        "Switch Transformer": small("switch-transformer", FourExperts),
-        "Primer-EZ": small("primer-ez", PositionwiseFeedForward),
-        "Switch Primer": small("switch-primer", FourExperts),
-        "Switch, no balance": small("switch-transformer", Unbalanced),
+        "Transformer": transformer,
+        "Switch Transformer": replace(transformer, feed_forward=FourExperts),
+        "Primer-EZ": primer_ez,
+        "Switch Primer": replace(primer_ez, feed_forward=FourExperts),
+        "Switch, no balance": replace(transformer, feed_forward=Unbalanced),
     }
     models, histories = {}, {}
     for name, config in entrants.items():
@@ -418,12 +411,12 @@ if __name__ == "__main__":
             f"{history.validation_loss[-1]:7.3f}{factor:9.2f}"
         )
     # What Primer changes helps both. The experts do not, in so short a run: each sees a quarter of the text,
-    # and what it says is multiplied by odds that begin at about a quarter. The paper trains for more than a
-    # thousand times as many steps, and there they are far ahead. This is one seed, and small differences are
-    # no finding.
+    # and what it says is multiplied by odds that begin at about a quarter. This is one seed, and small
+    # differences are no finding.
     #
-    # The paper of Primer has a larger run: Table 5, on C4, perplexities after as much computing as its
-    # baseline takes for 525 thousand steps and for a million.
+    # The paper of Primer has runs of more than a thousand times as many steps, and there the experts are far
+    # ahead. Table 5, on C4: perplexities after as much computing as the baseline takes for 525 thousand steps
+    # and for a million.
     #
     # | model | parameters | 525K | 1M |
     # |---|---|---|---|
@@ -432,8 +425,10 @@ if __name__ == "__main__":
     # | Switch Transformer | 550M | 17.16 | 16.32 |
     # | Switch Primer | 550M | 16.56 | 15.82 |
     #
-    # It counts a speed-up by 1.45 and 1.56 for Switch Primer over Switch Transformer. How many experts it had
-    # is not said. In millions, for 8 to 64 experts in each layer, or in every second, third, fourth:
+    # It counts a speed-up by 1.45 and 1.56 for Switch Primer over Switch Transformer. How many experts there
+    # were is not said; the released configuration, `switch_transformer.gin`, has 32 in every fourth layer.
+    # Does that come to 550 million? In millions, for 8 to 64 experts in each layer, or in every second, third
+    # or fourth:
     with torch.device("meta"):
         dense = LanguageModel(
             Config(32_128, d_model=768, heads=12, d_ff=3072, layers=12, max_seq=512)
@@ -449,7 +444,7 @@ if __name__ == "__main__":
             for count in (8, 16, 32, 64)
         ]
         print(f"every {every} " + "".join(f"{number / 1e6:8.0f}" for number in totals))
-    # 32 experts in every fourth layer fit best.
+    # It does, and no other number here comes as near.
 
 
 if __name__ == "__main__":
@@ -527,3 +522,29 @@ if __name__ == "__main__":
     plt.show()
     # Nobody told the experts what to care for. In the first layer most characters have an expert of their
     # own, and those of one expert have something in common: ends of words, say, or vowels.
+
+
+if __name__ == "__main__":
+    # ## Exercise
+    #
+    # :::{exercise} When all want the same
+    # Eight experts, and every one of 128 tokens is sure that it wants the first. How many are dropped while
+    # training, and how large is the balancing loss? From which capacity factor on is nobody dropped?
+    # :::
+    # :::{solution}
+    # The first expert takes $\tfrac{128}{8} \cdot 1.25 = 20$ tokens, and 108 are dropped. As $f_1 = P_1 = 1$,
+    # the loss is $\alpha E$, the most that it can be. A factor of $E$ has room for all, and all experts then
+    # work through as many rows as there are tokens.
+    # :::
+    crowded = SwitchFeedForward(d_model=16, d_ff=32)
+    with torch.no_grad():
+        crowded.router.weight.zero_()
+        crowded.router.weight[0] = 100.0
+        x = torch.rand(4, 32, 16)  # nothing is negative, so the first score is large
+        dropped = (crowded(x) == 0).all(dim=-1).sum()
+        loss = float(crowded.auxiliary_loss(x))
+    print(f"{dropped} dropped, loss {loss:.3f}, balanced {crowded.balance:.3f}")
+    assert dropped == 108 and abs(loss - 8 * crowded.balance) < 1e-6
+
+    # Most of the paper's larger runs have one more thing in common, the code base that they were made with:
+    # {doc}`t5`.

@@ -30,6 +30,7 @@ Source: {cite:t}`tay2021synthesizer`, section 3 and Table 1; the authors' releas
 """
 
 import math
+from abc import ABC, abstractmethod
 
 import torch
 from torch import Tensor, nn
@@ -39,7 +40,7 @@ from labml_primer.transformer.attention import MultiHeadAttention, causal_mask
 from labml_primer.transformer.generation import Past
 
 
-class SyntheticAttention(MultiHeadAttention):
+class SyntheticAttention(MultiHeadAttention, ABC):
     r"""
     ## What all of them share
 
@@ -62,12 +63,12 @@ class SyntheticAttention(MultiHeadAttention):
         del self.query, self.key
         self.max_seq = max_seq
 
+    @abstractmethod
     def scores(self, x: Tensor, here: Tensor, there: Tensor) -> Tensor:
         """
         `[batch, heads, queries, keys]`, or one for the whole batch. `x` `[batch, queries, d_model]` asks from
         the positions `here`, and the keys are at the positions `there`.
         """
-        raise NotImplementedError
 
     def weights(
         self, x: Tensor, here: Tensor, there: Tensor, mask: Tensor | None = None
@@ -126,10 +127,10 @@ class DenseSynthesizer(SyntheticAttention):
     `[d_model, d_model]`. Each head takes its $d_k$ features of the hidden layer, and has a $W_2$ of its own,
     `[d_k, max_seq]`.
 
-    :::{deviation} the paper, equation 2, and the released code
-    The equation has a bias behind $W_2$ too: a preference for positions, whatever the token. The released
-    code, `synthetic_attention`, has neither bias, and one $W_2$ for all heads. Table 1 counts $dn$ numbers
-    for it, and that is a $W_2$ for each head.
+    :::{deviation} the paper, section 3, and the released code
+    The paper's formula has a bias behind $W_2$ too: a preference for positions, whatever the token. The
+    released code, `synthetic_attention`, has neither bias, and one $W_2$ for all heads. Table 1 counts $dn$
+    numbers for it, and that is a $W_2$ for each head.
     :::
     """
 
@@ -336,7 +337,6 @@ if __name__ == "__main__":
     from dataclasses import replace
     from functools import partial
 
-    from labml_primer.presets import PRESETS
     from labml_primer.primer.primer_ez import SquaredReLU, speedup_factor
     from labml_primer.training import load_corpus, median_seconds, train
     from labml_primer.transformer.model import Config, LanguageModel
@@ -405,26 +405,26 @@ if __name__ == "__main__":
     # | with squared ReLU | 145M | 19.55 | 18.83 |
     # | Primer-EZ | 110M | 19.83 | 19.07 |
     #
-    # It counts a speed-up by 1.74 and 1.96 for the squared ReLU. Which Synthesizer was it?
+    # It counts a speed-up by 1.74 and 1.96 for the squared ReLU. Which Synthesizer was it? The paper does not
+    # say. Here is what each would have, and one more, whose $R$ is added to dot products:
     sizes: dict[str, float] = {}
-    for name in PRESETS:
-        if name == "transformer" or name.startswith("synthesizer"):
-            config = replace(
-                PRESETS[name],
-                vocab_size=32_128,
-                d_model=768,
-                heads=12,
-                d_ff=3072,
-                layers=12,
-                max_seq=512,
-            )
-            with torch.device("meta"):
-                sizes[name] = sum(p.numel() for p in LanguageModel(config).parameters())
-    sizes["R beside dot products"] = sizes["transformer"] + 12 * 12 * 512**2
-    for name, size in sizes.items():
-        print(f"{name:30s}{size / 1e6:6.1f} million")
-    # None has 145 million. Nearest is a mixture: $R$ beside dot products, as the released code has it under
-    # the name `random_plus`. So what the paper ran may well have compared tokens after all.
+    for kind, attention in kinds.items():
+        config = Config(
+            vocab_size=32_128,
+            d_model=768,
+            heads=12,
+            d_ff=3072,
+            layers=12,
+            max_seq=512,
+            attention=attention,
+        )
+        with torch.device("meta"):
+            sizes[kind] = sum(p.numel() for p in LanguageModel(config).parameters())
+    sizes["R and dot products"] = sizes["dot products"] + 12 * 12 * 512**2
+    for kind, size in sizes.items():
+        print(f"{kind:18s}{size / 1e6:7.1f} million")
+    # The last is nearest to 145 million, and the released configuration, `synthesizer.gin`, names it:
+    # `random_plus`. So what the paper ran compared tokens after all.
 
 
 if __name__ == "__main__":
@@ -456,6 +456,33 @@ if __name__ == "__main__":
     # learns from that pair alone. A number of $R_1$ or $R_2$ serves a whole row or column. With far fewer of
     # them, the factorized one has found in its first layer what a text is made of: the token itself and the
     # one before.
+
+
+if __name__ == "__main__":
+    # ## Exercise
     #
+    # :::{exercise} The mean of three
+    # Write $R$ such that a {py:class}`~labml_primer.compared.synthesizer.RandomSynthesizer` of one head gives
+    # each token the mean of three values: its own and those of the two tokens before it. What do the first
+    # two tokens get?
+    # :::
+    # :::{solution}
+    # Zero where the key stands at most two places back, and far below zero elsewhere. The first token gets
+    # its own value, and the second the mean of two: weights sum to one over the keys that there are. A
+    # convolution would have counted zeros in.
+    # :::
+    window = RandomSynthesizer(d_model=16, heads=1, max_seq=10)
+    places = torch.arange(10)
+    back = places[:, None] - places
+    with torch.no_grad():
+        window.positions[0] = torch.where((back >= 0) & (back <= 2), 0.0, -100.0)
+        x = torch.randn(1, 10, 16)
+        values = window.value(x)
+        means = [values[:, max(0, t - 2) : t + 1].mean(dim=1) for t in range(10)]
+        expected = window.output(torch.stack(means, dim=1))
+        difference = (window(x, x, causal=True) - expected).abs().max()
+    print(f"largest difference {difference:.0e}")
+    assert difference < 1e-5
+
     # In the paper squared ReLU and convolutions help one more kind of model, much larger and hardly slower:
     # {doc}`switch`.

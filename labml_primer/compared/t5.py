@@ -452,7 +452,8 @@ def adafactor(
     for what it did not keep. That is exact where the matrix of squares has rank one.
 
     The new weight and the new `rows` `[n]` and `columns` `[m]`, at `step` 1, 2, ... Source:
-    {cite:t}`shazeer2018adafactor`, algorithm 4 and sections 5 to 8.
+    {cite:t}`shazeer2018adafactor`, the algorithm for weight matrices; section 6 for the scaling down, 7 for
+    $\beta$.
     """
     # The means run faster at first and slower later, so no correction for their start is needed:
     # $\beta_1 = 0$.
@@ -550,8 +551,7 @@ if __name__ == "__main__":
     #
     # Parameters, and multiplications with their additions for a source of 512 tokens and a target of 114, are
     # of the paper's size. The time of a step, over the first model's, and the loss are of the small ones. The
-    # last column is Table 7's: the logarithm of the perplexity on C4, after training that is some ten
-    # thousand times as long.
+    # last column is Table 7's: the logarithm of the perplexity on C4, after far longer training.
     table_7 = {"t5": 1.838, "t5-pp": 1.792, "t5-primer-ez-decoder": 1.787}
 
     def there_and_back(model: nn.Module) -> None:
@@ -587,3 +587,36 @@ if __name__ == "__main__":
     print("written", show(written[0]))
     # It has learned the form, sentinels in their order and a few letters behind each, long before it can
     # read.
+
+
+if __name__ == "__main__":
+    # ## Exercise
+    #
+    # :::{exercise} Put together again
+    # Write the function that makes the text out of a source and its target. What does it need the last
+    # sentinel for?
+    # :::
+    # :::{solution}
+    # Cut the target at its sentinels, and put piece $s$ where sentinel $s$ stands in the source. So nothing
+    # is lost. The last sentinel it does not need: that one only tells a model that writes when to stop.
+    # :::
+    def put_together(source: Tensor, target: Tensor) -> list[int]:
+        pieces: list[list[int]] = []
+        for token in target.tolist():
+            if token >= VOCAB:
+                pieces.append([])
+            else:
+                pieces[-1].append(token)
+        whole: list[int] = []
+        for token in source.tolist():
+            whole += pieces[token - VOCAB] if token >= VOCAB else [token]
+        return whole
+
+    rows = corpus.validation[: 100 * SEQ].view(100, SEQ)
+    sources, targets = corrupt_spans(rows, VOCAB, dice)
+    again = [put_together(*pair) for pair in zip(sources, targets, strict=True)]
+    assert again == rows.tolist()
+    print(f"{len(again)} texts put together again")
+
+    # That was the last of them. How all these models are related, and what each costs and brings, is drawn in
+    # {doc}`/experiments/family`.

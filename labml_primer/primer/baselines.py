@@ -80,12 +80,12 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## What the gate can do that a bend cannot
     #
-    # Lines of equal output, for one hidden feature of each kind. That of a plain layer sees one direction of
+    # Bands of equal output, for one hidden feature of each kind. That of a plain layer sees one direction of
     # $x$. With a gate it sees two and multiplies them.
     import matplotlib.pyplot as plt
 
     first, second = torch.meshgrid(
-        torch.linspace(-2, 2, 81), torch.linspace(-2, 2, 81), indexing="xy"
+        torch.linspace(-2, 2, 321), torch.linspace(-2, 2, 321), indexing="xy"
     )
     features = {
         "ReLU": first.relu(),
@@ -94,10 +94,15 @@ if __name__ == "__main__":
     }
     fig, axes = plt.subplots(1, 3, figsize=(7, 2.6), layout="constrained", sharey=True)
     for ax, (name, output) in zip(axes, features.items(), strict=True):
-        ax.contourf(
-            first, second, output, levels=torch.linspace(-4, 4, 17), cmap="RdBu"
+        ax.imshow(
+            output,
+            cmap=plt.get_cmap("RdBu", 17),
+            vmin=-4.25,
+            vmax=4.25,
+            extent=(-2, 2, -2, 2),
+            origin="lower",
         )
-        ax.set(xlabel=f"first direction: {name}", aspect="equal")
+        ax.set_xlabel(f"first direction: {name}")
     axes[0].set_ylabel("second direction")
     plt.show()
     # The gate's second direction decides the sign. The squared ReLU has no second direction and pays for no
@@ -111,7 +116,7 @@ if __name__ == "__main__":
     from dataclasses import replace
     from functools import partial
 
-    from labml_primer.presets import PRESETS
+    from labml_primer.primer.presets import PRIMER_PRESETS
     from labml_primer.primer.primer_ez import speedup_factor
     from labml_primer.training import load_corpus, median_seconds, train
     from labml_primer.transformer.model import LanguageModel
@@ -126,7 +131,7 @@ if __name__ == "__main__":
     corpus = load_corpus()
     small = {
         name: replace(
-            PRESETS[name],
+            PRIMER_PRESETS[name],
             vocab_size=corpus.vocab_size,
             d_model=64,
             heads=4,
@@ -167,14 +172,15 @@ if __name__ == "__main__":
         model(tokens).logsumexp(dim=-1).sum().backward()
 
     models = {
-        name: LanguageModel(replace(PRESETS[name], vocab_size=1)) for name in names
+        name: LanguageModel(replace(PRIMER_PRESETS[name], vocab_size=1))
+        for name in names
     }
     tokens = torch.zeros(2, 64, dtype=torch.long)
     taken = median_seconds({n: partial(step, m, tokens) for n, m in models.items()}, 5)
     print(f"{'':26s}params   MACs  time   loss  x steps  paper")
     for name, history in histories.items():
         with torch.device("meta"):
-            costs = LanguageModel(PRESETS[name]).costs().values()
+            costs = LanguageModel(PRIMER_PRESETS[name]).costs().values()
         parameters, products = (sum(column) for column in zip(*costs, strict=True))
         factor = speedup_factor(
             vanilla.steps,

@@ -512,7 +512,7 @@ if __name__ == "__main__":
     # of positions, where T5 has relative ones, and biases everywhere: what both add is in the third column.
     from dataclasses import replace
 
-    from labml_primer.presets import PRESETS
+    from labml_primer.primer.presets import PRIMER_PRESETS
     from labml_primer.transformer.model import Config, LanguageModel
 
     def count(config: Config) -> tuple[float, float]:
@@ -524,15 +524,15 @@ if __name__ == "__main__":
             counts[1] += weight.numel() * ("positions" in name or "bias" in name)
         return counts[0] / 1e6, counts[1] / 1e6
 
-    per_head = replace(PRESETS["primer"], attention=SearchedAttention)
+    per_head = replace(PRIMER_PRESETS["primer"], attention=SearchedAttention)
     rows = {
-        "Vanilla Transformer": (PRESETS["transformer"], "35"),
-        "Transformer+GELU": (PRESETS["transformer-gelu"], "35"),
-        "Transformer++": (PRESETS["transformer-pp"], "35"),
-        "Transformer+MDHA": (PRESETS["transformer-mdha"], "35"),
-        "Transformer+Sep Conv": (PRESETS["transformer-sep-conv"], "35"),
-        "Primer-EZ": (PRESETS["primer-ez"], "35, 36 in T5"),
-        "Primer, one W": (PRESETS["primer"], "36 in T5"),
+        "Vanilla Transformer": (PRIMER_PRESETS["transformer"], "35"),
+        "Transformer+GELU": (PRIMER_PRESETS["transformer-gelu"], "35"),
+        "Transformer++": (PRIMER_PRESETS["transformer-pp"], "35"),
+        "Transformer+MDHA": (PRIMER_PRESETS["transformer-mdha"], "35"),
+        "Transformer+Sep Conv": (PRIMER_PRESETS["transformer-sep-conv"], "35"),
+        "Primer-EZ": (PRIMER_PRESETS["primer-ez"], "35, 36 in T5"),
+        "Primer, one W": (PRIMER_PRESETS["primer"], "36 in T5"),
         "Primer, a W for each head": (per_head, "34 in T2T"),
         "Primer, searched sizes": (
             replace(per_head, d_model=384, d_ff=4608),
@@ -540,7 +540,7 @@ if __name__ == "__main__":
         ),
     }
     for name in ("transformer", "primer-ez", "primer"):
-        t5 = replace(PRESETS[name], vocab_size=32_128, max_seq=512)
+        t5 = replace(PRIMER_PRESETS[name], vocab_size=32_128, max_seq=512)
         base = replace(t5, d_model=768, heads=12, d_ff=3072, layers=12)
         large = replace(t5, d_model=1024, heads=16, d_ff=8192, layers=24)
         rows[f"{name}, section 4.2"] = (base, "110")
@@ -578,10 +578,10 @@ if __name__ == "__main__":
             layers=2,
         )
 
-    primer_config = small(PRESETS["primer"])
+    primer_config = small(PRIMER_PRESETS["primer"])
     entrants = {
-        "Transformer": small(PRESETS["transformer"]),
-        "Primer-EZ": small(PRESETS["primer-ez"]),
+        "Transformer": small(PRIMER_PRESETS["transformer"]),
+        "Primer-EZ": small(PRIMER_PRESETS["primer-ez"]),
         "Primer": primer_config,
         "  without squared ReLU": replace(primer_config, activation=nn.ReLU),
         "  without convolution": replace(primer_config, attention=SharedQueryAttention),
@@ -590,7 +590,7 @@ if __name__ == "__main__":
         ),
         "  without post-norm": replace(primer_config, block=EncoderBlock),
         "as searched": replace(
-            small(PRESETS["primer"], d_model=44, d_ff=528),
+            small(PRIMER_PRESETS["primer"], d_model=44, d_ff=528),
             attention=SearchedAttention,
             activation=SearchedActivation,
             block=SearchedBlock,

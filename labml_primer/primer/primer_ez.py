@@ -470,7 +470,7 @@ if __name__ == "__main__":
         )
         models[name] = LanguageModel(config)
         histories[name] = train(
-            models[name], corpus, name=name, steps=800, seq=64, evaluations=20
+            models[name], corpus, name=name, steps=600, seq=64, evaluations=15
         )
     # At the left the loss on plays that neither has read, over steps; at the right over the seconds
     # the processor worked, where Primer-EZ pays for its slower steps. The dotted line is the quality

@@ -111,6 +111,17 @@ def test_the_title_block_lists_the_definitions(site: Site, chapter: str) -> None
 
 # -- what it looks like ---------------------------------------------------------------------
 
+
+def test_the_title_stands_at_the_top(visit: Visitor, chapter: str) -> None:
+    page = visit(chapter).page
+    bar, text = page.locator(".topbar"), page.locator(".chapter-head__text")
+    above, below = bar.bounding_box(), text.bounding_box()
+    assert above and below
+    assert (
+        below["y"] - above["height"] < 60
+    )  # however many definitions are listed beside it
+
+
 BASELINES = """() => {
   const baseline = (box, skip) => {
     const walk = document.createTreeWalker(box, NodeFilter.SHOW_TEXT);

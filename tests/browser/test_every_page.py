@@ -4,7 +4,7 @@ import re
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from bs4 import BeautifulSoup
-from built_book import Site, Visit, Visitor
+from built_book import ROOT, Site, Visit, Visitor
 
 OTHERS = {"index", "search", "genindex"}
 
@@ -64,16 +64,31 @@ def test_nothing_scrolls_sideways(visit: Visitor, page: str) -> None:
             assert wider == [], f"at {width} px, {theme}"
 
 
+def test_no_code_in_prose_is_cut_where_there_is_room(visit: Visitor, page: str) -> None:
+    opened = visit(page).page
+    cut = opened.evaluate(
+        """() => [...document.querySelectorAll(".plain pre")]
+            .filter(e => e.scrollWidth > e.clientWidth + 1)
+            .map(e => e.textContent.slice(0, 80))"""
+    )
+    assert cut == []
+
+
 def test_math_is_rendered_while_building(site: Site, page: str) -> None:
     soup = site.soup(page)
     formulas = soup.select("span.katex")
-    text = prose(soup)
-    assert formulas or "$" not in text
+    assert formulas or "$" not in source_of(page)
     assert all(formula.select_one("math > semantics") for formula in formulas)
     assert not soup.select(".katex-error")
     scripts = " ".join(str(script) for script in soup.select("script")).lower()
     assert "katex" not in scripts
     assert "mathjax" not in scripts
+
+
+def source_of(page: str) -> str:
+    """What a page was written as; nothing for one that Sphinx makes."""
+    paths = [ROOT / f"{page}{ending}" for ending in (".py", ".md")]
+    return "".join(path.read_text() for path in paths if path.is_file())
 
 
 def test_no_formula_is_left_in_the_text(site: Site, page: str) -> None:

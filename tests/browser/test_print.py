@@ -54,3 +54,21 @@ def test_paper_is_light(visit: Visitor, chapter: str) -> None:
     page.evaluate("document.documentElement.dataset.theme = 'light'")
     assert dark == page.evaluate(colours)
     assert dark[0][1] == "rgb(255, 255, 255)"
+
+
+def test_no_word_of_a_table_is_broken_on_paper(visit: Visitor) -> None:
+    page = on_paper(visit, "experiments/paper")
+    broken = page.evaluate(
+        """() => {
+          const found = [], range = document.createRange();
+          const walk = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+          while (walk.nextNode()) if (walk.currentNode.parentElement.closest(".sortable"))
+            for (const word of walk.currentNode.data.matchAll(/[^\\s+-]+/g)) {
+              range.setStart(walk.currentNode, word.index);
+              range.setEnd(walk.currentNode, word.index + word[0].length);
+              if (range.getClientRects().length > 1) found.push(word[0]);
+            }
+          return found;
+        }"""
+    )
+    assert broken == []

@@ -131,10 +131,11 @@ def test_a_name_in_the_code_leads_to_its_definition_on_the_page(visit: Visitor) 
 def test_arrows_walk_the_numbers_of_lines(visit: Visitor) -> None:
     page = visit(PRIMER).page
     page.locator(".lno").first.focus()
-    before = page.evaluate("document.activeElement.dataset.n")
+    line = "Number(document.activeElement.parentNode.id.slice(1))"
+    before = page.evaluate(line)
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
-    assert int(page.evaluate("document.activeElement.dataset.n")) == int(before) + 2
+    assert page.evaluate(line) == before + 2
 
 
 # -- looking things up ----------------------------------------------------------------------
@@ -165,6 +166,14 @@ def test_the_search_finds_a_word(
     assert [url for url in opened.asked if not url.startswith(site.address)] == []
     found.first.click()
     opened.page.wait_for_url(re.compile(f"{where}.html"))
+
+
+def test_on_a_phone_the_field_has_room_while_one_types(visit: Visitor) -> None:
+    page = visit(PRIMER, width=390).page
+    field = page.locator(".search input")
+    field.focus()
+    box = field.bounding_box()
+    assert box and box["width"] > 250
 
 
 def test_a_search_for_nothing_that_is_there_says_so(visit: Visitor) -> None:

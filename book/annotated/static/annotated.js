@@ -7,6 +7,25 @@
   const made = (tag, id, attributes) => document.body.appendChild(Object.assign(document.createElement(tag), { id, ...attributes }));
   root.classList.add("tools");
 
+  // A line's number is counted by the style, which not every screen reader reads.
+  for (const number of $$(".ln[id] > .lno")) number.setAttribute("aria-label", `line ${number.parentNode.id.slice(1)}`);
+
+  // What a reader can do with a definition; a method's are icons until they are pointed at.
+  const icon = paths => `<svg class="icon" viewBox="0 0 16 16" aria-hidden="true">${paths}</svg>`;
+  const COPY = icon('<rect x="5.5" y="5.5" width="8" height="8" rx="1.5"/><path d="M10.5 5.5v-2a1 1 0 0 0-1-1h-6a1 1 0 0 0-1 1v6a1 1 0 0 0 1 1h2"/>');
+  const WHOLE = icon('<path d="M8 1.8 13.5 5v6L8 14.2 2.5 11V5z"/><path d="M2.5 5 8 8.2 13.5 5M8 8.2v6"/>');
+  const LINK = icon('<path d="M6.8 9.2a2.6 2.6 0 0 0 3.7 0l2.3-2.3a2.6 2.6 0 0 0-3.7-3.7l-.9.9"/><path d="M9.2 6.8a2.6 2.6 0 0 0-3.7 0L3.2 9.1a2.6 2.6 0 0 0 3.7 3.7l.9-.9"/>');
+  // What stands alone is there in pieces, each once.
+  const { content: held } = $("#standalone") ?? document.createElement("template");
+  const pieces = $$("i", held).map(piece => piece.textContent);
+  const wholes = new Map($$("b", held).map(({ title, textContent }) => [title, textContent.split(" ").map(i => pieces[i]).join("\n\n\n") + "\n"]));
+  for (const { id: name, firstElementChild: code } of $$(".def--own")) {
+    code.insertAdjacentHTML("beforebegin", `<div class="def-actions${name.includes(".") ? " def-actions--quiet" : ""}" role="group" aria-label="${name}">`
+      + `<button type="button" data-copy="${name}" title="Copy">${COPY}<span>Copy</span></button>`
+      + (wholes.has(name) ? `<button type="button" data-standalone="${name}" title="Copy with the imports and definitions it needs">${WHOLE}<span>Copy standalone</span></button>` : "")
+      + `<a href="#${name}" data-link title="Copy link">${LINK}<span>Link</span></a></div>`);
+  }
+
   // Copy. Line numbers are generated content, so the text of a line is its code.
   const toast = made("div", "toast", { className: "toast" });
   toast.setAttribute("role", "status");
@@ -27,7 +46,7 @@
     if (!button) return;
     const { copy: name, standalone, bibtex } = button.dataset;
     if (name) copy(source(name), `${name} copied`);
-    else if (standalone) copy(document.getElementById(`standalone:${standalone}`).content.textContent, `${standalone} copied with what it needs`);
+    else if (standalone) copy(wholes.get(standalone), `${standalone} copied with what it needs`);
     else if (bibtex) copy(document.getElementById(bibtex).textContent, "BibTeX copied");
     else copy(button.href, "Link copied");
   });
@@ -65,6 +84,12 @@
   shapes?.addEventListener("click", toggle);
 
   // Light up: pointing at a name lights its other uses, and the symbol that the chapter ties to it.
+  // In the code what has no element of its own is a name, or stands between two.
+  for (const part of $$(".sbs__code :is(.ln, .t, .ref)")) for (const text of [...part.childNodes]) {
+    if (text.nodeType !== Node.TEXT_NODE) continue;
+    const pieces = text.data.split(/([\p{L}_][\p{L}\p{N}_]*)/u); // every second one is a name
+    text.replaceWith(...pieces.map((piece, i) => i % 2 ? Object.assign(document.createElement("span"), { className: "n", textContent: piece }) : piece));
+  }
   const letters = element => element.textContent.replace(/[\u200b\s]/g, "");
   const ties = $$("[data-tie] .katex-html").map(symbol => [symbol.closest("[data-tie]").dataset.tie, letters(symbol)]);
   const spelled = symbol => { // in an index only where it stands nowhere else
@@ -79,7 +104,7 @@
   };
   // The name that an element stands for: it is one, it holds one (a link), or it is a tied symbol.
   const nameOf = element => {
-    const name = element.closest(".sbs__code .n") ?? (element.matches(".ref") ? $(".n", element) : null);
+    const name = element.closest(".sbs__code .n") ?? (element.matches(".ref, .t") ? $(".n", element) : null);
     if (name) return name.textContent;
     const tie = element.closest("[data-tie]");
     if (tie) return tie.dataset.tie;

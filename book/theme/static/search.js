@@ -16,6 +16,20 @@
     await module.options({ baseUrl: base.pathname, excerptLength: 18 });
     return module;
   });
+  // Definitions by their names, from the index: whoever types one wants to see where it stands.
+  let names;
+  const chapters = new Map([...document.querySelectorAll("#chapnav a")].map(link => [link.pathname, link.lastChild.textContent]));
+  const read = text => [...new DOMParser().parseFromString(text, "text/html").querySelectorAll(".letter a")].map(link => {
+    const url = new URL(link.getAttribute("href"), base);
+    return { name: (link.ariaLabel ?? link.textContent).split(",")[0], page: chapters.get(url.pathname), url };
+  });
+  const defined = async words => {
+    const all = await (names ??= fetch(new URL("genindex.html", base)).then(answer => answer.text()).then(read));
+    const part = words.toLowerCase(), found = all.filter(({ name }) => part.length > 2 && name.toLowerCase().includes(part));
+    const begins = ({ name }) => name.toLowerCase().startsWith(part);
+    return found.sort((a, b) => begins(b) - begins(a) || a.name.length - b.name.length).slice(0, 4);
+  };
+  const score = part => part.weighted_locations.reduce((sum, place) => sum + place.balanced_score, 0);
   const open = on => { list.hidden = !on; input.setAttribute("aria-expanded", on); if (!on) choose(-1); };
   const choose = index => {
     chosen = index;
@@ -30,10 +44,10 @@
     const link = Object.assign(document.createElement("a"), { id: `hit-${number}`, href: hit.url, tabIndex: -1 });
     item.setAttribute("role", "presentation");
     link.setAttribute("role", "option");
-    link.append(Object.assign(document.createElement("b"), { textContent: hit.title }));
+    link.append(Object.assign(document.createElement(hit.name ? "code" : "b"), { textContent: hit.name ?? hit.title }));
     if (hit.page !== hit.title) link.append(Object.assign(document.createElement("small"), { textContent: hit.page }));
     const words = document.createElement("span");
-    words.innerHTML = hit.excerpt; // Pagefind escapes the text and marks the words
+    words.innerHTML = hit.excerpt ?? ""; // Pagefind escapes the text and marks the words
     link.append(words);
     item.append(link);
     return item;
@@ -44,9 +58,10 @@
     // A name in code is looked for by its words, all of them.
     const found = await (await load()).debouncedSearch(words.replace(/[_.]+/g, " "), {}, 120);
     if (!found || words !== asked) return;
-    const pages = await Promise.all(found.results.slice(0, 6).map(result => result.data()));
+    const [named, ...pages] = await Promise.all([defined(words), ...found.results.slice(0, 6).map(result => result.data())]);
     if (words !== asked) return;
-    const hits = pages.flatMap(page => page.sub_results.slice(0, 3).map(part => ({ ...part, page: page.meta.title })));
+    const parts = page => page.sub_results.sort((a, b) => score(b) - score(a)).slice(0, 3).map(part => ({ ...part, page: page.meta.title }));
+    const hits = [...named, ...pages.flatMap(parts)];
     list.replaceChildren(...hits.slice(0, 12).map(entry));
     if (!hits.length) list.replaceChildren(Object.assign(document.createElement("li"), { className: "hits__none", textContent: `Nothing is found for “${words}”.` }));
     open(true);

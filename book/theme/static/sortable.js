@@ -1,14 +1,14 @@
 /* Sorts a table by a column: each head cell of `table.sortable` becomes a button. It goes round: up, down,
-   the order of the source. Cells sort by `data-value` where they have one, empty ones last; else as words.
+   the order of the source. Numbers sort by `data-value` where they have one, empty ones last; the rest as words.
    Without scripts a table stands in the order of its source. */
 for (const table of document.querySelectorAll("table.sortable")) {
   const body = table.tBodies[0], source = [...body.rows];
   const heads = [...table.tHead.rows[0].cells];
 
   const compare = (a, b, way) => {
-    const [x, y] = [a.dataset.value, b.dataset.value];
-    if (x === undefined || y === undefined) return way * a.textContent.localeCompare(b.textContent);
-    return !x - !y || way * (x - y);
+    if (!a.matches(".number")) return way * a.textContent.localeCompare(b.textContent);
+    const [x, y] = [a, b].map(cell => cell.dataset.value ?? cell.textContent);
+    return (x === "") - (y === "") || way * (x - y);
   };
 
   heads.forEach((head, column) => {
