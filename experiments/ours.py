@@ -9,7 +9,7 @@ where a reader can check it: in minutes, on a processor, on characters?
 Each model here has about 820 thousand parameters and reads 1,200 batches of 16 sequences of 128 characters
 of Shakespeare. Each seed decides on the first weights and on the batches, so models are compared on the same
 text in the same order. Three plays are held out. A comedy decides on the learning rate, by a short run for
-each model and each of three rates. A tragedy and a history are what is reported.
+each model and each of four rates. A tragedy and a history are what is reported.
 
 Every number below is computed from records of such runs. They are made by one command, which says beforehand
 how long it takes, can be stopped, and goes on where it was:
@@ -180,7 +180,7 @@ if __name__ == "__main__":
     # *Data.* Characters are not subwords. Much of what is to be learned in the first thousand steps is which
     # letters follow which, and a convolution over three positions is made for that. It may flatter MDHA.
     #
-    # *Tuning.* Three rates, tried for a third of the steps with one seed. A finer search could move models
+    # *Tuning.* Four rates, tried for a third of the steps with one seed. A finer search could move models
     # that are close to each other.
     #
     # *Time.* Seconds are those of one core of a processor. On an accelerator, where a convolution costs
