@@ -7,10 +7,10 @@ PORT ?= 8000
 PEERS := _build/peers
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve test check lighthouse offline notebooks benchmarks clean setup
+.PHONY: help book serve test check lighthouse offline notebooks benchmarks experiments clean setup
 
 help:  ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## */\1|/' | awk -F'|' '{printf "make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## */\1|/' | awk -F'|' '{printf "make %-11s %s\n", $$1, $$2}'
 
 book: $(READY)  ## execute what changed and build the site (STRICT=1: warnings are errors)
 	@$(RUN) book/build.py $(if $(STRICT),--strict)
@@ -40,6 +40,9 @@ benchmarks: $(READY) $(PEERS)/.ready  ## measure against other libraries, and re
 	@for question in attention step compared floor compiled generation memory; do \
 		echo "benchmarks.$$question"; $(RUN) -W ignore -m benchmarks.$$question --record || exit 1; done
 	@$(RUN) book/notebooks.py
+
+experiments: $(READY)  ## the long experiments: says how long what is missing takes, and runs it (ONLY=speedup: a part)
+	@$(RUN) -m experiments.run $(if $(ONLY),--only $(ONLY))
 
 clean:  ## remove what was built and executed, and the environment
 	rm -rf _build $(VENV) book/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,61 @@
+"""What the records of long runs come to: pure functions on what `gathered.json` has of each run."""
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from labml_primer.primer.primer_ez import speedup_factor
+
+Gathered = dict[str, Any]
+"""Of a run: its seed, its rate, and a curve as parallel lists; `loss` is that of the reported plays."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A mean over seeds, and how far single seeds are from it: their standard deviation."""
+
+    mean: float
+    deviation: float
+    count: int
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Spread":
+        """Of one value or more. One says nothing of the deviation, which is then not a number."""
+        deviation = statistics.stdev(values) if len(values) > 1 else math.nan
+        return cls(statistics.fmean(values), deviation, len(values))
+
+    def __str__(self) -> str:
+        if self.count == 1:
+            return f"{self.mean:.2f}"
+        return f"{self.mean:.2f} ± {self.deviation:.2f}"
+
+
+def factor(baseline: Gathered, run: Gathered, cost: str) -> float:
+    """The speed-up factor of a run, counted in `cost`: `"steps"`, `"multiply_adds"` or `"seconds"`.
+
+    A run that never gets as good as the baseline has no such factor. Then the question is turned round:
+    one over how much faster the baseline was as good as the run.
+    """
+    faster = speedup_factor(baseline[cost], baseline["loss"], run[cost], run["loss"])
+    if math.isnan(faster):
+        slower = speedup_factor(
+            run[cost], run["loss"], baseline[cost], baseline["loss"]
+        )
+        return 1 / slower
+    return faster
+
+
+def speedup(
+    baseline: Sequence[Gathered], runs: Sequence[Gathered], cost: str
+) -> Spread:
+    """The factors of all seeds that both have, each against the baseline of its own seed."""
+    vanilla = {each["seed"]: each for each in baseline}
+    return Spread.of(
+        [
+            factor(vanilla[run["seed"]], run, cost)
+            for run in runs
+            if run["seed"] in vanilla
+        ]
+    )

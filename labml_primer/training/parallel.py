@@ -1,0 +1,96 @@
+"""The processes of one run: a single one, or as many as `torchrun` started."""
+
+import os
+from types import TracebackType
+from typing import Any
+
+import torch
+from torch import Tensor, distributed, nn
+from torch.distributed.checkpoint import state_dict as states
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
+from torch.nn.parallel import DistributedDataParallel
+
+WHOLE = states.StateDictOptions(full_state_dict=True, cpu_offload=True)
+
+
+class Workers:
+    """Who works on a run. Each has an equal part of every batch, and all take the same step.
+
+    `torchrun` says in the environment who there is. Without it there is one worker, who is `first`.
+    """
+
+    def __init__(self) -> None:
+        self.together = "RANK" in os.environ
+        self.rank = int(os.environ.get("RANK", 0))
+        self.count = int(os.environ.get("WORLD_SIZE", 1))
+        self.first = self.rank == 0
+        self.device = torch.device("cpu")
+        if torch.cuda.is_available():
+            self.device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
+            torch.cuda.set_device(self.device)
+
+    def __enter__(self) -> "Workers":
+        if self.together:
+            distributed.init_process_group(
+                "nccl" if self.device.type == "cuda" else "gloo"
+            )
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self.together:
+            distributed.destroy_process_group()
+
+    def share(self, model: nn.Module, sharded: bool) -> nn.Module:
+        """What to call for a training step. `model` itself stays what one evaluates and saves.
+
+        With `sharded` each worker keeps a part of every weight: of each block as one, and of what is
+        left. Raises `ValueError` where there is nobody to share with.
+        """
+        if sharded:
+            if not self.together:
+                raise ValueError("a sharded run is started by torchrun")
+            for block in model.blocks:  # type: ignore[union-attr]
+                fully_shard(block)
+            fully_shard(model)
+            return model
+        return DistributedDataParallel(model) if self.count > 1 else model
+
+    def part(self, batch: Tensor) -> Tensor:
+        """This worker's rows. Raises `ValueError` where they cannot be equally many."""
+        if len(batch) % self.count:
+            raise ValueError(
+                f"batch {len(batch)} cannot be shared by {self.count} workers"
+            )
+        return batch.chunk(self.count)[self.rank].to(self.device)
+
+    def mean(self, value: Tensor) -> float:
+        """The mean of all workers' values."""
+        if self.count > 1:
+            value = value.detach().clone()
+            distributed.all_reduce(value)
+        return value.item() / self.count
+
+    def whole(self, value: Tensor) -> float:
+        """A number of which each worker may have a share."""
+        return (value.full_tensor() if isinstance(value, DTensor) else value).item()
+
+
+def whole_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    """Both states as one worker alone would have them. All workers ask, the first is told."""
+    weights, moments = states.get_state_dict(model, optimizer, options=WHOLE)
+    return {"model": weights, "optimizer": moments}
+
+
+def set_state(
+    model: nn.Module, optimizer: torch.optim.Optimizer, saved: dict[str, Any]
+) -> None:
+    """Sets both from what `whole_state` told, however many workers there were then."""
+    # An optimizer without a state makes one by taking a step, so the weights come after it.
+    states.set_optimizer_state_dict(model, optimizer, saved["optimizer"], options=WHOLE)
+    states.set_model_state_dict(model, saved["model"], options=WHOLE)

@@ -1,0 +1,85 @@
+"""What a model is asked: to go on with a text, or to fill its gaps, as T5 is."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.flop_counter import FlopCounterMode
+
+from labml_primer.compared.t5 import T5, corrupt_spans
+from labml_primer.training.loop import (
+    VALIDATION_WINDOWS,
+    draw_windows,
+    held_out_loss,
+    next_character_loss,
+)
+from labml_primer.transformer.model import LanguageModel
+
+SENTINELS = 32
+"""How many numbers above the vocabulary stand for gaps: enough for sequences of 500."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is made of a batch of windows, the loss on it, and the loss on a whole play.
+
+    `inputs` takes windows `[batch, seq + 1]` and dice. `multiply_adds` are those of a forward pass, for
+    a sequence.
+    """
+
+    inputs: Callable[[Tensor, torch.Generator], tuple[Tensor, ...]]
+    loss: Callable[..., Tensor]
+    held_out: Callable[[nn.Module, Tensor, int, int], float]
+    multiply_adds: Callable[[nn.Module], int]
+
+
+def task_of(model: nn.Module, seq: int) -> Task:
+    """A language model goes on, T5 fills gaps."""
+    if isinstance(model, T5):
+        return filling(model.config.vocab_size - SENTINELS, seq)
+    return GOING_ON
+
+
+def products_of(model: nn.Module) -> int:
+    assert isinstance(model, LanguageModel)
+    return sum(each for _, each in model.costs().values()) * model.config.max_seq
+
+
+GOING_ON = Task(
+    lambda windows, dice: (windows,), next_character_loss, held_out_loss, products_of
+)
+
+
+def filling(first_sentinel: int, seq: int) -> Task:
+    """Spans are cut out of the text, and the model writes them."""
+
+    def inputs(windows: Tensor, dice: torch.Generator) -> tuple[Tensor, ...]:
+        return corrupt_spans(windows[:, :-1], first_sentinel, dice)
+
+    def loss(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
+        logits = model(source, target[:, :-1])
+        return F.cross_entropy(logits.float().flatten(0, 1), target[:, 1:].flatten())
+
+    @torch.no_grad()
+    def held_out(model: nn.Module, text: Tensor, batch: int, seq: int) -> float:
+        device = next(model.parameters()).device
+        starts = torch.linspace(0, len(text) - seq - 1, VALIDATION_WINDOWS).long()
+        windows = text[starts[:, None] + torch.arange(seq + 1)]
+        # The same gaps each time.
+        cut = inputs(windows, torch.Generator().manual_seed(0))
+        model.eval()
+        parts = zip(*(each.to(device).split(batch) for each in cut), strict=True)
+        total = sum(loss(model, *part).item() * len(part[0]) for part in parts)
+        model.train()
+        return total / VALIDATION_WINDOWS
+
+    def multiply_adds(model: nn.Module) -> int:
+        text = draw_windows(torch.zeros(seq + 2, dtype=torch.long), 1, seq, 0, 0)
+        dice = torch.Generator().manual_seed(0)
+        with FlopCounterMode(display=False) as counter, torch.no_grad():
+            model(*inputs(text, dice))
+        return counter.get_total_flops() // 2
+
+    return Task(inputs, loss, held_out, multiply_adds)

@@ -1,0 +1,72 @@
+"""A long run as labml follows it: into a file of the project's, and onto a terminal."""
+
+import os
+import sys
+from collections.abc import Iterable
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from types import TracebackType
+from unittest.mock import patch
+
+
+class Tracking:
+    """Follows the run in `folder`. Only a terminal gets a line, with the time left.
+
+    labml would write to the home folder and ask a server. It gets a folder for a home, and no
+    server; what it says of itself is kept back. `silent` is for workers that others speak for.
+    """
+
+    def __init__(self, folder: Path, silent: bool = False):
+        self.name = folder.name
+        self.silent = silent
+        self.drawn = sys.stdout.isatty() and not silent
+        if silent:
+            return
+        home = folder / "labml"
+        home.mkdir(parents=True, exist_ok=True)
+        with (
+            patch.dict(os.environ, {"HOME": str(home)}),
+            redirect_stdout(StringIO()),
+        ):
+            from labml import (  # type: ignore[import-untyped]
+                experiment,
+                logger,
+                monit,
+                tracker,
+            )
+
+            self.logger, self.monit, self.tracker = logger, monit, tracker
+            self.experiment = experiment.record(
+                name="runs",
+                writers={"file", "screen"} if self.drawn else {"file"},
+                lab_conf={"path": str(home), "experiments_path": "."},
+            )
+
+    def __enter__(self) -> "Tracking":
+        if self.drawn:
+            self.logger.log(self.name)
+        return self
+
+    def steps(self, steps: range) -> Iterable[int]:
+        """`steps`, one after another, watched."""
+        return self.monit.loop(steps, is_track=False) if self.drawn else steps
+
+    def report(self, step: int, values: dict[str, float]) -> None:
+        """Takes down what was measured at `step`."""
+        if not self.silent:
+            self.tracker.save(step, values)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self.silent:
+            return
+        with redirect_stdout(StringIO()):
+            self.experiment.__exit__(kind, error, traceback)
+        if self.drawn:
+            self.monit.clear()
+            self.logger.log()

@@ -1,0 +1,233 @@
+"""What the long experiments promise: plans, sweeps, and records that match them."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments import ours
+from experiments import run as module
+from experiments.analysis import factor, speedup
+from experiments.plan import (
+    PLANS,
+    RESULTS,
+    Plan,
+    final_loss,
+    gather,
+    read_plans,
+    read_results,
+    reported_loss,
+)
+from experiments.run import announce, run_missing
+from labml_primer.training.configuration import Run
+from labml_primer.training.long_run import long_run
+from labml_primer.training.texts import REPORTED_PLAYS, TUNING_PLAY
+
+SIZES = {"d_model": 16, "heads": 2, "d_ff": 32, "layers": 1}
+TINY = Run(model=SIZES, steps=4, batch=4, seq=16, warmup=4, evaluations=2)
+PLAN = Plan("tiny", "A small one", 1, 2, (1e-3, 1e9), 2, {"plain": TINY})
+RECORDED = sorted(RESULTS.glob("*/*.json"))
+
+
+def record(run: Run, tuning: float = 1.0, reported: float = 1.0) -> dict[str, Any]:
+    losses = {TUNING_PLAY: tuning} | dict.fromkeys(REPORTED_PLAYS, reported)
+    held_out = {play: [9.0, loss] for play, loss in losses.items()}
+    costs = {cost: [1, 2] for cost in ("steps", "multiply_adds", "seconds")}
+    return {
+        "digest": run.digest,
+        "diverged_at_step": None,
+        "parameters": 1,
+        "forward_seconds": 1.0,
+        "curve": {"held_out": held_out} | costs,
+    }
+
+
+def found(*records: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {each["digest"]: each for each in records}
+
+
+# Records
+
+
+@pytest.mark.parametrize(
+    "path", RECORDED, ids=lambda path: f"{path.parent.name}/{path.stem}"
+)
+def test_a_recorded_file_matches_its_configuration_and_its_plan(path: Path) -> None:
+    recorded = json.loads(path.read_text(encoding="utf-8"))
+    assert recorded["digest"] == Run.of(recorded["configuration"]).digest
+    plan = read_plans()[path.parent.name]
+    asked = plan.tuning() | plan.runs(read_results())
+    assert path.stem in asked, f"{path.name} is in no plan: delete it, or put it back"
+    assert asked[path.stem].digest == recorded["digest"], (
+        f"{path} was recorded with another configuration: delete it, and run "
+        f"make experiments ONLY={path.parent.name}"
+    )
+
+
+def test_no_record_tells_whose_machine_it_was() -> None:
+    for path in RECORDED:
+        text = path.read_text(encoding="utf-8")
+        assert str(Path.home()) not in text, path
+
+
+def test_what_the_chapters_read_is_what_is_recorded() -> None:
+    gathered = json.loads((RESULTS / "gathered.json").read_text(encoding="utf-8"))
+    assert gathered == gather(read_plans(), read_results()), "make experiments"
+
+
+def test_only_runs_with_a_chosen_rate_are_gathered() -> None:
+    trials = found(*map(record, PLAN.tuning().values()))
+    (first, second) = PLAN.runs(trials).values()
+    runs = found(record(first, reported=2.0), record(second, reported=3.0))
+    assert gather({"tiny": PLAN}, runs) == {}
+    both = gather({"tiny": PLAN}, trials | runs)["tiny"]["plain"]
+    assert [each["seed"] for each in both] == [0, 1]
+    assert [each["loss"][-1] for each in both] == [2.0, 3.0]
+    runs[first.digest]["diverged_at_step"] = 3
+    assert len(gather({"tiny": PLAN}, trials | runs)["tiny"]["plain"]) == 1
+
+
+# Speed-up factors
+
+
+def run_of(seed: int, loss: list[float], step: float = 1.0) -> dict[str, Any]:
+    return {"seed": seed, "loss": loss, "steps": [step * n for n in (1, 2, 3, 4)]}
+
+
+def test_a_factor_is_the_baselines_cost_over_that_of_the_same_quality() -> None:
+    baseline = run_of(0, [4.0, 3.0, 2.0, 1.0])
+    assert factor(baseline, run_of(0, [3.0, 1.0, 0.5, 0.2]), "steps") == 2
+    # Half of the cost a step, and the same curve.
+    assert factor(baseline, run_of(0, [4.0, 3.0, 2.0, 1.0], 0.5), "steps") == 2
+
+
+def test_a_run_that_never_gets_there_is_measured_the_other_way_round() -> None:
+    baseline, worse = run_of(0, [4.0, 2.0, 1.0, 0.5]), run_of(0, [5.0, 4.0, 3.0, 2.0])
+    assert factor(baseline, worse, "steps") == 1 / 2
+    assert factor(worse, baseline, "steps") == 2
+
+
+def test_seeds_are_compared_with_their_own_baseline() -> None:
+    baseline = [run_of(0, [4.0, 3.0, 2.0, 1.0]), run_of(1, [8.0, 6.0, 4.0, 2.0])]
+    runs = [run_of(1, [8.0, 2.0, 1.0, 1.0]), run_of(0, [1.0, 1.0, 1.0, 1.0])]
+    spread = speedup(baseline, [*runs, run_of(7, [1.0] * 4)], "steps")
+    assert (spread.mean, spread.count) == (3, 2)
+    assert spread.deviation == pytest.approx(math.sqrt(2))
+    assert str(spread) == "3.00 ± 1.41"
+
+
+# The chapter
+
+
+def test_the_chapter_knows_every_model_of_the_set_and_the_papers_name_for_it() -> None:
+    assert set(ours.MODELS) == set(Plan.read(PLANS / "speedup.toml").models)
+    told = {model: len(ours.theirs(model)) for model in ours.MODELS}
+    # One is the measure itself, the other has no line of its own.
+    assert told.pop("transformer") == told.pop("squared-relu") == 0
+    assert all(told.values())
+
+
+# Plans
+
+
+@pytest.mark.parametrize(
+    "path", sorted(PLANS.glob("*.toml")), ids=lambda path: path.stem
+)
+def test_every_model_of_a_plan_can_be_built(path: Path) -> None:
+    for run in Plan.read(path).models.values():
+        run.build(vocab_size=83)
+
+
+def test_models_of_the_speed_up_set_have_as_many_parameters() -> None:
+    models = Plan.read(PLANS / "speedup.toml").models
+    counts = {
+        name: sum(p.numel() for p in run.build(vocab_size=83).parameters())
+        for name, run in models.items()
+    }
+    for name, count in counts.items():
+        assert abs(count / counts["transformer"] - 1) < 0.01, name
+
+
+def test_the_rate_is_chosen_on_a_play_that_is_not_reported() -> None:
+    assert TUNING_PLAY not in REPORTED_PLAYS
+    low, high = (PLAN.trial(TINY, rate) for rate in PLAN.rates)
+    # The high rate is better where it counts, and worse on what is reported.
+    records = found(record(low, 2.0, 1.0), record(high, 1.0, 2.0))
+    assert PLAN.rate(TINY, records) == high.rate
+    assert reported_loss(records[high.digest]) == 2.0
+
+
+def test_a_rate_that_a_run_diverged_with_is_not_chosen() -> None:
+    low, high = (PLAN.trial(TINY, rate) for rate in PLAN.rates)
+    died = record(high, 0.1) | {"diverged_at_step": 2}
+    assert PLAN.rate(TINY, found(record(low, 2.0), died)) == low.rate
+
+
+def test_what_is_recorded_is_not_missing_and_what_another_set_recorded_neither() -> (
+    None
+):
+    tuning, runs = PLAN.missing({})
+    assert len(tuning) == 2 and list(runs) == ["plain-0", "plain-1"]
+    records = found(*map(record, tuning.values()))
+    tuning, runs = PLAN.missing(records)
+    assert tuning == {} and len(runs) == 2
+    other = replace(PLAN, name="other", models={"the-same": TINY})
+    records |= found(record(runs["plain-1"]))
+    assert list(other.missing(records)[1]) == ["the-same-0"]
+
+
+def test_a_plan_that_asks_for_what_there_is_not_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "new.toml"
+    path.write_text(
+        'title = ""\nturn = 1\nseeds = 1\n[tuning]\nrates = [1e-3]\nsteps = 1\n[shared]\n'
+        '[models.odd]\npreset = "trnsformer"\n'
+    )
+    with pytest.raises(ValueError, match=r"new\.toml: odd: preset 'trnsformer'"):
+        Plan.read(path)
+
+
+# Sweeps
+
+
+@pytest.mark.slow
+def test_a_sweep_records_each_run_once_and_leaves_nothing_at_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home, results, built = (tmp_path / name for name in ("home", "results", "built"))
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    assert run_missing([PLAN], 2, 1.0, results, built) == 0
+    assert sorted(path.stem for path in results.glob("tiny/*.json")) == [
+        "plain-0",
+        "plain-1",
+        "tuning-plain-0.001",
+        "tuning-plain-1e+09",
+    ]
+    # A rate of a billion diverges. That is a result, and it ends no other run.
+    records = read_results(results)
+    assert sum(r["diverged_at_step"] is not None for r in records.values()) == 1
+    assert "the batch is kept in" in capsys.readouterr().out
+    assert PLAN.rate(TINY, records) == 1e-3
+    assert PLAN.missing(records) == [{}, {}]
+    assert announce([PLAN], 2, results) == 0
+    assert list(home.iterdir()) == []
+    # One core a run, and the numbers that it has by itself.
+    run = PLAN.runs(records)["plain-1"]
+    alone = long_run(run, tmp_path / "alone")
+    swept = records[run.digest]
+    assert swept["machine"]["threads"] == 1
+    assert final_loss(swept, TUNING_PLAY) == pytest.approx(
+        final_loss(alone, TUNING_PLAY)
+    )
+
+
+def test_the_time_is_said_beforehand(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seconds = announce([PLAN], 2, tmp_path)
+    said = capsys.readouterr().out
+    assert "tiny" in said and "2 short runs" in said and "2 runs" in said
+    assert module.hours(seconds) in said and module.hours(seconds / 2) in said

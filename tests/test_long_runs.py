@@ -1,0 +1,414 @@
+"""What a long run promises: its numbers depend on its configuration, and on nothing else."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from labml_primer.presets import PRESETS
+from labml_primer.training import long_run as module
+from labml_primer.training import tasks
+from labml_primer.training.configuration import Run
+from labml_primer.training.corpus import VALIDATION_PLAYS
+from labml_primer.training.long_run import DivergedError, long_run, rate_at
+from labml_primer.training.loop import next_character_loss
+from labml_primer.training.texts import REPORTED_PLAYS, TUNING_PLAY, load_texts
+
+ROOT = Path(__file__).resolve().parent.parent
+SIZES = {"d_model": 16, "heads": 2, "d_ff": 32, "layers": 1}
+TINY = Run(
+    "primer-ez", SIZES, steps=8, batch=4, seq=16, warmup=4, evaluations=4, seed=1
+)
+
+
+def toml(run: Run) -> str:
+    """The file that `run` is read from."""
+    settings = {**vars(run), "model": None}
+    top = [f"{k} = {json.dumps(v)}" for k, v in settings.items() if v is not None]
+    own = [f"{k} = {json.dumps(v)}" for k, v in run.model.items()]
+    return "\n".join([*top, "[model]", *own])
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return torch.load(folder / "weights.pt", weights_only=True)["model"]
+
+
+def timeless(record: dict[str, Any]) -> dict[str, Any]:
+    """All of a record but the time that it took."""
+    curve = record["curve"] | {"seconds": None}
+    return record | {"curve": curve, "forward_seconds": None}
+
+
+def same_bits(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
+
+
+# Stopped and taken up again
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from unittest.mock import patch
+import labml.experiment, torch, torch._dynamo  # here, and not in each that is killed
+from labml_primer.training import long_run as module
+from labml_primer.training.configuration import Run
+
+run, folder = Run.read(Path(sys.argv[1])), Path(sys.argv[2])
+module.load_texts(run.data)  # once for all that are killed
+
+def killing(target, call):
+    '''The function at `target`, and at its `call`-th call the end, with a file half written.'''
+    original, calls = target, []
+    def function(*args, **kwargs):
+        calls.append(args)
+        if len(calls) == call:
+            if original is torch.save:
+                args[1].write_bytes(b'half')
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original(*args, **kwargs)
+    return function
+
+moments = [
+    (module, 'draw_windows', 2),          # before anything was saved
+    (torch, 'save', 1),                   # half of the first save is written
+    (Path, 'replace', 1),                 # the first save is whole, and not yet in its place
+    (torch.Tensor, 'backward', 4),        # some steps behind a save
+    (torch.nn.utils, 'clip_grad_norm_', 2),  # the gradients are there
+    (module.Training, 'save', 1),         # behind an evaluation that is not saved yet
+    (module, 'write_record', 1),          # the weights are written, the record is not
+]
+for owner, name, call in moments:
+    child = os.fork()
+    if not child:
+        with patch.object(owner, name, killing(getattr(owner, name), call)):
+            module.long_run(run, folder, save_every=3)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL, name
+    print('killed', name, flush=True)
+module.long_run(run, folder, save_every=3)
+"""
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "adafactor"])
+def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bits(
+    tmp_path: Path, optimizer: str
+) -> None:
+    run = replace(TINY, optimizer=optimizer, model=SIZES | {"dropout": 0.1})
+    (tmp_path / "run.toml").write_text(toml(run))
+    whole = long_run(run, tmp_path / "whole")
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, tmp_path / "run.toml", tmp_path / "killed"],
+        cwd=ROOT,
+        env=os.environ | {"OMP_NUM_THREADS": str(torch.get_num_threads())},
+        capture_output=True,
+        text=True,
+    )
+    assert killed.returncode == 0, killed.stderr
+    assert killed.stdout.count("killed") == 7
+    again = json.loads((tmp_path / "killed" / "record.json").read_text())
+    assert timeless(again) == timeless(whole)
+    assert same_bits(weights(tmp_path / "killed"), weights(tmp_path / "whole"))
+
+
+def test_a_record_that_is_there_is_not_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = long_run(TINY, tmp_path)
+    monkeypatch.setattr(module, "Training", None)
+    assert long_run(TINY, tmp_path) == first
+    with pytest.raises(TypeError):
+        long_run(replace(TINY, seed=2), tmp_path)
+
+
+def test_a_save_of_another_run_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "write_record", None)
+        with pytest.raises(TypeError):
+            long_run(TINY, tmp_path)
+    with pytest.raises(ValueError, match="is of another run"):
+        long_run(replace(TINY, seed=2), tmp_path)
+
+
+# Runs that diverge
+
+
+def breaks_at(step: int, factor: float) -> Any:
+    """The loss, times `factor` at one step."""
+    original, steps = tasks.GOING_ON.loss, []
+
+    def loss(model: nn.Module, windows: torch.Tensor) -> torch.Tensor:
+        steps.append(windows)
+        return original(model, windows) * (factor if len(steps) == step else 1.0)
+
+    return loss
+
+
+@pytest.mark.parametrize("factor", [math.nan, math.inf, 3.0])
+def test_a_run_that_diverges_stops_and_keeps_its_step_and_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, factor: float
+) -> None:
+    broken = replace(tasks.GOING_ON, loss=breaks_at(3, factor))
+    monkeypatch.setattr(tasks, "GOING_ON", broken)
+    folder = tmp_path / "this-run"
+    with pytest.raises(DivergedError, match=r"this-run: at step 3 .*diverged\.pt"):
+        long_run(TINY, folder)
+    kept = torch.load(folder / "diverged.pt", weights_only=True)
+    batch = module.draw_windows(load_texts("characters").train, 4, 16, TINY.seed, 3)
+    assert kept["step"] == 3 and torch.equal(kept["windows"], batch)
+    # It would diverge again, so it is recorded, with the steps before.
+    record = long_run(TINY, folder)
+    assert record["diverged_at_step"] == 3 and record["curve"]["steps"] == [2]
+
+
+def test_a_gradient_that_is_no_number_stops_the_run_before_the_weights_have_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Sour(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, loss: torch.Tensor) -> torch.Tensor:
+            return loss.clone()
+
+        @staticmethod
+        def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+            return gradient * math.nan
+
+    def sour(model: nn.Module, windows: torch.Tensor) -> torch.Tensor:
+        return Sour.apply(next_character_loss(model, windows))
+
+    monkeypatch.setattr(tasks, "GOING_ON", replace(tasks.GOING_ON, loss=sour))
+    with pytest.raises(DivergedError, match=r"at step 1 .*norm of its gradient nan"):
+        long_run(TINY, tmp_path)
+    assert all(weight.isfinite().all() for weight in weights(tmp_path).values())
+
+
+# Many workers
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sharded", [False, True], ids=["ddp", "fsdp"])
+def test_two_workers_come_to_the_numbers_of_one(tmp_path: Path, sharded: bool) -> None:
+    """Losses within 1e-5, weights within 1e-4: sums of halves round differently."""
+    alone = long_run(TINY, tmp_path / "alone")
+    (tmp_path / "run.toml").write_text(toml(replace(TINY, sharded=sharded)))
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command = ["-m", "labml_primer.training.long_run", "run.toml", "two"]
+    ran = subprocess.run(
+        [sys.executable, *launch, *command],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stderr
+    two = json.loads((tmp_path / "two" / "record.json").read_text())
+    assert two["machine"]["workers"] == 2
+    for name in ("steps", "multiply_adds"):
+        assert two["curve"][name] == alone["curve"][name]
+    together, single = two["curve"], alone["curve"]
+    assert together["train_loss"] == pytest.approx(single["train_loss"], abs=1e-5)
+    for play, losses in single["held_out"].items():
+        assert together["held_out"][play] == pytest.approx(losses, abs=1e-5)
+    torch.testing.assert_close(
+        weights(tmp_path / "two"), weights(tmp_path / "alone"), rtol=0, atol=1e-4
+    )
+
+
+def test_a_batch_that_cannot_be_shared_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workers = module.Workers()
+    workers.count = 3
+    with pytest.raises(ValueError, match="batch 4 cannot be shared by 3 workers"):
+        workers.part(torch.zeros(4, 17))
+
+
+def test_a_sharded_run_needs_torchrun(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="started by torchrun"):
+        long_run(replace(TINY, sharded=True), tmp_path)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is here")
+@pytest.mark.parametrize("switch", ["bfloat16", "compiled"])
+def test_what_needs_a_gpu_is_refused_without_one(tmp_path: Path, switch: str) -> None:
+    with pytest.raises(ValueError, match="need a GPU"):
+        long_run(replace(TINY, **{switch: True}), tmp_path)
+
+
+def test_a_model_with_losses_of_its_own_is_not_compiled(tmp_path: Path) -> None:
+    run = replace(TINY, preset="switch-primer", compiled=True)
+    with pytest.raises(ValueError, match="switch-primer has losses of its own"):
+        long_run(run, tmp_path)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_gpu_runs_in_bfloat16_and_compiled(tmp_path: Path) -> None:
+    run = replace(TINY, steps=60, rate=1e-2)
+    wide = long_run(run, tmp_path / "wide")
+    fast = long_run(replace(run, bfloat16=True, compiled=True), tmp_path / "fast")
+    assert fast["curve"]["train_loss"] == pytest.approx(
+        wide["curve"]["train_loss"], rel=0.02
+    )
+
+
+# Configurations
+
+
+def test_a_configuration_comes_back_from_its_file_with_its_digest(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "run.toml").write_text(toml(TINY))
+    read = Run.read(tmp_path / "run.toml")
+    assert read == TINY and read.digest == TINY.digest
+
+
+@pytest.mark.parametrize(
+    "change", [{"seed": 2}, {"model": {"d_model": 32}}, {"rate": 0.0041}]
+)
+def test_another_configuration_has_another_digest(change: dict[str, Any]) -> None:
+    assert replace(TINY, **change).digest != TINY.digest
+
+
+def test_the_digest_is_that_of_what_differs_from_the_defaults() -> None:
+    said = replace(TINY, optimizer="adamw", data="characters")
+    assert said.digest == TINY.digest
+    # Written down: a default that changes makes every record one of another configuration.
+    assert Run().digest.startswith("44136fa355b3678a")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('preset = "trnsformer"', "preset 'trnsformer' is none of transformer, "),
+        ('optimizer = "sgd"', "optimizer 'sgd' is none of adamw, adafactor"),
+        ("batch = 0", "batch 0 is not positive"),
+        ("evaluations = 9999", "9999 evaluations do not fit 1200 steps"),
+        ("learning_rate = 1", "a run has no learning_rate"),
+    ],
+)
+def test_a_file_that_cannot_be_run_is_named_with_what_is_wrong(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    (tmp_path / "odd.toml").write_text(text)
+    with pytest.raises(ValueError, match=rf"odd\.toml: {message}"):
+        Run.read(tmp_path / "odd.toml")
+
+
+def test_a_class_in_a_file_replaces_that_of_the_preset() -> None:
+    run = replace(TINY, model=SIZES | {"activation": "torch.nn.GELU"})
+    config = run.build(vocab_size=9).config
+    assert config.activation is nn.GELU and config.max_seq == TINY.seq
+    assert config.attention is PRESETS["primer-ez"].attention
+
+
+def test_the_seed_decides_the_first_weights() -> None:
+    first, again, other = (
+        replace(TINY, seed=seed).build(9).state_dict() for seed in (1, 1, 2)
+    )
+    assert same_bits(first, again) and not same_bits(first, other)
+
+
+def test_an_encoder_decoder_learns_to_fill_gaps(tmp_path: Path) -> None:
+    sizes = {"d_model": 16, "heads": 2, "d_ff": 32, "layers": 1}
+    run = Run("t5", sizes, steps=60, batch=8, seq=32, rate=0.05, optimizer="adafactor")
+    record = long_run(replace(run, evaluations=3), tmp_path)
+    losses = record["curve"]["held_out"][TUNING_PLAY]
+    assert losses[-1] < losses[0] < math.log(load_texts("characters").vocab_size + 32)
+    # Kept out of play: the sentinels are no characters.
+    assert record["curve"]["multiply_adds"][-1] > 60 * 8 * 3 * 2 * 16 * 85
+
+
+# What is recorded
+
+
+def test_a_record_says_all_that_one_needs_to_run_it_again(tmp_path: Path) -> None:
+    record = json.loads(json.dumps(long_run(TINY, tmp_path)))
+    assert Run.of(record["configuration"]) == TINY
+    assert record["digest"] == TINY.digest
+    assert len(record["commit"].rstrip("+")) == 40
+    assert record["versions"]["torch"] == torch.__version__
+    assert {"processor", "cores", "threads", "gpu", "workers"} <= set(record["machine"])
+    curve = record["curve"]
+    assert curve["steps"] == [2, 4, 6, 8]
+    assert set(curve["held_out"]) == set(VALIDATION_PLAYS)
+    assert all(len(losses) == 4 for losses in curve["held_out"].values())
+    assert curve["seconds"] == sorted(curve["seconds"])
+    assert 0 < record["forward_seconds"] < curve["seconds"][-1]
+
+
+def test_multiply_adds_are_those_of_the_model_three_times_a_step(
+    tmp_path: Path,
+) -> None:
+    record = long_run(TINY, tmp_path)
+    model = TINY.build(load_texts("characters").vocab_size)
+    forward = sum(products for _, products in model.costs().values())
+    assert record["curve"]["multiply_adds"][-1] == 8 * 4 * 16 * 3 * forward
+
+
+def test_a_run_is_followed_in_its_own_folder_and_nothing_is_written_at_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(home)
+    long_run(TINY, tmp_path / "run")
+    (log,) = (tmp_path / "run" / "labml").rglob("log.jsonl")
+    tracked = json.loads(log.read_text().splitlines()[0])["track"]
+    assert len(tracked["loss"]) > 0
+    assert list(home.iterdir()) == []
+    assert capsys.readouterr().out == ""
+
+
+# Texts and rates
+
+
+def test_plays_to_tune_on_and_to_report_on_are_apart() -> None:
+    assert {TUNING_PLAY, *REPORTED_PLAYS} == set(VALIDATION_PLAYS)
+    assert TUNING_PLAY not in REPORTED_PLAYS
+    assert set(load_texts("characters").held_out) == set(VALIDATION_PLAYS)
+
+
+@pytest.mark.slow
+def test_subwords_are_the_same_each_time_and_stand_for_the_whole_text() -> None:
+    texts = load_texts("subwords")
+    code = (
+        "from labml_primer.training.texts import load_texts\n"
+        "texts = load_texts('subwords')\n"
+        "print(texts.vocab_size, texts.train.sum().item(), len(texts.train))"
+    )
+    again = subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True)
+    sums = (texts.vocab_size, texts.train.sum().item(), len(texts.train))
+    assert again.split() == [str(each) for each in sums]
+    plays = load_texts("characters").held_out
+    for play, text in texts.held_out.items():
+        assert len(text) * texts.characters[play] == pytest.approx(len(plays[play]))
+        assert texts.characters[play] > 2
+        assert text.min() >= 0 and text.max() < texts.vocab_size
+
+
+@pytest.mark.slow
+def test_a_loss_is_told_a_character_whatever_a_token_is(tmp_path: Path) -> None:
+    run = replace(TINY, data="subwords", steps=1, rate=1e-9, evaluations=1)
+    (tuning, *_) = long_run(run, tmp_path)["curve"]["held_out"].values()
+    texts = load_texts("subwords")
+    # A model that was not trained guesses.
+    guess = math.log(texts.vocab_size) / texts.characters[TUNING_PLAY]
+    assert tuning[0] == pytest.approx(guess, rel=0.02)
+
+
+def test_adafactor_has_the_papers_schedule() -> None:
+    run = replace(TINY, optimizer="adafactor", rate=0.01)
+    rates = [rate_at(run, step) for step in (1, 100, 10_000, 40_000)]
+    assert rates == pytest.approx([0.01, 0.01, 0.01, 0.005])
