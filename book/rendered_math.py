@@ -8,6 +8,9 @@ rules that its pages need, of the fonts the letters that stand in formulas: a th
 import logging
 import re
 import shutil
+import socket
+import subprocess
+import time
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -80,16 +83,38 @@ def cut(font: Path, target: Path, letters: set[str]) -> None:
     subset.save_font(whole, str(target), options)
 
 
-def choose_node(node: Path) -> None:
-    """Which Node renders, and how long it is waited for.
+class PatientServer(sphinxcontrib.katex.KaTeXServer):  # type: ignore[misc]
+    """sphinxcontrib-katex's, on a busy machine: Node comes late, and makes its socket before it listens."""
 
-    On a busy machine it comes late, and its Unix socket is there before it listens: over the
-    network sphinxcontrib-katex asks again until it does.
-    """
+    @classmethod
+    def start_server_process(
+        cls, rundir: Path, timeout: float
+    ) -> tuple[subprocess.Popen[bytes], socket.socket]:
+        path = rundir / "katex.sock"
+        process = subprocess.Popen(
+            cls.build_command(socket=path),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=rundir,
+        )
+        end = time.monotonic() + timeout
+        while time.monotonic() < end:
+            connection = socket.socket(socket.AF_UNIX)
+            try:
+                connection.connect(str(path))
+                return process, connection
+            except (FileNotFoundError, ConnectionRefusedError):
+                connection.close()
+                time.sleep(0.001)
+        process.kill()
+        raise cls.timeout_error(timeout)
+
+
+def choose_node(node: Path) -> None:
+    """Which Node renders, and how long it is waited for."""
     sphinxcontrib.katex.NODEJS_BINARY = str(node)
     sphinxcontrib.katex.STARTUP_TIMEOUT = sphinxcontrib.katex.RENDER_TIMEOUT = 60.0
-    server = sphinxcontrib.katex.KaTeXServer
-    server.start_server_process = server.start_network_socket
+    sphinxcontrib.katex.KaTeXServer = PatientServer
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import importlib.machinery
 import importlib.metadata
 import platform
 import sys
@@ -75,6 +76,8 @@ def _version(name: str) -> str | None:
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
+        if importlib.machinery.PathFinder.find_spec(name) is None:
+            return None  # a word, or a module of the project
         distributions = _distributions().get(name)
         return importlib.metadata.version(distributions[0]) if distributions else None
 
