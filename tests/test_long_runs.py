@@ -99,6 +99,7 @@ module.long_run(run, folder, save_every=3)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["adamw", "adafactor"])
 def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bits(
     tmp_path: Path, optimizer: str
