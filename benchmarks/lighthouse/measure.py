@@ -56,15 +56,16 @@ class Compressed(SimpleHTTPRequestHandler):
 
 def install() -> Path:
     """Lighthouse's program, as the lock file names it."""
+    program = INSTALLED / "node_modules" / "lighthouse" / "cli" / "index.js"
     lock = INSTALLED / "package-lock.json"
     wanted = (HERE / "package-lock.json").read_bytes()
-    if not lock.is_file() or lock.read_bytes() != wanted:
+    if not program.is_file() or lock.read_bytes() != wanted:
         INSTALLED.mkdir(parents=True, exist_ok=True)
         for name in ("package.json", "package-lock.json"):
             shutil.copy(HERE / name, INSTALLED)
         npm = [str(Path(sys.executable).with_name("npm")), "ci", "--prefix"]
         subprocess.run([*npm, str(INSTALLED), "--no-audit", "--no-fund"], check=True)
-    return INSTALLED / "node_modules" / "lighthouse" / "cli" / "index.js"
+    return program
 
 
 def look(lighthouse: Path, url: str) -> dict[str, float]:
