@@ -343,7 +343,12 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 def _version() -> int:
     """A number of the engine's own text: pages that another engine has read are read again."""
-    texts = [path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))]
+    paths = [
+        path
+        for kind in ("py", "js", "css")
+        for path in sorted(Path(__file__).parent.rglob(f"*.{kind}"))
+    ]
+    texts = [path.read_bytes() for path in paths]
     return int(hashlib.sha256(b"".join(texts)).hexdigest()[:12], 16)
 
 

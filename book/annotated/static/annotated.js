@@ -39,7 +39,9 @@
       ...$$(".ln", block).map(line => line.textContent),
     ]);
     const indent = lines[0].match(/^ */)[0];
-    return lines.map(line => line.startsWith(indent) ? line.slice(indent.length) : line).join("").trimEnd() + "\n";
+    const text = lines.map(line => line.startsWith(indent) ? line.slice(indent.length) : line).join("").trimEnd() + "\n";
+    // A body that was prose alone stands at the left of the page.
+    return text.replace(/^( *)((?:async |def |class |\)).*:)\n(?!\n*\1 )/gm, "$1$2\n$1    ...\n");
   };
   document.addEventListener("click", event => {
     const button = event.target.closest("[data-copy], [data-standalone], [data-link], [data-bibtex]");
