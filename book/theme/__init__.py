@@ -138,10 +138,13 @@ def restyled(app: Any, env: Any) -> list[str]:
 
 
 def sweep(app: Any, exception: Exception | None) -> None:
-    """Styles, scripts and pictures that no page asks for leave the site."""
+    """Styles, scripts and pictures that no page asks for leave the site, and so do scripts' comments."""
     if exception is not None or app.config.html_theme != "primer":
         return
     out = Path(app.outdir)
+    for script in (out / "_static").glob("*.js"):
+        text = script.read_text("utf-8")
+        script.write_text(re.sub(r"(?m)^ *//.*\n", "", text), "utf-8")
     for kinds in ({".css", ".js"}, {".gif", ".png", ".svg"}):
         asking = {
             file: file.read_text("utf-8")
