@@ -218,8 +218,8 @@ def test_the_peak_is_what_was_held_at_once() -> None:
 
 def test_the_page_declares_every_record() -> None:
     recorded = {f"benchmarks/results/{path.name}" for path in measure.RESULTS.iterdir()}
-    assert recorded == set(speed.__data__)
-    assert [Path(path).stem for path in speed.__data__] == list(QUESTIONS)
+    assert recorded == set(speed.__data__[:-1])  # the last is the paper's
+    assert [Path(path).stem for path in speed.__data__[:-1]] == list(QUESTIONS)
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -251,7 +251,9 @@ def page(
 
     def printed(change: Callable[[str, Record], None]) -> str:
         results = tmp_path / "benchmarks" / "results"
-        shutil.copytree(measure.RESULTS, results, dirs_exist_ok=True)
+        for name in speed.__data__:
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(measure.RESULTS.parents[1] / name, tmp_path / name)
         for question in QUESTIONS:
             path = results / f"{question}.json"
             record = json.loads(path.read_text())

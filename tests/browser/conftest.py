@@ -131,6 +131,7 @@ def visit(chromium: Browser, site: Site) -> Iterator[Visitor]:
         opened = Visit(context.new_page())
         name, _, fragment = page.partition("#")
         opened.page.goto(site.url(name) + (f"#{fragment}" if fragment else ""))
+        opened.page.evaluate("document.fonts.ready.then(() => null)")
         return opened
 
     yield open_page
