@@ -22,6 +22,9 @@ from playwright.sync_api import Browser, BrowserContext, Error, sync_playwright
 BUILT = Path(os.environ.get("BROWSER_SITE", ROOT / "_build" / "html"))
 NO_BROWSER = "NO CHROMIUM, SO NO BROWSER TEST RAN: install chromium, or let pip's do it"
 
+# A page has its fonts, and its script has fitted the formulas to them.
+SETTLED = """() => document.fonts.ready.then(
+    () => new Promise(done => requestAnimationFrame(() => setTimeout(() => setTimeout(done)))))"""
 
 PAGES = contents()
 CHAPTERS = [name for name in PAGES if (ROOT / f"{name}.py").is_file()]
@@ -131,7 +134,8 @@ def visit(chromium: Browser, site: Site) -> Iterator[Visitor]:
         opened = Visit(context.new_page())
         name, _, fragment = page.partition("#")
         opened.page.goto(site.url(name) + (f"#{fragment}" if fragment else ""))
-        opened.page.evaluate("document.fonts.ready.then(() => null)")
+        if scripts:
+            opened.page.evaluate(SETTLED)
         return opened
 
     yield open_page
