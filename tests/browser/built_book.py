@@ -18,6 +18,14 @@ def contents() -> list[str]:
     return [toc["root"], *files]
 
 
+def settle(page: Page) -> None:
+    """Waits until a page has its fonts, and its script has fitted the formulas to them."""
+    page.evaluate(
+        """() => document.fonts.ready.then(() => new Promise(
+             done => requestAnimationFrame(() => setTimeout(() => setTimeout(done)))))"""
+    )
+
+
 @dataclass
 class Site:
     """The built site, and the address it is served at."""

@@ -14,17 +14,13 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from built_book import ROOT, Site, Visit, Visitor, contents
+from built_book import ROOT, Site, Visit, Visitor, contents, settle
 from chromium import launched
 from filelock import FileLock
 from playwright.sync_api import Browser, BrowserContext, Error, sync_playwright
 
 BUILT = Path(os.environ.get("BROWSER_SITE", ROOT / "_build" / "html"))
 NO_BROWSER = "NO CHROMIUM, SO NO BROWSER TEST RAN: install chromium, or let pip's do it"
-
-# A page has its fonts, and its script has fitted the formulas to them.
-SETTLED = """() => document.fonts.ready.then(
-    () => new Promise(done => requestAnimationFrame(() => setTimeout(() => setTimeout(done)))))"""
 
 PAGES = contents()
 CHAPTERS = [name for name in PAGES if (ROOT / f"{name}.py").is_file()]
@@ -134,8 +130,8 @@ def visit(chromium: Browser, site: Site) -> Iterator[Visitor]:
         opened = Visit(context.new_page())
         name, _, fragment = page.partition("#")
         opened.page.goto(site.url(name) + (f"#{fragment}" if fragment else ""))
-        if scripts:
-            opened.page.evaluate(SETTLED)
+        if scripts and name in PAGES:
+            settle(opened.page)
         return opened
 
     yield open_page

@@ -155,7 +155,6 @@ def test_prose_and_code_of_a_row_share_their_first_baseline(
     visit: Visitor, chapter: str
 ) -> None:
     opened = visit(chapter).page
-    opened.evaluate("document.fonts.ready.then(() => true)")
     rows = opened.evaluate(BASELINES)
     assert rows
     assert [row for row in rows if abs(row[1]) > 1.5] == []
@@ -163,7 +162,6 @@ def test_prose_and_code_of_a_row_share_their_first_baseline(
 
 def test_the_columns_are_as_wide_as_reading_wants(visit: Visitor, chapter: str) -> None:
     opened = visit(chapter).page
-    opened.evaluate("document.fonts.ready.then(() => true)")
     characters = opened.evaluate(
         """() => {
           const prose = document.querySelector(".sbs__prose"), text = prose.querySelector("p");

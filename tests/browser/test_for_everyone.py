@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from built_book import ROOT, Site, Visit, Visitor
+from built_book import ROOT, Site, Visit, Visitor, settle
 from playwright.sync_api import Page, expect
 
 AXE = (ROOT / "book" / "node_modules" / "axe-core" / "axe.min.js").read_text("utf-8")
@@ -43,7 +43,7 @@ def test_search_and_index_have_no_barrier(visit: Visitor, other: str) -> None:
 def look_at_all(visit: Visitor, page: str) -> None:
     opened = visit(page).page
     opened.wait_for_load_state("networkidle")
-    settled(opened)
+    settle(opened)
     for width in (1400, 390):
         opened.set_viewport_size({"width": width, "height": 900})
         opened.evaluate("new Promise(requestAnimationFrame)")
@@ -52,13 +52,6 @@ def look_at_all(visit: Visitor, page: str) -> None:
         in_theme(opened, "dark")  # which changes colours, and nothing else
         colours = ["color-contrast", "link-in-text-block"]
         assert barriers(opened, colours) == [], f"at {width} px, dark"
-
-
-def settled(page: Page) -> None:
-    """Fonts are there, the page is laid out, and what follows from it is done."""
-    page.evaluate(
-        "document.fonts.ready.then(() => new Promise(done => requestAnimationFrame(() => setTimeout(done))))"
-    )
 
 
 def in_theme(page: Page, theme: str) -> None:
@@ -127,7 +120,7 @@ def test_tab_reaches_all_and_its_place_is_seen(
     visit: Visitor, theme: str, width: int
 ) -> None:
     page = visit(PRIMER, theme=theme, width=width).page
-    settled(page)
+    settle(page)
     wanted, places = page.evaluate(FOCUSABLE), []
     while True:
         page.keyboard.press("Tab")
