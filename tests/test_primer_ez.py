@@ -41,9 +41,10 @@ def twin(layer: SpatialDepthWiseConvolution) -> nn.Conv1d:
     return convolution
 
 
-@given(st.floats(-1e3, 1e3))
-def test_squared_relu_is_the_formula(x: float) -> None:
-    y = SquaredReLU()(torch.tensor(x, dtype=torch.float64))
+@given(st.floats(-1e3, 1e3), st.booleans())
+def test_squared_relu_is_the_formula(x: float, wanted: bool) -> None:
+    with torch.set_grad_enabled(wanted):
+        y = SquaredReLU()(torch.tensor(x, dtype=torch.float64))
     assert y.item() == pytest.approx(max(x, 0.0) ** 2)
 
 
@@ -77,6 +78,9 @@ def test_squared_relu_leaves_what_it_is_given_as_it_is() -> None:
     x = torch.randn(4, 7)
     before = x.clone()
     SquaredReLU()(x)
+    assert torch.equal(x, before)
+    with torch.no_grad():
+        SquaredReLU()(x)
     assert torch.equal(x, before)
 
 

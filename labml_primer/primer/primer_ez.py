@@ -55,6 +55,9 @@ class SquaredReLU(nn.Module):
     """
 
     def forward(self, x: Tensor) -> Tensor:
+        # Where no gradient is wanted, as while a text is written, there is nothing to do by hand.
+        if not torch.is_grad_enabled():
+            return F.relu(x).square_()
         y: Tensor = SquaredReLUFunction.apply(x)
         return y
 
@@ -359,24 +362,28 @@ class MultiDConvHeadAttention(MultiHeadAttention):
         the fewer the better. No channel sees another, so side by side the three are one.
         """
         weight, *bias = past.once(self, lambda: self.side_by_side(query.dtype))
-        x = torch.cat([query, key, value], dim=2).flatten(2)
-        padded = past.last(self, x, len(weight) - 1)
+        x = torch.cat([query, key, value], dim=2)
+        width = weight.size(-1)
+        padded = past.last(self, x, width - 1)
         # The sum of the formula once more, now as a product of each kernel with the last $K$ inputs.
-        y = torch.linalg.vecdot(padded.unfold(1, len(weight), 1), weight.T)
+        y = torch.linalg.vecdot(padded.unfold(1, width, 1), weight)
         for b in bias:
             y = y + b
-        query, key, value = y.unflatten(-1, (-1, self.d_k)).chunk(3, dim=2)
+        query, key, value = y.chunk(3, dim=2)
         return query, key, value
 
     def side_by_side(self, dtype: torch.dtype) -> list[Tensor]:
-        """Kernels `[kernel_size, 3 * d_model]`, and biases where there are any."""
+        """Kernels `[3 * heads, d_k, kernel_size]`, and biases `[3 * heads, d_k]` where there are any."""
         # Kernels that heads share are repeated for each.
         convolutions = (self.query_conv, self.key_conv, self.value_conv)
-        channels = self.heads * self.d_k
-        return [
-            torch.cat([p.tile(channels // p.size(-1)) for p in parts], dim=-1).to(dtype)
+        channels, split = self.heads * self.d_k, (self.heads, self.d_k)
+        weight, *bias = (
+            torch.cat(
+                [p.tile(channels // p.size(-1)).unflatten(-1, split) for p in parts], -2
+            ).to(dtype)
             for parts in zip(*(conv.parameters() for conv in convolutions), strict=True)
-        ]
+        )
+        return [weight.movedim(0, -1).contiguous(), *bias]
 
 
 if __name__ == "__main__":
