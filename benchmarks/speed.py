@@ -280,7 +280,7 @@ if __name__ == "__main__":
     # *kept* (whole lines), or everything is read *anew* for each token (dashed); see
     # {doc}`/labml_primer/transformer/generation`.
     generation = recorded("generation")
-    models = {"Transformer": "C5", "Primer-EZ": "C0", "Primer": "C1"}
+    models = {"Transformer": "C5", "Primer-EZ": "C0", "Primer": "C3"}
     sizes = sorted({cell["where"]["d_model"] for cell in generation["cells"]})
     fig, axes = plt.subplots(
         1, len(sizes), figsize=(7, 2.8), layout="constrained", sharey=True

@@ -364,8 +364,8 @@ if __name__ == "__main__":
     three = small(evolved, layers=3)
     entrants = {
         "Transformer": (small(vanilla, layers=5), "C5"),
-        "Evolved": (three, "C1"),
-        "Evolved, gate": (replace(three, block=GatedEvolvedBlock), "C3"),
+        "Evolved": (three, "C4"),
+        "Evolved, gate": (replace(three, block=GatedEvolvedBlock), "C4:"),
     }
 
     def race(name: str, seed: int) -> History:
@@ -381,10 +381,10 @@ if __name__ == "__main__":
         1, 2, figsize=(7, 2.8), sharey=True, layout="constrained"
     )
     for name, runs in histories.items():
-        color = entrants[name][1]
+        line = entrants[name][1]
         for run, label in zip(runs, (name, None), strict=True):
-            left.plot(run.steps, run.validation_loss, color=color, label=label)
-            right.plot(run.seconds, run.validation_loss, color=color)
+            left.plot(run.steps, run.validation_loss, line, label=label)
+            right.plot(run.seconds, run.validation_loss, line)
     left.set(xlabel="step", ylabel="loss, nats a character")
     right.set(xlabel="seconds of processor time")
     left.legend(frameon=False)

@@ -125,7 +125,7 @@ if __name__ == "__main__":
         "transformer": "C5",
         "transformer-gelu": "C1",
         "transformer-pp": "C2",
-        "transformer-squared-relu": "C3",
+        "transformer-squared-relu": "C0:",
         "primer-ez": "C0",
     }
     corpus = load_corpus()
@@ -149,9 +149,9 @@ if __name__ == "__main__":
     vanilla = histories["transformer"]
 
     fig, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
-    for name, color in names.items():
+    for name, line in names.items():
         history = histories[name]
-        ax.plot(history.steps, history.validation_loss, color=color, label=name)
+        ax.plot(history.steps, history.validation_loss, line, label=name)
     ax.set(xlabel="step", ylabel="loss, nats a character")
     ax.legend(frameon=False)
     plt.show()

@@ -97,8 +97,8 @@ if __name__ == "__main__":
 
     activations: dict[str, tuple[nn.Module, str]] = {
         "ReLU": (nn.ReLU(), "C5"),
-        "GELU": (nn.GELU(), "C2"),
-        "Swish": (nn.SiLU(), "C4"),
+        "GELU": (nn.GELU(), "C1"),
+        "Swish": (nn.SiLU(), "C2"),
         "squared ReLU": (SquaredReLU(), "C0"),
     }
     fig, (near, far) = plt.subplots(1, 2, figsize=(7, 2.6), layout="constrained")

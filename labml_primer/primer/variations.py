@@ -163,11 +163,11 @@ if __name__ == "__main__":
 
     entrants: dict[str, tuple[type[MultiHeadAttention], type[nn.Module], str]] = {
         "Transformer": (MultiHeadAttention, nn.ReLU, "C5"),
-        "squared ReLU alone": (MultiHeadAttention, SquaredReLU, "C3"),
-        "convolution alone": (MultiDConvHeadAttention, nn.ReLU, "C4"),
+        "squared ReLU alone": (MultiHeadAttention, SquaredReLU, "C0:"),
+        "convolution alone": (MultiDConvHeadAttention, nn.ReLU, "C0--"),
         "Primer-EZ": (MultiDConvHeadAttention, SquaredReLU, "C0"),
-        "shared kernel": (MultiDSharedConvHeadAttention, SquaredReLU, "C1"),
-        "kernels a head": (MultiDPHConvHeadAttention, SquaredReLU, "C2"),
+        "shared kernel": (MultiDSharedConvHeadAttention, SquaredReLU, "C1-."),
+        "kernels a head": (MultiDPHConvHeadAttention, SquaredReLU, "C2-."),
     }
     corpus = load_corpus()
 
@@ -194,8 +194,8 @@ if __name__ == "__main__":
     kernels = ("shared kernel", "Primer-EZ", "kernels a head")
     for ax, names in ((left, changes), (right, kernels)):
         for name in names:
-            history, color = histories[name], entrants[name][2]
-            ax.plot(history.steps, history.validation_loss, color=color, label=name)
+            history, line = histories[name], entrants[name][2]
+            ax.plot(history.steps, history.validation_loss, line, label=name)
         ax.set(xlabel="step")
         ax.legend(frameon=False)
     left.set(ylabel="loss, nats a character")
