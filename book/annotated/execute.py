@@ -23,6 +23,7 @@ from annotated.shapes import positions
 
 MATPLOTLIBRC = Path(__file__).parent / "matplotlibrc"
 RECORDER = Path(__file__).parent / "recorder.py"
+CURVES = Path(__file__).parent / "curves.py"
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 FRAME = re.compile(r"Cell In\s?\[(\d+)\][^\n]*?\bline (\d+)")  # as IPython writes it
 MEND = "Correct the line; chapters already executed are kept."
@@ -219,13 +220,13 @@ def execute(job: Job, root: Path, timeout: int, threads: int) -> Record:
 
 
 def _prelude(job: Job, cells: list[Cell]) -> str:
-    """What the kernel runs first: the names that an import would set, and the recorder."""
+    """What the kernel runs first: the names that an import would set, the recorder, figures' notes."""
     return f"""
 __package__, __file__ = {job.package!r}, {str(job.path)!r}
-__recorder__ = {{"__name__": "recorder"}}
-exec(compile(open({str(RECORDER)!r}).read(), {str(RECORDER)!r}, "exec"), __recorder__)
+__recorder__ = __import__("runpy").run_path({str(RECORDER)!r})
 __recorder__ = __recorder__["Recorder"](get_ipython(), {[cell.line for cell in cells]!r})
 __recorder__.install()
+__import__("runpy").run_path({str(CURVES)!r})["install"](get_ipython())
 """
 
 

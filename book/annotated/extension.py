@@ -29,6 +29,7 @@ from annotated import bibtex, downloads, exercises, rows, ties, variants
 from annotated.code import Highlighter, code_lines, visit_code_lines
 from annotated.digest import digest, versions
 from annotated.execute import (
+    CURVES,
     MATPLOTLIBRC,
     RECORDER,
     Job,
@@ -79,7 +80,7 @@ class Book:
             module = self.project.at(path)
             chapter = parse(module.text, str(path))
             how = "".join(
-                p.read_text(encoding="utf-8") for p in (MATPLOTLIBRC, RECORDER)
+                p.read_text(encoding="utf-8") for p in (MATPLOTLIBRC, RECORDER, CURVES)
             )
             key = digest(chapter, module, self.project, how)
             packages = versions(module, self.project.dependencies(module))

@@ -20,15 +20,22 @@ COLOURS = {
     "3d7a3f": "4",
     "74787f": "5",
 }
+NOTE = re.compile(r"""\bid=(["'])(axes|curve):(.*?)\1""")  # see curves.py
+PLACES = re.compile(r'\b(d|x|y)="([^"]*)"')
 COLOUR = re.compile(r"#(" + "|".join(COLOURS) + r")\b", re.IGNORECASE)
 
 
 def themed(svg: str, label: str) -> str:
-    """An SVG file as HTML: no prolog, no style that would leak, colours from the theme, a name."""
+    """An SVG file as HTML: no prolog, no style that would leak, colours from the theme, a name.
+
+    Places are rounded to a hundredth of a point, which halves it.
+    """
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
+    svg = NOTE.sub(r"data-\2=\1\3\1", svg)
+    svg = PLACES.sub(lambda m: f'{m.group(1)}="{_rounded(m.group(2))}"', svg)
     svg = re.sub(r"\s*font-family:[^;\"]*;?|font: ([\d.]+px)[^;\"]*", _font, svg)
     svg = COLOUR.sub(
         lambda m: f"var(--fig-{COLOURS[m.group(1).lower()]}, {m.group()})", svg
@@ -56,6 +63,12 @@ def _own_ids(svg: str) -> str:
         svg,
     )
     return re.sub(r"""(href="|url\()#([^")]+)""", rf"\g<1>#f{prefix}-\g<2>", svg)
+
+
+def _rounded(places: str) -> str:
+    """The numbers of a path or of a place, in one line."""
+    spaced = " ".join(places.split())
+    return re.sub(r"-?\d+\.\d{3,}", lambda m: f"{float(m.group()):.2f}", spaced)
 
 
 def _font(match: re.Match[str]) -> str:

@@ -108,8 +108,12 @@ def complete(
             r"\s+</pre></div>", "\n</pre></div>", body
         )  # a file's blank lines
         context["body"] = glued(code(body))
-        if 'class="sortable"' in body:  # for this page alone
-            app.add_js_file("sortable.js", loading_method="defer")
+        for mark, script in (
+            ('class="sortable"', "sortable"),
+            ("data-axes=", "curves"),
+        ):
+            if mark in body:  # for this page alone
+                app.add_js_file(f"{script}.js", loading_method="defer")
     context["fonts"] = fonts(context.get("body") or "")
     if pagename == "genindex" and not context.get("genindexentries"):
         context["genindexentries"] = names(app)

@@ -117,7 +117,7 @@
   document.addEventListener("focusout", () => light());
 
   // Keys.
-  const keys = [["/", "search"], ["?", "this list"], ["s", "shapes at the ends of lines"], ["↑ ↓", "from line number to line number"], ["Escape", "close what is open"]];
+  const keys = [["/", "search"], ["?", "this list"], ["s", "shapes at the ends of lines"], ["↑ ↓", "from line number to line number"], ["← →", "along a figure's lines"], ["Escape", "close what is open"]];
   const dialog = made("dialog", "keys", {});
   dialog.setAttribute("aria-label", "Keys");
   dialog.append(...keys.map(([key, does]) => {

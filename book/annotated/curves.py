@@ -1,0 +1,80 @@
+"""Runs in a chapter's kernel: writes into each figure what its axes measure and what its lines are called.
+
+An SVG has places and no numbers. The ids of its groups take along what is missing: that of axes, where their
+scales begin and end; that of a line, its name. ``figures.py`` reads them, and the page tells the numbers
+behind the pointer.
+"""
+
+import json
+import re
+from typing import Any
+
+from IPython.core.formatters import BaseFormatter
+
+
+class Notes(BaseFormatter):  # type: ignore[misc]
+    """A display format that shows nothing: it sees each figure just before it is drawn."""
+
+    def __call__(self, shown: Any) -> None:
+        if hasattr(shown, "axes") and hasattr(shown, "savefig"):
+            note(shown)
+
+
+def install(shell: Any) -> None:
+    display = shell.display_formatter
+    display.formatters = {"notes": Notes(parent=display), **display.formatters}
+
+
+def note(figure: Any) -> None:
+    """Gives the axes that have named lines, and those lines, ids that tell what they are."""
+    names = called(figure)
+    for axes in figure.axes:
+        scales = {
+            "x": measured(axes.xaxis, axes.get_xlim()),
+            "y": measured(axes.yaxis, axes.get_ylim()),
+        }
+        told = [
+            line
+            for line in axes.lines
+            if look(line) in names and len(line.get_xdata()) > 2
+        ]
+        if told and all(scale[1] in ("linear", "log") for scale in scales.values()):
+            axes.set_gid("axes:" + json.dumps(scales, separators=(",", ":")))
+            for line in told:
+                line.set_gid("curve:" + plain(names[look(line)]))
+
+
+def called(figure: Any) -> dict[tuple[str, str], str]:
+    """What a line of this colour and style is called: by a legend, or by words of its colour beside it.
+
+    Where two axes draw the same things, the words of one do for both.
+    """
+    lines = [line for axes in figure.axes for line in axes.lines]
+    texts = [text for axes in figure.axes for text in axes.texts]
+    words = {to_hex(text.get_color()): text.get_text() for text in texts}
+    beside = {
+        look(line): words[look(line)[0]] for line in lines if look(line)[0] in words
+    }
+    labelled = [line for line in lines if not line.get_label().startswith("_")]
+    return beside | {look(line): line.get_label() for line in labelled}
+
+
+def look(line: Any) -> tuple[str, str]:
+    return to_hex(line.get_color()), line.get_linestyle()
+
+
+def to_hex(color: Any) -> str:
+    from matplotlib.colors import to_hex  # only chapters that draw load it
+
+    return to_hex(color)
+
+
+def measured(axis: Any, ends: tuple[float, float]) -> list[Any]:
+    """An axis's name, its kind, and where it begins and ends."""
+    short = (float(f"{end:.6g}") for end in ends)
+    return [plain(axis.get_label_text()), axis.get_scale(), *short]
+
+
+def plain(words: str) -> str:
+    """Without the marks of a formula."""
+    return re.sub(r"[$\\{}]", "", words)

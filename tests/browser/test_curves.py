@@ -1,0 +1,97 @@
+"""A figure tells the numbers behind the pointer, and those that the arrow keys lead to."""
+
+import re
+
+import pytest
+import torch
+from built_book import Site, Visitor, settle
+from playwright.sync_api import Locator, Page, expect
+
+from book.example import MovingAverage
+
+EXAMPLE = "book/example"
+
+
+def told(page: Page) -> tuple[float, dict[str, float]]:
+    """Where the tip is, and what it says of each line."""
+    tip = page.get_by_role("status").and_(page.locator(".tip"))
+    where = re.fullmatch(r"token ([\d.]+)", tip.locator("b").inner_text())
+    assert where
+    rows = [row.text_content() or "" for row in tip.locator("p").all()]
+    pairs = [row.replace("−", "-").rsplit(" ", 1) for row in rows]
+    values = {name: float(value) for name, value in pairs}
+    return float(where[1]), values
+
+
+def point(page: Page, plot: Locator, across: float) -> None:
+    box = plot.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + across * box["width"], box["y"] + box["height"] / 2)
+
+
+def example(visit: Visitor) -> tuple[Page, Locator]:
+    page = visit(EXAMPLE).page
+    plot = page.locator(".plot")
+    plot.scroll_into_view_if_needed()
+    settle(page)
+    return page, plot
+
+
+@pytest.mark.parametrize("across", [0.3, 0.5, 0.8])
+def test_it_tells_what_was_computed(visit: Visitor, across: float) -> None:
+    page, plot = example(visit)
+    point(page, plot, across)
+    token, values = told(page)
+    torch.manual_seed(0)
+    stream = torch.randn(1, 100, 1).cumsum(dim=1)
+    part = token % 1
+    for width in (1, 5, 20):
+        means = MovingAverage(width)(stream).flatten()[int(token) :]
+        expected = (1 - part) * means[0] + part * means[1]
+        slope = (means[1] - means[0]).abs().item()
+        about = 0.02 + 0.06 * slope  # a token is told to a tenth
+        assert values[f"K = {width}"] == pytest.approx(expected.item(), abs=about)
+
+
+def test_lines_are_told_in_the_order_in_which_they_stand(visit: Visitor) -> None:
+    page, plot = example(visit)
+    for across in (0.3, 0.6):
+        point(page, plot, across)
+        values = list(told(page)[1].values())
+        assert values == sorted(values, reverse=True)
+
+
+def test_it_ends_where_the_pointer_leaves(visit: Visitor) -> None:
+    page, plot = example(visit)
+    point(page, plot, 0.5)
+    expect(page.locator(".tip--curves")).to_be_visible()
+    page.mouse.move(5, 5)
+    expect(page.locator(".tip--curves")).to_be_hidden()
+    expect(page.locator(".cross")).to_have_count(0)
+
+
+def test_arrow_keys_move_along_and_escape_ends_it(visit: Visitor) -> None:
+    page, plot = example(visit)
+    plot.locator("xpath=..").focus()
+    page.keyboard.press("ArrowRight")
+    first, _ = told(page)
+    page.keyboard.press("ArrowRight")
+    second, _ = told(page)
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    third, _ = told(page)
+    assert third < first < second
+    page.keyboard.press("Escape")
+    expect(page.locator(".tip--curves")).to_be_hidden()
+
+
+def test_only_pages_with_such_figures_load_the_script(site: Site, page: str) -> None:
+    soup = site.soup(page)
+    asked = [s for s in soup.select("script[src]") if "curves.js" in str(s["src"])]
+    assert bool(asked) == bool(soup.select("[data-axes]"))
+
+
+def test_the_curves_of_the_race_have_names(site: Site) -> None:
+    race = site.soup("labml_primer/primer/primer_ez").select(".plot:has([data-axes])")
+    names = [{str(c["data-curve"]) for c in r.select("[data-curve]")} for r in race]
+    assert {"Transformer", "Primer-EZ"} in names
