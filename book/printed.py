@@ -22,7 +22,7 @@ from pypdf import PdfReader
 
 STYLE = Path(__file__).with_name("printed.css")
 UNPRINTED = (
-    "script, template, .page-tools, .glance, .def-actions, .headerlink, .downloads, .bibtex, "
+    "script, template, .page-tools, .glance, .headerlink, .downloads, .bibtex, "
     ".visually-hidden"
 )
 

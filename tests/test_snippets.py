@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from annotated.parse import parse
 from annotated.standalone import snippets
 
 from notebooks import chapters, the_book
@@ -46,7 +45,7 @@ print(json.dumps(failed))
 
 def of(path: Path) -> dict[str, str]:
     module = BOOK.project.at(path)
-    return snippets(BOOK.project, module, parse(module.text), BOOK.title, "page.html")
+    return snippets(BOOK.project, module, BOOK.title, "page.html")
 
 
 def test_every_definition_runs_where_it_is_pasted(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from annotated.modules import Project
 from annotated.pages import site_url
-from annotated.parse import parse
 
 LOCK = "requirements.lock"
 
@@ -39,10 +38,7 @@ def book_of(
 ) -> Book:
     """The book of these chapters, in order, as its configuration describes it."""
     root = project.root
-    titles = {}
-    for docname in docnames:
-        path = root / f"{docname}.py"
-        titles[docname] = parse(project.at(path).text, str(path)).title
+    titles = {d: project.at(root / f"{d}.py").chapter.title for d in docnames}
     return Book(
         title=title,
         project=project,

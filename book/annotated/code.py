@@ -159,7 +159,7 @@ def code_node(
     text = "\n".join("".join(s[1] for s in segments) for _, _, segments, _ in lines)
     node = code_lines(text, text, language="python", first=first, of=of)
     node["lines"] = [
-        (number, anchor, _level(segments), [tuple(s) for s in segments], classes)
+        (number, anchor, _level(segments), segments, classes)
         for number, anchor, segments, classes in lines
     ]
     return node

@@ -38,7 +38,10 @@ def note(figure: Any) -> None:
             for line in axes.lines
             if look(line) in names and len(line.get_xdata()) > 2
         ]
-        if told and all(scale[1] in ("linear", "log") for scale in scales.values()):
+        known = all(scale[1] in ("linear", "log") for scale in scales.values())
+        if (
+            told and known and axes.axison
+        ):  # without a frame there is nothing to measure by
             axes.set_gid("axes:" + json.dumps(scales, separators=(",", ":")))
             for line in told:
                 line.set_gid("curve:" + plain(names[look(line)]))

@@ -21,7 +21,6 @@ from annotated.parse import (
     Definition,
     docstring,
     first_line,
-    parse,
 )
 
 COST = re.compile(r"^:cost: *(.+)$", re.MULTILINE)
@@ -250,11 +249,10 @@ def _lines(module: Module, node: Definition) -> list[Line]:
 
 
 def _all(module: Module) -> list[Line]:
-    chapter = parse(module.text, str(module.path))
     return [
         Line(module.name, n, text)
-        for n, text in enumerate(chapter.lines, 1)
-        if text.strip() and n not in chapter.aside
+        for n, text in enumerate(module.chapter.lines, 1)
+        if text.strip() and n not in module.chapter.aside
     ]
 
 

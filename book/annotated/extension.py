@@ -47,7 +47,7 @@ from annotated.pages import (
     site_url,
     title_block,
 )
-from annotated.parse import Chapter, ChapterError, parse
+from annotated.parse import Chapter, ChapterError
 from annotated.shapes import by_line, check, moved, positions
 from annotated.site import site_notebook
 from annotated.standalone import snippets
@@ -61,7 +61,7 @@ class AnnotatedError(SphinxError):
     category = "The book was not built"
 
 
-class Book:
+class Build:
     """The chapters of one build."""
 
     def __init__(self, app: Sphinx):
@@ -78,7 +78,7 @@ class Book:
         if docname not in self.jobs:
             path = Path(self.app.env.doc2path(docname))
             module = self.project.at(path)
-            chapter = parse(module.text, str(path))
+            chapter = module.chapter
             how = "".join(
                 p.read_text(encoding="utf-8") for p in (MATPLOTLIBRC, RECORDER, CURVES)
             )
@@ -119,11 +119,7 @@ class Book:
         job, config = self.job(docname), self.app.config
         page = f"{site_url(config.annotated_repository)}{docname}.html"
         module = self.project.at(job.path)
-        return snippets(self.project, module, job.chapter, config.html_title, page)
-
-
-def begin(app: Sphinx) -> None:
-    app.annotated = Book(app)  # type: ignore[attr-defined]
+        return snippets(self.project, module, config.html_title, page)
 
 
 def execute_chapters(
@@ -134,8 +130,7 @@ def execute_chapters(
     removed: set[str],
 ) -> list[str]:
     """Executes what is missing; names the pages whose outputs are no longer those last read."""
-    book: Book = app.annotated  # type: ignore[attr-defined]
-    book.__init__(app)  # type: ignore[misc]
+    book = app.annotated = Build(app)  # type: ignore[attr-defined]
     lost = list(lost_pages(app))
     if lost:
         raise AnnotatedError("\n" + "\n".join(lost))
@@ -204,7 +199,7 @@ def forget(app: Sphinx, doctree: nodes.document) -> None:
 
 def read_again(app: Sphinx, env: BuildEnvironment) -> None:
     """What was edited while chapters ran shows the module as it was: it is to be read once more."""
-    book: Book = app.annotated  # type: ignore[attr-defined]
+    book: Build = app.annotated  # type: ignore[attr-defined]
     for docname, job in book.jobs.items():
         if text_of(job.path) != job.chapter.text:
             env.all_docs[docname] = 0
@@ -230,7 +225,7 @@ def page_context(
     context: dict[str, Any],
     doctree: nodes.document | None,
 ) -> None:
-    book: Book = app.annotated  # type: ignore[attr-defined]
+    book: Build = app.annotated  # type: ignore[attr-defined]
     if not book.entries:
         book.entries = contents(app)
     context["book_nav"] = navigation(app, book.entries, pagename)
@@ -254,16 +249,12 @@ def page_context(
 
 def _facts(chapter: Chapter, record: Record) -> dict[str, Any]:
     seconds = max(1, round(record.seconds))
-    torch = [
-        f"{name} {version.partition('+')[0]}"
-        for name, version in record.versions.items()
-        if name == "torch"
-    ]
+    torch = record.versions.get("torch", "").partition("+")[0]
     date = time.strptime(record.date, "%Y-%m-%d")
     day = f'<time datetime="{record.date}">{date.tm_mday} {time.strftime("%b %Y", date)}</time>'
     return {
         "runs": f"{seconds} s on a CPU core",
-        "last": ", ".join([*torch, day]),
+        "last": f"torch {torch}, {day}" if torch else day,
         "glance": [
             {"title": name.qualname, "href": f"#{name.qualname}", "line": line}
             for name, line in chapter.names()
@@ -274,8 +265,10 @@ def _facts(chapter: Chapter, record: Record) -> dict[str, Any]:
 
 def report(app: Sphinx, exception: Exception | None) -> None:
     """The last lines of a build: where the site is, and what it took."""
-    book: Book = app.annotated  # type: ignore[attr-defined]
-    if exception is None and book.jobs:
+    if exception is not None:
+        return
+    book: Build = app.annotated  # type: ignore[attr-defined]
+    if book.jobs:
         cached = len(book.jobs) - len(book.executed)
         counts = f"{len(book.executed)} chapters executed, {cached} from the cache"
         print(f"{counts}. The book: {app.outdir}/index.html")
@@ -328,7 +321,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_post_transform(bibtex.OfferBibtex)
     app.add_js_file("annotated.js", loading_method="defer")
     app.connect("config-inited", configure, priority=400)
-    app.connect("builder-inited", begin)
     app.connect("env-get-outdated", execute_chapters)
     app.connect("source-read", read_chapter)
     app.connect("doctree-read", forget)

@@ -41,15 +41,17 @@ def themed(svg: str, label: str) -> str:
         lambda m: f"var(--fig-{COLOURS[m.group(1).lower()]}, {m.group()})", svg
     )
     svg = _own_ids(svg)
-    opening = re.compile(r"<svg [^>]*>", re.DOTALL)
-    box = re.search(r'viewBox="([^"]*)"', svg)
     role = "group" if "<a " in svg else "img"  # what is in an image cannot be reached
-    head = (
-        f'<svg class="plot" viewBox="{box.group(1) if box else "0 0 504 187"}" role="{role}" '
-        f'aria-label="{html.escape(label, quote=True)}" '
-        'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
+    name = html.escape(label, quote=True)
+    svg = re.sub(
+        r'<svg [^>]*(viewBox="[^"]*")[^>]*>',
+        lambda m: (
+            f'<svg class="plot" {m.group(1)} role="{role}" aria-label="{name}" '
+            'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
+        ),
+        svg,
+        count=1,
     )
-    svg = opening.sub(lambda _: head, svg, count=1)
     return f'<figure class="out out--plot">{svg.strip()}</figure>'
 
 

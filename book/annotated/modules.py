@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from annotated.parse import ChapterError, bare, docstring, is_demo, syntax_tree
+from annotated.parse import (
+    Chapter,
+    ChapterError,
+    bare,
+    docstring,
+    is_demo,
+    parse,
+    syntax_tree,
+)
 
 
 @dataclass(frozen=True)
@@ -30,6 +38,11 @@ class Module:
     def tree(self) -> ast.Module:
         """Its syntax tree. Raises ``ChapterError`` where Python cannot read it."""
         return syntax_tree(self.text, str(self.path))
+
+    @cached_property
+    def chapter(self) -> Chapter:
+        """It in cells and rows. Raises ``ChapterError`` where Python cannot read it."""
+        return parse(self.text, str(self.path))
 
     @cached_property
     def library(self) -> list[ast.stmt]:
@@ -60,6 +73,10 @@ class Project:
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
             self._read[path] = Module(name, path, text_of(path))
         return self._read[path]
+
+    def docname(self, module: Module) -> str:
+        """What Sphinx calls its page."""
+        return module.path.relative_to(self.root).with_suffix("").as_posix()
 
     def find(self, name: str) -> Module | None:
         """The module of that dotted name, if it is one of the project's."""

@@ -186,14 +186,14 @@ class _Finder(ast.NodeVisitor):
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         for alias in node.names:
-            target = self.meanings.get(alias.asname or alias.name)
+            target = None if alias.asname else self.meanings.get(alias.name)
             if target:
-                self._add(alias, target, tail=None if alias.asname is None else 0)
+                self._add(alias, target)
 
     def _add(
         self, node: ast.expr | ast.alias, target: str, tail: int | None = None
     ) -> None:
-        if node.end_lineno is None or node.end_col_offset is None or tail == 0:
+        if node.end_lineno is None or node.end_col_offset is None:
             return
         line = self.lines[node.end_lineno - 1]
         end = len(line[: node.end_col_offset].decode())

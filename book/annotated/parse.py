@@ -129,11 +129,15 @@ class Chapter:
     aside: frozenset[int]  # lines of comments and docstrings
 
     @property
+    def opening(self) -> Row | None:
+        """The row that starts with the chapter's title."""
+        row = self.cells[0].rows[0] if self.cells and self.cells[0].rows else None
+        return row if row and row.heading else None
+
+    @property
     def title(self) -> str:
         """The heading of the module's docstring."""
-        heading = (
-            self.cells[0].rows[0].heading if self.cells and self.cells[0].rows else None
-        )
+        heading = self.opening and self.opening.heading
         return heading.group(2) if heading else ""
 
     @cached_property

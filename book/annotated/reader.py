@@ -15,7 +15,7 @@ from annotated.digest import data, versions
 from annotated.execute import KERNEL, Record
 from annotated.modules import Module, text_of
 from annotated.names import bound_names
-from annotated.parse import Cell, Chapter, ChapterError, Row, bare, docstring, parse
+from annotated.parse import Cell, ChapterError, Row, bare, docstring
 from annotated.site import visible
 from annotated.standalone import Collector, bound, meaning, without
 
@@ -39,7 +39,6 @@ NOTES = (
     "admonition",
 )
 DATA = """\
-# @title Data of this chapter {{ display-mode: "form" }}
 from pathlib import Path
 
 for name, content in {{
@@ -62,34 +61,25 @@ class Part(NamedTuple):
 def reader_notebook(path: Path, book: Book, record: Record | None = None) -> str:
     """The notebook of the chapter in ``path``, as JSON; as it ran where there is a ``record``."""
     module = book.project.at(path)
-    chapter = parse(module.text, str(path))
-    docname = path.relative_to(book.project.root).with_suffix("").as_posix()
-    writer = _Writer(chapter, module, docname, book, record)
+    writer = _Writer(module, book, record)
     return json.dumps(writer.notebook(), indent=1, ensure_ascii=False) + "\n"
 
 
 class _Writer:
-    def __init__(
-        self,
-        chapter: Chapter,
-        module: Module,
-        docname: str,
-        book: Book,
-        record: Record | None,
-    ):
-        self.chapter, self.module, self.docname = chapter, module, docname
+    def __init__(self, module: Module, book: Book, record: Record | None):
+        self.chapter, self.module = module.chapter, module
+        self.docname = book.project.docname(module)
         self.book, self.record = book, record
         self.outputs = iter(record.outputs if record else ())
         self.counted = 0  # cells that ran
-        self.markdown = Plain(docname, str(module.path), book)
+        self.markdown = Plain(self.docname, str(module.path), book)
         self.collector = Collector(book.project)
         self.cells: list[dict[str, object]] = []
 
     def notebook(self) -> dict[str, object]:
         self._collect()
-        opening = self.chapter.cells[0].rows[0] if self.chapter.cells else None
-        if opening and opening.heading:
-            self._prose(self._note(opening))
+        if self.chapter.opening:
+            self._prose(self._note(self.chapter.opening))
         self._origin()
         self._install()
         self._data()
@@ -181,8 +171,7 @@ class _Writer:
         if not files:
             return
         lines = [f"    {name!r}: {content!r}," for name, content in files.items()]
-        source = DATA.format("\n".join(lines))
-        self._add("code", source, cellView="form", jupyter={"source_hidden": True})
+        self._folded("Data of this chapter", DATA.format("\n".join(lines)))
 
     def _definitions(self) -> None:
         bundle = self.collector.bundle
@@ -194,11 +183,7 @@ class _Writer:
 
     def _places(self, modules: list[Module]) -> Iterator[str]:
         """Links to the chapters in the book's order, then to the modules that have no page."""
-        root = self.book.project.root
-        paths = {
-            module.path.relative_to(root).with_suffix("").as_posix()
-            for module in modules
-        }
+        paths = {self.book.project.docname(module) for module in modules}
         for docname, title in self.book.titles.items():
             if docname in paths:
                 yield f"[{title}]({self.book.url}{docname}.html)"
@@ -210,10 +195,7 @@ class _Writer:
     # -- the chapter's own cells -----------------------------------------------------------
 
     def _cell(self, cell: Cell) -> None:
-        opening = self.chapter.cells[0].rows[0] if self.chapter.cells[0].rows else None
-        titled = (
-            bool(cell.rows) and cell.rows[0] is opening and opening.heading is not None
-        )
+        titled = bool(cell.rows) and cell.rows[0] is self.chapter.opening
         first = "" if titled or not cell.rows else self._note(cell.rows[0])
         numbered = [row for row in cell.rows[1:] if row.prose]
         notes = [
@@ -444,11 +426,7 @@ class Plain:
         for cut in range(len(parts) - 1, 0, -1):
             module = self.book.project.find(".".join(parts[:cut]))
             if module:
-                docname = (
-                    module.path.relative_to(self.book.project.root)
-                    .with_suffix("")
-                    .as_posix()
-                )
+                docname = self.book.project.docname(module)
                 short = parts[-1] if target.startswith("~") else name
                 calls = "()" if role in ("py:func", "py:meth") and not label else ""
                 return f"[`{label or short}{calls}`]({self.book.url}{docname}.html#{'.'.join(parts[cut:])})"

@@ -41,14 +41,10 @@ def positions(chapter: Chapter) -> list[int]:
     waiting: list[ast.AST] = [chapter.tree]
     while waiting:
         node = waiting.pop()
-        if id(node) not in skipped and not _filler(node):
+        if id(node) not in skipped and not isinstance(node, ast.Pass):
             lines += [node.lineno] if hasattr(node, "lineno") else []
             waiting += ast.iter_child_nodes(node)
     return lines
-
-
-def _filler(node: ast.AST) -> bool:
-    return isinstance(node, ast.Pass)
 
 
 def moved(

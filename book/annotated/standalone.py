@@ -7,13 +7,14 @@ import builtins
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from annotated.modules import Module, Project, absolute, imported_names
 from annotated.names import bound_names, free_names
-from annotated.parse import DEFINITIONS, Chapter, ChapterError, bare, first_line, parse
+from annotated.parse import DEFINITIONS, ChapterError, bare, first_line
 
 Import = ast.Import | ast.ImportFrom
+
+STARS = "imports everything. Import the names that are used."
 
 
 @dataclass
@@ -118,11 +119,7 @@ class Collector:
     def _no_stars(self, module: Module, body: list[ast.stmt]) -> None:
         for statement in body:
             if isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*":
-                raise _error(
-                    module,
-                    statement,
-                    "imports everything. Import the names that are used.",
-                )
+                raise _error(module, statement, STARS)
 
     def _imported(
         self, module: Module, node: Import, alias: ast.alias
@@ -135,9 +132,7 @@ class Collector:
         )
         source = self.project.find(base)
         if alias.name == "*":
-            raise _error(
-                module, node, "imports everything. Import the names that are used."
-            )
+            raise _error(module, node, STARS)
         if isinstance(node, ast.Import) or not (
             source and _defines(source, alias.name)
         ):
@@ -296,15 +291,12 @@ def _reach(pieces: dict[int, Piece], key: int) -> set[int]:
     return found
 
 
-_chapter = lru_cache(maxsize=256)(parse)
-
-
-def snippets(
-    project: Project, module: Module, chapter: Chapter, title: str, page: str
-) -> dict[str, str]:
+def snippets(project: Project, module: Module, title: str, page: str) -> dict[str, str]:
     """Each definition at the top of a chapter with all that it needs; the first line says where from."""
     found = {}
-    for name in (name.qualname for name, _ in chapter.names() if name.level == 1):
+    for name in (
+        name.qualname for name, _ in module.chapter.names() if name.level == 1
+    ):
         collector = Collector(project)
         collector.need(module, name)
         origin = f"# {name}, from {title}, {page}#{name} (MIT license)"
@@ -317,7 +309,7 @@ def clean_source(
 ) -> str:
     """A statement's own lines without docstrings, full-line comments and imports from the project."""
     wanted = bare([without(node, lambda n: local(n, module))])
-    chapter = _chapter(module.text, str(module.path))
+    chapter = module.chapter
     shown = {
         n
         for cell in chapter.cells
@@ -353,7 +345,7 @@ def without(node: ast.stmt, unwanted: Callable[[ast.AST], bool]) -> ast.stmt:
 
 
 def _merged(imports: list[ast.stmt]) -> list[str]:
-    """Imports as one would write them: a line a module, the standard library's and ``import`` first."""
+    """Imports as one would write them: a line a module, those with ``import`` first."""
     plain = sorted(
         {ast.unparse(node) for node in imports if isinstance(node, ast.Import)}
     )

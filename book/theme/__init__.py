@@ -12,6 +12,11 @@ from docutils import nodes
 
 FOLDER = Path(__file__).parent
 SHEETS = ["tokens", "page", "prose", "sheet", "tables", "tools"]
+SCRIPTS = {
+    'class="sortable"': "sortable",
+    "data-axes=": "curves",
+}  # what asks for which
+COMMENT = re.compile(r"(?m)^ *//.*\n")  # a script's, on a line of its own
 SHAPE = re.compile(r"\[(?=.*[a-z])[\w.,·*/+ -]+\]")  # [batch, seq, d_model]
 PUNCTUATION = re.compile(r"[.,;:!?)\]”’%]+")
 MARKED = re.compile("[¡-¦¨-ª¬-°²-¶¸-º¼-ÖØ-èê-ſȘ-ț]")  # as in tokens.css
@@ -86,36 +91,33 @@ def names(app: Any) -> list[Any]:
     return list(letters.items())
 
 
+def polished(body: str) -> str:
+    """A page's text as the theme shows it, without what a screen reader stumbles over."""
+    tables = r'(<table class="[^"]*docutils.*?</table>)'
+    body = re.sub(tables, SCROLLS, body, flags=re.DOTALL)
+    # A role that ARIA has dropped, a heading without its level, a file's blank lines.
+    body = body.replace('role="doc-biblioentry"', 'role="listitem"')
+    body = body.replace('role="heading">', 'role="heading" aria-level="2">')
+    body = re.sub(r"\s+</pre></div>", "\n</pre></div>", body)
+    return glued(code(body))
+
+
 def complete(
     app: Any, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
-    """Give a page its description, and its wide tables a box that scrolls."""
+    """Gives a page its text, description, scripts and fonts, and the index its names."""
     if app.config.html_theme != "primer":
         return
     if 'name="description"' not in (context.get("metatags") or "") and (
         text := describe(context, doctree)
     ):
         context["description"] = escape(text)
-    if body := context.get("body"):
-        body = re.sub(
-            r'(<table class="[^"]*docutils.*?</table>)', SCROLLS, body, flags=re.DOTALL
-        )
-        # What docutils and Sphinx leave for a screen reader to stumble over: a role that ARIA
-        # has dropped, a heading without its level.
-        body = body.replace('role="doc-biblioentry"', 'role="listitem"')
-        body = body.replace('role="heading">', 'role="heading" aria-level="2">')
-        body = re.sub(
-            r"\s+</pre></div>", "\n</pre></div>", body
-        )  # a file's blank lines
-        context["body"] = glued(code(body))
-        for mark, script in (
-            ('class="sortable"', "sortable"),
-            ("data-axes=", "curves"),
-        ):
-            if mark in body:  # for this page alone
-                app.add_js_file(f"{script}.js", loading_method="defer")
-    context["fonts"] = fonts(context.get("body") or "")
-    if pagename == "genindex" and not context.get("genindexentries"):
+    body = context["body"] = polished(context.get("body") or "")
+    for mark, script in SCRIPTS.items():
+        if mark in body:  # for this page alone
+            app.add_js_file(f"{script}.js", loading_method="defer")
+    context["fonts"] = fonts(body)
+    if pagename == "genindex":
         context["genindexentries"] = names(app)
 
 
@@ -132,7 +134,10 @@ def restyled(app: Any, env: Any) -> list[str]:
         return []
     out = Path(app.outdir) / "_static"
     out.mkdir(parents=True, exist_ok=True)
-    now = {file.name: file.read_text() for file in (FOLDER / "static").glob("*.js")}
+    now = {
+        file.name: COMMENT.sub("", file.read_text("utf-8"))
+        for file in (FOLDER / "static").glob("*.js")
+    }
     now["primer.css"] = style()
     # One that is not there was swept: no page asks for it.
     there = {name: text for name, text in now.items() if (out / name).is_file()}
@@ -147,8 +152,7 @@ def sweep(app: Any, exception: Exception | None) -> None:
         return
     out = Path(app.outdir)
     for script in (out / "_static").glob("*.js"):
-        text = script.read_text("utf-8")
-        script.write_text(re.sub(r"(?m)^ *//.*\n", "", text), "utf-8")
+        script.write_text(COMMENT.sub("", script.read_text("utf-8")), "utf-8")
     for kinds in ({".css", ".js"}, {".gif", ".png", ".svg"}):
         asking = {
             file: file.read_text("utf-8")

@@ -417,9 +417,9 @@ if __name__ == "__main__":
             + "".join(cells.values())
         )
     # Two short races on letters, where convolutions have an easy game: see {doc}`../primer/variations`. What
-    # a model gains in steps, it loses in part in seconds, since its steps take longer. The gate gains most in
-    # both runs, with a tenth more parameters. The search could have put one into the decoder, and did not:
-    # it looked at translation, and at larger models.
+    # a model gains in steps it loses again in seconds, in part or altogether, since its steps take longer.
+    # The gate gains most in both runs, with a tenth more parameters. The search could have put one into the
+    # decoder, and did not: it looked at translation, and at larger models.
     #
     # So it was in the paper. At equal steps the Evolved Transformer is ahead of the Transformer (Table 8):
     # a perplexity of 23.11 for 23.45 after 1.5 million steps on LM1B, and 19.37 for 19.82 after a million on

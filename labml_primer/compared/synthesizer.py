@@ -13,7 +13,8 @@ $$Y = \operatorname{softmax}(B)\,XW^V$$
 
 A *dense* Synthesizer makes row $i$ of $B$ out of token $i$. A *random* one does not look at tokens at all:
 $B$ is learned as it is, one for all texts. Both can be *factorized*, that is, made of fewer numbers. With $n$
-for the longest text, $n = k_1 k_2$, and one head (Table 1 of the paper):
+for the longest text, $n = k_1 k_2$, $k$ for the columns of $R_1$ and of $R_2$, and one head (Table 1 of the
+paper):
 
 | scores | row $i$ of $B$ | numbers | depends on |
 |---|---|---|---|
@@ -454,8 +455,7 @@ if __name__ == "__main__":
     plt.show()
     # In so few steps the random one is hardly changed: a number of $R$ belongs to one pair of positions, and
     # learns from that pair alone. A number of $R_1$ or $R_2$ serves a whole row or column. With far fewer of
-    # them, the factorized one has found in its first layer what a text is made of: the token itself and the
-    # one before.
+    # them, all four heads of the factorized one's first layer have found the token before.
 
 
 if __name__ == "__main__":

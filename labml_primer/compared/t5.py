@@ -455,8 +455,8 @@ def adafactor(
     {cite:t}`shazeer2018adafactor`, the algorithm for weight matrices; section 6 for the scaling down, 7 for
     $\beta$.
     """
-    # The means run faster at first and slower later, so no correction for their start is needed:
-    # $\beta_1 = 0$.
+    # At step $s$ the means keep $\beta_s = 1 - s^{-0.8}$ of what they were: little at first, more later. As
+    # $\beta_1 = 0$, the first step keeps nothing of the zeros they began with, and no correction is needed.
     beta = 1 - step**-0.8
     square = gradient.square() + 1e-30
     rows = beta * rows + (1 - beta) * square.mean(dim=1)
@@ -585,8 +585,8 @@ if __name__ == "__main__":
     print("source ", show(source[0]))
     print("cut    ", show(target[0]))
     print("written", show(written[0]))
-    # It has learned the form, sentinels in their order and a few letters behind each, long before it can
-    # read.
+    # It has learned the form, sentinels in their order and a space or a short word behind each, long before
+    # it can read.
 
 
 if __name__ == "__main__":

@@ -6,9 +6,9 @@ What a new architecture has to beat: not the Transformer of 2017, but what peopl
 If Primer-EZ is better than the first Transformer, is it better than the ones in use?
 
 The paper compares with three. One is the vanilla Transformer. *Transformer+GELU* has another activation, as
-GPT-2 and BERT have. *Transformer++* has three changes that T5's authors had found to help: a norm without a
-mean, {py:class}`~labml_primer.transformer.normalization.RMSNorm`; Swish; and a feed-forward layer with a
-gate, together called SwiGLU:
+GPT-2 and BERT have. *Transformer++* has three changes that {cite:t}`narang2021transformer` had found to help
+in T5: a norm without a mean, {py:class}`~labml_primer.transformer.normalization.RMSNorm`; Swish; and a
+feed-forward layer with a gate, together called SwiGLU:
 
 $$\operatorname{FFN}(x) = \big(\operatorname{Swish}(xW) \odot xU\big)\,V$$
 
@@ -105,8 +105,8 @@ if __name__ == "__main__":
         ax.set_xlabel(f"first direction: {name}")
     axes[0].set_ylabel("second direction")
     plt.show()
-    # The gate's second direction decides the sign. The squared ReLU has no second direction and pays for no
-    # second matrix.
+    # The second direction turns the sign round, which neither ReLU can do. The squared ReLU has no second
+    # direction and pays for no second matrix.
 
 
 if __name__ == "__main__":
@@ -196,9 +196,10 @@ if __name__ == "__main__":
     # The times leave out the vocabulary, which is the same for all and would hide the differences. Where
     # `nan` stands, a model did not get to the Transformer's last loss in this race.
     #
-    # A strong baseline says more than a weak one: in the paper Transformer++ keeps a good part of the lead
-    # over the first Transformer, and the GELU, depending on the code base, hardly any. For the squared ReLU
-    # alone the table of the paper has no line; its Figure 5 draws it above SwiGLU at 110 million parameters.
+    # A strong baseline says more than a weak one: in the paper Transformer++ alone makes up a good part of
+    # Primer-EZ's lead over the first Transformer, and GELU, depending on the setup, little or none of it. For
+    # the squared ReLU alone the table of the paper has no line; its Figure 5 draws it above SwiGLU at 110
+    # million parameters.
     # A race as short as ours has one seed, and differences of a hundredth are the seed's.
 
 

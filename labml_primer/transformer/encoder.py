@@ -302,8 +302,8 @@ if __name__ == "__main__":
     # ## The stream through the layers
     #
     # Each layer adds a vector to the stream. At the start of training these vectors have nothing to do with
-    # one another, so their squares add up: with $a$ for the size of one contribution, the stream has after
-    # $n$ blocks the size
+    # one another, so their squares add up. With $a$ for the size of one contribution, a stream that starts
+    # with size one has, after $n$ blocks, the size
     #
     # $$\sqrt{1 + n\,a^2}.$$
     #

@@ -700,8 +700,8 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## A few seconds of Shakespeare
     #
-    # A small one, on the plays, character by character. What {doc}`../primer/primer_ez` compares is the same
-    # model, trained for longer.
+    # A small one, on the plays, character by character. What {doc}`../primer/primer_ez` compares is made in
+    # the same way, twice as wide and twice as deep, and trained for longer.
     from labml_primer.training import sample, train
 
     torch.manual_seed(0)

@@ -266,8 +266,8 @@ if __name__ == "__main__":
     # {cite:t}`xiong2020layer` work out what happens at initialization, with Xavier's weights. In post-norm
     # the gradient of the last block does not shrink with depth, and it fades towards the input: each norm
     # divides the sum of two things of about equal size by about $\sqrt2$. In pre-norm the stream grows
-    # with the number of blocks $L$, the last norm divides by its size, and the gradient falls as
-    # $1/\sqrt L$.
+    # with the number of blocks $N$, the last norm divides by its size, and the gradient falls as
+    # $1/\sqrt N$.
     #
     # A small language model, to try it. The two kinds differ in the wrapper, and in the last norm that
     # pre-norm wants.

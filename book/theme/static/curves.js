@@ -65,9 +65,9 @@
     const axes = () => all ??= [...plot.querySelectorAll("[data-axes]")].map(read);
     plot.addEventListener("pointermove", event => {
       const { x, y } = new DOMPoint(event.clientX, event.clientY).matrixTransform(plot.getScreenCTM().inverse());
-      now = axes().findIndex(({ left, right, top, bottom }) => left <= x && x <= right && top <= y && y <= bottom);
-      if (now < 0) return hide();
-      show(plot, axes()[now], place = x);
+      const found = axes().findIndex(({ left, right, top, bottom }) => left <= x && x <= right && top <= y && y <= bottom);
+      if (found < 0) return hide();
+      show(plot, axes()[now = found], place = x);
     });
     plot.addEventListener("pointerleave", hide);
     figure.tabIndex = 0;
@@ -77,9 +77,8 @@
       const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
       if (!step) return;
       event.preventDefault();
-      now = Math.max(0, now);
       const { left, right } = axes()[now];
-      place = tip.hidden ? (left + right) / 2 : place + step * (right - left) / 50;
+      place = place === undefined ? (left + right) / 2 : place + step * (right - left) / 50;
       if (place < left || place > right) {
         now = (now + step + axes().length) % axes().length;
         place = step > 0 ? axes()[now].left : axes()[now].right;
