@@ -85,6 +85,20 @@ def test_arrow_keys_move_along_and_escape_ends_it(visit: Visitor) -> None:
     expect(page.locator(".tip--curves")).to_be_hidden()
 
 
+def test_arrow_keys_lead_on_to_the_axes_beside(visit: Visitor) -> None:
+    page = visit("labml_primer/transformer/feed_forward").page
+    plot = page.locator(".plot").first
+    expect(plot.locator("[data-axes]")).to_have_count(2)
+    plot.locator("xpath=..").focus()
+    cross = plot.locator("[data-axes]").nth(1).locator(".cross")
+    for _ in range(60):  # from the middle of the first, past its end
+        page.keyboard.press("ArrowRight")
+    expect(cross).to_be_attached()
+    for _ in range(60):
+        page.keyboard.press("ArrowLeft")
+    expect(plot.locator("[data-axes]").first.locator(".cross")).to_be_attached()
+
+
 def test_only_pages_with_such_figures_load_the_script(site: Site, page: str) -> None:
     soup = site.soup(page)
     asked = [s for s in soup.select("script[src]") if "curves.js" in str(s["src"])]

@@ -67,3 +67,11 @@ def test_of_scales_that_it_does_not_know_nothing_is_told(kind: str) -> None:
     axes.plot([0.1, 0.2, 0.3], [1, 2, 3], label="a line")
     axes.set_xscale(kind)
     assert drawn(figure) == ([], [])
+
+
+def test_a_drawing_without_a_frame_is_no_chart() -> None:
+    figure = Figure()
+    axes = figure.subplots()
+    axes.plot([0, 1, 2], [0, 1, 2], label="a line")
+    axes.axis("off")
+    assert drawn(figure) == ([], [])
