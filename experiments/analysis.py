@@ -47,6 +47,14 @@ def factor(baseline: Gathered, run: Gathered, cost: str) -> float:
     return faster
 
 
+def until(run: Gathered, end: int) -> Gathered:
+    """The run as it was after its first `end` evaluations."""
+    return {
+        name: value[:end] if isinstance(value, list) else value
+        for name, value in run.items()
+    }
+
+
 def speedup(
     baseline: Sequence[Gathered], runs: Sequence[Gathered], cost: str
 ) -> Spread:

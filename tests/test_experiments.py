@@ -10,7 +10,7 @@ import pytest
 
 from experiments import ours
 from experiments import run as module
-from experiments.analysis import factor, speedup
+from experiments.analysis import factor, speedup, until
 from experiments.plan import (
     PLANS,
     RESULTS,
@@ -108,6 +108,14 @@ def test_a_run_that_never_gets_there_is_measured_the_other_way_round() -> None:
     baseline, worse = run_of(0, [4.0, 2.0, 1.0, 0.5]), run_of(0, [5.0, 4.0, 3.0, 2.0])
     assert factor(baseline, worse, "steps") == 1 / 2
     assert factor(worse, baseline, "steps") == 2
+
+
+def test_a_shorter_baseline_is_as_its_curve_was_then() -> None:
+    baseline = run_of(0, [4.0, 3.0, 2.0, 1.0])
+    run = run_of(0, [3.0, 2.5, 2.2, 2.0])
+    assert until(baseline, 2) == run_of(0, [4.0, 3.0]) | {"steps": [1.0, 2.0]}
+    assert factor(until(baseline, 2), run, "steps") == 2
+    assert factor(until(baseline, 3), run, "steps") == 3 / 4
 
 
 def test_seeds_are_compared_with_their_own_baseline() -> None:
