@@ -192,18 +192,20 @@ if __name__ == "__main__":
             means = [each.mean for each in saved]
             ax.plot(budgets, means, line, color=colour, lw=1.3, label=name)
     ax.axhline(1, color="C5", ls=":", lw=1)
-    ax.set(xlabel="what the Transformer spends, billions", ylabel="speed-up factor")
+    ax.set(
+        xlabel="multiply-adds of the Transformer, billions", ylabel="speed-up factor"
+    )
     ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     plt.show()
     # ## What this does not show
     #
     # *Scale.* The models of Table 4 have forty times as many parameters, and see three thousand times as many
-    # tokens. The paper says that what is saved grows with compute. Nothing here confirms or denies that.
+    # tokens. What they save can be more or less.
     #
     # *Data.* Characters are not subwords. Much of what is to be learned in the first thousand steps is which
     # letters follow which, and a convolution over three positions is made for that. It may flatter MDHA.
     #
-    # *Tuning.* Four rates, tried for a third of the steps with one seed. A finer search could move models
+    # *Tuning.* Five rates, tried for a third of the steps with one seed. A finer search could move models
     # that are close to each other.
     #
     # *Time.* Seconds are those of one core of a processor. On an accelerator, where a convolution costs
