@@ -12,10 +12,6 @@ from docutils import nodes
 
 FOLDER = Path(__file__).parent
 SHEETS = ["tokens", "page", "prose", "sheet", "tables", "tools"]
-SCRIPTS = {
-    'class="sortable"': "sortable",
-    "data-axes=": "curves",
-}  # what asks for which
 COMMENT = re.compile(r"(?m)^ *//.*\n")  # a script's, on a line of its own
 SHAPE = re.compile(r"\[(?=.*[a-z])[\w.,·*/+ -]+\]")  # [batch, seq, d_model]
 PUNCTUATION = re.compile(r"[.,;:!?)\]”’%]+")
@@ -113,9 +109,8 @@ def complete(
     ):
         context["description"] = escape(text)
     body = context["body"] = polished(context.get("body") or "")
-    for mark, script in SCRIPTS.items():
-        if mark in body:  # for this page alone
-            app.add_js_file(f"{script}.js", loading_method="defer")
+    if 'class="sortable"' in body:  # for this page alone
+        app.add_js_file("sortable.js", loading_method="defer")
     context["fonts"] = fonts(body)
     if pagename == "genindex":
         context["genindexentries"] = names(app)

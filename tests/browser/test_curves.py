@@ -23,6 +23,11 @@ def told(page: Page) -> tuple[float, dict[str, float]]:
     return float(where[1]), values
 
 
+def learned(page: Page) -> None:
+    """Waits for the script."""
+    page.locator(".tip--curves").wait_for(state="attached")
+
+
 def point(page: Page, plot: Locator, across: float) -> None:
     box = plot.bounding_box()
     assert box
@@ -34,6 +39,8 @@ def example(visit: Visitor) -> tuple[Page, Locator]:
     plot = page.locator(".plot")
     plot.scroll_into_view_if_needed()
     settle(page)
+    plot.hover()
+    learned(page)
     return page, plot
 
 
@@ -72,6 +79,7 @@ def test_it_ends_where_the_pointer_leaves(visit: Visitor) -> None:
 
 def test_arrow_keys_move_along_and_escape_ends_it(visit: Visitor) -> None:
     page, plot = example(visit)
+    page.mouse.move(5, 5)
     plot.locator("xpath=..").focus()
     page.keyboard.press("ArrowRight")
     first, _ = told(page)
@@ -90,6 +98,7 @@ def test_arrow_keys_lead_on_to_the_axes_beside(visit: Visitor) -> None:
     plot = page.locator(".plot").first
     expect(plot.locator("[data-axes]")).to_have_count(2)
     plot.locator("xpath=..").focus()
+    learned(page)
     cross = plot.locator("[data-axes]").nth(1).locator(".cross")
     for _ in range(60):  # from the middle of the first, past its end
         page.keyboard.press("ArrowRight")
@@ -99,10 +108,14 @@ def test_arrow_keys_lead_on_to_the_axes_beside(visit: Visitor) -> None:
     expect(plot.locator("[data-axes]").first.locator(".cross")).to_be_attached()
 
 
-def test_only_pages_with_such_figures_load_the_script(site: Site, page: str) -> None:
-    soup = site.soup(page)
-    asked = [s for s in soup.select("script[src]") if "curves.js" in str(s["src"])]
-    assert bool(asked) == bool(soup.select("[data-axes]"))
+def test_the_script_comes_when_a_figure_is_first_pointed_at(visit: Visitor) -> None:
+    opened = visit(EXAMPLE)
+    opened.page.locator(".plot").scroll_into_view_if_needed()
+    assert not [url for url in opened.asked if "curves.js" in url]
+    for across in (0.4, 0.5, 0.6):
+        point(opened.page, opened.page.locator(".plot"), across)
+    learned(opened.page)
+    assert len([url for url in opened.asked if "curves.js" in url]) == 1
 
 
 def test_the_curves_of_the_race_have_names(site: Site) -> None:

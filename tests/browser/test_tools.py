@@ -100,7 +100,7 @@ def test_a_definition_is_copied_with_all_that_it_needs(
     book = the_book()
     module = book.project.at(ROOT / f"{chapter}.py")
     page = f"{book.url}{chapter}.html"
-    made = snippets(book.project, module, parse(module.text), book.title, page)
+    made = snippets(book.project, module, book.title, page)
     assert copied == made
 
 

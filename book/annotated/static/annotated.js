@@ -116,6 +116,17 @@
   for (const on of ["pointerover", "focusin"]) document.addEventListener(on, event => light(nameOf(event.target)));
   document.addEventListener("focusout", () => light());
 
+  // Figures tell their numbers. How they do is asked for when one is first pointed at or reached.
+  const figures = $$(".out--plot:has([data-axes])"), base = document.currentScript.src;
+  const learn = () => {
+    for (const figure of figures) for (const on of ["pointerover", "focus"]) figure.removeEventListener(on, learn);
+    document.head.append(Object.assign(document.createElement("script"), { src: new URL("curves.js", base) }));
+  };
+  for (const figure of figures) {
+    figure.tabIndex = 0;
+    for (const on of ["pointerover", "focus"]) figure.addEventListener(on, learn);
+  }
+
   // Keys.
   const keys = [["/", "search"], ["?", "this list"], ["s", "shapes at the ends of lines"], ["↑ ↓", "from line number to line number"], ["← →", "along a figure's lines"], ["Escape", "close what is open"]];
   const dialog = made("dialog", "keys", {});

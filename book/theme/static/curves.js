@@ -70,7 +70,6 @@
       show(plot, axes()[now = found], place = x);
     });
     plot.addEventListener("pointerleave", hide);
-    figure.tabIndex = 0;
     figure.addEventListener("blur", hide);
     figure.addEventListener("keydown", event => {
       if (event.key === "Escape") return hide();
