@@ -393,6 +393,13 @@ if __name__ == "__main__":
     print(f"{sum(goal.met for goal in goals)} of {len(goals)} are met.")
     # The first two are of widths 256 and 512, the two of generation of width 256, the others of every
     # size above.
+    #
+    # Can a step be twice as fast as labml-nn's? Only where that takes more than twice as long as the
+    # products of matrices in it, at the machine's speed. So many times as long it takes on sequences of 256:
+    for d_model in widths:
+        (share,) = ratios(floor, "Primer-EZ", "square product", d_model=d_model)
+        (slower,) = ratios(step, *others["labml-nn"], d_model=d_model, seq=256)
+        print(f"d_model {d_model}: {slower / share:.2f}")
 
 
 if __name__ == "__main__":

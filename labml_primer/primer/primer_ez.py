@@ -32,6 +32,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.linalg import vecdot
 from torch.nn import functional as F
 
 from labml_primer.transformer.attention import MultiHeadAttention
@@ -256,22 +257,25 @@ class CausalSum(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(x, weight)
         # The token itself, for every position. Then those before it, for the positions that have them.
-        y = x * weight[-1]
-        for back in range(1, min(len(weight), x.size(1))):
-            y[:, back:].addcmul_(x[:, :-back], weight[-1 - back])
+        here, *earlier = reversed(weight.unbind())
+        y = x * here
+        for back, w in enumerate(earlier, start=1):
+            y[:, back:].addcmul_(x[:, :-back], w)
         return y
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
         x, weight = ctx.saved_tensors
-        grad_x = grad * weight[-1]
-        grad_weight = torch.zeros_like(weight)
-        grad_weight[-1] = (grad * x).sum_to_size(weight[-1].shape)
-        for back in range(1, min(len(weight), x.size(1))):
-            later, earlier = grad[:, back:], x[:, :-back]
-            grad_x[:, :-back].addcmul_(later, weight[-1 - back])
-            grad_weight[-1 - back] = (later * earlier).sum_to_size(weight[0].shape)
-        return grad_x, grad_weight
+        here, *earlier = reversed(weight.unbind())
+        grad_x = grad * here
+        # `vecdot` sums products along the sequence as it makes them, and fills no memory with them.
+        grad_weight = [vecdot(grad, x, dim=1).sum_to_size(here.shape)]
+        for back, w in enumerate(earlier, start=1):
+            later = grad[:, back:]
+            grad_x[:, :-back].addcmul_(later, w)
+            product = vecdot(later, x[:, :-back], dim=1)
+            grad_weight.append(product.sum_to_size(w.shape))
+        return grad_x, torch.stack(grad_weight[::-1])
 
 
 if __name__ == "__main__":
@@ -366,7 +370,7 @@ class MultiDConvHeadAttention(MultiHeadAttention):
         width = weight.size(-1)
         padded = past.last(self, x, width - 1)
         # The sum of the formula once more, now as a product of each kernel with the last $K$ inputs.
-        y = torch.linalg.vecdot(padded.unfold(1, width, 1), weight)
+        y = vecdot(padded.unfold(1, width, 1), weight)
         for b in bias:
             y = y + b
         query, key, value = y.chunk(3, dim=2)
