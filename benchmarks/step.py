@@ -85,7 +85,7 @@ def measure(d_model: int, seq: int) -> dict[str, object]:
     trained = models(d_model, seq)
     functions = {name: training_step(model, seq) for name, model in trained.items()}
     cell = compared(
-        {"d_model": d_model, "seq": seq}, in_turns(functions, seconds=10), PAIRS
+        {"d_model": d_model, "seq": seq}, in_turns(functions, seconds=40), PAIRS
     )
     parameters = {
         name: sum(parameter.numel() for parameter in model.parameters())
