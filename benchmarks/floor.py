@@ -46,7 +46,8 @@ def sizes_of_a_block(d_model: int, d_ff: int) -> list[tuple[int, int, int]]:
     ]
 
 
-def measure(d_model: int, seq: int) -> dict[str, object]:
+def measure(threads: int, d_model: int, seq: int) -> dict[str, object]:
+    torch.set_num_threads(threads)
     timed = {
         "square product": product((SQUARE, SQUARE, SQUARE)),
         "products of its own sizes": product(*sizes_of_a_block(d_model, 4 * d_model)),
@@ -59,14 +60,20 @@ def measure(d_model: int, seq: int) -> dict[str, object]:
         name: [count / 1e9 / each for each in taken[name]]
         for name, (_, count) in timed.items()
     }
-    return compared({"d_model": d_model, "seq": seq}, speeds, PAIRS)
+    where = {"threads": threads, "d_model": d_model, "seq": seq}
+    return compared(where, speeds, PAIRS)
 
 
 if __name__ == "__main__":
+    most = torch.get_num_threads()
     command(
         "floor",
         "GFLOP/s",
-        [{"d_model": d, "seq": 256} for d in (128, 256, 512)],
+        [
+            {"threads": threads, "d_model": d, "seq": 256}
+            for threads in sorted({1, most})
+            for d in (128, 256, 512)
+        ],
         measure,
         tokens=TOKENS,
         layers=LAYERS,

@@ -245,19 +245,21 @@ if __name__ == "__main__":
     # time are a speed, and no step can be faster than the machine multiplies matrices: large square ones,
     # and ones of the sizes that the blocks have.
     floor = recorded("floor")
-    widths = [cell["where"]["d_model"] for cell in floor["cells"]]
-    print(f"{'GFLOP/s at d_model':28s}" + "".join(f"{width:7d}" for width in widths))
+    for name in floor["cells"][0]["where"]:
+        sizes = "".join(f"{cell['where'][name]:7d}" for cell in floor["cells"])
+        print(f"{name:28s}{sizes}")
+    print("GFLOP/s")
     for name in floor["cells"][0]["values"]:
         speeds = [cell["values"][name] for cell in floor["cells"]]
-        print(f"{name:28s}" + "".join(f"{speed:7.0f}" for speed in speeds))
-    print("as a share of")
+        print(f"  {name:26s}" + "".join(f"{speed:7.0f}" for speed in speeds))
     for over in ("square product", "products of its own sizes"):
-        print(f"the {over}")
+        print(f"as a share of the {over}")
         for name in ("Transformer", "Primer-EZ"):
             shares = ratios(floor, name, over)
             print(f"  {name:26s}" + "".join(f"{share:7.0%}" for share in shares))
     # What is left goes into all that is done feature by feature: norms, activations, convolutions,
-    # softmax, the optimizer. They wait for memory, not for multiplications.
+    # softmax, the optimizer. They wait for memory, not for multiplications. Two threads wait for each other
+    # besides, after every operation, and a narrow model has many small ones.
 
 
 if __name__ == "__main__":
@@ -396,9 +398,11 @@ if __name__ == "__main__":
     #
     # Can a step be twice as fast as labml-nn's? Only where that takes more than twice as long as the
     # products of matrices in it, at the machine's speed. So many times as long it takes on sequences of 256:
+    threads = step["machine"]["threads"]
     for d_model in widths:
-        (share,) = ratios(floor, "Primer-EZ", "square product", d_model=d_model)
-        (slower,) = ratios(step, *others["labml-nn"], d_model=d_model, seq=256)
+        same = {"d_model": d_model, "seq": 256}
+        (share,) = ratios(floor, "Primer-EZ", "square product", threads=threads, **same)
+        (slower,) = ratios(step, *others["labml-nn"], **same)
         print(f"d_model {d_model}: {slower / share:.2f}")
 
 
