@@ -246,8 +246,8 @@ if __name__ == "__main__":
     # and ones of the sizes that the blocks have.
     floor = recorded("floor")
     for name in floor["cells"][0]["where"]:
-        sizes = "".join(f"{cell['where'][name]:7d}" for cell in floor["cells"])
-        print(f"{name:28s}{sizes}")
+        places = "".join(f"{cell['where'][name]:7d}" for cell in floor["cells"])
+        print(f"{name:28s}{places}")
     print("GFLOP/s")
     for name in floor["cells"][0]["values"]:
         speeds = [cell["values"][name] for cell in floor["cells"]]
