@@ -39,9 +39,8 @@ def note(figure: Any) -> None:
             if look(line) in names and len(line.get_xdata()) > 2
         ]
         known = all(scale[1] in ("linear", "log") for scale in scales.values())
-        if (
-            told and known and axes.axison
-        ):  # without a frame there is nothing to measure by
+        # Without a frame there is nothing to measure by.
+        if told and known and axes.axison:
             axes.set_gid("axes:" + json.dumps(scales, separators=(",", ":")))
             for line in told:
                 line.set_gid("curve:" + plain(names[look(line)]))
