@@ -26,10 +26,9 @@ class Spread:
         deviation = statistics.stdev(values) if len(values) > 1 else math.nan
         return cls(statistics.fmean(values), deviation, len(values))
 
-    def __str__(self) -> str:
-        if self.count == 1:
-            return f"{self.mean:.2f}"
-        return f"{self.mean:.2f} ± {self.deviation:.2f}"
+    def __format__(self, spec: str) -> str:
+        mean, deviation = format(self.mean, spec), format(self.deviation, spec)
+        return mean if self.count == 1 else f"{mean} ± {deviation}"
 
 
 def factor(baseline: Gathered, run: Gathered, cost: str) -> float:

@@ -10,7 +10,7 @@ import pytest
 
 from experiments import ours
 from experiments import run as module
-from experiments.analysis import factor, speedup, until
+from experiments.analysis import Spread, factor, speedup, until
 from experiments.plan import (
     PLANS,
     RESULTS,
@@ -124,7 +124,8 @@ def test_seeds_are_compared_with_their_own_baseline() -> None:
     spread = speedup(baseline, [*runs, run_of(7, [1.0] * 4)], "steps")
     assert (spread.mean, spread.count) == (3, 2)
     assert spread.deviation == pytest.approx(math.sqrt(2))
-    assert str(spread) == "3.00 ± 1.41"
+    assert f"{spread:.2f}" == "3.00 ± 1.41"
+    assert f"{Spread.of([3.0]):.1f}" == "3.0"
 
 
 # The chapter
