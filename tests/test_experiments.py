@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from experiments import ours
+from experiments import ours, parts
 from experiments import run as module
 from experiments.analysis import Spread, factor, speedup, until
 from experiments.plan import (
@@ -137,6 +137,20 @@ def test_the_chapter_knows_every_model_of_the_set_and_the_papers_name_for_it() -
     # One is the measure itself, the other has no line of its own.
     assert told.pop("transformer") == told.pop("squared-relu") == 0
     assert all(told.values())
+
+
+def test_perplexities_are_compared_seed_by_seed() -> None:
+    baseline = [run_of(0, [4.0, 1.0]), run_of(1, [4.0, 2.0])]
+    runs = [run_of(1, [3.0, 2.0 + math.log(1.1)]), run_of(7, [3.0, 1.0])]
+    assert parts.relative_perplexity(baseline, runs) == [pytest.approx(110)]
+    assert parts.relative_perplexity(baseline, baseline) == [100, 100]
+
+
+@pytest.mark.parametrize("plan, names", [("activations", parts.ACTIVATIONS)])
+def test_part_by_part_names_every_model_of_its_sets(
+    plan: str, names: dict[str, tuple[str, str]]
+) -> None:
+    assert set(names) == set(Plan.read(PLANS / f"{plan}.toml").models)
 
 
 # Plans

@@ -1,0 +1,186 @@
+r"""
+# Part by part
+
+One activation beside the other, in a model that is otherwise the same.
+
+Primer-EZ is two changes. {doc}`ours` says what both save; which of them does the work? This page takes them
+apart, with numbers, where the paper has bars: its Figure 5 compares activations, and the squared ReLU wins.
+
+The setting is that of {doc}`ours`: about 820 thousand parameters, 1,200 batches of Shakespeare's characters,
+a learning rate chosen for each model on a play of its own, and the loss on two other plays that no model has
+read. These runs are made by
+
+    make experiments ONLY=activations
+
+Source: {cite:t}`so2021primer`, section 3 and appendix A.7.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+from experiments.analysis import Gathered, Spread, speedup
+from experiments.printed import Table
+
+__data__ = ("experiments/results/gathered.json",)
+
+# Of each model of a set, its runs, one a seed.
+Runs = dict[str, list[Gathered]]
+
+
+def read_runs(plan: str) -> Runs:
+    """
+    ## What was run
+
+    All that is recorded of a set.
+    """
+    gathered: dict[str, Runs] = json.loads(
+        Path(__data__[0]).read_text(encoding="utf-8")
+    )
+    return gathered[plan]
+
+
+def relative_perplexity(baseline: list[Gathered], runs: list[Gathered]) -> list[float]:
+    r"""
+    ## A measure
+
+    The perplexity $e^l$ that a run ends with, in percent of that of the baseline with the same seed:
+
+    $$100\, e^{\,l - l_\text{baseline}}$$
+
+    What is missing to 100 is the paper's *normalized PPLX delta* (appendix A.7).
+    """
+    ends = {run["seed"]: run["loss"][-1] for run in baseline}
+    return [
+        100 * math.exp(run["loss"][-1] - ends[run["seed"]])
+        for run in runs
+        if run["seed"] in ends
+    ]
+
+
+def draw(runs: Runs, names: Mapping[str, tuple[str, str]], baseline: str) -> None:
+    """
+    ## A figure of a set
+
+    A line for each model, the best on top. A hollow dot is a seed, the full one their mean.
+    """
+    import matplotlib.pyplot as plt
+
+    relative = {
+        model: relative_perplexity(runs[baseline], runs[model]) for model in names
+    }
+    order = sorted(names, key=lambda model: Spread.of(relative[model]).mean)
+    _, ax = plt.subplots(figsize=(7, 0.6 + 0.27 * len(order)), layout="constrained")
+    for at, model in enumerate(order):
+        _, colour = names[model]
+        seeds = relative[model]
+        ax.plot(seeds, [at] * len(seeds), "o", color=colour, mfc="none", ms=4)
+        ax.plot(Spread.of(seeds).mean, at, "o", color=colour)
+    ax.axvline(100, color="C5", ls=":", lw=1)
+    ax.set_yticks(range(len(order)), [names[model][0] for model in order])
+    ax.set_ylim(len(order) - 0.4, -0.6)
+    ax.set(xlabel=f"perplexity, percent of that with {names[baseline][0]}")
+    plt.show()
+
+
+def table(
+    runs: Runs, names: Mapping[str, tuple[str, str]], baseline: str, source: str
+) -> Table:
+    """
+    ## A table of it
+
+    With the loss itself, and the {py:func}`~labml_primer.primer.primer_ez.speedup_factor` over the baseline,
+    in multiply-adds and in seconds.
+    """
+    rows = []
+    for model, (name, _) in names.items():
+        seeds = runs[model]
+        perplexity = relative_perplexity(runs[baseline], seeds)
+        factors = [
+            "-" if model == baseline else f"{speedup(runs[baseline], seeds, cost):.2f}"
+            for cost in ("multiply_adds", "seconds")
+        ]
+        rows.append(
+            [
+                name,
+                str(len(seeds)),
+                f"{seeds[0]['rate']:.3f}",
+                f"{seeds[0]['parameters'] / 1e3:.0f}",
+                f"{Spread.of([run['loss'][-1] for run in seeds]):.3f}",
+                f"{Spread.of(perplexity):.1f}",
+                *factors,
+            ]
+        )
+    columns = {
+        "model": "",
+        "seeds": "",
+        "rate": "",
+        "parameters": "thousands",
+        "loss": "nats",
+        "perplexity": "%",
+        "multiply-adds": "factor",
+        "seconds": "factor",
+    }
+    return Table(f"Over {names[baseline][0]}", source, columns, rows)
+
+
+# A name, and a colour: grey the Transformer's, green what is of Primer-EZ.
+ACTIVATIONS = {
+    "relu": ("ReLU", "C5"),
+    "gelu": ("GELU", "C1"),
+    "swish": ("Swish", "C2"),
+    "reglu": ("ReGLU", "C2"),
+    "swiglu": ("SwiGLU", "C2"),
+    "squared-relu": ("squared ReLU", "C0"),
+    "cubed-relu": ("cubed ReLU", "C0"),
+    "squared-leaky-relu": ("squared leaky ReLU", "C0"),
+}
+
+if __name__ == "__main__":
+    # ## Which activation?
+    #
+    # Behind the first map of the feed-forward layer. ReGLU and SwiGLU have a second map beside it, and are
+    # two thirds as wide, so that all models have equally many parameters.
+    from IPython.display import display
+
+    activations = read_runs("activations")
+    draw(activations, ACTIVATIONS, "relu")
+    display(table(activations, ACTIVATIONS, "relu", "Beside Figure 5"))
+    # Both gated units are better than the ReLU, and the squared ReLU is as good as the better of them,
+    # without their second map, which costs time. The paper finds it better than both (section 3). GELU and
+    # Swish, which round the ReLU's corner off, bring nothing. A third power does as well as a second, and so
+    # does a square that lets a little of what is negative through. It is the square that counts, not its
+    # details.
+    #
+    # Seeds differ much, the ReLU's most of all. As each perplexity is held against the ReLU's of the same
+    # seed, its luck is in every line of the figure; the losses in the table are free of it.
+
+
+if __name__ == "__main__":
+    # ## Exercise
+    #
+    # :::{exercise} Which difference is more than luck?
+    # The mean of $n$ seeds that spread by $s$ is itself uncertain by $s / \sqrt{n}$, its *standard error*. By
+    # how many standard errors of their difference is each activation worse than the squared ReLU?
+    # :::
+    # :::{solution}
+    # Errors of independent means add up as squares, $\sqrt{s_1^2 / n_1 + s_2^2 / n_2}$. With three seeds of
+    # each, fewer than about four of them may still be luck. So the squared ReLU beats GELU, and neither of
+    # the gated units; and the ReLU for certain only in the last line, with the five seeds of {doc}`ours`.
+    # :::
+    def compare(name: str, worse: list[Gathered], better: list[Gathered]) -> None:
+        first, second = (
+            Spread.of([run["loss"][-1] for run in seeds]) for seeds in (worse, better)
+        )
+        error = math.hypot(
+            *(each.deviation / math.sqrt(each.count) for each in (first, second))
+        )
+        difference = first.mean - second.mean
+        print(f"{name:20s}{difference:7.3f} nats {difference / error:5.1f} errors")
+
+    best = activations.pop("squared-relu")
+    for model, seeds in activations.items():
+        compare(ACTIVATIONS[model][0], seeds, best)
+    five = read_runs("speedup")
+    compare("ReLU, five seeds", five["transformer"], five["squared-relu"])
