@@ -169,7 +169,7 @@ if __name__ == "__main__":
     # each, fewer than about four of them may still be luck. So the squared ReLU beats GELU, and neither of
     # the gated units; and the ReLU for certain only in the last line, with the five seeds of {doc}`ours`.
     # :::
-    def compare(name: str, worse: list[Gathered], better: list[Gathered]) -> None:
+    def compare(name: str, worse: list[Gathered], better: list[Gathered]) -> float:
         first, second = (
             Spread.of([run["loss"][-1] for run in seeds]) for seeds in (worse, better)
         )
@@ -178,9 +178,14 @@ if __name__ == "__main__":
         )
         difference = first.mean - second.mean
         print(f"{name:20s}{difference:7.3f} nats {difference / error:5.1f} errors")
+        return difference / error
 
     best = activations.pop("squared-relu")
-    for model, seeds in activations.items():
-        compare(ACTIVATIONS[model][0], seeds, best)
+    errors = {
+        model: compare(ACTIVATIONS[model][0], seeds, best)
+        for model, seeds in activations.items()
+    }
     five = read_runs("speedup")
-    compare("ReLU, five seeds", five["transformer"], five["squared-relu"])
+    surely = compare("ReLU, five seeds", five["transformer"], five["squared-relu"])
+    assert min(surely, errors["gelu"]) > 4
+    assert max(errors["relu"], errors["reglu"], errors["swiglu"]) < 4
