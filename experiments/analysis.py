@@ -31,6 +31,11 @@ class Spread:
         return mean if self.count == 1 else f"{mean} ± {deviation}"
 
 
+def final_loss(runs: Sequence[Gathered]) -> Spread:
+    """What the runs of a model ended with."""
+    return Spread.of([run["loss"][-1] for run in runs])
+
+
 def factor(baseline: Gathered, run: Gathered, cost: str) -> float:
     """The speed-up factor of a run, counted in `cost`: `"steps"`, `"multiply_adds"` or `"seconds"`.
 

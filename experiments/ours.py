@@ -22,7 +22,7 @@ Source: {cite:t}`so2021primer`, section 4.1 and Table 4.
 import json
 from pathlib import Path
 
-from experiments.analysis import Gathered, Spread, speedup, until
+from experiments.analysis import Gathered, Spread, final_loss, speedup, until
 from experiments.printed import Table
 
 __data__ = (
@@ -50,8 +50,7 @@ def read_runs() -> dict[str, list[Gathered]]:
     The runs of each model that are recorded, one a seed.
     """
     gathered = json.loads(Path(__data__[0]).read_text(encoding="utf-8"))
-    runs = gathered.get("speedup", {})
-    return {model: runs[model] for model in MODELS if model in runs}
+    return {model: gathered["speedup"][model] for model in MODELS}
 
 
 if __name__ == "__main__":
@@ -150,14 +149,15 @@ if __name__ == "__main__":
 
     rows = []
     for model, seeds in runs.items():
-        loss = Spread.of([run["loss"][-1] for run in seeds])
         ours = [
             f"{counted[cost][model]:.2f}" if model in counted[cost] else "-"
             for cost in counted
         ]
         paper = ", ".join(printed.split()[0] for printed in theirs(model))
         name = MODELS[model][0]
-        rows.append([name, str(len(seeds)), f"{loss:.3f}", *ours, paper or "-"])
+        rows.append(
+            [name, str(len(seeds)), f"{final_loss(seeds):.3f}", *ours, paper or "-"]
+        )
     columns = {
         "model": "",
         "seeds": "",
