@@ -189,4 +189,4 @@ if __name__ == "__main__":
     assert min(surely, errors["gelu"]) > 4
     assert max(errors["relu"], errors["reglu"], errors["swiglu"]) < 4
 
-    # And what does each of the models cost in time? {doc}`/benchmarks/speed` has that.
+    # And what does a step of each of the book's models cost? {doc}`/benchmarks/speed` has that.
