@@ -1,6 +1,7 @@
 """Numbers as they are printed: rounded, in tables, and in claims that can be recomputed."""
 
 import json
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,10 @@ VERDICTS = {"=": "comes out", "≈": "within rounding", "≠": "does not"}
 
 @dataclass(frozen=True)
 class Rounded:
-    """What a printed number can mean: "3.8K" is anything from 3,750 to 3,850, 3,800 in the middle."""
+    """What a printed number can mean: "3.8K" is anything from 3,750 to 3,850, 3,800 in the middle.
+
+    A bound is taken at its word: "≥1.7" is 1.7 or anything above, "<0.5" anything below.
+    """
 
     low: float
     value: float
@@ -21,14 +25,20 @@ class Rounded:
     @classmethod
     def read(cls, printed: str) -> "Rounded":
         """The number that `printed` starts with: "3.8K", "12,193.5", "2.14E+21", "35.00 ± 0.12"."""
-        match = re.match(r"([\d,]*\.?\d+)([eE][+-]?\d+)?([KM]?)(?![\w.])", printed)
+        match = re.match(
+            r"([<≥]?)([\d,]*\.?\d+)([eE][+-]?\d+)?([KM]?)(?![\w.])", printed
+        )
         if not match:
             raise ValueError(f"{printed!r} does not start with a number")
-        digits, exponent, letter = match.groups(default="")
+        bound, digits, exponent, letter = match.groups(default="")
         # The last digit that is printed is off by half of its place at most.
         unit = float(f"1{exponent}") * {"": 1.0, "K": 1e3, "M": 1e6}[letter]
         half = unit / 2 / 10 ** len(digits.partition(".")[2])
         value = unit * float(digits.replace(",", ""))
+        if bound:
+            return cls(
+                *((0.0, value, value) if bound == "<" else (value, value, math.inf))
+            )
         # Nothing that is printed here can be negative.
         return cls(max(0.0, value - half), value, value + half)
 

@@ -126,6 +126,15 @@ def test_a_verdict_knows_of_rounding(printed: str, sign: str) -> None:
     assert divided.sign == sign
 
 
+@pytest.mark.parametrize(
+    ("printed", "sign"),
+    [("≥4.1", "="), ("<4.2", "="), ("≥4.2", "≈"), ("<4.1", "≈"), ("≥4.4", "≠")],
+)
+def test_a_bound_is_held_to_its_side(printed: str, sign: str) -> None:
+    divided = claim("", "", printed, float.__truediv__, "15.7K", "3.8K")
+    assert divided.sign == sign
+
+
 # -- claims come from the files -------------------------------------------------------------
 
 
