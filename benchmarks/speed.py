@@ -19,6 +19,7 @@ Source: the records in `benchmarks/results`; {cite:t}`so2021primer`, Table 4, fo
 """
 
 import json
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,7 @@ if __name__ == "__main__":
     # ## The answer in short
     #
     # A training step is forward, backward and optimizer, for a model of four blocks, of widths
-    # from 128 to 512 on sequences from 64 to 512.
+    # from 128 to 512 on sequences from 64 to 512: always 1,024 tokens in all, of 256 symbols.
     step = recorded("step")
     costs = ratios(step, "Primer-EZ", "Transformer")
     print(
@@ -130,13 +131,20 @@ def table(record: dict[str, Any], pairs: dict[str, tuple[str, str]]) -> str:
     for label, (of, over) in pairs.items():
         row = "".join(f"{ratio:6.2f}" for ratio in ratios(record, of, over))
         lines.append(f"{label:18s}{row}")
-    spread = max(
+    farthest = spread(record["cells"], pairs.values())
+    return "\n".join([*lines, f"half of the rounds lie within {farthest:.2f}"])
+
+
+def spread(
+    cells: Iterable[dict[str, Any]], pairs: Collection[tuple[str, str]]
+) -> float:
+    """How far the quartiles lie from the medians, where they are farthest."""
+    return max(
         max(ratio["high"] - ratio["median"], ratio["median"] - ratio["low"])
-        for cell in record["cells"]
+        for cell in cells
         for ratio in cell["ratios"]
-        if (ratio["of"], ratio["over"]) in pairs.values()
+        if (ratio["of"], ratio["over"]) in pairs
     )
-    return "\n".join([*lines, f"half of the rounds lie within {spread:.2f}"])
 
 
 if __name__ == "__main__":
@@ -159,11 +167,12 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## All that it was compared with
     #
-    # Time of a step over the Transformer's, for three widths. Each model has three blocks, and the Evolved
-    # Transformer two, as the paper gives it four for six. So most have about as many parameters (in millions,
-    # at the largest width), the Evolved Transformer some more and the Synthesizers some less. The Switch
-    # Transformers have about as many multiply-adds instead. The last column is the paper's: a quotient of
-    # steps a second in Table 4, on TPUv2s, in T5 or, where it is not in there, in Tensor2Tensor.
+    # Time of a step over the Transformer's, for three widths, on sequences of 64. Each model has three
+    # blocks, and the Evolved Transformer two, as the released code gives it four for six. So most have about
+    # as many parameters (in millions, at the largest width), the Evolved Transformer some more and the
+    # Synthesizers some less. The Switch Transformers have about as many multiply-adds instead. The last
+    # column is the paper's: a quotient of steps a second in Table 4, on TPUv2s, in T5 or, where it is not in
+    # there, in Tensor2Tensor.
     compared = recorded("compared")
     cells = compared["cells"]
     printed = json.loads(Path(__data__[-1]).read_text(encoding="utf-8"))["rows"]
@@ -189,6 +198,9 @@ if __name__ == "__main__":
         row = "".join(f"{r:6.2f}" for r in ratios(compared, name, "transformer"))
         paper = f"{told[name]:8.2f}" if name in told else ""
         print(f"{name:30s}{size:6.1f}M{row}{paper}")
+    pairs = [(name, "transformer") for name in relatives]
+    within = "".join(f"{spread([cell], pairs):6.2f}" for cell in cells)
+    print(f"{'half of the rounds lie within':37s}{within}")
     # Each dot is a width, the lightest the narrowest. A cross is the paper's.
     fig, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
     for line, name in enumerate(relatives):
@@ -271,8 +283,12 @@ if __name__ == "__main__":
     ways = {
         "Transformer": ("Transformer, compiled, bf16", "Transformer"),
         "Primer-EZ": ("Primer-EZ, compiled, bf16", "Transformer"),
+        "both compiled": ("Primer-EZ, compiled, bf16", "Transformer, compiled, bf16"),
     }
     print(table(compiled, ways))
+    # The last line is Primer-EZ over the Transformer, each compiled. There Primer-EZ is the faster one,
+    # though it has more to do. We do not know why. It says something of the compiler, and nothing of the
+    # model.
 
 
 if __name__ == "__main__":
@@ -315,7 +331,7 @@ if __name__ == "__main__":
     # ## Memory
     #
     # The most that tensors hold during a step, beyond the weights and what the optimizer keeps: what the
-    # way back needs, and the gradients. In MiB, and the same number of tokens at every length. PyTorch's
+    # way back needs, and the gradients. In MiB, and the same 1,024 tokens at every length. PyTorch's
     # profiler counts every piece that its allocator gives out.
     memory = recorded("memory")
     for name in memory["cells"][0]["where"]:
@@ -376,7 +392,7 @@ if __name__ == "__main__":
             0.75,
         ),
         Goal(
-            "compiled in bf16, over the Transformer's",
+            "compiled in bf16, over the plain one's",
             ratios(compiled, *ways["Primer-EZ"]),
             0.70,
             at_least=False,
@@ -385,7 +401,11 @@ if __name__ == "__main__":
         Goal("x-transformers'", ratios(step, *others["x-transformers"]), 1.0),
         Goal("PyTorch's", ratios(step, *others["PyTorch"]), 1.0),
         Goal("kept over anew, 512 tokens", written(*gains["Primer-EZ"]), 20.0),
-        Goal("kept, over the Transformer's", written(*left["Primer-EZ"]), 0.85),
+        Goal(
+            "kept, over the Transformer's, 512 tokens",
+            written(*left["Primer-EZ"]),
+            0.85,
+        ),
     ]
     print(f"{'':41s}{'wanted':>14s}{'worst':>8s}")
     for goal in goals:
@@ -394,16 +414,17 @@ if __name__ == "__main__":
         print(f"{goal.wanted:41s}{bound:>14s}{goal.worst:8.3f}  {met}")
     print(f"{sum(goal.met for goal in goals)} of {len(goals)} are met.")
     # The first two are of widths 256 and 512, the two of generation of width 256, the others of every
-    # size above.
+    # size above. At most other sizes a kept token of Primer-EZ is slower than 0.85, as the table above shows.
     #
-    # Can a step be twice as fast as labml-nn's? Only where that takes more than twice as long as the
-    # products of matrices in it, at the machine's speed. So many times as long it takes on sequences of 256:
+    # Can a step be twice as fast as labml-nn's? Only where labml-nn's takes more than twice as long as the
+    # bare products of matrices would. On sequences of 256 it takes so many times as long as they:
     threads = step["machine"]["threads"]
     for d_model in widths:
         same = {"d_model": d_model, "seq": 256}
         (share,) = ratios(floor, "Primer-EZ", "square product", threads=threads, **same)
         (slower,) = ratios(step, *others["labml-nn"], **same)
         print(f"d_model {d_model}: {slower / share:.2f}")
+    # So at width 512 nothing could be twice as fast, and the goal could not be met at every size.
 
 
 if __name__ == "__main__":
