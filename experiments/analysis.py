@@ -1,15 +1,26 @@
-"""What the records of long runs come to: pure functions on what `gathered.json` has of each run."""
+"""What the records of long runs come to: functions on what `gathered.json` has of each run."""
 
+import json
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from labml_primer.primer.primer_ez import speedup_factor
 
 Gathered = dict[str, Any]
 """Of a run: its seed, its rate, and a curve as parallel lists; `loss` is that of the reported plays."""
+
+Runs = dict[str, list[Gathered]]
+"""Of each model of a set, its runs, one a seed."""
+
+
+def read_runs(gathered: str, plan: str) -> Runs:
+    """All that is recorded of a set. `gathered` is the path of what is gathered of all."""
+    runs: dict[str, Runs] = json.loads(Path(gathered).read_text(encoding="utf-8"))
+    return runs[plan]
 
 
 @dataclass(frozen=True)
@@ -34,6 +45,20 @@ class Spread:
 def final_loss(runs: Sequence[Gathered]) -> Spread:
     """What the runs of a model ended with."""
     return Spread.of([run["loss"][-1] for run in runs])
+
+
+def setting(models: Collection[Sequence[Gathered]]) -> str:
+    """What a figure of these models rests on, in a few words: seeds, data and compute."""
+    seeds = list(map(len, models))
+    every = [run for runs in models for run in runs]
+    data = " and ".join(sorted({run["data"] for run in every}))
+    spent = [run["multiply_adds"][-1] / 1e12 for run in every]
+    return f"{extent(seeds)} seeds, {data}, {extent(spent, '.1f')} trillion multiply-adds each"
+
+
+def extent(values: Sequence[float], spec: str = "") -> str:
+    """The least and the most of them, or what all of them are."""
+    return " to ".join(dict.fromkeys(format(end(values), spec) for end in (min, max)))
 
 
 def factor(baseline: Gathered, run: Gathered, cost: str) -> float:

@@ -126,6 +126,7 @@ def gather(
             kept = {
                 "seed": run.seed,
                 "rate": run.rate,
+                "data": run.data,
                 "parameters": record["parameters"],
                 "forward_seconds": record["forward_seconds"],
                 "loss": [sum(each) / len(each) for each in zip(*plays, strict=True)],

@@ -10,7 +10,7 @@ import pytest
 
 from experiments import ours, parts
 from experiments import run as module
-from experiments.analysis import Spread, factor, speedup, until
+from experiments.analysis import Spread, factor, setting, speedup, until
 from experiments.plan import (
     PLANS,
     RESULTS,
@@ -126,6 +126,17 @@ def test_seeds_are_compared_with_their_own_baseline() -> None:
     assert spread.deviation == pytest.approx(math.sqrt(2))
     assert f"{spread:.2f}" == "3.00 ± 1.41"
     assert f"{Spread.of([3.0]):.1f}" == "3.0"
+
+
+def test_a_figure_says_how_many_seeds_what_data_and_how_much_compute() -> None:
+    run = {"data": "characters", "multiply_adds": [1e12, 6.34e12]}
+    dear = {"data": "subwords", "multiply_adds": [7e12]}
+    assert setting([[run, run], [run] * 2]) == (
+        "2 seeds, characters, 6.3 trillion multiply-adds each"
+    )
+    assert setting([[run] * 3, [dear] * 5]) == (
+        "3 to 5 seeds, characters and subwords, 6.3 to 7.0 trillion multiply-adds each"
+    )
 
 
 # The chapter
