@@ -128,7 +128,6 @@ def gather(
                 "rate": run.rate,
                 "data": run.data,
                 "parameters": record["parameters"],
-                "forward_seconds": record["forward_seconds"],
                 "loss": [sum(each) / len(each) for each in zip(*plays, strict=True)],
             } | {cost: curve[cost] for cost in ("steps", "multiply_adds", "seconds")}
             model = name.removesuffix(f"-{run.seed}")

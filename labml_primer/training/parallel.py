@@ -1,6 +1,7 @@
 """The processes of one run: a single one, or as many as `torchrun` started."""
 
 import os
+import time
 from types import TracebackType
 from typing import Any
 
@@ -46,6 +47,14 @@ class Workers:
         if self.together:
             distributed.destroy_process_group()
 
+    def now(self) -> float:
+        """Seconds: of the processor where one worker has it, else on the wall."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+        elif self.count == 1:
+            return time.process_time()
+        return time.perf_counter()
+
     def share(self, model: nn.Module, sharded: bool) -> nn.Module:
         """What to call for a training step. `model` itself stays what one evaluates and saves.
 
@@ -55,8 +64,10 @@ class Workers:
         if sharded:
             if not self.together:
                 raise ValueError("a sharded run is started by torchrun")
-            for block in model.blocks:  # type: ignore[union-attr]
-                fully_shard(block)
+            stacks = [m for m in model.modules() if isinstance(m, nn.ModuleList)]
+            for stack in stacks:
+                for block in stack:
+                    fully_shard(block)
             fully_shard(model)
             return model
         return DistributedDataParallel(model) if self.count > 1 else model

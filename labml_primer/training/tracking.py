@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 from collections.abc import Iterable
 from contextlib import redirect_stdout
 from io import StringIO
@@ -35,7 +36,13 @@ class Tracking:
                 monit,
                 tracker,
             )
+            from labml.internal.computer import configs  # type: ignore[import-untyped]
+            from labml.internal.tracker.writers import (  # type: ignore[import-untyped]
+                file,
+            )
 
+            configs._internal = None  # or it stays at home with the run before
+            self.writing = file.FileWriterThread
             self.logger, self.monit, self.tracker = logger, monit, tracker
             self.experiment = experiment.record(
                 name="runs",
@@ -67,6 +74,9 @@ class Tracking:
             return
         with redirect_stdout(StringIO()):
             self.experiment.__exit__(kind, error, traceback)
+        for thread in threading.enumerate():
+            if isinstance(thread, self.writing):
+                thread.join()
         if self.drawn:
             self.monit.clear()
             self.logger.log()
