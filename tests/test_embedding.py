@@ -45,7 +45,9 @@ def test_tokens_may_be_of_any_integer_type(dtype: torch.dtype):
     assert torch.equal(embedding(tokens.to(dtype)), embedding(tokens))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.bfloat16, torch.complex64, torch.bool]
+)
 def test_tokens_that_are_no_integers_are_refused_by_type(dtype: torch.dtype):
     with pytest.raises(ValueError, match=str(dtype)):
         Embedding(5, 4)(torch.ones(1, 3, dtype=dtype))

@@ -94,7 +94,8 @@ def test_top_p_treats_each_row_alone() -> None:
 
 
 def test_top_p_of_one_keeps_everything() -> None:
-    logits = torch.randn(5, 40)
+    # So many that a running sum in `float32` is one before its end.
+    logits = 3 * torch.randn(5, 50_000)
     assert torch.equal(keep_top_p(logits, 1.0), logits)
 
 
@@ -224,6 +225,20 @@ def test_dropout_is_off_while_it_writes_and_on_again_after() -> None:
     written = model.generate(tokens, 5, temperature=0)
     assert all(module.training for module in model.modules())
     assert torch.equal(model.eval().generate(tokens, 5, temperature=0), written)
+
+
+def test_a_model_that_fails_to_write_still_trains() -> None:
+    model = model_of(SMALL).train()
+    with pytest.raises(ValueError, match="temperature"):
+        model.generate(tokens_of(2, 3), 5, temperature=-1)
+    assert all(module.training for module in model.modules())
+
+
+def test_a_full_past_takes_no_more() -> None:
+    model, past = model_of(SMALL), Past(4)
+    model(tokens_of(2, 4), past)
+    with pytest.raises(ValueError, match="5 tokens are more than capacity 4"):
+        model(tokens_of(2, 1), past)
 
 
 def test_nothing_new_is_the_text_itself() -> None:

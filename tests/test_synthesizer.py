@@ -218,6 +218,13 @@ def test_more_tokens_than_max_seq_are_an_error(kind: type[SyntheticAttention]) -
 
 
 @every
+def test_a_mask_of_numbers_is_an_error(kind: type[SyntheticAttention]) -> None:
+    x = torch.randn(1, 3, 8)
+    with pytest.raises(ValueError, match=r"mask is torch\.int64"):
+        kind(8, 2)(x, x, torch.ones(1, 1, 3, 3, dtype=torch.long))
+
+
+@every
 def test_heads_that_do_not_divide_d_model_are_an_error(
     kind: type[SyntheticAttention],
 ) -> None:

@@ -411,12 +411,13 @@ if __name__ == "__main__":
             f"{history.validation_loss[-1]:7.3f}{factor:9.2f}"
         )
     # What Primer changes helps both. The experts do not, in so short a run: each sees a quarter of the text,
-    # and what it says is multiplied by odds that begin at about a quarter. This is one seed, and small
-    # differences are no finding.
+    # and what it says is multiplied by its odds, which begin between a third and a half. This is one seed,
+    # and small differences are no finding.
     #
     # The paper of Primer has runs of more than a thousand times as many steps, and there the experts are far
-    # ahead. Table 5, on C4: perplexities after as much computing as the baseline takes for 525 thousand steps
-    # and for a million.
+    # ahead at equal steps. Table 5, on C4: the perplexities of the Transformer and the Switch Transformer
+    # after 525 thousand steps and a million, and of each Primer after as much computing as its own baseline
+    # took.
     #
     # | model | parameters | 525K | 1M |
     # |---|---|---|---|
@@ -450,8 +451,8 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Where the tokens went
     #
-    # What each expert was asked for, on plays that no model has read: its share of all characters in each
-    # of the two layers, and what share of them would have been dropped while training.
+    # What each expert was asked for, in 4,096 characters of a play that no model has read: its share of them
+    # in each of the two layers, and what share of them would have been dropped while training.
     def choices(model: LanguageModel, tokens: Tensor) -> list[Tensor]:
         """Who was chosen in each layer, in the shape of `tokens`."""
         seen: list[Tensor] = []
@@ -520,8 +521,9 @@ if __name__ == "__main__":
                 column, -row, character, color=f"C{experts[column]}", family="monospace"
             )
     plt.show()
-    # Nobody told the experts what to care for. In the first layer most characters have an expert of their
-    # own, and those of one expert have something in common: ends of words, say, or vowels.
+    # Nobody told the experts what to care for. In the first layer most characters go to the same expert
+    # nearly each time, and those of one expert have something in common: vowels in one, say, and what stands
+    # between words in another.
 
 
 if __name__ == "__main__":

@@ -90,6 +90,8 @@ class SyntheticAttention(MultiHeadAttention, ABC):
         past: Past | None = None,
     ) -> Tensor:
         """As in {py:class}`~labml_primer.transformer.attention.MultiHeadAttention`."""
+        if mask is not None and mask.dtype != torch.bool:
+            raise ValueError(f"the mask is {mask.dtype}, and must be torch.bool")
         # Of old tokens only the values are wanted. That is half of what attention keeps.
         value = self.value(y).unflatten(-1, (self.heads, self.d_k))
         start = 0 if past is None else past.length
@@ -269,9 +271,9 @@ class FactorizedRandomSynthesizer(SyntheticAttention):
 if __name__ == "__main__":
     # ## What does a weight depend on?
     #
-    # Query 5 of 10 gives out weights. How far does the largest of them move, when its own token is another,
-    # when token 2 is, and when one more token stands before the text? (Of the ten, that is. The one more
-    # weighs something too.)
+    # Query 5 of 10 gives out weights. How far does the one move that moves most, when the query's own token
+    # is another, when token 2 is, and when one more token stands before the text? The weight of that one is
+    # left out, and the other ten are scaled to sum to one again.
     from labml_primer.transformer.attention import attention_weights
 
     def weights_of(layer: MultiHeadAttention, x: Tensor) -> Tensor:
@@ -391,10 +393,10 @@ if __name__ == "__main__":
             f"{kind:22s}{size:6.0f}k{products:6.0f}k{taken[kind] / taken['Transformer']:6.2f}"
             f"{history.validation_loss[-1]:7.3f}{factor:9.2f}"
         )
-    # `nan` is for a model that did not get to the Transformer's last loss. Models that compare nothing keep
-    # up here. At first the letter before, and the one before that, say most about the next, and to look one
-    # or two places back no token need be asked. It is one seed and few steps: small differences are no
-    # finding. Where scores are made of positions alone, a step is shorter.
+    # `nan` is for a model that did not get to the Transformer's last loss. Of the four that compare nothing,
+    # two got there and two came near. At first the letter before, and the one before that, say most about the
+    # next, and to look one or two places back no token need be asked. It is one seed and few steps: small
+    # differences are no finding. Where scores are made of positions alone, a step is shorter.
     #
     # The paper of Primer has a larger run: Table 5, on C4, perplexities after as much computing as its
     # baseline takes for 525 thousand steps and for a million.
@@ -484,5 +486,5 @@ if __name__ == "__main__":
     print(f"largest difference {difference:.0e}")
     assert difference < 1e-5
 
-    # In the paper squared ReLU and convolutions help one more kind of model, much larger and hardly slower:
-    # {doc}`switch`.
+    # In the paper squared ReLU and convolutions help one more kind of model, much larger and with hardly more
+    # products a token: {doc}`switch`.

@@ -14,7 +14,7 @@ the paper's larger runs are T5's as well (sections 4.2 and 4.3), this chapter bu
 {doc}`../transformer/model` has not:
 
 - distances between tokens, in buckets, added to the scores of attention;
-- no biases, and no second table;
+- no biases in linear layers, and no second table;
 - a task, *span corruption*: cut pieces out of a text, and write what was cut;
 - Adafactor, and the schedule of its learning rate.
 
@@ -117,8 +117,9 @@ class RelativePositionBias(nn.Module):
 
     $$S_{h,ij} = \frac{q_i \cdot k_j}{\sqrt{d_k}} + t_{b(i - j),\,h}$$
 
-    Nothing else in the model knows of positions. One table serves all layers of a stack, as in T5. For
-    a sequence of any length, `forward(seq)` gives `[heads, seq, seq]`.
+    Nothing else tells the encoder where a token stands. A decoder's causal mask tells it a little, and
+    Primer-EZ's convolutions more. One table serves all layers of a stack, as in T5. For a sequence of any
+    length, `forward(seq)` gives `[heads, seq, seq]`.
 
     Source: {cite:t}`raffel2020exploring`, section 2.1.
     """
@@ -304,8 +305,8 @@ class T5(nn.Module):
         self.embedding = nn.Embedding(config.vocab_size, config.d_model)
         self.encoder = T5Stack(config, config.encoder, decoder=False)
         self.decoder = T5Stack(config, config.decoder, decoder=True)
-        # No layer has a bias, and each weight starts with a size that keeps its output's: $1/n$ is the
-        # variance for $n$ inputs.
+        # No linear layer has a bias (a layer norm keeps its own), and each weight starts with a size that
+        # keeps its output's: $1/n$ is the variance for $n$ inputs.
         for layer in self.modules():
             if isinstance(layer, nn.Linear):
                 layer.register_parameter("bias", None)
@@ -352,8 +353,8 @@ def corrupt_spans(
 
     $$\begin{aligned}
       \text{text} &\colon\ \text{Thank you for inviting me to your party} \\
-      \text{source} &\colon\ \text{Thank you}\ X\ \text{me to}\ Y\ \text{party} \\
-      \text{target} &\colon\ X\ \text{for inviting}\ Y\ \text{your}\ Z
+      \text{source} &\colon\ \text{Thank you}\ X\ \text{me to}\ Y \\
+      \text{target} &\colon\ X\ \text{for inviting}\ Y\ \text{your party}\ Z
     \end{aligned}$$
 
     `rate` of the tokens goes, in spans of `mean_length` in the mean. How many tokens and how many spans is
@@ -361,7 +362,7 @@ def corrupt_spans(
     rectangles, `[batch, seq - cut + spans]` and `[batch, cut + spans + 1]`. Sentinels count up from
     `first_sentinel`.
 
-    Raises `ValueError` where the numbers leave nothing to cut or nothing to keep. Source:
+    Raises `ValueError` where nothing is left to cut, or fewer tokens are kept than there are spans. Source:
     {cite:t}`raffel2020exploring`, section 3.1.4 for the task, 3.3.4 for spans of three and 15 percent.
     """
     batch, seq = tokens.shape
@@ -461,7 +462,8 @@ def adafactor(
     square = gradient.square() + 1e-30
     rows = beta * rows + (1 - beta) * square.mean(dim=1)
     columns = beta * columns + (1 - beta) * square.mean(dim=0)
-    update = gradient / (torch.outer(rows, columns) / rows.mean()).sqrt()
+    # The root of each factor by itself: in `float32` the product of two small means is zero.
+    update = gradient * (rows / rows.mean()).rsqrt()[:, None] * columns.rsqrt()
 
     def rms(x: Tensor) -> Tensor:
         return x.square().mean().sqrt()

@@ -19,10 +19,12 @@ there, and some that do nothing and were carried along. The paper sorts them (se
 | $d_\text{ff} = 12\,d_\text{model}$ | small models only | no |
 | gate behind softmax | one length only | no |
 | factor, tanh, second residual | no difference | no |
+| no bias behind feed-forward | no word on it (Figure 15) | no |
 
-The last column is what the paper's experiments call Primer: the searched program itself has all eight. Here
-each is a class of its own, to be set in a {py:class}`~labml_primer.transformer.model.Config`. So Primer
-without one of its changes is a configuration, not another program.
+The last column is what the paper's experiments call Primer: the searched program itself has all nine. Here
+each but the last is a class, an attribute of one, or a size, to be set in a
+{py:class}`~labml_primer.transformer.model.Config`. So Primer without one of its changes is a configuration,
+not another program.
 
 Source: {cite:t}`so2021primer`, section 3, appendices A.5 to A.7, Figures 13 to 26; the authors' released code
 (google-research, `primer/t5_models.py`).
@@ -61,7 +63,8 @@ class PaperConvolution(SpatialDepthWisePerHeadConvolution):
         super().__init__(heads, d_k, kernel_size)
         self.register_parameter("bias", None)
         # It starts by looking mostly at the token itself: half of it, and the other half is for the kernel's
-        # $K$ places, of which the last is not used. So the weights of a fresh kernel sum to $5/6$.
+        # $K$ places, of which the last is not used. So the weights of a fresh kernel, three wide, sum to
+        # $5/6$.
         nn.init.constant_(self.weight, 0.5 / kernel_size)
         nn.init.constant_(self.weight[-1], 0.5)
 
@@ -124,8 +127,8 @@ class SeparableConvolutionAttention(MultiHeadAttention):
 if __name__ == "__main__":
     # ## Are they two things?
     #
-    # With one kernel for all channels they are the same: a matrix over channels and a sum over positions can
-    # change places. With kernels that differ they cannot.
+    # With one kernel for all channels and no bias in the projections they are the same: a matrix over
+    # channels and a sum over positions can change places. With kernels that differ they cannot.
     torch.manual_seed(0)
     separable = SeparableConvolutionAttention(d_model=64, heads=4)
     behind = PaperMultiDConvHeadAttention(d_model=64, heads=4)
@@ -289,8 +292,8 @@ class PrimerBlock(EncoderBlock):
     \end{aligned}
     $$
 
-    So the norm does not stand in the stream, as in the Transformer of 2017, and the way through the block
-    still only adds. The same parameters as {py:class}`~labml_primer.transformer.encoder.EncoderBlock`.
+    So the norm does not stand in the stream, where the Transformer of 2017 has it, and the way through the
+    block still only adds. The same parameters as {py:class}`~labml_primer.transformer.encoder.EncoderBlock`.
 
     Source: section 3 and Figure 13, where the norm and the feed-forward layer switch places.
     """
@@ -442,8 +445,8 @@ class SearchedBlock(PrimerBlock):
     $$x + \operatorname{sub}(x) + \operatorname{sub}(x)$$
 
     It is $x + 2\operatorname{sub}(x)$, and half the weights of the last layer would undo it: the paper's
-    "functional no-op" (Figure 21). Half the weights are not half the training, though: the first step of the
-    optimizer counts double.
+    "functional no-op" (Figure 21). In training that depends on the optimizer. A first step of Adam, the
+    book's, counts double; one of Adafactor, the paper's, is in proportion to the weights and counts once.
     """
 
     def forward(
@@ -544,14 +547,14 @@ if __name__ == "__main__":
         base = replace(t5, d_model=768, heads=12, d_ff=3072, layers=12)
         large = replace(t5, d_model=1024, heads=16, d_ff=8192, layers=24)
         rows[f"{name}, section 4.2"] = (base, "110")
-        rows[f"{name}, section 4.3"] = (large, "537")
+        rows[f"{name}, section 4.3"] = (large, "-" if name == "primer-ez" else "537")
     print(f"{'':27s}{'ours':>8s}{'extra':>7s}   paper")
     for name, (config, told) in rows.items():
         millions, extra = count(config)
         print(f"{name:27s}{millions:8.2f}{extra:7.2f}   {told}")
     # The count tells how the paper's queries were made. With a $W$ for each head, Primer loses 1.4 of 35
     # million, and Table 4 has 34 for the library that the search ran in. With one $W$ it loses nothing, and
-    # the 537 million of section 4.3, where T5 was used, are the same for every model. T5's 36 million for
+    # section 4.3, where T5 was used, gives one number, 537 million, for all its models. T5's 36 million for
     # Primer and Primer-EZ, one more than for its Transformer, no choice here explains.
 
 
@@ -559,8 +562,8 @@ if __name__ == "__main__":
     # ## One change less
     #
     # The ablation of the paper's Figure 26, small: Primer, and Primer without each of its changes. The norm
-    # is missing, being a layer norm. At the end the program as it was found, with its wide feed-forward layer
-    # at about as many parameters.
+    # is missing, being a layer norm. At the end the program as it was found, but for the bias behind its
+    # feed-forward layer, which is wide, at about as many parameters.
     from functools import partial
 
     from labml_primer.primer.primer_ez import speedup_factor
@@ -642,8 +645,10 @@ if __name__ == "__main__":
     # with a V100, and on T5 (Table 4): the two are level, and that is the case for the simple one.
     #
     # Our order of the changes is that of one seed and 250 steps on letters, where the convolution does
-    # most of the work, as in {doc}`variations`. What lies within the number of the last line is no
-    # finding, and `nan` is for a model that did not get to the Transformer's last loss.
+    # most of the work, as in {doc}`variations`. The last line is a short ruler: two seeds may lie close by
+    # chance, and in {doc}`variations` they lay three hundredths apart. A difference below that is no finding.
+    # {doc}`/experiments/parts` has longer runs of three seeds. `nan` is for a model that did not get to the
+    # Transformer's last loss.
 
 
 if __name__ == "__main__":
@@ -655,7 +660,7 @@ if __name__ == "__main__":
     # keys can be inverted. Which weights and which bias must its queries have?
     # :::
     # :::{solution}
-    # With $k = A x + a$ and $q = B x + b$, the input is $x = A^{-1}(k - a)$, so
+    # With columns for vectors, $k = A x + a$ and $q = B x + b$, the input is $x = A^{-1}(k - a)$, so
     # $q = BA^{-1} k + (b - BA^{-1} a)$. Behind a convolution this way is closed: a key is then a mixture of
     # three tokens, and the current one cannot be told from it.
     # :::

@@ -348,7 +348,10 @@ class MultiDConvHeadAttention(MultiHeadAttention):
     def project(
         self, x: Tensor, y: Tensor, past: Past | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries of `x`, keys and values of `y`, each `[batch, seq, heads, d_k]`."""
+        """
+        Queries of `x`, keys and values of `y`, each `[batch, seq, heads, d_k]`. With a `past`, `x` and `y`
+        are equally long.
+        """
         query, key, value = super().project(x, y)
         if past is not None:
             return self.goes_on(query, key, value, past)
@@ -410,7 +413,7 @@ if __name__ == "__main__":
     # ### It can be what it was
     #
     # With the kernel (0, 0, 1) and no bias the convolution passes everything on as it is. The layer is
-    # then plain attention: whatever a Transformer can learn, this can.
+    # then plain attention: whatever that can compute, this can.
     plain = MultiHeadAttention(d_model=512, heads=8)
     layer.load_state_dict(plain.state_dict(), strict=False)
     for conv in (layer.query_conv, layer.key_conv, layer.value_conv):
@@ -532,9 +535,10 @@ if __name__ == "__main__":
         f"Speed-up factor: {factors['steps']:.1f} in steps, "
         f"{factors['seconds']:.1f} in seconds."
     )
-    # One race on one seed, over a short way. Much of what there is to learn this early is which
-    # characters follow which: a convolution sees that at a glance, and plain attention has to find it
-    # first. So the factor holds here and for this budget.
+    # One race on one seed, over a short way. Much of what there is to learn this early is in the one or two
+    # characters before the current one. A convolution has them at hand, and plain attention must first learn
+    # to find them: this may be why Primer-EZ leads so early. The factor holds for this seed, this budget and
+    # this text. {doc}`/experiments/ours` has longer runs of five seeds.
     #
     # The walk-through says that Primer-EZ trains "a lot faster". The paper, with runs of many hours,
     # counts factors from 1.75 to 2.34 for Primer-EZ on the task of its search, by code base and hardware

@@ -15,8 +15,8 @@ $$\operatorname{Attention}(Q, K, V) = \operatorname{softmax}\Big(\frac{QK^\top}{
 In the code `query`, `key` and `value` are $Q$, $K$ and $V$. Their rows are the single queries, keys and
 values, so one matrix product compares every position with every other. The weights are computed from the
 words themselves, anew for each sentence. The formula does not know in which order the words stand, nor how
-many there are. That is why {doc}`positional_encoding` came first, and why one set of weights serves every
-length.
+many there are. That is why {doc}`positional_encoding` came first, and why the same trained matrices serve
+every length.
 
 Source: {cite:t}`vaswani2017attention`, section 3.2.
 """
@@ -226,6 +226,10 @@ class MultiHeadAttention(nn.Module):
             raise ValueError(f"d_model {d_model} is not a multiple of heads {heads}")
         self.heads = heads
         self.d_k = d_model // heads
+        # :::{deviation} the paper, section 3.2.2
+        # Its projections are matrices alone. Like the slides' code, ours add a bias to each of the four.
+        # :::
+        #
         # The $H$ narrow matrices $W^Q_1 \dots W^Q_H$, side by side, are one square matrix:
         # $H \cdot d_k = d_\text{model}$. One large product keeps a processor busier than $H$ small ones.
         self.query = nn.Linear(d_model, d_model)
@@ -400,13 +404,15 @@ if __name__ == "__main__":
         f"{previous // 4}: {back[1, previous]:.2f}.\nAn even look would give it "
         f"{sum(1 / n for n in range(17, 33)) / 16:.2f}."
     )
-    # The same head on a line from a play that the model never saw, beside the head of the second layer
-    # that looks farthest. A row is a query, a column a key. Everything above the diagonal is the future.
+    # The same head on a line from a play that the model never saw, beside the head of the second layer that
+    # looks farthest back on average. A row is a query, a column a key. Everything above the diagonal is the
+    # future.
     line = "Fair is foul, and foul is fair:"
     seen = []
     with torch.no_grad():
         model(corpus.encode(line)[None])
-    far = 4 + int((torch.arange(7)[:, None] * back).sum(dim=0)[4:].argmax())
+    offsets = (torch.arange(32)[:, None] - torch.arange(32)).clamp(min=0)
+    far = 4 + int((weights * offsets)[4:, 16:].sum(dim=-1).mean(dim=-1).argmax())
     letters = list(line.replace(" ", "·"))
     fig, axes = plt.subplots(1, 2, figsize=(7, 3.6), layout="constrained")
     for ax, head in zip(axes, (previous, far), strict=True):

@@ -145,17 +145,17 @@ if __name__ == "__main__":
         row = moved.abs().amax(dim=-1)[0]
         print(f"{name:17s}" + "".join(f"{value:8.0e}" for value in row))
 
-    # The same as a picture, for all pairs at once: how strongly each output depends on each input, as the
-    # norm of a gradient. Where nothing is drawn it is exactly zero.
+    # The same as a picture, for all pairs at once: how strongly each output, seen along one random direction,
+    # depends on each input, as the norm of a gradient. (Its length would not do: the last norm makes it the
+    # same for every input.) Where nothing is drawn the gradient is exactly zero.
     import matplotlib.pyplot as plt
 
     x.requires_grad_()
     memory.requires_grad_()
     output = decoder(x, memory, memory_mask)
+    along = torch.randn(64)
     rows = [
-        torch.autograd.grad(
-            output[0, i].square().sum() / 2, (x, memory), retain_graph=True
-        )
+        torch.autograd.grad(output[0, i] @ along, (x, memory), retain_graph=True)
         for i in range(8)
     ]
     fig, axes = plt.subplots(

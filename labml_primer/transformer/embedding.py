@@ -57,7 +57,7 @@ class Embedding(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         # `long` serves tokens stored small, as `uint8` or `int32`. It would also cut 2.7 down
         # to 2, and hide that something other than tokens came in.
-        if tokens.is_floating_point():
+        if tokens.dtype == torch.bool or not torch.can_cast(tokens.dtype, torch.long):
             raise ValueError(f"tokens are {tokens.dtype}, not integers")
         return self.table(tokens.long()) * self.scale  # [batch, seq, d_model]
 
@@ -101,7 +101,7 @@ if __name__ == "__main__":
     # The next chapter adds to each word a vector for its place, made of sines and cosines. Those
     # have a scale of their own: as $\sin^2 + \cos^2 = 1$, their mean square is exactly one half,
     # whatever $d$ is. Measure how large a word is beside them, as a root mean square (rms), and
-    # what part of the variance of their sum is the place's.
+    # what part of the mean square of their sum is the place's.
     from labml_primer.transformer.positional_encoding import positional_encoding
 
     d_model = 512
@@ -120,8 +120,8 @@ if __name__ == "__main__":
         print(
             f"{name:25s} {word_square.sqrt():13.3f} {place_square.sqrt():11.3f} {part:13.1%}"
         )
-    # Without the root a word would be a whisper beside its place. With it, the word has twice the
-    # variance of the place: on one scale, with the larger weight on the word. From
+    # Without the root a word would be a whisper beside its place. With it, the word's mean square is
+    # twice the place's: on one scale, with the larger weight on the word. From
     # $\mathcal{N}(0, I)$, the root drowns the place instead.
     #
     # The positions of BERT {cite:p}`devlin2019bert` and GPT-2 {cite:p}`radford2019language` are
@@ -248,8 +248,9 @@ if __name__ == "__main__":
     # :::
     # :::{solution}
     # Each time a row is read, each of its components receives $\sqrt{d} = 4$. "it" is read twice and gets
-    # 8, "is" gets 4, and rows that nobody read get nothing. So the rows of frequent words move far, and
-    # those of rare ones hardly.
+    # 8, "is" gets 4, and rows that nobody read get nothing. So plain gradient descent moves the rows of
+    # frequent words far, and those of rare ones hardly. Adam divides by the size of the gradients, and
+    # evens out much of this.
     # :::
     embedding = Embedding(vocab_size=len(vocabulary), d_model=16)
     sentence = ["it", "is", "it"]

@@ -351,7 +351,8 @@ if __name__ == "__main__":
     ax.set(xlabel="what it reads", ylabel="what it writes")
     plt.show()
     # The mean of all heads in the last block. Nobody told it where the year stands: that is what the queries
-    # of its first digits have learned to ask. For a month, one telling letter of its name can be enough.
+    # of its last two digits have learned to ask. Those of the first two look all over the sentence. For a
+    # month, one telling letter of its name can be enough.
 
 
 @torch.no_grad()
@@ -459,8 +460,9 @@ if __name__ == "__main__":
     print(f"greedy {said[case]:12s} log P {greedy_log_p[case, 0]:6.2f}")
     for text, value in zip(four[case], log_p[case], strict=True):
         print(f"beam   {text:12s} log P {value:6.2f}")
-    # More probable is not the same as right: a beam finds what the model believes. And it can lose. The
-    # beginning of the greedy answer may fall out of the beam before it has shown what it is worth.
+    # More probable is not the same as right: a beam finds what the model believes. And it can lose,
+    # though it does not here. The beginning of the greedy answer may fall out of the beam before it has shown
+    # what it is worth.
 
 
 @dataclass(frozen=True)
@@ -588,16 +590,18 @@ class LanguageModel(nn.Module):
         past = Past(min(max_seq, tokens.size(1) + max_new_tokens))
         training = self.training
         self.eval()
-        for _ in range(max_new_tokens):
-            # Once the text is too long, each step moves every token to another position, and nothing that
-            # was kept is worth anything.
-            if cached and tokens.size(1) <= max_seq:
-                logits = self(tokens[:, past.length :], past)
-            else:
-                logits = self(tokens[:, -max_seq:])
-            token = draw_token(logits[:, -1], temperature, top_k, top_p, generator)
-            tokens = torch.cat([tokens, token[:, None]], dim=1)
-        self.train(training)
+        try:
+            for _ in range(max_new_tokens):
+                # Once the text is too long, each step moves every token to another position, and nothing that
+                # was kept is worth anything.
+                if cached and tokens.size(1) <= max_seq:
+                    logits = self(tokens[:, past.length :], past)
+                else:
+                    logits = self(tokens[:, -max_seq:])
+                token = draw_token(logits[:, -1], temperature, top_k, top_p, generator)
+                tokens = torch.cat([tokens, token[:, None]], dim=1)
+        finally:
+            self.train(training)
         return tokens
 
     def costs(self) -> dict[str, tuple[int, int]]:

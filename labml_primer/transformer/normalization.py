@@ -206,7 +206,7 @@ if __name__ == "__main__":
     sentence, other, third = torch.randn(3, 5, 8).unbind()
     company = {
         "one": torch.stack([sentence, other]),
-        "another": torch.stack([sentence, 2 * third + 1]),
+        "another": torch.stack([sentence, third]),
         "padded": F.pad(torch.stack([sentence, other]), (0, 0, 0, 5)),
     }
     with torch.no_grad():
@@ -265,8 +265,8 @@ if __name__ == "__main__":
     #
     # {cite:t}`xiong2020layer` work out what happens at initialization, with Xavier's weights. In post-norm
     # the gradient of the last block does not shrink with depth, and it fades towards the input: each norm
-    # divides the sum of two things of about equal size by about $\sqrt2$. In pre-norm the stream grows
-    # with the number of blocks $N$, the last norm divides by its size, and the gradient falls as
+    # divides the sum of two things of about equal size by about $\sqrt2$. In pre-norm the stream grows with
+    # the number of blocks $N$, the last norm divides by its size, and the gradient of the last block falls as
     # $1/\sqrt N$.
     #
     # A small language model, to try it. The two kinds differ in the wrapper, and in the last norm that
@@ -354,6 +354,10 @@ if __name__ == "__main__":
     right.set_xticks(depths, [str(depth) for depth in depths])
     right.minorticks_off()
     plt.show()
+    # Pre-norm falls with depth, though less than by the root, which is 0.25 for 16 times the blocks. And it
+    # is not even either: on the way back each block adds its share, so the first block gets about three times
+    # what the last one does.
+    #
     # Theirs is a statement about Xavier's weights. PyTorch's linear layers start smaller, each sub-layer adds
     # little at first, and post-norm's profile is much flatter. Then, by this theory, post-norm should train?
 

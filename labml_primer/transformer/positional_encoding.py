@@ -261,14 +261,14 @@ if __name__ == "__main__":
     print(f"[X; P] W - (X W1 + P W2): {(joined - apart).abs().max():.0e}")
     print(f"[X; P] [I; I] - (X + P):  {(stacked - added).abs().max():.0e}")
 
-    # Do the positions get in the words' way? They need few directions: count how many of the 512 hold
-    # 99% of their variance.
+    # Do the positions get in the words' way? Count how many of the 512 directions hold 99% of their
+    # variance.
     for seq in (100, 1000):
         rows = positional_encoding(seq, d_model)
         spread = torch.linalg.svdvals(rows - rows.mean(0)).square()
         needed = int((spread.cumsum(0) / spread.sum() < 0.99).sum()) + 1
         print(f"{seq:4d} positions: 99% in {needed} of {d_model} directions")
-    # The rest is free, and training can move the words there.
+    # A short text leaves most directions free, a longer one fewer. Training can move the words there.
 
 
 class PositionalEncoding(nn.Module):
