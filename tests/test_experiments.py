@@ -180,7 +180,13 @@ def test_perplexities_are_compared_seed_by_seed() -> None:
     assert parts.relative_perplexity(baseline, baseline) == [100, 100]
 
 
-@pytest.mark.parametrize("plan, names", [("activations", parts.ACTIVATIONS)])
+@pytest.mark.parametrize(
+    "plan, names",
+    [
+        ("ablation", parts.INSERTED | parts.REMOVED),
+        ("activations", parts.ACTIVATIONS),
+    ],
+)
 def test_part_by_part_names_every_model_of_its_sets(
     plan: str, names: dict[str, tuple[str, str]]
 ) -> None:

@@ -335,11 +335,11 @@ if __name__ == "__main__":
     for sign, names in signs.items():
         print(f"{sign} with every seed: {'; '.join(names) or 'none'}")
     # Three seeds on one side are a weak sign: one time in four luck alone does that, so of eight entrants it
-    # puts two into these lists. Gaps of a tenth are more than that, and 7 wide may be luck. What is better
-    # here and worse in the paper is no contradiction yet. Theirs were pieces of words, six blocks and 24
-    # hours of a TPU. Ours is one narrow block on letters, for some seconds. In a letter's past there is much
-    # that a kernel can use, and wide and full kernels do at once what attention and a second block have to be
-    # trained for.
+    # puts two into these lists. Gaps of a tenth are more than that; those of the wide kernels may be luck.
+    # What is better here and worse in the paper is no contradiction yet. Theirs were pieces of words, six
+    # blocks and 24 hours of a TPU. Ours is one narrow block on letters, for some seconds. In a letter's past
+    # there is much that a kernel can use, and wide and full kernels do at once what attention and a second
+    # block have to be trained for.
 
 
 if __name__ == "__main__":
