@@ -849,12 +849,12 @@ if __name__ == "__main__":
             each.section,
             each.words,
             each.printed,
-            *map(short, (each.result.value, each.result.low, each.result.high)),
+            short(each.result.value),
             VERDICTS[each.sign],
         ]
         for each in claims
     ]
-    heads = ("section", "claim", "printed", "recomputed", "least", "most", "verdict")
+    heads = ("section", "claim", "printed", "recomputed", "verdict")
     display(Table("Claims", paper["text"].source, dict.fromkeys(heads, ""), lines))
     # In sum:
     for sign, verdict in VERDICTS.items():

@@ -265,7 +265,7 @@ if __name__ == "__main__":
     share = median(ez / plain for ez, plain in kept)
     print(
         f"At {lengths[-1]} tokens what is kept makes Primer-EZ {gain:.0f} times as fast.\n"
-        f"In the median of these lengths it has {share:.0%} of the Transformer's tokens a second."
+        f"In the median it has {share:.0%} of the Transformer's tokens a second."
     )
     # Read anew, each token costs more than the one before. With a past, the matrices see one token, however
     # long the text is, and only attention's look-up grows. The convolutions do little arithmetic, but with a
