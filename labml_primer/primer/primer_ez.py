@@ -348,7 +348,7 @@ class MultiDConvHeadAttention(MultiHeadAttention):
     def project(
         self, x: Tensor, y: Tensor, past: Past | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries of `x`, keys and values of `y`, `[batch, seq, heads, d_k]`. A `past` wants both equally long."""
+        """Queries of `x`, keys and values of `y`, `[batch, seq, heads, d_k]`. With `past` equally long."""
         query, key, value = super().project(x, y)
         if past is not None:
             return self.goes_on(query, key, value, past)
