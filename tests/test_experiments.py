@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from experiments import ours, parts
+from experiments import ours, parts, transfer
 from experiments import run as module
 from experiments.analysis import Spread, factor, setting, speedup, until
 from experiments.plan import (
@@ -185,9 +185,10 @@ def test_perplexities_are_compared_seed_by_seed() -> None:
     [
         ("ablation", parts.INSERTED | parts.REMOVED),
         ("activations", parts.ACTIVATIONS),
+        ("filling", transfer.MODELS),
     ],
 )
-def test_part_by_part_names_every_model_of_its_sets(
+def test_chapters_name_every_model_of_their_sets(
     plan: str, names: dict[str, tuple[str, str]]
 ) -> None:
     assert set(names) == set(Plan.read(PLANS / f"{plan}.toml").models)
