@@ -205,6 +205,14 @@ def read_again(app: Sphinx, env: BuildEnvironment) -> None:
             env.all_docs[docname] = 0
 
 
+def write_again(app: Sphinx, env: BuildEnvironment) -> list[str]:
+    """Every page names every chapter. Where these are others than they were, all pages are written."""
+    entries = contents(app)
+    before = getattr(env, "annotated_contents", entries)
+    env.annotated_contents = entries  # type: ignore[attr-defined]
+    return [] if entries == before else sorted(env.found_docs)
+
+
 def configure(app: Sphinx, config: Any) -> None:
     config.nb_custom_formats = {
         **config.nb_custom_formats,
@@ -325,6 +333,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("source-read", read_chapter)
     app.connect("doctree-read", forget)
     app.connect("env-updated", read_again)
+    app.connect("env-updated", write_again)
     app.connect("html-page-context", page_context, priority=400)
     app.connect("build-finished", report)
     return {

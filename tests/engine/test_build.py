@@ -374,6 +374,20 @@ def test_relative_imports_work_in_the_cells_of_a_package(
 
 
 @pytest.mark.slow
+def test_a_new_chapter_is_named_on_every_page_that_was_there(
+    shelf: Callable[..., Shelf],
+) -> None:
+    index = "# B\n\n```{toctree}\none\ntwo\n```\n"
+    book = shelf({"index.md": index, "one.py": '"""# One"""', "two.py": '"""# Two"""'})
+    assert "three.html" not in book.build().page("one")
+    book.write({"three.py": '"""# Three"""'})
+    book.edit("index.md", "two", "two\nthree")
+    again = book.build()
+    assert again.executed() == ["three"]
+    assert all("three.html" in again.page(name) for name in ("one", "two"))
+
+
+@pytest.mark.slow
 def test_what_is_edited_while_chapters_run_is_shown_by_the_next_build(
     shelf: Callable[..., Shelf],
 ) -> None:
