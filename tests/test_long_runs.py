@@ -149,30 +149,29 @@ def test_a_record_that_is_there_is_not_made_again(
         long_run(replace(TINY, seed=2), tmp_path)
 
 
-def test_a_save_from_before_a_run_had_another_switch_is_taken_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The last save of a run that ended before its record was written."""
     with monkeypatch.context() as patched:
         patched.setattr(module, "write_record", None)
         with pytest.raises(TypeError):
             long_run(TINY, tmp_path)
-    saved = tmp_path / "checkpoint.pt"
+    return tmp_path / "checkpoint.pt"
+
+
+def test_a_save_from_before_a_run_had_another_switch_is_taken_up(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     state = torch.load(saved, weights_only=True)
     del state["run"]["sharded"]
     torch.save(state, saved)
     monkeypatch.setattr(module.Training, "step", None)  # all steps were taken
-    assert long_run(TINY, tmp_path)["curve"]["steps"] == [2, 4, 6, 8]
+    assert long_run(TINY, saved.parent)["curve"]["steps"] == [2, 4, 6, 8]
 
 
-def test_a_save_of_another_run_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patched:
-        patched.setattr(module, "write_record", None)
-        with pytest.raises(TypeError):
-            long_run(TINY, tmp_path)
+def test_a_save_of_another_run_is_refused(saved: Path) -> None:
     with pytest.raises(ValueError, match="is of another run"):
-        long_run(replace(TINY, seed=2), tmp_path)
+        long_run(replace(TINY, seed=2), saved.parent)
 
 
 # Runs that diverge
@@ -283,8 +282,7 @@ from labml_primer.training.configuration import Run
 step = module.Training.step
 def until(training):
     if training.done == 4:
-        own, whole = training.model.embedding.weight, training.parameters
-        print(type(own).__name__, flush=True)
+        print(type(training.model.embedding.weight).__name__, flush=True)
         raise SystemExit
     step(training)
 with patch.object(module.Training, "step", until):
