@@ -155,7 +155,7 @@ if __name__ == "__main__":
     display(table(changes, INSERTED, "transformer", "Beside Figure 26, left"))
     # MDHA helps most, then the norm behind the feed-forward layer, then the squared ReLU. The other three
     # bring nothing that three seeds could tell. One of them cannot: Primer's norm is the Transformer's but
-    # for rounding, so its line shows how far rounding moves a run.
+    # for rounding and a smaller $\varepsilon$, so its line shows how far so little moves a run.
     #
     # And Primer without each. Now what helps is on the right of the line: without it, Primer is worse.
     draw(changes, REMOVED, "primer")

@@ -9,8 +9,9 @@ tries three more families of models (section 4.2, appendix A.12). One of them is
 decoder becomes Primer-EZ's. It stands behind the encoder of a Transformer++, so that is what it is to be held
 against.
 
-The text, the held-out plays and the choice of rates are those of {doc}`ours`; two blocks read and two write.
-They are trained as T5 is, with Adafactor, whose rate is constant in so short a run. These runs are made by
+The text and the held-out plays are those of {doc}`ours`, and rates are chosen as there; two blocks read and
+two write. They are trained as T5 is, with Adafactor, whose rate is constant in so short a run. These runs are
+made by
 
     make experiments ONLY=filling
 

@@ -207,10 +207,11 @@ def read_again(app: Sphinx, env: BuildEnvironment) -> None:
 
 def write_again(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """Every page names every chapter. Where these are others than they were, all pages are written."""
-    entries = contents(app)
-    before = getattr(env, "annotated_contents", entries)
-    env.annotated_contents = entries  # type: ignore[attr-defined]
-    return [] if entries == before else sorted(env.found_docs)
+    book: Build = app.annotated  # type: ignore[attr-defined]
+    book.entries = contents(app)
+    before = getattr(env, "annotated_contents", book.entries)
+    env.annotated_contents = book.entries  # type: ignore[attr-defined]
+    return [] if book.entries == before else sorted(env.found_docs)
 
 
 def configure(app: Sphinx, config: Any) -> None:
@@ -234,8 +235,6 @@ def page_context(
     doctree: nodes.document | None,
 ) -> None:
     book: Build = app.annotated  # type: ignore[attr-defined]
-    if not book.entries:
-        book.entries = contents(app)
     context["book_nav"] = navigation(app, book.entries, pagename)
     entry = next((e for e in book.entries if e.docname == pagename), None)
     if (
