@@ -17,11 +17,6 @@ how long it takes, can be stopped, and goes on where it was:
 
     make experiments ONLY=speedup
 
-:::{deviation} the paper, Table 4
-There the Evolved Transformer is deeper than the others and has more parameters, 38 million for 35. Here it
-has as many as the others: three of its blocks, which are larger, with a feed-forward layer of 204.
-:::
-
 Source: {cite:t}`so2021primer`, sections 3, 4.1 and A.14, Table 4.
 """
 
@@ -44,6 +39,11 @@ __data__ = (
 )
 
 # A name as in the paper's tables, and a line. Dashed is half of Primer-EZ.
+#
+# :::{deviation} the paper, Table 4
+# There the Evolved Transformer is deeper than the others and has more parameters, 38 million for 35. Here it
+# has as many as the others: three of its blocks, which are larger, with a feed-forward layer of 204.
+# :::
 MODELS = {
     "transformer": ("Vanilla Transformer", "C5", "-"),
     "gelu": ("Transformer+GELU", "C1", "-"),
