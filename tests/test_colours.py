@@ -1,6 +1,10 @@
 """Every colour of the theme can be read on every ground that it meets (WCAG AA), light and dark."""
 
+import math
 import re
+from collections.abc import Sequence
+from itertools import combinations
+from operator import mul
 from pathlib import Path
 
 import pytest
@@ -11,6 +15,7 @@ TOKENS, TOOLS, SHEET = (
 )
 PAIR = r"light-dark\((#\w+|rgb\([^)]*\)), (#\w+|rgb\([^)]*\))\)"
 Colour = tuple[float, ...]  # red, green, blue, and how much it covers
+Matrix = Sequence[Sequence[float]]
 
 pytestmark = pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
 
@@ -46,17 +51,60 @@ def over(*layers: Colour) -> Colour:
     return seen
 
 
-def luminance(colour: Colour) -> float:
+def linear(colour: Colour) -> list[float]:
     parts = [v / 255 for v in colour[:3]]
-    linear = [
-        v / 12.92 if v <= 0.03928 else ((v + 0.055) / 1.055) ** 2.4 for v in parts
-    ]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return [v / 12.92 if v <= 0.03928 else ((v + 0.055) / 1.055) ** 2.4 for v in parts]
+
+
+def luminance(colour: Colour) -> float:
+    red, green, blue = linear(colour)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def contrast(one: Colour, other: Colour) -> float:
     dark, light = sorted((luminance(one), luminance(other)))
     return (light + 0.05) / (dark + 0.05)
+
+
+# What an eye without one kind of cone makes of linear red, green and blue (Machado et al., 2009).
+SIGHT = {
+    "all cones": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "no long": (
+        (0.152286, 1.052583, -0.204868),
+        (0.114503, 0.786281, 0.099216),
+        (-0.003882, -0.048116, 1.051998),
+    ),
+    "no medium": (
+        (0.367322, 0.860646, -0.227968),
+        (0.280085, 0.672501, 0.047413),
+        (-0.011820, 0.042940, 0.968881),
+    ),
+    "no short": (
+        (1.255528, -0.076749, -0.178779),
+        (-0.078411, 0.930809, 0.147602),
+        (0.004733, 0.691367, 0.303900),
+    ),
+}
+# From linear red, green and blue to CIE's XYZ, each over that of white.
+XYZ = (
+    (0.433953, 0.376219, 0.189828),
+    (0.212673, 0.715152, 0.072175),
+    (0.017758, 0.109477, 0.872765),
+)
+
+
+def product(matrix: Matrix, vector: Sequence[float]) -> list[float]:
+    return [sum(map(mul, row, vector)) for row in matrix]
+
+
+def lab(colour: Colour, sight: str) -> tuple[float, ...]:
+    """CIE's L*a*b*, where distances are about as large as they look."""
+    seen = [min(max(v, 0), 1) for v in product(SIGHT[sight], linear(colour))]
+    x, y, z = (
+        v ** (1 / 3) if v > 0.008856 else 7.787 * v + 16 / 116
+        for v in product(XYZ, seen)
+    )
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
 
 
 def unreadable(
@@ -116,6 +164,20 @@ def test_the_lines_of_a_figure_are_seen(theme: int) -> None:
     names = [f"fig-{number}" for number in range(6)]
     assert unreadable(names, grounds, theme, least=3) == []
     assert contrast(colours(theme)["accent"], colours(theme)["panel"]) >= 3  # focus
+
+
+@pytest.mark.parametrize("sight", SIGHT)
+def test_any_two_lines_of_a_figure_differ_to_every_kind_of_sight(
+    sight: str, theme: int
+) -> None:
+    c = colours(theme)
+    lines = {f"fig-{number}": lab(c[f"fig-{number}"], sight) for number in range(6)}
+    alike = [
+        f"{one} and {other}: {apart:.1f}"
+        for one, other in combinations(lines, 2)
+        if (apart := math.dist(lines[one], lines[other])) < 15
+    ]
+    assert alike == []
 
 
 def test_the_words_of_a_figure_are_readable(theme: int) -> None:
