@@ -3,7 +3,7 @@
 A plan is a file in `plans`. Its set has two parts: a short run for each model and learning rate, to choose
 the rate by on a play of its own, and then a run for each model and seed with that rate. Each run is
 recorded in `results`, in a file of its own. Runs are known by the digests of their configurations, so one
-that two plans ask for is run once.
+that two plans ask for is run once. Beside them stands how long a step of each model takes.
 """
 
 import json
@@ -21,6 +21,7 @@ from labml_primer.training.texts import REPORTED_PLAYS, TUNING_PLAY
 
 PLANS = Path(__file__).parent / "plans"
 RESULTS = Path(__file__).parent / "results"
+STEP_TIMES = "step_times.json"
 Record = dict[str, Any]
 
 
@@ -110,18 +111,23 @@ def reported_loss(record: Record) -> float:
 
 
 def gather(
-    plans: Mapping[str, Plan], found: Mapping[str, Record]
+    plans: Mapping[str, Plan],
+    found: Mapping[str, Record],
+    step_times: Mapping[str, Record],
 ) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """What there is to report: set by set and model by model, its runs in the order of their seeds."""
     gathered: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for plan in plans.values():
         tuning, _ = plan.missing(found)
+        measured = step_times.get(plan.name, {"seconds": {}})["seconds"]
         for name, run in plan.runs(found).items():
             record = found.get(run.digest)
             # While rates are being tried, a run is not yet known to have the best.
             if tuning or record is None or record["diverged_at_step"]:
                 continue
-            curve = record["curve"]
+            model, curve = name.removesuffix(f"-{run.seed}"), record["curve"]
+            if model not in measured:
+                continue
             plays = (curve["held_out"][play] for play in REPORTED_PLAYS)
             kept = {
                 "seed": run.seed,
@@ -129,8 +135,10 @@ def gather(
                 "data": run.data,
                 "parameters": record["parameters"],
                 "loss": [sum(each) / len(each) for each in zip(*plays, strict=True)],
-            } | {cost: curve[cost] for cost in ("steps", "multiply_adds", "seconds")}
-            model = name.removesuffix(f"-{run.seed}")
+                "steps": curve["steps"],
+                "multiply_adds": curve["multiply_adds"],
+                "seconds": [measured[model] * step for step in curve["steps"]],
+            }
             gathered.setdefault(plan.name, {}).setdefault(model, []).append(kept)
     return gathered
 
@@ -150,7 +158,13 @@ def read_results(folder: Path = RESULTS) -> dict[str, Record]:
     return {record["digest"]: record for record in records}
 
 
+def read_step_times(folder: Path = RESULTS) -> dict[str, Record]:
+    """What is measured of each plan's models, by the plans' names."""
+    path = folder / STEP_TIMES
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
 def write_gathered(folder: Path = RESULTS) -> None:
     """Writes what the chapters read, one file for all sets, beside the folders of records."""
-    gathered = gather(read_plans(), read_results(folder))
+    gathered = gather(read_plans(), read_results(folder), read_step_times(folder))
     write_record(folder / "gathered.json", gathered)

@@ -34,6 +34,7 @@ from experiments.plan import (
     reported_loss,
     write_gathered,
 )
+from experiments.step_times import measure_missing
 from labml_primer.training.configuration import Run
 from labml_primer.training.long_run import DivergedError, Training, long_run
 from labml_primer.training.parallel import Workers
@@ -195,7 +196,11 @@ def main() -> None:
     # The plans are for processor cores, so that all seconds are of one kind.
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     left = announce(wanted, chosen.cores)
-    if chosen.list or not left:
+    if chosen.list:
+        return
+    measure_missing(wanted, BUILT)
+    write_gathered()
+    if not left:
         return
     try:
         failed = run_missing(wanted, chosen.cores, left)

@@ -20,9 +20,11 @@ from experiments.plan import (
     gather,
     read_plans,
     read_results,
+    read_step_times,
     reported_loss,
 )
 from experiments.run import announce, run_missing
+from experiments.step_times import measure_missing
 from experiments.variants import (
     IdentityStart,
     NoBias,
@@ -43,6 +45,7 @@ from labml_primer.training.texts import REPORTED_PLAYS, TUNING_PLAY
 SIZES = {"d_model": 16, "heads": 2, "d_ff": 32, "layers": 1}
 TINY = Run(model=SIZES, steps=4, batch=4, seq=16, warmup=4, evaluations=2)
 PLAN = Plan("tiny", "A small one", 1, 2, (1e-3, 1e9), 2, {"plain": TINY})
+STEP_TIMES = {"tiny": {"seconds": {"plain": 0.25}}}
 RECORDED = sorted(RESULTS.glob("*/*.json"))
 
 
@@ -88,7 +91,8 @@ def test_no_record_tells_whose_machine_it_was() -> None:
 
 def test_what_the_chapters_read_is_what_is_recorded() -> None:
     gathered = json.loads((RESULTS / "gathered.json").read_text(encoding="utf-8"))
-    assert gathered == gather(read_plans(), read_results()), "make experiments"
+    again = gather(read_plans(), read_results(), read_step_times())
+    assert gathered == again, "make experiments"
 
 
 def test_no_reported_run_diverged() -> None:
@@ -105,12 +109,37 @@ def test_only_runs_with_a_chosen_rate_are_gathered() -> None:
     trials = found(*map(record, PLAN.tuning().values()))
     (first, second) = PLAN.runs(trials).values()
     runs = found(record(first, reported=2.0), record(second, reported=3.0))
-    assert gather({"tiny": PLAN}, runs) == {}
-    both = gather({"tiny": PLAN}, trials | runs)["tiny"]["plain"]
+    assert gather({"tiny": PLAN}, runs, STEP_TIMES) == {}
+    both = gather({"tiny": PLAN}, trials | runs, STEP_TIMES)["tiny"]["plain"]
     assert [each["seed"] for each in both] == [0, 1]
     assert [each["loss"][-1] for each in both] == [2.0, 3.0]
     runs[first.digest]["diverged_at_step"] = 3
-    assert len(gather({"tiny": PLAN}, trials | runs)["tiny"]["plain"]) == 1
+    assert len(gather({"tiny": PLAN}, trials | runs, STEP_TIMES)["tiny"]["plain"]) == 1
+
+
+def test_a_runs_time_is_its_steps_times_what_a_step_was_measured_to_take() -> None:
+    records = found(*map(record, PLAN.tuning().values()))
+    records |= found(*map(record, PLAN.runs(records).values()))
+    reported = gather({"tiny": PLAN}, records, STEP_TIMES)["tiny"]["plain"]
+    assert [each["seconds"] for each in reported] == [[0.25, 0.5]] * 2
+    assert gather({"tiny": PLAN}, records, {}) == {}
+
+
+def test_steps_are_measured_of_every_model_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wider = replace(TINY, model=SIZES | {"d_ff": 1024})
+    plan = replace(PLAN, models={"plain": TINY, "wider": wider})
+    measure_missing([plan], tmp_path, tmp_path)
+    measured = read_step_times(tmp_path)["tiny"]
+    assert measured["seconds"]["wider"] > measured["seconds"]["plain"] > 0
+    assert measured["machine"]
+    measure_missing([plan], tmp_path, tmp_path)
+    assert read_step_times(tmp_path)["tiny"] == measured
+    more = replace(plan, models=plan.models | {"other": TINY})
+    measure_missing([more], tmp_path, tmp_path)
+    assert read_step_times(tmp_path)["tiny"]["seconds"].keys() == more.models.keys()
+    assert capsys.readouterr().out.count("measuring") == 2
 
 
 # Speed-up factors
