@@ -59,8 +59,8 @@ MODELS = {
 if __name__ == "__main__":
     # ## What was run
     #
-    # For each model: how many seeds, the rate that the comedy chose, its parameters, and how long one core
-    # was busy with all of its seeds.
+    # For each model: how many seeds, the rate that the comedy chose, its parameters, and how long the steps
+    # of all of its seeds take one core.
     recorded = read_runs(__data__[0], "speedup")
     runs = {model: recorded[model] for model in MODELS}
     for model, seeds in runs.items():
@@ -105,7 +105,8 @@ def factors(runs: Runs, cost: str) -> dict[str, Spread]:
     {py:func}`~labml_primer.primer.primer_ez.speedup_factor`, as the paper defines it: what the Transformer
     has spent at its end, over what the model had spent when it was first as good. Each seed is held against
     the Transformer of the same seed. `cost` says in what it is counted: `"steps"`, `"multiply_adds"` or
-    `"seconds"`.
+    `"seconds"`. Seconds are steps times what a step takes, which is measured for all models in turns, in one
+    process.
 
     A model that never gets as good has no such factor. Then the question is turned round, and the answer is
     below one.
@@ -177,11 +178,14 @@ if __name__ == "__main__":
         "the paper's": "factors",
     }
     display(Table("Ours beside theirs", "Table 4 at the right", columns, rows))
-    # In time, MDHA and Primer save about what they save there, Primer-EZ rather more, and Transformer++ less.
-    # GELU saves nothing, as in one of the paper's three set-ups. Here Primer-EZ ends ahead of Primer, with
-    # each of the seeds. Against the paper, the Evolved Transformer is among the best: it has convolutions
-    # too, and letters are an easy game for them. Factors spread wide because the Transformer's seeds lie far
-    # apart, and every factor is counted from them. Those of MDHA lie as far apart themselves.
+    # In time, MDHA, Primer-EZ and Primer save as much here as there, or rather more, and Transformer++ rather
+    # less; of all that differs, only the Evolved Transformer does by much more than seeds. It is among the
+    # best here: it has convolutions too, and letters are an easy game for them. GELU saves nothing, as in one
+    # of the paper's three set-ups. Primer-EZ ends ahead of Primer, with each of the seeds.
+    #
+    # Factors spread wide. Each is counted from the end of the Transformer of its seed, and those lie 0.09
+    # nats apart, for which a flat curve takes long. That makes most of the spread of Primer-EZ and Primer.
+    # The seeds of MDHA and Transformer++ lie as far apart themselves.
     #
     # ## Does the saving grow?
     #
@@ -201,17 +205,22 @@ if __name__ == "__main__":
             ]
             budgets = [spent[end - 1] / 1e12 for end in ends]
             means = [each.mean for each in saved]
+            low, high = (
+                [each.mean + sign * each.deviation for each in saved]
+                for sign in (-1, 1)
+            )
             ax.plot(budgets, means, line, color=colour, lw=1.3, label=name)
+            ax.fill_between(budgets, low, high, color=colour, alpha=0.1, lw=0)
     ax.axhline(1, color="C5", ls=":", lw=1)
     ax.set(
-        title=f"mean of {setting(runs.values())} at the end",
+        title=f"mean ± deviation of {setting(runs.values())} at the end",
         xlabel="multiply-adds of the Transformer, trillions",
         ylabel="speed-up factor",
     )
     ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     plt.show()
-    # Not here, for MDHA and Primer: most of what a convolution brings, it brings early, and their factors
-    # fall by a fifth and by a seventh. Primer-EZ's falls by no more than its seeds differ, and the Evolved
+    # Not here, for MDHA and Primer: what they bring, they bring early, and their factors fall, by a fifth and
+    # by a seventh. Primer-EZ's falls by no more than its seeds differ, and the Evolved
     # Transformer's stays. Those of the squared ReLU and of Transformer++ grow. The longest run here is short
     # beside the paper's shortest.
     #
@@ -224,8 +233,8 @@ if __name__ == "__main__":
     # letters follow which, and a convolution over three positions is made for that. It may flatter MDHA.
     #
     # *Tuning.* Five rates, each twice the one before, tried for a third of the steps with one
-    # seed. For most models the two best differ by less than seeds do, so luck chose between them, and models
-    # that are close to each other could change places.
+    # seed. For half of the models the two best differ by less than the deviation of its seeds, so luck chose
+    # between them, and models that are close to each other could change places.
     #
     # *Time.* Seconds are those of one core of a processor. On an accelerator, where a convolution costs
     # other than it does here, they would be others.

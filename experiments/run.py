@@ -24,6 +24,7 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
+from filelock import FileLock, Timeout
 
 from experiments.plan import (
     RESULTS,
@@ -122,6 +123,12 @@ def sweep(
             yield name, getattr(error, "cause", error)
 
 
+def alone(built: Path) -> FileLock:
+    """Keeps others from the saves of the same runs while it is held. Raises `Timeout` for the others."""
+    built.mkdir(parents=True, exist_ok=True)
+    return FileLock(built / "lock", timeout=0)
+
+
 def hours(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds > 3600 else f"{seconds / 60:.0f} min"
 
@@ -198,14 +205,15 @@ def main() -> None:
     left = announce(wanted, chosen.cores)
     if chosen.list:
         return
-    measure_missing(wanted, BUILT)
-    write_gathered()
-    if not left:
-        return
     try:
-        failed = run_missing(wanted, chosen.cores, left)
+        with alone(BUILT):
+            measure_missing(wanted, BUILT)
+            write_gathered()
+            failed = run_missing(wanted, chosen.cores, left) if left else 0
     except KeyboardInterrupt:
         sys.exit("stopped; the same command goes on from here")
+    except Timeout:
+        sys.exit(f"experiments are already run in {BUILT}; wait, or stop them first")
     if failed:
         sys.exit(f"{failed} runs failed; all that ended is recorded")
 

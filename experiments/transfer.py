@@ -70,15 +70,15 @@ if __name__ == "__main__":
 
     fig, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
     for model, (name, colour) in MODELS.items():
-        for run in filling[model]:
-            label = None if run["seed"] else name
-            ax.plot(run["steps"], run["loss"], color=colour, lw=1.2, label=label)
+        for run, line in zip(filling[model], ("-", "--", ":"), strict=True):
+            label = f"{name}, seed {run['seed']}"
+            ax.plot(run["steps"], run["loss"], line, color=colour, lw=1.2, label=label)
     ax.set(
         title=f"each of {setting(filling.values())}",
         xlabel="step",
         ylabel="loss, nats a token",
     )
-    ax.legend()
+    ax.legend(ax.lines[:: len(filling["t5"])], [name for name, _ in MODELS.values()])
     plt.show()
     # A loss stays near 2.4 for long, and then falls. When it does, differs more from seed to seed than from
     # model to model, and some runs end before. What they would end with after a longer run, these do not

@@ -2,6 +2,9 @@
 
 import json
 import math
+import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,7 +43,7 @@ from experiments.variants import (
 from labml_primer.primer.primer_ez import MultiDConvHeadAttention
 from labml_primer.training.configuration import Run
 from labml_primer.training.long_run import long_run
-from labml_primer.training.texts import REPORTED_PLAYS, TUNING_PLAY
+from labml_primer.training.texts import REPORTED_PLAYS, TUNING_PLAY, load_texts
 
 SIZES = {"d_model": 16, "heads": 2, "d_ff": 32, "layers": 1}
 TINY = Run(model=SIZES, steps=4, batch=4, seq=16, warmup=4, evaluations=2)
@@ -83,6 +86,31 @@ def test_a_recorded_file_matches_its_configuration_and_its_plan(path: Path) -> N
     )
 
 
+def test_a_records_model_is_the_one_that_its_configuration_builds_today() -> None:
+    # A digest does not see a preset that changed since.
+    sizes: dict[Any, int] = {}
+    for path in RECORDED:
+        recorded = json.loads(path.read_text(encoding="utf-8"))
+        run = Run.of(recorded["configuration"])
+        key = (run.preset, json.dumps(run.model, sort_keys=True))
+        if key not in sizes:
+            vocab_size = load_texts(run.data).vocab_size
+            model = run.build(vocab_size)
+            sizes[key] = sum(p.numel() for p in model.parameters())
+        assert recorded["parameters"] == sizes[key], path
+
+
+def test_no_chosen_rate_lies_at_an_end_of_those_that_were_tried() -> None:
+    # Beyond it there may be a better one: add it to the plan.
+    known = read_results()
+    for plan in read_plans().values():
+        tuning, _ = plan.missing(known)
+        for name, model in plan.models.items():
+            if not tuning:
+                chosen = plan.rate(model, known)
+                assert min(plan.rates) < chosen < max(plan.rates), (plan.name, name)
+
+
 def test_no_record_tells_whose_machine_it_was() -> None:
     for path in RECORDED:
         text = path.read_text(encoding="utf-8")
@@ -93,6 +121,25 @@ def test_what_the_chapters_read_is_what_is_recorded() -> None:
     gathered = json.loads((RESULTS / "gathered.json").read_text(encoding="utf-8"))
     again = gather(read_plans(), read_results(), read_step_times())
     assert gathered == again, "make experiments"
+
+
+@pytest.mark.parametrize(
+    "chapter", sorted(PLANS.parent.glob("*.py")), ids=lambda path: path.stem
+)
+def test_a_command_in_a_chapter_names_a_plan(chapter: Path) -> None:
+    named = re.findall(r"ONLY=(\w+)", chapter.read_text(encoding="utf-8"))
+    assert set(named) <= read_plans().keys()
+
+
+def test_building_the_book_trains_none_of_these() -> None:
+    trains = "experiments.run, experiments.step_times, labml_primer.training.long_run"
+    for chapter in ("ours", "parts", "transfer"):
+        code = f"import sys, experiments.{chapter}; print(*sys.modules, sep=', ')"
+        ran = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        loaded = set(ran.stdout.strip().split(", "))
+        assert not loaded & set(trains.split(", ")), chapter
 
 
 def test_no_reported_run_diverged() -> None:
@@ -263,14 +310,14 @@ def test_kernels_of_the_variants_are_what_their_names_say() -> None:
         assert dict(conv.named_parameters()).keys() == {"weight"}
 
 
-def test_models_of_the_speed_up_set_have_as_many_parameters() -> None:
-    models = Plan.read(PLANS / "speedup.toml").models
-    counts = {
-        name: sum(p.numel() for p in run.build(vocab_size=83).parameters())
-        for name, run in models.items()
-    }
-    for name, count in counts.items():
-        assert abs(count / counts["transformer"] - 1) < 0.01, name
+@pytest.mark.parametrize("name", ["speedup", "ablation", "activations", "mdha"])
+def test_models_of_a_set_have_as_many_parameters(name: str) -> None:
+    models = Plan.read(PLANS / f"{name}.toml").models
+    first, *others = (
+        sum(p.numel() for p in run.build(vocab_size=83).parameters())
+        for run in models.values()
+    )
+    assert all(abs(count / first - 1) < 0.01 for count in others)
 
 
 def test_the_rate_is_chosen_on_a_play_that_is_not_reported() -> None:
@@ -391,3 +438,16 @@ def test_the_time_is_said_beforehand(
     said = capsys.readouterr().out
     assert "tiny" in said and "2 short runs" in said and "2 runs" in said
     assert module.hours(seconds) in said and module.hours(seconds / 2) in said
+
+
+def test_a_second_sweep_beside_the_first_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BUILT", tmp_path)
+    monkeypatch.setattr(module, "read_plans", lambda: {"tiny": PLAN})
+    monkeypatch.setattr(sys, "argv", ["run"])
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    refused = pytest.raises(SystemExit, match="experiments are already run")
+    with module.alone(tmp_path), refused:
+        module.main()
+    assert [each.name for each in tmp_path.iterdir()] == ["lock"]
