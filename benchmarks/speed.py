@@ -24,6 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from experiments.family import FAMILY
+
 # What was recorded, a file for each question. `python -m benchmarks.step` measures what is in `step.json`.
 # And, at the end, a table of the paper, from {doc}`/experiments/paper`.
 __data__ = (
@@ -204,12 +206,12 @@ if __name__ == "__main__":
     # Each dot is a width, the lightest the narrowest. A cross is the paper's.
     fig, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
     for line, name in enumerate(relatives):
-        color = "C0" if "primer" in name else "C2"
+        color = FAMILY[name].colour
         for nth, ratio in enumerate(ratios(compared, name, "transformer"), start=1):
             alpha = nth / len(widths)
             ax.plot(ratio, line, "o", color=color, alpha=alpha, markersize=5)
         if name in told:
-            ax.plot(told[name], line, "x", color="C1")
+            ax.plot(told[name], line, "x", color=color)
     ax.axvline(1, color="C5", lw=1)
     ax.set_yticks(range(len(relatives)), relatives)
     ax.invert_yaxis()

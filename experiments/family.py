@@ -23,36 +23,40 @@ from labml_primer.presets import PRESETS, Config, LanguageModel
 
 @dataclass(frozen=True)
 class Relative:
-    """A model: what it is a change of, what was changed, and the page that says how."""
+    """A model: what it is a change of, what was changed, the page that says how, and its colour."""
 
     parent: str
     change: str
     page: str
+    colour: str = "C5"
 
 
 FAMILY = {
     "transformer": Relative(
         "", "attention and a feed-forward layer", "transformer/model"
     ),
-    "transformer-gelu": Relative("transformer", "GELU", "primer/baselines"),
-    "transformer-pp": Relative("transformer", "RMS norm, SwiGLU", "primer/baselines"),
+    "transformer-gelu": Relative("transformer", "GELU", "primer/baselines", "C1"),
+    "transformer-pp": Relative(
+        "transformer", "RMS norm, SwiGLU", "primer/baselines", "C2"
+    ),
     "transformer-squared-relu": Relative(
-        "transformer", "squared ReLU", "primer/primer_ez"
+        "transformer", "squared ReLU", "primer/primer_ez", "C0"
     ),
     "transformer-sep-conv": Relative(
-        "transformer", "convolutions before the projections", "primer/primer"
+        "transformer", "convolutions before the projections", "primer/primer", "C0"
     ),
     "transformer-mdha": Relative(
-        "transformer", "convolutions behind the projections", "primer/primer_ez"
+        "transformer", "convolutions behind the projections", "primer/primer_ez", "C0"
     ),
-    "primer-ez": Relative("transformer-mdha", "squared ReLU", "primer/primer_ez"),
+    "primer-ez": Relative("transformer-mdha", "squared ReLU", "primer/primer_ez", "C0"),
     "primer": Relative(
-        "primer-ez", "queries of keys, its own norms and order", "primer/primer"
+        "primer-ez", "queries of keys, its own norms and order", "primer/primer", "C3"
     ),
     "evolved-transformer": Relative(
         "transformer",
         "branches of convolutions, a second attention",
         "compared/evolved_transformer",
+        "C4",
     ),
     "synthesizer-dense": Relative(
         "transformer", "weights from one token", "compared/synthesizer"
@@ -70,12 +74,14 @@ FAMILY = {
         "transformer", "many feed-forward layers, one a token", "compared/switch"
     ),
     "switch-primer": Relative(
-        "switch-transformer", "Primer-EZ's two changes", "compared/switch"
+        "switch-transformer", "Primer-EZ's two changes", "compared/switch", "C0"
     ),
     "t5": Relative("transformer", "an encoder, distances, Adafactor", "compared/t5"),
-    "t5-gelu": Relative("t5", "GELU", "compared/t5"),
-    "t5-pp": Relative("t5", "RMS norm, SwiGLU", "compared/t5"),
-    "t5-primer-ez-decoder": Relative("t5-pp", "Primer-EZ's decoder", "compared/t5"),
+    "t5-gelu": Relative("t5", "GELU", "compared/t5", "C1"),
+    "t5-pp": Relative("t5", "RMS norm, SwiGLU", "compared/t5", "C2"),
+    "t5-primer-ez-decoder": Relative(
+        "t5-pp", "Primer-EZ's decoder", "compared/t5", "C0"
+    ),
 }
 
 
@@ -88,7 +94,8 @@ def depth(name: str) -> int:
 if __name__ == "__main__":
     # ## What was changed where
     #
-    # Each name leads to its chapter. Beside it is what was changed in the model to its left.
+    # Each name leads to its chapter. Beside it is what was changed in the model to its left. A model has the
+    # same colour in every figure of this book.
     import matplotlib.pyplot as plt
 
     fig, ax = plt.subplots(figsize=(7, 5.6), layout="constrained")
@@ -102,9 +109,8 @@ if __name__ == "__main__":
                 color="C5",
                 lw=0.8,
             )
-        ours = "C0" if "primer" in name else "C2"
         page = f"../labml_primer/{relative.page}.html"
-        shown = ax.text(x - 0.05, y, name, va="center", color=ours, url=page)
+        shown = ax.text(x - 0.05, y, name, va="center", color=relative.colour, url=page)
         ax.annotate(
             relative.change,
             (1, 0.5),

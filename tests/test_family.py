@@ -1,5 +1,6 @@
 """What the family tree promises."""
 
+import re
 from pathlib import Path
 
 from experiments.family import FAMILY, depth
@@ -31,3 +32,45 @@ def test_children_stand_below_their_parent_and_before_its_next_sibling():
 def test_every_name_leads_to_a_chapter():
     for relative in FAMILY.values():
         assert (ROOT / "labml_primer" / f"{relative.page}.py").is_file()
+
+
+# What chapters call a model in their figures.
+NAMES = {
+    "Transformer": "transformer",
+    "Vanilla Transformer": "transformer",
+    "Vanilla Transformer*": "transformer",
+    "Original T5": "t5",
+    "gelu": "transformer-gelu",
+    "Transformer+GELU": "transformer-gelu",
+    "pp": "transformer-pp",
+    "Transformer++": "transformer-pp",
+    "T5++": "t5-pp",
+    "squared-relu": "transformer-squared-relu",
+    "mdha": "transformer-mdha",
+    "convolution alone": "transformer-mdha",
+    "Evolved": "evolved-transformer",
+    "Evolved Transformer": "evolved-transformer",
+    "Primer-EZ": "primer-ez",
+    "Primer": "primer",
+    "Primer-EZ Decoder": "t5-primer-ez-decoder",
+}
+
+
+def test_a_model_has_one_colour_in_every_chapter():
+    """Where a chapter names models and their colours: `"name": "C0"`, or a tuple with it."""
+    named = re.compile(r'"([\w+* -]+)": (?:\([^"]*)?(?:"[^"]*", )?"(C\d)')
+    seen = set()
+    for folder in ("labml_primer", "experiments", "benchmarks"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for name, colour in named.findall(path.read_text(encoding="utf-8")):
+                preset = NAMES.get(name, name)
+                if preset in FAMILY:
+                    assert colour == FAMILY[preset].colour, (path, name)
+                    seen.add(preset)
+    assert seen >= {
+        "transformer",
+        "transformer-pp",
+        "primer-ez",
+        "primer",
+        "evolved-transformer",
+    }
