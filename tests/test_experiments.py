@@ -378,7 +378,8 @@ def test_a_sweep_records_each_run_once_and_leaves_nothing_at_home(
     # A rate of a billion diverges. That is a result, and it ends no other run.
     records = read_results(results)
     assert sum(r["diverged_at_step"] is not None for r in records.values()) == 1
-    assert "the batch is kept in" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "the batch is kept in" in said and said.count(" left\n") == 4
     assert PLAN.rate(TINY, records) == 1e-3
     assert PLAN.missing(records) == [{}, {}]
     assert announce([PLAN], 2, results) == 0
