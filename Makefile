@@ -7,7 +7,7 @@ PORT ?= 8000
 PEERS := _build/peers
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve test check lighthouse offline notebooks benchmarks experiments clean setup
+.PHONY: help book serve test lint check lighthouse offline notebooks benchmarks experiments clean setup
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## */\1|/' | awk -F'|' '{printf "make %-11s %s\n", $$1, $$2}'
@@ -22,8 +22,10 @@ test: $(READY)  ## every test, on the book as it is built now
 	@$(RUN) book/build.py --strict
 	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist worksteal
 
-check: $(READY)  ## the tests for every edit: under a minute
+lint: $(READY)
 	@$(RUN) -m ruff check . && $(RUN) -m ruff format --check -q . && $(RUN) -m mypy
+
+check: lint  ## style, types, and the tests for every edit: under a minute
 	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto -m "not slow and not browser"
 
 offline: book  ## the whole book as one PDF and as an archive, into the site (by Chromium)

@@ -76,7 +76,7 @@ class Plan:
 
         def loss(rate: float) -> float:
             record = found.get(self.trial(model, rate).digest)
-            return final_loss(record, TUNING_PLAY) if record else math.inf
+            return loss_on(record, TUNING_PLAY) if record else math.inf
 
         return min(self.rates, key=loss)
 
@@ -97,7 +97,7 @@ class Plan:
         ]
 
 
-def final_loss(record: Record, *plays: str) -> float:
+def loss_on(record: Record, *plays: str) -> float:
     """The mean loss on `plays` that a run ended with; infinite where it died."""
     if record["diverged_at_step"]:
         return math.inf
@@ -107,7 +107,7 @@ def final_loss(record: Record, *plays: str) -> float:
 
 def reported_loss(record: Record) -> float:
     """What a run is judged by."""
-    return final_loss(record, *REPORTED_PLAYS)
+    return loss_on(record, *REPORTED_PLAYS)
 
 
 def gather(

@@ -19,8 +19,8 @@ from experiments.plan import (
     PLANS,
     RESULTS,
     Plan,
-    final_loss,
     gather,
+    loss_on,
     read_plans,
     read_results,
     read_step_times,
@@ -389,8 +389,8 @@ def test_a_sweep_records_each_run_once_and_leaves_nothing_at_home(
     alone = long_run(run, tmp_path / "alone")
     swept = records[run.digest]
     assert swept["machine"]["threads"] == 1
-    assert final_loss(swept, TUNING_PLAY) == pytest.approx(
-        final_loss(alone, TUNING_PLAY)
+    assert loss_on(swept, TUNING_PLAY) == pytest.approx(
+        loss_on(alone, TUNING_PLAY)
     )
 
 
@@ -429,7 +429,7 @@ def test_a_run_whose_process_is_killed_goes_on_from_its_last_save(
     record = swept["plain"]
     assert isinstance(record, dict)
     alone = long_run(TINY, tmp_path / "alone")
-    assert final_loss(record, TUNING_PLAY) == final_loss(alone, TUNING_PLAY)
+    assert loss_on(record, TUNING_PLAY) == loss_on(alone, TUNING_PLAY)
 
 
 def test_the_time_is_said_beforehand(

@@ -43,7 +43,7 @@ def load_texts(data: str) -> Texts:
 
     # Its threads would be a second core, and a warning wherever a process is forked.
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
     training = "\n".join(
         text for play, text in plays.items() if play not in VALIDATION_PLAYS
@@ -51,7 +51,6 @@ def load_texts(data: str) -> Texts:
     # Bytes are the alphabet, so there is no text that it cannot write.
     subwords = Tokenizer(models.BPE())
     subwords.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    subwords.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=SUBWORDS,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),

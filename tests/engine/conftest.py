@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,7 +50,6 @@ class Built:
     root: Path
     code: int
     log: str
-    seconds: float
 
     def page(self, name: str) -> str:
         """A page's HTML."""
@@ -109,7 +107,6 @@ class Shelf:
         self, *options: str, builder: str = "html", python: str = sys.executable
     ) -> Built:
         """Builds, as the command line does. The log is both outputs together."""
-        start = time.monotonic()
         log = self.root / "log.txt"
         with log.open("w") as file:
             done = subprocess.run(
@@ -122,7 +119,7 @@ class Shelf:
                 check=False,
             )
         text = re.sub(r"\x1b\[[0-9;]*m", "", log.read_text())
-        return Built(self.root, done.returncode, text, time.monotonic() - start)
+        return Built(self.root, done.returncode, text)
 
 
 def environment() -> dict[str, str]:

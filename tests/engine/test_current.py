@@ -175,9 +175,8 @@ def jupyter_book(book: Shelf) -> Built:
             timeout=240,
             check=False,
         )
-    return Built(
-        book.root, done.returncode, re.sub(r"\x1b\[[0-9;]*m", "", log.read_text()), 0
-    )
+    text = re.sub(r"\x1b\[[0-9;]*m", "", log.read_text())
+    return Built(book.root, done.returncode, text)
 
 
 def test_it_builds_under_jupyter_book_1(book: Shelf) -> None:
