@@ -389,9 +389,7 @@ def test_a_sweep_records_each_run_once_and_leaves_nothing_at_home(
     alone = long_run(run, tmp_path / "alone")
     swept = records[run.digest]
     assert swept["machine"]["threads"] == 1
-    assert loss_on(swept, TUNING_PLAY) == pytest.approx(
-        loss_on(alone, TUNING_PLAY)
-    )
+    assert loss_on(swept, TUNING_PLAY) == pytest.approx(loss_on(alone, TUNING_PLAY))
 
 
 @pytest.mark.slow
