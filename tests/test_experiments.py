@@ -5,6 +5,7 @@ import math
 import re
 import subprocess
 import sys
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -262,10 +263,18 @@ def test_perplexities_are_compared_seed_by_seed() -> None:
         ("ablation", parts.INSERTED | parts.REMOVED),
         ("activations", parts.ACTIVATIONS),
         ("filling", transfer.MODELS),
+        (
+            "transfer",
+            {
+                name
+                for pair in transfer.FAMILIES.items()
+                for name in (pair[0], pair[1][1])
+            },
+        ),
     ],
 )
 def test_chapters_name_every_model_of_their_sets(
-    plan: str, names: dict[str, tuple[str, str]]
+    plan: str, names: Collection[str]
 ) -> None:
     assert set(names) == set(Plan.read(PLANS / f"{plan}.toml").models)
 
