@@ -8,6 +8,7 @@ import sys
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -15,7 +16,16 @@ import torch
 
 from experiments import ours, parts, transfer
 from experiments import run as module
-from experiments.analysis import Spread, factor, setting, speedup, until
+from experiments.analysis import (
+    Runs,
+    Spread,
+    factor,
+    final_loss,
+    read_runs,
+    setting,
+    speedup,
+    until,
+)
 from experiments.plan import (
     PLANS,
     RESULTS,
@@ -122,6 +132,44 @@ def test_what_the_chapters_read_is_what_is_recorded() -> None:
     gathered = json.loads((RESULTS / "gathered.json").read_text(encoding="utf-8"))
     again = gather(read_plans(), read_results(), read_step_times())
     assert gathered == again, "make experiments"
+
+
+def said_in(chapter: ModuleType) -> str:
+    """A chapter's prose and code as one line."""
+    source = Path(str(chapter.__file__)).read_text(encoding="utf-8")
+    return re.sub(r"\s*\n\s*(# )?", " ", source)
+
+
+def test_numbers_in_prose_are_those_of_the_records() -> None:
+    gathered = str(RESULTS / "gathered.json")
+    runs, activations, filled = (
+        read_runs(gathered, plan) for plan in ("speedup", "activations", "filling")
+    )
+    ends = [run["loss"][-1] for run in runs["transformer"]]
+    assert f"those lie {max(ends) - min(ends):.2f} nats apart" in said_in(ours)
+    size = round(runs["transformer"][0]["parameters"], -4) // 1000
+    assert f"about {size} thousand parameters" in said_in(ours)
+
+    def falls(model: str) -> int:
+        end = len(runs["transformer"][0]["loss"])
+        early, late = (
+            speedup([until(run, n) for run in runs["transformer"]], runs[model], cost)
+            for n, cost in ((end // 4, "multiply_adds"), (end, "multiply_adds"))
+        )
+        return round(1 / (1 - late.mean / early.mean))
+
+    parts_of = {5: "fifth", 7: "seventh"}
+    fell = (parts_of[falls(model)] for model in ("mdha", "primer"))
+    assert "fall, by a {} and by a {}.".format(*fell) in said_in(ours)
+
+    def below(runs: Runs, better: str, worse: str) -> float:
+        return final_loss(runs[worse]).mean - final_loss(runs[better]).mean
+
+    gated = (below(activations, gate, "relu") for gate in ("reglu", "swiglu"))
+    said = "ReGLU by {:.2f} nats, which may be luck, SwiGLU by {:.2f}"
+    assert said.format(*gated) in said_in(parts)
+    ahead = below(filled, "t5-primer-ez-decoder", "t5-pp")
+    assert f"{ahead:.2f} nats ahead in the mean" in said_in(transfer)
 
 
 @pytest.mark.parametrize(
