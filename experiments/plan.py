@@ -119,7 +119,7 @@ def gather(
     gathered: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for plan in plans.values():
         tuning, _ = plan.missing(found)
-        measured = step_times.get(plan.name, {"seconds": {}})["seconds"]
+        measured = step_times.get(plan.name, {}).get("seconds", {})
         for name, run in plan.runs(found).items():
             record = found.get(run.digest)
             # While rates are being tried, a run is not yet known to have the best.

@@ -32,10 +32,8 @@ def measure_missing(
     """Measures the plans that have a model whose step is not, and records each as it ends."""
     known = read_step_times(results)
     for plan in plans:
-        if (
-            known.get(plan.name, {"seconds": {}})["seconds"].keys()
-            != plan.models.keys()
-        ):
+        measured = known.get(plan.name, {}).get("seconds", {})
+        if measured.keys() != plan.models.keys():
             print(f"{plan.name}: measuring a step of {len(plan.models)} models")
             known[plan.name] = measure(plan, built)
             write_record(results / STEP_TIMES, known)
