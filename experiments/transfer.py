@@ -55,8 +55,8 @@ def draw_pairs(runs: Runs) -> None:
     """
     ## With and without
 
-    A line for each family. A hollow dot is a seed, a full one the mean: grey without the changes, petrol with
-    them.
+    A line for each family. A hollow dot is a seed, a full one the mean: grey without the changes, in colour
+    with them.
     """
     import matplotlib.pyplot as plt
 
