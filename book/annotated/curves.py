@@ -27,27 +27,27 @@ def install(shell: Any) -> None:
 
 def note(figure: Any) -> None:
     """Gives the axes that have named lines, and those lines, ids that tell what they are."""
-    names = called(figure)
+    looks = called(figure)
     for axes in figure.axes:
         scales = {
             "x": measured(axes.xaxis, axes.get_xlim()),
             "y": measured(axes.yaxis, axes.get_ylim()),
         }
-        told = [
-            line
+        told = {
+            line: label(line) or looks[look(line)]
             for line in axes.lines
-            if look(line) in names and len(line.get_xdata()) > 2
-        ]
+            if (label(line) or look(line) in looks) and len(line.get_xdata()) > 2
+        }
         known = all(scale[1] in ("linear", "log") for scale in scales.values())
         # Without a frame there is nothing to measure by.
         if told and known and axes.axison:
             axes.set_gid("axes:" + json.dumps(scales, separators=(",", ":")))
-            for line in told:
-                line.set_gid("curve:" + plain(names[look(line)]))
+            for line, name in told.items():
+                line.set_gid("curve:" + plain(name))
 
 
 def called(figure: Any) -> dict[tuple[str, str], str]:
-    """What a line of this colour and style is called: by a legend, or by words of its colour beside it.
+    """What a line of this colour and style is called: by another line, or by words of its colour beside it.
 
     Where two axes draw the same things, the words of one do for both.
     """
@@ -57,8 +57,13 @@ def called(figure: Any) -> dict[tuple[str, str], str]:
     beside = {
         look(line): words[look(line)[0]] for line in lines if look(line)[0] in words
     }
-    labelled = [line for line in lines if not line.get_label().startswith("_")]
-    return beside | {look(line): line.get_label() for line in labelled}
+    return beside | {look(line): label(line) for line in lines if label(line)}
+
+
+def label(line: Any) -> str:
+    """A line's own name; matplotlib gives one that starts with a stroke where there is none."""
+    own = str(line.get_label())
+    return "" if own.startswith("_") else own
 
 
 def look(line: Any) -> tuple[str, str]:

@@ -82,12 +82,16 @@ def auxiliary_losses(model: nn.Module) -> Iterator[list[Tensor]]:
             hook.remove()
 
 
+def held_out_windows(text: Tensor, seq: int) -> Tensor:
+    """`VALIDATION_WINDOWS` windows, spread evenly over `text`: `[windows, seq + 1]`."""
+    starts = torch.linspace(0, len(text) - seq - 1, VALIDATION_WINDOWS).long()
+    return text[starts[:, None] + torch.arange(seq + 1)]
+
+
 @torch.no_grad()
 def held_out_loss(model: nn.Module, text: Tensor, batch: int, seq: int) -> float:
-    """The loss over `VALIDATION_WINDOWS` windows, spread evenly over `text`, in float32."""
-    device = next(model.parameters()).device
-    starts = torch.linspace(0, len(text) - seq - 1, VALIDATION_WINDOWS).long()
-    windows = text[starts[:, None] + torch.arange(seq + 1)].to(device)
+    """The loss over the `held_out_windows`, in float32."""
+    windows = held_out_windows(text, seq).to(next(model.parameters()).device)
     was_training = model.training
     model.eval()
     total = sum(
@@ -95,7 +99,7 @@ def held_out_loss(model: nn.Module, text: Tensor, batch: int, seq: int) -> float
         for part in windows.split(batch)
     )
     model.train(was_training)
-    return total / VALIDATION_WINDOWS
+    return total / len(windows)
 
 
 def write_atomically(path: Path, contents: dict[str, Any]) -> None:

@@ -11,8 +11,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from labml_primer.compared.t5 import T5, corrupt_spans
 from labml_primer.training.loop import (
-    VALIDATION_WINDOWS,
     held_out_loss,
+    held_out_windows,
     next_character_loss,
 )
 from labml_primer.transformer.model import LanguageModel
@@ -69,15 +69,14 @@ def filling(first_sentinel: int, seq: int) -> Task:
     @torch.no_grad()
     def held_out(model: nn.Module, text: Tensor, batch: int, seq: int) -> float:
         device = next(model.parameters()).device
-        starts = torch.linspace(0, len(text) - seq - 1, VALIDATION_WINDOWS).long()
-        windows = text[starts[:, None] + torch.arange(seq + 1)]
+        windows = held_out_windows(text, seq)
         # The same gaps each time.
         cut = inputs(windows, torch.Generator().manual_seed(0))
         model.eval()
         parts = zip(*(each.to(device).split(batch) for each in cut), strict=True)
         total = sum(loss(model, *part).item() * len(part[0]) for part in parts)
         model.train()
-        return total / VALIDATION_WINDOWS
+        return total / len(windows)
 
     def multiply_adds(model: nn.Module) -> int:
         text = torch.zeros(1, seq + 1, dtype=torch.long)

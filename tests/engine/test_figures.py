@@ -60,6 +60,15 @@ def test_a_line_is_called_as_in_the_legend_or_as_the_words_of_its_colour() -> No
     assert curves == ['the "first"', "second", "second"]
 
 
+def test_lines_that_look_alike_keep_their_own_names() -> None:
+    figure = Figure()
+    axes = figure.subplots()
+    for width in (32, 64):
+        axes.plot([0, 1, 2], [0, 1, width], "C0", label=f"width {width}")
+    axes.text(1, 1, "a word", color="C0")
+    assert drawn(figure)[1] == ["width 32", "width 64"]
+
+
 @pytest.mark.parametrize("kind", ["symlog", "logit"])
 def test_of_scales_that_it_does_not_know_nothing_is_told(kind: str) -> None:
     figure = Figure()
