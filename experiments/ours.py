@@ -229,6 +229,8 @@ if __name__ == "__main__":
     # *Scale.* The models of Table 4 have forty times as many parameters, and see three thousand times as many
     # tokens. What they save can be more or less.
     #
+    # *Size.* At this compute a model half as wide is better. {doc}`sizes` has each model at its best size.
+    #
     # *Data.* Characters are not subwords. Much of what is to be learned in the first thousand steps is which
     # letters follow which, and a convolution over three positions is made for that. It may flatter MDHA.
     #

@@ -77,7 +77,7 @@ def draw(runs: Runs, names: Mapping[str, tuple[str, str]], baseline: str) -> Non
     ax.set_ylim(len(order) - 0.4, -0.6)
     ax.set(
         title=f"mean of {setting([runs[model] for model in names])}",
-        xlabel=f"perplexity, percent of {names[baseline][0]}'s",
+        xlabel=f"perplexity, {names[baseline][0]} = 100",
     )
     plt.show()
 

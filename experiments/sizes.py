@@ -1,0 +1,485 @@
+r"""
+# Larger and smaller
+
+Three models at five widths each: which width is best for a budget of compute, and what is saved then?
+
+{doc}`ours` trains every model at one size, for as many steps. But whoever has a budget chooses the size too.
+A small model reads more of the text for it, a large one makes more of what it reads. So is what Primer-EZ
+saves still there when each architecture may have its own best size? And does it last as budgets grow?
+
+The paper sweeps sizes for that (Figure 7). At the best size for each budget, it finds, the loss follows a
+power law of the compute, and architectures differ by a shift: a factor on the compute, the same at every
+budget. {doc}`paper` has what follows from such a shift.
+
+Here are the Transformer, Primer-EZ and Primer, four blocks each, 32 to 128 wide, with a feed-forward layer
+four times as wide and four heads. Each width has as many steps as come to 6.4 trillion multiply-adds, the
+narrowest half of that. Learning rates are chosen for each model and width, of seven; text, plays and the rest
+are those of {doc}`ours`, with three seeds. These runs are made by
+
+    make experiments ONLY=scaling
+
+Source: {cite:t}`so2021primer`, section 4.1 and appendix A.9, Figures 7 and 8; {cite:t}`kaplan2020scaling`.
+"""
+
+import math
+import statistics
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+import torch
+
+from experiments.analysis import (
+    Gathered,
+    Spread,
+    final_loss,
+    read_runs,
+    setting,
+)
+from experiments.printed import Table
+from labml_primer.presets import PRESETS, LanguageModel
+from labml_primer.primer.primer_ez import speedup_factor
+
+__data__ = ("experiments/results/gathered.json",)
+
+MODELS = {
+    "transformer": ("Transformer", "C5"),
+    "primer-ez": ("Primer-EZ", "C0"),
+    "primer": ("Primer", "C3"),
+}
+WIDTHS = (32, 48, 64, 96, 128)
+
+Sizes = Mapping[int, Sequence[Gathered]]
+"""Of each width of an architecture, its runs, one a seed."""
+
+
+def loss_at(run: Gathered, budget: float) -> float:
+    """
+    ## The loss at a budget
+
+    The learning rate falls without knowing where a run will end, so each point of a curve is the end of a
+    shorter run. Between two evaluations the loss is taken to be a straight line. A budget before the first or
+    behind the last has none; then it is infinite, so that nobody would choose this run.
+    """
+    spent, loss = run["multiply_adds"], run["loss"]
+    if not spent[0] <= budget <= spent[-1]:
+        return math.inf
+    i = max(1, bisect_left(spent, budget))
+    share = (budget - spent[i - 1]) / (spent[i] - spent[i - 1])
+    return loss[i - 1] + share * (loss[i] - loss[i - 1])
+
+
+def best_width(sizes: Sizes, budget: float) -> int:
+    """The width with the least loss at a budget, in the mean of its seeds."""
+
+    def mean(width: int) -> float:
+        return statistics.fmean(loss_at(run, budget) for run in sizes[width])
+
+    return min(sizes, key=mean)
+
+
+def frontier(sizes: Sizes, budgets: Sequence[float]) -> list[Gathered]:
+    """
+    ## The best at every budget
+
+    A curve for each seed: at each budget, its loss with the width that is best there. All seeds have the
+    same width at a budget, the best in their mean. If each took its own best, more luck would pass for
+    quality. Raises `ValueError` where widths have other seeds.
+    """
+    if len({tuple(run["seed"] for run in runs) for runs in sizes.values()}) != 1:
+        raise ValueError("the widths differ in their seeds")
+    best = [sizes[best_width(sizes, budget)] for budget in budgets]
+    return [
+        {
+            "multiply_adds": list(budgets),
+            "loss": [
+                loss_at(runs[seed], budget)
+                for runs, budget in zip(best, budgets, strict=True)
+            ],
+        }
+        for seed in range(len(best[0]))
+    ]
+
+
+if __name__ == "__main__":
+    # ## What was run
+    #
+    # Each width of each architecture, and the loss that it ends with.
+    from IPython.display import display
+
+    recorded = read_runs(__data__[0], "scaling")
+    sweep: dict[str, Sizes] = {
+        model: {width: recorded[f"{model}-{width}"] for width in WIDTHS}
+        for model in MODELS
+    }
+    rows = []
+    for width in WIDTHS:
+        for model, (name, _) in MODELS.items():
+            runs = sweep[model][width]
+            rows.append(
+                [
+                    name,
+                    str(width),
+                    f"{runs[0]['parameters'] / 1e3:.0f}",
+                    str(len(runs)),
+                    f"{runs[0]['rate']:.3f}",
+                    f"{runs[0]['steps'][-1]:,}",
+                    f"{runs[0]['multiply_adds'][-1] / 1e12:.1f}",
+                    f"{final_loss(runs):.3f}",
+                ]
+            )
+    columns = {
+        "model": "",
+        "width": "",
+        "parameters": "thousands",
+        "seeds": "",
+        "rate": "",
+        "steps": "",
+        "multiply-adds": "trillions",
+        "loss": "nats",
+    }
+    display(Table("Five widths", "The same compute, half of it for 32", columns, rows))
+    # The loss over the compute, a line for each width in the mean of its seeds. The broad line is the best at
+    # every budget.
+    import matplotlib.pyplot as plt
+
+    # The compute that all but the narrowest have spent, and budgets from a quarter of it on.
+    whole = min(
+        run["multiply_adds"][-1]
+        for sizes in sweep.values()
+        for runs in list(sizes.values())[1:]
+        for run in runs
+    )
+    budgets = [whole * 2 ** (n / 6 - 2) for n in range(13)]
+    fronts = {model: frontier(sizes, budgets) for model, sizes in sweep.items()}
+    seeds = len(fronts["transformer"])
+
+    def mean_loss(runs: Sequence[Gathered]) -> list[float]:
+        losses = zip(*(run["loss"] for run in runs), strict=True)
+        return list(map(statistics.fmean, losses))
+
+    fig, axes = plt.subplots(1, 3, figsize=(7, 3), layout="constrained", sharey=True)
+    for ax, (model, (name, colour)) in zip(axes, MODELS.items(), strict=True):
+        for width, runs in sweep[model].items():
+            spent = [each / 1e12 for each in runs[0]["multiply_adds"]]
+            means = mean_loss(runs)
+            label = f"{name}, width {width}"
+            ax.plot(spent, means, color=colour, lw=0.6, label=label)
+            # Its name where it comes into sight.
+            first = next(i for i, c in enumerate(spent) if c > 0.8 and means[i] < 2.2)
+            ax.annotate(
+                str(width),
+                (spent[first], means[first]),
+                xytext=(3, 1),
+                textcoords="offset points",
+                fontsize="small",
+                color=colour,
+            )
+        ax.plot(
+            [budget / 1e12 for budget in budgets],
+            mean_loss(fronts[model]),
+            color=colour,
+            lw=3,
+            alpha=0.4,
+            label=f"{name}, the best",
+        )
+        ax.set(title=name, xscale="log", xlim=(0.75, 7))
+        ax.set_xticks([1, 2, 4], ["1", "2", "4"])
+        ax.minorticks_off()
+    axes[0].set(ylabel="loss, nats a character", ylim=(1.55, 2.25))
+    fig.supxlabel("multiply-adds, trillions", fontsize="medium")
+    fig.suptitle(f"mean of {setting(recorded.values())}", fontsize="medium")
+    plt.show()
+    # Which width is best at a budget:
+    print("trillions " + " ".join(f"{each / 1e12:4.1f}" for each in budgets))
+    for model, (name, _) in MODELS.items():
+        best = (best_width(sweep[model], budget) for budget in budgets)
+        print(f"{name:12s}" + " ".join(f"{width:4d}" for width in best))
+    # The more there is to spend, the wider the best model. The 128 of {doc}`ours` is far from it: the
+    # Transformer ends there at 1.90, and 48 wide at 1.74. That the Primers' best is 64 wide at the end, with
+    # five widths and three seeds, need not mean that they want wider models.
+    #
+    # Up to 2.8 trillion the Transformer's best is the narrowest that there is. One still narrower may be
+    # better there, and then the Primers save less than it seems below.
+
+
+def power_law(run: Gathered) -> tuple[float, float]:
+    r"""
+    ## The power law
+
+    $$l = a\, c^{-k}, \qquad \log l = \log a - k \log c$$
+
+    with the compute $c$ in trillions of multiply-adds: a straight line through the logarithms, by least
+    squares. Returns $a$ and $k$.
+    """
+    compute = [math.log(each / 1e12) for each in run["multiply_adds"]]
+    line = statistics.linear_regression(compute, list(map(math.log, run["loss"])))
+    return math.exp(line.intercept), -line.slope
+
+
+def shift(worse: Gathered, better: Gathered) -> float:
+    r"""
+    ## The shift
+
+    Two *parallel* lines through both, again by least squares. When both have the same budgets, their common
+    slope is the mean of the two slopes, and the lines lie as far apart as the means of the logarithms do.
+    That distance is $\log b^k$, so
+
+    $$b = \exp\frac{\overline{\log l_1} - \overline{\log l_0}}{k}$$
+
+    With $b$ times less compute the better one, 0, is as good as the other, 1 (appendix A.9). Raises
+    `ValueError` for other budgets.
+    """
+    if worse["multiply_adds"] != better["multiply_adds"]:
+        raise ValueError("both lines need the same budgets")
+    k = (power_law(worse)[1] + power_law(better)[1]) / 2
+    upper, lower = (statistics.geometric_mean(run["loss"]) for run in (worse, better))
+    return (upper / lower) ** (1 / k)
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    r"""
+    ## How sure is that?
+
+    Each seed has lines of its own. The interval that holds the true mean in 95 of 100 such sweeps is
+
+    $$\bar x \pm t\, \frac{s}{\sqrt 3}, \quad t = 4.303$$
+
+    for three seeds with the standard deviation $s$, if they were drawn independently from a normal
+    distribution: Student's $t$, two degrees of freedom. Points of one curve are no evidence of that kind.
+    What raises one of them raises its neighbours.
+    """
+    if len(values) != 3:
+        raise ValueError(f"t is that of three seeds, and here are {len(values)}")
+    spread = Spread.of(values)
+    reach = 4.303 * spread.deviation / math.sqrt(3)
+    return spread.mean - reach, spread.mean + reach
+
+
+def of_factors(values: Sequence[float]) -> tuple[float, float, float]:
+    """The mean of factors and its interval. Factors are averaged as logarithms."""
+    logs = list(map(math.log, values))
+    mean, (low, high) = statistics.fmean(logs), interval(logs)
+    return math.exp(mean), math.exp(low), math.exp(high)
+
+
+if __name__ == "__main__":
+    # The mean law of each architecture, and where its exponent may lie.
+    laws = {}
+    for model, (name, _) in MODELS.items():
+        scales, exponents = zip(*map(power_law, fronts[model]), strict=True)
+        a, k = statistics.geometric_mean(scales), statistics.fmean(exponents)
+        low, high = interval(exponents)
+        print(f"{name:12s}l = {a:.3f} c^-{k:.4f}, the exponent {low:.4f} to {high:.4f}")
+        laws[model] = a, k
+    # What the Primers' lines are shifted by, and how much less steep they are: $b$, and $k$ of the
+    # Transformer less theirs.
+    vanilla, shifts = fronts["transformer"], {}
+    for model in ("primer-ez", "primer"):
+        pairs = list(zip(vanilla, fronts[model], strict=True))
+        b, *bounds = shifts[model] = of_factors([shift(*pair) for pair in pairs])
+        print(f"{MODELS[model][0]:12s}b = {b:.2f}, {bounds[0]:.2f} to {bounds[1]:.2f}")
+        less = [power_law(first)[1] - power_law(second)[1] for first, second in pairs]
+        low, high = interval(less)
+        print(f"{'':12s}less steep by {low:.4f} to {high:.4f}")
+    # The best at every budget as points, the laws as lines. Both axes are logarithms.
+    fig, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
+    spent = [budget / 1e12 for budget in budgets]
+    for model, (name, colour) in MODELS.items():
+        a, k = laws[model]
+        for run in fronts[model]:
+            ax.plot(spent, run["loss"], ".", color=colour, ms=4, alpha=0.5)
+        ax.plot(spent, [a * c**-k for c in spent], color=colour, lw=1.3, label=name)
+    ax.set(
+        title=f"each of {seeds} seeds, at the best of {len(WIDTHS)} widths, characters",
+        xlabel="multiply-adds, trillions",
+        ylabel="loss, nats a character",
+        xscale="log",
+        yscale="log",
+    )
+    ax.set_xticks([2, 3, 4, 5, 6], ["2", "3", "4", "5", "6"])
+    ax.set_yticks([1.6, 1.7, 1.8, 1.9, 2], ["1.6", "1.7", "1.8", "1.9", "2.0"])
+    ax.minorticks_off()
+    ax.legend(frameon=False)
+    plt.show()
+    # Are the lines parallel, as in the paper? They may be: what their slopes differ by, seeds explain. But
+    # three seeds tell little of a slope. The Transformer's may be a tenth of what was fitted, or nearly twice
+    # that. And $b$ is a small distance over this slope, so it is the least certain number of the page.
+
+
+def saved(budget: float, loss: float, better: Gathered) -> float:
+    """
+    ## Without a law
+
+    A budget and the loss it brings, over the budget with which another frontier is first as good: the
+    {py:func}`~labml_primer.primer.primer_ez.speedup_factor`. Raises `ValueError` where that lies outside of
+    what was measured.
+    """
+    begin, least = better["loss"][0], min(better["loss"])
+    if not least <= loss < begin < math.inf:
+        raise ValueError(
+            f"a loss of {loss:.3f} lies not within {least:.3f} to {begin:.3f}"
+        )
+    return speedup_factor([budget], [loss], better["multiply_adds"], better["loss"])
+
+
+def savings(worse: Sequence[Gathered], better: Sequence[Gathered]) -> list[list[float]]:
+    """What is saved at each budget of the worse, seed by seed."""
+    return [
+        [
+            saved(first["multiply_adds"][at], first["loss"][at], second)
+            for first, second in zip(worse, better, strict=True)
+        ]
+        for at in range(len(worse[0]["loss"]))
+    ]
+
+
+if __name__ == "__main__":
+    # In the mean of all budgets:
+    earlier = [whole * 2 ** (n / 6 - 5) for n in range(31)]
+    found = {
+        model: savings(vanilla, frontier(sweep[model], earlier)) for model in shifts
+    }
+    for model, factors in found.items():
+        of_seeds = list(map(statistics.geometric_mean, zip(*factors, strict=True)))
+        b, *bounds = of_factors(of_seeds)
+        print(f"{MODELS[model][0]:12s}{b:.2f}, {bounds[0]:.2f} to {bounds[1]:.2f}")
+    # At each budget of the Transformer by itself. Lines are means of seeds, bands their 95% intervals.
+    # Dotted is the shift of the laws, which is the same at every budget.
+    fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
+    for model, factors in found.items():
+        name, colour = MODELS[model]
+        middle, lows, highs = zip(*map(of_factors, factors), strict=True)
+        ax.plot(spent, middle, color=colour, lw=1.3, label=name)
+        ax.fill_between(spent, lows, highs, color=colour, alpha=0.12, lw=0)
+        ax.axhline(shifts[model][0], color=colour, lw=1, ls=":")
+    ax.set(
+        title=f"mean and 95% interval of {seeds} seeds, at the best of {len(WIDTHS)} widths",
+        xlabel="multiply-adds of the Transformer, trillions",
+        ylabel="times less compute",
+        xscale="log",
+        yscale="log",
+    )
+    ax.set_xticks([2, 3, 4, 5, 6], ["2", "3", "4", "5", "6"])
+    ax.set_yticks([2, 3, 4, 6, 8], ["2", "3", "4", "6", "8"])
+    ax.minorticks_off()
+    ax.legend(frameon=False)
+    plt.show()
+    # This leans on no slope, and is surer. At their best sizes Primer-EZ needs about a quarter of the
+    # Transformer's compute, and Primer not much more; which of the two needs less, these seeds do not tell.
+    # It is not less than {doc}`ours` finds at one size. And it neither grows nor falls: a shift that is the
+    # same at every budget, which is what the paper found, fits.
+
+
+if __name__ == "__main__":
+    # ## Quality against the time of a forward pass
+    #
+    # Who only uses a model does not pay for its training. Each dot is one of the models above, all trained
+    # for the same compute, but the narrowest for half. Time is that of reading 16 sequences of 128 characters
+    # on one core, measured when this page was built, for all models in turns. Lower is better, and so is
+    # further left.
+    from labml_primer.training import median_seconds
+
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    tokens = torch.randint(83, (16, 128))
+
+    def reading(model: str, width: int) -> Callable[[], object]:
+        config = replace(
+            PRESETS[model],
+            vocab_size=83,
+            d_model=width,
+            heads=4,
+            d_ff=4 * width,
+            layers=4,
+            max_seq=128,
+        )
+        return torch.no_grad()(partial(LanguageModel(config).eval(), tokens))
+
+    seconds = median_seconds(
+        {
+            f"{model}-{width}": reading(model, width)
+            for model in MODELS
+            for width in WIDTHS
+        }
+    )
+    fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
+    for model, (name, colour) in MODELS.items():
+        times = [1e3 * seconds[f"{model}-{width}"] for width in WIDTHS]
+        ends_with = [final_loss(sweep[model][width]) for width in WIDTHS]
+        ax.errorbar(
+            times,
+            [each.mean for each in ends_with],
+            yerr=[each.deviation for each in ends_with],
+            fmt="o-",
+            ms=4,
+            lw=1,
+            color=colour,
+            label=name,
+        )
+        # The widths are written once, for others take about as long.
+        for time, end, width in zip(times, ends_with, WIDTHS, strict=True):
+            if model == "transformer":
+                ax.annotate(
+                    f"{width} wide",
+                    (time, end.mean),
+                    xytext=(5, 5),
+                    textcoords="offset points",
+                    fontsize="small",
+                    color=colour,
+                )
+    ax.set(
+        title=f"mean ± deviation of {setting(recorded.values())}",
+        xlabel="time of a forward pass, ms",
+        ylabel="loss, nats a character",
+    )
+    ax.legend(frameon=False)
+    plt.show()
+    # So it is in the paper (Figure 8). A pass of a Primer takes up to a tenth longer than that of a
+    # Transformer of its width, and every Primer ends below every Transformer. Beyond 64, wider models are
+    # slower and no better: at this compute they had too few steps.
+
+    # ## What this does not show
+    #
+    # *A law.* Budgets differ by a factor of four, where the paper's models alone differ by seventeen in
+    # their parameters. On so short a stretch, much looks like a straight line. A law of this form also goes
+    # to zero, and the loss of a text does not.
+    #
+    # *Other shapes.* Only the width varies here; the paper varies depth and the feed-forward layer too.
+    #
+    # *Rates.* Each was chosen by 400 steps with one seed: a third of the steps of the widest models, and an
+    # eighteenth of those of the narrowest. By then the Transformers, at 2.4 or 2.5 nats, know little more
+    # than which letter follows which, and rates differ little there. This may favour the Primers. The
+    # intervals know seeds alone: not that other rates, other widths or other plays would move
+    # the lines.
+    #
+    # *Data.* The narrow models read the plays three times, the widest half of them once.
+    #
+    # *Time.* Counted in seconds, the Primers' savings would be smaller: their steps take longer, as
+    # {doc}`ours` has it, and convolutions weigh more where a model is narrow.
+
+
+if __name__ == "__main__":
+    # ## Exercise
+    #
+    # :::{exercise} What does the right size save?
+    # The models of {doc}`ours` are 128 wide. With how much less compute does the best width of each
+    # architecture get to the loss that those end with?
+    # :::
+    # :::{solution}
+    # The budget that they spent, over the one at which the frontier is as good. The right size saves the
+    # Transformer as much as Primer-EZ's changes do at one size, or more. Who trains the wrong size gives away
+    # what an architecture can bring.
+    # :::
+    least = []
+    for model, (name, _) in MODELS.items():
+        fixed = sweep[model][128]
+        at_end = [
+            saved(run["multiply_adds"][-1], run["loss"][-1], front)
+            for run, front in zip(fixed, frontier(sweep[model], earlier), strict=True)
+        ]
+        b, low, high = of_factors(at_end)
+        print(f"{name:12s}{b:.2f}, {low:.2f} to {high:.2f}")
+        least.append(low)
+    assert min(least) > 1

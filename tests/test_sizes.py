@@ -1,0 +1,212 @@
+"""What the sweep of sizes promises: frontiers, laws, shifts and their intervals."""
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments import sizes
+from experiments.analysis import final_loss, read_runs
+from experiments.plan import PLANS, RESULTS, Plan
+from experiments.sizes import (
+    best_width,
+    frontier,
+    interval,
+    loss_at,
+    of_factors,
+    power_law,
+    saved,
+    savings,
+    shift,
+)
+
+BUDGETS = [1e12 * 2 ** (n / 4) for n in range(25)]
+
+
+def run_of(
+    multiply_adds: list[float], loss: list[float], seed: int = 0
+) -> dict[str, Any]:
+    return {"seed": seed, "multiply_adds": multiply_adds, "loss": loss}
+
+
+def law(a: float, k: float) -> dict[str, Any]:
+    return run_of(BUDGETS, [a * (c / 1e12) ** -k for c in BUDGETS])
+
+
+def test_a_loss_between_two_evaluations_lies_on_a_straight_line() -> None:
+    run = run_of([1.0, 2.0, 4.0], [3.0, 2.0, 1.0])
+    assert [loss_at(run, budget) for budget in (1, 1.25, 2, 3, 4)] == [
+        3,
+        2.75,
+        2,
+        1.5,
+        1,
+    ]
+
+
+def test_a_run_is_chosen_for_no_budget_that_it_was_not_evaluated_at() -> None:
+    run = run_of([1.0, 2.0, 4.0], [3.0, 2.0, 1.0])
+    assert loss_at(run, 0.9) == loss_at(run, 4.1) == math.inf
+    later = run_of([3.0, 8.0], [9.0, 4.0])
+    sweep = {32: [run], 48: [later]}
+    assert [best_width(sweep, budget) for budget in (1, 3.5, 5)] == [32, 32, 48]
+
+
+def test_all_seeds_of_a_frontier_have_the_width_that_is_best_in_their_mean() -> None:
+    spent = [1.0, 2.0]
+    small = [run_of(spent, [3.0, 3.0]), run_of(spent, [3.2, 3.2])]
+    # With the first seed it is worse at the end, and in the mean better.
+    large = [run_of(spent, [4.0, 3.1]), run_of(spent, [4.0, 2.0])]
+    curves = frontier({32: small, 64: large}, spent)
+    assert [each["loss"] for each in curves] == [[3.0, 3.1], [3.2, 2.0]]
+    assert all(each["multiply_adds"] == spent for each in curves)
+
+
+def test_a_width_whose_curve_ends_gives_way_to_the_next() -> None:
+    narrow = [run_of([1.0, 2.0], [2.0, 1.5])]
+    wide = [run_of([1.0, 2.0, 3.0], [4.0, 3.0, 2.0])]
+    (curve,) = frontier({32: narrow, 64: wide}, [1.0, 2.0, 3.0])
+    assert curve["loss"] == [2.0, 1.5, 2.0]
+
+
+def test_widths_of_other_seeds_have_no_frontier() -> None:
+    first, second = (run_of([1.0, 2.0], [3.0, 2.0], seed) for seed in (0, 1))
+    with pytest.raises(ValueError, match="differ in their seeds"):
+        frontier({32: [first, second], 64: [first]}, [1.0])
+    with pytest.raises(ValueError, match="differ in their seeds"):
+        frontier({32: [first], 64: [second]}, [1.0])
+
+
+@given(st.floats(0.5, 5), st.floats(0.01, 1))
+def test_a_law_is_found_in_what_follows_it(a: float, k: float) -> None:
+    assert power_law(law(a, k)) == pytest.approx((a, k))
+
+
+@given(st.floats(0.5, 5), st.floats(0.01, 1), st.floats(1.1, 9))
+def test_a_shift_is_how_much_less_compute_brings_the_same_loss(
+    a: float, k: float, b: float
+) -> None:
+    # The better line has at c what the worse has at b times c.
+    worse, better = law(a, k), law(a * b**-k, k)
+    assert shift(worse, better) == pytest.approx(b)
+    assert shift(better, worse) == pytest.approx(1 / b)
+
+
+def test_the_shift_is_that_of_the_least_squares_parallel_lines() -> None:
+    torch.manual_seed(0)
+    worse, better = (
+        run_of(BUDGETS, torch.rand(len(BUDGETS)).add(1 + i).tolist()) for i in (1, 0)
+    )
+    compute = torch.tensor(BUDGETS, dtype=torch.float64).div(1e12).log()
+    ones, none = torch.ones_like(compute), torch.zeros_like(compute)
+    # One slope and two heights, fitted to all points at once.
+    inputs = torch.cat(
+        [
+            torch.stack([-compute, ones, none], 1),
+            torch.stack([-compute, none, ones], 1),
+        ]
+    )
+    losses = torch.tensor(worse["loss"] + better["loss"], dtype=torch.float64)
+    k, first, second = torch.linalg.lstsq(inputs, losses.log()).solution.tolist()
+    assert shift(worse, better) == pytest.approx(math.exp((first - second) / k))
+
+
+def test_a_shift_between_other_budgets_is_refused() -> None:
+    later = law(1.0, 0.1) | {"multiply_adds": [2 * budget for budget in BUDGETS]}
+    with pytest.raises(ValueError, match="the same budgets"):
+        shift(later, law(0.9, 0.1))
+
+
+def test_savings_between_parallel_laws_are_their_shift_at_every_budget() -> None:
+    later, k = [8 * budget for budget in BUDGETS[:9]], 0.3
+    worse = run_of(later, [c**-k for c in later])
+    # Each seed has a shift of its own.
+    shifts = [3.0, 5.0]
+    better = [run_of(BUDGETS, [(b * c) ** -k for c in BUDGETS]) for b in shifts]
+    found = savings([worse, worse], better)
+    assert len(found) == len(later)
+    for factors in found:
+        assert factors == pytest.approx(shifts, rel=0.01)
+
+
+@pytest.mark.parametrize("loss", [2.0, 1.5, 0.9])
+def test_a_saving_beyond_what_was_measured_is_refused(loss: float) -> None:
+    better = run_of([1.0, 2.0, 4.0], [1.5, 1.2, 1.0])
+    with pytest.raises(ValueError, match=f"{loss:.3f} lies not within 1.000 to 1.500"):
+        saved(8.0, loss, better)
+    assert saved(8.0, 1.1, better) == pytest.approx(8 / 3)
+    rises_again = run_of([1.0, 2.0, 4.0, 5.0], [1.5, 1.2, 1.0, 1.3])
+    assert saved(8.0, 1.1, rises_again) == pytest.approx(8 / 3)
+    with pytest.raises(ValueError, match="lies not within"):
+        saved(8.0, 1.1, better | {"loss": [math.inf, 1.2, 1.0]})
+
+
+def test_an_interval_holds_the_mean_of_95_in_100_sweeps() -> None:
+    torch.manual_seed(0)
+    draws = torch.randn(20_000, 3, dtype=torch.float64).add(7).tolist()
+    held = [low <= 7 <= high for low, high in map(interval, draws)]
+    assert sum(held) / len(held) == pytest.approx(0.95, abs=0.005)
+
+
+def test_an_interval_of_other_than_three_seeds_is_refused() -> None:
+    with pytest.raises(ValueError, match="three seeds, and here are 2"):
+        interval([1.0, 2.0])
+
+
+def test_factors_and_their_inverses_say_the_same() -> None:
+    mean, low, high = of_factors([2.0, 4.0, 8.0])
+    assert mean == pytest.approx(4) and low < 2 and high > 8
+    assert of_factors([1 / 2, 1 / 4, 1 / 8]) == pytest.approx(
+        (1 / mean, 1 / high, 1 / low)
+    )
+
+
+def test_the_chapter_reads_every_model_of_the_set() -> None:
+    models = {f"{model}-{width}" for model in sizes.MODELS for width in sizes.WIDTHS}
+    assert models == set(Plan.read(PLANS / "scaling.toml").models)
+
+
+def test_every_width_has_the_same_compute_and_the_narrowest_half() -> None:
+    gathered = json.loads((RESULTS / "gathered.json").read_text(encoding="utf-8"))
+    recorded = gathered["scaling"]
+    assert recorded.keys() == Plan.read(PLANS / "scaling.toml").models.keys()
+    for name, runs in recorded.items():
+        assert [run["seed"] for run in runs] == [0, 1, 2]
+        share = 0.5 if name.endswith("-32") else 1
+        for run in runs:
+            assert run["multiply_adds"][-1] / share == pytest.approx(6.4e12, rel=0.06)
+
+
+def test_numbers_in_prose_are_those_of_the_records() -> None:
+    recorded = read_runs(str(RESULTS / "gathered.json"), "scaling")
+    said = Path(str(sizes.__file__)).read_text(encoding="utf-8")
+    said = re.sub(r"\s*\n\s*(# )?", " ", said)
+    sweep = {
+        model: {width: recorded[f"{model}-{width}"] for width in sizes.WIDTHS}
+        for model in sizes.MODELS
+    }
+    end = {
+        model: {width: final_loss(runs).mean for width, runs in widths.items()}
+        for model, widths in sweep.items()
+    }
+    vanilla = end["transformer"]
+    words = "Transformer ends there at {:.2f}, and 48 wide at {:.2f}."
+    assert words.format(vanilla[128], vanilla[48]) in said
+    assert min(vanilla.values()) == vanilla[48]
+    for model in ("primer-ez", "primer"):
+        assert "the Primers' best is 64 wide at the end" in said
+        assert min(end[model].values()) == end[model][64]
+        assert "every Primer ends below every Transformer" in said
+        assert max(end[model].values()) < min(vanilla.values())
+    # The last of the page's budgets at which the narrowest Transformer is best.
+    whole = min(r["multiply_adds"][-1] for r in recorded["transformer-96"])
+    budgets = [whole * 2 ** (n / 6 - 2) for n in range(13)]
+    narrowest = [b for b in budgets if best_width(sweep["transformer"], b) == 32]
+    assert f"Up to {max(narrowest) / 1e12:.1f} trillion the Transformer's" in said
+    assert narrowest == budgets[: len(narrowest)]
