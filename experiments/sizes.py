@@ -419,11 +419,11 @@ if __name__ == "__main__":
             label=name,
         )
         # The widths are written once, for others take about as long.
-        for time, end, width in zip(times, ends_with, WIDTHS, strict=True):
+        for pace, end, width in zip(times, ends_with, WIDTHS, strict=True):
             if model == "transformer":
                 ax.annotate(
                     f"{width} wide",
-                    (time, end.mean),
+                    (pace, end.mean),
                     xytext=(5, 5),
                     textcoords="offset points",
                     fontsize="small",
