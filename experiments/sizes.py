@@ -50,8 +50,8 @@ MODELS = {
 }
 WIDTHS = (32, 48, 64, 96, 128)
 
+# Of each width of an architecture, its runs, one a seed.
 Sizes = Mapping[int, Sequence[Gathered]]
-"""Of each width of an architecture, its runs, one a seed."""
 
 
 def loss_at(run: Gathered, budget: float) -> float:
@@ -140,10 +140,6 @@ if __name__ == "__main__":
         "loss": "nats",
     }
     display(Table("Five widths", "The same compute, half of it for 32", columns, rows))
-    # The loss over the compute, a line for each width in the mean of its seeds. The broad line is the best at
-    # every budget.
-    import matplotlib.pyplot as plt
-
     # The compute that all but the narrowest have spent, and budgets from a quarter of it on.
     whole = min(
         run["multiply_adds"][-1]
@@ -155,11 +151,15 @@ if __name__ == "__main__":
     fronts = {model: frontier(sizes, budgets) for model, sizes in sweep.items()}
     seeds = len(fronts["transformer"])
 
+    # The loss over the compute, a line for each width in the mean of its seeds. The broad line is the best at
+    # every budget.
+    import matplotlib.pyplot as plt
+
     def mean_loss(runs: Sequence[Gathered]) -> list[float]:
         losses = zip(*(run["loss"] for run in runs), strict=True)
         return list(map(statistics.fmean, losses))
 
-    fig, axes = plt.subplots(1, 3, figsize=(7, 3), layout="constrained", sharey=True)
+    fig, axes = plt.subplots(1, 3, figsize=(7, 3.6), layout="constrained", sharey=True)
     for ax, (model, (name, colour)) in zip(axes, MODELS.items(), strict=True):
         for width, runs in sweep[model].items():
             spent = [each / 1e12 for each in runs[0]["multiply_adds"]]
@@ -171,7 +171,7 @@ if __name__ == "__main__":
             ax.annotate(
                 str(width),
                 (spent[first], means[first]),
-                xytext=(3, 1),
+                xytext=(3, -9 if width == 32 else 2),
                 textcoords="offset points",
                 fontsize="small",
                 color=colour,
@@ -436,9 +436,9 @@ if __name__ == "__main__":
     )
     ax.legend(frameon=False)
     plt.show()
-    # So it is in the paper (Figure 8). A pass of a Primer takes up to a tenth longer than that of a
-    # Transformer of its width, and every Primer ends below every Transformer. Beyond 64, wider models are
-    # slower and no better: at this compute they had too few steps.
+    # So it is in the paper (Figure 8). A pass of a Primer takes up to a tenth or so longer than that of a
+    # Transformer of its width, and every Primer ends below every Transformer. Wider than 64 is slower and no
+    # better: at this compute, such models had too few steps.
 
     # ## What this does not show
     #
