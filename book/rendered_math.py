@@ -29,7 +29,7 @@ FORMULA = re.compile(
     r'class="katex-html"(.*?)</(?:p|div|li|td|th|dt|dd|h\d)>', re.DOTALL
 )
 CLASS = re.compile(r'class="([^"]*)"')
-NAME = re.compile(r"\.([a-zA-Z][\w-]*)")  # a class in a selector
+NAME = re.compile(r"(?<!not\()\.([a-zA-Z][\w-]*)")  # a class that a selector asks for
 OLD_FORMATS = re.compile(r',url\([^)]*\.(?:woff|ttf)\) format\("[^"]*"\)')
 
 

@@ -18,3 +18,10 @@ def test_a_node_that_comes_late_is_waited_for(tmp_path: Path) -> None:
     rendered_math.choose_node(node)
     server = katex.KaTeXServer.start()
     assert "<msup>" in server.render({"latex": "x^2"}, timeout=10)["html"]
+
+
+def test_a_bar_stands_over_its_letter() -> None:
+    # A rule for what lacks a class is one for pages on which that class is nowhere.
+    sheet = rendered_math.styles('<span class="katex accent accent-body">')
+    assert ".katex .accent .accent-body:not(.accent-full){width:0}" in sheet
+    assert ".vlist-t" not in sheet
