@@ -700,6 +700,7 @@ if __name__ == "__main__":
     # What grows with compute is the amount that is saved. The share, $1 - 1/b$, is the same at every budget.
     # The growing *factors* of Tables 1 and 5 are another matter: there the size is fixed, both curves go
     # flat, and the longer one trains, the longer the worse model takes for the last bit (section 4.3).
+    # {doc}`sizes` fits such lines to runs of ours.
 
 
 def emissions(paper: Paper) -> list[Claim]:

@@ -4,6 +4,7 @@ import json
 import math
 import re
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments import sizes
-from experiments.analysis import final_loss, read_runs
+from experiments.analysis import final_loss, read_runs, speedup
 from experiments.plan import PLANS, RESULTS, Plan
 from experiments.sizes import (
     best_width,
@@ -29,10 +30,8 @@ from experiments.sizes import (
 BUDGETS = [1e12 * 2 ** (n / 4) for n in range(25)]
 
 
-def run_of(
-    multiply_adds: list[float], loss: list[float], seed: int = 0
-) -> dict[str, Any]:
-    return {"seed": seed, "multiply_adds": multiply_adds, "loss": loss}
+def run_of(cost: list[float], loss: list[float], seed: int = 0) -> dict[str, Any]:
+    return {"seed": seed, "cost": cost, "loss": loss}
 
 
 def law(a: float, k: float) -> dict[str, Any]:
@@ -41,7 +40,7 @@ def law(a: float, k: float) -> dict[str, Any]:
 
 def test_a_loss_between_two_evaluations_lies_on_a_straight_line() -> None:
     run = run_of([1.0, 2.0, 4.0], [3.0, 2.0, 1.0])
-    assert [loss_at(run, budget) for budget in (1, 1.25, 2, 3, 4)] == [
+    assert [loss_at(run, budget, "cost") for budget in (1, 1.25, 2, 3, 4)] == [
         3,
         2.75,
         2,
@@ -52,10 +51,10 @@ def test_a_loss_between_two_evaluations_lies_on_a_straight_line() -> None:
 
 def test_a_run_is_chosen_for_no_budget_that_it_was_not_evaluated_at() -> None:
     run = run_of([1.0, 2.0, 4.0], [3.0, 2.0, 1.0])
-    assert loss_at(run, 0.9) == loss_at(run, 4.1) == math.inf
+    assert loss_at(run, 0.9, "cost") == loss_at(run, 4.1, "cost") == math.inf
     later = run_of([3.0, 8.0], [9.0, 4.0])
     sweep = {32: [run], 48: [later]}
-    assert [best_width(sweep, budget) for budget in (1, 3.5, 5)] == [32, 32, 48]
+    assert [best_width(sweep, budget, "cost") for budget in (1, 3.5, 5)] == [32, 32, 48]
 
 
 def test_all_seeds_of_a_frontier_have_the_width_that_is_best_in_their_mean() -> None:
@@ -63,24 +62,24 @@ def test_all_seeds_of_a_frontier_have_the_width_that_is_best_in_their_mean() -> 
     small = [run_of(spent, [3.0, 3.0]), run_of(spent, [3.2, 3.2])]
     # With the first seed it is worse at the end, and in the mean better.
     large = [run_of(spent, [4.0, 3.1]), run_of(spent, [4.0, 2.0])]
-    curves = frontier({32: small, 64: large}, spent)
+    curves = frontier({32: small, 64: large}, spent, "cost")
     assert [each["loss"] for each in curves] == [[3.0, 3.1], [3.2, 2.0]]
-    assert all(each["multiply_adds"] == spent for each in curves)
+    assert all(each["cost"] == spent for each in curves)
 
 
 def test_a_width_whose_curve_ends_gives_way_to_the_next() -> None:
     narrow = [run_of([1.0, 2.0], [2.0, 1.5])]
     wide = [run_of([1.0, 2.0, 3.0], [4.0, 3.0, 2.0])]
-    (curve,) = frontier({32: narrow, 64: wide}, [1.0, 2.0, 3.0])
+    (curve,) = frontier({32: narrow, 64: wide}, [1.0, 2.0, 3.0], "cost")
     assert curve["loss"] == [2.0, 1.5, 2.0]
 
 
 def test_widths_of_other_seeds_have_no_frontier() -> None:
     first, second = (run_of([1.0, 2.0], [3.0, 2.0], seed) for seed in (0, 1))
     with pytest.raises(ValueError, match="differ in their seeds"):
-        frontier({32: [first, second], 64: [first]}, [1.0])
+        frontier({32: [first, second], 64: [first]}, [1.0], "cost")
     with pytest.raises(ValueError, match="differ in their seeds"):
-        frontier({32: [first], 64: [second]}, [1.0])
+        frontier({32: [first], 64: [second]}, [1.0], "cost")
 
 
 @given(st.floats(0.5, 5), st.floats(0.01, 1))
@@ -118,7 +117,7 @@ def test_the_shift_is_that_of_the_least_squares_parallel_lines() -> None:
 
 
 def test_a_shift_between_other_budgets_is_refused() -> None:
-    later = law(1.0, 0.1) | {"multiply_adds": [2 * budget for budget in BUDGETS]}
+    later = law(1.0, 0.1) | {"cost": [2 * budget for budget in BUDGETS]}
     with pytest.raises(ValueError, match="the same budgets"):
         shift(later, law(0.9, 0.1))
 
@@ -183,8 +182,9 @@ def test_every_width_has_the_same_compute_and_the_narrowest_half() -> None:
             assert run["multiply_adds"][-1] / share == pytest.approx(6.4e12, rel=0.06)
 
 
-def test_numbers_in_prose_are_those_of_the_records() -> None:
-    recorded = read_runs(str(RESULTS / "gathered.json"), "scaling")
+def test_what_prose_says_is_what_the_records_say() -> None:
+    gathered = str(RESULTS / "gathered.json")
+    recorded, whole = (read_runs(gathered, plan) for plan in ("scaling", "speedup"))
     said = Path(str(sizes.__file__)).read_text(encoding="utf-8")
     said = re.sub(r"\s*\n\s*(# )?", " ", said)
     sweep = {
@@ -195,18 +195,52 @@ def test_numbers_in_prose_are_those_of_the_records() -> None:
         model: {width: final_loss(runs).mean for width, runs in widths.items()}
         for model, widths in sweep.items()
     }
-    vanilla = end["transformer"]
-    words = "Transformer ends there at {:.2f}, and 48 wide at {:.2f}."
-    assert words.format(vanilla[128], vanilla[48]) in said
-    assert min(vanilla.values()) == vanilla[48]
-    for model in ("primer-ez", "primer"):
-        assert "the Primers' best is 64 wide at the end" in said
-        assert min(end[model].values()) == end[model][64]
-        assert "every Primer ends below every Transformer" in said
-        assert max(end[model].values()) < min(vanilla.values())
-    # The last of the page's budgets at which the narrowest Transformer is best.
-    whole = min(r["multiply_adds"][-1] for r in recorded["transformer-96"])
-    budgets = [whole * 2 ** (n / 6 - 2) for n in range(13)]
-    narrowest = [b for b in budgets if best_width(sweep["transformer"], b) == 32]
-    assert f"Up to {max(narrowest) / 1e12:.1f} trillion the Transformer's" in said
-    assert narrowest == budgets[: len(narrowest)]
+    vanilla = end.pop("transformer")
+    assert f"ends at {vanilla[128]:.2f}, with 48" in said
+    assert f"multiply-adds at {vanilla[48]:.2f}." in said
+    for primer in end.values():
+        assert "Every Primer ends below every Transformer, in the mean" in said
+        assert max(primer.values()) < min(vanilla.values())
+    for losses in (vanilla, *end.values()):
+        assert "Wider than 64 is slower and no better" in said
+        assert losses[64] < min(losses[96], losses[128])
+
+    needs, best, spent = {}, {}, {}
+    for cost in sizes.COSTS:
+        ends = sorted(
+            min(run[cost][-1] for widths in sweep.values() for run in widths[width])
+            for width in sizes.WIDTHS
+        )
+        budgets = [ends[1] * 2 ** (n / 6 - 2) for n in range(13)]
+        spent[cost] = budgets
+        earlier = [ends[1] * 2 ** (n / 6 - 4.5) for n in range(28)]
+        factors = savings(
+            frontier(sweep["transformer"], budgets, cost),
+            frontier(sweep["primer-ez"], earlier, cost),
+        )
+        needs[cost] = (
+            1 / of_factors([*map(geometric_mean, zip(*factors, strict=True))])[0]
+        )
+        best[cost] = {
+            model: [best_width(widths, budget, cost) for budget in budgets]
+            for model, widths in sweep.items()
+        }
+    assert "a quarter of the Transformer's multiply-adds" in said
+    assert round(1 / needs["multiply_adds"]) == 4
+    assert f"about {100 * needs['seconds']:.0f}% of its time" in said
+    assert "Counted in time, the best lies between other widths everywhere" in said
+    for widths_of in best["seconds"].values():
+        assert min(widths_of) > 32 and max(widths_of) < 128
+    last = min(run["multiply_adds"][-1] for run in sweep["transformer"][32])
+    reached = best["multiply_adds"]["transformer"]
+    assert "as far as its runs of that width go" in said
+    assert {
+        w for w, b in zip(reached, spent["multiply_adds"], strict=True) if b <= last
+    } == {32}
+
+    at_one_size = (
+        speedup(whole["transformer"], whole["primer-ez"], cost).mean
+        for cost in sizes.COSTS
+    )
+    words = "factors of {:.1f} in multiply-adds and {:.1f} in time for Primer-EZ"
+    assert words.format(*at_one_size) in said
