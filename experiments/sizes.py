@@ -319,7 +319,7 @@ if __name__ == "__main__":
     plt.show()
     # Are the lines parallel, as in the paper? They may be: their slopes differ by less than three seeds can
     # tell. Nor do these tell a slope well: the Transformer's may be a tenth of what was fitted, or nearly
-    # twice it. $b$ leans on the slopes, and is known within a factor of three.
+    # twice it. $b$ leans on the slopes, and is known within a factor of about three.
 
 
 def saved(budget: float, loss: float, better: Gathered) -> float:
@@ -376,7 +376,7 @@ if __name__ == "__main__":
         ax.set(xlabel=f"{unit} of the Transformer", xscale="log", yscale="log")
         ticks = [2, 3, 4, 5, 6] if cost == "multiply_adds" else [1.5, 2, 3, 4]
         ax.set_xticks(ticks, list(map(str, ticks)))
-        ax.set_yticks([2, 3, 4, 6, 8], ["2", "3", "4", "6", "8"])
+        ax.set_yticks([1, 2, 3, 4, 6, 8], ["1", "2", "3", "4", "6", "8"])
         ax.minorticks_off()
     axes[0].set(ylabel="times less")
     axes[1].legend(frameon=False)
