@@ -108,6 +108,20 @@ def frontier(sizes: Sizes, budgets: Sequence[float], cost: str) -> list[Gathered
     ]
 
 
+def whole(sweep: Mapping[str, Sizes], cost: str) -> float:
+    """The budget that the runs of all widths but one have spent."""
+    ends = (
+        min(run[cost][-1] for sizes in sweep.values() for run in sizes[width])
+        for width in WIDTHS
+    )
+    return sorted(ends)[1]
+
+
+def budgets_up_to(end: float, doublings: float) -> list[float]:
+    """Six for each doubling, and the last is `end`."""
+    return [end * 2 ** (n / 6 - doublings) for n in range(round(6 * doublings) + 1)]
+
+
 if __name__ == "__main__":
     # ## What was run
     #
@@ -146,17 +160,9 @@ if __name__ == "__main__":
         "loss": "nats",
     }
     display(Table("Five widths", "The same compute, half of it for 32", columns, rows))
-    # What all widths but one have spent, and budgets from a quarter of that on.
-    ends = {
-        cost: sorted(
-            min(run[cost][-1] for sizes in sweep.values() for run in sizes[width])
-            for width in WIDTHS
-        )[1]
-        for cost in COSTS
-    }
-    budgets = {
-        cost: [end * 2 ** (n / 6 - 2) for n in range(13)] for cost, end in ends.items()
-    }
+    # The budgets from a quarter of the whole on, and the best at each.
+    ends = {cost: whole(sweep, cost) for cost in COSTS}
+    budgets = {cost: budgets_up_to(end, 2) for cost, end in ends.items()}
     fronts = {
         cost: {model: frontier(sweep[model], budgets[cost], cost) for model in MODELS}
         for cost in COSTS
@@ -354,9 +360,7 @@ if __name__ == "__main__":
     # Primers get there sooner, so their frontiers begin at lower budgets. Printed is the mean of all budgets.
     from_early_on = {
         cost: {
-            model: frontier(
-                sweep[model], [end * 2 ** (n / 6 - 4.5) for n in range(28)], cost
-            )
+            model: frontier(sweep[model], budgets_up_to(end, 4.5), cost)
             for model in MODELS
         }
         for cost, end in ends.items()
@@ -398,17 +402,16 @@ if __name__ == "__main__":
     # for the same compute, but the narrowest for half. Time is that of reading 16 sequences of 128 characters
     # on one core, measured when this page was built, for all models in turns. Lower is better, and so is
     # further left.
-    from labml_primer.training import median_seconds
+    from labml_primer.training import load_corpus, median_seconds
 
-    torch.manual_seed(0)
     torch.set_num_threads(1)
-    symbols = 83
-    tokens = torch.randint(symbols, (16, 128))
+    corpus = load_corpus()
+    tokens = corpus.validation[: 16 * 128].view(16, 128)
 
     def reading(model: str, width: int) -> Callable[[], object]:
         config = replace(
             PRESETS[model],
-            vocab_size=symbols,
+            vocab_size=corpus.vocab_size,
             d_model=width,
             heads=4,
             d_ff=4 * width,
@@ -457,8 +460,8 @@ if __name__ == "__main__":
 
     # ## What this does not show
     #
-    # *A law.* Budgets differ by a factor of four, where the paper's models alone differ by seventeen in
-    # their parameters. On so short a stretch, much looks like a straight line. A law of this form also goes
+    # *A law.* Budgets differ by a factor of four, and the paper's models by seventeen in their parameters
+    # alone. On so short a stretch, much looks like a straight line. A law of this form also goes
     # to zero, and the loss of a text does not.
     #
     # *Other shapes.* Only the width varies here; the paper varies depth and the feed-forward layer too.

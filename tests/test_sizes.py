@@ -4,7 +4,7 @@ import json
 import math
 import re
 from pathlib import Path
-from statistics import geometric_mean
+from statistics import geometric_mean, mean
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from experiments.analysis import final_loss, read_runs, speedup
 from experiments.plan import PLANS, RESULTS, Plan
 from experiments.sizes import (
     best_width,
+    budgets_up_to,
     frontier,
     interval,
     loss_at,
@@ -25,6 +26,7 @@ from experiments.sizes import (
     saved,
     savings,
     shift,
+    whole,
 )
 
 BUDGETS = [1e12 * 2 ** (n / 4) for n in range(25)]
@@ -65,6 +67,18 @@ def test_all_seeds_of_a_frontier_have_the_width_that_is_best_in_their_mean() -> 
     curves = frontier({32: small, 64: large}, spent, "cost")
     assert [each["loss"] for each in curves] == [[3.0, 3.1], [3.2, 2.0]]
     assert all(each["cost"] == spent for each in curves)
+
+
+def test_budgets_double_in_six_steps_and_end_at_the_last() -> None:
+    budgets = budgets_up_to(8.0, 2)
+    assert len(budgets) == 13
+    assert budgets[::6] == pytest.approx([2, 4, 8])
+
+
+def test_the_whole_is_what_all_widths_but_one_have_spent() -> None:
+    ends = dict(zip(sizes.WIDTHS, (3.0, 9.0, 7.0, 8.0, 6.0), strict=True))
+    widths = {width: [run_of([1.0, end], [2.0, 1.0])] for width, end in ends.items()}
+    assert whole({"a": widths, "b": widths}, "cost") == 6
 
 
 def test_a_width_whose_curve_ends_gives_way_to_the_next() -> None:
@@ -184,36 +198,32 @@ def test_every_width_has_the_same_compute_and_the_narrowest_half() -> None:
 
 def test_what_prose_says_is_what_the_records_say() -> None:
     gathered = str(RESULTS / "gathered.json")
-    recorded, whole = (read_runs(gathered, plan) for plan in ("scaling", "speedup"))
+    recorded, at_128 = (read_runs(gathered, plan) for plan in ("scaling", "speedup"))
     said = Path(str(sizes.__file__)).read_text(encoding="utf-8")
     said = re.sub(r"\s*\n\s*(# )?", " ", said)
     sweep = {
         model: {width: recorded[f"{model}-{width}"] for width in sizes.WIDTHS}
         for model in sizes.MODELS
     }
-    end = {
+    last_loss = {
         model: {width: final_loss(runs).mean for width, runs in widths.items()}
         for model, widths in sweep.items()
     }
-    vanilla = end.pop("transformer")
+    vanilla = last_loss.pop("transformer")
     assert f"ends at {vanilla[128]:.2f}, with 48" in said
     assert f"multiply-adds at {vanilla[48]:.2f}." in said
-    for primer in end.values():
+    for primer in last_loss.values():
         assert "Every Primer ends below every Transformer, in the mean" in said
         assert max(primer.values()) < min(vanilla.values())
-    for losses in (vanilla, *end.values()):
+    for losses in (vanilla, *last_loss.values()):
         assert "Wider than 64 is slower and no better" in said
         assert losses[64] < min(losses[96], losses[128])
 
     needs, best, spent = {}, {}, {}
     for cost in sizes.COSTS:
-        ends = sorted(
-            min(run[cost][-1] for widths in sweep.values() for run in widths[width])
-            for width in sizes.WIDTHS
-        )
-        budgets = [ends[1] * 2 ** (n / 6 - 2) for n in range(13)]
-        spent[cost] = budgets
-        earlier = [ends[1] * 2 ** (n / 6 - 4.5) for n in range(28)]
+        end = whole(sweep, cost)
+        spent[cost] = budgets = budgets_up_to(end, 2)
+        earlier = budgets_up_to(end, 4.5)
         factors = savings(
             frontier(sweep["transformer"], budgets, cost),
             frontier(sweep["primer-ez"], earlier, cost),
@@ -238,8 +248,21 @@ def test_what_prose_says_is_what_the_records_say() -> None:
         w for w, b in zip(reached, spent["multiply_adds"], strict=True) if b <= last
     } == {32}
 
+    fronts = {
+        model: frontier(widths, spent["multiply_adds"], "multiply_adds")
+        for model, widths in sweep.items()
+    }
+    exponents = [power_law(run)[1] for run in fronts["transformer"]]
+    low, high = (bound / mean(exponents) for bound in interval(exponents))
+    assert "may be a tenth of what was fitted, or nearly twice it" in said
+    assert 0.05 < low < 0.15 and 1.8 < high < 2
+    assert "within a factor of about three" in said
+    for model in ("primer-ez", "primer"):
+        b, _, most = of_factors([*map(shift, fronts["transformer"], fronts[model])])
+        assert 2.5 < most / b < 3.5
+
     at_one_size = (
-        speedup(whole["transformer"], whole["primer-ez"], cost).mean
+        speedup(at_128["transformer"], at_128["primer-ez"], cost).mean
         for cost in sizes.COSTS
     )
     words = "factors of {:.1f} in multiply-adds and {:.1f} in time for Primer-EZ"
