@@ -95,7 +95,7 @@ if __name__ == "__main__":
     for name, pair in others.items():
         found = ratios(step, *pair)
         color = "C0" if "Primer-EZ" in pair[1] else "C5"
-        ax.plot(found, [name] * len(found), "o", color=color, alpha=0.6)
+        ax.plot(found, [name] * len(found), "o", color=color, alpha=0.6, label=name)
     ax.axvline(1, color="C0", lw=1)
     ax.annotate(
         "ours", (1, 1), xycoords=("data", "axes fraction"), ha="center", va="bottom"
@@ -208,10 +208,10 @@ if __name__ == "__main__":
     for line, name in enumerate(relatives):
         color = FAMILY[name].colour
         for nth, ratio in enumerate(ratios(compared, name, "transformer"), start=1):
-            alpha = nth / len(widths)
-            ax.plot(ratio, line, "o", color=color, alpha=alpha, markersize=5)
+            alpha, label = nth / len(widths), f"{name}, width {widths[nth - 1]}"
+            ax.plot(ratio, line, "o", color=color, alpha=alpha, ms=5, label=label)
         if name in told:
-            ax.plot(told[name], line, "x", color=color)
+            ax.plot(told[name], line, "x", color=color, label=f"{name}, the paper's")
     ax.axvline(1, color="C5", lw=1)
     ax.set_yticks(range(len(relatives)), relatives)
     ax.invert_yaxis()

@@ -113,13 +113,13 @@ def reported_loss(record: Record) -> float:
 def gather(
     plans: Mapping[str, Plan],
     found: Mapping[str, Record],
-    step_times: Mapping[str, Record],
+    step_times: Mapping[str, Mapping[str, float]],
 ) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """What there is to report: set by set and model by model, its runs in the order of their seeds."""
     gathered: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for plan in plans.values():
         tuning, _ = plan.missing(found)
-        measured = step_times.get(plan.name, {}).get("seconds", {})
+        measured = step_times.get(plan.name, {})
         for name, run in plan.runs(found).items():
             record = found.get(run.digest)
             # While rates are being tried, a run is not yet known to have the best.
@@ -158,10 +158,14 @@ def read_results(folder: Path = RESULTS) -> dict[str, Record]:
     return {record["digest"]: record for record in records}
 
 
-def read_step_times(folder: Path = RESULTS) -> dict[str, Record]:
-    """What is measured of each plan's models, by the plans' names."""
+def read_step_times(folder: Path = RESULTS) -> dict[str, dict[str, float]]:
+    """The seconds of a step, by plan and model."""
     path = folder / STEP_TIMES
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    if not path.exists():
+        return {}
+    seconds: dict[str, dict[str, float]]
+    seconds = json.loads(path.read_text(encoding="utf-8"))["seconds"]
+    return seconds
 
 
 def write_gathered(folder: Path = RESULTS) -> None:

@@ -15,7 +15,6 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -35,7 +34,7 @@ from experiments.plan import (
     reported_loss,
     write_gathered,
 )
-from experiments.step_times import measure_missing
+from experiments.step_times import alike, measure_missing
 from labml_primer.training.configuration import Run
 from labml_primer.training.long_run import DivergedError, Training, long_run
 from labml_primer.training.parallel import Workers
@@ -60,9 +59,7 @@ def step_seconds(run: Run) -> float:
 
 def expected_seconds(run: Run) -> float:
     """How long a run will keep one core busy."""
-    # Seeds and rates cost nothing, so one measurement does for all.
-    same = replace(run, seed=0, rate=1e-3, steps=100, evaluations=1)
-    return (run.steps + EVALUATION * run.evaluations) * step_seconds(same)
+    return (run.steps + EVALUATION * run.evaluations) * step_seconds(alike(run))
 
 
 @contextmanager
@@ -170,7 +167,7 @@ def run_missing(
             runs = missing[part]
             for name, ended in sweep(ray, runs, built / plan.name, results / plan.name):
                 cost = expected_seconds(runs[name])
-                left, done = left - cost, done + cost
+                left, done = max(left - cost, 0.0), done + cost
                 pace = (time.monotonic() - began) / done
                 diverged = isinstance(ended, DivergedError)
                 failed += isinstance(ended, BaseException) and not diverged
@@ -207,7 +204,7 @@ def main() -> None:
         return
     try:
         with alone(BUILT):
-            measure_missing(wanted, BUILT)
+            measure_missing(plans.values(), BUILT)
             write_gathered()
             failed = run_missing(wanted, chosen.cores, left) if left else 0
     except KeyboardInterrupt:

@@ -167,10 +167,9 @@ if __name__ == "__main__":
         cost: {model: frontier(sweep[model], budgets[cost], cost) for model in MODELS}
         for cost in COSTS
     }
-    seeds = len(fronts["seconds"]["transformer"])
 
-    # The loss over the compute, a line for each width in the mean of its seeds. The broad line is the best at
-    # every budget.
+    # The loss over the compute, a line for each width in the mean of its seeds, with a band for their range.
+    # The broad line is the best at every budget.
     import matplotlib.pyplot as plt
 
     def mean_loss(runs: Sequence[Gathered]) -> list[float]:
@@ -184,6 +183,9 @@ if __name__ == "__main__":
             means = mean_loss(runs)
             label = f"{name}, width {width}"
             ax.plot(spent, means, color=colour, lw=0.6, label=label)
+            points = list(zip(*(run["loss"] for run in runs), strict=True))
+            least, most = list(map(min, points)), list(map(max, points))
+            ax.fill_between(spent, least, most, color=colour, alpha=0.1, lw=0)
             # Its name where it comes into sight.
             first = next(i for i, c in enumerate(spent) if c > 0.8 and means[i] < 2.2)
             ax.annotate(
@@ -207,7 +209,7 @@ if __name__ == "__main__":
         ax.minorticks_off()
     axes[0].set(ylabel="loss, nats a character", ylim=(1.55, 2.25))
     fig.supxlabel("multiply-adds, trillions", fontsize="medium")
-    fig.suptitle(f"mean of {setting(recorded.values())}", fontsize="medium")
+    fig.suptitle(f"mean and range of {setting(recorded.values())}", fontsize="medium")
     plt.show()
     # Which width is best at a budget:
     for cost, (unit, size) in COSTS.items():
@@ -303,16 +305,19 @@ if __name__ == "__main__":
         more = [power_law(first)[1] - power_law(second)[1] for first, second in pairs]
         low, high = interval(more)
         print(f"{'':12s}difference in k {low:.4f} to {high:.4f}")
-    # The best at every budget as points, the laws as lines. Both axes are logarithms.
+    # The best of the five widths at every budget as points, the laws as lines. Both axes are logarithms.
     fig, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
     spent = [budget / 1e12 for budget in budgets["multiply_adds"]]
+    lines = []
     for model, (name, colour) in MODELS.items():
         a, k = laws[model]
         for run in fronts["multiply_adds"][model]:
-            ax.plot(spent, run["loss"], ".", color=colour, ms=4, alpha=0.5)
-        ax.plot(spent, [a * c**-k for c in spent], color=colour, lw=1.3, label=name)
+            label = f"{name}, a seed"
+            ax.plot(spent, run["loss"], ".", color=colour, ms=4, alpha=0.5, label=label)
+        law = [a * c**-k for c in spent]
+        lines += ax.plot(spent, law, color=colour, lw=1.3, label=name)
     ax.set(
-        title=f"each of {seeds} seeds, at the best of {len(WIDTHS)} widths, characters",
+        title=f"each of {setting(recorded.values())}",
         xlabel="multiply-adds, trillions",
         ylabel="loss, nats a character",
         xscale="log",
@@ -321,7 +326,7 @@ if __name__ == "__main__":
     ax.set_xticks([2, 3, 4, 5, 6], ["2", "3", "4", "5", "6"])
     ax.set_yticks([1.6, 1.7, 1.8, 1.9, 2], ["1.6", "1.7", "1.8", "1.9", "2.0"])
     ax.minorticks_off()
-    ax.legend(frameon=False)
+    ax.legend(handles=lines, frameon=False)
     plt.show()
     # Are the lines parallel, as in the paper? They may be: their slopes differ by less than three seeds can
     # tell. Nor do these tell a slope well: the Transformer's may be a tenth of what was fitted, or nearly
@@ -356,8 +361,9 @@ def savings(worse: Sequence[Gathered], better: Sequence[Gathered]) -> list[list[
 
 
 if __name__ == "__main__":
-    # At each budget of the Transformer, in the mean of its seeds, and with a band for the 95% interval. The
-    # Primers get there sooner, so their frontiers begin at lower budgets. Printed is the mean of all budgets.
+    # At each budget of the Transformer, with the best of the five widths, in the mean of the seeds, and with
+    # a band for the 95% interval. The Primers get there sooner, so their frontiers begin at lower budgets.
+    # Printed is the mean of all budgets.
     from_early_on = {
         cost: {
             model: frontier(sweep[model], budgets_up_to(end, 4.5), cost)
@@ -384,9 +390,7 @@ if __name__ == "__main__":
         ax.minorticks_off()
     axes[0].set(ylabel="times less")
     axes[1].legend(frameon=False)
-    words = (
-        f"mean and 95% interval of {seeds} seeds, at the best of {len(WIDTHS)} widths"
-    )
+    words = f"mean and 95% interval of {setting(recorded.values())}"
     fig.suptitle(words, fontsize="medium")
     plt.show()
     # At one size, {doc}`ours` has factors of 2.8 in multiply-adds and 2.7 in time for Primer-EZ, so the

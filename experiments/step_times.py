@@ -1,39 +1,49 @@
-"""How long a training step of each model takes: all models of a plan in one process, in turns.
+"""How long a training step of each model takes: all models of all plans in one process, in turns.
 
 What a run took depends on what else the machine did then, and on the code of that day. So a run's time is
 its steps times what is measured here.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from experiments.plan import RESULTS, STEP_TIMES, Plan, read_step_times
+from experiments.plan import RESULTS, STEP_TIMES, Plan, Record, read_step_times
 from labml_primer.training import median_seconds
+from labml_primer.training.configuration import Run
 from labml_primer.training.long_run import Training, surroundings, write_record
 from labml_primer.training.parallel import Workers
 
 
-def measure(plan: Plan, built: Path) -> dict[str, Any]:
-    """The seconds of each model's step, forward, backward and optimizer, and where they were measured."""
+def alike(run: Run) -> Run:
+    """What stands for all runs whose steps take as long: seed, rate and length change nothing of that."""
+    return replace(run, seed=0, rate=1e-3, steps=100, evaluations=1)
+
+
+def measure(plans: Collection[Plan], built: Path) -> Record:
+    """The seconds of a step, by plan and model, and where they were measured.
+
+    What two plans have in common is measured once.
+    """
     workers = Workers()
-    # Rates cost nothing, and with the lowest nothing diverges.
-    steps = {
-        name: Training(replace(run, rate=min(plan.rates)), built, workers).step
-        for name, run in plan.models.items()
+    runs = [alike(run) for plan in plans for run in plan.models.values()]
+    known = {run.digest: run for run in runs}
+    print(f"measuring a step of {len(known)} models, in turns")
+    taken = median_seconds(
+        {digest: Training(run, built, workers).step for digest, run in known.items()}
+    )
+    seconds = {
+        plan.name: {name: taken[alike(run).digest] for name, run in plan.models.items()}
+        for plan in plans
     }
-    return surroundings(workers) | {"seconds": median_seconds(steps)}
+    return surroundings(workers) | {"seconds": seconds}
 
 
 def measure_missing(
-    plans: Iterable[Plan], built: Path, results: Path = RESULTS
+    plans: Collection[Plan], built: Path, results: Path = RESULTS
 ) -> None:
-    """Measures the plans that have a model whose step is not, and records each as it ends."""
+    """Measures all plans anew where one has a model whose step is not measured."""
     known = read_step_times(results)
     for plan in plans:
-        measured = known.get(plan.name, {}).get("seconds", {})
-        if measured.keys() != plan.models.keys():
-            print(f"{plan.name}: measuring a step of {len(plan.models)} models")
-            known[plan.name] = measure(plan, built)
-            write_record(results / STEP_TIMES, known)
+        if known.get(plan.name, {}).keys() != plan.models.keys():
+            return write_record(results / STEP_TIMES, measure(plans, built))

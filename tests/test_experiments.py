@@ -1,20 +1,21 @@
 """What the long experiments promise: plans, sweeps, and records that match them."""
 
+import ast
 import json
 import math
 import re
 import subprocess
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
-from experiments import ours, parts, transfer
+from experiments import mdha, ours, parts, transfer
 from experiments import run as module
 from experiments.analysis import (
     Runs,
@@ -41,12 +42,14 @@ from experiments.plan import (
 from experiments.run import announce, run_missing
 from experiments.step_times import measure_missing
 from experiments.variants import (
+    CubedReLU,
     IdentityStart,
     NoBias,
     OnlyKeys,
     OnlyQueries,
     OnlyValues,
     ReleasedStart,
+    SquaredLeakyReLU,
     Width1,
     Width2,
     Width5,
@@ -60,8 +63,11 @@ from labml_primer.training.texts import REPORTED_PLAYS, TUNING_PLAY, load_texts
 SIZES = {"d_model": 16, "heads": 2, "d_ff": 32, "layers": 1}
 TINY = Run(model=SIZES, steps=4, batch=4, seq=16, warmup=4, evaluations=2)
 PLAN = Plan("tiny", "A small one", 1, 2, (1e-3, 1e9), 2, {"plain": TINY})
-MEASURED = {"tiny": {"seconds": {"plain": 0.25}}}
+WIDER = replace(TINY, model=SIZES | {"d_ff": 64})
+OTHER = replace(PLAN, name="other", seeds=3, models={"same": TINY, "wider": WIDER})
+MEASURED = {"tiny": {"plain": 0.25}}
 RECORDED = sorted(RESULTS.glob("*/*.json"))
+ROOT = PLANS.parent.parent
 
 
 def record(run: Run, tuning: float = 1.0, reported: float = 1.0) -> dict[str, Any]:
@@ -78,6 +84,30 @@ def record(run: Run, tuning: float = 1.0, reported: float = 1.0) -> dict[str, An
 
 def found(*records: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {each["digest"]: each for each in records}
+
+
+def chapters() -> dict[str, str]:
+    """The source of every chapter that the book executes, by its name in the contents."""
+    names = re.findall(r"file: (\S+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    paths = {name: ROOT / f"{name}.py" for name in names}
+    return {n: p.read_text(encoding="utf-8") for n, p in paths.items() if p.exists()}
+
+
+class TenMinutesAStep:
+    """A training on a machine that is slow, and slower at the start."""
+
+    def __init__(self, *_: object):
+        self.seconds = 0.0
+
+    def step(self) -> None:
+        self.seconds += 600 if self.seconds else 5000
+
+
+@pytest.fixture
+def ten_minutes_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "Training", TenMinutesAStep)
+    not_kept = module.step_seconds.__wrapped__
+    monkeypatch.setattr(module, "step_seconds", not_kept)
 
 
 # Records
@@ -110,6 +140,20 @@ def test_a_records_model_is_the_one_that_its_configuration_builds_today() -> Non
             model = run.build(vocab_size)
             sizes[key] = sum(p.numel() for p in model.parameters())
         assert recorded["parameters"] == sizes[key], path
+
+
+@pytest.mark.parametrize("name", read_plans())
+def test_every_model_is_reported_with_three_seeds_and_for_the_speedup_with_five(
+    name: str,
+) -> None:
+    plan, known = read_plans()[name], read_results()
+    assert plan.seeds >= (5 if name == "speedup" else 3)
+    missing = [run for part in plan.missing(known) for run in part]
+    assert not missing, f"make experiments ONLY={name}"
+    reported = gather({name: plan}, known, read_step_times())[name]
+    for model in plan.models:
+        seeds = [run["seed"] for run in reported[model]]
+        assert seeds == list(range(plan.seeds)), model
 
 
 def test_no_chosen_rate_lies_at_an_end_of_those_that_were_tried() -> None:
@@ -151,17 +195,22 @@ def test_numbers_in_prose_are_those_of_the_records() -> None:
     size = round(runs["transformer"][0]["parameters"], -4) // 1000
     assert f"about {size} thousand parameters" in said_in(ours)
 
-    def falls(model: str) -> int:
+    def later(model: str) -> float:
+        """A factor at the end, over what it is after a quarter."""
         end = len(runs["transformer"][0]["loss"])
         early, late = (
             speedup([until(run, n) for run in runs["transformer"]], runs[model], cost)
             for n, cost in ((end // 4, "multiply_adds"), (end, "multiply_adds"))
         )
-        return round(1 / (1 - late.mean / early.mean))
+        return late.mean / early.mean
 
     parts_of = {5: "fifth", 7: "seventh"}
-    fell = (parts_of[falls(model)] for model in ("mdha", "primer"))
+    fell = (parts_of[round(1 / (1 - later(model)))] for model in ("mdha", "primer"))
     assert "fall, by a {} and by a {}.".format(*fell) in said_in(ours)
+    assert "the Evolved Transformer's stays." in said_in(ours)
+    assert later("evolved-transformer") == pytest.approx(1, abs=0.05)
+    assert "Those of the squared ReLU and of Transformer++ grow." in said_in(ours)
+    assert min(later("squared-relu"), later("pp")) > 1.1
 
     def below(runs: Runs, better: str, worse: str) -> float:
         return final_loss(runs[worse]).mean - final_loss(runs[better]).mean
@@ -173,26 +222,70 @@ def test_numbers_in_prose_are_those_of_the_records() -> None:
     assert f"{ahead:.2f} nats ahead in the mean" in said_in(transfer)
 
 
-@pytest.mark.parametrize(
-    "chapter", sorted(PLANS.parent.glob("*.py")), ids=lambda path: path.stem
-)
-def test_a_command_in_a_chapter_names_a_plan(chapter: Path) -> None:
-    named = re.findall(r"ONLY=(\w+)", chapter.read_text(encoding="utf-8"))
-    assert set(named) <= read_plans().keys()
+def ahead(runs: Runs, better: str, worse: str) -> list[bool]:
+    """Seed by seed, whether one ends below another."""
+    pairs = zip(runs[better], runs[worse], strict=True)
+    return [first["loss"][-1] < second["loss"][-1] for first, second in pairs]
+
+
+def test_what_prose_says_of_seeds_is_so() -> None:
+    runs, moved, filled = (
+        read_runs(str(RESULTS / "gathered.json"), plan)
+        for plan in ("speedup", "transfer", "filling")
+    )
+    assert "ahead of Primer, with each of the seeds" in said_in(ours)
+    assert all(ahead(runs, "primer-ez", "primer"))
+    assert "The changes help in all three, with every seed" in said_in(transfer)
+    for changed, (_, plain, _) in transfer.FAMILIES.items():
+        assert all(ahead(moved, changed, plain))
+    assert "and behind with one seed of three" in said_in(transfer)
+    assert ahead(filled, "t5-primer-ez-decoder", "t5-pp").count(False) == 1
+
+
+def test_what_prose_says_of_rates_is_so() -> None:
+    known, plans = read_results(), read_plans()
+
+    def between_the_best_two(plan: Plan, run: Run) -> float:
+        tried = (known[plan.trial(run, rate).digest] for rate in plan.rates)
+        best, second, *_ = sorted(loss_on(record, TUNING_PLAY) for record in tried)
+        return second - best
+
+    gaps = {
+        name: {
+            model: between_the_best_two(plans[name], run)
+            for model, run in plans[name].models.items()
+        }
+        for name in ("speedup", "filling")
+    }
+    assert "For half of the models the two best differ by less than" in said_in(ours)
+    runs = read_runs(str(RESULTS / "gathered.json"), "speedup")
+    near = [
+        gap < final_loss(runs[model]).deviation
+        for model, gap in gaps["speedup"].items()
+    ]
+    assert near.count(True) == len(near) / 2
+    assert "differ by about a hundredth of a nat" in said_in(transfer)
+    assert all(0.002 < gap < 0.015 for gap in gaps["filling"].values())
+
+
+def test_every_plan_and_no_other_is_run_by_a_command_in_a_chapter() -> None:
+    command = r"make experiments ONLY=(\w+)"
+    named = re.findall(command, "\n".join(chapters().values()))
+    assert set(named) == read_plans().keys()
 
 
 def test_building_the_book_trains_none_of_these() -> None:
-    trains = "experiments.run, experiments.step_times, labml_primer.training.long_run"
-    toc = (PLANS.parent.parent / "_toc.yml").read_text(encoding="utf-8")
-    chapters = re.findall(r"file: experiments/(\w+)", toc)
-    assert "ours" in chapters
-    for chapter in chapters:
-        code = f"import sys, experiments.{chapter}; print(*sys.modules, sep=', ')"
-        ran = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        )
-        loaded = set(ran.stdout.strip().split(", "))
-        assert not loaded & set(trains.split(", ")), chapter
+    trains = {"experiments.run", "experiments.step_times"}
+    trains |= {"labml_primer.training.long_run"}
+    assert "experiments/ours" in chapters()
+    code = ["import sys"]
+    for chapter, source in chapters().items():
+        # All of a chapter is executed, so an import counts wherever it stands.
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                code += [ast.unparse(node)]
+        code += [f"assert not {trains} & sys.modules.keys(), '{chapter}'"]
+    subprocess.run([sys.executable, "-c", "\n".join(code)], cwd=ROOT, check=True)
 
 
 def test_no_reported_run_diverged() -> None:
@@ -230,16 +323,20 @@ def test_steps_are_measured_of_every_model_once(
 ) -> None:
     wider = replace(TINY, model=SIZES | {"d_ff": 1024})
     plan = replace(PLAN, models={"plain": TINY, "wider": wider})
-    measure_missing([plan], tmp_path, tmp_path)
-    measured = read_step_times(tmp_path)["tiny"]
-    assert measured["seconds"]["wider"] > measured["seconds"]["plain"] > 0
-    assert measured["machine"]
-    measure_missing([plan], tmp_path, tmp_path)
-    assert read_step_times(tmp_path)["tiny"] == measured
-    more = replace(plan, models=plan.models | {"other": TINY})
-    measure_missing([more], tmp_path, tmp_path)
-    assert read_step_times(tmp_path)["tiny"]["seconds"].keys() == more.models.keys()
-    assert capsys.readouterr().out.count("measuring") == 2
+    # With another seed and another end, a step is the same.
+    same = replace(TINY, seed=7, rate=0.5, steps=9)
+    plans = [plan, replace(plan, name="other", models={"same": same})]
+    measure_missing(plans, tmp_path, tmp_path)
+    measured = read_step_times(tmp_path)
+    assert measured["tiny"]["wider"] > measured["tiny"]["plain"] > 0
+    assert measured["other"]["same"] == measured["tiny"]["plain"]
+    assert json.loads((tmp_path / STEP_TIMES).read_text())["machine"]
+    measure_missing(plans, tmp_path, tmp_path)
+    assert read_step_times(tmp_path) == measured
+    plans[1] = replace(plan, name="other", models={"same": same, "new": TINY})
+    measure_missing(plans, tmp_path, tmp_path)
+    assert read_step_times(tmp_path)["other"].keys() == plans[1].models.keys()
+    assert re.findall(r"a step of (\d)", capsys.readouterr().out) == ["2", "2"]
 
 
 # Speed-up factors
@@ -314,6 +411,7 @@ def test_perplexities_are_compared_seed_by_seed() -> None:
     [
         ("ablation", parts.INSERTED | parts.REMOVED),
         ("activations", parts.ACTIVATIONS),
+        ("mdha", mdha.MODELS),
         ("filling", transfer.MODELS),
         (
             "transfer",
@@ -371,6 +469,12 @@ def test_kernels_of_the_variants_are_what_their_names_say() -> None:
         assert dict(conv.named_parameters()).keys() == {"weight"}
 
 
+def test_activations_of_the_variants_are_what_their_names_say() -> None:
+    x = torch.tensor([-2.0, 0.0, 3.0])
+    assert CubedReLU()(x).tolist() == [0, 0, 27]
+    assert SquaredLeakyReLU()(x).tolist() == pytest.approx([0.02**2, 0, 9])
+
+
 @pytest.mark.parametrize("name", ["speedup", "ablation", "activations", "mdha"])
 def test_models_of_a_set_have_as_many_parameters(name: str) -> None:
     models = Plan.read(PLANS / f"{name}.toml").models
@@ -423,13 +527,18 @@ def test_a_plan_that_asks_for_what_there_is_not_is_named(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("ten_minutes_a_step")
 def test_a_sweep_records_each_run_once_and_leaves_nothing_at_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    # Twice as fast as was said, for there are two cores.
+    clock = [10800, 7200, 3600, 1800, 0]
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=clock.pop))
     home, results, built = (tmp_path / name for name in ("home", "results", "built"))
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
-    assert run_missing([PLAN], 2, 1.0, results, built) == 0
+    expected = announce([PLAN], 2, results)
+    assert run_missing([PLAN], 2, expected, results, built) == 0
     assert sorted(path.stem for path in results.glob("tiny/*.json")) == [
         "plain-0",
         "plain-1",
@@ -440,10 +549,19 @@ def test_a_sweep_records_each_run_once_and_leaves_nothing_at_home(
     records = read_results(results)
     assert sum(r["diverged_at_step"] is not None for r in records.values()) == 1
     said = capsys.readouterr().out
-    assert "the batch is kept in" in said and said.count(" left\n") == 4
+    assert "the batch is kept in" in said
+    times = re.findall("about (.+) left", said)
+    assert times == ["2.5 h", "2.0 h", "60 min", "0 min"]
     assert PLAN.rate(TINY, records) == 1e-3
     assert PLAN.missing(records) == [{}, {}]
     assert announce([PLAN], 2, results) == 0
+    # What is lost is run again, and nothing else.
+    (results / "tiny" / "plain-0.json").unlink()
+    clock += [3600, 0]
+    capsys.readouterr()
+    assert run_missing([PLAN], 2, 7200, results, built) == 0
+    assert re.findall("^tiny/(.+?):", capsys.readouterr().out, re.M) == ["plain-0"]
+    assert PLAN.missing(read_results(results)) == [{}, {}]
     assert list(home.iterdir()) == []
     # One core a run, and the numbers that it has by itself.
     run = PLAN.runs(records)["plain-1"]
@@ -491,23 +609,74 @@ def test_a_run_whose_process_is_killed_goes_on_from_its_last_save(
     assert loss_on(record, TUNING_PLAY) == loss_on(alone, TUNING_PLAY)
 
 
-def test_the_time_is_said_beforehand(
+def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """What was said, without its columns."""
+    return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.usefixtures("ten_minutes_a_step")
+def test_the_time_is_said_beforehand_and_what_two_plans_share_counts_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    seconds = announce([PLAN], 2, tmp_path)
-    said = capsys.readouterr().out
-    assert "tiny" in said and "2 short runs" in said and "2 runs" in said
-    assert module.hours(seconds) in said and module.hours(seconds / 2) in said
+    # Two steps and an evaluation, or four and two; an evaluation costs as much as four steps.
+    seconds = announce([PLAN, OTHER], 2, tmp_path)
+    assert seconds == 600 * (2 * 6 + 2 * 12 + 2 * 6 + 4 * 12)
+    assert lines(capsys) == [
+        "tiny 2 short runs for rates 2 runs 6.0 h of a core A small one",
+        "other 2 short runs for rates 4 runs 10.0 h of a core A small one",
+        "Missing: 16.0 h of a core, 8.0 h on 2",
+    ]
 
 
-def test_a_second_sweep_beside_the_first_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "BUILT", tmp_path)
-    monkeypatch.setattr(module, "read_plans", lambda: {"tiny": PLAN})
-    monkeypatch.setattr(sys, "argv", ["run"])
+@pytest.fixture
+def main(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """The command, for two plans that it does not run but names."""
+
+    def run_missing(plans: list[Plan], number: int, left: float) -> int:
+        print("run", *(plan.name for plan in plans), number, left)
+        return 0
+
+    def main(*arguments: str) -> None:
+        monkeypatch.setattr(sys, "argv", ["run", "--cores", "2", *arguments])
+        module.main()
+
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setattr(module, "BUILT", tmp_path)
+    monkeypatch.setattr(module, "read_plans", lambda: {"tiny": PLAN, "other": OTHER})
+    monkeypatch.setattr(module, "run_missing", run_missing)
+    monkeypatch.setattr(module, "measure_missing", lambda *_: None)
+    monkeypatch.setattr(module, "write_gathered", lambda: None)
+    return main
+
+
+@pytest.mark.usefixtures("ten_minutes_a_step")
+def test_the_time_is_said_before_a_plan_is_run_and_one_can_be_chosen(
+    main: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = "Missing: {} h of a core, {} h on 2"
+    main()
+    assert lines(capsys)[2:] == [
+        missing.format("16.0", "8.0"),
+        "run tiny other 2 57600.0",
+    ]
+    main("--only", "tiny")
+    assert lines(capsys)[1:] == [missing.format("6.0", "3.0"), "run tiny 2 21600.0"]
+    main("--only", "tiny", "--list")
+    assert lines(capsys)[1:] == [missing.format("6.0", "3.0")]
+
+
+def test_a_plan_that_there_is_not_is_told_with_those_that_there_are(
+    main: Callable[..., None],
+) -> None:
+    with pytest.raises(SystemExit, match="called tny; there are tiny, other"):
+        main("--only", "tny")
+
+
+@pytest.mark.usefixtures("ten_minutes_a_step")
+def test_a_second_sweep_beside_the_first_is_refused(
+    main: Callable[..., None], tmp_path: Path
+) -> None:
     refused = pytest.raises(SystemExit, match="experiments are already run")
     with module.alone(tmp_path), refused:
-        module.main()
+        main()
     assert [each.name for each in tmp_path.iterdir()] == ["lock"]

@@ -3,7 +3,10 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from experiments.family import FAMILY, depth
+from experiments.paper import COLOURS, read_paper
 from labml_primer.compared.t5 import T5_PRESETS
 from labml_primer.presets import PRESETS
 
@@ -42,18 +45,34 @@ NAMES = {
     "Original T5": "t5",
     "gelu": "transformer-gelu",
     "Transformer+GELU": "transformer-gelu",
+    "Transformer+GeLU*": "t5-gelu",
     "pp": "transformer-pp",
     "Transformer++": "transformer-pp",
     "T5++": "t5-pp",
     "squared-relu": "transformer-squared-relu",
     "mdha": "transformer-mdha",
     "convolution alone": "transformer-mdha",
+    "Transformer+MDHA": "transformer-mdha",
+    "Transformer+Sep Conv": "transformer-sep-conv",
     "Evolved": "evolved-transformer",
     "Evolved Transformer": "evolved-transformer",
     "Primer-EZ": "primer-ez",
     "Primer": "primer",
     "Primer-EZ Decoder": "t5-primer-ez-decoder",
+    "Switch Transformer": "switch-transformer",
+    "Switch Primer": "switch-primer",
+    "Synthesizer": "synthesizer-dense",
+    # No preset. Its colour is that of the change.
+    "Synthesizer + Squared ReLU": "transformer-squared-relu",
 }
+
+
+@pytest.mark.parametrize(
+    "table", ["table_1", "table_4", "table_5", "table_7", "table_8"]
+)
+def test_every_model_of_the_papers_tables_has_its_colour(table):
+    for name in read_paper()[table].column("model"):
+        assert COLOURS[name] == FAMILY[NAMES[name]].colour, name
 
 
 def test_a_model_has_one_colour_in_every_chapter():

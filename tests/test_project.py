@@ -54,7 +54,8 @@ def imports(path: Path) -> set[str]:
 
 def test_make_alone_lists_what_there_is() -> None:
     listed = make().stdout
-    for target in ("book", "serve", "test", "check", "offline", "notebooks", "clean"):
+    targets = "book serve test check offline notebooks benchmarks experiments clean"
+    for target in targets.split():
         assert re.search(rf"^make {target} +\w", listed, re.MULTILINE), target
 
 
@@ -80,6 +81,15 @@ def test_a_second_call_sets_nothing_up(tmp_path: Path) -> None:
     (tmp_path / "venv").mkdir()
     (tmp_path / "venv" / ".ready").touch()
     assert make("--question", "setup", f"VENV={tmp_path}/venv").returncode == 0
+
+
+def test_one_plan_of_the_experiments_can_be_asked_for(tmp_path: Path) -> None:
+    (tmp_path / ".ready").touch()
+    asked = ("--dry-run", "experiments", f"VENV={tmp_path}")
+    command = f"{tmp_path}/bin/python -m experiments.run"
+    assert make(*asked).stdout.split() == command.split()
+    only = make(*asked, "ONLY=mdha").stdout
+    assert only.split() == f"{command} --only mdha".split()
 
 
 def test_the_lock_pins_every_version_that_the_project_asks_for() -> None:

@@ -1,8 +1,8 @@
 """Runs in a chapter's kernel: writes into each figure what its axes measure and what its lines are called.
 
 An SVG has places and no numbers. The ids of its groups take along what is missing: that of axes, where their
-scales begin and end; that of a line, its name. ``figures.py`` reads them, and the page tells the numbers
-behind the pointer.
+scales begin and end; that of a line or of dots, its name. ``figures.py`` reads them, and the page tells the
+numbers behind the pointer.
 """
 
 import json
@@ -26,36 +26,44 @@ def install(shell: Any) -> None:
 
 
 def note(figure: Any) -> None:
-    """Gives the axes that have named lines, and those lines, ids that tell what they are."""
+    """Gives the axes that have named lines or dots, and those, ids that tell what they are."""
     looks = called(figure)
     for axes in figure.axes:
         scales = {
             "x": measured(axes.xaxis, axes.get_xlim()),
             "y": measured(axes.yaxis, axes.get_ylim()),
         }
-        told = {
-            line: label(line) or looks[look(line)]
-            for line in axes.lines
-            if (label(line) or look(line) in looks) and len(line.get_xdata()) > 2
-        }
+        told = {line: told_as(line, looks) for line in axes.lines}
+        told = {line: name for line, name in told.items() if name}
         known = all(scale[1] in ("linear", "log") for scale in scales.values())
         # Without a frame there is nothing to measure by.
         if told and known and axes.axison:
             axes.set_gid("axes:" + json.dumps(scales, separators=(",", ":")))
             for line, name in told.items():
-                line.set_gid("curve:" + plain(name))
+                line.set_gid(plain(name))
+
+
+def told_as(line: Any, looks: dict[tuple[str, str], str]) -> str:
+    """Its kind and its name; nothing if it has none, or is a stroke between two points."""
+    if line.get_linestyle() == "None":
+        return f"dots:{label(line)}" if label(line) else ""
+    name = label(line) or looks.get(look(line), "")
+    return f"curve:{name}" if name and len(line.get_xdata()) > 2 else ""
 
 
 def called(figure: Any) -> dict[tuple[str, str], str]:
     """What a line of this colour and style is called: by another line, or by words of its colour beside it.
 
-    Where two axes draw the same things, the words of one do for both.
+    Where two axes draw the same things, the words of one do for both. Of two words in a colour, neither does.
     """
     lines = [line for axes in figure.axes for line in axes.lines]
     texts = [text for axes in figure.axes for text in axes.texts]
-    words = {to_hex(text.get_color()): text.get_text() for text in texts}
+    words: dict[str, set[str]] = {}
+    for text in texts:
+        words.setdefault(to_hex(text.get_color()), set()).add(text.get_text())
+    names = {colour: said.pop() for colour, said in words.items() if len(said) == 1}
     beside = {
-        look(line): words[look(line)[0]] for line in lines if look(line)[0] in words
+        look(line): names[look(line)[0]] for line in lines if look(line)[0] in names
     }
     return beside | {look(line): label(line) for line in lines if label(line)}
 

@@ -20,7 +20,7 @@ COLOURS = {
     "3d7a3f": "4",
     "74787f": "5",
 }
-NOTE = re.compile(r"""\bid=(["'])(axes|curve):(.*?)\1""")  # see curves.py
+NOTE = re.compile(r"""\bid=(["'])(axes|curve|dots):(.*?)\1""")  # see curves.py
 PLACES = re.compile(r'\b(d|x|y)="([^"]*)"')
 COLOUR = re.compile(r"#(" + "|".join(COLOURS) + r")\b", re.IGNORECASE)
 

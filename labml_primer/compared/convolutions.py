@@ -309,7 +309,7 @@ if __name__ == "__main__":
     fig, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
     for row, (name, ends) in enumerate(losses.items()):
         color = {"no convolution": "C5", "behind, 3 wide": "C0"}.get(name, "C2")
-        ax.plot(ends, [row] * 3, "o", color=color, markersize=4)
+        ax.plot(ends, [row] * 3, "o", color=color, ms=4, label=f"{name}, a seed")
         ax.plot([ends.mean()] * 2, [row - 0.3, row + 0.3], color=color)
     ax.set_yticks(range(len(losses)), list(losses))
     ax.invert_yaxis()

@@ -2,6 +2,7 @@
 
 import os
 import time
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -54,6 +55,17 @@ class Workers:
         elif self.count == 1:
             return time.process_time()
         return time.perf_counter()
+
+    def agree_on(self, path: Path, found: object) -> None:
+        """Raises `ValueError` unless all workers `found` the same at `path`. All of them ask."""
+        if self.count > 1:
+            others: list[object] = [None] * self.count
+            distributed.all_gather_object(others, found)
+            if any(other != found for other in others):
+                raise ValueError(
+                    f"{path} is not the same for all workers: "
+                    "have it on a disk that they share"
+                )
 
     def share(self, model: nn.Module, sharded: bool) -> nn.Module:
         """What to call for a training step. `model` itself stays what one evaluates and saves.

@@ -8,8 +8,10 @@ from built_book import Site, Visitor, settle
 from playwright.sync_api import Locator, Page, expect
 
 from book.example import MovingAverage
+from experiments.analysis import Spread, read_runs
+from experiments.parts import ACTIVATIONS, __data__, relative_perplexity
 
-EXAMPLE = "book/example"
+EXAMPLE, DOTS = "book/example", "experiments/parts"
 
 
 def told(page: Page) -> tuple[float, dict[str, float]]:
@@ -108,6 +110,49 @@ def test_arrow_keys_lead_on_to_the_axes_beside(visit: Visitor) -> None:
     expect(plot.locator("[data-axes]").first.locator(".cross")).to_be_attached()
 
 
+def test_a_dot_tells_what_was_computed(visit: Visitor) -> None:
+    page = visit(DOTS).page
+    plot = page.locator(".plot").last
+    plot.scroll_into_view_if_needed()
+    settle(page)
+    plot.hover()
+    learned(page)
+    runs = read_runs(__data__[0], "activations")
+    tip = page.get_by_role("status").and_(page.locator(".tip"))
+    for model in ("gelu", "squared-relu"):
+        name = f"{ACTIVATIONS[model][0]}, mean"
+        plot.locator(f"[data-dots='{name}'] use").hover()
+        mean = Spread.of(relative_perplexity(runs["relu"], runs[model])).mean
+        (row,) = tip.locator("p").all()  # the other axis says nothing of its own
+        told, value = (row.text_content() or "").rsplit(" ", 1)
+        assert tip.locator("b").inner_text() == name
+        assert told == "perplexity, ReLU = 100"
+        assert float(value) == pytest.approx(mean, abs=0.06)
+    box = plot.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + 0.9 * box["width"], box["y"] + 0.5 * box["height"])
+    expect(tip).to_be_hidden()  # no dot is near
+
+
+def test_arrow_keys_lead_from_dot_to_dot(visit: Visitor) -> None:
+    page = visit(DOTS).page
+    plot = page.locator(".plot").last
+    plot.locator("xpath=..").focus()
+    learned(page)
+    tip, met = page.locator(".tip--curves"), list[str]()
+    number = plot.locator("[data-dots] use").count()
+    for _ in range(number):
+        page.keyboard.press("ArrowRight")
+        met.append(tip.locator("b").inner_text())
+    # From the middle to the end, and once round to where it began.
+    means = [name for name in met if name.endswith("mean")]
+    assert sorted(means) == sorted(f"{name}, mean" for name, _ in ACTIVATIONS.values())
+    assert len(met) - len(means) == 3 * len(ACTIVATIONS)
+    before = met[-2]
+    page.keyboard.press("ArrowLeft")
+    assert tip.locator("b").inner_text() == before
+
+
 def test_the_script_comes_when_a_figure_is_first_pointed_at(visit: Visitor) -> None:
     opened = visit(EXAMPLE)
     opened.page.locator(".plot").scroll_into_view_if_needed()
@@ -116,6 +161,19 @@ def test_the_script_comes_when_a_figure_is_first_pointed_at(visit: Visitor) -> N
         point(opened.page, opened.page.locator(".plot"), across)
     learned(opened.page)
     assert len([url for url in opened.asked if "curves.js" in url]) == 1
+
+
+@pytest.mark.parametrize("chapter", ["ours", "parts", "mdha", "sizes", "transfer"])
+def test_figures_of_recorded_runs_say_what_they_rest_on(
+    site: Site, chapter: str
+) -> None:
+    figures = site.soup(f"experiments/{chapter}").select(".plot")
+    assert figures
+    for figure in figures:
+        words = figure.get_text(" ", strip=True)
+        assert re.search(
+            r"\d seeds, characters, [\d. to]+ trillion multiply-adds", words
+        )
 
 
 def test_the_curves_of_the_race_have_names(site: Site) -> None:

@@ -25,15 +25,17 @@ def test_places_are_rounded_and_words_are_not() -> None:
     assert '<text x="0.12">0.0625</text>' in html
 
 
-def drawn(figure: Figure) -> tuple[list[dict[str, list[object]]], list[str]]:
-    """What the page's figure says of its axes and its lines, once it is drawn."""
+def drawn(
+    figure: Figure, named: str = "data-curve"
+) -> tuple[list[dict[str, list[object]]], list[str]]:
+    """What the page's figure says of its axes and its lines or dots, once it is drawn."""
     note(figure)
     file = io.StringIO()
     figure.savefig(file, format="svg")
     html = themed(file.getvalue(), "A figure")
     quoted = r"""=(["'])(.*?)\1"""
     axes = [json.loads(unescape(m[2])) for m in re.finditer("data-axes" + quoted, html)]
-    return axes, [unescape(m[2]) for m in re.finditer("data-curve" + quoted, html)]
+    return axes, [unescape(m[2]) for m in re.finditer(named + quoted, html)]
 
 
 def test_axes_tell_what_they_measure() -> None:
@@ -67,6 +69,27 @@ def test_lines_that_look_alike_keep_their_own_names() -> None:
         axes.plot([0, 1, 2], [0, 1, width], "C0", label=f"width {width}")
     axes.text(1, 1, "a word", color="C0")
     assert drawn(figure)[1] == ["width 32", "width 64"]
+
+
+def test_of_two_words_in_its_colour_neither_is_a_lines_name() -> None:
+    figure = Figure()
+    axes = figure.subplots()
+    axes.plot([0, 1, 2], [0, 1, 2], "C0")
+    for words in ("here", "there"):
+        axes.text(1, 1, words, color="C0")
+    assert drawn(figure) == ([], [])
+
+
+def test_dots_have_their_own_names_or_none() -> None:
+    figure = Figure()
+    axes = figure.subplots()
+    axes.plot([1], [2], "o", color="C0", label="the mean")
+    axes.plot([1, 2, 3], [2, 2, 2], "o", color="C0", label="a seed")
+    axes.plot([1, 2, 3], [2, 2, 2], "o", color="C0")
+    scales, dots = drawn(figure, "data-dots")
+    assert len(scales) == 1
+    assert dots == ["the mean", "a seed"]
+    assert drawn(figure)[1] == []
 
 
 @pytest.mark.parametrize("kind", ["symlog", "logit"])

@@ -1,6 +1,8 @@
-/* A figure tells the numbers behind the pointer, for each line that has a name. Arrow keys move along, Escape
-   ends it. What axes measure comes with the drawing: `data-axes`, `data-curve`. */
+/* A figure tells the numbers behind the pointer: of each line that has a name, or of the dot that is nearest.
+   Arrow keys move along, Escape ends it. What axes measure comes with the drawing: `data-axes`, `data-curve`,
+   `data-dots`. */
 {
+  const NEAR = 6; // closer than that to a dot, one points at it
   const set = (element, attributes) => {
     for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
     return element;
@@ -31,29 +33,48 @@
       const path = curve.querySelector("path");
       return { name: curve.dataset.curve, colour: getComputedStyle(path).stroke, line: points(path) };
     });
-    return { group, left, right, top, bottom, x: scale(x, left, right), y: scale(y, bottom, top), curves };
+    const dots = [...group.querySelectorAll("[data-dots] use")].map(dot => ({
+      name: dot.closest("[data-dots]").dataset.dots, x: +dot.getAttribute("x"), y: +dot.getAttribute("y"),
+    })).sort((a, b) => a.y - b.y || a.x - b.x);
+    // Where arrow keys lead to, from left to right or from dot to dot.
+    const places = Array.from({ length: 51 }, (_, i) => ({ x: left + i * (right - left) / 50 }));
+    const stops = curves.length ? places : dots;
+    return { group, left, right, top, bottom, x: scale(x, left, right), y: scale(y, bottom, top), curves, dots, stops };
   };
+  const apart = (a, b) => Math.hypot(a.x - b.x, (a.y ?? b.y ?? 0) - (b.y ?? a.y ?? 0));
+  const nearest = (stops, to) => stops.reduce((a, b) => apart(b, to) < apart(a, to) ? b : a, { x: Infinity });
 
   const tip = document.body.appendChild(Object.assign(document.createElement("div"), { className: "tip tip--curves", hidden: true }));
   tip.setAttribute("role", "status");
   const cross = set(document.createElementNS("http://www.w3.org/2000/svg", "line"), { class: "cross" });
   const hide = () => { tip.hidden = true; cross.remove(); };
 
-  const show = (plot, axes, place) => {
-    const told = axes.curves.map(curve => ({ ...curve, y: height(curve.line, place) })).filter(({ y }) => y >= axes.top && y <= axes.bottom);
-    if (!told.length) return hide();
-    const head = document.createElement("b");
-    head.textContent = `${axes.x.label} ${axes.x.at(place)}`;
-    tip.replaceChildren(head, ...told.sort((a, b) => a.y - b.y).map(({ name, colour, y }) => {
-      const row = document.createElement("p"), mark = document.createElement("i"), value = document.createElement("span");
-      mark.style.background = colour;
-      value.textContent = axes.y.at(y);
-      row.append(mark, name, " ", value);
-      return row;
-    }));
-    axes.group.append(set(cross, { x1: place, x2: place, y1: axes.top, y2: axes.bottom }));
+  const made = (tag, text) => Object.assign(document.createElement(tag), { textContent: text });
+  const row = (name, value, ...mark) => {
+    const line = document.createElement("p");
+    line.append(...mark, name, " ", made("span", value));
+    return line;
+  };
+  const mark = colour => {
+    const line = document.createElement("i");
+    line.style.background = colour;
+    return line;
+  };
+  // A dot is told by what both axes measure, if they say what that is; lines by how high they stand there.
+  const told = (axes, { name, x, y }) => name === undefined
+    ? axes.curves.map(curve => ({ ...curve, y: height(curve.line, x) }))
+      .filter(({ y }) => y >= axes.top && y <= axes.bottom).sort((a, b) => a.y - b.y)
+      .map(({ name, colour, y }) => row(name, axes.y.at(y), mark(colour)))
+    : [[axes.x, x], [axes.y, y]].filter(([{ label }]) => label).map(([{ label, at }, place]) => row(label, at(place)));
+
+  const show = (plot, axes, stop) => {
+    const rows = told(axes, stop), { x } = stop;
+    if (!rows.length) return hide();
+    tip.replaceChildren(made("b", stop.name ?? `${axes.x.label} ${axes.x.at(x)}`), ...rows);
+    axes.group.append(set(cross, { x1: x, x2: x, y1: axes.top, y2: axes.bottom }));
     tip.hidden = false;
-    const at = new DOMPoint(place, (axes.top + axes.bottom) / 2).matrixTransform(plot.getScreenCTM());
+    const middle = (axes.top + axes.bottom) / 2;
+    const at = new DOMPoint(x, stop.name ? stop.y : middle).matrixTransform(plot.getScreenCTM());
     const beside = at.x + 12 + tip.offsetWidth < innerWidth ? at.x + 12 : at.x - 12 - tip.offsetWidth;
     tip.style.left = Math.max(8, beside) + "px";
     tip.style.top = Math.max(64, at.y - tip.offsetHeight / 2) + "px";
@@ -61,13 +82,14 @@
 
   for (const plot of document.querySelectorAll(".plot:has([data-axes])")) {
     const figure = plot.parentElement;
-    let all, now = 0, place;
+    let all, now = 0, stop;
     const axes = () => all ??= [...plot.querySelectorAll("[data-axes]")].map(read);
     plot.addEventListener("pointermove", event => {
       const { x, y } = new DOMPoint(event.clientX, event.clientY).matrixTransform(plot.getScreenCTM().inverse());
       const found = axes().findIndex(({ left, right, top, bottom }) => left <= x && x <= right && top <= y && y <= bottom);
       if (found < 0) return hide();
-      show(plot, axes()[now = found], place = x);
+      const dot = nearest(axes()[now = found].dots, { x, y });
+      show(plot, axes()[now], stop = apart(dot, { x, y }) < NEAR ? dot : { x, y });
     });
     plot.addEventListener("pointerleave", hide);
     figure.addEventListener("blur", hide);
@@ -76,13 +98,14 @@
       const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
       if (!step) return;
       event.preventDefault();
-      const { left, right } = axes()[now];
-      place = place === undefined ? (left + right) / 2 : place + step * (right - left) / 50;
-      if (place < left || place > right) {
+      let { stops } = axes()[now];
+      let at = stop ? stops.indexOf(nearest(stops, stop)) + step : Math.floor(stops.length / 2);
+      if (!stops[at]) {
         now = (now + step + axes().length) % axes().length;
-        place = step > 0 ? axes()[now].left : axes()[now].right;
+        ({ stops } = axes()[now]);
+        at = step > 0 ? 0 : stops.length - 1;
       }
-      show(plot, axes()[now], place);
+      show(plot, axes()[now], stop = stops[at]);
     });
   }
   addEventListener("scroll", hide, { passive: true });
