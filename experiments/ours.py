@@ -253,5 +253,6 @@ if __name__ == "__main__":
     # seed. For half of the models the two best differ by less than the deviation of its seeds, so luck chose
     # between them, and models that are close to each other could change places.
     #
-    # *Time.* Seconds are those of one core of a processor. On an accelerator, where a convolution costs
-    # other than it does here, they would be others.
+    # *Time.* Seconds are those of one core of a processor, and a step is measured to a few percent, which the
+    # spread does not have. On an accelerator, where a convolution costs other than it does here, they would
+    # be others.

@@ -393,7 +393,7 @@ if __name__ == "__main__":
     words = f"mean and 95% interval of {setting(recorded.values())}"
     fig.suptitle(words, fontsize="medium")
     plt.show()
-    # At one size, {doc}`ours` has factors of 2.8 in multiply-adds and 2.7 in time for Primer-EZ, so the
+    # At one size, {doc}`ours` has factors of 2.8 in multiply-adds and 2.6 in time for Primer-EZ, so the
     # choice of a size takes nothing from it. Primer is behind in the mean, and seeds do not tell the two
     # apart. Nor do they tell whether the saving changes with the budget. That it does not, as in the paper,
     # fits.
@@ -481,8 +481,8 @@ if __name__ == "__main__":
     #
     # *Data.* The two narrowest models read the plays three times, the widest reads half of their text.
     #
-    # *Time.* It is that of one core. On another machine, narrow models can be faster or slower for what they
-    # compute.
+    # *Time.* It is that of one core, and measured to a few percent, which no interval has. On another
+    # machine, narrow models can be faster or slower for what they compute.
 
 
 if __name__ == "__main__":
