@@ -104,9 +104,8 @@ def factors(runs: Runs, cost: str) -> dict[str, Spread]:
 
     {py:func}`~labml_primer.primer.primer_ez.speedup_factor`, as the paper defines it: what the Transformer
     has spent at its end, over what the model had spent when it was first as good. Each seed is held against
-    the Transformer of the same seed. `cost` says in what it is counted: `"steps"`, `"multiply_adds"` or
-    `"seconds"`. Seconds are steps times what a step takes, which is measured for all models in turns, in one
-    process.
+    the Transformer of the same seed. `cost` says in what it is counted: `"multiply_adds"` or `"seconds"`.
+    Seconds are steps times what a step takes, which is measured for all models in turns, in one process.
 
     A model that never gets as good has no such factor. Then the question is turned round, and the answer is
     below one.
@@ -141,10 +140,14 @@ def theirs(model: str) -> dict[str, str]:
 if __name__ == "__main__":
     # The paper's are of time, each on one kind of hardware. So ours in seconds stand beside them. The dotted
     # line is the Transformer.
-    counted = {
-        cost: factors(runs, cost) for cost in ("steps", "multiply_adds", "seconds")
-    }
+    counted = {cost: factors(runs, cost) for cost in ("multiply_adds", "seconds")}
     fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
+    keys = {"ours": ax.plot([], [], "o", color="C5")[0]}
+    for short, mark in SETUPS.values():
+        keys[short] = ax.plot([], [], mark, color="C5", mfc="none")[0]
+    ax.legend(
+        keys.values(), keys, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5)
+    )
     for at, (model, spread) in enumerate(counted["seconds"].items()):
         name, colour, _ = MODELS[model]
         ax.errorbar(spread.mean, at - 0.2, xerr=spread.deviation, color=colour)
@@ -162,15 +165,9 @@ if __name__ == "__main__":
         title=f"mean ± deviation of {setting(runs.values())}",
         xlabel="speed-up factor in time",
     )
-    # One entry for each kind of mark.
-    keys = {"ours": ax.plot([], [], "o", color="C5")[0]}
-    for short, mark in SETUPS.values():
-        keys[short] = ax.plot([], [], mark, color="C5", mfc="none")[0]
-    ax.legend(
-        keys.values(), keys, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5)
-    )
     plt.show()
-    # The same as a table, counted in three ways, with the loss at the end. A click on a head sorts.
+    # The same as a table, counted in multiply-adds as well, with the loss at the end. A click on a head
+    # sorts.
     from IPython.display import display
 
     rows = []
@@ -184,7 +181,6 @@ if __name__ == "__main__":
     columns = {
         "model": "",
         "loss": "nats",
-        "steps": "factor",
         "multiply-adds": "factor",
         "seconds": "factor",
         **{name: "factor" for name, _ in SETUPS.values()},
