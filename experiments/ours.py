@@ -150,13 +150,17 @@ if __name__ == "__main__":
     )
     for at, (model, spread) in enumerate(counted["seconds"].items()):
         name, colour, _ = MODELS[model]
-        ax.errorbar(spread.mean, at - 0.2, xerr=spread.deviation, color=colour)
+        ax.errorbar(
+            spread.mean, at - 0.2, xerr=spread.deviation, fmt="none", ecolor=colour
+        )
         ax.plot(spread.mean, at - 0.2, "o", color=colour, label=f"{name}, ours")
         for setup, printed in theirs(model).items():
             value, deviation = map(float, printed.split(" ± "))
             short, mark = SETUPS[setup]
             label = f"{name}, {short}"
-            ax.errorbar(value, at + 0.2, xerr=deviation, color=colour, lw=1)
+            ax.errorbar(
+                value, at + 0.2, xerr=deviation, fmt="none", ecolor=colour, lw=1
+            )
             ax.plot(value, at + 0.2, mark, color=colour, mfc="none", label=label)
     ax.axvline(1, color="C5", ls=":", lw=1)
     ax.set_yticks(range(at + 1), [MODELS[model][0] for model in runs][1:])

@@ -51,25 +51,16 @@ DAY = 24 * 60 * 60  # seconds
 
 # In all figures of this chapter a model has its colour from {doc}`family`. One is not there, the Synthesizer
 # with the squared ReLU, and has the squared ReLU's.
-COLOURS = {
-    "Vanilla Transformer": "C5",
-    "Vanilla Transformer*": "C5",
-    "Original T5": "C5",
-    "Switch Transformer": "C5",
-    "Synthesizer": "C5",
-    "Transformer+GELU": "C1",
-    "Transformer+GeLU*": "C1",
-    "Transformer++": "C2",
-    "T5++": "C2",
-    "Evolved Transformer": "C4",
-    "Transformer+MDHA": "C0",
-    "Transformer+Sep Conv": "C0",
-    "Synthesizer + Squared ReLU": "C0",
-    "Switch Primer": "C0",
-    "Primer-EZ": "C0",
-    "Primer-EZ Decoder": "C0",
-    "Primer": "C3",
-}
+COLOURS = (
+    dict.fromkeys(("Vanilla Transformer", "Vanilla Transformer*", "Original T5"), "C5")
+    | dict.fromkeys(("Switch Transformer", "Synthesizer"), "C5")
+    | dict.fromkeys(("Transformer+GELU", "Transformer+GeLU*"), "C1")
+    | dict.fromkeys(("Transformer++", "T5++"), "C2")
+    | dict.fromkeys(("Transformer+MDHA", "Transformer+Sep Conv"), "C0")
+    | dict.fromkeys(("Synthesizer + Squared ReLU", "Switch Primer"), "C0")
+    | dict.fromkeys(("Primer-EZ", "Primer-EZ Decoder"), "C0")
+    | {"Primer": "C3", "Evolved Transformer": "C4"}
+)
 
 
 Paper = dict[str, Table]
@@ -249,7 +240,10 @@ if __name__ == "__main__":
             if entry != "-":
                 number, _, spread = entry.partition(" ± ")
                 value, colour = Rounded.read(number).value, COLOURS[name]
-                ax.errorbar(value, at, xerr=float(spread or 0), color=colour)
+                if spread:
+                    ax.errorbar(
+                        value, at, xerr=float(spread), fmt="none", ecolor=colour
+                    )
                 face = "none" if hollow else colour
                 ax.plot(value, at, "o", color=colour, mfc=face, label=name)
 
@@ -480,7 +474,7 @@ if __name__ == "__main__":
             m0, s0 = map(float, base.split(" ± "))
             m1, s1 = map(float, primers[which].split(" ± "))
             face = "C3" if which else "none"
-            ax.errorbar(m1 - m0, at, xerr=by_test(s0, s1), color="C3")
+            ax.errorbar(m1 - m0, at, xerr=by_test(s0, s1), fmt="none", ecolor="C3")
             ax.plot(m1 - m0, at, "o", color="C3", mfc=face, label=rows[at][0])
         ax.axvline(0, color="C5", ls=":", lw=1)
         ax.set(xlabel=("Primer, a third", "Primer, all")[which] + ": points gained")

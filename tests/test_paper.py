@@ -356,11 +356,12 @@ def test_a_table_for_the_page_sorts_numbers_by_their_size() -> None:
         "T & t",
         "s",
         {"model": "", "n": "<count>"},
-        [["a", "1M"], ["b", "-"], ["c", "13.25"]],
+        [["a", "1M"], ["b", "-"], ["c", "13.25"], ["d", "35.4 ± 0.3"]],
     )
     html = table._repr_html_()
     assert '<td class="number" data-value="1000000">1M</td>' in html
     assert '<td class="number" data-value="">-</td>' in html
     assert '<td class="number">13.25</td>' in html
+    assert '<td class="number">35.4 ± 0.3</td>' in html
     assert "<td>a</td>" in html
     assert "T &amp; t" in html and "&lt;count&gt;" in html

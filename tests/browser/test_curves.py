@@ -163,11 +163,9 @@ def test_the_script_comes_when_a_figure_is_first_pointed_at(visit: Visitor) -> N
     assert len([url for url in opened.asked if "curves.js" in url]) == 1
 
 
-@pytest.mark.parametrize("chapter", ["ours", "parts", "mdha", "sizes", "transfer"])
-def test_figures_of_recorded_runs_say_what_they_rest_on(
-    site: Site, chapter: str
-) -> None:
-    figures = site.soup(f"experiments/{chapter}").select(".plot")
+@pytest.mark.parametrize("of", ["ours", "parts", "mdha", "sizes", "transfer"])
+def test_figures_of_recorded_runs_say_what_they_rest_on(site: Site, of: str) -> None:
+    figures = site.soup(f"experiments/{of}").select(".plot")
     assert figures
     for figure in figures:
         words = figure.get_text(" ", strip=True)

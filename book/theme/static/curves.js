@@ -99,7 +99,8 @@
       if (!step) return;
       event.preventDefault();
       let { stops } = axes()[now];
-      let at = stop ? stops.indexOf(nearest(stops, stop)) + step : Math.floor(stops.length / 2);
+      const from = stops.includes(stop) ? stop : stop && nearest(stops, stop);
+      let at = from ? stops.indexOf(from) + step : Math.floor(stops.length / 2);
       if (!stops[at]) {
         now = (now + step + axes().length) % axes().length;
         ({ stops } = axes()[now]);

@@ -1,5 +1,6 @@
 /* Sorts a table by a column: each head cell of `table.sortable` becomes a button. It goes round: up, down,
-   the order of the source. Numbers sort by `data-value` where they have one, empty ones last; the rest as words.
+   the order of the source. Numbers sort by `data-value` where they have one, or by their first word, empty ones
+   last; the rest as words.
    Without scripts a table stands in the order of its source. */
 for (const table of document.querySelectorAll("table.sortable")) {
   const body = table.tBodies[0], source = [...body.rows];
@@ -7,7 +8,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
 
   const compare = (a, b, way) => {
     if (!a.matches(".number")) return way * a.textContent.localeCompare(b.textContent);
-    const [x, y] = [a, b].map(cell => cell.dataset.value ?? cell.textContent);
+    const [x, y] = [a, b].map(cell => cell.dataset.value ?? cell.textContent.split(" ")[0]);
     return (x === "") - (y === "") || way * (x - y);
   };
 
