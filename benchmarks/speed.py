@@ -207,8 +207,9 @@ if __name__ == "__main__":
     fig, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
     for line, name in enumerate(relatives):
         color = FAMILY[name].colour
-        for nth, ratio in enumerate(ratios(compared, name, "transformer"), start=1):
-            alpha, label = nth / len(widths), f"{name}, width {widths[nth - 1]}"
+        cells_of = zip(widths, ratios(compared, name, "transformer"), strict=True)
+        for nth, (width, ratio) in enumerate(cells_of, start=1):
+            alpha, label = nth / len(widths), f"{name}, width {width}"
             ax.plot(ratio, line, "o", color=color, alpha=alpha, ms=5, label=label)
         if name in told:
             ax.plot(told[name], line, "x", color=color, label=f"{name}, the paper's")

@@ -3,7 +3,7 @@
 import json
 import math
 import statistics
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,13 @@ class Spread:
     def __format__(self, spec: str) -> str:
         mean, deviation = format(self.mean, spec), format(self.deviation, spec)
         return mean if self.count == 1 else f"{mean} ± {deviation}"
+
+
+def over_seeds(
+    runs: Sequence[Gathered], told: Callable[[Sequence[float]], float]
+) -> list[float]:
+    """The losses of a model's seeds as one curve: `told` makes one number of those of an evaluation."""
+    return [told(each) for each in zip(*(run["loss"] for run in runs), strict=True)]
 
 
 def final_loss(runs: Sequence[Gathered]) -> Spread:

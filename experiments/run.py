@@ -34,7 +34,7 @@ from experiments.plan import (
     reported_loss,
     write_gathered,
 )
-from experiments.step_times import alike, measure_missing
+from experiments.step_times import measure_missing, stand_in
 from labml_primer.training.configuration import Run
 from labml_primer.training.long_run import DivergedError, Training, long_run
 from labml_primer.training.parallel import Workers
@@ -59,7 +59,7 @@ def step_seconds(run: Run) -> float:
 
 def expected_seconds(run: Run) -> float:
     """How long a run will keep one core busy."""
-    return (run.steps + EVALUATION * run.evaluations) * step_seconds(alike(run))
+    return (run.steps + EVALUATION * run.evaluations) * step_seconds(stand_in(run))
 
 
 @contextmanager

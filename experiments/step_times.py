@@ -15,8 +15,8 @@ from labml_primer.training.long_run import Training, surroundings, write_record
 from labml_primer.training.parallel import Workers
 
 
-def alike(run: Run) -> Run:
-    """What stands for all runs whose steps take as long: seed, rate and length change nothing of that."""
+def stand_in(run: Run) -> Run:
+    """The run that stands for all whose steps take as long: seed, rate and length change nothing of that."""
     return replace(run, seed=0, rate=1e-3, steps=100, evaluations=1)
 
 
@@ -26,14 +26,16 @@ def measure(plans: Collection[Plan], built: Path) -> Record:
     What two plans have in common is measured once.
     """
     workers = Workers()
-    runs = [alike(run) for plan in plans for run in plan.models.values()]
+    runs = [stand_in(run) for plan in plans for run in plan.models.values()]
     known = {run.digest: run for run in runs}
     print(f"measuring a step of {len(known)} models, in turns")
     taken = median_seconds(
         {digest: Training(run, built, workers).step for digest, run in known.items()}
     )
     seconds = {
-        plan.name: {name: taken[alike(run).digest] for name, run in plan.models.items()}
+        plan.name: {
+            name: taken[stand_in(run).digest] for name, run in plan.models.items()
+        }
         for plan in plans
     }
     return surroundings(workers) | {"seconds": seconds}
@@ -44,6 +46,5 @@ def measure_missing(
 ) -> None:
     """Measures all plans anew where one has a model whose step is not measured."""
     known = read_step_times(results)
-    for plan in plans:
-        if known.get(plan.name, {}).keys() != plan.models.keys():
-            return write_record(results / STEP_TIMES, measure(plans, built))
+    if any(known.get(plan.name, {}).keys() != plan.models.keys() for plan in plans):
+        write_record(results / STEP_TIMES, measure(plans, built))

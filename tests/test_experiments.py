@@ -9,11 +9,12 @@ import sys
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from prose import ahead, said_in
 
 from experiments import mdha, ours, parts, transfer
 from experiments import run as module
@@ -150,6 +151,7 @@ def test_every_model_is_reported_with_three_seeds_and_for_the_speedup_with_five(
     assert plan.seeds >= (5 if name == "speedup" else 3)
     missing = [run for part in plan.missing(known) for run in part]
     assert not missing, f"make experiments ONLY={name}"
+    # One that diverged would be left out, and the mean of the other seeds would flatter its model.
     reported = gather({name: plan}, known, read_step_times())[name]
     for model in plan.models:
         seeds = [run["seed"] for run in reported[model]]
@@ -179,16 +181,11 @@ def test_what_the_chapters_read_is_what_is_recorded() -> None:
     assert gathered == again, "make experiments"
 
 
-def said_in(chapter: ModuleType) -> str:
-    """A chapter's prose and code as one line."""
-    source = Path(str(chapter.__file__)).read_text(encoding="utf-8")
-    return re.sub(r"\s*\n\s*(# )?", " ", source)
-
-
 def test_numbers_in_prose_are_those_of_the_records() -> None:
     gathered = str(RESULTS / "gathered.json")
-    runs, activations, filled = (
-        read_runs(gathered, plan) for plan in ("speedup", "activations", "filling")
+    runs, activations, filled, changes = (
+        read_runs(gathered, plan)
+        for plan in ("speedup", "activations", "filling", "ablation")
     )
     ends = [run["loss"][-1] for run in runs["transformer"]]
     assert f"those lie {max(ends) - min(ends):.2f} nats apart" in said_in(ours)
@@ -212,20 +209,47 @@ def test_numbers_in_prose_are_those_of_the_records() -> None:
     assert "Those of the squared ReLU and of Transformer++ grow." in said_in(ours)
     assert min(later("squared-relu"), later("pp")) > 1.1
 
+    def falls(model: str) -> int:
+        """With how many seeds the factor is smaller at the end."""
+        end = len(runs["transformer"][0]["loss"])
+        pairs = list(zip(runs["transformer"], runs[model], strict=True))
+        return sum(
+            factor(until(vanilla, end // 4), run, "multiply_adds")
+            > factor(vanilla, run, "multiply_adds")
+            for vanilla, run in pairs
+        )
+
+    assert "They do so with each seed. Primer-EZ's falls with three of five" in said_in(
+        ours
+    )
+    assert [falls(model) for model in ("mdha", "primer", "primer-ez")] == [5, 5, 3]
+
     def below(runs: Runs, better: str, worse: str) -> float:
         return final_loss(runs[worse]).mean - final_loss(runs[better]).mean
 
     gated = (below(activations, gate, "relu") for gate in ("reglu", "swiglu"))
     said = "ReGLU by {:.2f} nats, which may be luck, SwiGLU by {:.2f}"
     assert said.format(*gated) in said_in(parts)
-    ahead = below(filled, "t5-primer-ez-decoder", "t5-pp")
-    assert f"{ahead:.2f} nats ahead in the mean" in said_in(transfer)
-
-
-def ahead(runs: Runs, better: str, worse: str) -> list[bool]:
-    """Seed by seed, whether one ends below another."""
-    pairs = zip(runs[better], runs[worse], strict=True)
-    return [first["loss"][-1] < second["loss"][-1] for first, second in pairs]
+    lead = below(filled, "t5-primer-ez-decoder", "t5-pp")
+    assert f"{lead:.2f} nats ahead in the mean" in said_in(transfer)
+    alone = below(runs, "primer-ez", "mdha")
+    assert f"the squared ReLU brings {alone:.2f} nats" in said_in(parts)
+    without, order = (
+        final_loss(changes[model]).mean for model in ("without-mdha", "with-order")
+    )
+    assert f"has both and ends at {without:.2f}, where" in said_in(parts)
+    assert f"with the order alone ends at {order:.2f}." in said_in(parts)
+    needs = {
+        model: speedup(runs["transformer"], runs[model], "seconds")
+        for model in ("primer-ez", "primer", "pp")
+    }
+    assert (
+        "Primer-EZ needs {0.mean:.1f} times less time (± {0.deviation:.1f}), and "
+        "Primer {1.mean:.1f} times less (± {1.deviation:.1f})"
+    ).format(needs["primer-ez"], needs["primer"]) in said_in(ours)
+    assert "than on the V100, by three deviations" in said_in(ours)
+    theirs = float(ours.theirs("pp")["Tensor2Tensor, V100"].split()[0])
+    assert round((theirs - needs["pp"].mean) / needs["pp"].deviation) == 3
 
 
 def test_what_prose_says_of_seeds_is_so() -> None:
@@ -264,8 +288,8 @@ def test_what_prose_says_of_rates_is_so() -> None:
         for model, gap in gaps["speedup"].items()
     ]
     assert near.count(True) == len(near) / 2
-    assert "differ by about a hundredth of a nat" in said_in(transfer)
-    assert all(0.002 < gap < 0.015 for gap in gaps["filling"].values())
+    assert "by about a hundredth of a nat or less" in said_in(transfer)
+    assert max(gaps["filling"].values()) < 0.015
 
 
 def test_every_plan_and_no_other_is_run_by_a_command_in_a_chapter() -> None:
@@ -286,16 +310,6 @@ def test_building_the_book_trains_none_of_these() -> None:
                 code += [ast.unparse(node)]
         code += [f"assert not {trains} & sys.modules.keys(), '{chapter}'"]
     subprocess.run([sys.executable, "-c", "\n".join(code)], cwd=ROOT, check=True)
-
-
-def test_no_reported_run_diverged() -> None:
-    # Chapters would leave it out, and the mean of a model's other seeds would flatter it.
-    known = read_results()
-    for plan in read_plans().values():
-        tuning, _ = plan.missing(known)
-        for name, run in plan.runs(known).items():
-            if not tuning and run.digest in known:
-                assert known[run.digest]["diverged_at_step"] is None, name
 
 
 def test_only_runs_with_a_chosen_rate_are_gathered() -> None:

@@ -1,14 +1,13 @@
 """What the chapter on MDHA promises: a ruler for luck, and prose that the records bear out."""
 
 import math
-import re
 from copy import deepcopy
-from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from prose import ahead, said_in
 from torch import Tensor, nn
 
 from experiments import mdha
@@ -79,16 +78,11 @@ def test_how_far_equal_models_come_apart_is_the_studentized_range(
 
 
 RUNS = read_runs(str(RESULTS / "gathered.json"), "mdha")
-SOURCE = Path(str(mdha.__file__)).read_text(encoding="utf-8")
-SAID = re.sub(r"\s*\n\s*(# )?", " ", SOURCE)
+SAID = said_in(mdha)
 
 
 def ends(name: str) -> list[float]:
     return [run["loss"][-1] for run in RUNS[name]]
-
-
-def every_seed(better: str, worse: str) -> bool:
-    return all(a < b for a, b in zip(ends(better), ends(worse), strict=True))
 
 
 def behind(worse: str, better: str, steps: int = 1200) -> float:
@@ -123,6 +117,9 @@ def test_prose_tells_apart_what_the_ruler_does() -> None:
     assert 0.9 < by_ruler("width-2", "channel") < 1
     assert "both are ahead with every seed, by less than half of the ruler" in SAID
     assert max(by_ruler("channel", wide) for wide in ("width-5", "width-7")) < 0.5
+    assert "Two wide is behind five and seven wide, and a start as plain" in SAID
+    assert by_ruler("identity-start", "no-bias") > 1
+    assert min(by_ruler("width-2", wide) for wide in ("width-5", "width-7")) > 1
     assert "is worse with every seed, within the ruler by a hair" in SAID
     assert 0.97 < by_ruler("identity-start", "channel") < 1
     assert "ahead of plain attention with every seed, also within the ruler" in SAID
@@ -145,17 +142,15 @@ def test_prose_tells_apart_what_the_ruler_does() -> None:
 
 def test_what_prose_says_of_seeds_is_so() -> None:
     others = MODELS.keys() - {"channel"}
-    worse = {name for name in others if every_seed("channel", name)}
-    better = {name for name in others if every_seed(name, "channel")}
+    worse = {name for name in others if all(ahead(RUNS, "channel", name))}
+    better = {name for name in others if all(ahead(RUNS, name, "channel"))}
     assert "eleven: seven are worse, and four are better" in SAID
     assert len(worse) == 7 and {"width-2", "identity-start"} <= worse
     assert "which are values alone, 5 wide, 7 wide and no bias" in SAID
     assert better == {"only-values", "width-5", "width-7", "no-bias"}
-    assert every_seed("identity-start", "none")
+    assert all(ahead(RUNS, "identity-start", "none"))
     assert "and one of three seeds says the opposite" in SAID
-    assert [a < b for a, b in zip(ends("none"), ends("width-1"), strict=True)].count(
-        False
-    ) == 1
+    assert ahead(RUNS, "none", "width-1").count(False) == 1
     assert (
         "two of three seeds end ahead" in SAID and "the third 0.10 nats behind" in SAID
     )

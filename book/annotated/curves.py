@@ -33,18 +33,20 @@ def note(figure: Any) -> None:
             "x": measured(axes.xaxis, axes.get_xlim()),
             "y": measured(axes.yaxis, axes.get_ylim()),
         }
-        told = {line: told_as(line, looks) for line in axes.lines}
-        told = {line: name for line, name in told.items() if name}
+        for bars in axes.containers:
+            if bars[0] in axes.lines:  # an error bar has its dot's name
+                bars[0].set_label(bars.get_label())
+        told = {line: kind for line in axes.lines if (kind := told_as(line, looks))}
         known = all(scale[1] in ("linear", "log") for scale in scales.values())
         # Without a frame there is nothing to measure by.
         if told and known and axes.axison:
             axes.set_gid("axes:" + json.dumps(scales, separators=(",", ":")))
-            for line, name in told.items():
-                line.set_gid(plain(name))
+            for line, kind in told.items():
+                line.set_gid(plain(kind))
 
 
 def told_as(line: Any, looks: dict[tuple[str, str], str]) -> str:
-    """Its kind and its name; nothing if it has none, or is a stroke between two points."""
+    """What kind of line it is, and its name; nothing if it has none, or is a stroke between two points."""
     if line.get_linestyle() == "None":
         return f"dots:{label(line)}" if label(line) else ""
     name = label(line) or looks.get(look(line), "")

@@ -499,9 +499,10 @@ if __name__ == "__main__":
     left.text(0.72, 0.86, "as it is", color="C5", ha="right")
     left.text(0.75, 0.5, "tanh", color="C0")
     grid = torch.linspace(-2, 1.2, 201)
-    square, odd = SquaredReLU()(grid), SearchedActivation()(grid)
+    square, searched_for = SquaredReLU()(grid), SearchedActivation()(grid)
     right.plot(grid, square, color="C5", label="squared ReLU")
-    right.plot(grid, odd, color="C0", ls="--", label="with the list's −0.57")
+    label = "with the list's −0.57"
+    right.plot(grid, searched_for, color="C0", ls="--", label=label)
     right.set(xlabel="x", ylabel="y")
     right.text(-2, 0.06, "squared ReLU", color="C5")
     right.text(-2, 0.4, "with the list's −0.57", color="C0")

@@ -26,7 +26,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from labml_primer.compared.t5 import T5, t5_rate
+from labml_primer.compared.t5 import t5_rate
 from labml_primer.training.configuration import Run
 from labml_primer.training.loop import (
     auxiliary_losses,
@@ -161,7 +161,7 @@ class Training:
         self.parameters = sum(p.numel() for p in self.model.parameters())
         # Backwards there are two products for each one forwards.
         self.step_multiply_adds = 3 * run.batch * self.task.multiply_adds(self.model)
-        self.surroundings = [surroundings(workers)]  # first where it began
+        self.here, self.earlier = surroundings(workers), list[dict[str, Any]]()
         # A compiled model does not see the hooks that such losses are collected by.
         asks = any(hasattr(each, "auxiliary_loss") for each in self.model.modules())
         if run.compiled and asks:
@@ -235,7 +235,7 @@ class Training:
         curve.train_loss.append(sum(self.losses) / len(self.losses))
         for play, text in self.texts.held_out.items():
             nats = self.task.held_out(self.model, text, run.batch, run.seq)
-            if not isinstance(self.model, T5):
+            if self.task.per_character:
                 nats /= self.texts.characters[play]
             curve.held_out.setdefault(play, []).append(nats)
         self.losses.clear()
@@ -243,7 +243,7 @@ class Training:
     def save(self) -> None:
         state = whole_state(self.model, self.optimizer) | {
             "run": asdict(self.run),
-            "surroundings": self.surroundings,
+            "surroundings": [*self.earlier, self.here],
             "curve": asdict(self.curve),
             "losses": self.losses,
             "done": self.done,
@@ -268,9 +268,8 @@ class Training:
         set_state(self.model, self.optimizer, state)
         self.curve, self.losses = Curve(**state["curve"]), state["losses"]
         self.done, self.seconds = state["done"], state["seconds"]
-        # An older save does not say where it was made.
-        before, here = state.get("surroundings", []), self.surroundings
-        self.surroundings = before + [each for each in here if each not in before]
+        before = state.get("surroundings", [])  # an older save does not have them
+        self.earlier = [each for each in before if each != self.here]
 
     def go(self, save_every: int) -> None:
         """All steps that are left."""
@@ -293,13 +292,12 @@ class Training:
                     self.save()
 
     def record(self, diverged_at: int | None) -> dict[str, Any]:
-        """What is known of the run, for others to read: where it began, and where else it went on."""
-        began, *went_on = self.surroundings
+        """What is known of the run, for others to read: where it ended, and where else it had been."""
         return {
             "configuration": asdict(self.run),
             "digest": self.run.digest,
-            **began,
-            "went_on": went_on,
+            **self.here,
+            "earlier": self.earlier,
             "parameters": self.parameters,
             "diverged_at_step": diverged_at,
             "curve": asdict(self.curve),

@@ -57,11 +57,11 @@ class Workers:
         return time.perf_counter()
 
     def agree_on(self, path: Path, found: object) -> None:
-        """Raises `ValueError` unless all workers `found` the same at `path`. All of them ask."""
+        """Raises `ValueError` unless all workers `found` the same at `path`. Each has to call it."""
         if self.count > 1:
-            others: list[object] = [None] * self.count
-            distributed.all_gather_object(others, found)
-            if any(other != found for other in others):
+            all_found: list[object] = [None] * self.count
+            distributed.all_gather_object(all_found, found)
+            if all_found != [found] * self.count:
                 raise ValueError(
                     f"{path} is not the same for all workers: "
                     "have it on a disk that they share"

@@ -27,12 +27,14 @@ class Task:
 
     `inputs` takes windows `[batch, seq + 1]` and dice. `multiply_adds` are those of a forward pass, for
     a sequence: of a language model half of what its causal attention could see, of T5 all of it.
+    `per_character` says whether the loss on a play is told a character, and not a token.
     """
 
     inputs: Callable[[Tensor, torch.Generator], tuple[Tensor, ...]]
     loss: Callable[..., Tensor]
     held_out: Callable[[nn.Module, Tensor, int, int], float]
     multiply_adds: Callable[[nn.Module], int]
+    per_character: bool
 
 
 def task_of(model: nn.Module, seq: int) -> Task:
@@ -48,7 +50,11 @@ def products_of(model: nn.Module) -> int:
 
 
 GOING_ON = Task(
-    lambda windows, dice: (windows,), next_character_loss, held_out_loss, products_of
+    lambda windows, dice: (windows,),
+    next_character_loss,
+    held_out_loss,
+    products_of,
+    per_character=True,
 )
 
 
@@ -91,4 +97,4 @@ def filling(first_sentinel: int, seq: int) -> Task:
             model(source, target[:, :-1])
         return counter.get_total_flops() // 2
 
-    return Task(inputs, loss, held_out, multiply_adds)
+    return Task(inputs, loss, held_out, multiply_adds, per_character=False)

@@ -6,6 +6,7 @@ import re
 import tokenize
 from collections import Counter
 
+import pytest
 from built_book import Site, Visitor
 
 # -- the module on the page -----------------------------------------------------------------
@@ -308,3 +309,14 @@ def test_the_words_of_a_figure_do_not_lie_on_each_other(
         })"""
     )
     assert crossed == []
+
+
+@pytest.mark.parametrize("of", ["ours", "parts", "mdha", "sizes", "transfer"])
+def test_figures_of_recorded_runs_say_what_they_rest_on(site: Site, of: str) -> None:
+    figures = site.soup(f"experiments/{of}").select(".plot")
+    assert figures
+    for figure in figures:
+        words = figure.get_text(" ", strip=True)
+        assert re.search(
+            r"\d seeds, characters, [\d. to]+ trillion multiply-adds", words
+        )

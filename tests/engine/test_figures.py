@@ -25,6 +25,14 @@ def test_places_are_rounded_and_words_are_not() -> None:
     assert '<text x="0.12">0.0625</text>' in html
 
 
+def test_words_are_turned_only_if_they_stand_askew() -> None:
+    level, askew = (
+        f'<text transform="rotate({by} 1 2)">x</text>' for by in ("-0", "-45")
+    )
+    assert themed(SVG % level, "Level").count("rotate") == 0
+    assert askew in themed(SVG % askew, "Askew")
+
+
 def drawn(
     figure: Figure, named: str = "data-curve"
 ) -> tuple[list[dict[str, list[object]]], list[str]]:
@@ -86,9 +94,10 @@ def test_dots_have_their_own_names_or_none() -> None:
     axes.plot([1], [2], "o", color="C0", label="the mean")
     axes.plot([1, 2, 3], [2, 2, 2], "o", color="C0", label="a seed")
     axes.plot([1, 2, 3], [2, 2, 2], "o", color="C0")
+    axes.errorbar([2], [1], xerr=[1], fmt="s", label="with a bar")
     scales, dots = drawn(figure, "data-dots")
     assert len(scales) == 1
-    assert dots == ["the mean", "a seed"]
+    assert dots == ["the mean", "a seed", "with a bar"]
     assert drawn(figure)[1] == []
 
 

@@ -37,44 +37,41 @@
       name: dot.closest("[data-dots]").dataset.dots, x: +dot.getAttribute("x"), y: +dot.getAttribute("y"),
     })).sort((a, b) => a.y - b.y || a.x - b.x);
     // Where arrow keys lead to, from left to right or from dot to dot.
-    const places = Array.from({ length: 51 }, (_, i) => ({ x: left + i * (right - left) / 50 }));
+    const middle = (top + bottom) / 2;
+    const places = Array.from({ length: 51 }, (_, i) => ({ x: left + i * (right - left) / 50, y: middle }));
     const stops = curves.length ? places : dots;
     return { group, left, right, top, bottom, x: scale(x, left, right), y: scale(y, bottom, top), curves, dots, stops };
   };
-  const apart = (a, b) => Math.hypot(a.x - b.x, (a.y ?? b.y ?? 0) - (b.y ?? a.y ?? 0));
-  const nearest = (stops, to) => stops.reduce((a, b) => apart(b, to) < apart(a, to) ? b : a, { x: Infinity });
+  const apart = (a, b) => Math.hypot(a.x - b.x, a.y - b.y);
+  const nearest = (stops, to) => stops.reduce((a, b) => apart(b, to) < apart(a, to) ? b : a, { x: Infinity, y: 0 });
 
   const tip = document.body.appendChild(Object.assign(document.createElement("div"), { className: "tip tip--curves", hidden: true }));
   tip.setAttribute("role", "status");
   const cross = set(document.createElementNS("http://www.w3.org/2000/svg", "line"), { class: "cross" });
   const hide = () => { tip.hidden = true; cross.remove(); };
 
-  const made = (tag, text) => Object.assign(document.createElement(tag), { textContent: text });
-  const row = (name, value, ...mark) => {
-    const line = document.createElement("p");
-    line.append(...mark, name, " ", made("span", value));
-    return line;
+  const made = (tag, ...parts) => {
+    const element = document.createElement(tag);
+    element.append(...parts);
+    return element;
   };
-  const mark = colour => {
-    const line = document.createElement("i");
-    line.style.background = colour;
-    return line;
-  };
-  // A dot is told by what both axes measure, if they say what that is; lines by how high they stand there.
-  const told = (axes, { name, x, y }) => name === undefined
-    ? axes.curves.map(curve => ({ ...curve, y: height(curve.line, x) }))
-      .filter(({ y }) => y >= axes.top && y <= axes.bottom).sort((a, b) => a.y - b.y)
-      .map(({ name, colour, y }) => row(name, axes.y.at(y), mark(colour)))
-    : [[axes.x, x], [axes.y, y]].filter(([{ label }]) => label).map(([{ label, at }, place]) => row(label, at(place)));
+  const swatch = colour => set(made("i"), { style: `background: ${colour}` });
+  const row = (name, value, ...before) => made("p", ...before, name, " ", made("span", value));
+  // Lines are told by how high they stand at a place.
+  const heights = (axes, x) => axes.curves.map(curve => ({ ...curve, y: height(curve.line, x) }))
+    .filter(({ y }) => y >= axes.top && y <= axes.bottom).sort((a, b) => a.y - b.y)
+    .map(({ name, colour, y }) => row(name, axes.y.at(y), swatch(colour)));
+  // A dot is told by what both axes measure, where they say what that is.
+  const measures = (axes, dot) => ["x", "y"].filter(way => axes[way].label)
+    .map(way => row(axes[way].label, axes[way].at(dot[way])));
 
   const show = (plot, axes, stop) => {
-    const rows = told(axes, stop), { x } = stop;
+    const { name, x } = stop, rows = name ? measures(axes, stop) : heights(axes, x);
     if (!rows.length) return hide();
-    tip.replaceChildren(made("b", stop.name ?? `${axes.x.label} ${axes.x.at(x)}`), ...rows);
+    tip.replaceChildren(made("b", name ?? `${axes.x.label} ${axes.x.at(x)}`), ...rows);
     axes.group.append(set(cross, { x1: x, x2: x, y1: axes.top, y2: axes.bottom }));
     tip.hidden = false;
-    const middle = (axes.top + axes.bottom) / 2;
-    const at = new DOMPoint(x, stop.name ? stop.y : middle).matrixTransform(plot.getScreenCTM());
+    const at = new DOMPoint(x, name ? stop.y : (axes.top + axes.bottom) / 2).matrixTransform(plot.getScreenCTM());
     const beside = at.x + 12 + tip.offsetWidth < innerWidth ? at.x + 12 : at.x - 12 - tip.offsetWidth;
     tip.style.left = Math.max(8, beside) + "px";
     tip.style.top = Math.max(64, at.y - tip.offsetHeight / 2) + "px";
