@@ -480,18 +480,12 @@ if __name__ == "__main__":
     rows = [row for row in zip(*columns, strict=True) if "±" in row[1]]
     fig, axes = plt.subplots(1, 2, figsize=(7, 5.6), layout="constrained", sharey=True)
     for which, ax in enumerate(axes):
-        for at, (_, base, *primers) in enumerate(rows):
+        for at, (task, base, *primers) in enumerate(rows):
             m0, s0 = map(float, base.split(" ± "))
             m1, s1 = map(float, primers[which].split(" ± "))
-            face = "C3" if which else "none"
+            bar, face = by_test(s0, s1), "C3" if which else "none"
             ax.errorbar(
-                m1 - m0,
-                at,
-                xerr=by_test(s0, s1),
-                fmt="o",
-                color="C3",
-                mfc=face,
-                label=rows[at][0],
+                m1 - m0, at, xerr=bar, fmt="o", color="C3", mfc=face, label=task
             )
         ax.axvline(0, color="C5", ls=":", lw=1)
         ax.set(xlabel=("Primer, a third", "Primer, all")[which] + ": points gained")
