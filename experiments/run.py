@@ -81,6 +81,7 @@ def cores(number: int) -> Iterator[Any]:
         import ray
 
         ray.init(
+            # Never a cluster that happens to run: its machines share neither this code nor the results.
             address="local",
             num_cpus=number,
             include_dashboard=False,
