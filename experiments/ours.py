@@ -267,5 +267,5 @@ if __name__ == "__main__":
     # between them, and models that are close to each other could change places.
     #
     # *Time.* Seconds are those of one core of a processor. The time of a step is known to a few percent only,
-    # and the spread leaves that out. On an accelerator, where a convolution costs other than it does here,
-    # they would be others.
+    # and the spread leaves that out. On an accelerator, where a convolution does not cost what it costs
+    # here, they would be others.

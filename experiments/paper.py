@@ -493,9 +493,9 @@ if __name__ == "__main__":
     axes[0].set_yticks(range(len(rows)), [row[0] for row in rows])
     plt.show()
     # The abstract speaks of 1/3 of the compute, sections 1 and 4.4 of 3 times less. No line recomputes this:
-    # the third is a column's name, with neither hours nor steps. What can be checked is quality. There the
-    # perplexity equals that of the Transformer with all of the compute, and the averages of Table 6 are a
-    # little higher than that Transformer's. And the counts? By the t-test:
+    # the third is a column's name, with neither hours nor steps. What can be checked is quality. With its
+    # third, Primer has the perplexity of the Transformer with all of the compute, and its averages in Table 6
+    # are a little higher than that Transformer's. And the counts? By the t-test:
     print(*one_shot(paper), sep="\n")
     # By intervals that do not overlap:
     print(*counts(paper, by_intervals), sep="\n")

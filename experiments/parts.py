@@ -185,7 +185,7 @@ if __name__ == "__main__":
     # Both help here too. It calls the squared ReLU the most effective (section 3), but here MDHA is missed
     # most. It also recommends the wider feed-forward layer at small sizes, which does nothing here: its
     # width is paid for with a stream of 84 features, where 128 are few already. Queries made of keys, which
-    # it calls harmful, do little harm; one that takes longer runs to show would not show here.
+    # it calls harmful, do little harm; a harm that takes longer runs to show would not show here.
 
 
 ACTIVATIONS = {
@@ -258,4 +258,4 @@ if __name__ == "__main__":
     assert min(surely, errors["gelu"]) > 4
     assert max(errors["relu"], errors["reglu"], errors["swiglu"]) < 4
 
-    # MDHA does most. Which of its details do it? {doc}`mdha` takes them apart.
+    # MDHA is missed most. Which of its details matter? {doc}`mdha` takes it apart.

@@ -171,7 +171,7 @@ def _cells(head: str, unit: str, entries: Sequence[str]) -> list[str]:
 
 def _value(entry: str) -> str:
     """The number that an entry means, where its first word is not written like one."""
-    if entry.split()[0].replace(".", "", 1).isdecimal():
+    if entry.partition(" ")[0].replace(".", "", 1).isdecimal():
         return ""
     number = "" if entry == "-" else f"{Rounded.read(entry).value:.10g}"
     return f' data-value="{number}"'

@@ -215,8 +215,8 @@ if __name__ == "__main__":
             best = (best_width(sweep[model], each, cost) for each in budgets[cost])
             print(" ".join(f"{width:4d}" for width in best), f" {name}")
     # Counted in multiply-adds, 32 is best for the Transformer, as far as its runs of that width go. The
-    # Primers come to the losses that it has there at 32 too, with budgets below those printed. Still narrower
-    # models might be better, and would move the factors. Counted in time, 32 is best at none of the printed
+    # Primers reach those same losses at width 32 too, at budgets below those printed. Still narrower models
+    # might be better, and would move the factors. Counted in time, 32 is best at none of the printed
     # budgets: on this processor, narrow models compute less in a minute.
     #
     # The 128 of {doc}`ours` is too wide for its budget. With it the Transformer ends at 1.90, with 48 and the

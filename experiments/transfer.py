@@ -14,8 +14,8 @@ tries three more families of models (section 4.2, appendix A.12). All of them ar
   becomes Primer-EZ's, and its encoder a Transformer++'s.
 
 The text, the held-out plays and the widths are those of {doc}`ours`, with three seeds of each model.
-Parameters are 0.8 to 0.95 million, and 4.5 million in a Switch Transformer. Rates are chosen as there, but
-those of T5's optimizer, Adafactor, of four. These runs are made by
+Parameters are 0.8 to 0.95 million, and 4.5 million in a Switch Transformer. Rates are chosen as there, of
+five; those of T5, whose optimizer is Adafactor, of four. These runs are made by
 
     make experiments ONLY=transfer
     make experiments ONLY=filling
@@ -150,7 +150,7 @@ if __name__ == "__main__":
     # mean, and behind with one seed of three. Both end better than T5 in the mean. So it is in the paper,
     # which takes it for a sign that this task wants other changes (appendix A.12).
     #
-    # Seeds lie far apart here, but for those of the Transformer++. Each line is one:
+    # Seeds end far apart here, but for those of the Transformer++. Each line is one:
     import matplotlib.pyplot as plt
 
     fig, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Sequence
 from statistics import geometric_mean, mean
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from prose import said_in
 
 from experiments import sizes
-from experiments.analysis import final_loss, read_runs, speedup
+from experiments.analysis import Gathered, final_loss, read_runs, speedup
 from experiments.plan import PLANS, RESULTS, Plan
 from experiments.sizes import (
     best_width,
@@ -195,6 +196,10 @@ def test_every_width_has_the_same_compute_and_the_narrowest_half() -> None:
             assert run["multiply_adds"][-1] / share == pytest.approx(6.4e12, rel=0.06)
 
 
+def mean_loss_at(runs: Sequence[Gathered], cost: str, budget: float) -> float:
+    return mean(loss_at(run, budget, cost) for run in runs)
+
+
 def test_what_prose_says_is_what_the_records_say() -> None:
     gathered = str(RESULTS / "gathered.json")
     recorded, at_128 = (read_runs(gathered, plan) for plan in ("scaling", "speedup"))
@@ -245,6 +250,20 @@ def test_what_prose_says_is_what_the_records_say() -> None:
     assert {
         w for w, b in zip(reached, spent["multiply_adds"], strict=True) if b <= last
     } == {32}
+    assert (
+        "reach those same losses at width 32 too, at budgets below those printed"
+        in said
+    )
+    narrow = (sweep["transformer"][32], "multiply_adds")
+    hardest = min(mean_loss_at(*narrow, b) for b in spent["multiply_adds"] if b <= last)
+    below = budgets_up_to(spent["multiply_adds"][0], 2)[:-1]
+    for model in ("primer-ez", "primer"):
+        enough = next(
+            b
+            for b in below
+            if mean_loss_at(sweep[model][32], "multiply_adds", b) <= hardest
+        )
+        assert best_width(sweep[model], enough, "multiply_adds") == 32
 
     fronts = {
         model: frontier(widths, spent["multiply_adds"], "multiply_adds")

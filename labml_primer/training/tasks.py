@@ -27,7 +27,7 @@ class Task:
 
     `inputs` takes windows `[batch, seq + 1]` and dice. `multiply_adds` are those of a forward pass, for
     a sequence: of a language model half of what its causal attention could see, of T5 all of it.
-    `per_character` says whether the loss on a play is told a character, and not a token.
+    `per_character` says whether the loss on a play is per character, and not per token.
     """
 
     inputs: Callable[[Tensor, torch.Generator], tuple[Tensor, ...]]
