@@ -56,6 +56,7 @@ from experiments.variants import (
     Width5,
     Width7,
 )
+from labml_primer.compared.switch import SwitchFeedForward
 from labml_primer.primer.primer_ez import MultiDConvHeadAttention
 from labml_primer.training.configuration import Run
 from labml_primer.training.long_run import long_run
@@ -264,6 +265,41 @@ def test_what_prose_says_of_seeds_is_so() -> None:
         assert all(ahead(moved, changed, plain))
     assert "and behind with one seed of three" in said_in(transfer)
     assert ahead(filled, "t5-primer-ez-decoder", "t5-pp").count(False) == 1
+
+
+def test_what_prose_says_of_parts_taken_away_is_so() -> None:
+    runs = read_runs(str(RESULTS / "gathered.json"), "ablation")
+    said = (
+        "a fiftieth worse, and without its order of norms a hundredth, both with every"
+    )
+    assert said in said_in(parts)
+    for model, worse in (("without-squared-relu", 50), ("without-order", 100)):
+        assert all(ahead(runs, "primer", model))
+        perplexity = Spread.of(parts.relative_perplexity(runs["primer"], runs[model]))
+        assert 1 / (perplexity.mean / 100 - 1) == pytest.approx(worse, rel=0.3)
+    narrow = read_plans()["ablation"].models["with-12x"].model["d_model"]
+    assert f"a stream of {narrow} features" in said_in(parts)
+
+
+def test_what_prose_says_of_sizes_is_so() -> None:
+    sizes = {}
+    for plan in ("transfer", "filling"):
+        runs = read_runs(str(RESULTS / "gathered.json"), plan)
+        sizes |= {model: seeds[0]["parameters"] / 1e6 for model, seeds in runs.items()}
+    switches = {round(sizes.pop(model), 1) for model in ("switch", "switch-primer")}
+    assert "0.8 to 0.95 million, and 4.5 million in a Switch" in said_in(transfer)
+    assert switches == {4.5} and 0.8 < min(sizes.values()) < max(sizes.values()) <= 0.95
+    run = read_plans()["transfer"].models["switch"]
+    (experts,) = {
+        each.experts
+        for each in run.build(vocab_size=83).modules()
+        if isinstance(each, SwitchFeedForward)
+    }
+    assert f"A Switch Transformer has {experts} experts a layer here" in said_in(
+        transfer
+    )
+    assert "two and a half million characters" in said_in(transfer)
+    assert round(run.steps * run.batch * run.seq / 1e6, 1) == 2.5
 
 
 def test_what_prose_says_of_rates_is_so() -> None:

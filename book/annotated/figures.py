@@ -36,9 +36,8 @@ def themed(svg: str, label: str) -> str:
     svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
     svg = NOTE.sub(r"data-\2=\1\3\1", svg)
     svg = PLACES.sub(lambda m: f'{m.group(1)}="{_rounded(m.group(2))}"', svg)
-    svg = re.sub(
-        r' transform="rotate\(-?0 [^"]*"', "", svg
-    )  # all words have one, of nothing
+    # All words have a turn, most of them one by nothing.
+    svg = re.sub(r' transform="rotate\(-?0 [^"]*"', "", svg)
     svg = re.sub(r"\s*font-family:[^;\"]*;?|font: ([\d.]+px)[^;\"]*", _font, svg)
     svg = COLOUR.sub(
         lambda m: f"var(--fig-{COLOURS[m.group(1).lower()]}, {m.group()})", svg

@@ -1,7 +1,6 @@
 /* Sorts a table by a column: each head cell of `table.sortable` becomes a button. It goes round: up, down,
-   the order of the source. Numbers sort by `data-value` or else by their first word, empty ones last; the rest as
-   words.
-   Without scripts a table stands in the order of its source. */
+   the order of the source. Numbers sort by `data-value` or else by their first word, empty ones last; the rest
+   as words. Without scripts a table stands in the order of its source. */
 for (const table of document.querySelectorAll("table.sortable")) {
   const body = table.tBodies[0], source = [...body.rows];
   const heads = [...table.tHead.rows[0].cells];
