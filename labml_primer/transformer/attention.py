@@ -27,8 +27,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from labml_primer.transformer.generation import Past
-
 
 def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None = None) -> Tensor:
     r"""
@@ -143,12 +141,17 @@ def causal_mask(
     queries: int, keys: int, device: torch.device | str | None = None
 ) -> Tensor:
     r"""
-    ## Not looking ahead
+    ## Causal mask
 
-    `[queries, keys]`, true where key $j$ stands no later than query $i$, that is $j \le i$. A model that
-    is to foretell the next word must not see it, so each position looks at itself and at those before it.
+    `[queries, keys]`, true where a query may attend to a key. A model that predicts the next token must not
+    see it, so each position attends to itself and to the positions before it.
+
+    The queries are the *last* of the keys: query $i$ is at position $i + \text{keys} - \text{queries}$. With
+    as many queries as keys this is the lower triangle. With one query it is a row of ones: the newest token
+    may attend to everything.
     """
-    return torch.ones(queries, keys, dtype=torch.bool, device=device).tril()
+    mask = torch.ones(queries, keys, dtype=torch.bool, device=device)
+    return mask.tril(keys - queries)
 
 
 if __name__ == "__main__":
@@ -195,11 +198,11 @@ if __name__ == "__main__":
 
 class MultiHeadAttention(nn.Module):
     r"""
-    ## Several look-ups at once
+    ## Multi-head attention
 
     One look-up returns one mean, and a word may need several things: the verb it belongs to, the word
     before it, the last line's rhyme. *Heads* ask separately. Each sees projections of its own, only
-    $d_k = d_\text{model} / H$ wide, and one more projection joins the answers:
+    $d_k = d_\text{model} / H$ wide, and one more projection combines their results:
 
     $$\begin{aligned}
       \operatorname{head}_h &= \operatorname{Attention}(XW^Q_h,\; YW^K_h,\; YW^V_h) \\
@@ -208,44 +211,41 @@ class MultiHeadAttention(nn.Module):
 
     `x` and `y` are $X$ and $Y$. With `y = x` this is *self-attention*. With the encoder's output as `y` and
     the decoder's state as `x` it is *cross-attention*: the queries come from one sequence, keys and values
-    from another. All heads together cost about what one head of full width would.
+    from another. All heads together cost about as much as one head of full width.
 
-    `dropout` applies to the weights while training. Raises `ValueError` where `heads` does not divide
+    `dropout` applies to the attention weights during training. Raises `ValueError` if `heads` does not divide
     `d_model`.
 
     :::{deviation} the slides, multi-head attention
-    They drop out behind the output projection, and not on the weights. The paper's section 5.4 names the
-    former; its authors' released code does both. We drop out of the weights here, and
-    {doc}`the block <encoder>` of the output.
+    They apply dropout after the output projection, and not to the weights. The paper's section 5.4 names the
+    former; its authors' released code does both. We apply it to the weights here, and in
+    {doc}`the block <encoder>` to the output. Their constructor takes the number of heads first.
     :::
     """
 
     def __init__(self, d_model: int, heads: int, dropout: float = 0.0):
         super().__init__()
-        if heads < 1 or d_model % heads:
+        if d_model % heads:
             raise ValueError(f"d_model {d_model} is not a multiple of heads {heads}")
         self.heads = heads
         self.d_k = d_model // heads
-        # :::{deviation} the paper, section 3.2.2
-        # Its projections are matrices alone. Like the slides' code, ours add a bias to each of the four.
-        # :::
+        # The $H$ narrow matrices $W^Q_1 \dots W^Q_H$, side by side, are one square matrix, since
+        # $H \cdot d_k = d_\text{model}$. One large product is faster than $H$ small ones.
         #
-        # The $H$ narrow matrices $W^Q_1 \dots W^Q_H$, side by side, are one square matrix:
-        # $H \cdot d_k = d_\text{model}$. One large product keeps a processor busier than $H$ small ones.
+        # :::{deviation} the paper, section 3.2.2
+        # Its projections have no bias. Like the slides' code, ours add one to each of the four.
+        # :::
         self.query = nn.Linear(d_model, d_model)
         self.key = nn.Linear(d_model, d_model)
         self.value = nn.Linear(d_model, d_model)
         self.output = nn.Linear(d_model, d_model)
         self.dropout = dropout
 
-    def project(
-        self, x: Tensor, y: Tensor, past: Past | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def project(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """
-        Queries of `x`, keys and values of `y`, each `[batch, seq, heads, d_k]`.
+        Return the queries of `x` and the keys and values of `y`, each `[batch, seq, heads, d_k]`.
 
-        A method of its own, because {doc}`../primer/primer_ez` changes this step and nothing else. There it
-        looks back, and so wants to know the `past`; here each position is projected alone.
+        A method of its own, because {doc}`../primer/primer_ez` changes this step and nothing else.
         """
         split = (self.heads, self.d_k)
         return (
@@ -255,65 +255,35 @@ class MultiHeadAttention(nn.Module):
         )
 
     def forward(
-        self,
-        x: Tensor,
-        y: Tensor,
-        mask: Tensor | None = None,
-        causal: bool = False,
-        past: Past | None = None,
+        self, x: Tensor, y: Tensor, mask: Tensor | None = None, causal: bool = False
     ) -> Tensor:
         """
         `x` is `[batch, queries, d_model]`, `y` is `[batch, keys, d_model]`, and the result has the shape
-        of `x`. `mask` broadcasts to `[batch, heads, queries, keys]` and is true where looking is allowed.
-        `causal` forbids every later key besides. A query that may look nowhere gets zeros from all heads.
-
-        With a `past`, `x` and `y` are what comes next, and queries look at all that was read before as well:
-        {doc}`generation` explains it.
+        of `x`. `mask` is boolean, broadcasts to `[batch, heads, queries, keys]`, and is true where a query
+        may attend to a key. `causal` also hides all later keys. A query that may attend to no key gets zeros
+        from all heads.
 
         :::{deviation} the slides, multi-head attention
-        Their mask is `[batch, queries, keys]`, and they put in the dimension of the heads. Here the caller
-        does, so that heads may differ: a mask of sentences, `[batch, keys]`, comes as `[batch, 1, 1, keys]`.
+        Their mask is `[batch, queries, keys]`, and the layer inserts the dimension of the heads. Here the
+        caller does, so that heads may differ: a padding mask, `[batch, keys]`, is passed as
+        `[batch, 1, 1, keys]`.
         :::
-
-        Raises `ValueError` where `mask` is not boolean.
         """
-        query, key, value = self.project(x, y, past)
-        # The new queries are the last rows of the causal mask over everything. A single one is the very last,
-        # and has no future to be kept from.
-        if past is not None:
-            key, value = past.all(self.key, key), past.all(self.value, value)
-            if causal and 1 < query.size(1) < key.size(1):
-                rows = causal_mask(key.size(1), key.size(1), x.device)[-query.size(1) :]
-                mask = rows if mask is None else mask & rows
-            causal = causal and query.size(1) == key.size(1)
-        # Heads stand where a batch would, so one call serves them all: `[batch, heads, seq, d_k]`.
-        query, key, value = (t.transpose(1, 2) for t in (query, key, value))
-        nowhere = None
-        if mask is not None:
-            # PyTorch would *add* a mask of numbers to the scores, and a mask of ones and zeros would then
-            # forbid nothing.
-            if mask.dtype != torch.bool:
-                raise ValueError(f"the mask is {mask.dtype}, and must be torch.bool")
-            # PyTorch's function takes a mask or `is_causal`, and not both.
-            if causal:
-                mask = mask & causal_mask(query.size(-2), key.size(-2), mask.device)
-            # What it does with a row that allows nothing is nowhere promised, and has been `nan`. So such
-            # a row looks everywhere for a moment, and its answer is blotted out below.
-            nowhere = ~mask.any(dim=-1, keepdim=True)
-            mask = mask | nowhere
-        # {py:func}`~labml_primer.transformer.attention.attention`, fused: the scores of all pairs need not
-        # be written to memory. A test holds it to ours.
+        # The heads move to where PyTorch expects a batch: `[batch, heads, seq, d_k]`.
+        query, key, value = (t.transpose(1, 2) for t in self.project(x, y))
+        if causal:
+            earlier = causal_mask(query.size(2), key.size(2), x.device)
+            mask = earlier if mask is None else mask & earlier
+        # {py:func}`~labml_primer.transformer.attention.attention`, fused: PyTorch's FlashAttention kernels
+        # never store the scores of all pairs. A test checks that the two agree.
         heads = F.scaled_dot_product_attention(
             query,
             key,
             value,
             attn_mask=mask,
-            is_causal=causal and mask is None,
             dropout_p=self.dropout if self.training else 0.0,
         )  # [batch, heads, queries, d_k]
-        if nowhere is not None:
-            heads = heads.masked_fill(nowhere, 0.0)
-        # Side by side again, `[batch, queries, d_model]`, and $W^O$ lets the heads' answers mix.
+        # Side by side again, `[batch, queries, d_model]`, and $W^O$ mixes what the heads found.
         return self.output(heads.transpose(1, 2).flatten(2))
 
 
@@ -352,80 +322,6 @@ if __name__ == "__main__":
     order = torch.randperm(64)
     difference = (layer(x[:, order], x[:, order]) - layer(x, x)[:, order]).abs().max()
     print(f"shuffled before against after: largest difference {difference:.1e}")
-
-
-if __name__ == "__main__":
-    # ## What heads look at
-    #
-    # A model of two layers with four heads each, trained for a moment on plays of Shakespeare to foretell
-    # the next character.
-    from labml_primer.training import load_corpus, train
-    from labml_primer.transformer.model import Config, LanguageModel
-
-    corpus = load_corpus()
-    torch.manual_seed(0)
-    config = Config(
-        corpus.vocab_size, d_model=64, heads=4, d_ff=256, layers=2, max_seq=32
-    )
-    model = LanguageModel(config)
-    history = train(
-        model, corpus, name="attention", steps=1200, batch=16, seq=32, evaluations=2
-    )
-    print(f"loss {history.validation_loss[-1]:.2f} nats a character")
-
-    # A hook sees what goes into each layer, and computes its weights once more, this time by our
-    # function, because the fused one never has them all in hand.
-    def look(layer: MultiHeadAttention, inputs: tuple[Tensor, ...]) -> None:
-        query, key, _ = (t.transpose(1, 2) for t in layer.project(inputs[0], inputs[1]))
-        mask = causal_mask(query.size(-2), key.size(-2))
-        seen.append(attention_weights(query, key, mask))
-
-    for block in model.blocks:
-        block.get_submodule("attention").register_forward_pre_hook(look)
-
-    # How far back does each head look? The mean weight on the character itself (offset 0), on the one
-    # before it (offset 1), and so on, for the later half of held-out windows.
-    seen: list[Tensor] = []
-    windows = corpus.validation[: 256 * 32].view(256, 32)
-    with torch.no_grad():
-        model(windows)
-    weights = torch.stack(seen).transpose(0, 1).flatten(1, 2).mean(dim=0)
-    back = torch.stack(
-        [weights.diagonal(-n, -2, -1)[:, 16 - n :].mean(dim=-1) for n in range(7)]
-    )  # [offset, layer x head]
-    print("offset       ", *(f"{offset:5d}" for offset in range(7)))
-    for head in range(8):
-        print(
-            f"layer {head // 4} head {head % 4}", *(f"{w:5.2f}" for w in back[:, head])
-        )
-    previous = int(back[1].argmax())
-    print(
-        f"\nThe character before gets most from head {previous % 4} of layer "
-        f"{previous // 4}: {back[1, previous]:.2f}.\nAn even look would give it "
-        f"{sum(1 / n for n in range(17, 33)) / 16:.2f}."
-    )
-    # The same head on a line from a play that the model never saw, beside the head of the second layer that
-    # looks farthest back on average. A row is a query, a column a key. Everything above the diagonal is the
-    # future.
-    line = "Fair is foul, and foul is fair:"
-    seen = []
-    with torch.no_grad():
-        model(corpus.encode(line)[None])
-    offsets = (torch.arange(32)[:, None] - torch.arange(32)).clamp(min=0)
-    far = 4 + int((weights * offsets)[4:, 16:].sum(dim=-1).mean(dim=-1).argmax())
-    letters = list(line.replace(" ", "·"))
-    fig, axes = plt.subplots(1, 2, figsize=(7, 3.6), layout="constrained")
-    for ax, head in zip(axes, (previous, far), strict=True):
-        ax.imshow(seen[head // 4][0, head % 4], vmin=0, vmax=1)
-        ax.set_xticks(range(len(line)), letters, fontsize=6)
-        ax.set_yticks(range(len(line)), letters, fontsize=6)
-        ax.tick_params(length=0)
-        ax.set_xlabel(f"key, layer {head // 4} head {head % 4}")
-    axes[0].set_ylabel("query")
-    plt.show()
-    # Nobody asked for a head that looks at the character before. It pays, because the last two characters
-    # together say much about the next. Hold on to this picture: {doc}`../primer/primer_ez` gives every head
-    # the last three positions for free, by a convolution, and spares it the learning.
 
 
 if __name__ == "__main__":

@@ -26,13 +26,10 @@ Source: {cite:t}`vaswani2017attention`, section 3.1; the order of the layers is 
 {cite:t}`xiong2020layer`.
 """
 
-from collections.abc import Callable
-
 from torch import Tensor, nn
 
 from labml_primer.transformer.attention import MultiHeadAttention
 from labml_primer.transformer.feed_forward import PositionwiseFeedForward
-from labml_primer.transformer.generation import Past
 
 
 class EncoderBlock(nn.Module):
@@ -40,47 +37,25 @@ class EncoderBlock(nn.Module):
     ## Encoder block
 
     `[batch, seq, d_model]` to the same: self-attention moves information between positions, the
-    feed-forward layer works on each position alone.
+    feed-forward layer works on each position separately.
 
-    What it is made of are classes. A block with another attention or another non-linearity is the same
-    block with another value here, which is all that {doc}`../primer/primer_ez` will need; `feed_forward`
-    and `norm` are for {doc}`../primer/baselines`.
-
-    Raises `ValueError` where `heads` does not divide `d_model`.
+    Raises `ValueError` if `heads` does not divide `d_model`.
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        heads: int,
-        d_ff: int,
-        dropout: float = 0.0,
-        attention: Callable[[int, int, float], MultiHeadAttention] = MultiHeadAttention,
-        activation: type[nn.Module] = nn.ReLU,
-        feed_forward: type[PositionwiseFeedForward] = PositionwiseFeedForward,
-        norm: type[nn.Module] = nn.LayerNorm,
-    ):
+    def __init__(self, d_model: int, heads: int, d_ff: int, dropout: float = 0.0):
         super().__init__()
-        self.attention = attention(d_model, heads, dropout)
+        self.attention = MultiHeadAttention(d_model, heads, dropout)
         # A norm for each of the two layers, with gains and biases of its own: PyTorch's, which computes
-        # what {py:class}`~labml_primer.transformer.normalization.LayerNorm` does in one fused step.
-        self.attention_norm = norm(d_model)
-        self.feed_forward = feed_forward(d_model, d_ff, dropout, activation)
-        self.feed_forward_norm = norm(d_model)
+        # {py:class}`~labml_primer.transformer.normalization.LayerNorm` in one fused step.
+        self.attention_norm = nn.LayerNorm(d_model)
+        self.feed_forward = PositionwiseFeedForward(d_model, d_ff, dropout)
+        self.feed_forward_norm = nn.LayerNorm(d_model)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(
-        self,
-        x: Tensor,
-        mask: Tensor | None = None,
-        causal: bool = False,
-        past: Past | None = None,
-    ) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """
-        `mask` is true where looking is allowed and broadcasts to `[batch, heads, seq, seq]`; for a padded
-        batch it is `[batch, 1, 1, seq]`. `causal` hides what comes later. An encoder leaves it off, and
-        {py:class}`~labml_primer.transformer.model.LanguageModel`, made of the same blocks, turns it on. It
-        also has a use for `past`, which goes to attention as it is.
+        `mask` is true where a position may attend to another, and broadcasts to `[batch, heads, seq, seq]`;
+        for a padded batch it is `[batch, 1, 1, seq]`.
         """
         # Normalize, attend, add: $Y = X + \operatorname{MultiHead}(\operatorname{LN}(X))$.
         #
@@ -90,7 +65,7 @@ class EncoderBlock(nn.Module):
         # since are pre-norm, as here. {doc}`normalization` measures the difference.
         # :::
         y = self.attention_norm(x)
-        x = x + self.dropout(self.attention(y, y, mask, causal, past))
+        x = x + self.dropout(self.attention(y, y, mask))
         # In pre-norm the path from `x` to the result holds additions only. A gradient that comes from above
         # reaches every block unchanged, plus whatever the layers contribute.
         return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))

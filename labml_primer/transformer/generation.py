@@ -1,82 +1,91 @@
 r"""
 # Generating text
 
-How to choose the next token from what a model gives, and how not to compute everything anew for each of
-them.
+How to choose the next token from a model's scores, and how to avoid computing everything again for each.
 
-A language model gives a score for every token that may come next. How does one get a text from it?
+A language model gives a score for every token that may come next. How do you get a text from it?
 
-Choose one, put it behind the text, ask again. Two questions hide in this. *Which* one: always the likeliest
-is dull, and soon runs in circles; a fair draw sometimes takes a token that no one would. Most programs draw
-from a distribution that was made a little more careful first, by a *temperature* $\tau$ and by cutting off
-its tail:
+Choose a token, append it, ask again. Two questions hide in this. *Which* token: always taking the most
+probable one is dull and soon repeats itself, while a sample from the model's distribution now and then
+contains a very improbable token. Most programs sample from a distribution that is made more cautious first,
+by a *temperature* $\tau$ and by cutting off its tail:
 
 $$P(t) \propto \exp\Big(\frac{z_t}{\tau}\Big) \quad \text{for } t \in \text{kept}$$
 
-And *how fast*: the text has grown by one token, and all before it are as they were. In a causal model
-nothing that was computed for them can change. So it is kept, and a step costs one token, not a whole text.
+And *how fast*: the text has grown by one token, and everything before it is unchanged. In a causal model
+nothing that was computed for the earlier tokens can change either. So a *KV cache* keeps their keys and
+values, and a step costs one token instead of a whole text.
 
-The model is {py:class}`~labml_primer.transformer.model.LanguageModel`, and its method
-{py:meth}`~labml_primer.transformer.model.LanguageModel.generate` puts the parts of this chapter together.
+The layers of this book know nothing of a cache. It is attached to them from outside, here.
 
-Source: {cite:t}`fan2018hierarchical` for top-k; {cite:t}`holtzman2020curious` for top-p; what
-{cite:t}`so2021primer` say on inference is in their section 4.1.
+Source: {cite:t}`fan2018hierarchical` for top-k; {cite:t}`holtzman2020curious` for top-p;
+{cite:t}`vaswani2017attention`, section 6.1, and {cite:t}`wu2016google` for beam search.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
+
+from labml_primer.transformer.attention import MultiHeadAttention
+from labml_primer.transformer.language_model import Config, LanguageModel
+from labml_primer.transformer.positional_encoding import (
+    LearnedPositionalEncoding,
+    PositionalEncoding,
+)
 
 
 def keep_top_k(logits: Tensor, k: int) -> Tensor:
     r"""
     ## Top-k
 
-    Only the $k$ best tokens stay in the draw. `logits` is `[..., vocab_size]`, and so is the result: what
-    falls out is set to minus infinity, which softmax takes to zero.
+    Keep the $k$ most probable tokens. `logits` is `[..., vocab_size]`, and so is the result: all others are
+    set to minus infinity, which softmax turns into zero.
 
-    It guards against the long tail: thousands of tokens that are all unlikely can together be likely. But
+    It guards against the long tail: thousands of tokens that are all improbable can be probable together. But
     one $k$ does not suit all places. After "to be or not to" there is one good token, after "the" there are
     hundreds.
 
-    Raises `ValueError` where `k` is below one. Source: {cite:t}`fan2018hierarchical`, section 5.4.
+    Raises `ValueError` if `k` is below one. Source: {cite:t}`fan2018hierarchical`, section 5.4.
     """
     if k < 1:
         raise ValueError(f"top_k {k} is below 1")
-    # The k-th best is the bar. What is level with it stays too.
-    bar = logits.topk(min(k, logits.size(-1))).values[..., -1:]
-    return logits.masked_fill(logits < bar, -math.inf)
+    # The k-th best score is the threshold. Ties with it stay.
+    threshold = logits.topk(min(k, logits.size(-1))).values[..., -1:]
+    return logits.masked_fill(logits < threshold, -math.inf)
 
 
 def keep_top_p(logits: Tensor, p: float) -> Tensor:
     r"""
     ## Top-p
 
-    Also called *nucleus sampling*. The fewest tokens stay that together have a probability of at least $p$:
+    Also called *nucleus sampling*. Keep the smallest set of tokens whose probability is at least $p$:
 
     $$\min_{S} |S| \quad \text{with} \quad \sum_{t \in S} P(t) \ge p$$
 
-    Where the model is sure, that is one token; where it is not, it is many.
+    If the model is sure, that is one token; if not, it is many.
 
     Raises `ValueError` unless $0 < p \le 1$. Source: {cite:t}`holtzman2020curious`, section 3.1.
     """
     if not 0 < p <= 1:
         raise ValueError(f"top_p {p} is not above 0 and at most 1")
     if p == 1:
-        return logits  # all of them: rounding must not cut the tail
+        return logits  # rounding must not cut the tail
     ordered, order = logits.sort(dim=-1, descending=True)
-    odds = ordered.float().softmax(dim=-1)
-    # A token stays if those before it do not yet make up $p$. So the one that crosses the line stays, and the
+    probabilities = ordered.float().softmax(dim=-1)
+    # A token stays if those before it do not yet sum to $p$. So the one that crosses the line stays, and the
     # first always does.
-    before = odds.cumsum(dim=-1) - odds
+    before = probabilities.cumsum(dim=-1) - probabilities
     kept = ordered.masked_fill(before >= p, -math.inf)
-    # Back to where each of them came from.
+    # Each score returns to its token's place.
     return torch.empty_like(logits).scatter(-1, order, kept)
 
 
-def draw_token(
+def sample_token(
     logits: Tensor,
     temperature: float = 1.0,
     top_k: int | None = None,
@@ -84,10 +93,11 @@ def draw_token(
     generator: torch.Generator | None = None,
 ) -> Tensor:
     r"""
-    ## The draw
+    ## Sampling
 
-    One token for each row: `[batch, vocab_size]` to `[batch]`. A temperature below one makes likely tokens
-    likelier; above one it evens them out. At zero, its limit, the best token is taken, and nothing is drawn.
+    Sample one token per row: `[batch, vocab_size]` to `[batch]`. A temperature below one makes probable
+    tokens more probable; above one it evens the probabilities out. At zero, its limit, the most probable
+    token is taken, and nothing is random: *greedy decoding*.
 
     Raises `ValueError` for a negative temperature.
     """
@@ -95,26 +105,23 @@ def draw_token(
         raise ValueError(f"temperature {temperature} is negative")
     if temperature == 0:
         return logits.argmax(dim=-1)
-    # Temperature first: the cuts then see the odds that are drawn from.
+    # Temperature first, so that the cuts see the final probabilities.
     scores = logits.float() / temperature
     if top_k is not None:
         scores = keep_top_k(scores, top_k)
     if top_p is not None:
         scores = keep_top_p(scores, top_p)
-    # A uniform number $u$ has $-\log u$ exponentially distributed, and of several such clocks, each as fast
-    # as its token is likely, the first to ring is token $t$ with probability $P(t)$. It is the same draw as
-    # `torch.multinomial`, and takes a batch of none as well.
-    clocks = torch.empty_like(scores).exponential_(generator=generator)
-    return (scores.softmax(dim=-1) / clocks).argmax(dim=-1)
+    probabilities = scores.softmax(dim=-1)
+    return torch.multinomial(probabilities, 1, generator=generator).squeeze(-1)
 
 
 if __name__ == "__main__":
-    # ## What each does to the odds
+    # ## The effect on the probabilities
     #
     # Six tokens and their probabilities, before and after.
     odds = torch.tensor([0.40, 0.25, 0.15, 0.10, 0.06, 0.04])
     for name, scores in (
-        ("as they are", odds.log()),
+        ("unchanged", odds.log()),
         ("temperature 0.5", odds.log() / 0.5),
         ("temperature 2", odds.log() / 2),
         ("top-k, 3", keep_top_k(odds.log(), 3)),
@@ -122,205 +129,345 @@ if __name__ == "__main__":
         ("top-p, 0.3", keep_top_p(odds.log(), 0.3)),
     ):
         print(f"{name:16s}" + "".join(f"{p:6.2f}" for p in scores.softmax(dim=-1)))
-    # ### Are the draws fair?
+    # ### Are the samples right?
     #
-    # Draw a hundred thousand times and count.
+    # Sample a hundred thousand times and count.
     generator = torch.Generator().manual_seed(0)
-    drawn = draw_token(odds.log().expand(100_000, 6), generator=generator)
-    shares = torch.bincount(drawn, minlength=6) / 100_000
-    print(f"{'drawn':16s}" + "".join(f"{share:6.2f}" for share in shares))
+    sampled = sample_token(odds.log().expand(100_000, 6), generator=generator)
+    shares = torch.bincount(sampled, minlength=6) / 100_000
+    print(f"{'sampled':16s}" + "".join(f"{share:6.2f}" for share in shares))
 
 
-class Past:
-    r"""
-    ## What is kept
+class Growing:
+    """
+    ## A tensor that grows
 
-    While a text grows, layers keep here what they will need of the tokens already read. An attention layer
-    keeps *all* its keys and values: the queries of old tokens are never asked again. A convolution of width
-    $K$ keeps the *last* $K - 1$ tokens of its input: no output to come sees farther back.
-
-    `length` tokens have been read, of at most `capacity`; more raise `ValueError`. Whoever calls the layers
-    adds to `length`, once all of them have seen the new tokens. Each layer is known here by its module, so no
-    layer need know of another.
+    Keys or values of the tokens so far, `[batch, seq, ...]`. The buffer doubles when it is full, so appending
+    a token does not copy the whole text each time.
     """
 
-    def __init__(self, capacity: int):
-        self.capacity = capacity
+    def __init__(self) -> None:
+        self.buffer: Tensor | None = None
         self.length = 0
-        self.kept: dict[nn.Module, Tensor] = {}
-        self.made: dict[nn.Module, list[Tensor]] = {}
 
-    def all(self, owner: nn.Module, new: Tensor) -> Tensor:
-        """`new` `[batch, seq, ...]`, behind all that came from `owner` before."""
-        # Room for everything at once. To join old and new at each token would copy the whole text each time.
-        if owner not in self.kept:
-            room = (new.size(0), self.capacity, *new.shape[2:])
-            self.kept[owner] = new.new_empty(room)
+    def append(self, new: Tensor) -> Tensor:
+        """Append `new` `[batch, seq, ...]` and return everything so far."""
         end = self.length + new.size(1)
-        if end > self.capacity:
-            raise ValueError(f"{end} tokens are more than capacity {self.capacity}")
-        self.kept[owner][:, self.length : end] = new
-        return self.kept[owner][:, :end]
-
-    def last(self, owner: nn.Module, new: Tensor, count: int) -> Tensor:
-        """`new`, behind the last `count` that came from `owner`; before the beginning there are zeros."""
-        if owner not in self.kept:
-            self.kept[owner] = new.new_zeros(new.size(0), count, *new.shape[2:])
-        joined = torch.cat([self.kept[owner], new], dim=1)
-        self.kept[owner] = joined[:, joined.size(1) - count :]
-        return joined
-
-    def once(self, owner: nn.Module, make: Callable[[], list[Tensor]]) -> list[Tensor]:
-        """What `make` gives, made the first time that `owner` asks. It holds as long as the weights do."""
-        if owner not in self.made:
-            self.made[owner] = make()
-        return self.made[owner]
+        if self.buffer is None or end > self.buffer.size(1):
+            grown = new.new_empty(new.size(0), 2 * end, *new.shape[2:])
+            if self.buffer is not None:
+                grown[:, : self.length] = self.buffer[:, : self.length]
+            self.buffer = grown
+        self.buffer[:, self.length : end] = new
+        self.length = end
+        return self.buffer[:, :end]
 
 
-if __name__ == "__main__":
-    # ## The same logits, token by token
-    #
-    # Every model of the paper, fresh and small. Once it reads a text of 24 tokens whole. Then five tokens, so
-    # that there is something to keep, and the others one at a time, each time with what was kept. In
-    # `float64`, so that rounding cannot hide a mistake.
-    from dataclasses import replace
+@contextmanager
+def cache_keys_and_values(layer: MultiHeadAttention) -> Iterator[None]:
+    """
+    ## Attention: keep keys and values
 
-    from labml_primer.presets import PRESETS
-    from labml_primer.transformer.model import LanguageModel
+    Past queries are not needed again, because their outputs are known. Their keys and values are: the new
+    query attends to all of them. So
+    {py:meth}`~labml_primer.transformer.attention.MultiHeadAttention.project` still computes keys and values
+    of the new tokens alone, and returns those of the whole text. The causal mask already takes the queries
+    for the last of the keys.
+    """
+    keys, values, project = Growing(), Growing(), layer.project
 
-    torch.manual_seed(0)
-    tokens = torch.randint(0, 50, (2, 24))
-    print(f"{'':28s}{'largest difference':>19s}{'numbers kept':>14s}")
-    for name, preset in PRESETS.items():
-        config = replace(preset, vocab_size=50, d_model=64, heads=4, d_ff=256, layers=2)
-        model = LanguageModel(config).double().eval()
-        past = Past(capacity=24)
-        with torch.no_grad():
-            whole = model(tokens)
-            parts = [model(part, past) for part in tokens.split([5] + 19 * [1], dim=1)]
-        difference = (whole - torch.cat(parts, dim=1)).abs().max()
-        numbers = sum(kept.numel() for kept in past.kept.values())
-        print(f"{name:28s}{difference:19.0e}{numbers:14,}")
-    # Keys and values of 2 sequences of 24 tokens in 2 layers of width 64 are 12,288 numbers. Each convolution
-    # adds the last two tokens, 256 numbers, no matter how long the text. Primer convolves no queries,
-    # and keeps less. The Evolved Transformer attends twice in a block, and its convolutions are wide. A
-    # Synthesizer has no keys to keep.
+    def project_new(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        query, key, value = project(x, y)
+        return query, keys.append(key), values.append(value)
+
+    layer.project = project_new  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        del layer.project
 
 
-if __name__ == "__main__":
-    # ## What is it worth?
-    #
-    # Tokens a second of processor time, for one sequence, in four blocks of width 256, when the text has
-    # reached a length. Each new token goes through the model alone, or all are read again for it.
-    from functools import partial
-    from statistics import median
+@contextmanager
+def cache_window(layer: nn.Module, kernel_size: int) -> Iterator[None]:
+    """
+    ## Convolutions: keep a window
 
-    import matplotlib.pyplot as plt
+    A causal convolution sees the last `kernel_size` positions of its input `[batch, seq, ...]`. So it gets
+    the previous `kernel_size - 1` inputs in front of the new ones, zeros at first, and the outputs at those
+    places are dropped again. No later output looks farther back.
+    """
+    back = kernel_size - 1
+    window: list[Tensor] = []
 
-    from labml_primer.training import median_seconds
+    def prepend(_: nn.Module, inputs: tuple[Tensor]) -> Tensor:
+        (x,) = inputs
+        before = window.pop() if window else x.new_zeros(x.size(0), back, *x.shape[2:])
+        x = torch.cat([before, x], dim=1)
+        window.append(x[:, x.size(1) - back :])
+        return x
 
-    models = {
-        name: LanguageModel(
-            replace(
-                PRESETS[name],
-                vocab_size=80,
-                d_model=256,
-                d_ff=1024,
-                layers=4,
-                max_seq=1024,
-            )
-        )
-        for name in ("transformer", "primer-ez")
-    }
-    lengths = [16, 64, 128, 256, 512]
-    rates: dict[str, list[float]] = {}
-    for length in lengths:
-        ways = {}
-        for name, model in models.items():
-            text, past = torch.zeros(1, length, dtype=torch.long), Past(length + 16)
-            ways[f"{name}, kept"] = partial(model, text[:, :1], past)
-            ways[f"{name}, all anew"] = partial(model, text)
-            with torch.no_grad():
-                model(text, past)
-        with torch.no_grad():
-            taken = median_seconds(ways, rounds=9)
-        for way in ways:
-            rates.setdefault(way, []).append(1 / taken[way])
+    def crop(_: nn.Module, inputs: tuple[Tensor], output: Tensor) -> Tensor:
+        return output[:, back:]
 
-    fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
-    print(f"{'tokens a second, length':32s}" + "".join(f"{n:8d}" for n in lengths))
-    for label, rate in rates.items():
-        color = "C0" if label.startswith("primer-ez") else "C5"
-        style = "-" if label.endswith("kept") else "--"
-        ax.loglog(lengths, rate, style, color=color, label=label)
-        print(f"{label:32s}" + "".join(f"{r:8.0f}" for r in rate))
-    ax.set(xlabel="length of the text", ylabel="tokens a second")
-    ax.set_xticks(lengths, [str(n) for n in lengths])
-    ax.set_yticks([20, 100, 500], ["20", "100", "500"])
-    ax.minorticks_off()
-    ax.legend(frameon=False)
-    plt.show()
-    gain = rates["primer-ez, kept"][-1] / rates["primer-ez, all anew"][-1]
-    kept = zip(rates["primer-ez, kept"], rates["transformer, kept"], strict=True)
-    share = median(ez / plain for ez, plain in kept)
-    print(
-        f"At {lengths[-1]} tokens what is kept makes Primer-EZ {gain:.0f} times as fast.\n"
-        f"In the median it has {share:.0%} of the Transformer's tokens a second."
+    hooks = layer.register_forward_pre_hook(prepend), layer.register_forward_hook(crop)
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+@contextmanager
+def count_positions(layer: nn.Module) -> Iterator[None]:
+    """
+    ## Positions: keep counting
+
+    New tokens come after `seen` others. Zeros take the others' places while positions are added, and are
+    dropped again. So this works for every kind of positions that are added to the embedding.
+    """
+    seen = 0
+
+    def shift(_: nn.Module, inputs: tuple[Tensor]) -> Tensor:
+        return F.pad(inputs[0], (0, 0, seen, 0))
+
+    def crop(_: nn.Module, inputs: tuple[Tensor], output: Tensor) -> Tensor:
+        nonlocal seen
+        new = output[:, seen:]
+        seen = output.size(1)
+        return new
+
+    hooks = layer.register_forward_pre_hook(shift), layer.register_forward_hook(crop)
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+@contextmanager
+def kv_cache(model: nn.Module) -> Iterator[None]:
+    """
+    ## KV cache
+
+    Within `with kv_cache(model):` each call of `model` continues the text of the calls before: it is given
+    the new tokens alone, and computes what it would for the whole text. All texts of a batch grow together.
+    On leaving the block the model is as it was.
+
+    It reaches every layer that looks at other positions: attention, positions, and whatever says in
+    `kernel_size` how many positions it sees. All other layers treat each position separately.
+    """
+    with ExitStack() as caches:
+        for layer in model.modules():
+            if isinstance(layer, MultiHeadAttention):
+                caches.enter_context(cache_keys_and_values(layer))
+            elif isinstance(layer, PositionalEncoding | LearnedPositionalEncoding):
+                caches.enter_context(count_positions(layer))
+            elif isinstance(kernel_size := getattr(layer, "kernel_size", None), int):
+                caches.enter_context(cache_window(layer, kernel_size))
+        yield
+
+
+@torch.no_grad()
+def generate(
+    model: LanguageModel,
+    tokens: Tensor,
+    max_new_tokens: int,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """
+    ## The loop
+
+    Return `tokens` `[batch, seq]` followed by `max_new_tokens` sampled ones.
+    {py:func}`~labml_primer.transformer.generation.sample_token` explains the settings; `generator` makes the
+    text reproducible. Dropout is off meanwhile.
+
+    A text may outgrow the model's `max_seq`. Then the model reads its last `max_seq` tokens. Raises
+    `ValueError` if `tokens` is empty.
+    """
+    if tokens.size(1) == 0:
+        raise ValueError("no tokens: the model needs at least one to continue")
+    choose = partial(
+        sample_token,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        generator=generator,
     )
-    # Read anew, each token costs more than the one before. With a past, the matrices see one token, however
-    # long the text is, and only attention's look-up grows. The convolutions do little arithmetic, but with a
-    # single token the work is so small that the number of calls counts, and the clock's noise as well: single
-    # rates jump by a tenth and more. That is why
-    # {py:meth}`~labml_primer.primer.primer_ez.MultiDConvHeadAttention.goes_on` makes one of three.
+    max_seq, end = model.config.max_seq, tokens.size(1) + max_new_tokens
+    training = model.training
+    model.eval()
+    try:
+        with kv_cache(model):
+            new = tokens
+            while tokens.size(1) < end and tokens.size(1) <= max_seq:
+                new = choose(model(new)[:, -1])[:, None]
+                tokens = torch.cat([tokens, new], dim=1)
+        # Once the text is too long, each step moves every token to another position, so nothing that was
+        # cached would be right.
+        while tokens.size(1) < end:
+            new = choose(model(tokens[:, -max_seq:])[:, -1])[:, None]
+            tokens = torch.cat([tokens, new], dim=1)
+    finally:
+        model.train(training)
+    return tokens
 
 
 if __name__ == "__main__":
-    # ## Dull, lively, wild
+    # ## Does the cache change the text?
     #
-    # A small Primer-EZ that has read Shakespeare for some seconds goes on from one name, with the same dice
-    # for each way to draw.
+    # It must not. A Transformer in double precision reads a text in pieces of 1, 5 and 14 tokens, and then as
+    # a whole.
+    torch.manual_seed(0)
+    model = LanguageModel(Config(vocab_size=83)).double()
+    tokens = torch.randint(83, (2, 20))
+    with torch.no_grad():
+        with kv_cache(model):
+            pieces = [model(piece) for piece in tokens.split([1, 5, 14], dim=1)]
+        difference = (torch.cat(pieces, dim=1) - model(tokens)).abs().max()
+    print(f"largest difference {difference:.0e}")
+    # A cached token costs little even in a long text, as the matrices see one token and only the look-up
+    # grows: {doc}`/benchmarks/speed` measures it.
+
+
+if __name__ == "__main__":
+    # ## Cautious and bold
+    #
+    # A small model that has read Shakespeare for half a minute continues one prompt with the same random seed
+    # and different settings.
     from labml_primer.training import load_corpus, train
 
     corpus = load_corpus()
     torch.manual_seed(0)
-    config = replace(
-        PRESETS["primer-ez"],
-        vocab_size=corpus.vocab_size,
-        d_model=96,
-        heads=4,
-        d_ff=384,
-        layers=2,
-    )
-    model = LanguageModel(config)
-    train(model, corpus, name="generation", steps=500, seq=64, evaluations=1)
+    model = LanguageModel(Config(corpus.vocab_size, d_model=96, d_ff=384, layers=2))
+    train(model, corpus, name="generation", steps=600, seq=64, evaluations=1)
     prompt = corpus.encode("ROMEO.\n")[None]
-    draws: dict[str, tuple[float, float | None]] = {
-        "the best token each time": (0.0, None),
+    settings: dict[str, tuple[float, float | None]] = {
+        "greedy": (0.0, None),
         "temperature 0.5": (0.5, None),
-        "as the model says": (1.0, None),
+        "temperature 1": (1.0, None),
         "temperature 1.5": (1.5, None),
         "temperature 1.5, top-p 0.8": (1.5, 0.8),
     }
-    for draw, (temperature, top_p) in draws.items():
-        dice = torch.Generator().manual_seed(3)
-        written = model.generate(
-            prompt, 56, temperature=temperature, top_p=top_p, generator=dice
+    for name, (temperature, top_p) in settings.items():
+        generator = torch.Generator().manual_seed(3)
+        written = generate(
+            model, prompt, 56, temperature, top_p=top_p, generator=generator
         )
-        print(f"{draw}:\n  {corpus.decode(written[0, 7:])!r}")
-    # Without dice it repeats itself. At a temperature of 1.5 the tail takes over, and top-p cuts it off: what
-    # is drawn is varied, but each token is one that the model thought of.
+        print(f"{name}:\n  {corpus.decode(written[0, 7:])!r}")
+    # Greedy decoding repeats itself. At a temperature of 1.5 the improbable tail takes over. Top-p cuts it
+    # off: the text is varied, but each token is one that the model finds plausible.
+
+
+@torch.no_grad()
+def beam_search(
+    next_logits: Callable[[Tensor], Tensor],
+    tokens: Tensor,
+    end: int,
+    max_length: int,
+    beams: int = 4,
+    alpha: float = 0.6,
+    padding: int = 0,
+) -> tuple[Tensor, Tensor]:
+    r"""
+    ## Beam search
+
+    The most probable first token need not begin the most probable sequence. A beam keeps the `beams` best
+    beginnings, extends each by every token, and keeps the best of those. It suits tasks with one right
+    answer, such as translation, more than open-ended text.
+
+    A longer sequence has a smaller probability, because it is a product of more factors. To be fair to long
+    ones, sequences $Y$ are compared by $\log P(Y)$ divided by a *length penalty* {cite:p}`wu2016google`:
+
+    $$\operatorname{lp}(Y) = \Big(\frac{5 + |Y|}{6}\Big)^{\alpha}$$
+
+    With $\alpha = 0$ it is one. The Transformer's paper uses four beams and $\alpha = 0.6$ (section 6.1).
+
+    `tokens` is `[batch, seq]`. `next_logits` takes beginnings `[batch * beams, length]` to the scores of the
+    next token, `[batch * beams, vocab_size]`. Returns the continuations `[batch, beams, length]`, best first,
+    and their log-probabilities `[batch, beams]`, not divided. `end` is included, and `padding` follows it. If
+    there are fewer sequences than beams, the missing ones have log-probability minus infinity.
+    """
+    if beams < 1:
+        raise ValueError(f"beams {beams} is below 1")
+    batch, seq = tokens.shape
+    tokens = tokens.repeat_interleave(beams, dim=0)
+    # All beams begin with the same tokens. If each counted, the same beginning would be found `beams` times,
+    # so all but the first start out impossible.
+    log_p = torch.full((batch, beams), -math.inf, device=tokens.device)
+    log_p[:, 0] = 0.0
+    length = torch.zeros_like(log_p)
+    ended = torch.zeros_like(log_p, dtype=torch.bool)
+    first_row = torch.arange(batch, device=tokens.device)[:, None] * beams
+    for _ in range(max_length):
+        step = next_logits(tokens).float().log_softmax(dim=-1)
+        step = step.unflatten(0, (batch, beams))
+        # A sequence that has ended continues with padding, at probability one. So it stays in the race with a
+        # score that no longer changes, until better ones replace it.
+        step = step.masked_fill(ended[..., None], -math.inf)
+        step[..., padding].masked_fill_(ended, 0.0)
+        length += ~ended
+        total = log_p[..., None] + step  # [batch, beams, vocab]
+        score = total / length_penalty(length, alpha)[..., None]
+        # The best of all beams' extensions. The index in the flat list gives beam and token.
+        best = score.flatten(1).topk(beams).indices
+        beam, token = best // step.size(-1), best % step.size(-1)
+        # Everything that belongs to a beam moves with it.
+        log_p = total.flatten(1).gather(1, best)
+        length = length.gather(1, beam)
+        ended = ended.gather(1, beam) | (token == end)
+        rows = (first_row + beam).flatten()
+        tokens = torch.cat([tokens[rows], token.view(-1, 1)], dim=1)
+        if ended.all():
+            break
+    return tokens[:, seq:].unflatten(0, (batch, beams)), log_p
+
+
+def length_penalty(length: Tensor, alpha: float) -> Tensor:
+    """
+    ## Length penalty
+
+    The denominator above, for lengths of any shape.
+    """
+    return ((5 + length) / 6) ** alpha
+
+
+if __name__ == "__main__":
+    # ## Does the beam find better lines?
+    #
+    # The trained model continues the names of ten speakers to the end of the first line. A beam of one is
+    # greedy decoding.
+    newline = int(corpus.encode("\n"))
+    names = ["ROMEO", "JULIET", "MACBETH", "BRUTUS", "CASSIUS"]
+    names += ["PORTIA", "HAMLET", "OPHELIA", "IAGO", "DESDEMONA"]
+    found: dict[int, list[tuple[str, float]]] = {1: [], 4: [], 16: []}
+    for name in names:
+        prompt = corpus.encode(f"{name}.\n")[None]
+        for beams, lines in found.items():
+            written, log_p = beam_search(
+                lambda text: model(text)[:, -1], prompt, newline, 60, beams, alpha=0.0
+            )
+            lines.append((corpus.decode(written[0, 0]).strip(), log_p[0, 0].item()))
+    for beams, lines in found.items():
+        mean = sum(value for _, value in lines) / len(lines)
+        print(f"beams {beams:2d}: log P {mean:6.2f} on average, {lines[0][0]!r}")
+    # A wider beam finds more probable lines. They are not better ones: the most probable line is short and
+    # dull. That is why open-ended text is sampled.
 
 
 if __name__ == "__main__":
     # ## Exercise
     #
     # :::{exercise} First the heat, then the cut
-    # Of the six tokens above, top-p at 0.75 keeps three. How many does it keep behind a temperature of 2, and
-    # of 0.5? Does a temperature move top-k too?
+    # Of the six tokens above, top-p at 0.75 keeps three. How many does it keep after a temperature of 2, and
+    # of 0.5? Does a temperature change how many top-k keeps?
     # :::
     # :::{solution}
-    # Four and two. The temperature bends the odds first, so what is $p$ of them takes more tokens where they
-    # are evened out. Top-k counts tokens, and a temperature keeps their order: it always leaves three.
+    # Four and two. The temperature changes the probabilities first, and where they are more even, more tokens
+    # are needed to reach $p$. Top-k counts tokens, and a temperature keeps their order: it always keeps
+    # three.
     # :::
     odds = torch.tensor([0.40, 0.25, 0.15, 0.10, 0.06, 0.04])
     for temperature, expected in ((0.5, 2), (1.0, 3), (2.0, 4)):
@@ -330,4 +477,4 @@ if __name__ == "__main__":
         print(f"temperature {temperature}: top-p keeps {by_p}, top-k {by_k}")
         assert (by_p, by_k) == (expected, 3)
 
-    # So much for the Transformer. What the search made of it begins with {doc}`../primer/primer_ez`.
+    # That was the Transformer. The changes that a search made to it begin with {doc}`../primer/primer_ez`.

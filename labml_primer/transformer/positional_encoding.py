@@ -339,9 +339,8 @@ class LearnedPositionalEncoding(nn.Module):
         self.encoding = nn.Parameter(torch.randn(max_seq, d_model) * 0.02)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x: Tensor, start: int = 0) -> Tensor:
-        """`x` stands at the positions from `start` on, which is not zero when a text is continued."""
-        return self.dropout(add_positions(x, self.encoding[start:]))
+    def forward(self, x: Tensor) -> Tensor:
+        return self.dropout(add_positions(x, self.encoding))
 
 
 if __name__ == "__main__":

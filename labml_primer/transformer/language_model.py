@@ -1,0 +1,278 @@
+r"""
+# Language model
+
+Predict the next token from all tokens before it: one stack of blocks with a causal mask.
+
+Take the source away from {doc}`model`, and with it the encoder and cross-attention. What is left reads a text
+and predicts how it continues. Is half of a Transformer still worth training?
+
+It is what most models since have been. A *language model* assigns a probability to a text, one token at a
+time:
+
+$$P(t_1 \dots t_n) = \prod_{i=1}^{n} P(t_i \mid t_1 \dots t_{i-1})$$
+
+A model that predicts each token from those before it is called *autoregressive*. Because of the causal mask,
+one forward pass predicts the next token at every position at once, so each token of a text is a training
+example. The model is *decoder-only*: no encoder, and blocks of two layers.
+
+Everything that later chapters change (the attention, the activation function, the norm, the whole block) is a
+field of one configuration.
+
+Source: {cite:t}`radford2019language` for the architecture; {cite:t}`press2017using` for the tied matrix.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from labml_primer.transformer.attention import MultiHeadAttention
+from labml_primer.transformer.feed_forward import PositionwiseFeedForward
+from labml_primer.transformer.positional_encoding import LearnedPositionalEncoding
+
+
+class Block(nn.Module):
+    r"""
+    ## The block
+
+    `[batch, seq, d_model]` to the same. It is {py:class}`~labml_primer.transformer.encoder.EncoderBlock` with
+    two differences: a position attends only to itself and to earlier ones, and a configuration names the
+    parts, so that models can differ in one of them.
+    """
+
+    def __init__(self, config: "Config"):
+        super().__init__()
+        d_model, dropout = config.d_model, config.dropout
+        self.attention = config.attention(d_model, config.heads, dropout)
+        self.attention_norm = config.norm(d_model)
+        self.feed_forward = config.feed_forward(
+            d_model, config.d_ff, dropout, config.activation
+        )
+        self.feed_forward_norm = config.norm(d_model)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.attention_norm(x)
+        x = x + self.dropout(self.attention(y, y, causal=True))
+        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+
+
+@dataclass(frozen=True)
+class Config:
+    """
+    ## The configuration
+
+    Sizes first, then the parts. With the parts as they are here, this is the vanilla Transformer.
+    `dataclasses.replace(config, activation=nn.GELU)` is a Transformer with another activation function.
+    """
+
+    vocab_size: int
+    d_model: int = 128
+    heads: int = 4
+    d_ff: int = 512
+    layers: int = 4
+    max_seq: int = 128
+    dropout: float = 0.0
+    attention: type[MultiHeadAttention] = MultiHeadAttention
+    activation: type[nn.Module] = nn.ReLU
+    feed_forward: type[PositionwiseFeedForward] = PositionwiseFeedForward
+    norm: type[nn.Module] = nn.LayerNorm
+    block: type[Block] = Block
+
+
+class LanguageModel(nn.Module):
+    r"""
+    ## The model
+
+    `tokens` `[batch, seq]` to logits `[batch, seq, vocab_size]`: at each position, a score for every token
+    that may come next. Position $i$ has seen tokens 0 to $i$.
+
+    Raises `ValueError` if `heads` does not divide `d_model`, and for more than `max_seq` tokens.
+    """
+
+    def __init__(self, config: Config):
+        super().__init__()
+        self.config = config
+        # One matrix $E$ at both ends: a row is a token's vector when it is read, and the direction that
+        # scores it when it is predicted {cite:p}`press2017using`. These *tied weights* save
+        # `vocab_size * d_model` parameters, and each row learns at every step, whether its token occurs in
+        # the text or not.
+        self.embedding = nn.Embedding(config.vocab_size, config.d_model)
+        # How large should the rows be? The token just read is still in the residual stream when it leaves the
+        # last norm as $z$ with $\lVert z \rVert = \sqrt{d}$, and meets its own row $e$ there. With components
+        # of size $\sigma$, $\lVert e \rVert \approx \sigma\sqrt{d}$, so $e \cdot z$ can reach $\sigma d$. At
+        # PyTorch's $\sigma = 1$ a new model would be certain that each token is repeated. $0.02$ keeps that
+        # score below three at $d = 128$.
+        nn.init.normal_(self.embedding.weight, std=0.02)
+        # Learned positions are as small as the vectors they are added to, so nothing has to be scaled.
+        #
+        # :::{deviation} the Transformer's paper, sections 3.4 and 3.5
+        # There the embedding is multiplied by $\sqrt{d}$, to match fixed sines and cosines.
+        # :::
+        #
+        # :::{deviation} Primer's released code
+        # Its models have relative positions in attention and no table of positions
+        # (`gin/models/defaults.gin`: "All models use relative attention"). A learned table is a weaker
+        # baseline, so what Primer's changes gain in this book may be larger than with relative positions.
+        # :::
+        self.positions = LearnedPositionalEncoding(
+            config.d_model, config.max_seq, config.dropout
+        )
+        self.blocks = nn.ModuleList(config.block(config) for _ in range(config.layers))
+        self.norm = config.norm(config.d_model)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.positions(self.embedding(tokens))  # [batch, seq, d_model]
+        for block in self.blocks:
+            x = block(x)
+        return F.linear(self.norm(x), self.embedding.weight)
+
+
+if __name__ == "__main__":
+    # ## How many parameters?
+    #
+    # With $V$ tokens, $n$ positions and $N$ blocks, and the count of a block from {doc}`encoder`:
+    #
+    # $$
+    # \begin{aligned}
+    # &(V + n)\,d + 2\,d \\
+    # &+ N\,(4d^2 + 2\,d\,d_{\mathrm{ff}} + 9\,d + d_{\mathrm{ff}})
+    # \end{aligned}
+    # $$
+    from labml_primer.training import load_corpus
+
+    corpus = load_corpus()
+    config = Config(corpus.vocab_size)
+    model = LanguageModel(config)
+    V, d, d_ff = config.vocab_size, config.d_model, config.d_ff
+    formula = (V + config.max_seq) * d + 2 * d
+    formula += config.layers * (4 * d**2 + 2 * d * d_ff + 9 * d + d_ff)
+    counted = sum(p.numel() for p in model.parameters())
+    print(f"counted {counted:,}, by the formula {formula:,}")
+
+
+if __name__ == "__main__":
+    # ## The loss before the first step
+    #
+    # A model that knows nothing should give each token the same probability, which is a loss of $\log V$
+    # nats. A much higher loss means that the first part of training is spent on unlearning.
+    import math
+
+    tokens = corpus.validation[: 16 * 129].view(16, 129)
+    print(f"log V {math.log(config.vocab_size):.3f}")
+    for label, std in (("1", 1.0), ("1 / sqrt(d)", d**-0.5), ("0.02", 0.02)):
+        torch.manual_seed(0)
+        model = LanguageModel(config)
+        nn.init.normal_(model.embedding.weight, std=std)
+        with torch.no_grad():
+            logits = model(tokens[:, :-1])
+        nats = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten()).item()
+        repeats = (logits.argmax(dim=-1) == tokens[:, :-1]).float().mean()
+        print(
+            f"rows of size {label:12s} loss {nats:7.3f}, repeats the token {repeats:4.0%}"
+        )
+    # At size one it is as the note above says: every prediction is the token itself.
+
+
+if __name__ == "__main__":
+    # ## Half a minute of Shakespeare
+    #
+    # A small model with two layers of four heads learns to predict the next character of the plays.
+    # {doc}`../primer/primer_ez` compares models made and trained in the same way, twice as wide and twice as
+    # deep.
+    from labml_primer.training import train
+
+    torch.manual_seed(0)
+    model = LanguageModel(
+        Config(corpus.vocab_size, d_model=64, d_ff=256, layers=2, max_seq=32)
+    )
+    history = train(model, corpus, name="language_model", steps=1200, seq=32)
+    for step, nats in zip(history.steps, history.validation_loss, strict=True):
+        print(f"step {step:4d}  {nats:.3f} nats per character on plays it has not read")
+
+
+if __name__ == "__main__":
+    # ## Where the heads look
+    #
+    # How far back does each head look? A hook sees what enters each layer, and computes its weights once more
+    # with our own function, because the fused one never holds all of them.
+    from labml_primer.transformer.attention import attention_weights, causal_mask
+
+    def look(layer: MultiHeadAttention, inputs: tuple[Tensor, ...]) -> None:
+        query, key, _ = (t.transpose(1, 2) for t in layer.project(inputs[0], inputs[1]))
+        mask = causal_mask(query.size(-2), key.size(-2))
+        seen.append(attention_weights(query, key, mask))
+
+    for block in model.blocks:
+        block.get_submodule("attention").register_forward_pre_hook(look)
+
+    # The mean weight on the character itself (offset 0), on the one before it (offset 1), and so on, for the
+    # later half of held-out windows.
+    seen: list[Tensor] = []
+    windows = corpus.validation[: 256 * 32].view(256, 32)
+    with torch.no_grad():
+        model(windows)
+    weights = torch.stack(seen).transpose(0, 1).flatten(1, 2).mean(dim=0)
+    back = torch.stack(
+        [weights.diagonal(-n, -2, -1)[:, 16 - n :].mean(dim=-1) for n in range(7)]
+    )  # [offset, layer x head]
+    print("offset       ", *(f"{offset:5d}" for offset in range(7)))
+    for head in range(8):
+        print(
+            f"layer {head // 4} head {head % 4}", *(f"{w:5.2f}" for w in back[:, head])
+        )
+    previous = int(back[1].argmax())
+    print(
+        f"\nThe previous character gets most from head {previous % 4} of layer "
+        f"{previous // 4}: {back[1, previous]:.2f}.\nUniform attention would give it "
+        f"{sum(1 / n for n in range(17, 33)) / 16:.2f}."
+    )
+    # The same head on a line from a play that the model never saw, next to the head of the second layer that
+    # looks farthest back on average. A row is a query, a column a key. Everything above the diagonal is the
+    # future.
+    import matplotlib.pyplot as plt
+
+    line = "Fair is foul, and foul is fair:"
+    seen = []
+    with torch.no_grad():
+        model(corpus.encode(line)[None])
+    offsets = (torch.arange(32)[:, None] - torch.arange(32)).clamp(min=0)
+    far = 4 + int((weights * offsets)[4:, 16:].sum(dim=-1).mean(dim=-1).argmax())
+    letters = list(line.replace(" ", "·"))
+    fig, axes = plt.subplots(1, 2, figsize=(7, 3.6), layout="constrained")
+    for ax, head in zip(axes, (previous, far), strict=True):
+        ax.imshow(seen[head // 4][0, head % 4], vmin=0, vmax=1)
+        ax.set_xticks(range(len(line)), letters, fontsize=6)
+        ax.set_yticks(range(len(line)), letters, fontsize=6)
+        ax.tick_params(length=0)
+        ax.set_xlabel(f"key, layer {head // 4} head {head % 4}")
+    axes[0].set_ylabel("query")
+    plt.show()
+    # Training was not told to make a head that looks at the previous character. It pays, because the last two
+    # characters together say much about the next. Remember this picture: {doc}`../primer/primer_ez` gives
+    # every head the last three positions by a convolution, so that no head has to learn them.
+
+
+if __name__ == "__main__":
+    # ## Exercise
+    #
+    # :::{exercise} Half as wide
+    # Make a model half as wide, with `d_ff` half as large. How many blocks does it need for as many
+    # parameters in its blocks?
+    # :::
+    # :::{solution}
+    # Four times as many. With $d_\text{ff} = 4d$ the matrices of a block have $12\,d^2$ parameters, a quarter
+    # at half the width. The norms and biases, $13\,d$ per block, make a small difference: they halve while
+    # the blocks multiply.
+    # :::
+    def size(config: Config) -> int:
+        return sum(p.numel() for p in LanguageModel(config).blocks.parameters())
+
+    wide = size(Config(1, d_model=128, d_ff=512, layers=2))
+    deep = size(Config(1, d_model=64, d_ff=256, layers=8))
+    print(f"2 blocks of width 128: {wide:,}; 8 blocks of width 64: {deep:,}")
+    assert 1.0 < deep / wide < 1.01
+
+    # A trained model scores every possible next token. How to choose one, and how to write many of them
+    # quickly, is in {doc}`generation`.
