@@ -496,22 +496,27 @@ def test_a_file_that_cannot_be_run_is_named_with_what_is_wrong(
         Run.read(tmp_path / "odd.toml")
 
 
-def test_a_class_in_a_file_replaces_that_of_the_preset() -> None:
-    run = replace(TINY, model=SIZES | {"activation": "torch.nn.GELU"})
+def test_named_part_replaces_that_of_the_preset() -> None:
+    run = replace(TINY, model=SIZES | {"activation": "silu"})
     config = run.build(vocab_size=9).config
-    assert config.activation is nn.GELU and config.max_seq == TINY.seq
+    assert config.activation is nn.SiLU and config.max_seq == TINY.seq
     assert config.attention is PRESETS["primer-ez"].attention
 
 
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        ({"activation": "torch.nn.NoSuch"}, "NoSuch"),
-        ({"activation": "nowhere.ReLU"}, "nowhere"),
-        ({"attentoin": "torch.nn.Identity"}, "attentoin"),
+        ({"activation": "torch.nn.ReLU"}, "unknown part 'torch.nn.ReLU'"),
+        (
+            {"attention": "mhda"},
+            "'mhda'; known parts: shared-query, mdha, .*, pre-norm",
+        ),
+        ({"attentoin": "mdha"}, "attentoin"),
     ],
 )
-def test_a_model_that_there_is_not_is_named(model: Any, message: str) -> None:
+def test_unknown_part_error_lists_known_parts_and_unknown_field_is_named(
+    model: Any, message: str
+) -> None:
     with pytest.raises(ValueError, match=f"model: .*{message}"):
         replace(TINY, model=SIZES | model).build(9)
 

@@ -6,11 +6,11 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any
 
 import torch
 
+from experiments.harness.parts import part
 from labml_primer.compared.t5 import T5, T5_PRESETS
 from labml_primer.presets import PRESETS, LanguageModel
 from labml_primer.training.tasks import SENTINELS
@@ -26,8 +26,8 @@ CHOICES = {
 class Run:
     """All that a run's numbers depend on, besides the code.
 
-    `model` replaces fields of the preset's configuration; a class is named by its place, as in
-    `"torch.nn.GELU"`. `rate` is reached after `warmup` steps and falls with one over the root.
+    `model` replaces fields of the preset's configuration; a class goes by its name in
+    `experiments.harness.parts`. `rate` is reached after `warmup` steps and falls with one over the root.
     With Adafactor there is no warm-up: `rate` lasts until one over the root of the step is less,
     which for 0.01 is the paper's schedule.
 
@@ -96,12 +96,12 @@ class Run:
         """
         try:
             return self._build(vocab_size)
-        except (AttributeError, ImportError, TypeError) as error:
+        except (TypeError, ValueError) as error:
             raise ValueError(f"model: {error}") from error
 
     def _build(self, vocab_size: int) -> LanguageModel | T5:
-        changes = {
-            name: resolve_name(value) if isinstance(value, str) else value
+        changes: dict[str, Any] = {
+            name: part(value) if isinstance(value, str) else value
             for name, value in self.model.items()
         }
         with torch.random.fork_rng(devices=[]):
