@@ -1,26 +1,12 @@
 """What the records of long runs come to: functions on what `gathered.json` has of each run."""
 
-import json
 import math
 import statistics
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
+from experiments.records import Gathered
 from labml_primer.primer.primer_ez import speedup_factor
-
-Gathered = dict[str, Any]
-"""Of a run: its seed, its rate, and a curve as parallel lists; `loss` is that of the reported plays."""
-
-Runs = dict[str, list[Gathered]]
-"""Of each model of a set, its runs, one a seed."""
-
-
-def read_runs(gathered: str, plan: str) -> Runs:
-    """All that is recorded of a set. `gathered` is the path of what is gathered of all."""
-    runs: dict[str, Runs] = json.loads(Path(gathered).read_text(encoding="utf-8"))
-    return runs[plan]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from types import ModuleType
 
-from experiments.analysis import Runs
+from experiments.records import Runs
 
 
 def said_in(chapter: ModuleType) -> str:

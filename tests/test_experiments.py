@@ -16,33 +16,16 @@ import pytest
 import torch
 from prose import ahead, said_in
 
-from experiments import mdha, ours, parts, transfer
-from experiments import run as module
-from experiments.analysis import (
-    Runs,
-    Spread,
-    factor,
-    final_loss,
-    read_runs,
-    setting,
-    speedup,
-    until,
-)
-from experiments.plan import (
-    PLANS,
-    RESULTS,
-    STEP_TIMES,
-    Plan,
-    gather,
-    loss_on,
-    read_plans,
-    read_results,
-    read_step_times,
-    reported_loss,
-)
-from experiments.run import announce, run_missing
-from experiments.step_times import measure_missing
-from experiments.variants import (
+from experiments.analysis import Spread, factor, final_loss, setting, speedup, until
+from experiments.chapters import mdha, ours, parts, transfer
+from experiments.harness import run as module
+from experiments.harness.configuration import Run
+from experiments.harness.long_run import long_run
+from experiments.harness.plan import PLANS, Plan, gather, read_plans, reported_loss
+from experiments.harness.run import announce, run_missing
+from experiments.harness.step_times import measure_missing
+from experiments.harness.texts import REPORTED_PLAYS, TUNING_PLAY, load_texts
+from experiments.harness.variants import (
     CubedReLU,
     IdentityStart,
     NoBias,
@@ -56,11 +39,17 @@ from experiments.variants import (
     Width5,
     Width7,
 )
+from experiments.records import (
+    RESULTS,
+    STEP_TIMES,
+    Runs,
+    loss_on,
+    read_results,
+    read_runs,
+    read_step_times,
+)
 from labml_primer.compared.switch import SwitchFeedForward
 from labml_primer.primer.primer_ez import MultiDConvHeadAttention
-from labml_primer.training.configuration import Run
-from labml_primer.training.long_run import long_run
-from labml_primer.training.texts import REPORTED_PLAYS, TUNING_PLAY, load_texts
 
 SIZES = {"d_model": 16, "heads": 2, "d_ff": 32, "layers": 1}
 TINY = Run(model=SIZES, steps=4, batch=4, seq=16, warmup=4, evaluations=2)
@@ -335,9 +324,9 @@ def test_every_plan_and_no_other_is_run_by_a_command_in_a_chapter() -> None:
 
 
 def test_building_the_book_trains_none_of_these() -> None:
-    trains = {"experiments.run", "experiments.step_times"}
-    trains |= {"labml_primer.training.long_run"}
-    assert "experiments/ours" in chapters()
+    trains = {"experiments.harness.run", "experiments.harness.step_times"}
+    trains |= {"experiments.harness.long_run"}
+    assert "experiments/chapters/ours" in chapters()
     code = ["import sys"]
     for chapter, source in chapters().items():
         # All of a chapter is executed, so an import counts wherever it stands.
@@ -631,7 +620,7 @@ def test_a_run_whose_process_is_killed_goes_on_from_its_last_save(
         import os
         import signal
 
-        from labml_primer.training.long_run import Training, long_run
+        from experiments.harness.long_run import Training, long_run
 
         step, save = Training.step, Training.save
 

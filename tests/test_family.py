@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.family import FAMILY, depth
-from experiments.paper import COLOURS, read_paper
+from experiments.chapters.family import FAMILY, depth
+from experiments.chapters.paper import COLOURS, read_paper
 from labml_primer.compared.t5 import T5_PRESETS
 from labml_primer.presets import PRESETS
 

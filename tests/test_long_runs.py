@@ -21,14 +21,14 @@ import pytest
 import torch
 from torch import nn
 
+from experiments.harness import long_run as module
+from experiments.harness import tasks
+from experiments.harness.configuration import Run
+from experiments.harness.long_run import DivergedError, long_run, rate_at
+from experiments.harness.texts import REPORTED_PLAYS, TUNING_PLAY, load_texts
 from labml_primer.presets import PRESETS
-from labml_primer.training import long_run as module
-from labml_primer.training import tasks
-from labml_primer.training.configuration import Run
 from labml_primer.training.corpus import VALIDATION_PLAYS
-from labml_primer.training.long_run import DivergedError, long_run, rate_at
 from labml_primer.training.loop import next_character_loss
-from labml_primer.training.texts import REPORTED_PLAYS, TUNING_PLAY, load_texts
 
 ROOT = Path(__file__).resolve().parent.parent
 SIZES = {"d_model": 16, "heads": 2, "d_ff": 32, "layers": 1}
@@ -83,8 +83,8 @@ import os, signal, sys
 from pathlib import Path
 from unittest.mock import patch
 import labml.experiment, torch, torch._dynamo  # here, and not in each that is killed
-from labml_primer.training import long_run as module
-from labml_primer.training.configuration import Run
+from experiments.harness import long_run as module
+from experiments.harness.configuration import Run
 
 run, folder = Run.read(Path(sys.argv[1])), Path(sys.argv[2])
 module.load_texts(run.data)  # once for all that are killed
@@ -267,7 +267,7 @@ def two_workers(folder: Path, *command: str) -> "subprocess.CompletedProcess[str
     )
 
 
-RUN_MODULE = ("-m", "labml_primer.training.long_run", "run.toml", "two")
+RUN_MODULE = ("-m", "experiments.harness.long_run", "run.toml", "two")
 WAYS = {
     "ddp": TINY,
     "fsdp": replace(TINY, sharded=True),
@@ -302,8 +302,8 @@ HALF_WAY = """
 import os
 from pathlib import Path
 from unittest.mock import patch
-from labml_primer.training import long_run as module
-from labml_primer.training.configuration import Run
+from experiments.harness import long_run as module
+from experiments.harness.configuration import Run
 
 step = module.Training.step
 def until(training):
@@ -341,7 +341,7 @@ def test_two_workers_that_were_stopped_go_on_to_the_numbers_of_one(
 APART = """
 import os, sys
 from unittest.mock import patch
-from labml_primer.training import long_run as module
+from experiments.harness import long_run as module
 
 with patch.object(sys, "argv", ["long_run", "run.toml", os.environ["RANK"]]):
     module.main()
@@ -643,7 +643,7 @@ def test_plays_to_tune_on_and_to_report_on_are_apart() -> None:
 def test_subwords_are_the_same_each_time_and_stand_for_the_whole_text() -> None:
     texts = load_texts("subwords")
     code = (
-        "from labml_primer.training.texts import load_texts\n"
+        "from experiments.harness.texts import load_texts\n"
         "texts = load_texts('subwords')\n"
         "print(texts.vocab_size, texts.train.sum().item(), len(texts.train))"
     )

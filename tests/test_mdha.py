@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from prose import ahead, said_in
 from torch import Tensor, nn
 
-from experiments import mdha
-from experiments.analysis import final_loss, read_runs
-from experiments.mdha import MODELS, luck, widest
-from experiments.plan import RESULTS, loss_on, read_plans, read_results
+from experiments.analysis import final_loss
+from experiments.chapters import mdha
+from experiments.chapters.mdha import MODELS, luck, widest
+from experiments.harness.plan import read_plans
+from experiments.harness.texts import TUNING_PLAY
+from experiments.records import RESULTS, loss_on, read_results, read_runs
 from labml_primer.primer.primer_ez import MultiDConvHeadAttention
-from labml_primer.training.texts import TUNING_PLAY
 
 
 def by_regression(losses: Tensor) -> Tensor:

@@ -12,8 +12,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments import paper as chapter
-from experiments.paper import (
+from experiments.chapters import paper as chapter
+from experiments.chapters.paper import (
     Paper,
     average_time,
     averages,
@@ -25,7 +25,8 @@ from experiments.paper import (
     read_paper,
     savings_law,
 )
-from experiments.printed import Rounded, Table, claim, recompute
+from experiments.claims import Rounded, claim, recompute
+from experiments.tables import Table
 
 PAPER = read_paper()
 SHAPES = {  # rows and columns, counted in the paper

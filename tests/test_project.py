@@ -86,7 +86,7 @@ def test_a_second_call_sets_nothing_up(tmp_path: Path) -> None:
 def test_one_plan_of_the_experiments_can_be_asked_for(tmp_path: Path) -> None:
     (tmp_path / ".ready").touch()
     asked = ("--dry-run", "experiments", f"VENV={tmp_path}")
-    command = f"{tmp_path}/bin/python -m experiments.run"
+    command = f"{tmp_path}/bin/python -m experiments.harness.run"
     assert make(*asked).stdout.split() == command.split()
     only = make(*asked, "ONLY=mdha").stdout
     assert only.split() == f"{command} --only mdha".split()

@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prose import said_in
 
-from experiments import ours, sizes
-from experiments.analysis import Gathered, final_loss, read_runs, speedup
-from experiments.plan import PLANS, RESULTS, Plan
-from experiments.sizes import (
+from experiments.analysis import final_loss, speedup
+from experiments.chapters import ours, sizes
+from experiments.chapters.sizes import (
     best_width,
     budgets_up_to,
     frontier,
@@ -28,6 +27,8 @@ from experiments.sizes import (
     shift,
     whole,
 )
+from experiments.harness.plan import PLANS, Plan
+from experiments.records import RESULTS, Gathered, read_runs
 
 BUDGETS = [1e12 * 2 ** (n / 4) for n in range(25)]
 

@@ -6,7 +6,7 @@ renamed; its name here stays.
 
 from torch import nn
 
-from experiments.variants import (
+from experiments.harness.variants import (
     CubedReLU,
     IdentityStart,
     NoBias,

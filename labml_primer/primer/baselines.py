@@ -208,8 +208,8 @@ if __name__ == "__main__":
     #
     # Our race has one seed, and one learning rate for all. Another seed moved a model by three hundredths in
     # {doc}`variations`, so smaller differences say nothing. And the rate favours some: in
-    # {doc}`/experiments/ours`, where each model has its own rate and five seeds, Transformer++ does beat the
-    # Transformer.
+    # {doc}`/experiments/chapters/ours`, where each model has its own rate and five seeds, Transformer++
+    # does beat the Transformer.
 
 
 if __name__ == "__main__":

@@ -649,8 +649,8 @@ if __name__ == "__main__":
     # Our order of the changes is that of one seed and 250 steps on letters, where the convolution does
     # most of the work, as in {doc}`variations`. The last line is a short ruler: two seeds may lie close by
     # chance, and in {doc}`variations` they lay three hundredths apart. A difference below that is no finding.
-    # {doc}`/experiments/parts` has longer runs of three seeds. `nan` is for a model that did not get to the
-    # Transformer's last loss.
+    # {doc}`/experiments/chapters/parts` has longer runs of three seeds. `nan` is for a model
+    # that did not get to the Transformer's last loss.
 
 
 if __name__ == "__main__":

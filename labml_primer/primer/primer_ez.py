@@ -535,7 +535,7 @@ if __name__ == "__main__":
     # One race on one seed, over a short way. Much of what there is to learn this early is in the one or two
     # characters before the current one. A convolution has them at hand, and plain attention must first learn
     # to find them: this may be why Primer-EZ leads so early. The factor holds for this seed, this budget and
-    # this text. {doc}`/experiments/ours` has longer runs of five seeds.
+    # this text. {doc}`/experiments/chapters/ours` has longer runs of five seeds.
     #
     # The walk-through says that Primer-EZ trains "a lot faster". The paper, with runs of many hours,
     # counts factors from 1.75 to 2.34 for Primer-EZ on the task of its search, by code base and hardware

@@ -244,7 +244,8 @@ if __name__ == "__main__":
     # The factors do not crown one either. They magnify: when a curve crosses one level differs more than
     # where curves end, and seconds have the clock's noise besides.
     #
-    # A small model and a short run make a hint. In {doc}`/experiments/ours`, three times as long and with
+    # A small model and a short run make a hint.
+    # In {doc}`/experiments/chapters/ours`, three times as long and with
     # five seeds, the convolution is still ahead of the squared ReLU, but by less than its seeds spread. The
     # paper's models of the search task took 1.1 to 2.1 million steps of 4096 tokens (Table 4, section 4.1),
     # against 400 of 1024 here. The ground matters too. These models read characters, and a character says

@@ -10,8 +10,8 @@ from torch import Tensor
 from labml_primer.training.corpus import VALIDATION_PLAYS, load_corpus, load_plays
 
 TUNING_PLAY, *REPORTED_PLAYS = VALIDATION_PLAYS
-"""The comedy decides on learning rates, the tragedy and the history are reported on: whole plays
-have no scene in common, so nothing that a rate was chosen by is in what is reported."""
+"""The comedy selects learning rates; the tragedy and the history are reported. Whole plays have no
+scene in common, so the text that selected a rate is not part of what is reported."""
 
 SUBWORDS = 2048
 """The size of the vocabulary of subwords. Each is about three characters."""

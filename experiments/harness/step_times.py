@@ -8,11 +8,18 @@ from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
-from experiments.plan import RESULTS, STEP_TIMES, Plan, Record, read_step_times
+from experiments.harness.configuration import Run
+from experiments.harness.long_run import Training, surroundings
+from experiments.harness.parallel import Workers
+from experiments.harness.plan import Plan
+from experiments.records import (
+    RESULTS,
+    STEP_TIMES,
+    Record,
+    read_step_times,
+    write_record,
+)
 from labml_primer.training import median_seconds
-from labml_primer.training.configuration import Run
-from labml_primer.training.long_run import Training, surroundings, write_record
-from labml_primer.training.parallel import Workers
 
 
 def stand_in(run: Run) -> Run:

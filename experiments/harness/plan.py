@@ -6,7 +6,6 @@ recorded in `results`, in a file of its own. Runs are known by the digests of th
 that two plans ask for is run once. Beside them stands how long a step of each model takes.
 """
 
-import json
 import math
 import tomllib
 from collections.abc import Mapping
@@ -15,14 +14,18 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from labml_primer.training.configuration import Run
-from labml_primer.training.long_run import write_record
-from labml_primer.training.texts import REPORTED_PLAYS, TUNING_PLAY
+from experiments.harness.configuration import Run
+from experiments.harness.texts import REPORTED_PLAYS, TUNING_PLAY
+from experiments.records import (
+    RESULTS,
+    Record,
+    loss_on,
+    read_results,
+    read_step_times,
+    write_record,
+)
 
-PLANS = Path(__file__).parent / "plans"
-RESULTS = Path(__file__).parent / "results"
-STEP_TIMES = "step_times.json"
-Record = dict[str, Any]
+PLANS = Path(__file__).parent.parent / "plans"
 
 
 @dataclass(frozen=True)
@@ -97,16 +100,8 @@ class Plan:
         ]
 
 
-def loss_on(record: Record, *plays: str) -> float:
-    """The mean loss on `plays` that a run ended with; infinite where it died."""
-    if record["diverged_at_step"]:
-        return math.inf
-    held_out = record["curve"]["held_out"]
-    return sum(held_out[play][-1] for play in plays) / len(plays)
-
-
 def reported_loss(record: Record) -> float:
-    """What a run is judged by."""
+    """Return the final loss on the reported plays."""
     return loss_on(record, *REPORTED_PLAYS)
 
 
@@ -147,25 +142,6 @@ def read_plans(folder: Path = PLANS) -> dict[str, Plan]:
     """All plans by their names, in the order of their turns."""
     plans = sorted(map(Plan.read, folder.glob("*.toml")), key=attrgetter("turn"))
     return {plan.name: plan for plan in plans}
-
-
-def read_results(folder: Path = RESULTS) -> dict[str, Record]:
-    """All records of all sets, by the digests of their configurations."""
-    records = (
-        json.loads(path.read_text(encoding="utf-8"))
-        for path in sorted(folder.glob("*/*.json"))
-    )
-    return {record["digest"]: record for record in records}
-
-
-def read_step_times(folder: Path = RESULTS) -> dict[str, dict[str, float]]:
-    """The seconds of a step, by plan and model."""
-    path = folder / STEP_TIMES
-    if not path.exists():
-        return {}
-    seconds: dict[str, dict[str, float]]
-    seconds = json.loads(path.read_text(encoding="utf-8"))["seconds"]
-    return seconds
 
 
 def write_gathered(folder: Path = RESULTS) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 
 from experiments.harness.parts import part
+from experiments.harness.tasks import SENTINELS
 from labml_primer.compared.t5 import T5, T5_PRESETS
 from labml_primer.presets import PRESETS, LanguageModel
-from labml_primer.training.tasks import SENTINELS
 
 CHOICES = {
     "preset": (*PRESETS, *T5_PRESETS),

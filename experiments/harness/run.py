@@ -1,6 +1,6 @@
 """Runs what is missing of the plans, as many runs at once as there are cores, and records each as it ends.
 
-    python -m experiments.run [--only PLAN] [--cores N] [--list]
+    python -m experiments.harness.run [--only PLAN] [--cores N] [--list]
 
 It can be stopped at any time. The same command goes on: what is recorded is not run again, and what was
 running is taken up from its last save.
@@ -25,19 +25,12 @@ from unittest.mock import patch
 import torch
 from filelock import FileLock, Timeout
 
-from experiments.plan import (
-    RESULTS,
-    Plan,
-    Record,
-    read_plans,
-    read_results,
-    reported_loss,
-    write_gathered,
-)
-from experiments.step_times import measure_missing, stand_in
-from labml_primer.training.configuration import Run
-from labml_primer.training.long_run import DivergedError, Training, long_run
-from labml_primer.training.parallel import Workers
+from experiments.harness.configuration import Run
+from experiments.harness.long_run import DivergedError, Training, long_run
+from experiments.harness.parallel import Workers
+from experiments.harness.plan import Plan, read_plans, reported_loss, write_gathered
+from experiments.harness.step_times import measure_missing, stand_in
+from experiments.records import RESULTS, Record, read_results
 
 BUILT = RESULTS.parent.parent / "_build" / "experiments"
 TOKEN = secrets.token_hex(32)

