@@ -1,4 +1,4 @@
-"""Numbers as they are printed: rounded, in tables, and in claims that can be recomputed."""
+"""Printed numbers: what a rounded number can mean, and claims recomputed from other numbers."""
 
 import math
 import re
@@ -10,9 +10,9 @@ VERDICTS = {"=": "comes out", "≈": "within rounding", "≠": "does not"}
 
 @dataclass(frozen=True)
 class Rounded:
-    """What a printed number can mean: "3.8K" is anything from 3,750 to 3,850, 3,800 in the middle.
+    """The range of values that a printed number can mean: "3.8K" is 3,800, and any value from 3,750 to 3,850.
 
-    A bound is taken at its word: "≥1.7" is 1.7 or anything above, "<0.5" anything below.
+    A bound is read literally: "≥1.7" is 1.7 or anything above, "<0.5" anything below.
     """
 
     low: float
@@ -21,14 +21,14 @@ class Rounded:
 
     @classmethod
     def read(cls, printed: str) -> "Rounded":
-        """The number that `printed` starts with: "3.8K", "12,193.5", "2.14E+21", "35.00 ± 0.12"."""
+        """Return the number that `printed` starts with: "3.8K", "12,193.5", "2.14E+21", "35.00 ± 0.12"."""
         match = re.match(
             r"([<≥]?)([\d,]*\.?\d+)([eE][+-]?\d+)?([KM]?)(?![\w.])", printed
         )
         if not match:
             raise ValueError(f"{printed!r} does not start with a number")
         bound, digits, exponent, letter = match.groups(default="")
-        # The last digit that is printed is off by half of its place at most.
+        # The rounding error is at most half a unit of the last printed digit.
         unit = float(f"1{exponent}") * {"": 1.0, "K": 1e3, "M": 1e6}[letter]
         half = unit / 2 / 10 ** len(digits.partition(".")[2])
         value = unit * float(digits.replace(",", ""))
@@ -36,22 +36,22 @@ class Rounded:
             return cls(
                 *((0.0, value, value) if bound == "<" else (value, value, math.inf))
             )
-        # Nothing that is printed here can be negative.
+        # None of the printed numbers is negative.
         return cls(max(0.0, value - half), value, value + half)
 
 
 def recompute(formula: Callable[..., float], *printed: str) -> Rounded:
-    """A formula on printed numbers: its value, and the least and the most it can be.
+    """Return the value of a formula of printed numbers, with its minimum and maximum.
 
-    The formula has to rise or to fall in each of its inputs over the width of the rounding. Then both ends
-    lie where all inputs are at an end of theirs.
+    The formula must be monotonic in each input within the input's rounding. Both extremes are then at
+    extremes of the inputs.
     """
     inputs = [Rounded.read(each) for each in printed]
     middle = [each.value for each in inputs]
     value = formula(*middle)
     least, most = [], []
     for i, each in enumerate(inputs):
-        # Does it rise with this input, the others as they are?
+        # Does the formula rise with this input, with the others fixed?
         rises = formula(*middle[:i], each.high, *middle[i + 1 :]) >= value
         least.append(each.low if rises else each.high)
         most.append(each.high if rises else each.low)
@@ -60,7 +60,7 @@ def recompute(formula: Callable[..., float], *printed: str) -> Rounded:
 
 @dataclass(frozen=True)
 class Claim:
-    """Where it stands, in a few words what it says, the number as printed, and the number recomputed."""
+    """A claim of a paper: its section, a short description, the number as printed, and as recomputed."""
 
     section: str
     words: str
@@ -91,5 +91,5 @@ def short(number: float) -> str:
 def claim(
     section: str, words: str, printed: str, formula: Callable[..., float], *entries: str
 ) -> Claim:
-    """A claim, recomputed from entries of the tables."""
+    """Return a claim, recomputed from entries of the tables."""
     return Claim(section, words, printed, recompute(formula, *entries))

@@ -1,4 +1,4 @@
-"""Tables of numbers as they are printed, in a paper's table or of ours, for a terminal and for a page."""
+"""Tables of printed numbers, from a paper or our own, for the terminal and for a page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from experiments.claims import Rounded
 
 @dataclass(frozen=True)
 class Table:
-    """Entries are text, as printed. `columns` has names and units; `source` says where the table stands."""
+    """Entries are text, as printed. `columns` maps names to units; `source` says where the table is from."""
 
     title: str
     source: str
@@ -17,7 +17,7 @@ class Table:
     rows: list[list[str]]
 
     def column(self, name: str, /, **where: str) -> list[str]:
-        """Entries of a column, in the rows that have `where`: `column("hours", model="Primer")`."""
+        """Return a column's entries in the rows that match `where`: `column("hours", model="Primer")`."""
         names = list(self.columns)
         wanted = [(names.index(key), value) for key, value in where.items()]
         at = names.index(name)
@@ -26,15 +26,18 @@ class Table:
         ]
 
     def entry(self, name: str, /, **where: str) -> str:
-        """The one entry of a column in the row that has `where`."""
+        """Return a column's entry in the only row that matches `where`.
+
+        Raises `LookupError` if no row or several rows match.
+        """
         found = self.column(name, **where)
         if len(found) != 1:
-            message = f"{len(found)} rows of {self.source} have {where}, not one"
+            message = f"{len(found)} rows of {self.source} match {where}, not one"
             raise LookupError(message)
         return found[0]
 
     def __repr__(self) -> str:
-        """For a terminal."""
+        """Return the table as text, for a terminal."""
         lines = [list(self.columns), *self.rows]
         widths = [max(map(len, entries)) for entries in zip(*lines, strict=True)]
         return "\n".join(
@@ -43,7 +46,10 @@ class Table:
         )
 
     def _repr_html_(self) -> str:
-        """For a notebook, and for the page, where a click on a column's head sorts by it."""
+        """Return the table as HTML, for a notebook and for the page.
+
+        On the page, a click on a column header sorts by that column.
+        """
         columns = [
             _cells(head, unit, entries)
             for (head, unit), entries in zip(
@@ -59,7 +65,7 @@ class Table:
 
 
 def _cells(head: str, unit: str, entries: Sequence[str]) -> list[str]:
-    """A column's cells. "1M" must not sort before "207K", so it carries what it means."""
+    """Return a column's cells. Each has its value as an attribute, so that "207K" sorts before "1M"."""
     unit = f" <small>{escape(unit)}</small>" if unit else ""
     head = f'scope="col">{escape(head)}{unit}</th>'
     try:
@@ -74,7 +80,7 @@ def _cells(head: str, unit: str, entries: Sequence[str]) -> list[str]:
 
 
 def _value(entry: str) -> str:
-    """The number that an entry means, where its first word is not written like one."""
+    """Return the attribute with an entry's value, or "" if its first word is a plain number."""
     if entry.partition(" ")[0].replace(".", "", 1).isdecimal():
         return ""
     number = "" if entry == "-" else f"{Rounded.read(entry).value:.10g}"

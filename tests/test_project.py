@@ -89,7 +89,7 @@ def test_a_second_call_sets_nothing_up(tmp_path: Path) -> None:
     assert make("--question", "setup", f"VENV={tmp_path}/venv").returncode == 0
 
 
-def test_one_plan_of_the_experiments_can_be_asked_for(tmp_path: Path) -> None:
+def test_make_experiments_can_run_one_plan(tmp_path: Path) -> None:
     (tmp_path / ".ready").touch()
     asked = ("--dry-run", "experiments", f"VENV={tmp_path}")
     command = f"{tmp_path}/bin/python -m experiments.harness.run"

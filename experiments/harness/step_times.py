@@ -1,7 +1,7 @@
-"""How long a training step of each model takes: all models of all plans in one process, in turns.
+"""Measure a training step of each model: all models of all plans in one process, in turns.
 
-What a run took depends on what else the machine did then, and on the code of that day. So a run's time is
-its steps times what is measured here.
+The time that a run itself took depends on the machine's load and on the code of that day. So a run's
+recorded time is its number of steps times the step time measured here.
 """
 
 from collections.abc import Collection
@@ -23,14 +23,14 @@ from labml_primer.training import median_seconds
 
 
 def stand_in(run: Run) -> Run:
-    """The run that stands for all whose steps take as long: seed, rate and length change nothing of that."""
+    """Return one run for all with the same step time: it does not depend on seed, rate or length."""
     return replace(run, seed=0, rate=1e-3, steps=100, evaluations=1)
 
 
 def measure(plans: Collection[Plan], built: Path) -> Record:
-    """The seconds of a step, by plan and model, and where they were measured.
+    """Return the seconds of a step by plan and model, with the commit, versions and machine.
 
-    What two plans have in common is measured once.
+    A model that several plans share is measured once.
     """
     workers = Workers()
     runs = [stand_in(run) for plan in plans for run in plan.models.values()]
@@ -51,7 +51,7 @@ def measure(plans: Collection[Plan], built: Path) -> Record:
 def measure_missing(
     plans: Collection[Plan], built: Path, results: Path = RESULTS
 ) -> None:
-    """Measures all plans anew where one has a model whose step is not measured."""
+    """Measure all plans again if one has a model without a step time."""
     known = read_step_times(results)
     if any(known.get(plan.name, {}).keys() != plan.models.keys() for plan in plans):
         write_record(results / STEP_TIMES, measure(plans, built))
