@@ -23,10 +23,10 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
-from experiments.family import FAMILY
+from experiments.chapters.family import FAMILY
 
 # What was recorded, a file for each question. `python -m benchmarks.step` measures what is in `step.json`.
-# And, at the end, a table of the paper, from {doc}`/experiments/paper`.
+# And, at the end, a table of the paper, from {doc}`/experiments/chapters/paper`.
 __data__ = (
     "benchmarks/results/attention.json",
     "benchmarks/results/compared.json",
@@ -35,7 +35,7 @@ __data__ = (
     "benchmarks/results/generation.json",
     "benchmarks/results/memory.json",
     "benchmarks/results/step.json",
-    "experiments/paper/table_4.json",
+    "experiments/paper_tables/table_4.json",
 )
 
 

@@ -419,8 +419,8 @@ if __name__ == "__main__":
         )
     # Two short races on letters, where convolutions have an easy game: see {doc}`../primer/variations`. What
     # a model gains in steps it loses again in seconds, in part or altogether, since its steps take longer.
-    # How much depends on the run: in {doc}`/experiments/ours`, longer, with five seeds and a rate of its own
-    # for each model, three quarters are left.
+    # How much depends on the run: in {doc}`/experiments/chapters/ours`, longer, with five seeds
+    # and a rate of its own for each model, three quarters are left.
     #
     # The gate gains most in both runs, with a tenth more parameters. The search could have put one into the
     # decoder, and did not: it looked at translation, and at larger models.
