@@ -1,4 +1,4 @@
-"""Every model of the paper, by name: Primer's family, and what it is compared with at the same size."""
+"""Every model of the paper by name, at the size of its search task."""
 
 from dataclasses import replace
 
@@ -11,27 +11,65 @@ from labml_primer.compared.synthesizer import (
     FactorizedDenseSynthesizer,
     FactorizedRandomSynthesizer,
     RandomSynthesizer,
+    SynthesizerBlock,
 )
-from labml_primer.primer.presets import PRIMER_PRESETS, TRANSFORMER
-from labml_primer.transformer.model import Config, LanguageModel
+from labml_primer.primer.baselines import GatedFeedForward
+from labml_primer.primer.primer import (
+    PrimerAttention,
+    PrimerBlock,
+    PrimerNorm,
+    SeparableConvolutionAttention,
+)
+from labml_primer.primer.primer_ez import MultiDConvHeadAttention, SquaredReLU
+from labml_primer.transformer.language_model import Config, LanguageModel
 
 __all__ = ["PRESETS", "Config", "LanguageModel"]
 
-PRESETS: dict[str, Config] = PRIMER_PRESETS | {
-    # Four blocks for six, as in the released code: one more than half as many.
+# Section 4.1: about 35 million parameters, sequences of 64. The widths are those of Figures 13 to 15. The
+# paper does not say how many tokens its vocabulary has; 32,000 subwords were usual for this corpus.
+TRANSFORMER: Config = Config(
+    vocab_size=32_000, d_model=512, heads=8, d_ff=2048, layers=6, max_seq=64
+)
+PRIMER_EZ: Config = replace(
+    TRANSFORMER, attention=MultiDConvHeadAttention, activation=SquaredReLU
+)
+SYNTHESIZER: Config = replace(TRANSFORMER, block=SynthesizerBlock)
+
+# The names follow Tables 4 and 5.
+PRESETS: dict[str, Config] = {
+    "transformer": TRANSFORMER,
+    "transformer-gelu": replace(TRANSFORMER, activation=nn.GELU),
+    "transformer-pp": replace(
+        TRANSFORMER,
+        activation=nn.SiLU,
+        feed_forward=GatedFeedForward,
+        norm=nn.RMSNorm,
+    ),
+    "transformer-squared-relu": replace(TRANSFORMER, activation=SquaredReLU),
+    "transformer-mdha": replace(TRANSFORMER, attention=MultiDConvHeadAttention),
+    "transformer-sep-conv": replace(
+        TRANSFORMER, attention=SeparableConvolutionAttention
+    ),
+    "primer-ez": PRIMER_EZ,
+    "primer": replace(
+        TRANSFORMER,
+        attention=PrimerAttention,
+        activation=SquaredReLU,
+        norm=PrimerNorm,
+        block=PrimerBlock,
+    ),
+    # Four blocks instead of six, as in the released code: one more than half as many.
     "evolved-transformer": replace(
         TRANSFORMER, layers=4, activation=nn.SiLU, block=EvolvedBlock
     ),
-    "synthesizer-dense": replace(TRANSFORMER, attention=DenseSynthesizer),
+    "synthesizer-dense": replace(SYNTHESIZER, attention=DenseSynthesizer),
     "synthesizer-factorized-dense": replace(
-        TRANSFORMER, attention=FactorizedDenseSynthesizer
+        SYNTHESIZER, attention=FactorizedDenseSynthesizer
     ),
-    "synthesizer-random": replace(TRANSFORMER, attention=RandomSynthesizer),
+    "synthesizer-random": replace(SYNTHESIZER, attention=RandomSynthesizer),
     "synthesizer-factorized-random": replace(
-        TRANSFORMER, attention=FactorizedRandomSynthesizer
+        SYNTHESIZER, attention=FactorizedRandomSynthesizer
     ),
     "switch-transformer": replace(TRANSFORMER, feed_forward=SwitchFeedForward),
-    "switch-primer": replace(
-        PRIMER_PRESETS["primer-ez"], feed_forward=SwitchFeedForward
-    ),
+    "switch-primer": replace(PRIMER_EZ, feed_forward=SwitchFeedForward),
 }

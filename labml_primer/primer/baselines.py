@@ -1,7 +1,7 @@
 r"""
 # Strong baselines
 
-What a new architecture has to beat: not the Transformer of 2017, but what people had made of it since.
+A new architecture has to beat not the Transformer of 2017, but the improved versions in use since.
 
 If Primer-EZ is better than the first Transformer, is it better than the ones in use?
 
@@ -12,8 +12,8 @@ called SwiGLU, Swish and a feed-forward layer with a gate:
 
 $$\operatorname{FFN}(x) = \big(\operatorname{Swish}(xW) \odot xU\big)\,V$$
 
-Each is a {py:class}`~labml_primer.transformer.model.Config` and needs no model of its own. Only one layer is
-missing.
+Each is a {py:class}`~labml_primer.transformer.language_model.Config` and needs no model of its own. Only one
+layer is missing.
 
 :::{deviation} the paper, section 4
 Its Transformer+GELU has an approximation of GELU. Ours has GELU itself.
@@ -32,8 +32,8 @@ class GatedFeedForward(PositionwiseFeedForward):
     r"""
     ## A feed-forward layer with a gate
 
-    A second matrix looks at the same input, and what it finds is multiplied, feature by feature, with the
-    bent output of the first:
+    A second matrix reads the same input, and the two results are multiplied, feature by feature, one of them
+    after the activation function:
 
     $$\operatorname{FFN}(x) = \big(a(xW + b) \odot (xU + c)\big)\,V + d$$
 
@@ -83,10 +83,10 @@ if __name__ == "__main__":
 
 
 if __name__ == "__main__":
-    # ## What the gate can do that a bend cannot
+    # ## What a gate adds to an activation function
     #
-    # Bands of equal output, for one hidden feature of each kind. That of a plain layer sees one direction of
-    # $x$. With a gate it sees two and multiplies them.
+    # Bands of equal output, for one hidden feature of each kind. A feature of a plain layer sees one
+    # direction of $x$. With a gate it sees two and multiplies them.
     import matplotlib.pyplot as plt
 
     first, second = torch.meshgrid(
@@ -117,76 +117,74 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## The race of the baselines
     #
-    # All that differs is in these lines.
+    # Each model is one line: the Transformer with other parts.
     from dataclasses import replace
-    from functools import partial
 
-    from labml_primer.primer.presets import PRIMER_PRESETS
-    from labml_primer.primer.primer_ez import speedup_factor
-    from labml_primer.training import load_corpus, median_seconds, train
-    from labml_primer.transformer.model import LanguageModel
+    from labml_primer.primer.primer_ez import (
+        MultiDConvHeadAttention,
+        SquaredReLU,
+        speedup_factor,
+    )
+    from labml_primer.training import load_corpus, train
+    from labml_primer.training.costs import costs
+    from labml_primer.transformer.language_model import Config, LanguageModel
 
-    names = {
-        "transformer": "C5",
-        "transformer-gelu": "C1",
-        "transformer-pp": "C2",
-        "transformer-squared-relu": "C0:",
-        "primer-ez": "C0",
-    }
+    paper_size = Config(
+        vocab_size=32_000, d_model=512, heads=8, d_ff=2048, layers=6, max_seq=64
+    )
+
+    def models(transformer: Config) -> dict[str, Config]:
+        return {
+            "Transformer": transformer,
+            "Transformer+GELU": replace(transformer, activation=nn.GELU),
+            "Transformer++": replace(
+                transformer,
+                activation=nn.SiLU,
+                feed_forward=GatedFeedForward,
+                norm=nn.RMSNorm,
+            ),
+            "squared ReLU alone": replace(transformer, activation=SquaredReLU),
+            "Primer-EZ": replace(
+                transformer, attention=MultiDConvHeadAttention, activation=SquaredReLU
+            ),
+        }
+
     corpus = load_corpus()
-    small = {
-        name: replace(
-            PRIMER_PRESETS[name],
-            vocab_size=corpus.vocab_size,
-            d_model=64,
-            heads=4,
-            d_ff=256,
-            layers=2,
-        )
-        for name in names
-    }
+    sizes = {"d_model": 64, "heads": 4, "d_ff": 256, "layers": 2}
     histories = {}
-    for name, config in small.items():
+    for name, config in models(
+        replace(paper_size, vocab_size=corpus.vocab_size, **sizes)
+    ).items():
         torch.manual_seed(0)
-        histories[name] = train(
-            LanguageModel(config), corpus, name=name, steps=400, seq=64
-        )
-    vanilla = histories["transformer"]
+        model = LanguageModel(config)
+        histories[name] = train(model, corpus, name=name, steps=400, seq=64)
 
+    lines = dict(zip(histories, ("C5", "C1", "C2", "C0:", "C0"), strict=True))
     fig, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
-    for name, line in names.items():
-        history = histories[name]
-        ax.plot(history.steps, history.validation_loss, line, label=name)
-    ax.set(xlabel="step", ylabel="loss, nats a character")
+    for name, history in histories.items():
+        ax.plot(history.steps, history.validation_loss, lines[name], label=name)
+    ax.set(xlabel="step", ylabel="loss, nats per character")
     ax.legend(frameon=False)
     plt.show()
-    # ### What each costs, what each brings
+    # ### Costs and gains
     #
-    # Costs are of the paper's size, 35 million parameters at 64 tokens: parameters, multiplications with
-    # their additions for a token, and the time of a step there and back on two sequences, over the
-    # Transformer's. Gains are of the race above, and of the paper: its speed-up factors on Tensor2Tensor with
-    # TPUs, Tensor2Tensor with a V100, and T5 (Table 4).
+    # The costs are those of the paper's size, 35 million parameters at 64 tokens: parameters and
+    # multiply-adds per token, in millions. The gains are those of the race above, and of the paper: its
+    # speed-up factors on Tensor2Tensor with TPUs, Tensor2Tensor with a V100, and T5 (Table 4).
     paper = {
-        "transformer-gelu": "1.23  1.05  0.97",
-        "transformer-pp": "1.37  1.54  1.33",
-        "primer-ez": "2.34  2.03  1.75",
+        "Transformer+GELU": "1.23  1.05  0.97",
+        "Transformer++": "1.37  1.54  1.33",
+        "Primer-EZ": "2.34  2.03  1.75",
     }
-
-    def step(model: LanguageModel, tokens: torch.Tensor) -> None:
-        model.zero_grad()
-        model(tokens).logsumexp(dim=-1).sum().backward()
-
-    models = {
-        name: LanguageModel(replace(PRIMER_PRESETS[name], vocab_size=1))
-        for name in names
-    }
-    tokens = torch.zeros(2, 64, dtype=torch.long)
-    taken = median_seconds({n: partial(step, m, tokens) for n, m in models.items()}, 5)
-    print(f"{'':26s}params   MACs  time   loss  x steps  paper")
-    for name, history in histories.items():
+    vanilla = histories["Transformer"]
+    print(f"{'':19s}params   MACs   loss  x steps  paper")
+    for name, config in models(paper_size).items():
         with torch.device("meta"):
-            costs = LanguageModel(PRIMER_PRESETS[name]).costs().values()
-        parameters, products = (sum(column) for column in zip(*costs, strict=True))
+            parts = costs(LanguageModel(config)).values()
+        parameters, products = (
+            sum(column) / 1e6 for column in zip(*parts, strict=True)
+        )
+        history = histories[name]
         factor = speedup_factor(
             vanilla.steps,
             vanilla.validation_loss,
@@ -194,22 +192,18 @@ if __name__ == "__main__":
             history.validation_loss,
         )
         print(
-            f"{name:25s}{parameters / 1e6:6.2f}M{products / 1e6:6.2f}M"
-            f"{taken[name] / taken['transformer']:6.2f}{history.validation_loss[-1]:7.3f}"
-            f"{factor:9.2f}  {paper.get(name, '')}"
+            f"{name:19s}{parameters:6.2f} {products:6.2f}"
+            f"{history.validation_loss[-1]:7.3f}{factor:9.2f}  {paper.get(name, '')}"
         )
-    # The times leave out the vocabulary, which is the same for all and would hide the differences. Where
-    # `nan` stands, a model did not get to the Transformer's last loss in this race.
+    # A model with `nan` did not reach the Transformer's final loss in this race.
     #
     # A strong baseline says more than a weak one: in the paper Transformer++ alone makes up a good part of
     # Primer-EZ's lead over the first Transformer, and GELU, depending on the setup, little or none of it. For
-    # the squared ReLU alone the table of the paper has no line; its Figure 5 draws it above SwiGLU at 110
-    # million parameters.
+    # the squared ReLU alone the paper's table has no row; its Figure 5 draws it above SwiGLU at 110 million
+    # parameters.
     #
-    # Our race has one seed, and one learning rate for all. Another seed moved a model by three hundredths in
-    # {doc}`variations`, so smaller differences say nothing. And the rate favours some: in
-    # {doc}`/experiments/ours`, where each model has its own rate and five seeds, Transformer++ does beat the
-    # Transformer.
+    # Our race has one seed, and one learning rate for all, which favours some. In {doc}`/experiments/ours`,
+    # where each model has its own rate and five seeds, Transformer++ does beat the Transformer.
 
 
 if __name__ == "__main__":
@@ -221,8 +215,8 @@ if __name__ == "__main__":
     # :::
     # :::{solution}
     # The second matrix becomes zero and its bias one: every feature is multiplied by one. So the gated layer
-    # can be all that a plain one of its own width can. What it pays is width: it has two thirds of what a
-    # plain layer of its size has.
+    # can be all that a plain one of its own width can. The price is width: it has two thirds of the
+    # features of a plain layer of its size.
     # :::
     gated = GatedFeedForward(d_model=64, d_ff=256)
     plain = PositionwiseFeedForward(64, gated.gate.out_features, activation=nn.SiLU)

@@ -4,22 +4,22 @@ r"""
 All that the search changed in the Transformer, one change at a time: what it does, what it costs, what the
 paper makes of it, and what is left of it on a closer look.
 
-{doc}`primer_ez` took two of Primer's changes. What are the others, and why do they stay behind?
+{doc}`primer_ez` took two of Primer's changes. What are the others, and why are they left out?
 
-A program was searched for, not a formula. What came out has useful changes, changes that help here and not
-there, and some that do nothing and were carried along. The paper sorts them (section 3):
+The search looked for a program, not a formula. Its result has useful changes, changes that help only in some
+settings, and some that do nothing and were carried along. The paper sorts them (section 3):
 
 | change | the paper on it | in "Primer" |
 |---|---|---|
 | squared ReLU | helps always | yes |
 | convolution, MDHA | helps always | yes |
 | queries made of keys | "generally hurts" | yes |
-| norm before attention, behind feed-forward | some cases | yes |
+| norm before attention, after feed-forward | some cases | yes |
 | norm with $x(x - \mu)$ | "not always effective" | yes |
 | $d_\text{ff} = 12\,d_\text{model}$ | small models only | no |
-| gate behind softmax | one length only | no |
+| gate after softmax | one length only | no |
 | factor, tanh, second residual | no difference | no |
-| no bias behind feed-forward | no word on it (Figure 15) | no |
+| no bias after feed-forward | not mentioned (Figure 15) | no |
 
 The last column is what the paper's experiments call Primer: the searched program itself has all nine. Here
 each but the last is a class, an attribute of one, or a size, to be set in a
@@ -31,64 +31,32 @@ Source: {cite:t}`so2021primer`, section 3, appendices A.5 to A.7, Figures 13 to 
 """
 
 import math
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from labml_primer.primer.primer_ez import MultiDConvHeadAttention
-from labml_primer.primer.variations import SpatialDepthWisePerHeadConvolution
+from labml_primer.primer.primer_ez import (
+    MultiDConvHeadAttention,
+    SpatialDepthWiseConvolution,
+    SquaredReLU,
+    speedup_factor,
+)
 from labml_primer.transformer.attention import (
     MultiHeadAttention,
     attention_weights,
     causal_mask,
 )
-from labml_primer.transformer.encoder import EncoderBlock
-from labml_primer.transformer.generation import Past
+from labml_primer.transformer.language_model import Block, Config, LanguageModel
 from labml_primer.transformer.normalization import LayerNorm
-
-
-class PaperConvolution(SpatialDepthWisePerHeadConvolution):
-    r"""
-    ## The authors' convolution
-
-    A kernel for each channel of each head, without a bias:
-
-    $$y_{t,h,c} = \sum_{i=0}^{K-1} w_{i,h,c}\; x_{t-(K-1)+i,\,h,\,c}$$
-
-    This is `causal_depthwise_conv` of the released code. `[batch, seq, heads, d_k]` to the same.
-    """
-
-    def __init__(self, heads: int, d_k: int, kernel_size: int = 3):
-        super().__init__(heads, d_k, kernel_size)
-        self.register_parameter("bias", None)
-        # It starts by looking mostly at the token itself: half of it, and the other half is for the kernel's
-        # $K$ places, of which the last is not used. So the weights of a fresh kernel, three wide, sum to
-        # $5/6$.
-        nn.init.constant_(self.weight, 0.5 / kernel_size)
-        nn.init.constant_(self.weight[-1], 0.5)
-
-
-class PaperMultiDConvHeadAttention(MultiDConvHeadAttention):
-    """
-    ## Multi-DConv-head attention, as the paper ran it
-
-    {py:class}`~labml_primer.primer.primer_ez.MultiDConvHeadAttention` with the authors' kernels: Figure 4,
-    and the line "Transformer+MDHA" of Table 4.
-    """
-
-    def __init__(self, d_model: int, heads: int, dropout: float = 0.0):
-        super().__init__(d_model, heads, dropout)
-        self.query_conv = PaperConvolution(heads, self.d_k)
-        self.key_conv = PaperConvolution(heads, self.d_k)
-        self.value_conv = PaperConvolution(heads, self.d_k)
 
 
 class SeparableConvolutionAttention(MultiHeadAttention):
     r"""
     ## The other order: a separable convolution
 
-    Should one convolve before the projection, or behind it? A *separable* convolution is depth-wise first and
+    Should one convolve before the projection, or after it? A *separable* convolution is depth-wise first and
     mixes the channels afterwards. With $\ast$ for the convolution:
 
     $$\begin{aligned}
@@ -97,30 +65,27 @@ class SeparableConvolutionAttention(MultiHeadAttention):
     \end{aligned}$$
 
     Parameters and products are the same. But before the projection, a kernel sees a feature of the stream,
-    and all heads get the same mixture; behind it, a channel of a head. In Table 4 the separable order speeds
+    and all heads get the same mixture; after it, a channel of a head. In Table 4 the separable order speeds
     up the Transformer by 1.54, MDHA by 1.76.
 
-    The paper tells no more than the name "Transformer+Sep Conv". One kernel for each of the $d_\text{model}$
-    features, for queries, for keys and for values, fits its counts and its steps a second.
+    The paper gives only the name "Transformer+Sep Conv". One kernel for each of the $d_\text{model}$
+    features, for queries, for keys and for values, fits its parameter counts and its steps per second.
     """
 
     def __init__(self, d_model: int, heads: int, dropout: float = 0.0):
         super().__init__(d_model, heads, dropout)
-        self.query_conv = PaperConvolution(1, d_model)
-        self.key_conv = PaperConvolution(1, d_model)
-        self.value_conv = PaperConvolution(1, d_model)
+        self.query_conv = SpatialDepthWiseConvolution(1, d_model)
+        self.key_conv = SpatialDepthWiseConvolution(1, d_model)
+        self.value_conv = SpatialDepthWiseConvolution(1, d_model)
 
-    def project(
-        self, x: Tensor, y: Tensor, past: Past | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries of `x`, keys and values of `y`, each `[batch, seq, heads, d_k]`."""
+    def project(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         # To the convolution the stream is one head of width `d_model`.
         x, y = x.unsqueeze(2), y.unsqueeze(2)
         split = (self.heads, self.d_k)
         return (
-            self.query(self.query_conv(x, past).squeeze(2)).unflatten(-1, split),
-            self.key(self.key_conv(y, past).squeeze(2)).unflatten(-1, split),
-            self.value(self.value_conv(y, past).squeeze(2)).unflatten(-1, split),
+            self.query(self.query_conv(x).squeeze(2)).unflatten(-1, split),
+            self.key(self.key_conv(y).squeeze(2)).unflatten(-1, split),
+            self.value(self.value_conv(y).squeeze(2)).unflatten(-1, split),
         )
 
 
@@ -131,8 +96,8 @@ if __name__ == "__main__":
     # channels and a sum over positions can change places. With kernels that differ they cannot.
     torch.manual_seed(0)
     separable = SeparableConvolutionAttention(d_model=64, heads=4)
-    behind = PaperMultiDConvHeadAttention(d_model=64, heads=4)
-    weights, x = behind.state_dict(), torch.randn(2, 20, 64)
+    after = MultiDConvHeadAttention(d_model=64, heads=4)
+    weights, x = after.state_dict(), torch.randn(2, 20, 64)
     for kernels in ("equal kernels", "random kernels"):
         for name, weight in weights.items():
             if name.endswith("bias"):
@@ -140,7 +105,7 @@ if __name__ == "__main__":
             if "conv" in name and kernels.startswith("random"):
                 weight.normal_()
         separable.load_state_dict(weights)
-        difference = (separable(x, x) - behind(x, x)).abs().max()
+        difference = (separable(x, x) - after(x, x)).abs().max()
         print(f"{kernels:15s} largest difference {difference:.1e}")
 
 
@@ -162,49 +127,48 @@ class SharedQueryAttention(MultiHeadAttention):
     :::{deviation} the paper, section 3 against Figure 25
     The text says $W \in \mathbb{R}^{d \times d}$, and so does the released code, over all heads at once. In
     the searched program, instruction 20 makes 48 of 48 numbers: each head has a $W$ of its own, and all of
-    them together are smaller by a factor of `heads`. The count near the end of this chapter tells the two
-    apart. Here it is $d_\text{model} \times d_\text{model}$.
+    them together are smaller by a factor of `heads`. The count near the end of this chapter distinguishes
+    the two. Here it is $d_\text{model} \times d_\text{model}$.
     :::
     """
 
-    def keys_and_values(self, y: Tensor, past: Past | None) -> tuple[Tensor, Tensor]:
-        """Both `[batch, seq, heads, d_k]`."""
-        split = (self.heads, self.d_k)
-        return self.key(y).unflatten(-1, split), self.value(y).unflatten(-1, split)
-
-    def queries(self, key: Tensor) -> Tensor:
-        """$K W$, in the shape of `key`."""
-        return self.query(key.flatten(2)).view_as(key)
-
-    def project(
-        self, x: Tensor, y: Tensor, past: Past | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values of `x`, each `[batch, seq, heads, d_k]`."""
+    def project(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         if x is not y:
             raise ValueError("queries are made of keys, so x and y must be the same")
-        key, value = self.keys_and_values(y, past)
-        return self.queries(key), key, value
+        split = (self.heads, self.d_k)
+        key, value = (
+            self.key(y).unflatten(-1, split),
+            self.value(y).unflatten(-1, split),
+        )
+        key, value = self.convolve(key, value)
+        return self.mix(key), key, value
+
+    def convolve(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Return keys and values unchanged; the next class convolves them."""
+        return key, value
+
+    def mix(self, key: Tensor) -> Tensor:
+        """$K W$, in the shape of `key`, `[batch, seq, heads, d_k]`."""
+        return self.query(key.flatten(2)).view_as(key)
 
 
 class PrimerAttention(SharedQueryAttention):
     r"""
     ## Primer's attention
 
-    Keys and values are convolved, and queries are made of the convolved keys. So two convolutions do for
-    three, and what a head asks for and what it offers come from the same three tokens.
+    Keys and values are convolved, and queries are made of the convolved keys. So two convolutions suffice,
+    and what a head asks for and what it offers come from the same three tokens.
 
-    The paper finds that the sharing "generally hurts" (section 3), and Primer-EZ does without.
+    The paper finds that the sharing "generally hurts" (section 3), and Primer-EZ leaves it out.
     """
 
     def __init__(self, d_model: int, heads: int, dropout: float = 0.0):
         super().__init__(d_model, heads, dropout)
-        self.key_conv = PaperConvolution(heads, self.d_k)
-        self.value_conv = PaperConvolution(heads, self.d_k)
+        self.key_conv = SpatialDepthWiseConvolution(heads, self.d_k)
+        self.value_conv = SpatialDepthWiseConvolution(heads, self.d_k)
 
-    def keys_and_values(self, y: Tensor, past: Past | None) -> tuple[Tensor, Tensor]:
-        """Both `[batch, seq, heads, d_k]`."""
-        key, value = super().keys_and_values(y, past)
-        return self.key_conv(key, past), self.value_conv(value, past)
+    def convolve(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        return self.key_conv(key), self.value_conv(value)
 
 
 class PrimerNorm(LayerNorm):
@@ -224,7 +188,7 @@ class PrimerNorm(LayerNorm):
 
     $$\sum_i x_i(x_i - \mu) = \sum_i (x_i - \mu)^2$$
 
-    and only rounding tells them apart.
+    and they differ only by rounding.
     :::
     """
 
@@ -278,12 +242,12 @@ if __name__ == "__main__":
     # saw in its own ablation: sometimes it helps, sometimes it does not.
 
 
-class PrimerBlock(EncoderBlock):
+class PrimerBlock(Block):
     r"""
-    ## Pre and post
+    ## Pre-norm and post-norm
 
     Attention has its norm before it, as in {doc}`../transformer/encoder`. The feed-forward layer has it
-    behind, and inside of the residual branch:
+    after, inside the residual branch:
 
     $$
     \begin{aligned}
@@ -292,42 +256,36 @@ class PrimerBlock(EncoderBlock):
     \end{aligned}
     $$
 
-    So the norm does not stand in the stream, where the Transformer of 2017 has it, and the way through the
-    block still only adds. The same parameters as {py:class}`~labml_primer.transformer.encoder.EncoderBlock`.
+    So the norm is not in the residual stream itself, where the Transformer of 2017 has it, and the path
+    through the block still only adds. The parameters are those of
+    {py:class}`~labml_primer.transformer.language_model.Block`.
 
     Source: section 3 and Figure 13, where the norm and the feed-forward layer switch places.
     """
 
-    def forward(
-        self,
-        x: Tensor,
-        mask: Tensor | None = None,
-        causal: bool = False,
-        past: Past | None = None,
-    ) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         y = self.attention_norm(x)
-        x = x + self.dropout(self.attention(y, y, mask, causal, past))
-        # The feed-forward layer reads the stream as large as it is. With the squared ReLU, twice the input is
-        # four times the output, and the norm behind brings it back to one size.
+        x = x + self.dropout(self.attention(y, y, causal=True))
+        # The feed-forward layer reads the stream at whatever size it has. With the squared ReLU, twice the
+        # input is four times the output, and the norm after it restores one size.
         return x + self.dropout(self.feed_forward_norm(self.feed_forward(x)))
 
 
 if __name__ == "__main__":
-    # ## What each layer adds
+    # ## The size of the residual stream
     #
-    # The size of the stream, the root of the mean square of its components, behind each of twelve fresh
-    # blocks. With its norm behind, the feed-forward layer adds a vector of size one from the start, and the
-    # squares add up: $\sqrt{1 + n}$, and a little for attention.
-    from labml_primer.primer.primer_ez import SquaredReLU
-
+    # The size of the stream, the root of the mean square of its components, after some of twelve new blocks.
+    # With its norm last, the feed-forward layer adds a vector of size one from the start, and the squares add
+    # up: $\sqrt{1 + n}$, and a little for attention.
     torch.manual_seed(0)
+    wide = Config(vocab_size=1, activation=SquaredReLU)
     print(f"{'blocks':12s}" + "".join(f"{n:7d}" for n in (0, 1, 2, 4, 8, 12)))
-    for block_type in (EncoderBlock, PrimerBlock):
+    for block_type in (Block, PrimerBlock):
         stream = [torch.randn(4, 32, 128)]
         for _ in range(12):
-            block = block_type(128, 4, 512, activation=SquaredReLU)
+            block = block_type(wide)
             with torch.no_grad():
-                stream.append(block(stream[-1], causal=True))
+                stream.append(block(stream[-1]))
         sizes = [stream[n].square().mean().sqrt() for n in (0, 1, 2, 4, 8, 12)]
         print(f"{block_type.__name__:12s}" + "".join(f"{size:7.2f}" for size in sizes))
 
@@ -336,7 +294,7 @@ class SearchedAttention(PrimerAttention):
     r"""
     ## Attention as the search left it
 
-    Instructions 10 to 34 of Figure 25, for those who want all of it. Beside the sharing and the convolutions
+    Instructions 10 to 34 of Figure 25, for those who want all of it. Besides the sharing and the convolutions
     there are four things in it, and a subclass that sets one of the three attributes below turns it off:
 
     $$\begin{aligned}
@@ -345,7 +303,7 @@ class SearchedAttention(PrimerAttention):
     \end{aligned}$$
 
     * `factor`: what keys and values are multiplied by. The output projection can undo the one, $W$ the other.
-    * `tanh`: between 0 and 1, where weights are, it is almost a line, and brings a weight of 1 down to 0.76.
+    * `tanh`: between 0 and 1, where weights are, it is almost linear, and reduces a weight of 1 to 0.76.
     * `length`: the number of scalars in the gate $s$, one for each *position* of a key, the same for all
       queries, heads and sentences. With `None` there is no gate.
     * There is no root of $d_k$: its place is taken by $W$, which each head has for itself.
@@ -377,34 +335,25 @@ class SearchedAttention(PrimerAttention):
             None if self.length is None else nn.Parameter(torch.ones(self.length))
         )
 
-    def keys_and_values(self, y: Tensor, past: Past | None) -> tuple[Tensor, Tensor]:
-        """Both `[batch, seq, heads, d_k]`."""
-        key, value = super().keys_and_values(y, past)
+    def convolve(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        key, value = super().convolve(key, value)
         return self.factor * key, self.factor * value
 
-    def queries(self, key: Tensor) -> Tensor:
+    def mix(self, key: Tensor) -> Tensor:
         """$K W$, head by head."""
         return torch.einsum("bshc, hcd -> bshd", key, self.mixing)
 
     def forward(
-        self,
-        x: Tensor,
-        y: Tensor,
-        mask: Tensor | None = None,
-        causal: bool = False,
-        past: Past | None = None,
+        self, x: Tensor, y: Tensor, mask: Tensor | None = None, causal: bool = False
     ) -> Tensor:
         """As in {py:class}`~labml_primer.transformer.attention.MultiHeadAttention`."""
-        query, key, value = self.project(x, y, past)
-        if past is not None:
-            key, value = past.all(self.key, key), past.all(self.value, value)
-        queries, keys = query.size(1), key.size(1)
+        query, key, value = (t.transpose(1, 2) for t in self.project(x, y))
+        queries, keys = query.size(2), key.size(2)
         if causal:
-            rows = causal_mask(keys, keys, x.device)[keys - queries :]
-            mask = rows if mask is None else mask & rows
-        query, key, value = (t.transpose(1, 2) for t in (query, key, value))
-        # The weights themselves are changed, so the fused function is of no use. What it would divide by is
-        # multiplied back.
+            earlier = causal_mask(queries, keys, x.device)
+            mask = earlier if mask is None else mask & earlier
+        # The weights themselves are changed, so the fused function cannot be used. Its division by the root
+        # of $d_k$ is multiplied back.
         weights = attention_weights(query * math.sqrt(self.d_k), key, mask)
         if self.tanh:
             weights = weights.tanh()
@@ -440,7 +389,7 @@ class SearchedBlock(PrimerBlock):
     r"""
     ## Added twice
 
-    Behind each residual connection stands a second one, which adds the same once more:
+    After each residual connection comes a second one, which adds the same once more:
 
     $$x + \operatorname{sub}(x) + \operatorname{sub}(x)$$
 
@@ -449,20 +398,14 @@ class SearchedBlock(PrimerBlock):
     book's, counts double; one of Adafactor, the paper's, is in proportion to the weights and counts once.
     """
 
-    def forward(
-        self,
-        x: Tensor,
-        mask: Tensor | None = None,
-        causal: bool = False,
-        past: Past | None = None,
-    ) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         y = self.attention_norm(x)
-        x = x + 2 * self.dropout(self.attention(y, y, mask, causal, past))
+        x = x + 2 * self.dropout(self.attention(y, y, causal=True))
         return x + 2 * self.dropout(self.feed_forward_norm(self.feed_forward(x)))
 
 
 if __name__ == "__main__":
-    # ## What can be undone
+    # ## Changes that can be undone
     #
     # Take the searched attention and block without the tanh and without the gate. A block that has no factor
     # and adds once computes the same if its $W$ is $1.12^2$ times as large, its output projection $-1.12$
@@ -474,8 +417,11 @@ if __name__ == "__main__":
         factor = 1.0
 
     torch.manual_seed(0)
-    searched = SearchedBlock(64, 4, 768, attention=Straight, norm=PrimerNorm)
-    undone = PrimerBlock(64, 4, 768, attention=Unscaled, norm=PrimerNorm)
+    straight = Config(
+        1, d_model=64, heads=4, d_ff=768, attention=Straight, norm=PrimerNorm
+    )
+    searched = SearchedBlock(straight)
+    undone = PrimerBlock(replace(straight, attention=Unscaled))
     weights, x = searched.state_dict(), torch.randn(2, 20, 64)
     for name, change in (
         ("attention.mixing", 1.12**2),
@@ -486,9 +432,9 @@ if __name__ == "__main__":
     ):
         weights[name] = weights[name] * change
     undone.load_state_dict(weights)
-    difference = (searched(x, causal=True) - undone(x, causal=True)).abs().max()
+    difference = (searched(x) - undone(x)).abs().max()
     print(f"factor and second residual, undone: largest difference {difference:.1e}")
-    # The tanh and the odd floor of the square, beside what the paper describes:
+    # The tanh and the odd floor of the square, compared with the paper's description:
     import matplotlib.pyplot as plt
 
     fig, (left, right) = plt.subplots(1, 2, figsize=(7, 2.6), layout="constrained")
@@ -510,92 +456,80 @@ if __name__ == "__main__":
 
 
 if __name__ == "__main__":
-    # ## Counted, and held against the paper
+    # ## Parameters, compared with the paper
     #
-    # In millions. Table 4 and the text of sections 4.2 and 4.3 round to whole ones. The paper has no word on
-    # the vocabulary: 32,000 is a guess for the search task; 32,128 is the usual one of T5. Ours has a table
-    # of positions, where T5 has relative ones, and biases everywhere: what both add is in the third column.
-    from dataclasses import replace
-
-    from labml_primer.primer.presets import PRIMER_PRESETS
-    from labml_primer.transformer.model import Config, LanguageModel
-
-    def count(config: Config) -> tuple[float, float]:
-        with torch.device("meta"):
-            model = LanguageModel(config)
-        counts = [0, 0]
-        for name, weight in model.named_parameters():
-            counts[0] += weight.numel()
-            counts[1] += weight.numel() * ("positions" in name or "bias" in name)
-        return counts[0] / 1e6, counts[1] / 1e6
-
-    per_head = replace(PRIMER_PRESETS["primer"], attention=SearchedAttention)
-    rows = {
-        "Vanilla Transformer": (PRIMER_PRESETS["transformer"], "35"),
-        "Transformer+GELU": (PRIMER_PRESETS["transformer-gelu"], "35"),
-        "Transformer++": (PRIMER_PRESETS["transformer-pp"], "35"),
-        "Transformer+MDHA": (PRIMER_PRESETS["transformer-mdha"], "35"),
-        "Transformer+Sep Conv": (PRIMER_PRESETS["transformer-sep-conv"], "35"),
-        "Primer-EZ": (PRIMER_PRESETS["primer-ez"], "35, 36 in T5"),
-        "Primer, one W": (PRIMER_PRESETS["primer"], "36 in T5"),
+    # In millions. Table 4 and the text of sections 4.2 and 4.3 round to whole ones. The paper does not state
+    # the vocabulary: 32,000 was usual for the search task's corpus, and 32,128 is T5's. Ours has a table of
+    # positions, where T5 has relative ones, and biases everywhere: the third column says how much both add.
+    transformer = Config(
+        vocab_size=32_000, d_model=512, heads=8, d_ff=2048, layers=6, max_seq=64
+    )
+    primer_ez = replace(
+        transformer, attention=MultiDConvHeadAttention, activation=SquaredReLU
+    )
+    primer = replace(
+        transformer,
+        attention=PrimerAttention,
+        activation=SquaredReLU,
+        norm=PrimerNorm,
+        block=PrimerBlock,
+    )
+    per_head = replace(primer, attention=SearchedAttention)
+    models = {
+        "Transformer": (transformer, "35"),
+        "Primer-EZ": (primer_ez, "35, 36 in T5"),
+        "Primer, one W": (primer, "36 in T5"),
         "Primer, a W for each head": (per_head, "34 in T2T"),
         "Primer, searched sizes": (
             replace(per_head, d_model=384, d_ff=4608),
             "32 to 38",
         ),
     }
-    for name in ("transformer", "primer-ez", "primer"):
-        t5 = replace(PRIMER_PRESETS[name], vocab_size=32_128, max_seq=512)
+    for name, config in (("Transformer", transformer), ("Primer", primer)):
+        t5 = replace(config, vocab_size=32_128, max_seq=512)
         base = replace(t5, d_model=768, heads=12, d_ff=3072, layers=12)
         large = replace(t5, d_model=1024, heads=16, d_ff=8192, layers=24)
-        rows[f"{name}, section 4.2"] = (base, "110")
-        rows[f"{name}, section 4.3"] = (large, "-" if name == "primer-ez" else "537")
+        models[f"{name}, section 4.2"] = (base, "110")
+        models[f"{name}, section 4.3"] = (large, "537")
     print(f"{'':27s}{'ours':>8s}{'extra':>7s}   paper")
-    for name, (config, told) in rows.items():
-        millions, extra = count(config)
-        print(f"{name:27s}{millions:8.2f}{extra:7.2f}   {told}")
-    # The count tells how the paper's queries were made. With a $W$ for each head, Primer loses 1.4 of 35
+    for name, (config, stated) in models.items():
+        with torch.device("meta"):
+            sizes = {n: p.numel() for n, p in LanguageModel(config).named_parameters()}
+        extra = sum(
+            n for key, n in sizes.items() if "positions" in key or "bias" in key
+        )
+        millions = sum(sizes.values()) / 1e6
+        print(f"{name:27s}{millions:8.2f}{extra / 1e6:7.2f}   {stated}")
+    # The count shows how the paper's queries were made. With a $W$ for each head, Primer loses 1.4 of 35
     # million, and Table 4 has 34 for the library that the search ran in. With one $W$ it loses nothing, and
     # section 4.3, where T5 was used, gives one number, 537 million, for all its models. T5's 36 million for
-    # Primer and Primer-EZ, one more than for its Transformer, no choice here explains.
+    # Primer and Primer-EZ, one more than for its Transformer, is explained by no choice here.
 
 
 if __name__ == "__main__":
     # ## One change less
     #
     # The ablation of the paper's Figure 26, small: Primer, and Primer without each of its changes. The norm
-    # is missing, being a layer norm. At the end the program as it was found, but for the bias behind its
-    # feed-forward layer, which is wide, at about as many parameters.
-    from functools import partial
-
-    from labml_primer.primer.primer_ez import speedup_factor
-    from labml_primer.training import History, load_corpus, median_seconds, train
+    # is left out, because it is a layer norm. Last comes the program as it was found, except for the missing
+    # bias after its feed-forward layer, with its wide feed-forward layer at about as many parameters.
+    from labml_primer.training import History, load_corpus, train
+    from labml_primer.training.costs import costs
 
     corpus = load_corpus()
-
-    def small(config: Config, d_model: int = 64, d_ff: int = 256) -> Config:
-        return replace(
-            config,
-            vocab_size=corpus.vocab_size,
-            d_model=d_model,
-            heads=4,
-            d_ff=d_ff,
-            layers=2,
-        )
-
-    primer_config = small(PRIMER_PRESETS["primer"])
+    sizes = {"vocab_size": corpus.vocab_size, "d_model": 64, "heads": 4, "d_ff": 256}
+    small = replace(primer, **sizes, layers=2)
     entrants = {
-        "Transformer": small(PRIMER_PRESETS["transformer"]),
-        "Primer-EZ": small(PRIMER_PRESETS["primer-ez"]),
-        "Primer": primer_config,
-        "  without squared ReLU": replace(primer_config, activation=nn.ReLU),
-        "  without convolution": replace(primer_config, attention=SharedQueryAttention),
-        "  without shared queries": replace(
-            primer_config, attention=PaperMultiDConvHeadAttention
-        ),
-        "  without post-norm": replace(primer_config, block=EncoderBlock),
+        "Transformer": replace(transformer, **sizes, layers=2),
+        "Primer-EZ": replace(primer_ez, **sizes, layers=2),
+        "Primer": small,
+        "  without squared ReLU": replace(small, activation=nn.ReLU),
+        "  without convolution": replace(small, attention=SharedQueryAttention),
+        "  without shared queries": replace(small, attention=MultiDConvHeadAttention),
+        "  without post-norm": replace(small, block=Block),
         "as searched": replace(
-            small(PRIMER_PRESETS["primer"], d_model=44, d_ff=528),
+            small,
+            d_model=44,
+            d_ff=528,
             attention=SearchedAttention,
             activation=SearchedActivation,
             block=SearchedBlock,
@@ -609,27 +543,15 @@ if __name__ == "__main__":
 
     histories = {name: race(name) for name in entrants}
 
-    # ### What each costs, and what it brings
+    # ### Costs and gains
     #
-    # Parameters and multiplications a token, in thousands; the time of a step there and back over the
-    # Transformer's; the loss at the end; how many times as few steps were needed for the Transformer's last
-    # loss.
-    def there_and_back(model: LanguageModel, tokens: Tensor) -> None:
-        model(tokens).logsumexp(dim=-1).sum().backward()
-
-    tokens = corpus.train[: 16 * 64].view(16, 64)
-    taken = median_seconds(
-        {
-            name: partial(there_and_back, LanguageModel(config), tokens)
-            for name, config in entrants.items()
-        },
-        rounds=7,
-    )
+    # Parameters and multiply-adds per token, in thousands; the final loss; the speed-up factor over the
+    # Transformer in steps.
     vanilla = histories["Transformer"]
-    print(f"{'':25s}{'params':>7s}{'MACs':>7s}{'time':>6s}{'loss':>7s}{'x steps':>9s}")
+    print(f"{'':25s}{'params':>7s}{'MACs':>7s}{'loss':>7s}{'x steps':>9s}")
     for name, history in histories.items():
-        costs = LanguageModel(entrants[name]).costs().values()
-        size, products = (sum(column) / 1e3 for column in zip(*costs, strict=True))
+        parts = costs(LanguageModel(entrants[name])).values()
+        size, products = (sum(column) / 1e3 for column in zip(*parts, strict=True))
         factor = speedup_factor(
             vanilla.steps,
             vanilla.validation_loss,
@@ -637,20 +559,19 @@ if __name__ == "__main__":
             history.validation_loss,
         )
         print(
-            f"{name:25s}{size:6.0f}k{products:6.0f}k{taken[name] / taken['Transformer']:6.2f}"
+            f"{name:25s}{size:6.0f}k{products:6.0f}k"
             f"{history.validation_loss[-1]:7.3f}{factor:9.2f}"
         )
     again = race("Primer", seed=1).validation_loss[-1]
     moved = abs(again - histories["Primer"].validation_loss[-1])
-    print(f"Another seed moves Primer by {moved:.3f}.")
+    print(f"Another seed changes Primer by {moved:.3f}.")
     # The paper gives Primer 2.12, 2.13 and 1.72 and Primer-EZ 2.34, 2.03 and 1.75 on Tensor2Tensor with TPUs,
-    # with a V100, and on T5 (Table 4): the two are level, and that is the case for the simple one.
+    # with a V100, and on T5 (Table 4): the two are level, which is the case for the simpler one.
     #
-    # Our order of the changes is that of one seed and 250 steps on letters, where the convolution does
-    # most of the work, as in {doc}`variations`. The last line is a short ruler: two seeds may lie close by
-    # chance, and in {doc}`variations` they lay three hundredths apart. A difference below that is no finding.
-    # {doc}`/experiments/parts` has longer runs of three seeds. `nan` is for a model that did not get to the
-    # Transformer's last loss.
+    # Our ranking of the changes is that of one seed and 250 steps on characters, where the convolution does
+    # most of the work, as in {doc}`variations`. Differences smaller than those between seeds say nothing.
+    # {doc}`/experiments/parts` has longer runs of three seeds. A model with `nan` did not reach the
+    # Transformer's final loss.
 
 
 if __name__ == "__main__":
@@ -663,8 +584,8 @@ if __name__ == "__main__":
     # :::
     # :::{solution}
     # With columns for vectors, $k = A x + a$ and $q = B x + b$, the input is $x = A^{-1}(k - a)$, so
-    # $q = BA^{-1} k + (b - BA^{-1} a)$. Behind a convolution this way is closed: a key is then a mixture of
-    # three tokens, and the current one cannot be told from it.
+    # $q = BA^{-1} k + (b - BA^{-1} a)$. After a convolution this is no longer possible: a key is then a
+    # mixture of three tokens, and the current one cannot be recovered from it.
     # :::
     free = MultiHeadAttention(d_model=64, heads=4).double()
     shared = SharedQueryAttention(d_model=64, heads=4).double()

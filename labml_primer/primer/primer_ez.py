@@ -57,7 +57,7 @@ class SquaredReLU(nn.Module):
 
 
 if __name__ == "__main__":
-    # ## What the square changes
+    # ## The effect of the square
     #
     # Next to the usual activations, as in the paper's Figure 5. On the left, near zero: the squared ReLU
     # leaves it as flat as it came, as its slope $2\max(x, 0)$ has no jump. On the right, far out, with both
@@ -136,7 +136,7 @@ class SpatialDepthWiseConvolution(nn.Module):
 
 
 if __name__ == "__main__":
-    # ## What reaches what
+    # ## Three positions wide, and causal
     #
     # Change the token at position 5 and see which outputs change: its own and the two after it.
     torch.manual_seed(0)
@@ -168,8 +168,8 @@ class MultiDConvHeadAttention(MultiHeadAttention):
     each head of queries, keys and values so: project to the head's size, then convolve along the
     sequence, three wide, with a causal mask.
 
-    Now a key can stand for "a *t* and an *h* before me", and a query can ask for it. A plain head sees
-    single tokens, and needs a layer below it to tell it of their neighbours.
+    Now a key can mean "a *t* and an *h* before me", and a query can ask for it. A plain head sees single
+    tokens, and needs a layer below it that combines them with their neighbours.
 
     The order is the reverse of a separable convolution, which the paper found less effective
     (appendix A.6): first every channel is mixed at each position, then every position in each channel.

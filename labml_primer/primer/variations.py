@@ -152,7 +152,7 @@ class MultiDPHConvHeadAttention(MultiDConvHeadAttention):
 
 
 if __name__ == "__main__":
-    # ## What each adds
+    # ## How many parameters each adds
     #
     # To the parameters of one attention layer at `d_model` 512 with 8 heads. In time they hardly differ:
     # every element is multiplied three times in any case, whether its weights are its own or shared.

@@ -3,8 +3,8 @@ r"""
 
 Predict the next token from all tokens before it: one stack of blocks with a causal mask.
 
-Take the source away from {doc}`model`, and with it the encoder and cross-attention. What is left reads a text
-and predicts how it continues. Is half of a Transformer still worth training?
+Take the source away from {doc}`model`, and with it the encoder and cross-attention. The rest reads a text and
+predicts how it continues. Is half of a Transformer still worth training?
 
 It is what most models since have been. A *language model* assigns a probability to a text, one token at a
 time:
@@ -249,7 +249,7 @@ if __name__ == "__main__":
         ax.set_xlabel(f"key, layer {head // 4} head {head % 4}")
     axes[0].set_ylabel("query")
     plt.show()
-    # Training was not told to make a head that looks at the previous character. It pays, because the last two
+    # The model learned by itself that a head should look at the previous character. It pays, because the last two
     # characters together say much about the next. Remember this picture: {doc}`../primer/primer_ez` gives
     # every head the last three positions by a convolution, so that no head has to learn them.
 
