@@ -591,5 +591,5 @@ if __name__ == "__main__":
     assert again == rows.tolist()
     print(f"{len(again)} texts put together again")
 
-    # That was the last model. {doc}`/experiments/family` draws how all of them are related, with the cost and
-    # the gain of each.
+    # That was the last model. {doc}`/experiments/chapters/family` draws how all of them are related, with
+    # the cost and the gain of each.
