@@ -8,6 +8,6 @@ from typing import Any
 
 def setup(app: Any) -> dict[str, Any]:
     """Sphinx's entry point."""
-    from annotated.extension import setup as extension
+    from annotated.sphinx_extension import setup as extension
 
     return extension(app)

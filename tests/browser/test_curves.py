@@ -7,11 +7,11 @@ import torch
 from built_book import Site, Visitor, settle
 from playwright.sync_api import Locator, Page, expect
 
-from book.example import MovingAverage
+from book.pages.example import MovingAverage
 from experiments.analysis import Spread, read_runs
 from experiments.parts import ACTIVATIONS, __data__, relative_perplexity
 
-EXAMPLE, DOTS = "book/example", "experiments/parts"
+EXAMPLE, DOTS = "book/pages/example", "experiments/parts"
 
 
 def told(page: Page) -> tuple[float, dict[str, float]]:

@@ -4,9 +4,10 @@ import ast
 from pathlib import Path
 
 import pytest
-from annotated.difference import as_markdown, changes, costs
-from annotated.modules import Project
-from annotated.parse import parse
+from annotated.page.difference import Change, Line, as_markdown, changes, marks
+from annotated.read.expressions import costs
+from annotated.read.modules import Project
+from annotated.read.parse import parse
 
 BASE = '''
 class Base:
@@ -152,3 +153,74 @@ def test_an_expression_for_the_cost_is_found_with_its_line() -> None:
     text = '"""# T"""\n\nx = 1\n# :::{variant} A\n# :of: B\n# :cost: cost(A, 3)\n# :::\ny = 2\n'
     assert costs(parse(text)) == [(6, "cost(A, 3)")]
     assert ast.parse(costs(parse(text))[0][1])
+
+
+def marked(*lines: str) -> list[list[str]]:
+    found = [
+        Change(line[0], Line("m", n, line[1:]))  # type: ignore[arg-type]
+        for n, line in enumerate(lines)
+    ]
+    return [
+        [change.line.text[a:b] for a, b in stretches]
+        for change, stretches in zip(found, marks(found), strict=True)
+    ]
+
+
+def test_the_words_of_a_line_that_changed_are_marked() -> None:
+    assert marked(" def f(x):", "-    return g(x)", "+    return h(x)") == [
+        [],
+        ["g"],
+        ["h"],
+    ]
+
+
+def test_lines_that_are_no_versions_of_one_another_have_no_marks() -> None:
+    assert marked("-a = b + c", "+for each in others:") == [[], []]
+    assert marked("+x = 1", "-x = 2") == [[], []]
+
+
+def test_each_removed_line_is_held_against_the_added_one_that_is_like_it() -> None:
+    assert marked("-q = f(x)", "-k = f(y)", "+new()", "+q = g(x)", "+k = g(y)") == [
+        ["f"],
+        ["f"],
+        [],
+        ["g"],
+        ["g"],
+    ]
+
+
+CLASS = """
+class Layer:
+    def __init__(
+        self,
+        width,
+        bend=old.Bend,
+    ):
+        self.bend = bend()
+        self.width = width
+
+    def forward(self, x):
+        return self.bend(x)
+"""
+
+
+def test_a_class_is_compared_with_itself_given_another_argument(tmp_path: Path) -> None:
+    (tmp_path / "layer.py").write_text(CLASS)
+    module = Project(tmp_path).find("layer")
+    assert module
+    found = changes(Project(tmp_path), module, "", "Layer", "bend=New")
+    assert [f"{c.sign}{c.line.text.strip()}" for c in found] == [
+        " def __init__(...):",
+        "-self.bend = old.Bend()",
+        "+self.bend = New()",
+    ]
+    assert [c.line.number for c in found] == [3, 8, 8]
+
+
+@pytest.mark.parametrize("given", ["width=3", "absent=3", ""])
+def test_a_parameter_without_a_default_is_named(tmp_path: Path, given: str) -> None:
+    (tmp_path / "layer.py").write_text(CLASS)
+    module = Project(tmp_path).find("layer")
+    assert module
+    with pytest.raises(LookupError, match="Layer has no parameter"):
+        changes(Project(tmp_path), module, "", "Layer", given)

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from annotated import digest as rooms
-from annotated.digest import digest, versions
-from annotated.modules import Project
-from annotated.parse import ChapterError, parse
+from annotated.read import digest as rooms
+from annotated.read.digest import digest, versions
+from annotated.read.modules import Project
+from annotated.read.parse import ChapterError, parse
 
 CHAPTER = '''
 """# T

@@ -11,8 +11,8 @@ from typing import Any
 
 import nbformat
 import pytest
-from annotated.execute import Job, Record, Store, complaints, execute
-from annotated.parse import ChapterError, parse
+from annotated.read.parse import ChapterError, parse
+from annotated.run.execute import Job, Record, Store, complaints, execute
 from conftest import Built, Shelf, environment
 
 New = Callable[[dict[str, str]], Shelf]

@@ -5,8 +5,8 @@ import textwrap
 from collections.abc import Callable
 
 import pytest
-from annotated.modules import Project, absolute, imported_names
-from annotated.names import bound_names, free_names, uses
+from annotated.read.modules import Project, absolute, imported_names
+from annotated.read.names import bound_names, free_names, uses
 
 
 def found(code: str) -> list[tuple[int, int, int, str]]:

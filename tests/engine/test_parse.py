@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from annotated.parse import (
+from annotated.read.parse import (
     Cell,
     Chapter,
     ChapterError,

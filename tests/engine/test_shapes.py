@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from annotated.execute import Job, Record, execute
-from annotated.parse import Chapter, ChapterError, parse
-from annotated.shapes import by_line, check, moved, positions
+from annotated.read.parse import Chapter, ChapterError, parse
+from annotated.run.execute import Job, Record, execute
+from annotated.run.shapes import by_line, check, moved, positions
 
 TEXT = '''"""# T"""
 

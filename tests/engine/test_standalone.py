@@ -4,9 +4,9 @@ import ast
 from collections.abc import Callable
 
 import pytest
-from annotated.modules import Project
-from annotated.parse import ChapterError
-from annotated.standalone import Collector
+from annotated.read.modules import Project
+from annotated.read.parse import ChapterError
+from annotated.take.standalone import Collector
 
 Make = Callable[[dict[str, str]], Project]
 

@@ -1,0 +1,135 @@
+"""The site's notebook: a chapter's rows as directives, its outputs in place, nothing left to run."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+
+from annotated.page.figures import themed
+from annotated.read.parse import Cell, Chapter, Row
+from annotated.run.execute import KERNEL, Record
+
+FENCE = "`" * 8
+
+
+def site_notebook(chapter: Chapter, record: Record) -> NotebookNode:
+    """Markdown cells for headings and rows, and a code cell without source for each set of outputs."""
+    notebook = nbformat.v4.new_notebook(metadata={"kernelspec": KERNEL})
+    lines: list[int] = []  # where each cell starts in the module, for messages
+    outputs = iter(record.outputs)
+
+    def add(cell: NotebookNode, line: int) -> None:
+        cell["id"] = f"c{len(lines)}"
+        notebook.cells.append(cell)
+        lines.append(line - 2)  # so that MyST-NB names the line
+
+    for i, cell in enumerate(chapter.cells):
+        for j, row in enumerate(cell.rows):
+            head, rest, line = _head(row)
+            if head:
+                add(nbformat.v4.new_markdown_cell(head), row.line)
+            text = f"{FENCE}{{annotated-row}} {i} {j}\n\n{rest}\n{FENCE}"
+            add(nbformat.v4.new_markdown_cell(text), line - 2)
+        shown = [
+            _shown(output, cell)
+            for output in (visible(next(outputs, [])) if cell.nodes else [])
+        ]
+        if shown:
+            add(
+                # MyST-NB passes over cells without source, with their outputs.
+                nbformat.v4.new_code_cell(
+                    "...",
+                    outputs=shown,
+                    metadata={
+                        "tags": ["remove-input"],
+                        "mystnb": {"image": {"alt": _label(cell)}},
+                    },
+                ),
+                cell.line,
+            )
+    notebook.metadata["source_map"] = lines
+    return notebook
+
+
+def _head(row: Row) -> tuple[str, str, int]:
+    """What must stand at the page's own level, the rest, and the line where the rest starts.
+
+    A heading makes a section; under the page's title goes its summary, the first paragraph.
+    """
+    heading = row.heading
+    if not heading:
+        return "", row.placed, row.line
+    prose, end = row.placed, heading.end()
+    if len(heading.group(1)) == 1:
+        blank = prose.find("\n\n", len(prose[: end + 1].rstrip()) + 2)
+        end = len(prose) if blank < 0 else blank
+    head, rest = prose[:end], prose[end:]
+    skipped = len(rest) - len(rest.lstrip("\n"))
+    return (
+        head,
+        rest[skipped:],
+        row.line + head.count("\n") + rest[:skipped].count("\n"),
+    )
+
+
+def _shown(output: dict[str, Any], cell: Cell) -> NotebookNode:
+    """An output as the page has it: figures and tables inside the page, in the theme's colours."""
+    output = dict(output)
+    data = output.get("data", {})
+    if "image/svg+xml" in data:
+        label = _label(cell)
+        output["data"] = {
+            "text/html": themed("".join(data["image/svg+xml"]), label),
+            "text/plain": f"Figure: {label}",  # for builders other than HTML
+        }
+    elif "".join(data.get("text/html", "")).startswith("<table"):
+        table = "".join(data["text/html"])
+        output["data"] = {
+            **data,
+            "text/html": f'<div class="out out--table">{table}</div>',
+        }
+    output.pop("execution_count", None)
+    if output["output_type"] == "execute_result":
+        output["output_type"] = "display_data"
+    return nbformat.from_dict(output)
+
+
+def visible(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What a reader sees of a cell's outputs.
+
+    Warnings are for the author, who saw them. Consecutive prints are one: a kernel sends them as
+    they come.
+    """
+    joined: list[dict[str, Any]] = []
+    for output in outputs:
+        if output.get("name") == "stderr":
+            continue
+        if joined and output["output_type"] == joined[-1]["output_type"] == "stream":
+            joined[-1]["text"] = "".join((*joined[-1]["text"], *output["text"]))
+        else:
+            joined.append(dict(output))
+    return joined
+
+
+def _label(cell: Cell) -> str:
+    """A name for a figure: the first sentence of the note beside the code that drew it."""
+    prose = next((row.prose for row in cell.rows if row.prose), "")
+    text = " ".join(
+        line
+        for line in prose.splitlines()
+        if line and not line.startswith(("#", ":::"))
+    )
+    return _plain(text).partition(". ")[0].strip(" .") or "Figure"
+
+
+def _plain(text: str) -> str:
+    """A note as it is read aloud: no citations, the words of links, formulas without TeX."""
+    text = re.sub(r"\s*\{cite[^}]*\}`[^`]*`", "", text)
+    text = re.sub(r"\{[\w:]+\}`(?:~(?:\w+\.)*)?([^`<]*?)\s*(?:<[^>]*>)?`", r"\1", text)
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    text = re.sub(r"\\(?:text|mathrm|operatorname|left|right)\b", "", text)
+    text = text.translate(str.maketrans("{}", "()", "$`*\\"))
+    return " ".join(text.split())

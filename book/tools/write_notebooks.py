@@ -1,0 +1,65 @@
+"""`make notebooks`: writes notebooks/*.ipynb, one a chapter, from the modules that _toc.yml names."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "book"))  # where the engine is
+
+from annotated.page.book import Book, book_of  # noqa: E402
+from annotated.read.modules import Project  # noqa: E402
+from annotated.read.parse import ChapterError  # noqa: E402
+from annotated.take.notebook import reader_notebook  # noqa: E402
+
+NOTEBOOKS = ROOT / "notebooks"
+
+
+def chapters() -> list[Path]:
+    """The modules that are chapters, in the book's order."""
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    files = [chapter["file"] for part in toc["parts"] for chapter in part["chapters"]]
+    return [path for file in files if (path := ROOT / f"{file}.py").is_file()]
+
+
+def the_book() -> Book:
+    """The book, as its configuration describes it."""
+    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+    options = config["sphinx"]["config"]
+    return book_of(
+        Project(ROOT),
+        title=config["title"],
+        repository=options["annotated_repository"],
+        docnames=[
+            path.relative_to(ROOT).with_suffix("").as_posix() for path in chapters()
+        ],
+        install=options["annotated_install"],
+        packages=options["annotated_verified"],
+        bibliographies=options["bibtex_bibfiles"],
+        license_name=options["annotated_license"],
+    )
+
+
+def notebooks() -> dict[Path, str]:
+    """Every notebook's path and text."""
+    book = the_book()
+    return {
+        NOTEBOOKS / f"{path.stem}.ipynb": reader_notebook(path, book)
+        for path in chapters()
+    }
+
+
+if __name__ == "__main__":
+    try:
+        written = notebooks()
+    except ChapterError as error:
+        sys.exit(str(error))
+    for path in set(NOTEBOOKS.glob("*.ipynb")) - set(written):
+        path.unlink()
+    for path, text in written.items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    print(f"{len(written)} notebooks in {NOTEBOOKS.relative_to(ROOT)}/")
