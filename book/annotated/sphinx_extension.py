@@ -1,10 +1,10 @@
-"""The Sphinx extension: when a book of modules is built, what happens, and in which order.
+"""The Sphinx extension: the steps of a build, in order.
 
-1. ``env-get-outdated``: each chapter is parsed and its digest taken; what is not in the store
-   is executed, several chapters at a time; pages whose outputs changed are read again.
-2. ``source-read``: the module's text gives way to the site's notebook, which MyST-NB reads.
-3. transforms (rows.py): outputs move into their rows; for HTML, rows into one sheet.
-4. ``html-page-context``: title block, chapter list and links for the theme.
+1. ``env-get-outdated``: every chapter is parsed. Those without a stored record are executed,
+   several at a time. Pages whose outputs changed are read again.
+2. ``source-read``: the site's notebook replaces the module's text, and MyST-NB reads it.
+3. Transforms (``page/rows.py``): outputs move into their rows, and for HTML rows into a sheet.
+4. ``html-page-context``: the theme gets the title block, the list of chapters and the links.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ DIRECTIVES: dict[str, type[SphinxDirective]] = {
 
 
 class AnnotatedError(SphinxError):
-    """What ends the build: one line or more, each with file, line and mend."""
+    """Ends the build. Each line of the message has a file, a line and the fix."""
 
     category = "The book was not built"
 
@@ -98,16 +98,15 @@ def _execute_missing(state: State, jobs: list[Job]) -> None:
 
 
 class _Progress:
-    """Says what is going on, with the seconds since the start."""
+    """Prints progress, with the seconds since the start."""
 
     def __init__(self) -> None:
         self.start = time.monotonic()
 
     def __call__(self, message: str) -> None:
         seconds = time.monotonic() - self.start
-        sys.stdout.write(
-            f"[{seconds:5.0f} s] {message}\n"
-        )  # whole lines from several threads
+        # One call per line, because several threads write.
+        sys.stdout.write(f"[{seconds:5.0f} s] {message}\n")
         sys.stdout.flush()
 
 
@@ -148,14 +147,13 @@ def write_again(app: Sphinx, env: BuildEnvironment) -> list[str]:
 
 
 def configure(app: Sphinx, config: Any) -> None:
+    """Let MyST-NB read ``.py`` files, and add the engine's script to the site."""
     config.nb_custom_formats = {
         **config.nb_custom_formats,
         ".py": "annotated.sphinx_extension.read_notebook",
     }
     config.nb_execution_mode = "off"
-    config.nb_merge_streams = (
-        False  # site.py joins prints, and keeps figures in their place
-    )
+    config.nb_merge_streams = False  # site_notebook.py does, around figures
     static = str(Path(__file__).parent / "static")
     config.html_static_path = [*config.html_static_path, static]
 
@@ -243,7 +241,7 @@ def _add_nodes(app: Sphinx) -> None:
 
 
 def _version() -> int:
-    """A number of the engine's own text: pages that another engine has read are read again."""
+    """Return a number that changes with the engine's files, so that pages are read again."""
     paths = [
         path
         for kind in ("py", "js", "css")
@@ -254,4 +252,4 @@ def _version() -> int:
 
 
 def _plain(translator: Any, node: nodes.Element) -> None:
-    """Builders other than HTML show what is inside."""
+    """Builders other than HTML show the content."""

@@ -225,7 +225,7 @@ def test_data_files_that_are_declared_count(
 @pytest.mark.parametrize(
     ("declared", "what"),
     [
-        ('("d/none.json",)', "names d/none.json, which is not there"),
+        ('("d/none.json",)', "names d/none.json, which does not exist"),
         ('"d/none.json"', "must be a tuple of paths"),
         ("tuple(range(3))", "must be a tuple of paths"),
         ("(1,)", "must be a tuple of paths"),

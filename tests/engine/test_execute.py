@@ -12,7 +12,7 @@ from typing import Any
 import nbformat
 import pytest
 from annotated.read.parse import ChapterError, parse
-from annotated.run.execute import Job, Record, Store, complaints, execute
+from annotated.run.execute import Job, Record, Store, stderr_lines, execute
 from conftest import Built, Shelf, environment
 
 New = Callable[[dict[str, str]], Shelf]
@@ -306,9 +306,9 @@ def test_a_record_is_kept_whole_or_not_at_all(tmp_path: Path) -> None:
     assert store.load("a/b", "key") is None
 
 
-def test_complaints_are_lines_of_stderr() -> None:
+def test_stderr_lines_are_lines_with_text() -> None:
     outputs = [
         nbformat.v4.new_output("stream", name="stderr", text="a\n\nb\n"),
         nbformat.v4.new_output("stream", name="stdout", text="c\n"),
     ]
-    assert complaints(Record([outputs])) == ["a", "b"]
+    assert stderr_lines(Record([outputs])) == ["a", "b"]

@@ -328,7 +328,7 @@ def test_it_says_what_it_was_last_verified_with(
         origin["source"]
     )
     dated = "".join(executed(lambda source: [])["cells"][1]["source"])
-    assert "outputs are of 2026-11-21" in dated
+    assert "outputs are from 2026-11-21" in dated
 
 
 def test_a_package_that_the_lock_does_not_pin_is_named(project: Make) -> None:

@@ -351,7 +351,7 @@ def test_annotations_are_run_unless_the_future_says_not(
         ),
         (
             {"pkg/one.py": "z = 0\nfrom .gone import y\n\n\ndef f():\n    return y\n"},
-            "one.py:2: pkg.gone is not there. Write it, or correct the name.",
+            "one.py:2: pkg.gone does not exist. Write it, or correct the name.",
         ),
         (
             {

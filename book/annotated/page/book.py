@@ -1,4 +1,4 @@
-"""What a chapter's notebook must know of the book around it."""
+"""The book around a chapter: its title, address, chapters, versions and references."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ LOCK = "requirements.lock"
 
 @dataclass(frozen=True)
 class Book:
-    """The book around a notebook."""
+    """The book, as its configuration describes it."""
 
     title: str
     project: Project
-    url: str  # where the site is, with a slash at the end
-    install: dict[str, str]  # package -> what pip is told where it is missing
+    url: str  # address of the site, with a slash at the end
+    install: dict[str, str]  # package -> what pip gets to install it
     repository: str = ""  # https://github.com/owner/name
     titles: dict[str, str] = field(default_factory=dict)  # docname -> title
-    verified: str = ""  # what its notebooks last ran with
+    verified: str = ""  # versions that its notebooks are tested with
     cite: Callable[[str], str] = str  # key -> "Authors (year)" as Markdown
     license_name: str = ""  # of the code, as "MIT"
 
@@ -41,7 +41,7 @@ def book_of(
     bibliographies: Iterable[str],
     license_name: str = "",
 ) -> Book:
-    """The book of these chapters, in order, as its configuration describes it."""
+    """Return the book of these chapters, in order."""
     root = project.root
     titles = {d: project.at(root / f"{d}.py").chapter.title for d in docnames}
     return Book(
@@ -58,7 +58,7 @@ def book_of(
 
 
 def verified(lock: Path, packages: list[str]) -> str:
-    """Python and these packages, with the versions that the lock pins: the tests run with them."""
+    """Return Python and these packages with the versions in the lock file."""
     if not packages or not lock.is_file():
         return ""
     text = lock.read_text(encoding="utf-8")
@@ -67,13 +67,15 @@ def verified(lock: Path, packages: list[str]) -> str:
     for name in packages:
         pinned = re.search(rf"^{name}==([\d.]+)", text, re.MULTILINE | re.IGNORECASE)
         if pinned is None:
-            raise LookupError(f"{lock}:1: pins no {name}. Pin it, or do not name it.")
+            raise LookupError(
+                f"{lock}:1: does not pin {name}. Pin it, or remove it from annotated_verified."
+            )
         found.append(f"{name} {pinned[1]}")
     return ", ".join(found)
 
 
 def _citations(paths: list[Path]) -> Callable[[str], str]:
-    """Authors and year of a key, linked."""
+    """Return a function from a key to linked authors and year."""
     if not paths:
         return str
     from pybtex.database import parse_file
@@ -92,7 +94,7 @@ def _citations(paths: list[Path]) -> Callable[[str], str]:
 
 
 def site_url(repository: str) -> str:
-    """Where a repository's pages are published, with a slash at the end."""
+    """Return the address of a repository's site, with a slash at the end."""
     owner, _, name = (
         repository.rstrip("/").removeprefix("https://github.com/").partition("/")
     )

@@ -1,4 +1,4 @@
-"""The code panel: highlighted lines with the module's own numbers, names linked to definitions."""
+"""The code column: highlighted lines with the module's line numbers and linked names."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from pygments.token import STANDARD_TYPES, _TokenType
 from annotated.read.names import uses
 from annotated.read.parse import Cell, Chapter, split_lines
 
-# A tensor's sizes and dtype, and whether it is given its name here.
+# A tensor's sizes and dtype, and whether it is assigned here.
 Tensor = tuple[str, str, bool]
 Tensors = dict[int, dict[str, Tensor]]  # by line and name
-# Pygments' short class, text, dotted name of what it means, and what tensor it was.
+# Pygments' short class, the text, the dotted name it refers to, and the tensor it was.
 Segment = tuple[str, str, str, Tensor | None]
 
 
 class code_lines(nodes.literal_block):  # noqa: N801 (docutils names nodes so)
-    """A literal block whose HTML has one element a line; other builders see a plain block.
+    """A literal block whose HTML has one element per line. Other builders see a plain block.
 
     ``lines`` is a list of (number, anchor, indent level, segments, classes).
     """
 
 
 class Highlighter:
-    """A module's lines as segments. The whole text is highlighted at once, then cut."""
+    """A module's lines as segments. The whole text is highlighted once, then split."""
 
     def __init__(self, chapter: Chapter, module: str, package: str, tensors: Tensors):
         self.chapter, self.tensors = chapter, tensors
@@ -43,7 +43,7 @@ class Highlighter:
         }
 
     def line(self, cell: Cell, number: int) -> list[Segment]:
-        """Line ``number`` as ``cell`` shows it."""
+        """Return line ``number`` as ``cell`` shows it."""
         dedent = self.chapter.cut(cell, number)
         segments: list[Segment] = []
         column = 0
@@ -70,19 +70,19 @@ def _segments(text: str) -> list[list[tuple[str, str]]]:
                 lines.append([])
             kind = _short(token)
             if part and lines[-1] and kind == lines[-1][-1][0] == "p":
-                lines[-1][-1] = ("p", lines[-1][-1][1] + part)  # "):" is one piece
+                lines[-1][-1] = ("p", lines[-1][-1][1] + part)  # "):" is one segment
             elif part:
                 lines[-1].append((kind, part))
     return lines + [[] for _ in range(len(split_lines(text)) - len(lines))]
 
 
 def segments_of(line: str) -> list[tuple[str, str]]:
-    """One line by itself, as Pygments' short classes and texts."""
+    """Highlight one line: Pygments' short classes and texts."""
     return _segments(line)[0]
 
 
 def _short(token: _TokenType) -> str:
-    """Pygments' class; blanks have none."""
+    """Return Pygments' short class, or nothing for blanks."""
     while token not in STANDARD_TYPES:
         token = token.parent
     kind = STANDARD_TYPES[token]
@@ -90,7 +90,7 @@ def _short(token: _TokenType) -> str:
 
 
 def visit_code_lines(translator: Any, node: code_lines) -> None:
-    """HTML: a block a line, its number counted by the style so that no copy takes it along."""
+    """Write one element per line. CSS counts the numbers, so that copies leave them out."""
     builder = translator.builder
     objects = builder.env.get_domain("py").objects
     current = builder.current_docname
@@ -114,7 +114,7 @@ def visit_code_lines(translator: Any, node: code_lines) -> None:
                 html = (
                     f'<i class="w">{html}</i>' if parts[-1].endswith("</a>") else html
                 )
-            elif kind not in ("", "n"):  # a name needs no element: it is bare
+            elif kind not in ("", "n"):  # a name has no element of its own
                 html = f'<span class="{kind}">{html}</span>'
             entry = objects.get(target) if target else None
             if entry:
@@ -132,7 +132,7 @@ def visit_code_lines(translator: Any, node: code_lines) -> None:
 
 
 def counted(numbers: Iterable[int]) -> Iterator[str]:
-    """For each line of a block: what sets its number where it is not the next one."""
+    """Yield for each line the style that sets its number, if it does not follow the last."""
     before = 0
     for number in numbers:
         jump = f' style="counter-reset:line {number - 1}"'
@@ -141,12 +141,12 @@ def counted(numbers: Iterable[int]) -> Iterator[str]:
 
 
 def _named(anchor: str) -> str:
-    """A line's name in its definition; that in the module is on the line itself."""
+    """Return the id of a line's anchor in its definition, if it has one."""
     return f'id="{anchor}" ' if ":" in anchor else ""
 
 
 def _inlay(segments: list[Segment]) -> str:
-    """The shapes of the tensors that a line names, for its end."""
+    """Return the shapes of the tensors that a line assigns, to be shown at its end."""
     given = {text: seen[0] for _, text, _, seen in segments if seen and seen[2]}
     words = "  ".join(f"{name} [{sizes}]" for name, sizes in given.items())
     return f'<i class="inlay" data-shapes="{words}"></i>' if words else ""
@@ -155,7 +155,10 @@ def _inlay(segments: list[Segment]) -> str:
 def code_node(
     lines: list[tuple[int, str, list[Segment], list[str]]], of: list[str], first: bool
 ) -> code_lines:
-    """A block of code in the definitions ``of``; ``first`` of its row (one tab stop a row)."""
+    """Return a block of code inside the definitions ``of``.
+
+    The ``first`` block of a row has the row's one tab stop.
+    """
     text = "\n".join("".join(s[1] for s in segments) for _, _, segments, _ in lines)
     node = code_lines(text, text, language="python", first=first, of=of)
     node["lines"] = [
@@ -166,6 +169,6 @@ def code_node(
 
 
 def _level(segments: list[Segment]) -> int:
-    """Indents of four at the start of a line."""
+    """Return the indentation of a line in steps of four."""
     lead = segments[0][1] if segments and segments[0][1].isspace() else ""
     return len(lead) // 4

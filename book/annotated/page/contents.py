@@ -15,7 +15,7 @@ from sphinx.application import Sphinx
 
 @dataclass(frozen=True)
 class Entry:
-    """A page in the book's order."""
+    """A page in the table of contents."""
 
     docname: str
     number: str
@@ -24,7 +24,7 @@ class Entry:
 
 
 def contents(app: Sphinx) -> list[Entry]:
-    """The book's pages in order; the modules of a package are numbered chapters."""
+    """Return the book's pages in order. The modules of packages are numbered chapters."""
     env = app.env
     root = env.config.root_doc
     entries: list[Entry] = []
@@ -51,7 +51,7 @@ def contents(app: Sphinx) -> list[Entry]:
 
 
 def lost_pages(app: Sphinx) -> Iterator[str]:
-    """What an external table of contents lists and the book has not, with file, line and mend."""
+    """Yield an error for each page that the external table of contents lists in vain."""
     name = getattr(app.config, "external_toc_path", None)
     path = Path(app.srcdir, name) if name else None
     if path is None or not path.is_file():
@@ -62,7 +62,7 @@ def lost_pages(app: Sphinx) -> Iterator[str]:
         known = docname is None or app.env.path2doc(docname) in app.env.found_docs
         if not known and docname not in app.env.found_docs:
             message = (
-                f"lists {docname}, which is no page. Write it, or take the line out."
+                f"lists {docname}, which is no page. Write it, or remove the line."
             )
             yield f"{path}:{number}: {message}"
 
@@ -70,7 +70,7 @@ def lost_pages(app: Sphinx) -> Iterator[str]:
 def navigation(
     app: Sphinx, entries: list[Entry], pagename: str
 ) -> list[dict[str, Any]]:
-    """The list of chapters, part by part, as seen from one page."""
+    """Return the list of chapters by part, with links relative to one page."""
     parts: list[dict[str, Any]] = []
     for entry in entries:
         if not parts or parts[-1]["caption"] != entry.part:

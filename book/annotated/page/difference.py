@@ -1,8 +1,8 @@
-"""One class as a change of another: the lines that differ, each with its own module and number.
+"""Compare two classes: the lines that differ, each with its module and number.
 
-Where the variant inherits from the other class, its calls of ``super()`` are read as the lines
-they stand for, so that the difference is what the class does, not how it is written. A class can
-also be compared with itself, given another argument.
+If the variant inherits from the other class, its calls of ``super()`` are replaced by the lines
+that they run. The difference then shows what the class does, not how it is written. A class can
+also be compared with itself when it gets another argument.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from annotated.read.parse import (
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a module, as the class means it."""
+    """A line of a module, with calls of ``super()`` and arguments replaced."""
 
     module: str
     number: int
@@ -43,7 +43,7 @@ class Change:
 def find_class(
     project: Project, module: Module, name: str
 ) -> tuple[Module, ast.ClassDef] | None:
-    """A class by its dotted name, or by the name it has in ``module``, imports followed."""
+    """Find a class by its dotted name, or by its name in ``module``, following imports."""
     if "." in name:
         where, _, name = name.rpartition(".")
         found = project.find(where)
@@ -62,10 +62,10 @@ def find_class(
 def changes(
     project: Project, module: Module, base: str, variant: str, given: str = ""
 ) -> list[Change]:
-    """The difference. Raises ``LookupError`` naming the class that is not there.
+    """Return the difference. Raises ``LookupError`` if a class does not exist.
 
-    Without a ``base`` it is that between the class with its own defaults and with the argument
-    ``given``, as in ``activation=SquaredReLU``.
+    Without a ``base``, the class with its defaults is compared with the class that gets the
+    argument ``given``, as in ``activation=SquaredReLU``.
     """
     pair = []
     for name in (base or variant, variant):
@@ -82,7 +82,7 @@ def changes(
 def difference(
     base: tuple[Module, ast.ClassDef], variant: tuple[Module, ast.ClassDef]
 ) -> list[Change]:
-    """The variant as a change of the base: changed lines, under the heads of the methods they stand in."""
+    """Return the changed lines of the variant, under the first lines of their methods."""
     (old_module, old), (new_module, new) = base, variant
     inherits = any(
         ast.unparse(parent).split(".")[-1] == old.name for parent in new.bases
@@ -96,7 +96,7 @@ def difference(
         before = _lines(old_module, counterpart) if counterpart else []
         after = _lines(new_module, node)
         if inherits:
-            after = _standing(_inlined(after, methods, old_module), after)
+            after = _without_overridden(_inlined(after, methods, old_module), after)
         changes += _headed(_compared(before, after))
     if not inherits:
         kept = {node.name for node in new.body if isinstance(node, DEFINITIONS)}
@@ -109,7 +109,7 @@ def difference(
 def rebound(
     module: Module, node: ast.ClassDef, parameter: str, value: str
 ) -> list[Change]:
-    """What a class does with ``value`` for a parameter, as a change of what its default does."""
+    """Return the lines that change if a parameter is ``value`` instead of its default."""
     changes: list[Change] = []
     for method in node.body:
         if isinstance(method, DEFINITIONS) and not isinstance(method, ast.ClassDef):
@@ -128,7 +128,7 @@ def rebound(
 
 
 def _defaults(method: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, str]:
-    """The parameters of a method that have defaults, and these as text."""
+    """Return a method's parameters with defaults, and the defaults as text."""
     plain = [*method.args.posonlyargs, *method.args.args]
     pairs = [
         *zip(plain[::-1], method.args.defaults[::-1], strict=False),
@@ -138,7 +138,7 @@ def _defaults(method: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, str]:
 
 
 def _with(lines: list[Line], method: ast.AST, parameter: str, value: str) -> list[Line]:
-    """A method's lines with ``value`` where its body says ``parameter``."""
+    """Return a method's lines with ``value`` in place of ``parameter``."""
     uses = [
         (n.lineno, n.col_offset)
         for n in ast.walk(method)
@@ -156,12 +156,12 @@ def _with(lines: list[Line], method: ast.AST, parameter: str, value: str) -> lis
 
 
 def _headed(part: list[Change]) -> list[Change]:
-    """The changed lines of a method, under its first line where that is as it was."""
+    """Return a method's changed lines, under its first line if that is unchanged."""
     changed = [change for change in part if change.sign != " "]
     if not changed or part[0].sign != " ":
         return changed
     head = part[0].line
-    if head.text.endswith("("):  # its parameters stand on lines of their own
+    if head.text.endswith("("):  # its parameters are on lines of their own
         head = replace(head, text=f"{head.text}...):")
     return [Change(" ", head), *changed]
 
@@ -180,11 +180,11 @@ def _compared(before: list[Line], after: list[Line]) -> list[Change]:
     return changes
 
 
-Stretch = tuple[int, int]  # of a line's text, from and up to
+Stretch = tuple[int, int]  # start and end in a line's text
 
 
 def marks(found: list[Change]) -> list[list[Stretch]]:
-    """For each line of a difference, what its counterpart in the other version has not."""
+    """Return for each line of a difference the parts that its counterpart lacks."""
     marked: list[list[Stretch]] = [[] for _ in found]
     for minus, plus in _counterparts(found):
         old, new = _words(found[minus].line.text), _words(found[plus].line.text)
@@ -200,7 +200,7 @@ def marks(found: list[Change]) -> list[list[Stretch]]:
 
 
 def _counterparts(found: list[Change]) -> Iterator[tuple[int, int]]:
-    """Removed and added lines, next to each other, that are versions of one another."""
+    """Yield pairs of neighbouring removed and added lines that are similar."""
     free: list[int] = []
     for i, change in enumerate(found):
         if change.sign == " " or (
@@ -230,7 +230,7 @@ def _head(module: Module, node: ast.ClassDef) -> list[Line]:
 
 
 def _lines(module: Module, node: Definition) -> list[Line]:
-    """A method's own lines, without notes and blank lines."""
+    """Return a method's lines, without notes and blank lines."""
     end = node.end_lineno or node.lineno
     return [line for line in _all(module) if first_line(node) <= line.number <= end]
 
@@ -251,7 +251,7 @@ SUPER = re.compile(
 def _inlined(
     lines: list[Line], methods: dict[str, Definition], module: Module
 ) -> list[Line]:
-    """``x = super().name(…)`` as the parent's body, its ``return`` turned into ``x =``."""
+    """Replace ``x = super().name(…)`` by the parent's body, with ``x =`` for ``return``."""
     result: list[Line] = []
     for line in lines:
         match = SUPER.match(line.text)
@@ -272,17 +272,17 @@ def _inlined(
 ATTRIBUTE = re.compile(r"\s*(self\.\w+) = .*[^(\[{,]$")  # an assignment on one line
 
 
-def _standing(lines: list[Line], own: list[Line]) -> list[Line]:
-    """The lines less the parent's assignments that one of the class's ``own`` undoes."""
-    undone = {match[1] for line in own if (match := ATTRIBUTE.match(line.text))}
+def _without_overridden(lines: list[Line], own: list[Line]) -> list[Line]:
+    """Remove the parent's assignments that one of the class's ``own`` lines overrides."""
+    overridden = {match[1] for line in own if (match := ATTRIBUTE.match(line.text))}
     return [
         line
         for line in lines
         if line in own
-        or not ((match := ATTRIBUTE.match(line.text)) and match[1] in undone)
+        or not ((match := ATTRIBUTE.match(line.text)) and match[1] in overridden)
     ]
 
 
 def as_markdown(found: list[Change]) -> list[str]:
-    """The difference as a fenced block, for the notebook."""
+    """Return the difference as a fenced block, for the notebook."""
     return ["```diff", *(f"{change.sign}{change.line.text}" for change in found), "```"]

@@ -1,7 +1,7 @@
-"""Exercises: a question beside its solution, which is folded, and ran like all code of the chapter.
+"""Exercises: a question, and a folded solution that runs with the chapter.
 
-``:::{exercise} Title`` opens the note of one step of a demo, and that step's code is the solution.
-``:::{solution}`` in the same note holds what the solution says in words; it is folded with the code.
+``:::{exercise} Title`` starts the note of one step of a demo; the step's code is the solution.
+``:::{solution}`` in the same note is the solution in words. It is folded with the code.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class exercise(nodes.Admonition, nodes.Element):  # noqa: N801 (docutils names n
 
 
 class solution(nodes.General, nodes.Element):  # noqa: N801
-    """Its answer: words, code and outputs, shown when asked for."""
+    """Its answer: words, code and outputs, folded."""
 
 
 class Exercise(SphinxDirective):
@@ -35,7 +35,7 @@ class Exercise(SphinxDirective):
 
 
 class Solution(SphinxDirective):
-    """Moved by its row to the side of the code."""
+    """Its row moves it to the code column."""
 
     has_content = True
 
@@ -47,7 +47,7 @@ class Solution(SphinxDirective):
 
 
 def folded(prose: nodes.Element, code: nodes.Element) -> None:
-    """Where the note asks, the code goes into the solution, behind its words."""
+    """Move the code into the solution, after its words, if the note is an exercise."""
     if next(prose.findall(exercise), None) is None:
         return
     answer = next(prose.findall(solution), None) or solution()

@@ -1,4 +1,4 @@
-"""Directives and transforms: from the site's notebook to the rows of a page."""
+"""Directives and transforms that turn the site's notebook into the rows of a page."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from annotated.read.parse import Block, Cell, Name
 
 
 class heading(nodes.Element):  # noqa: N801 (docutils names nodes so)
-    """A section's title, set where it is read; ``level`` and ``anchor`` as in the HTML."""
+    """A section's title inside a row; ``level`` and ``anchor`` as in the HTML."""
 
 
 class deviation(nodes.Admonition, nodes.Element):  # noqa: N801
-    """A note that the code departs from a source."""
+    """A note that the code deviates from a source."""
 
 
 class AnnotatedRow(SphinxDirective):
-    """One row: arguments are the indices of the cell and of the row in it; content is the note."""
+    """One row. Its arguments are the indices of the cell and of the row; its content is the note."""
 
     required_arguments = 2
     has_content = True
@@ -85,7 +85,7 @@ class AnnotatedRow(SphinxDirective):
         return box
 
     def _anchor(self, box: nodes.Element, name: Name) -> None:
-        """The definition's own name is its anchor; a heading that had it gives way."""
+        """Make the definition's name its anchor. A heading of that name gets another one."""
         document, anchor = self.state.document, name.qualname
         holder = document.ids.get(anchor)
         if isinstance(holder, nodes.section):
@@ -97,7 +97,7 @@ class AnnotatedRow(SphinxDirective):
                 if value == anchor:
                     document.nameids[key] = f"{anchor}-section"
         elif holder is not None:
-            return  # a second definition of the same name, as of an overload
+            return  # a second definition of the same name, such as an overload
         document.ids[anchor] = box
         box["ids"].append(anchor)
         full = f"{page_of(self.env).module.name}.{anchor}"
@@ -105,7 +105,7 @@ class AnnotatedRow(SphinxDirective):
 
 
 class Deviation(SphinxDirective):
-    """``:::{deviation} the paper, section 3``: what the code does otherwise, and why."""
+    """``:::{deviation} the paper, section 3``: how the code differs, and why."""
 
     required_arguments = 1
     final_argument_whitespace = True
@@ -125,7 +125,7 @@ def _box(*classes: str) -> nodes.container:
 
 
 class OutputsInRows(SphinxTransform):
-    """Moves what a cell printed or drew under the code that made it."""
+    """Moves the outputs of a cell under the code that produced them."""
 
     default_priority = 400
 
@@ -149,7 +149,7 @@ def _is_output(node: nodes.Node) -> bool:
 
 
 def _row_before(cell: nodes.Element) -> nodes.Element | None:
-    """The last row with code before an output, in its section or at the end of the one before."""
+    """Return the last row with code before an output, also in the section before it."""
     siblings = cell.parent.children
     for node in reversed(siblings[: siblings.index(cell)]):
         rows = [n for n in node.findall(_is_row) if len(n[1])]
@@ -168,7 +168,7 @@ def is_sheet(node: nodes.Node) -> bool:
 
 
 class Sheet(SphinxPostTransform):
-    """HTML only: one sheet round the rows, and each heading at the top of the note it opens."""
+    """HTML only: encloses the rows in one sheet, and moves each heading into its note."""
 
     default_priority = 900
     formats = ("html",)

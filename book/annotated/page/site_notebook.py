@@ -1,4 +1,4 @@
-"""The site's notebook: a chapter's rows as directives, its outputs in place, nothing left to run."""
+"""The site's notebook: a chapter's rows as directives, with its outputs, for MyST-NB."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ FENCE = "`" * 8
 
 
 def site_notebook(chapter: Chapter, record: Record) -> NotebookNode:
-    """Markdown cells for headings and rows, and a code cell without source for each set of outputs."""
+    """Return Markdown cells for headings and rows, and a code cell for each set of outputs."""
     notebook = nbformat.v4.new_notebook(metadata={"kernelspec": KERNEL})
-    lines: list[int] = []  # where each cell starts in the module, for messages
+    lines: list[int] = []  # module lines on which the cells start, for messages
     outputs = iter(record.outputs)
 
     def add(cell: NotebookNode, line: int) -> None:
         cell["id"] = f"c{len(lines)}"
         notebook.cells.append(cell)
-        lines.append(line - 2)  # so that MyST-NB names the line
+        lines.append(line - 2)  # then MyST-NB's messages have the right line
 
     for i, cell in enumerate(chapter.cells):
         for j, row in enumerate(cell.rows):
@@ -39,7 +39,7 @@ def site_notebook(chapter: Chapter, record: Record) -> NotebookNode:
         ]
         if shown:
             add(
-                # MyST-NB passes over cells without source, with their outputs.
+                # MyST-NB skips cells without source, and their outputs with them.
                 nbformat.v4.new_code_cell(
                     "...",
                     outputs=shown,
@@ -55,9 +55,10 @@ def site_notebook(chapter: Chapter, record: Record) -> NotebookNode:
 
 
 def _head(row: Row) -> tuple[str, str, int]:
-    """What must stand at the page's own level, the rest, and the line where the rest starts.
+    """Split a row's note: the part outside the row, the rest, and the line of the rest.
 
-    A heading makes a section; under the page's title goes its summary, the first paragraph.
+    A heading is outside because it starts a section. The page's title takes its summary, the
+    first paragraph, with it.
     """
     heading = row.heading
     if not heading:
@@ -76,7 +77,7 @@ def _head(row: Row) -> tuple[str, str, int]:
 
 
 def _shown(output: dict[str, Any], cell: Cell) -> NotebookNode:
-    """An output as the page has it: figures and tables inside the page, in the theme's colours."""
+    """Return an output as the page shows it: figures and tables as HTML, in theme colours."""
     output = dict(output)
     data = output.get("data", {})
     if "image/svg+xml" in data:
@@ -98,10 +99,10 @@ def _shown(output: dict[str, Any], cell: Cell) -> NotebookNode:
 
 
 def visible(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What a reader sees of a cell's outputs.
+    """Return the outputs of a cell that readers see.
 
-    Warnings are for the author, who saw them. Consecutive prints are one: a kernel sends them as
-    they come.
+    Text on stderr is left out, because the author has seen it during the build. Consecutive
+    prints are joined.
     """
     joined: list[dict[str, Any]] = []
     for output in outputs:
@@ -115,7 +116,7 @@ def visible(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _label(cell: Cell) -> str:
-    """A name for a figure: the first sentence of the note beside the code that drew it."""
+    """Return a figure's text alternative: the first sentence of the note next to its code."""
     prose = next((row.prose for row in cell.rows if row.prose), "")
     text = " ".join(
         line
@@ -126,7 +127,7 @@ def _label(cell: Cell) -> str:
 
 
 def _plain(text: str) -> str:
-    """A note as it is read aloud: no citations, the words of links, formulas without TeX."""
+    """Return a note as plain text: no citations, the text of links, formulas without TeX."""
     text = re.sub(r"\s*\{cite[^}]*\}`[^`]*`", "", text)
     text = re.sub(r"\{[\w:]+\}`(?:~(?:\w+\.)*)?([^`<]*?)\s*(?:<[^>]*>)?`", r"\1", text)
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)

@@ -1,6 +1,7 @@
-"""Ties between names and symbols: the chapter says them in a sentence, and the page lights both.
+"""Ties between names and symbols: a sentence connects them, and the page highlights both.
 
-"`query`, `key` and `value` are $Q$, $K$ and $V$" ties each name to the symbol in its place.
+"`query`, `key` and `value` are $Q$, $K$ and $V$" ties the first name to the first symbol, and
+so on.
 """
 
 from __future__ import annotations
@@ -11,10 +12,8 @@ from typing import Any
 
 from docutils import nodes
 
-NAME, SYMBOL = (
-    "\N{START OF TEXT}",
-    "\N{END OF TEXT}",
-)  # one of each stands in a sentence
+# Characters that replace a name and a symbol in a sentence.
+NAME, SYMBOL = "\N{START OF TEXT}", "\N{END OF TEXT}"
 LIST = "{0}(?:(?:, and|,| and) {0})*"
 TIE = re.compile(
     f"({LIST.format(NAME)}) (?:is|are|stands for|stand for) ({LIST.format(SYMBOL)})"
@@ -23,11 +22,11 @@ SIMPLE = re.compile(r"\\?[A-Za-z]+(?:_(?:\w|\{[^{}]*\}|\\\w+(?:\{\w+\}|\s\w)?))?
 
 
 class tie(nodes.Inline, nodes.Element):  # noqa: N801 (docutils names nodes so)
-    """Round a name in prose (``stop``: where the keyboard stops), or round its symbol."""
+    """Encloses a name in prose or its symbol. ``stop``: whether it is a tab stop."""
 
 
 def tied(prose: nodes.Element) -> None:
-    """Puts a tie round each name and symbol of the sentences that tie them."""
+    """Enclose each name and symbol in a tie where a sentence connects them."""
     for paragraph in list(prose.findall(nodes.paragraph)):
         for name, symbol in list(_pairs(paragraph)):
             for node in (name, symbol):
@@ -54,7 +53,7 @@ def _pairs(
 
 
 def _mark(node: nodes.Node) -> str:
-    """What stands for a node in the sentence, where it can be tied."""
+    """Return the character that replaces a node in its sentence, if it can be tied."""
     text = node.astext()
     if isinstance(node, nodes.literal) and text.isidentifier():
         return NAME

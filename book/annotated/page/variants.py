@@ -1,9 +1,9 @@
-"""One class as a change of another, on the page and in the notebook.
+"""The ``variant`` directive: one class as a difference from another.
 
-``:::{variant} Variant`` with ``:of: package.module.Base`` shows the lines that differ, and
-``:::{variant} Base`` with ``:with: argument=Value`` those that mean something else with another
-argument. With ``:cost: expression`` the head says what the change costs: the expression is evaluated when the
-chapter has run, in its namespace, and gives the words.
+``:::{variant} Variant`` with ``:of: package.module.Base`` shows the lines that differ.
+``:::{variant} Base`` with ``:with: argument=Value`` shows the lines that change with another
+argument. With ``:cost: expression`` the heading shows the cost of the change: the value of the
+expression after the chapter's last cell.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class variant(nodes.General, nodes.Element):  # noqa: N801 (docutils names nodes
 
 
 class Variant(SphinxDirective):
-    """Moved by its row to the side of the code."""
+    """Its row moves it to the code column."""
 
     required_arguments = 1
     option_spec = {  # noqa: RUF012
@@ -95,7 +95,7 @@ def _lines(
 
 
 def _code(text: str, indent: int, marked: list[Stretch]) -> Iterator[str]:
-    """The line's words in their colours; what is new in it, or gone from it, is marked."""
+    """Yield the line's highlighted parts. Words that were added or removed are marked."""
     at = indent
     for kind, part in segments_of(text.strip()):
         cuts = {at, at + len(part)} | {

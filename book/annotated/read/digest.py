@@ -1,8 +1,9 @@
-"""What an execution depends on, as one short string.
+"""The digest of everything that a chapter's outputs depend on.
 
-The same digest, the same outputs: the chapter's code without comments and docstrings, every
-module of the project that it imports, the data files these declare, the versions of Python and
-of the packages, and how figures are drawn.
+It covers the chapter's code without comments and docstrings, the expressions in its prose,
+every module of the project that it imports, the data files these declare, the versions of
+Python and of the packages, and the files that run in every kernel. A chapter runs again only
+if its digest changes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from annotated.read.parse import Chapter, ChapterError, bare
 
 
 def digest(chapter: Chapter, module: Module, project: Project, extra: str = "") -> str:
-    """The key under which the outputs of ``chapter`` are kept."""
+    """Return the key under which the outputs of ``chapter`` are stored."""
     own = [
         f"{cell.kind}{_quiet(chapter.source(cell))}\n{bare(cell.nodes)}"
         for cell in chapter.cells
@@ -42,12 +43,12 @@ def digest(chapter: Chapter, module: Module, project: Project, extra: str = "") 
 
 
 def _quiet(source: str) -> str:
-    """The last semicolon, which keeps a cell's value from being shown."""
+    """Return the final semicolon, which hides a cell's value."""
     return ";" if source.rstrip().endswith(";") else ""
 
 
 def versions(module: Module, others: list[Module]) -> dict[str, str]:
-    """Versions of the packages that a chapter and its modules import, or name in a string."""
+    """Return the versions of packages that a chapter and its modules import or mention."""
     names = _mentioned(module, demos=True)
     names = names.union(*(_mentioned(other, demos=False) for other in others))
     found = {name: _version(name) for name in sorted(names)}
@@ -56,7 +57,7 @@ def versions(module: Module, others: list[Module]) -> dict[str, str]:
 
 @lru_cache(maxsize=512)
 def _mentioned(module: Module, demos: bool) -> frozenset[str]:
-    """First parts of imported names, and strings that might name a package (``files("corpus")``)."""
+    """Top-level imported names, and strings that may name a package: ``files("corpus")``."""
     found: set[str] = set()
     for statement in module.tree.body if demos else module.library:
         for node in ast.walk(statement):
@@ -77,7 +78,7 @@ def _version(name: str) -> str | None:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         if importlib.machinery.PathFinder.find_spec(name) is None:
-            return None  # a word, or a module of the project
+            return None  # an ordinary word, or a module of the project
         distributions = _distributions().get(name)
         return importlib.metadata.version(distributions[0]) if distributions else None
 
@@ -88,13 +89,13 @@ def _distributions() -> dict[str, list[str]]:
 
 
 def data(module: Module, project: Project) -> Iterator[tuple[str, Path]]:
-    """Files that a module declares in ``__data__ = ("folder/file.json",)``, relative to the root."""
+    """Yield the files declared in ``__data__ = ("folder/file.json",)``, from the root."""
     for node in module.library:
         if "__data__" in bound_names(node):
             for name in _declared(module, node):
                 path = project.root / name
                 if not path.is_file():
-                    message = f"__data__ names {name}, which is not there. Make it, or correct the path."
+                    message = f"__data__ names {name}, which does not exist. Create it, or correct the path."
                     raise ChapterError(str(module.path), node.lineno, message)
                 yield name, path
 
@@ -110,5 +111,7 @@ def _declared(module: Module, node: ast.stmt) -> tuple[str, ...]:
         names = None
     if isinstance(names, tuple) and all(isinstance(name, str) for name in names):
         return names
-    message = "__data__ must be a tuple of paths, written out, from the project's root."
+    message = (
+        "__data__ must be a literal tuple of paths, relative to the project's root."
+    )
     raise ChapterError(str(module.path), node.lineno, message)

@@ -1,4 +1,4 @@
-"""Which modules of the project a module imports, and what of them an execution depends on."""
+"""The project's modules, what each imports, and which code an execution depends on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from annotated.read.parse import (
 
 @dataclass(frozen=True)
 class Module:
-    """A file of the project. ``name`` is the dotted name it is imported by."""
+    """A file of the project. ``name`` is the dotted name for importing it."""
 
     name: str
     path: Path
@@ -29,36 +29,36 @@ class Module:
 
     @property
     def package(self) -> str:
-        """What its relative imports start from."""
+        """The package that its relative imports start from."""
         return (
             self.name if self.path.stem == "__init__" else self.name.rpartition(".")[0]
         )
 
     @cached_property
     def tree(self) -> ast.Module:
-        """Its syntax tree. Raises ``ChapterError`` where Python cannot read it."""
+        """Its syntax tree. Raises ``ChapterError`` if it is not valid Python."""
         return syntax_tree(self.text, str(self.path))
 
     @cached_property
     def chapter(self) -> Chapter:
-        """It in cells and rows. Raises ``ChapterError`` where Python cannot read it."""
+        """Its cells and rows. Raises ``ChapterError`` if it is not valid Python."""
         return parse(self.text, str(self.path))
 
     @cached_property
     def library(self) -> list[ast.stmt]:
-        """What an import of it runs: everything but its docstring and its demos."""
+        """The statements that run on import: all except its docstring and demos."""
         opening = docstring(self.tree)
         body = self.tree.body
         return [node for node in body if node is not opening and not is_demo(node)]
 
     @cached_property
     def code(self) -> str:
-        """``library`` without comments, docstrings or layout."""
+        """``library`` without comments, docstrings and layout."""
         return bare(self.library)
 
 
 class Project:
-    """The modules below one folder, read once."""
+    """The modules below one folder. Each is read once."""
 
     def __init__(self, root: Path):
         self.root = root
@@ -67,7 +67,7 @@ class Project:
         self._imported: dict[str, list[Module]] = {}
 
     def at(self, path: Path) -> Module:
-        """The module in a file."""
+        """Return the module in a file."""
         if path not in self._read:
             parts = path.relative_to(self.root).with_suffix("").parts
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -75,11 +75,11 @@ class Project:
         return self._read[path]
 
     def docname(self, module: Module) -> str:
-        """What Sphinx calls its page."""
+        """Return Sphinx's name for the module's page."""
         return module.path.relative_to(self.root).with_suffix("").as_posix()
 
     def find(self, name: str) -> Module | None:
-        """The module of that dotted name, if it is one of the project's."""
+        """Return the module of that dotted name, if the project has it."""
         if name not in self._found:
             base = self.root.joinpath(*name.split("."))
             paths = (base.with_suffix(".py"), base / "__init__.py") if name else ()
@@ -88,12 +88,12 @@ class Project:
         return self._found[name]
 
     def owns(self, name: str) -> bool:
-        """Does the name start with a module or package of the project?"""
+        """Return whether the name starts with a module or package of the project."""
         top = self.find(name.partition(".")[0])
         return top is not None or self.find(name) is not None
 
     def parents(self, name: str) -> Iterator[Module]:
-        """The packages whose ``__init__`` runs when the module is imported."""
+        """Yield the packages whose ``__init__`` runs when the module is imported."""
         while "." in name:
             name = name.rpartition(".")[0]
             package = self.find(name)
@@ -101,7 +101,7 @@ class Project:
                 yield package
 
     def imported(self, module: Module, body: list[ast.stmt]) -> list[Module]:
-        """The project's modules that these statements of ``module`` import, packages included."""
+        """Return the project's modules that these statements import, including packages."""
         found: dict[str, Module] = {}
         for statement in body:
             for node in ast.walk(statement):
@@ -112,9 +112,9 @@ class Project:
         return list(found.values())
 
     def dependencies(self, chapter: Module) -> list[Module]:
-        """Every module of the project that runs when the chapter does, but for the chapter itself.
+        """Return every other module of the project that runs when the chapter runs.
 
-        The demos of an imported module do not run, so neither they nor what they import count.
+        Demos of imported modules do not run, so they and their imports do not count.
         """
         found: dict[str, Module] = {}
         waiting = [
@@ -133,7 +133,7 @@ class Project:
 
 
 def text_of(path: Path) -> str:
-    """A file's text, with line ends as Python counts them. Raises ``ChapterError`` if not UTF-8."""
+    """Return a file's text. Raises ``ChapterError`` if it is not UTF-8."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -144,7 +144,7 @@ def text_of(path: Path) -> str:
 
 
 def imported_names(node: ast.AST, package: str) -> list[str]:
-    """Dotted names that an import statement may load, most specific first."""
+    """Return the dotted names that an import may load, most specific first."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom):
@@ -154,7 +154,7 @@ def imported_names(node: ast.AST, package: str) -> list[str]:
 
 
 def absolute(node: ast.ImportFrom, package: str) -> str:
-    """The module that ``from … import`` names, relative dots resolved."""
+    """Return the module named by ``from … import``, with relative dots resolved."""
     if not node.level:
         return node.module or ""
     parts = package.split(".")

@@ -1,4 +1,4 @@
-"""Which names in a module mean a definition, here or in another module of the project."""
+"""Find the definitions, here or in other modules, that names in the code refer to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from annotated.read.parse import DEFINITIONS, split_lines
 
 @dataclass(frozen=True)
 class Use:
-    """A name in the code that means ``target``; columns count characters."""
+    """A name in the code that refers to ``target``. Columns count characters."""
 
     line: int
     start: int
@@ -22,7 +22,7 @@ class Use:
 
 
 def free_names(node: ast.stmt) -> set[str]:
-    """Names that a statement takes from the module around it (or from the builtins)."""
+    """Return the names that a statement takes from its module or from the builtins."""
     source = ast.unparse(node)
     return {
         symbol.get_name()
@@ -37,7 +37,7 @@ def free_names(node: ast.stmt) -> set[str]:
 
 
 def _bound_first(node: ast.stmt, symbol: symtable.Symbol) -> bool:
-    """Is the name the statement's own definition?"""
+    """Return whether the statement itself defines the name."""
     return isinstance(node, DEFINITIONS) and node.name == symbol.get_name()
 
 
@@ -48,7 +48,7 @@ def _tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
 
 
 def bound_names(node: ast.AST) -> list[str]:
-    """Names that a statement at the top of a module gives a meaning to."""
+    """Return the names that a statement at a module's top level binds."""
     if isinstance(node, DEFINITIONS):
         return [node.name]
     if isinstance(
@@ -74,7 +74,7 @@ def bound_names(node: ast.AST) -> list[str]:
 def uses(
     text: str, tree: ast.Module, module: str, package: str
 ) -> dict[int, list[Use]]:
-    """Every name in ``module`` that means a definition, by line."""
+    """Return, by line, every name in ``module`` that refers to a definition."""
     finder = _Finder(text, _meanings(tree, module, package), module)
     finder.visit(tree)
     by_line: dict[int, list[Use]] = {}
@@ -84,7 +84,7 @@ def uses(
 
 
 def _meanings(tree: ast.Module, module: str, package: str) -> dict[str, str]:
-    """Local name to dotted name, for imports anywhere in the module and its own definitions."""
+    """Map local to dotted names: imports anywhere in the module, and its definitions."""
     meanings: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
@@ -104,7 +104,7 @@ def _meanings(tree: ast.Module, module: str, package: str) -> dict[str, str]:
 
 
 def _stored(node: ast.AST) -> Iterator[str]:
-    """Names that get a value inside a function, in whatever it holds."""
+    """Yield the names that get a value inside a node."""
     for part in ast.walk(node):
         if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
             yield part.id

@@ -1,10 +1,10 @@
-"""A module's text becomes a chapter: cells that run, made of rows that are read.
+"""Parse a module's text into a chapter: cells that run, each made of rows to read.
 
-Pure: text in, data out. Nothing here imports, executes or opens anything.
+This is pure: text in, data out. Nothing here imports, executes or opens anything.
 
-A *row* is one note beside the lines it speaks of. A *cell* is what runs at once: a whole
-definition, or one step of a demo (the body of ``if __name__ == "__main__":`` up to the
-next comment at its top level), or a stretch of plain statements.
+A *row* is one note and the lines of code next to it. A *cell* runs as one piece: a whole
+definition, one step of a demo (the body of ``if __name__ == "__main__":`` up to the next
+comment at its top level), or a run of plain statements.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ PRAGMA = re.compile(
     r"#(!|:|\s*(noqa\b|nosec\b|(type|fmt|mypy|pyright|pragma|pylint|ruff|isort|yapf|vim):"
     r"|(end)?region\b|%%|-\*-|(en)?coding[:=]))"
 )
-LABELS = r"(?:\([^()\n]+\)=\n+)*"  # what cross-references name, before a heading
+LABELS = r"(?:\([^()\n]+\)=\n+)*"  # targets of cross-references, before a heading
 HEADING = re.compile(LABELS + r"(#{1,6}) +(.+?)\s*(?:\n|$)")
 
 EXERCISE = re.compile(r"^:{3,}\{exercise\}", re.MULTILINE)
 
 
 class ChapterError(Exception):
-    """What is wrong in a module, with its file, its line and the mend."""
+    """An error in a module. The message gives the file, the line and the fix."""
 
     def __init__(self, path: str, line: int, message: str):
         super().__init__(f"{path}:{line}: {message}")
@@ -41,7 +41,7 @@ class ChapterError(Exception):
 
 @dataclass(frozen=True)
 class Name:
-    """A definition: ``qualname`` inside its module, and how deep it stands (1 is the top)."""
+    """A definition: its ``qualname`` in the module, and its nesting level (1 is the top)."""
 
     kind: Literal["class", "function", "method"]
     qualname: str
@@ -50,7 +50,7 @@ class Name:
 
 @dataclass
 class Block:
-    """Consecutive lines of code in a row; the first line of a definition starts a block."""
+    """Consecutive lines of code in a row. The first line of a definition starts a block."""
 
     lines: list[int] = field(default_factory=list)
     name: Name | None = None
@@ -58,24 +58,24 @@ class Block:
 
 @dataclass
 class Row:
-    """A note and the lines beside it. ``notes`` are texts with the lines they start on."""
+    """A note and its lines of code. ``notes`` holds texts with the lines they start on."""
 
     notes: list[tuple[int, str]] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
 
     @property
     def prose(self) -> str:
-        """The note: comments and a docstring, a blank line between them."""
+        """The note: comments and a docstring, separated by blank lines."""
         return "\n\n".join(text for _, text in self.notes)
 
     @property
     def line(self) -> int:
-        """Where the note starts in the module; 0 without one."""
+        """The line on which the note starts; 0 if there is none."""
         return self.notes[0][0] if self.notes else 0
 
     @property
     def placed(self) -> str:
-        """The note with each of its lines as far from the first as in the module."""
+        """The note, its lines spaced as in the module, so that line numbers can be counted."""
         out = ""
         for line, text in self.notes:
             gap = line - self.line - out.count("\n")
@@ -95,7 +95,7 @@ class Row:
 
 @dataclass
 class Cell:
-    """What runs at once. ``dedent`` columns are taken off each of its lines (4 in a demo)."""
+    """Code that runs as one piece. ``dedent`` columns are cut from each line (4 in a demo)."""
 
     kind: Literal["definition", "demo", "code"]
     rows: list[Row] = field(default_factory=list)
@@ -104,17 +104,17 @@ class Cell:
 
     @property
     def exercise(self) -> bool:
-        """Is it the solution of an exercise?"""
+        """Whether this is the solution of an exercise."""
         return bool(self.rows) and EXERCISE.search(self.rows[0].prose) is not None
 
     @property
     def line(self) -> int:
-        """The first line that runs."""
+        """The first line of its code."""
         return first_line(self.nodes[0])
 
     @property
     def end(self) -> int:
-        """The last line that runs."""
+        """The last line of its code."""
         return self.nodes[-1].end_lineno or self.line
 
 
@@ -130,7 +130,7 @@ class Chapter:
 
     @property
     def opening(self) -> Row | None:
-        """The row that starts with the chapter's title."""
+        """The row that contains the chapter's title."""
         row = self.cells[0].rows[0] if self.cells and self.cells[0].rows else None
         return row if row and row.heading else None
 
@@ -142,11 +142,11 @@ class Chapter:
 
     @cached_property
     def lines(self) -> list[str]:
-        """The module's lines; the number of the first is 1, so ``lines[n - 1]`` is line n."""
+        """The module's lines. They are counted from 1, so ``lines[n - 1]`` is line n."""
         return split_lines(self.text)
 
     def names(self) -> Iterator[tuple[Name, int]]:
-        """Every definition outside the demos, with the line it starts on."""
+        """Yield every definition outside the demos, with the line it starts on."""
         for cell in self.cells:
             for row in cell.rows if cell.kind != "demo" else ():
                 for block in row.blocks:
@@ -155,7 +155,7 @@ class Chapter:
 
     @cached_property
     def spans(self) -> list[tuple[Name, int, int]]:
-        """Every definition, demos' included, with its first and last line, outermost first."""
+        """Every definition, also in demos, with its first and last line, outermost first."""
         found = []
         for node in ast.walk(self.tree):
             if isinstance(node, DEFINITIONS) and (
@@ -165,14 +165,16 @@ class Chapter:
         return found
 
     def around(self, line: int) -> list[tuple[Name, int]]:
-        """The definitions that a line stands in, from the outermost, each with its first line."""
+        """Return the definitions around a line, outermost first, with their first lines."""
         return [(name, a) for name, a, b in self.spans if a <= line <= b]
 
     def anchor(self, line: int) -> str:
-        """What a link to a line names: line n of a definition, else of the module."""
+        """Return the anchor of a line: its number in its definition, else in the module."""
         for name, first in self.around(line)[-1:]:
             others = (a for n, a, _ in self.spans if n.qualname == name.qualname)
-            if first == min(others):  # not a second one of that name, as an overload
+            if first == min(
+                others
+            ):  # not a second definition of that name (an overload)
                 return f"{name.qualname}:{line - first + 1}"
         return f"L{line}"
 
@@ -184,35 +186,37 @@ class Chapter:
         return {block.lines[0]: block.name for block in blocks if block.name}
 
     def line_of(self, cell: Cell, number: int) -> str:
-        """Line ``number`` as the page shows it in ``cell``."""
+        """Return line ``number`` as the page shows it in ``cell``."""
         return self.lines[number - 1][self.cut(cell, number) :]
 
     def cut(self, cell: Cell, number: int) -> int:
-        """How many characters ``cell`` takes off the start of a line; blanks only."""
+        """Return how many blanks ``cell`` cuts from the start of a line."""
         line = self.lines[number - 1]
         blanks = len(line) - len(line.lstrip())
         return 0 if number in self.verbatim else min(cell.dedent, blanks)
 
     def source(self, cell: Cell) -> str:
-        """What runs: the cell's lines, comments and all. Line k is module line ``cell.line + k - 1``."""
+        """Return the code that runs, with comments. Its line k is line ``cell.line + k - 1``."""
         if not cell.nodes:
             return ""
         return "\n".join(self.line_of(cell, n) for n in range(cell.line, cell.end + 1))
 
 
 def parse(text: str, path: str = "<module>") -> Chapter:
-    """Read a module. Raises ``ChapterError`` where Python cannot."""
+    """Parse a module. Raises ``ChapterError`` if it is not valid Python."""
     text = re.sub(r"\r\n?", "\n", text.removeprefix("\ufeff"))
     tree = syntax_tree(text, path)
     return _Reader(text, tree, _comments(text)).chapter()
 
 
 def syntax_tree(text: str, path: str) -> ast.Module:
-    """Python's own reading. Raises ``ChapterError`` where there is none."""
+    """Return Python's syntax tree. Raises ``ChapterError`` if the text is not valid Python."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the import of the module gives them
-            compile(text, path, "exec", dont_inherit=True)  # sees more than the grammar
+            warnings.simplefilter("ignore")  # importing the module shows them
+            compile(
+                text, path, "exec", dont_inherit=True
+            )  # finds errors beyond grammar
             return ast.parse(text)
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None) or 1
@@ -222,22 +226,22 @@ def syntax_tree(text: str, path: str) -> ast.Module:
         ) from None
 
 
-# -- small questions about syntax trees, used by every other room ------------------------
+# -- helpers on syntax trees, used by every group --------------------------------------
 
 
 def split_lines(text: str) -> list[str]:
-    """Lines as Python counts them: form feeds and their kin end none."""
+    """Split into lines as Python counts them: a form feed does not end a line."""
     return text.split("\n")
 
 
 def first_line(node: ast.AST) -> int:
-    """The line a statement starts on, decorators included."""
+    """Return the line on which a statement starts, including decorators."""
     decorators = getattr(node, "decorator_list", [])
     return min([node.lineno, *(d.lineno for d in decorators)])  # type: ignore[attr-defined]
 
 
 def docstring(node: ast.AST) -> ast.Expr | None:
-    """The statement that is the docstring of a module, class or function."""
+    """Return the statement that is the docstring of a module, class or function."""
     body = getattr(node, "body", None)
     if isinstance(node, (ast.Module, *DEFINITIONS)) and body:
         first = body[0]
@@ -251,7 +255,7 @@ def docstring(node: ast.AST) -> ast.Expr | None:
 
 
 def is_demo(node: ast.AST) -> bool:
-    """Is it ``if __name__ == "__main__":``, with its body on lines of its own?"""
+    """Return whether this is ``if __name__ == "__main__":`` with a body on its own lines."""
     return (
         isinstance(node, ast.If)
         and not node.orelse
@@ -263,7 +267,7 @@ def is_demo(node: ast.AST) -> bool:
 
 
 def bare(nodes: Sequence[ast.stmt]) -> str:
-    """The code without comments, docstrings or layout: what an execution depends on."""
+    """Return the code without comments, docstrings and layout: outputs depend on it."""
     return "\n".join(
         ast.unparse(_Undocumented().visit(node)) for node in _copies(nodes)
     )
@@ -274,7 +278,7 @@ def _copies(nodes: Sequence[ast.stmt]) -> list[ast.stmt]:
 
 
 class _Undocumented(ast.NodeTransformer):
-    """Takes the docstrings off."""
+    """Removes docstrings."""
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         super().generic_visit(node)
@@ -288,7 +292,7 @@ class _Undocumented(ast.NodeTransformer):
 
 @dataclass(frozen=True)
 class _Comment:
-    """Full-line comments on consecutive lines, at one depth."""
+    """Full-line comments on consecutive lines with the same indentation."""
 
     line: int
     end: int
@@ -326,7 +330,7 @@ class _Reader:
         self.notes: dict[
             int, list[tuple[int, str]]
         ] = {}  # line of code or comment -> notes
-        self.hidden: set[int] = set()  # lines shown at the left, or not at all
+        self.hidden: set[int] = set()  # lines that are no code on the page
         self.defs: dict[int, Name] = {}
         for comment in comments:
             self.notes[comment.line] = [(comment.line, comment.text)]
@@ -345,7 +349,7 @@ class _Reader:
 
     def _verbatim(self) -> frozenset[int]:
         lines: set[int] = set()
-        opened: list[int] = []  # f-strings are tokens of their own since Python 3.12
+        opened: list[int] = []  # since Python 3.12 an f-string is several tokens
         for token in tokenize.generate_tokens(io.StringIO(self.text).readline):
             kind = tokenize.tok_name[token.type]
             if kind == "STRING":
@@ -357,7 +361,7 @@ class _Reader:
         return frozenset(lines)
 
     def _prose_of(self, node: ast.Expr) -> tuple[int, str]:
-        """A docstring's text, and the line its first word stands on."""
+        """Return a docstring's text, and the line of its first word."""
         assert isinstance(node.value, ast.Constant)
         raw = str(node.value.value)
         lead = len(raw) - len(raw.lstrip())
@@ -389,7 +393,7 @@ class _Reader:
         self.hidden.update(range(text.lineno, (text.end_lineno or text.lineno) + 1))
 
     def _alone(self, node: ast.stmt) -> bool:
-        """Does no other code stand on its lines?"""
+        """Return whether its lines contain no other code."""
         before = self.lines[node.lineno - 1].encode()[: node.col_offset]
         after = self.lines[(node.end_lineno or node.lineno) - 1].encode()[
             node.end_col_offset :
@@ -397,7 +401,7 @@ class _Reader:
         return not before.strip() and after.strip()[:1] in (b"", b"#")
 
     def _cells(self) -> Iterator[Cell]:
-        """Cells of the module's top level, in order."""
+        """Yield the module's cells in order."""
         opening = docstring(self.tree)
         body, start = self.tree.body, 1
         if opening:
@@ -436,20 +440,20 @@ class _Reader:
         yield from self._lead(start, len(self.lines) + 1)
 
     def _below(self, opening: ast.Expr) -> int:
-        """Where code may start. What stands above the module's docstring, as a license, is not shown."""
+        """Return the line where code may start. Lines above the docstring are not shown."""
         last = opening.end_lineno or opening.lineno
         start = last + 1 if self._alone(opening) else last
         self.hidden.update(range(1, start))
         return start
 
     def _lead(self, start: int, stop: int) -> Iterator[Cell]:
-        """Comments that stand before a demo, or end the module: notes without code."""
+        """Yield comments before a demo or at the module's end: notes without code."""
         rows = self._rows(start, stop - 1)
         if rows:
             yield Cell("code", rows)
 
     def _joined(self, rows: list[Row], more: list[Row]) -> list[Row]:
-        """Two stretches of plain code as one: lines without a note of their own join the last row."""
+        """Join two runs of plain code: lines without a note of their own extend the last row."""
         if rows and more and not more[0].prose and rows[-1].blocks:
             last, first = rows[-1].blocks[-1], more[0].blocks[0]
             gap = range(last.lines[-1] + 1, first.lines[0]) if last.lines else range(0)
@@ -461,7 +465,7 @@ class _Reader:
         return rows + more
 
     def _end(self, node: ast.stmt, limit: int) -> int:
-        """The last line of a statement with the indented comments that close it."""
+        """Return the last line of a statement, including indented comments at its end."""
         end = node.end_lineno or node.lineno
         if not hasattr(node, "body"):
             return end
@@ -473,7 +477,7 @@ class _Reader:
         return end
 
     def _steps(self, demo: ast.If, end: int) -> Iterator[Cell]:
-        """A demo's body, cut at each comment at its top level."""
+        """Yield the steps of a demo: its body, cut at each comment at its top level."""
         column = demo.body[0].col_offset
         cuts = [
             c.line
@@ -501,7 +505,7 @@ class _Reader:
             notes = self.notes.get(n, [])
             if notes and (not rows or rows[-1].blocks):
                 rows.append(Row())
-            if notes:  # a comment right above a definition joins its docstring
+            if notes:  # a comment directly above a definition joins its docstring
                 rows[-1].notes += notes
             if n in self.hidden:
                 continue

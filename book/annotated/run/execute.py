@@ -1,4 +1,4 @@
-"""Executes chapters side by side, each in a kernel of its own, and keeps what came out."""
+"""Execute chapters in parallel, each in its own kernel, and store their outputs."""
 
 from __future__ import annotations
 
@@ -26,16 +26,14 @@ RECORDER = Path(__file__).parent / "recorder.py"
 CURVES = Path(__file__).parent / "curves.py"
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 FRAME = re.compile(r"Cell In\s?\[(\d+)\][^\n]*?\bline (\d+)")  # as IPython writes it
-MEND = "Correct the line; chapters already executed are kept."
-STARTUP = (
-    180  # seconds that a kernel may take to start, on a machine that has other work
-)
+FIX = "Correct the line. Chapters already executed are kept."
+STARTUP = 180  # seconds that a kernel may take to start on a busy machine
 KERNEL_ARGUMENTS = [
     "--log-level=ERROR",
     "--InlineBackend.figure_formats={'svg'}",
     "--InlineBackend.print_figure_kwargs={'bbox_inches': None, 'metadata': {'Date': None}}",
 ]
-# The last thing that runs: what was recorded, and the processor time that all took.
+# The last cell: the recorded shapes and the CPU time of the whole run.
 HARVEST = """
 print(__import__("json").dumps(
     {"shapes": __recorder__.result(), "seconds": __import__("time").process_time()}
@@ -52,19 +50,15 @@ def kernel_files() -> str:
 
 @dataclass
 class Record:
-    """What one execution left: the outputs of each cell that runs, and how it went."""
+    """The result of one execution: the outputs of each cell, and how the run went."""
 
     outputs: list[list[dict[str, Any]]] = field(default_factory=list)
     seconds: float = 0.0
     date: str = ""
     versions: dict[str, str] = field(default_factory=dict)
-    shapes: dict[str, Any] = field(
-        default_factory=dict
-    )  # see recorder.py; lines as of then
-    costs: dict[str, str] = field(default_factory=dict)  # see variants.py
-    positions: list[int] = field(
-        default_factory=list
-    )  # the lines of then, see shapes.positions
+    shapes: dict[str, Any] = field(default_factory=dict)  # see recorder.py
+    costs: dict[str, str] = field(default_factory=dict)  # by expression
+    positions: list[int] = field(default_factory=list)  # of the code when it ran
 
 
 @dataclass(frozen=True)
@@ -80,7 +74,7 @@ class Job:
 
 
 class Store:
-    """Records on disk, one file a chapter and digest."""
+    """Records on disk, one file per chapter and digest."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -89,7 +83,7 @@ class Store:
         return self.folder / f"{docname.replace('/', '.')}-{digest}.json"
 
     def load(self, docname: str, digest: str) -> Record | None:
-        """The record, or None where there is none that can be read."""
+        """Return the record, or None if there is none that can be read."""
         try:
             return Record(
                 **json.loads(self.path(docname, digest).read_text(encoding="utf-8"))
@@ -98,7 +92,7 @@ class Store:
             return None
 
     def save(self, docname: str, digest: str, record: Record) -> None:
-        """Writes the record whole or not at all."""
+        """Write the record completely or not at all."""
         path = self.path(docname, digest)
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.part")
@@ -114,7 +108,10 @@ def execute_all(
     timeout: int,
     say: Callable[[str], None],
 ) -> list[ChapterError]:
-    """Executes the jobs, ``workers`` at a time, and saves each as it ends. Returns what failed."""
+    """Execute the jobs, ``workers`` at a time, and save each when it ends.
+
+    Returns the errors of those that failed.
+    """
     errors: list[ChapterError] = []
     waiting: SimpleQueue[Job | None] = SimpleQueue()
     done: SimpleQueue[tuple[Job, Record | ChapterError]] = SimpleQueue()
@@ -130,7 +127,7 @@ def execute_all(
                 done.put((job, execute(job, root, timeout, threads)))
             except ChapterError as error:
                 done.put((job, error))
-            except Exception as error:  # a kernel that could not start, a full disk
+            except Exception as error:  # the kernel did not start, or the disk is full
                 done.put(
                     (
                         job,
@@ -149,7 +146,7 @@ def execute_all(
             say(f"failed    {job.docname} ({count} of {len(jobs)})")
         else:
             store.save(job.docname, job.digest, result)
-            for line in complaints(result):
+            for line in stderr_lines(result):
                 say(f"{job.docname} wrote to stderr: {line}")
             say(
                 f"executed  {job.docname} in {result.seconds:.0f} s ({count} of {len(jobs)})"
@@ -157,8 +154,8 @@ def execute_all(
     return errors
 
 
-def complaints(record: Record) -> list[str]:
-    """What an execution wrote to stderr, as warnings are. The author reads it; the page leaves it out."""
+def stderr_lines(record: Record) -> list[str]:
+    """Return lines that an execution wrote to stderr: for the author, not for the page."""
     return [
         line
         for outputs in record.outputs
@@ -170,7 +167,7 @@ def complaints(record: Record) -> list[str]:
 
 
 def execute(job: Job, root: Path, timeout: int, threads: int) -> Record:
-    """Runs a chapter's cells from top to bottom. Raises ``ChapterError`` at the first that fails."""
+    """Run a chapter's cells from top to bottom. Raises ``ChapterError`` at the first error."""
     cells = [cell for cell in job.chapter.cells if cell.nodes]
     asked = costs(job.chapter)
     sources = [
@@ -183,12 +180,8 @@ def execute(job: Job, root: Path, timeout: int, threads: int) -> Record:
         metadata={"kernelspec": KERNEL},
         cells=[nbformat.v4.new_code_cell(source) for source in sources],
     )
-    lines = [
-        1,
-        *(cell.line for cell in cells),
-        *(line for line, _ in asked),
-        1,
-    ]  # where the notebook's cells start in the module
+    # The module line on which each of the notebook's cells starts.
+    lines = [1, *(cell.line for cell in cells), *(line for line, _ in asked), 1]
     started = [0]
     client = NotebookClient(
         notebook,
@@ -206,7 +199,7 @@ def execute(job: Job, root: Path, timeout: int, threads: int) -> Record:
         message = f"ran longer than {timeout} s. Make the run shorter, or raise annotated_timeout."
         raise ChapterError(str(job.path), lines[started[-1]], message) from None
     except DeadKernelError:
-        message = "the kernel died here (out of memory?). Make the run smaller."
+        message = "the kernel died here, perhaps out of memory. Make the run smaller."
         raise ChapterError(str(job.path), lines[started[-1]], message) from None
     harvest = json.loads(notebook.cells[-1].outputs[0]["text"])
     return Record(
@@ -226,7 +219,7 @@ def execute(job: Job, root: Path, timeout: int, threads: int) -> Record:
 
 
 def _prelude(job: Job, cells: list[Cell]) -> str:
-    """What the kernel runs first: the names that an import would set, the recorder, figures' notes."""
+    """Return the first code to run: names that an import would set, and the recorders."""
     return f"""
 __package__, __file__ = {job.package!r}, {str(job.path)!r}
 __recorder__ = __import__("runpy").run_path({str(RECORDER)!r})
@@ -251,11 +244,11 @@ def _environment(root: Path, threads: int) -> dict[str, str]:
 def _chapter_error(
     job: Job, lines: list[int], failed: int, error: CellExecutionError
 ) -> ChapterError:
-    """The error at its line in the module: that of the last frame that is in one of its cells."""
+    """Place the error at the module line of the last stack frame in one of its cells."""
     line = lines[failed]
     for count, number in FRAME.findall(ANSI.sub("", error.traceback)):
         if 1 < int(count) <= len(lines):
             line = lines[int(count) - 1] + int(number) - 1
     source = job.chapter.lines[line - 1].strip()
-    message = f"{error.ename}: {error.evalue}\n    {source}\n{MEND}"
+    message = f"{error.ename}: {error.evalue}\n    {source}\n{FIX}"
     return ChapterError(str(job.path), line, message)

@@ -1,8 +1,8 @@
-"""Runs in a chapter's kernel: notes the shape of each tensor when a name is given to it.
+"""Record the shape of each tensor when it is assigned to a name, in a chapter's kernel.
 
-The engine executes this file in the kernel before the chapter's own cells. Only frames of the
-chapter's code are followed, each function's first calls alone, and in each cell for a bounded
-time: after that the cell runs at full speed.
+The engine runs this file in the kernel before the chapter's cells. It traces only the
+chapter's own code, only the first calls of each function, and each cell only for a limited
+time. After that the cell runs at full speed.
 """
 
 import ast
@@ -11,20 +11,18 @@ import time
 from types import CodeType, FrameType
 from typing import Any
 
-CALLS = 3  # how often a function is followed
-BUDGET = 2.0  # seconds a cell is followed
-MIME = "application/x-annotated-shapes+json"
+CALLS = 3  # calls of each function that are traced
+BUDGET = 2.0  # seconds that each cell is traced
 
 
 class Recorder:
-    """Follows the cells as they run. ``starts``: the module line on which each cell begins."""
+    """Traces the cells as they run. ``starts``: the module line on which each cell starts."""
 
     def __init__(self, shell: Any, starts: list[int]):
         self.shell = shell
         self.starts = list(starts)
-        self.offsets: dict[
-            str, int
-        ] = {}  # file name of a cell -> what to add to its lines
+        # For the file name of a cell: what to add to its line numbers.
+        self.offsets: dict[str, int] = {}
         self.targets: dict[str, dict[int, list[tuple[int, str]]]] = {}
         self.counts: dict[CodeType, int] = {}
         self.names: dict[tuple[int, str], tuple[list[int], str]] = {}
@@ -36,7 +34,7 @@ class Recorder:
         self.shell.events.register("post_run_cell", self.after)
 
     def before(self, info: Any) -> None:
-        """A cell begins."""
+        """Start tracing when a cell starts."""
         if not self.starts:
             return
         source = self.shell.transform_cell(info.raw_cell)
@@ -48,11 +46,11 @@ class Recorder:
         sys.settrace(self.enter)
 
     def after(self, result: Any) -> None:
-        """A cell ends."""
+        """Stop tracing when a cell ends."""
         sys.settrace(None)
 
     def enter(self, frame: FrameType, event: str, argument: Any) -> Any:
-        """A function is called: is it the chapter's, and is there still something to learn?"""
+        """Decide for a called function whether to trace it."""
         code = frame.f_code
         if code.co_filename not in self.offsets:
             if time.monotonic() > self.deadline:
@@ -64,7 +62,7 @@ class Recorder:
         return Follower(self, frame).step
 
     def note(self, line: int, name: str, value: Any, call: dict[str, Any]) -> None:
-        """Keeps a tensor's shape."""
+        """Record a tensor's shape."""
         shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
         if dtype is None or not isinstance(shape, tuple) or isinstance(value, type):
             return
@@ -74,7 +72,7 @@ class Recorder:
         call["tensors"].append([line, name, sizes])
 
     def result(self) -> dict[str, Any]:
-        """What was seen, as JSON takes it."""
+        """Return everything recorded, ready for JSON."""
         names = [
             [line, name, *seen] for (line, name), seen in sorted(self.names.items())
         ]
@@ -85,7 +83,7 @@ class Recorder:
 
 
 class Follower:
-    """One call: after each statement, the tensors that it named."""
+    """Traces one call: after each statement, records the tensors that it assigned."""
 
     def __init__(self, recorder: Recorder, frame: FrameType):
         code = frame.f_code
@@ -124,7 +122,7 @@ class Follower:
                 )
 
     def _sizes(self, frame: FrameType) -> None:
-        """Whole numbers that the function knows by name: its own, and those of ``self``."""
+        """Record the integers among the function's variables and the attributes of ``self``."""
         own = {} if self.top else dict(frame.f_locals)
         for name, value in [*vars_of(own.get("self")).items(), *own.items()]:
             if type(value) is int:
@@ -136,7 +134,7 @@ def vars_of(value: Any) -> dict[str, Any]:
 
 
 def assigned(tree: ast.Module) -> dict[int, list[tuple[int, str]]]:
-    """For each line of a statement: where the statement names something, and what."""
+    """Return for each line the names that its statement assigns, with their lines."""
     found: dict[int, list[tuple[int, str]]] = {}
 
     def add(first: int, last: int, targets: list[tuple[int, str]]) -> None:

@@ -1,8 +1,9 @@
-"""Live shapes: what the recorder saw, for the page, and against the shape notes in the prose.
+"""Recorded shapes: compare them with the shapes in the prose, and place them on the page.
 
-A note is a shape in brackets: behind a name in prose (``x`` is ``[batch, seq, d_model]``), or at
-the end of a line (``# [batch, heads, seq, d_k]``) for the tensor which that line names. Within
-one call the same word means the same size, and a size that the code knows by that name must agree.
+A shape note is a shape in brackets, either after a name in prose (``x`` is
+``[batch, seq, d_model]``) or at the end of a line (``# [batch, heads, seq, d_k]``) for the
+tensor that the line assigns. Within one call the same word means the same size, and an integer
+variable of that name must have that value.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 @dataclass(frozen=True)
 class Note:
-    """The prose says that ``name``, given on one of the lines ``start`` to ``end``, has these sizes."""
+    """A claim: ``name``, assigned on one of the lines ``start`` to ``end``, has these sizes."""
 
     line: int
     name: str
@@ -35,7 +36,7 @@ class Note:
 
 
 def positions(chapter: Chapter) -> list[int]:
-    """The line of every piece of the code, in an order that comments and layout don't change."""
+    """Return the line of every syntax node, in an order that comments and layout keep."""
     skipped = {id(text) for node in ast.walk(chapter.tree) if (text := docstring(node))}
     lines: list[int] = []
     waiting: list[ast.AST] = [chapter.tree]
@@ -50,7 +51,7 @@ def positions(chapter: Chapter) -> list[int]:
 def moved(
     shapes: dict[str, Any], before: list[int], after: list[int]
 ) -> dict[str, Any]:
-    """What was recorded, at the lines where the same code stands now."""
+    """Return the recorded shapes with the line numbers that the same code has now."""
     line = {0: 0, **dict(zip(before, after, strict=True))}
     return {
         "names": [[line[at], *rest] for at, *rest in shapes["names"]],
@@ -66,11 +67,12 @@ def moved(
 
 
 def check(chapter: Chapter, calls: list[dict[str, Any]], path: str) -> int:
-    """Holds every note to every call that was recorded; the number of notes that could be held.
+    """Compare every shape note with every recorded call.
 
-    Raises ``ChapterError`` at the first that is wrong.
+    Returns the number of notes that could be compared. Raises ``ChapterError`` at the first
+    wrong note.
     """
-    held: set[Note] = set()
+    compared: set[Note] = set()
     by_function = {
         line: list(_notes(chapter, node)) for line, node in _functions(chapter)
     }
@@ -80,18 +82,18 @@ def check(chapter: Chapter, calls: list[dict[str, Any]], path: str) -> int:
         for note in by_function.get(call["line"], []):
             for line, name, sizes in call["tensors"]:
                 if name == note.name and note.start <= line <= note.end:
-                    _hold(note, sizes, known, path, call["name"])
-                    held.add(note)
+                    _compare(note, sizes, known, path, call["name"])
+                    compared.add(note)
                     break
-    return len(held)
+    return len(compared)
 
 
-def _hold(
+def _compare(
     note: Note, sizes: list[int], known: dict[str, int], path: str, function: str
 ) -> None:
     words = list(note.sizes)
     gap = next((i for i, word in enumerate(words) if word in ("...", "…")), None)
-    if gap is not None:  # any number of sizes stands there
+    if gap is not None:  # the dots mean any number of sizes
         words[gap : gap + 1] = ["_"] * max(len(sizes) - len(words) + 1, 0)
     wrong = len(words) != len(sizes)
     for word, size in zip(words, sizes, strict=False):
@@ -113,7 +115,7 @@ def _hold(
 
 
 def _value(word: str, known: dict[str, int]) -> int | None:
-    """A size written as a sum or a product, where all its parts are known."""
+    """Evaluate a size written as a sum or product, if all its parts are known."""
     try:
         tree = ast.parse(word.replace("·", "*").replace("×", "*"), mode="eval")
     except SyntaxError:
@@ -139,7 +141,7 @@ def _functions(
 
 
 def _top_level(chapter: Chapter) -> list[ast.stmt]:
-    """Statements that no function holds."""
+    """Return the statements outside functions."""
     return [
         inner
         for cell in chapter.cells
@@ -186,13 +188,14 @@ def _sizes(text: str) -> tuple[str, ...]:
 def by_line(
     chapter: Chapter, names: list[list[Any]]
 ) -> dict[int, dict[str, tuple[str, str, bool]]]:
-    """For each line of code: name -> (sizes, dtype, given here?). A use has the shape last given above."""
+    """Return for each line: name -> (sizes, dtype, whether it is assigned here).
+
+    A use has the shape of the last assignment above it.
+    """
     given: dict[int, dict[str, tuple[str, str]]] = {}
     for line, name, sizes, dtype in names:
         given.setdefault(line, {})[name] = (", ".join(map(str, sizes)), dtype)
-    owners = [0] * (
-        len(chapter.lines) + 1
-    )  # the function that a line stands in, the innermost
+    owners = [0] * (len(chapter.lines) + 1)  # the innermost function around each line
     for start, node in _functions(chapter):
         for line in range(start, (node.end_lineno or node.lineno) + 1):
             owners[line] = start

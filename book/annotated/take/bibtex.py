@@ -1,4 +1,4 @@
-"""References: each entry offers its BibTeX, as the book's own file has it."""
+"""The BibTeX of each entry on the references page, as in the book's own file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class bibtex(nodes.General, nodes.Element):  # noqa: N801 (docutils names nodes 
 
 
 def entries(text: str) -> Iterator[tuple[str, str]]:
-    """Each entry of a bibliography, key and text, from its ``@`` to the brace that closes it."""
+    """Yield key and text of each entry, from its ``@`` to the closing brace."""
     for match in OPENING.finditer(text):
         depth, end = 1, text.index("{", match.start()) + 1
         while depth and end < len(text):
@@ -29,7 +29,7 @@ def entries(text: str) -> Iterator[tuple[str, str]]:
 
 
 class OfferBibtex(SphinxPostTransform):
-    """HTML only: behind each entry of a bibliography, its text."""
+    """HTML only: adds its BibTeX to each entry of a bibliography."""
 
     default_priority = 900
     formats = ("html",)

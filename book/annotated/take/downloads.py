@@ -1,4 +1,4 @@
-"""What a reader takes from a chapter's page: its notebook, bare and as it ran, and its module."""
+"""The downloads of a chapter: its module, and its notebook with and without outputs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from annotated.take.notebook import reader_notebook
 def write_downloads(
     app: Sphinx, job: Job, record: Record, book: Book
 ) -> dict[str, str]:
-    """Makes the files of a chapter a part of the site. Returns links to them, from its page.
+    """Write a chapter's files into the site. Returns links to them, relative to its page.
 
-    A chapter has a notebook where the repository keeps one, as Colab opens that.
+    Only chapters with a committed notebook get one, because Colab opens the committed file.
     """
     name, out = job.path.stem, Path(app.outdir)
     up = "../" * job.docname.count("/")

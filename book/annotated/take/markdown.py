@@ -33,7 +33,7 @@ NOTES = (
 
 
 class Part(NamedTuple):
-    """Lines of prose or of a block of code: how many notes they stand in, and where they start."""
+    """Lines of prose or code. ``depth``: the notes around them; ``start``: their first line."""
 
     depth: int
     start: int
@@ -42,7 +42,7 @@ class Part(NamedTuple):
 
 
 def _depth(opened: list[tuple[str, str]]) -> int:
-    """How many notes stand round: a solution unfolds in its own place, and is none."""
+    """Return the number of open notes. A solution is not one, because it is not quoted."""
     return sum(name != "solution" for _, name in opened)
 
 
@@ -54,13 +54,16 @@ class MarkdownWriter:
         self.docname = book.project.docname(module)
 
     def __call__(self, text: str, line: int) -> str:
-        """``text`` starts at ``line`` of the module. Raises ``ChapterError`` for what has no form."""
+        """Translate ``text``, which starts at ``line`` of the module.
+
+        Raises ``ChapterError`` for roles and directives that a notebook cannot show.
+        """
         out: list[str] = []
         for part in self._parts(self._variants(text.split("\n"), line), line):
             if part.lines:
                 words = "\n".join(part.lines)
                 words = words if part.code else self._roles(words, part.start)
-                if part.depth:  # a quote's marks must not get into a formula
+                if part.depth:  # the marks of a quote must not be inside a formula
                     words = FORMULA.sub(lambda m: " ".join(m[0].split()), words)
                 out += [
                     ("> " * part.depth + each).rstrip() for each in words.split("\n")
@@ -68,7 +71,7 @@ class MarkdownWriter:
         return "\n".join(out)
 
     def _variants(self, lines: list[str], line: int) -> list[str]:
-        """Each difference that is asked for, as a block of code."""
+        """Replace each ``variant`` directive by a block of code."""
         out: list[str] = []
         waiting = iter(enumerate(lines, line))
         for number, text in waiting:
@@ -94,7 +97,7 @@ class MarkdownWriter:
         return out
 
     def _parts(self, lines: list[str], line: int) -> Iterator[Part]:
-        """Notes of every kind become quotes with a bold title; labels go; code stays as it is."""
+        """Yield notes as quotes with a bold title, and code unchanged; labels are removed."""
         opened: list[tuple[str, str]] = []  # open directives: mark and name
         part = Part(0, line, [], "")
         for k, text in enumerate(lines, line):
@@ -131,7 +134,7 @@ class MarkdownWriter:
             return "\n<details><summary>Solution, in words</summary>"
         if name in NOTES:
             return f"**{title or name.capitalize()}**"
-        message = f"the notebook has no form for the directive {{{name}}}. Use a note, or say it in prose."
+        message = f"the notebook has no form for the directive {{{name}}}. Use a note or plain prose."
         raise ChapterError(self.path, line, message)
 
     def _roles(self, text: str, line: int) -> str:
@@ -158,7 +161,7 @@ class MarkdownWriter:
             return f"${text}$"
         if role in ("ref", "term", "abbr"):
             return label or target
-        message = f"the notebook has no form for the role {{{role}}}. Use a link, or say it in prose."
+        message = f"the notebook has no form for the role {{{role}}}. Use a link or plain prose."
         raise ChapterError(self.path, line, message)
 
     def _cited(self, key: str, line: int) -> str:
@@ -182,7 +185,7 @@ class MarkdownWriter:
 
 
 def _joined(docname: str, target: str) -> str:
-    """A document's name, relative to another's folder (or from the root, with a slash)."""
+    """Resolve a document's name: relative to a folder, or from the root with a slash."""
     if target.startswith("/"):
         return target[1:]
     parts = docname.split("/")[:-1]

@@ -1,4 +1,4 @@
-"""The reader's notebook: a chapter that runs from top to bottom where the package is not."""
+"""The reader's notebook: a chapter that runs without the package being installed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ for name, content in {{
 
 
 def reader_notebook(path: Path, book: Book, record: Record | None = None) -> str:
-    """The notebook of the chapter in ``path``, as JSON; as it ran where there is a ``record``."""
+    """Return the notebook of the chapter in ``path`` as JSON.
+
+    With a ``record`` it contains the outputs.
+    """
     module = book.project.at(path)
     writer = _Writer(module, book, record)
     return json.dumps(writer.notebook(), indent=1, ensure_ascii=False) + "\n"
@@ -43,7 +46,7 @@ class _Writer:
         self.docname = book.project.docname(module)
         self.book, self.record = book, record
         self.outputs = iter(record.outputs if record else ())
-        self.counted = 0  # cells that ran
+        self.counted = 0  # code cells with outputs so far
         self.markdown = MarkdownWriter(module, book)
         self.collector = Collector(book.project)
         self.cells: list[dict[str, object]] = []
@@ -78,7 +81,7 @@ class _Writer:
         self.cells.append(cell)
 
     def _folded(self, title: str, source: str) -> None:
-        """A cell whose code shows when it is asked for, in Colab and in JupyterLab."""
+        """Add a cell whose code is hidden at first, in Colab and in JupyterLab."""
         form = f'# @title {title} {{ display-mode: "form" }}'
         self._add(
             "code",
@@ -92,25 +95,23 @@ class _Writer:
             self._add("markdown", text.strip())
 
     def _origin(self) -> None:
-        """Where the notebook comes from, and how far it can be trusted."""
+        """Say where the notebook comes from, and with which versions it was tested."""
         page = self.book.address(self.docname)
-        words = [
-            f"A chapter of [{self.book.title}]({page}), with nothing to install beforehand."
-        ]
+        words = [f"A chapter of [{self.book.title}]({page}). It needs no installation."]
         if self.book.verified:
-            words.append(f"Last verified with {self.book.verified}.")
+            words.append(f"Last tested with {self.book.verified}.")
         if self.record:
-            words.append(f"The outputs are of {self.record.date}.")
+            words.append(f"The outputs are from {self.record.date}.")
         self._prose(f"*{' '.join(words)}*")
 
-    # -- what comes from elsewhere ---------------------------------------------------------
+    # -- definitions and data from elsewhere -----------------------------------------------
 
     def _local(self, node: ast.AST) -> bool:
-        """Does a statement import something of the project?"""
+        """Return whether a statement imports from the project."""
         return self.collector.is_local(node, self.module)
 
     def _collect(self) -> None:
-        """Finds what the chapter needs of other modules, and checks that each name means one thing."""
+        """Collect what the chapter needs from other modules. Each name must have one meaning."""
         self.collector.imports_of(self.module, self.chapter.tree)
         for cell in self.chapter.cells:
             for node in cell.nodes:
@@ -134,7 +135,7 @@ class _Writer:
             self._add("code", "\n".join(f"%pip install -q {pip}" for pip in wanted))
 
     def _data(self) -> None:
-        """The files that the chapter reads, written where they are not."""
+        """Add a cell that writes the files that the chapter reads, if they do not exist."""
         files = {
             name: text_of(path)
             for module in (self.module, *self.collector.bundle.modules)
@@ -150,11 +151,11 @@ class _Writer:
         if not bundle.meanings:
             return
         links = ", ".join(self._places(bundle.modules))
-        self._prose(f"Definitions from elsewhere in the book, folded here: {links}.")
+        self._prose(f"Definitions from other chapters, folded here: {links}.")
         self._folded("Definitions from other chapters", self.collector.source())
 
     def _places(self, modules: list[Module]) -> Iterator[str]:
-        """Links to the chapters in the book's order, then to the modules that have no page."""
+        """Yield links to the chapters in the book's order, then to modules without a page."""
         paths = {self.book.project.docname(module) for module in modules}
         for docname, title in self.book.titles.items():
             if docname in paths:
@@ -190,7 +191,7 @@ class _Writer:
                 self._show(outputs)
 
     def _show(self, outputs: list[dict[str, Any]]) -> None:
-        """Gives the last cell what it printed and drew, as the page has it."""
+        """Add the outputs that the page shows to the last cell."""
         if not self.record:
             return
         self.counted += 1
@@ -201,9 +202,9 @@ class _Writer:
         return "\n\n".join(self.markdown(text, line) for line, text in row.notes)
 
     def _source(self, cell: Cell, marks: dict[int, int]) -> str:
-        """The cell's code, its notes as numbers, without imports of what now stands at the top."""
+        """Return the cell's code with numbers for its notes, without imports from the project."""
         instead = dict(
-            self._instead(ast.Module(cell.nodes, []), cell.dedent, inside=False)
+            self._replacements(ast.Module(cell.nodes, []), cell.dedent, inside=False)
         )
         out: list[str] = []
         for n in range(cell.line, cell.end + 1):
@@ -211,7 +212,7 @@ class _Writer:
             if n in marks:
                 out.append(line[: len(line) - len(line.lstrip())] + f"# ({marks[n]})")
             doubled = not line.strip() and not (out and out[-1].strip())
-            if not self._goes(n, instead) and (
+            if not self._is_removed(n, instead) and (
                 n in self.chapter.verbatim or not doubled
             ):
                 out.append(line)
@@ -225,13 +226,13 @@ class _Writer:
             same = False
         return source if same else wanted
 
-    def _goes(self, line: int, instead: dict[int, str]) -> bool:
+    def _is_removed(self, line: int, instead: dict[int, str]) -> bool:
         return not instead[line] if line in instead else line in self.chapter.aside
 
-    def _instead(
+    def _replacements(
         self, node: ast.AST, dedent: int, inside: bool
     ) -> Iterator[tuple[int, str]]:
-        """Lines that go, as empty ones, and a ``pass`` where a body would be left empty."""
+        """Yield removed lines as empty text, and a ``pass`` for a body left empty."""
         for name in ("body", "orelse", "finalbody"):
             body = getattr(node, name, None)
             if not isinstance(body, list):
@@ -246,11 +247,11 @@ class _Writer:
             if gone and len(gone) == len(body) and inside:
                 yield gone[0].lineno, " " * (gone[0].col_offset - dedent) + "pass"
         for child in ast.iter_child_nodes(node):
-            yield from self._instead(child, dedent, inside=True)
+            yield from self._replacements(child, dedent, inside=True)
 
 
 def _portable(output: dict[str, Any], count: int) -> dict[str, Any]:
-    """An output that any notebook shows: figures on paper of their own, as some have dark grounds."""
+    """Return an output for any notebook: figures get a white ground for dark themes."""
     output = dict(output)
     data = output.get("data", {})
     if svg := "".join(data.get("image/svg+xml", "")):

@@ -1,4 +1,4 @@
-"""A definition with all that it needs, symbol by symbol, out of whatever modules they stand in."""
+"""Collect a definition with everything it needs, from all modules of the project."""
 
 from __future__ import annotations
 
@@ -20,35 +20,34 @@ STARS = "imports everything. Import the names that are used."
 
 @dataclass
 class Piece:
-    """A statement at the top of a module, and the pieces that it needs."""
+    """A statement at a module's top level, and the pieces that it needs."""
 
     module: Module
     node: ast.stmt
     rank: tuple[int, int, int]  # order of first use of its module, line, column
-    needs: set[int] = field(default_factory=set)  # before it is of use
-    first: set[int] = field(default_factory=set)  # of these, before it is run
+    needs: set[int] = field(default_factory=set)  # before it can be used
+    first: set[int] = field(default_factory=set)  # of these, before it can run
 
 
 @dataclass
 class Bundle:
-    """What a piece of code needs before it can run: imports, then definitions in order."""
+    """Everything that code needs before it can run: imports, then definitions in order."""
 
-    imports: dict[str, ast.stmt] = field(
-        default_factory=dict
-    )  # text -> import of one name
+    imports: dict[str, ast.stmt] = field(default_factory=dict)  # each of one name
     pieces: dict[int, Piece] = field(default_factory=dict)
-    meanings: dict[str, str] = field(default_factory=dict)  # name -> what it means here
-    aliases: dict[str, str] = field(
-        default_factory=dict
-    )  # other name -> name of a definition
+    meanings: dict[str, str] = field(default_factory=dict)  # by name
+    aliases: dict[str, str] = field(default_factory=dict)  # alias -> own name
 
     @property
     def modules(self) -> list[Module]:
-        """Modules that definitions come from, in the order of the source."""
+        """The modules of the definitions, in the order of the source."""
         return list({p.module.name: p.module for p in _ordered(self.pieces)}.values())
 
     def source(self, local: Callable[[ast.AST, Module], bool]) -> str:
-        """Python: runs in an empty interpreter that has the packages. ``local`` knows our imports."""
+        """Return code that runs in an empty interpreter with the packages installed.
+
+        ``local`` recognizes imports from the project.
+        """
         future = any(_has_future(module) for module in self.modules)
         parts = ["from __future__ import annotations"] if future else []
         parts.append("\n".join(_merged(list(self.imports.values()))))
@@ -79,16 +78,16 @@ class Collector:
         self._modules: dict[str, int] = {}  # in order of first use
 
     def source(self) -> str:
-        """The bundle as Python."""
+        """Return the bundle as Python."""
         return self.bundle.source(self.is_local)
 
     def is_local(self, node: ast.AST, module: Module) -> bool:
-        """Does a statement of ``module`` import something of the project?"""
+        """Return whether a statement of ``module`` imports from the project."""
         names = imported_names(node, module.package)
         return any(self.project.owns(name) for name in names)
 
     def imports_of(self, module: Module, tree: ast.AST) -> set[int]:
-        """Adds, and returns, what the imports in ``tree``, at any depth, take from the project."""
+        """Add and return the pieces that imports anywhere in ``tree`` take from the project."""
         pieces: set[int] = set()
         for node in ast.walk(tree):
             if isinstance(node, Import) and self.is_local(node, module):
@@ -97,9 +96,9 @@ class Collector:
         return pieces
 
     def need(self, module: Module, name: str) -> tuple[str, set[int]]:
-        """Adds what ``name`` means in ``module``, and all that it needs.
+        """Add the definition of ``name`` in ``module`` and everything it needs.
 
-        Returns its own name, and the pieces that give it its meaning.
+        Returns its own name, and the pieces that define it.
         """
         body = module.library
         pieces: set[int] = set()
@@ -125,7 +124,7 @@ class Collector:
     def _imported(
         self, module: Module, node: Import, alias: ast.alias
     ) -> tuple[str, set[int]]:
-        """Follows one name of an import from the project."""
+        """Follow one name of an import from the project."""
         base = (
             absolute(node, module.package)
             if isinstance(node, ast.ImportFrom)
@@ -144,7 +143,7 @@ class Collector:
                 raise _error(module, node, message + "so that they can be copied.")
             message = f"{base} does not define {alias.name}. Correct the name."
             if source is None:
-                message = f"{base} is not there. Write it, or correct the name."
+                message = f"{base} does not exist. Write it, or correct the name."
             raise _error(module, node, message)
         own, pieces = self.need(source, alias.name)
         if bound(alias) != own:
@@ -160,7 +159,7 @@ class Collector:
                 one = _single(statement, alias)
                 self.bundle.imports[ast.unparse(one)] = one
                 self._mean(module, statement, name, meaning(statement, alias))
-        for other in module.library:  # `import a.b` beside `import a.c`
+        for other in module.library:  # `import a.b` and `import a.c`
             if isinstance(statement, ast.Import) and isinstance(other, ast.Import):
                 for alias in other.names:
                     if bound(alias) == name and not alias.asname:
@@ -182,7 +181,7 @@ class Collector:
         eager = free_names(_run_at_once(statement, _has_future(module)))
         for name in sorted(free_names(statement) | eager | touched):
             pieces = self.need(module, name)[1] - {key}
-            if name in touched:  # what changes it later comes later
+            if name in touched:  # statements that change it stay after it
                 pieces = {k for k in pieces if self.bundle.pieces[k].rank < piece.rank}
             piece.needs |= pieces
             piece.first |= pieces if name in eager | touched else set()
@@ -190,7 +189,7 @@ class Collector:
         return key
 
     def _mean(self, module: Module, node: ast.stmt, name: str, what: str) -> None:
-        """Gives a name its meaning. Raises ``ChapterError`` if it has another."""
+        """Record the meaning of a name. Raises ``ChapterError`` if it has another."""
         known = self.bundle.meanings.setdefault(name, what)
         if known != what:
             message = f"{name} means `{what}` here and `{known}` elsewhere, and both are needed at once."
@@ -202,7 +201,7 @@ def _error(module: Module, node: ast.stmt, message: str) -> ChapterError:
 
 
 def bound(alias: ast.alias) -> str:
-    """The name that an import gives."""
+    """Return the name that an import binds."""
     return alias.asname or alias.name.partition(".")[0]
 
 
@@ -213,7 +212,10 @@ def _single(statement: Import, alias: ast.alias) -> ast.stmt:
 
 
 def meaning(statement: Import, alias: ast.alias) -> str:
-    """What an import gives a name, as text. ``import a.b`` and ``import a.c`` both give ``a``."""
+    """Return the meaning that an import gives a name, as text.
+
+    ``import a.b`` and ``import a.c`` give ``a`` the same meaning.
+    """
     if isinstance(statement, ast.Import) and not alias.asname:
         return f"import {bound(alias)}"
     return ast.unparse(_single(statement, alias))
@@ -233,7 +235,7 @@ def _has_future(module: Module) -> bool:
 
 
 def _changed(node: ast.stmt) -> list[str]:
-    """Names of what a statement changes, short of giving it another value: ``table[k] = v``."""
+    """Return names whose objects a statement changes in place: ``table[k] = v``."""
     targets: list[ast.expr] = []
     if isinstance(node, DEFINITIONS):
         targets = [
@@ -257,7 +259,7 @@ def _root(node: ast.expr) -> ast.Name | None:
 
 
 def _run_at_once(node: ast.stmt, future: bool) -> ast.stmt:
-    """A statement less what runs later: bodies of functions, and annotations with ``future``."""
+    """Return a statement without code that runs later: function bodies, annotations."""
     node = deepcopy(node)
     for part in ast.walk(node):
         if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -271,7 +273,7 @@ def _run_at_once(node: ast.stmt, future: bool) -> ast.stmt:
 
 
 def _ordered(pieces: dict[int, Piece]) -> Iterator[Piece]:
-    """Each piece after those that it needs; of pieces that need each other, as they can be run."""
+    """Yield each piece after those it needs; pieces in a circle in an order that runs."""
     reach = {key: _reach(pieces, key) for key in pieces}
     left = set(pieces)
     while left:
@@ -312,7 +314,7 @@ def snippets(book: Book, module: Module) -> dict[str, str]:
 def clean_source(
     module: Module, node: ast.stmt, local: Callable[[ast.AST, Module], bool]
 ) -> str:
-    """A statement's own lines without docstrings, full-line comments and imports from the project."""
+    """Return a statement's lines without docstrings, notes and imports from the project."""
     wanted = bare([without(node, lambda n: local(n, module))])
     chapter = module.chapter
     shown = {
@@ -338,7 +340,7 @@ def clean_source(
 
 
 def without(node: ast.stmt, unwanted: Callable[[ast.AST], bool]) -> ast.stmt:
-    """A copy without the statements that are unwanted; a body they leave empty gets a ``pass``."""
+    """Return a copy without unwanted statements. An empty body gets a ``pass``."""
     node = deepcopy(node)
     for part in ast.walk(node):
         for name in ("body", "orelse", "finalbody"):
@@ -350,7 +352,7 @@ def without(node: ast.stmt, unwanted: Callable[[ast.AST], bool]) -> ast.stmt:
 
 
 def _merged(imports: list[ast.stmt]) -> list[str]:
-    """Imports as one would write them: a line a module, those with ``import`` first."""
+    """Return imports in the usual form: one line per module, ``import`` before ``from``."""
     plain = sorted(
         {ast.unparse(node) for node in imports if isinstance(node, ast.Import)}
     )
