@@ -226,9 +226,9 @@ def test_data_files_that_are_declared_count(
     ("declared", "what"),
     [
         ('("d/none.json",)', "names d/none.json, which does not exist"),
-        ('"d/none.json"', "must be a tuple of paths"),
-        ("tuple(range(3))", "must be a tuple of paths"),
-        ("(1,)", "must be a tuple of paths"),
+        ('"d/none.json"', "must be a literal tuple of paths"),
+        ("tuple(range(3))", "must be a literal tuple of paths"),
+        ("(1,)", "must be a literal tuple of paths"),
     ],
 )
 def test_data_that_cannot_be_had_is_named_with_its_line(

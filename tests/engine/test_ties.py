@@ -46,7 +46,7 @@ def test_a_sentence_ties_names_to_symbols(text: str, pairs: list[str]) -> None:
 
 
 def test_a_tie_is_in_the_page(shelf: Callable[[dict[str, str]], Shelf]) -> None:
-    text = '"""\n# One\n\nHere `size` is $S$.\n"""\n\nsize = 1\n'
+    text = '"""\n# One\n\nA summary.\n\nHere `size` is $S$.\n"""\n\nsize = 1\n'
     done = shelf({"one.py": text}).build("-W", "--keep-going")
     assert done.code == 0, done.log
     page = done.page("one")
