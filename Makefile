@@ -35,7 +35,7 @@ offline: book  ## the whole book as one PDF and as an archive, into the site (by
 lighthouse: book  ## Lighthouse's figures for three chapters, on its mobile setting (installs it: 185 MB)
 	@$(RUN) benchmarks/lighthouse/measure.py
 
-notebooks: $(READY)  ## write notebooks/*.ipynb anew
+notebooks: $(READY)  ## write notebooks/*.ipynb
 	@$(RUN) book/tools/write_notebooks.py
 
 benchmarks: $(READY) $(PEERS)/.ready  ## measure against other libraries, and record (15 quiet minutes)
@@ -63,7 +63,7 @@ $(READY): requirements.lock book/package-lock.json
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" npm ci --prefix book --no-audit --no-fund --loglevel=error >/dev/null
 	@touch $@
 
-# What only the benchmarks need, beside the environment and not in it.
+# Packages that only the benchmarks need, in a folder outside the environment.
 $(PEERS)/.ready: benchmarks/requirements.txt
 	@$(RUN) -m pip install -q --disable-pip-version-check --no-deps --upgrade --target $(PEERS) -r $<
 	@touch $@

@@ -1,7 +1,7 @@
-"""`make book` and `make serve`: Jupyter Book's build, quiet but for what one wants to know.
+"""`make book` and `make serve`: run Jupyter Book's build with little output.
 
-``jupyter-book build .`` makes the same site; this leaves out the traceback under a message that
-already names the file, the line and the mend.
+``jupyter-book build .`` builds the same site, but prints a traceback under messages that already
+give the file, the line and the fix.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ SITE = ROOT / "_build" / "html"
 
 
 def build(strict: bool) -> int:
-    """Builds the site; 0 where it was built. ``strict`` makes warnings errors."""
+    """Build the site. Returns 0 on success. ``strict`` turns warnings into errors."""
     from jupyter_book.sphinx import build_sphinx
 
-    # Node, which renders the math, waits for ever on an inherited standard input.
+    # Node, which renders the math, hangs on an inherited standard input.
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     result = build_sphinx(
         ROOT,
@@ -39,7 +39,7 @@ def build(strict: bool) -> int:
 
 
 def serve(port: int) -> None:
-    """Serves the site on localhost, and builds it again when a file of the book changes."""
+    """Serve the site on localhost, and build it again when a source file changes."""
     from watchfiles import PythonFilter, watch
 
     handler = partial(SimpleHTTPRequestHandler, directory=str(SITE))

@@ -1,4 +1,4 @@
-"""A Chromium: what is here, else Debian's, else Playwright's own."""
+"""Find or install a Chromium: an installed one, else Debian's, else Playwright's."""
 
 import os
 import shutil
@@ -22,7 +22,7 @@ FLAGS = [
 
 
 def launched(playwright: Playwright) -> Browser:
-    """A browser. Raises ``Error``, ``OSError`` or ``SubprocessError`` where none can be had."""
+    """Start a browser. Raises ``Error``, ``OSError`` or ``SubprocessError`` if none is found."""
     (ROOT / "_build").mkdir(exist_ok=True)
     with FileLock(ROOT / "_build" / ".chromium.lock"):
         path = installed()

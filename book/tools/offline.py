@@ -1,7 +1,7 @@
-"""The book to take along: `make offline` writes one PDF and an archive that opens from disk.
+"""The book offline: `make offline` writes a PDF, and an archive that opens from disk.
 
-Both go into the site's `downloads`. As an extension of Sphinx, this links from the welcome page
-what is there: a site built without them has no dead link.
+Both go into the site's `downloads`. As a Sphinx extension, this links those that exist from the
+welcome page.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KINDS = {".pdf": "one PDF", ".zip": "an archive to read offline"}
 
 
 def write() -> None:
-    """Makes both from the site as it is built now."""
+    """Make both from the built site."""
     sys.path.insert(0, str(ROOT / "book"))  # where the engine is
     from chromium import launched
     from pdf import pdf, title_page
@@ -52,14 +52,14 @@ def write() -> None:
 # -- the archive ---------------------------------------------------------------------------
 
 LEFT_OUT = (FOLDER, "_pagefind")  # Pagefind needs a server; the search page does not
-SERVED = re.compile(  # a file has no origin to ask fonts from, or to name in a policy
+SERVED = re.compile(  # preloading and policies need an origin, and files have none
     r'<link rel="preload"[^>]*>\n?|<meta http-equiv="Content-Security-Policy"[^>]*>\n?'
 )
 DOWNLOADS = re.compile(r'<p class="downloads">.*?</p>\n?', re.DOTALL)
 
 
 def archive(site: Path, target: Path) -> None:
-    """The site's files in one folder, changed so that they need no server."""
+    """Archive the site's files, changed so that they need no server."""
     with ZipFile(target, "w", ZIP_DEFLATED, compresslevel=9) as zipped:
         for path in sorted(site.rglob("*")):
             name = path.relative_to(site)
@@ -75,12 +75,12 @@ def archive(site: Path, target: Path) -> None:
 
 
 def on_disk(page: str) -> str:
-    """A page without what only a server can give, and without links to what is left out."""
+    """Remove parts of a page that need a server, and links to files outside the archive."""
     return DOWNLOADS.sub("", SERVED.sub("", page))
 
 
 def without_summaries(options: str) -> str:
-    """The search page's options: it may not read other pages to quote from them."""
+    """Turn off the search page's summaries: on disk it cannot read other pages."""
     return options.replace("SHOW_SEARCH_SUMMARY: true", "SHOW_SEARCH_SUMMARY: false")
 
 
@@ -88,7 +88,7 @@ def without_summaries(options: str) -> str:
 
 
 def found(site: Path) -> list[dict[str, str]]:
-    """What there is to take along, as the welcome page links to it."""
+    """Return the existing downloads, for the welcome page."""
     return [
         {
             "href": path.relative_to(site).as_posix(),
@@ -107,7 +107,7 @@ def changed(
     edited: set[str],
     gone: set[str],
 ) -> list[str]:
-    """The welcome page is to be written anew where there is something else to take along."""
+    """Write the welcome page again if the downloads have changed."""
     before, now = getattr(env, "offline", []), found(Path(app.outdir))
     env.offline = now  # type: ignore[attr-defined]
     return [app.config.root_doc] if now != before else []
@@ -116,7 +116,7 @@ def changed(
 def offer(
     app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: Any
 ) -> None:
-    """Gives the welcome page its links."""
+    """Give the welcome page its links."""
     if pagename == app.config.root_doc:
         up = "../" * pagename.count("/")
         context["take_along"] = [

@@ -1,6 +1,6 @@
 """The book as one PDF: its pages become one document, which Chromium prints.
 
-It is printed twice: the first print tells on which page each chapter begins.
+It is printed twice. The page numbers in the contents come from the first print.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ UNPRINTED = (
 
 @dataclass(frozen=True)
 class Title:
-    """What the title page says."""
+    """The text of the title page."""
 
     title: str
     summary: str
@@ -40,7 +40,7 @@ class Title:
 
 @dataclass(frozen=True)
 class Page:
-    """A page of the site, on its way into the document."""
+    """A page of the site, prepared for the document."""
 
     name: str  # in the document
     part: str
@@ -52,7 +52,7 @@ class Page:
 
 
 def title_page(site: Path, welcome: str, config: dict[str, Any]) -> Title:
-    """What the first page says, out of the book's configuration and its welcome page."""
+    """Return the title page's text, from the configuration and the welcome page."""
     text = (site / f"{welcome}.html").read_text(encoding="utf-8")
     soup = BeautifulSoup(text, "html.parser")
     summary = soup.select_one('meta[name="description"]')
@@ -66,14 +66,14 @@ def title_page(site: Path, welcome: str, config: dict[str, Any]) -> Title:
 
 
 def pdf(site: Path, docnames: list[str], book: Title, browser: Browser) -> bytes:
-    """These pages of a site, with a title page and contents before them."""
+    """Print these pages of a site, with a title page and a table of contents."""
     pages = [read(site, docname, docnames) for docname in docnames]
     blank = printed(site, document(book, pages, {}), browser)
     return printed(site, document(book, pages, places(blank)), browser)
 
 
 def places(content: bytes) -> dict[str, int]:
-    """On which page of a PDF each name of the document stands."""
+    """Return the page number of each anchor in a PDF."""
     reader = PdfReader(BytesIO(content))
     found = {}
     for name, destination in reader.named_destinations.items():
@@ -84,7 +84,7 @@ def places(content: bytes) -> dict[str, int]:
 
 
 def printed(site: Path, html: str, browser: Browser) -> bytes:
-    """A document beside the site's pages, printed."""
+    """Print a document that is located in the site's folder."""
     with NamedTemporaryFile(
         "w", encoding="utf-8", dir=site, prefix=".", suffix=".html"
     ) as file:
@@ -102,7 +102,7 @@ def printed(site: Path, html: str, browser: Browser) -> bytes:
 
 
 def read(site: Path, docname: str, docnames: list[str]) -> Page:
-    """A page of the site; its names and links are those of the document."""
+    """Read a page of the site. Its anchors and links become those of the document."""
     text = (site / f"{docname}.html").read_text(encoding="utf-8")
     soup = BeautifulSoup(text, "html.parser")
     main, here = (
@@ -137,12 +137,12 @@ def read(site: Path, docname: str, docnames: list[str]) -> Page:
 
 
 def _layout(main: Tag) -> str:
-    """Two columns or one: the class that the theme gave."""
+    """Return the theme's class for two columns or one."""
     return " ".join(main.parent.get_attribute_list("class")) if main.parent else ""
 
 
 def _rename(main: Tag, docname: str, docnames: list[str]) -> None:
-    """Names get their page's before them; links inside the book lead to these, others go."""
+    """Prefix anchors with their page, lead links to them, and remove dead links."""
     drawn = {id(part) for svg in main.select("svg") for part in svg.find_all(True)}
     for element in main.select("[id], [href], [src]"):
         if id(element) in drawn:
@@ -164,7 +164,7 @@ def _name(docname: str, fragment: str = "") -> str:
 
 
 def _link(docname: str, link: str, docnames: list[str]) -> str:
-    """Where a link of a page leads in the document; nothing, where it leads out of the book."""
+    """Return a link's target in the document, or nothing if it leaves the book."""
     target, fragment = urldefrag(urljoin(f"{docname}.html", link))
     if urlsplit(target).scheme:
         return link
@@ -173,13 +173,13 @@ def _link(docname: str, link: str, docnames: list[str]) -> str:
 
 
 def _anchor(heading: Tag) -> str:
-    """What a link to a heading names: itself, or the section it opens."""
+    """Return a heading's anchor: its own, or that of its section."""
     holder = heading if "id" in heading.attrs else heading.find_parent(id=True)
     return str(holder["id"]) if holder else ""
 
 
 def document(book: Title, pages: list[Page], numbers: dict[str, int]) -> str:
-    """One page of HTML: title, contents with page numbers where they are known, then all pages."""
+    """Return one HTML page: title, contents with known page numbers, and all pages."""
     style = STYLE.read_text(encoding="utf-8")
     styles = dict.fromkeys(link for page in pages for link in page.styles)
     sheets = "".join(f'<link rel="stylesheet" href="{escape(s)}">' for s in styles)

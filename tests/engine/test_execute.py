@@ -12,7 +12,7 @@ from typing import Any
 import nbformat
 import pytest
 from annotated.read.parse import ChapterError, parse
-from annotated.run.execute import Job, Record, Store, stderr_lines, execute
+from annotated.run.execute import Job, Record, Store, execute, stderr_lines
 from conftest import Built, Shelf, environment
 
 New = Callable[[dict[str, str]], Shelf]
