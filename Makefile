@@ -35,12 +35,13 @@ offline: book  ## the whole book as one PDF and as an archive, into the site (by
 lighthouse: book  ## Lighthouse's figures for three chapters, on its mobile setting (installs it: 185 MB)
 	@$(RUN) benchmarks/lighthouse/measure.py
 
-notebooks: $(READY)  ## write notebooks/*.ipynb
+notebooks: book  ## write notebooks/*.ipynb, with the numbers that the build computed
 	@$(RUN) book/tools/write_notebooks.py
 
 benchmarks: $(READY) $(PEERS)/.ready  ## measure against other libraries, and record (15 quiet minutes)
 	@for question in attention step compared floor compiled generation memory; do \
 		echo "benchmarks.$$question"; $(RUN) -W ignore -m benchmarks.$$question --record || exit 1; done
+	@$(RUN) book/tools/build.py
 	@$(RUN) book/tools/write_notebooks.py
 
 experiments: $(READY)  ## the long experiments: says how long what is missing takes, and runs it (ONLY=speedup: a part)

@@ -23,7 +23,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.errors import SphinxError
 from sphinx.util.docutils import SphinxDirective
 
-from annotated.page import exercises, rows, ties, variants
+from annotated.page import exercises, rows, ties, values, variants
 from annotated.page.code import code_lines, visit_code_lines
 from annotated.page.contents import contents, lost_pages, navigation
 from annotated.page.site_notebook import site_notebook
@@ -201,6 +201,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     _add_nodes(app)
     for name, directive in DIRECTIVES.items():
         app.add_directive(name, directive)
+    app.add_role("value", values.Value())
     app.add_transform(rows.OutputsInRows)
     app.add_post_transform(rows.Sheet)
     app.add_post_transform(snippets.OfferSnippets)

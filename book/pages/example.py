@@ -1,16 +1,13 @@
 r"""
 # A chapter to copy
 
-The mean of the last few tokens: a chapter as small as a chapter can be, with each device in it
-once.
+The mean of the last few tokens: a small chapter that uses every device of the book once.
 
-How does a stream of tokens look when one steps back? Put the mean of the last few in each one's
-place:
+How do you smooth a stream of tokens? Replace each token by the mean of the last few:
 
 $$y_t = \frac{1}{K} \sum_{i=0}^{K-1} x_{t-i}$$
 
-In the code `width` and `x` are $K$ and $x$. What stands at which place in the module, and why it
-comes out as it does, is on the page {doc}`author`.
+In the code `width` and `x` are $K$ and $x$. The page {doc}`author` explains each part of the module.
 
 Source: {cite:t}`so2021primer`, section 3; their convolution learns its weights, and here each is
 $1/K$.
@@ -25,9 +22,9 @@ class MovingAverage(nn.Module):
     """
     ## The mean of the last few
 
-    `[batch, seq, d_model]` to the same. Before the beginning there are zeros.
+    Maps `[batch, seq, d_model]` to the same shape. Positions before the first token count as zeros.
 
-    Raises `ValueError` where `width` is below one.
+    Raises `ValueError` if `width` is below 1.
     """
 
     def __init__(self, width: int = 3):
@@ -38,11 +35,11 @@ class MovingAverage(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """`x` is `[batch, seq, d_model]`."""
-        # All that came up to $t$, less all that came up to $t - K$.
+        # The sum of all tokens up to $t$, minus the sum of all tokens up to $t - K$.
         #
         # :::{deviation} the formula
-        # It adds $K$ numbers for each token. The difference of two running sums takes one
-        # subtraction, however large $K$ is.
+        # The formula adds $K$ numbers per token. The difference of two running sums needs one
+        # subtraction, for any $K$.
         # :::
         total = x.cumsum(dim=1)  # [batch, seq, d_model]
         before = F.pad(total, (0, 0, self.width, 0))[:, : x.size(1)]
@@ -53,8 +50,8 @@ class Novelty(MovingAverage):
     """
     ## What is new
 
-    How far each token is from that mean, on a scale that is learned: a
-    {py:class}`~book.pages.example.MovingAverage`, changed.
+    The difference between each token and that mean, times a learned scale: a change of
+    {py:class}`~book.pages.example.MovingAverage`.
 
     :::{variant} Novelty
     :of: MovingAverage
@@ -78,7 +75,7 @@ if __name__ == "__main__":
     x = torch.tensor([3.0, 0.0, 0.0, 6.0, 6.0, 6.0]).view(1, 6, 1)
     print("tokens", *(f"{number:5.1f}" for number in x.flatten()))
     print("means ", *(f"{number:5.1f}" for number in MovingAverage()(x).flatten()))
-    # The means of a longer stream, for three widths: the wider, the smoother and the later.
+    # The means of a longer stream for three widths: a wider mean is smoother and lags more.
     import matplotlib.pyplot as plt
 
     torch.manual_seed(0)
@@ -91,9 +88,11 @@ if __name__ == "__main__":
     ax.set(xlabel="token", ylabel="mean")
     ax.legend(frameon=False)
     plt.show()
-    # The first $K - 1$ means are small, because the zeros before the beginning are counted.
+    # The first $K - 1$ means are small, because the zeros before the first token are counted. The
+    # last token is {value}`f"{stream[0, -1, 0]:.1f}"`, and the last mean at $K = 20$ is
+    # {value}`f"{MovingAverage(20)(stream)[0, -1, 0]:.1f}"`.
     #
-    # What the difference costs is measured on a batch of eight.
+    # The cost of the difference, measured on a batch of eight:
     from labml_primer.training import added_cost
 
     inputs = torch.randn(8, 128, 64, requires_grad=True)
@@ -104,13 +103,13 @@ if __name__ == "__main__":
     # ## Exercise
     #
     # :::{exercise} The mean of ones
-    # What comes out for six tokens that are all one, at $K = 3$?
+    # Which means do six tokens have that are all 1, at $K = 3$?
     # :::
     # :::{solution}
-    # One, but for the first two tokens: before them there are zeros, which count.
+    # 1, except for the first two tokens: the zeros before them are counted.
     # :::
     means = MovingAverage(width=3)(torch.ones(1, 6, 1)).flatten()
     print(*(f"{number:.2f}" for number in means))
     torch.testing.assert_close(means, torch.tensor([1 / 3, 2 / 3, 1, 1, 1, 1]))
 
-    # So much for a chapter. To write one, see {doc}`author`.
+    # To write a chapter, see {doc}`author`.

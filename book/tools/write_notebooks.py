@@ -13,6 +13,7 @@ sys.path.insert(0, str(ROOT / "book"))  # where the engine is
 from annotated.page.book import Book, book_of  # noqa: E402
 from annotated.read.modules import Project  # noqa: E402
 from annotated.read.parse import ChapterError  # noqa: E402
+from annotated.run.execute import Store, job_of  # noqa: E402
 from annotated.take.notebook import reader_notebook  # noqa: E402
 
 NOTEBOOKS = ROOT / "notebooks"
@@ -43,11 +44,20 @@ def the_book() -> Book:
     )
 
 
+def values(book: Book, path: Path) -> dict[str, str]:
+    """Return the values for a chapter's prose, if the book was built since it changed."""
+    job = job_of(book.project, path)
+    record = Store(ROOT / "_build" / ".executed").load(job.docname, job.digest)
+    return record.values if record else {}
+
+
 def notebooks() -> dict[Path, str]:
     """Return the path and text of every notebook."""
     book = the_book()
     return {
-        NOTEBOOKS / f"{path.stem}.ipynb": reader_notebook(path, book)
+        NOTEBOOKS / f"{path.stem}.ipynb": reader_notebook(
+            path, book, values=values(book, path)
+        )
         for path in chapters()
     }
 

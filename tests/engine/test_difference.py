@@ -1,13 +1,10 @@
 """One class as a change of another."""
 
-import ast
 from pathlib import Path
 
 import pytest
 from annotated.page.difference import Change, Line, as_markdown, changes, marks
-from annotated.read.expressions import costs
 from annotated.read.modules import Project
-from annotated.read.parse import parse
 
 BASE = '''
 class Base:
@@ -147,12 +144,6 @@ def test_the_notebook_shows_the_difference_as_a_block(project: Project) -> None:
     lines = as_markdown(changes(project, module, "Base", "Child"))
     assert lines[0] == "```diff" and lines[-1] == "```"
     assert "+class Child(Base):" in lines
-
-
-def test_an_expression_for_the_cost_is_found_with_its_line() -> None:
-    text = '"""# T"""\n\nx = 1\n# :::{variant} A\n# :of: B\n# :cost: cost(A, 3)\n# :::\ny = 2\n'
-    assert costs(parse(text)) == [(6, "cost(A, 3)")]
-    assert ast.parse(costs(parse(text))[0][1])
 
 
 def marked(*lines: str) -> list[list[str]]:

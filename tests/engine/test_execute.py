@@ -97,7 +97,7 @@ def test_what_failed_is_named_and_the_others_are_kept(shelf: New) -> None:
         in done.log
     )
     assert "Traceback" not in done.log
-    assert done.log.count("chapters already executed are kept") == 2
+    assert done.log.count("Chapters already executed are kept") == 2
     book.edit("two.py", "f(0)", "f(1)")
     book.edit("lib/broken.py", "raise ValueError('in the library')", "x = 1")
     assert ok(book.build()).executed() == ["three", "two"]

@@ -458,13 +458,14 @@ def test_what_cannot_stand_alone_is_named_with_its_line(
 def plain(project: Make) -> MarkdownWriter:
     book = a_book(project({"pkg/__init__.py": "", **FILES}))
     path = book.project.root / "pkg" / "one.py"
-    return MarkdownWriter(book.project.at(path), book)
+    return MarkdownWriter(book.project.at(path), book, {"a * 2": "4_*2"})
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("{cite:t}`ada1843`", KEYS["ada1843"]),
+        ("It is {value}`a *\n2`.", r"It is 4\_\*2."),
         ("{cite:p}`ada1843,b`", f"{KEYS['ada1843']}, B (2000)"),
         ("{py:class}`~pkg.two.Base`", f"[`Base`]({URL}pkg/two.html#Base)"),
         (

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
 
 from annotated.page.figures import themed
+from annotated.page.values import with_values
 from annotated.read.parse import Cell, Chapter, Row
 from annotated.run.execute import KERNEL, Record
 
@@ -34,7 +36,7 @@ def site_notebook(chapter: Chapter, record: Record) -> NotebookNode:
             text = f"{FENCE}{{annotated-row}} {i} {j}\n\n{rest}\n{FENCE}"
             add(nbformat.v4.new_markdown_cell(text), line - 2)
         shown = [
-            _shown(output, cell)
+            _shown(output, _label(cell, record.values))
             for output in (visible(next(outputs, [])) if cell.nodes else [])
         ]
         if shown:
@@ -45,7 +47,7 @@ def site_notebook(chapter: Chapter, record: Record) -> NotebookNode:
                     outputs=shown,
                     metadata={
                         "tags": ["remove-input"],
-                        "mystnb": {"image": {"alt": _label(cell)}},
+                        "mystnb": {"image": {"alt": _label(cell, record.values)}},
                     },
                 ),
                 cell.line,
@@ -76,12 +78,11 @@ def _head(row: Row) -> tuple[str, str, int]:
     )
 
 
-def _shown(output: dict[str, Any], cell: Cell) -> NotebookNode:
+def _shown(output: dict[str, Any], label: str) -> NotebookNode:
     """Return an output as the page shows it: figures and tables as HTML, in theme colours."""
     output = dict(output)
     data = output.get("data", {})
     if "image/svg+xml" in data:
-        label = _label(cell)
         output["data"] = {
             "text/html": themed("".join(data["image/svg+xml"]), label),
             "text/plain": f"Figure: {label}",  # for builders other than HTML
@@ -115,7 +116,7 @@ def visible(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return joined
 
 
-def _label(cell: Cell) -> str:
+def _label(cell: Cell, values: Mapping[str, str]) -> str:
     """Return a figure's text alternative: the first sentence of the note next to its code."""
     prose = next((row.prose for row in cell.rows if row.prose), "")
     text = " ".join(
@@ -123,7 +124,7 @@ def _label(cell: Cell) -> str:
         for line in prose.splitlines()
         if line and not line.startswith(("#", ":::"))
     )
-    return _plain(text).partition(". ")[0].strip(" .") or "Figure"
+    return _plain(with_values(text, values)).partition(". ")[0].strip(" .") or "Figure"
 
 
 def _plain(text: str) -> str:

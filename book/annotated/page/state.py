@@ -15,10 +15,9 @@ from sphinx.environment import BuildEnvironment
 from annotated.page.book import Book, book_of
 from annotated.page.code import Highlighter
 from annotated.page.contents import Entry
-from annotated.read.digest import digest, versions
 from annotated.read.modules import Module, Project
 from annotated.read.parse import Chapter
-from annotated.run.execute import Job, Record, Store, kernel_files
+from annotated.run.execute import Job, Record, Store, job_of
 from annotated.run.shapes import by_line, moved, positions
 
 
@@ -124,12 +123,7 @@ class State:
         """Return the chapter of a page. It is parsed once."""
         if docname not in self.jobs:
             path = Path(self.app.env.doc2path(docname))
-            module = self.project.at(path)
-            key = digest(module.chapter, module, self.project, kernel_files())
-            packages = versions(module, self.project.dependencies(module))
-            self.jobs[docname] = Job(
-                docname, path, module.chapter, key, module.package, packages
-            )
+            self.jobs[docname] = job_of(self.project, path)
         return self.jobs[docname]
 
     def record(self, job: Job) -> Record:

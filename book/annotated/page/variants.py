@@ -49,7 +49,7 @@ class Variant(SphinxDirective):
         was, now = (each.rpartition(".")[2] for each in (base or name, name))
         names = (was, now if base else f"{now}({given})")
         node = variant(names=names)
-        node["cost"] = page.record.costs.get(self.options.get("cost", ""), "")
+        node["cost"] = page.record.values.get(self.options.get("cost", ""), "")
         node["lines"] = [
             (c.sign, c.line.module, c.line.number, c.line.text, marked)
             for c, marked in zip(found, marks(found), strict=True)

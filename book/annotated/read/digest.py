@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from annotated.read.expressions import costs
+from annotated.read.expressions import expressions
 from annotated.read.modules import Module, Project, imported_names
 from annotated.read.names import bound_names
 from annotated.read.parse import Chapter, ChapterError, bare
@@ -32,7 +32,7 @@ def digest(chapter: Chapter, module: Module, project: Project, extra: str = "") 
         if cell.nodes
     ]
     others = project.dependencies(module)
-    asked = [expression for _, expression in costs(chapter)]
+    asked = sorted(expressions(chapter, str(module.path)))
     parts = [platform.python_version(), extra, module.name, *own, *asked]
     for other in others:
         parts += [other.name, other.code]

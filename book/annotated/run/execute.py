@@ -17,7 +17,9 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
-from annotated.read.expressions import costs
+from annotated.read.digest import digest, versions
+from annotated.read.expressions import expressions
+from annotated.read.modules import Project
 from annotated.read.parse import Cell, Chapter, ChapterError
 from annotated.run.shapes import positions
 
@@ -33,10 +35,14 @@ KERNEL_ARGUMENTS = [
     "--InlineBackend.figure_formats={'svg'}",
     "--InlineBackend.print_figure_kwargs={'bbox_inches': None, 'metadata': {'Date': None}}",
 ]
-# The last cell: the recorded shapes and the CPU time of the whole run.
+# The last cell: the recorded shapes, the CPU time of the run, and the values for the prose.
 HARVEST = """
 print(__import__("json").dumps(
-    {"shapes": __recorder__.result(), "seconds": __import__("time").process_time()}
+    {
+        "shapes": __recorder__.result(),
+        "seconds": __import__("time").process_time(),
+        "values": __values__,
+    }
 ))
 """
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
@@ -57,7 +63,7 @@ class Record:
     date: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     shapes: dict[str, Any] = field(default_factory=dict)  # see recorder.py
-    costs: dict[str, str] = field(default_factory=dict)  # by expression
+    values: dict[str, str] = field(default_factory=dict)  # by expression in prose
     positions: list[int] = field(default_factory=list)  # of the code when it ran
 
 
@@ -71,6 +77,19 @@ class Job:
     digest: str
     package: str
     versions: dict[str, str]
+
+
+def job_of(project: Project, path: Path) -> Job:
+    """Return the job of executing the chapter in a file."""
+    module = project.at(path)
+    return Job(
+        docname=project.docname(module),
+        path=path,
+        chapter=module.chapter,
+        digest=digest(module.chapter, module, project, kernel_files()),
+        package=module.package,
+        versions=versions(module, project.dependencies(module)),
+    )
 
 
 class Store:
@@ -169,11 +188,11 @@ def stderr_lines(record: Record) -> list[str]:
 def execute(job: Job, root: Path, timeout: int, threads: int) -> Record:
     """Run a chapter's cells from top to bottom. Raises ``ChapterError`` at the first error."""
     cells = [cell for cell in job.chapter.cells if cell.nodes]
-    asked = costs(job.chapter)
+    asked = expressions(job.chapter, str(job.path))
     sources = [
         _prelude(job, cells),
         *(job.chapter.source(cell) for cell in cells),
-        *(f"print({expression})" for _, expression in asked),
+        *(f"__values__.append(str(({expression}\n)))" for expression in asked),
         HARVEST,
     ]
     notebook = nbformat.v4.new_notebook(
@@ -181,7 +200,7 @@ def execute(job: Job, root: Path, timeout: int, threads: int) -> Record:
         cells=[nbformat.v4.new_code_cell(source) for source in sources],
     )
     # The module line on which each of the notebook's cells starts.
-    lines = [1, *(cell.line for cell in cells), *(line for line, _ in asked), 1]
+    lines = [1, *(cell.line for cell in cells), *asked.values(), 1]
     started = [0]
     client = NotebookClient(
         notebook,
@@ -208,12 +227,7 @@ def execute(job: Job, root: Path, timeout: int, threads: int) -> Record:
         date=time.strftime("%Y-%m-%d"),
         versions=job.versions,
         shapes=harvest["shapes"],
-        costs={
-            expression: cell.outputs[0]["text"].strip()
-            for (_, expression), cell in zip(
-                asked, notebook.cells[len(cells) + 1 : -1], strict=True
-            )
-        },
+        values=dict(zip(asked, harvest["values"], strict=True)),
         positions=positions(job.chapter),
     )
 
@@ -221,6 +235,7 @@ def execute(job: Job, root: Path, timeout: int, threads: int) -> Record:
 def _prelude(job: Job, cells: list[Cell]) -> str:
     """Return the first code to run: names that an import would set, and the recorders."""
     return f"""
+__values__ = []
 __package__, __file__ = {job.package!r}, {str(job.path)!r}
 __recorder__ = __import__("runpy").run_path({str(RECORDER)!r})
 __recorder__ = __recorder__["Recorder"](get_ipython(), {[cell.line for cell in cells]!r})

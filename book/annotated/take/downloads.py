@@ -30,7 +30,7 @@ def write_downloads(
             ("notebook", f"notebooks/{name}.ipynb", None),
             ("executed", f"notebooks/{name}-with-outputs.ipynb", record),
         ):
-            text = reader_notebook(job.path, book, shown)
+            text = reader_notebook(job.path, book, shown, record.values)
             _folder_of(out / file).write_text(text, encoding="utf-8")
             links[key] = f"{up}{file}"
         if book.repository:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from annotated.page.book import Book
 from annotated.page.difference import as_markdown, changes
+from annotated.read.expressions import ROLE, one_line
 from annotated.read.modules import Module
 from annotated.read.parse import ChapterError
 
-ROLE = re.compile(
-    r"(?P<code>(?<!`)(`+)(?!`).*?(?<!`)\2(?!`))|\{(?P<role>[\w:-]+)\}`(?P<text>[^`]*)`",
-    re.DOTALL,
-)
 DIRECTIVE = re.compile(r"(?P<mark>:{3,}|`{3,})\{(?P<name>[\w:-]+)\} *(?P<title>.*)$")
 OPTION = re.compile(r":(\w+):(.*)$")
 CODE = re.compile(r" *(`{3,}|~{3,})[^`]*$")
 FORMULA = re.compile(r"\$\$.*?\$\$", re.DOTALL)
+SPECIAL = re.compile(r"[\\`*_\[\]<>$#|~]")  # characters that Markdown interprets
 LABEL = re.compile(r"\([^()\n]+\)=\s*")
 NOTES = (
     "note",
@@ -49,8 +47,9 @@ def _depth(opened: list[tuple[str, str]]) -> int:
 class MarkdownWriter:
     """Translates a module's notes to Markdown: no role, directive or label is left."""
 
-    def __init__(self, module: Module, book: Book):
+    def __init__(self, module: Module, book: Book, values: Mapping[str, str]):
         self.module, self.path, self.book = module, str(module.path), book
+        self.values = values
         self.docname = book.project.docname(module)
 
     def __call__(self, text: str, line: int) -> str:
@@ -159,10 +158,21 @@ class MarkdownWriter:
             return f"[{label or self.book.titles.get(docname, docname)}]({self.book.address(docname)})"
         if role == "math":
             return f"${text}$"
+        if role == "value":
+            return self._value(one_line(text), line)
         if role in ("ref", "term", "abbr"):
             return label or target
         message = f"the notebook has no form for the role {{{role}}}. Use a link or plain prose."
         raise ChapterError(self.path, line, message)
+
+    def _value(self, expression: str, line: int) -> str:
+        try:
+            return SPECIAL.sub(r"\\\g<0>", self.values[expression])
+        except KeyError:
+            message = (
+                f"`{expression}` has no value yet. Build the book, then the notebooks."
+            )
+            raise ChapterError(self.path, line, message) from None
 
     def _cited(self, key: str, line: int) -> str:
         try:

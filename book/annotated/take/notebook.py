@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,24 +30,38 @@ for name, content in {{
         Path(name).write_text(content, encoding="utf-8")"""
 
 
-def reader_notebook(path: Path, book: Book, record: Record | None = None) -> str:
+def reader_notebook(
+    path: Path,
+    book: Book,
+    record: Record | None = None,
+    values: Mapping[str, str] | None = None,
+) -> str:
     """Return the notebook of the chapter in ``path`` as JSON.
 
-    With a ``record`` it contains the outputs.
+    With a ``record`` it contains the outputs. ``values`` are those of the expressions in prose,
+    by default the record's.
     """
     module = book.project.at(path)
-    writer = _Writer(module, book, record)
+    if values is None:
+        values = record.values if record else {}
+    writer = _Writer(module, book, record, values)
     return json.dumps(writer.notebook(), indent=1, ensure_ascii=False) + "\n"
 
 
 class _Writer:
-    def __init__(self, module: Module, book: Book, record: Record | None):
+    def __init__(
+        self,
+        module: Module,
+        book: Book,
+        record: Record | None,
+        values: Mapping[str, str],
+    ):
         self.chapter, self.module = module.chapter, module
         self.docname = book.project.docname(module)
         self.book, self.record = book, record
         self.outputs = iter(record.outputs if record else ())
         self.counted = 0  # code cells with outputs so far
-        self.markdown = MarkdownWriter(module, book)
+        self.markdown = MarkdownWriter(module, book, values)
         self.collector = Collector(book.project)
         self.cells: list[dict[str, object]] = []
 
