@@ -12,7 +12,7 @@ import write_notebooks
 from locked import python_of
 from nbconvert.preprocessors import ExecutePreprocessor
 from nbformat import NotebookNode
-from values import without_values
+from notebook_patterns import without_values
 
 PATHS = [
     write_notebooks.NOTEBOOKS / f"{path.stem}.ipynb"

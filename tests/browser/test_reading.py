@@ -6,8 +6,8 @@ import nbformat
 import pytest
 import yaml
 from built_book import ROOT, Site, Visitor
+from notebook_patterns import without_values
 from playwright.sync_api import Page, expect
-from values import without_values
 
 PRIMER = "labml_primer/primer/primer_ez"
 ATTENTION = "labml_primer/transformer/attention"

@@ -1,4 +1,4 @@
-"""What the engine's tests share: small books made of a few modules."""
+"""Shared by the engine's tests: small books made of a few modules."""
 
 import os
 import re

@@ -3,7 +3,7 @@
 from annotated.take.bibtex import entries
 
 
-def test_an_entry_of_a_bibliography_is_its_own_text() -> None:
+def test_an_entry_of_a_bibliography_keeps_its_text() -> None:
     one = "@book{ada1843,\n  title = {{Notes}, or {\\'e}},\n}"
     two = "@misc{x:2,year=1}"
     text = f"% a comment\n{one}\n\n{two}\nafter"

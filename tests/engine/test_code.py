@@ -4,7 +4,7 @@ from annotated.page.code import Highlighter
 from annotated.read.parse import parse
 
 
-def test_a_keyword_in_a_call_is_no_tensor() -> None:
+def test_a_keyword_in_a_call_is_not_marked_as_a_tensor() -> None:
     chapter = parse("x = f(x=x, y=g(x))\n")
     seen = {1: {"x": ("2, 3", "float32", True)}}
     segments = Highlighter(chapter, "m", "", seen).line(chapter.cells[0], 1)

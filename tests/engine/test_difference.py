@@ -1,4 +1,4 @@
-"""One class as a change of another."""
+"""The difference between two classes."""
 
 from pathlib import Path
 
@@ -63,7 +63,7 @@ def shown(project: Project, base: str, variant: str) -> list[str]:
     return [f"{c.sign}{c.line.text.strip()}" for c in found]
 
 
-def test_a_call_of_the_parent_is_read_as_the_lines_it_stands_for(
+def test_a_call_of_super_is_replaced_by_the_lines_it_runs(
     project: Project,
 ) -> None:
     assert shown(project, "base.Base", "child.Child") == [
@@ -78,7 +78,7 @@ def test_a_call_of_the_parent_is_read_as_the_lines_it_stands_for(
     ]
 
 
-def test_what_the_class_puts_in_place_of_its_parents_is_shown_as_a_change(
+def test_an_overridden_assignment_is_shown_as_a_change(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "pair.py").write_text("""
@@ -131,7 +131,7 @@ def test_a_name_is_found_through_imports(project: Project) -> None:
     )
 
 
-def test_a_class_that_is_not_there_is_named(project: Project) -> None:
+def test_an_unknown_class_is_an_error_with_its_name(project: Project) -> None:
     module = project.find("child")
     assert module
     with pytest.raises(LookupError, match="there is no class Absent"):
@@ -157,7 +157,7 @@ def marked(*lines: str) -> list[list[str]]:
     ]
 
 
-def test_the_words_of_a_line_that_changed_are_marked() -> None:
+def test_the_changed_words_of_a_line_are_marked() -> None:
     assert marked(" def f(x):", "-    return g(x)", "+    return h(x)") == [
         [],
         ["g"],
@@ -165,12 +165,12 @@ def test_the_words_of_a_line_that_changed_are_marked() -> None:
     ]
 
 
-def test_lines_that_are_no_versions_of_one_another_have_no_marks() -> None:
+def test_lines_that_are_not_similar_have_no_marks() -> None:
     assert marked("-a = b + c", "+for each in others:") == [[], []]
     assert marked("+x = 1", "-x = 2") == [[], []]
 
 
-def test_each_removed_line_is_held_against_the_added_one_that_is_like_it() -> None:
+def test_each_removed_line_is_compared_with_a_similar_added_line() -> None:
     assert marked("-q = f(x)", "-k = f(y)", "+new()", "+q = g(x)", "+k = g(y)") == [
         ["f"],
         ["f"],
@@ -195,7 +195,7 @@ class Layer:
 """
 
 
-def test_a_class_is_compared_with_itself_given_another_argument(tmp_path: Path) -> None:
+def test_a_class_is_compared_with_itself_with_another_argument(tmp_path: Path) -> None:
     (tmp_path / "layer.py").write_text(CLASS)
     module = Project(tmp_path).find("layer")
     assert module
@@ -209,7 +209,7 @@ def test_a_class_is_compared_with_itself_given_another_argument(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("given", ["width=3", "absent=3", ""])
-def test_a_parameter_without_a_default_is_named(tmp_path: Path, given: str) -> None:
+def test_a_parameter_without_a_default_is_an_error(tmp_path: Path, given: str) -> None:
     (tmp_path / "layer.py").write_text(CLASS)
     module = Project(tmp_path).find("layer")
     assert module

@@ -1,4 +1,4 @@
-"""The welcome page links the book's downloads: those that are there, and no others."""
+"""The welcome page links the book's downloads that exist."""
 
 import re
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from conftest import ENGINE, Shelf
 New = Callable[[dict[str, str]], Shelf]
 
 
-def test_the_welcome_page_links_what_there_is_to_take_along(shelf: New) -> None:
+def test_the_welcome_page_links_existing_downloads(shelf: New) -> None:
     book = shelf({"index.md": "# Book\n", "conf.py": ""})
     settings = 'extensions = ["myst_parser", "theme", "offline"]\nhtml_theme = "primer"'
     engine = (

@@ -44,7 +44,7 @@ def built(shelf: Callable[[dict[str, str]], Shelf]) -> Built:
     return done
 
 
-def test_code_outputs_and_words_of_a_solution_are_folded(built: Built) -> None:
+def test_code_outputs_and_text_of_a_solution_are_folded(built: Built) -> None:
     page = built.page("one")
     assert 'class="note note--exercise"' in page
     assert "The <em>next</em> one</p>" in page
@@ -69,7 +69,7 @@ def test_a_wrong_solution_ends_the_build_at_its_line(
     assert f"one.py:{line + 1}: AssertionError" in done.log
 
 
-def test_a_comment_inside_a_solution_is_refused(
+def test_a_comment_inside_a_solution_is_an_error(
     shelf: Callable[[dict[str, str]], Shelf],
 ) -> None:
     made = shelf({"one.py": ONE})

@@ -36,7 +36,7 @@ def anchors(chapter: Chapter) -> dict[str, str]:
     return {chapter.lines[n - 1].strip(): chapter.anchor(n) for n in lines}
 
 
-def test_a_line_is_named_by_its_place_in_the_innermost_definition() -> None:
+def test_a_line_has_an_anchor_in_its_innermost_definition() -> None:
     found = anchors(parse(MODULE))
     assert found["@property"] == "first:1"
     assert found["return 1"] == "first:3"
@@ -45,15 +45,13 @@ def test_a_line_is_named_by_its_place_in_the_innermost_definition() -> None:
     assert found["y = 2"] == "Second:9"
 
 
-def test_a_line_outside_definitions_and_in_a_second_one_of_a_name_has_its_number() -> (
-    None
-):
+def test_other_lines_have_their_number_as_anchor() -> None:
     found = anchors(parse(MODULE))
     assert found["import os"] == "L4"
     assert found["return 3"] == f"L{MODULE.split(chr(10)).index('    return 3') + 1}"
 
 
-def test_links_to_lines_stay_true_when_lines_come_in_above() -> None:
+def test_links_to_lines_stay_valid_when_lines_are_inserted_above() -> None:
     before = anchors(parse(MODULE))
     above = MODULE.replace("import os", "import os\n\n# A note.\nLIMIT = 3\n")
     after = anchors(

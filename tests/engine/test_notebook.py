@@ -1,4 +1,4 @@
-"""The reader's notebook: it stands alone, and what it shows is plain Markdown and plain Python."""
+"""The reader's notebook runs alone, and contains plain Markdown and plain Python."""
 
 import codeop
 import json
@@ -147,7 +147,7 @@ TWO = '''
 FILES = {"pkg/one.py": CHAPTER, "pkg/two.py": TWO}
 
 
-def test_it_runs_from_top_to_bottom_without_the_project(
+def test_a_notebook_runs_without_the_project(
     made: Callable[..., Any],
 ) -> None:
     space = run(made(FILES))
@@ -156,7 +156,7 @@ def test_it_runs_from_top_to_bottom_without_the_project(
     assert space["again"] is space["helped"]
 
 
-def test_the_order_of_cells_is_that_of_the_page(made: Callable[..., Any]) -> None:
+def test_cells_are_in_the_order_of_the_page(made: Callable[..., Any]) -> None:
     notebook = made(FILES)
     assert [c["cell_type"] for c in notebook["cells"]] == [
         *("markdown", "markdown", "markdown", "code"),  # title, origin, definitions
@@ -173,7 +173,7 @@ def test_the_order_of_cells_is_that_of_the_page(made: Callable[..., Any]) -> Non
     assert prose[-1] == "Done."
 
 
-def test_notes_inside_a_cell_are_numbers_at_their_lines(
+def test_notes_inside_a_cell_are_numbered_at_their_lines(
     made: Callable[..., Any],
 ) -> None:
     code = next(s for s in sources(made(FILES)) if s.startswith("def f("))
@@ -183,7 +183,7 @@ def test_notes_inside_a_cell_are_numbers_at_their_lines(
     assert '    text = """\n    kept\n\n    # kept\n    """\n' in code
 
 
-def test_a_body_of_prose_alone_becomes_a_pass_and_the_rest_stays(
+def test_a_body_of_only_prose_becomes_a_pass(
     made: Callable[..., Any],
 ) -> None:
     codes = sources(made(FILES))
@@ -191,7 +191,7 @@ def test_a_body_of_prose_alone_becomes_a_pass_and_the_rest_stays(
     assert "def nothing():\n    pass" in codes
 
 
-def test_bytes_are_the_same_each_time(project: Make) -> None:
+def test_a_notebook_is_the_same_each_time(project: Make) -> None:
     root = project({"pkg/__init__.py": "", **FILES})
     texts = {
         reader_notebook(root.root / "pkg/one.py", a_book(Project(root.root)))
@@ -202,7 +202,7 @@ def test_bytes_are_the_same_each_time(project: Make) -> None:
     assert text.endswith("}\n")
 
 
-def test_definitions_from_elsewhere_are_folded_and_say_where_they_are_read(
+def test_definitions_from_other_chapters_are_folded_and_linked(
     made: Callable[..., Any],
 ) -> None:
     files = {
@@ -221,7 +221,7 @@ def test_definitions_from_elsewhere_are_folded_and_say_where_they_are_read(
     assert cell["metadata"]["jupyter"] == {"source_hidden": True}
 
 
-def test_a_notebook_has_no_outputs_and_says_what_runs_it(
+def test_a_notebook_has_no_outputs_and_names_its_kernel(
     made: Callable[..., Any],
 ) -> None:
     notebook = made(FILES)
@@ -286,7 +286,7 @@ def printed(text: str, name: str = "stdout") -> dict[str, Any]:
     return {"output_type": "stream", "name": name, "text": text}
 
 
-def test_outputs_stand_at_the_cells_that_made_them(
+def test_outputs_are_at_their_cells(
     executed: Callable[..., Any],
 ) -> None:
     cells = executed(lambda source: [printed(source)])["cells"]
@@ -299,14 +299,16 @@ def test_outputs_stand_at_the_cells_that_made_them(
     assert counts == [1, 2, 3, 4]
 
 
-def test_warnings_stay_with_the_author(executed: Callable[..., Any]) -> None:
+def test_warnings_are_not_in_the_notebook(executed: Callable[..., Any]) -> None:
     outputs = [printed("a"), printed("warned", "stderr"), printed("b")]
     cells = executed(lambda source: outputs)["cells"]
     shown = [cell["outputs"] for cell in cells if cell.get("outputs")]
     assert all(outputs == [printed("ab")] for outputs in shown)
 
 
-def test_a_figure_stands_on_paper_of_its_own(executed: Callable[..., Any]) -> None:
+def test_a_figure_in_a_notebook_has_a_white_ground(
+    executed: Callable[..., Any],
+) -> None:
     figure = '<?xml version="1.0"?>\n<svg width="9"\n height="9"><g/></svg>'
     output = {"output_type": "display_data", "metadata": {}}
     cells = executed(lambda _: [output | {"data": {"image/svg+xml": figure}}])["cells"]
@@ -315,7 +317,7 @@ def test_a_figure_stands_on_paper_of_its_own(executed: Callable[..., Any]) -> No
     assert re.search(r"<svg [^>]*><rect [^>]*fill=.white./><g/></svg>", svg, re.DOTALL)
 
 
-def test_it_says_what_it_was_last_verified_with(
+def test_a_notebook_names_the_versions_it_was_tested_with(
     project: Make, executed: Callable[..., Any]
 ) -> None:
     lock = "# made by: compile --python-version 3.11\ntorch==2.13.0\nipython==8.39.0\n"
@@ -331,7 +333,7 @@ def test_it_says_what_it_was_last_verified_with(
     assert "outputs are from 2026-11-21" in dated
 
 
-def test_a_package_that_the_lock_does_not_pin_is_named(project: Make) -> None:
+def test_a_package_missing_in_the_lock_is_an_error(project: Make) -> None:
     root = project({"requirements.lock": "torch==2\n"})
     with pytest.raises(
         LookupError, match=r"requirements\.lock:1: does not pin numpy\."
@@ -369,7 +371,7 @@ READS = {
 }
 
 
-def test_data_that_is_declared_comes_with_the_notebook(
+def test_a_notebook_contains_declared_data(
     made: Callable[..., dict[str, Any]],
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
@@ -379,7 +381,7 @@ def test_data_that_is_declared_comes_with_the_notebook(
     assert run(notebook)["both"] == (READS["d/one.txt"], READS["d/two.txt"])
 
 
-def test_data_that_is_there_is_read_and_not_written_over(
+def test_existing_data_files_are_not_overwritten(
     made: Callable[..., dict[str, Any]],
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
@@ -391,13 +393,13 @@ def test_data_that_is_there_is_read_and_not_written_over(
     assert run(notebook)["both"] == ("newer", READS["d/two.txt"])
 
 
-def test_data_that_is_not_there_is_named(made: Callable[..., dict[str, Any]]) -> None:
+def test_missing_data_is_an_error(made: Callable[..., dict[str, Any]]) -> None:
     files = READS | {"pkg/one.py": READS["pkg/one.py"].replace("one.txt", "none.txt")}
     with pytest.raises(ChapterError, match=r"one\.py:\d+: __data__ names d/none\.txt"):
         made(files)
 
 
-def test_packages_are_installed_only_where_they_are_used(
+def test_packages_are_installed_only_if_they_are_used(
     made: Callable[..., Any],
 ) -> None:
     install = {"pytest": "pytest==1", "yaml": "pyyaml"}
@@ -409,7 +411,7 @@ def test_packages_are_installed_only_where_they_are_used(
     assert sources(made(files, install=install))[0] == "%pip install -q pytest==1"
 
 
-def test_a_future_import_holds_for_what_is_bundled(made: Callable[..., Any]) -> None:
+def test_a_future_import_applies_to_the_whole_bundle(made: Callable[..., Any]) -> None:
     files = {
         "pkg/one.py": """
             '# One'
@@ -446,7 +448,7 @@ def test_a_future_import_holds_for_what_is_bundled(made: Callable[..., Any]) -> 
         ),
     ],
 )
-def test_what_cannot_stand_alone_is_named_with_its_line(
+def test_a_chapter_that_cannot_become_a_notebook_is_an_error_with_its_line(
     made: Callable[..., Any], code: str, error: str
 ) -> None:
     two = "import math\n\n\ndef g():\n    return math\n\n\ndef f():\n    return g()\n"
@@ -535,7 +537,7 @@ def test_markdown_is_plain(plain: MarkdownWriter, text: str, expected: str) -> N
         ),
     ],
 )
-def test_what_has_no_form_is_named_with_its_line(
+def test_roles_and_directives_without_a_form_are_errors_with_their_lines(
     plain: MarkdownWriter, text: str, error: str
 ) -> None:
     with pytest.raises(ChapterError, match=error):
@@ -554,7 +556,7 @@ def committed(chapter: Path) -> str:
 
 
 @of_every_chapter
-def test_every_chapter_of_the_book_gives_plain_cells_that_compile(path: Path) -> None:
+def test_every_notebook_has_plain_cells_that_compile(path: Path) -> None:
     text = committed(path)
     notebook = json.loads(text)
     nbformat.validate(nbformat.reads(text, as_version=4))
@@ -574,7 +576,7 @@ def test_every_chapter_of_the_book_gives_plain_cells_that_compile(path: Path) ->
 
 
 @of_every_chapter
-def test_formulas_are_written_as_colab_and_jupyterlab_read_them(path: Path) -> None:
+def test_formulas_are_valid_in_colab_and_jupyterlab(path: Path) -> None:
     notebook = json.loads(committed(path))
     for source in sources(notebook, "markdown"):
         words = re.sub(r"```.*?```|`[^`]*`", "", source, flags=re.DOTALL)

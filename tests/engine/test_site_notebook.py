@@ -7,7 +7,7 @@ from annotated.read.parse import parse
 from annotated.run.execute import Record
 
 
-def test_prints_are_joined_and_stay_on_their_side_of_a_figure() -> None:
+def test_prints_are_joined_but_not_across_a_figure() -> None:
     def said(text: str, name: str = "stdout") -> dict[str, Any]:
         return {"output_type": "stream", "name": name, "text": text}
 
