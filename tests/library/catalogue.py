@@ -1,7 +1,7 @@
 """Every layer of the library, by name: how to make it, what it reads, and how far a position reaches.
 
-A test asks for an input of `[batch, seq, *position]` and gives it to the layer alone. Layers that need a second
-input get it from one of the wrappers below.
+A test asks for an input of `[batch, seq, *position]` and gives the layer that alone. Layers that need a
+second input get it from one of the wrappers below.
 """
 
 import math
@@ -63,7 +63,7 @@ from labml_primer.transformer.decoder import Decoder, DecoderBlock
 from labml_primer.transformer.embedding import Embedding
 from labml_primer.transformer.encoder import Encoder, EncoderBlock
 from labml_primer.transformer.feed_forward import PositionwiseFeedForward
-from labml_primer.transformer.language_model import Block, Config, LanguageModel
+from labml_primer.transformer.language_model import Config, LanguageModel
 from labml_primer.transformer.model import Transformer
 from labml_primer.transformer.normalization import LayerNorm, PostNorm, PreNorm, RMSNorm
 from labml_primer.transformer.positional_encoding import (

@@ -1,4 +1,4 @@
-"""What every layer promises: each test runs over the whole catalogue, or over all of it that can keep the promise."""
+"""What every layer promises. Each test runs over the whole catalogue, or over all that the promise concerns."""
 
 import copy
 import importlib
@@ -208,11 +208,11 @@ def test_every_parameter_learns(layer: Layer) -> None:
         (output * torch.randn_like(output)).sum().backward()
     for name, weight in weights.items():
         assert weight.grad is not None, name
-        # A bias added last to all keys adds the same to all scores of a query, and softmax ignores it. It matters
-        # if a convolution or the queries are computed from it.
+        # A bias added last to all keys adds the same to all scores of a query, and softmax ignores it. It
+        # matters if a convolution or the queries are computed from it.
         owner = module.get_submodule(name.rpartition(".")[0].rpartition(".")[0])
         last = type(owner) in (MultiHeadAttention, SeparableConvolutionAttention)
-        last = last and name.endswith("key.bias") or name.endswith("key_conv.bias")
+        last = (last and name.endswith("key.bias")) or name.endswith("key_conv.bias")
         if not last:
             assert weight.grad.abs().max() > 1e-9, name
 
