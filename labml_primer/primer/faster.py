@@ -1,0 +1,338 @@
+r"""
+# The same, faster
+
+Two gradients written by hand and three convolutions merged into one, swapped into a finished model from
+outside.
+
+{doc}`primer_ez` writes its two changes in the shortest correct way. The squared ReLU and the convolution
+hardly compute anything, yet a training step takes about a tenth longer with them. Where does the time go, and
+how much of it can be won back without touching the model?
+
+In short: an elementwise operation costs what it moves through memory, not what it computes. PyTorch's
+automatic differentiation makes a separate pass over memory, mostly into new memory, for every step of the
+formula. A gradient written by hand reuses memory. {py:func}`~labml_primer.primer.faster.faster` swaps such
+versions into any model and keeps its parameters, outputs and gradients. `torch.compile` needs none of this,
+because it fuses such operations itself. So this chapter is for eager mode, and for the curious.
+
+Source: our own measurements; {doc}`/benchmarks/speed` has them for several sizes, next to other libraries.
+"""
+
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.linalg import vecdot
+from torch.nn import functional as F
+
+from labml_primer.primer.primer_ez import (
+    MultiDConvHeadAttention,
+    SpatialDepthWiseConvolution,
+    SquaredReLU,
+)
+from labml_primer.transformer.attention import MultiHeadAttention
+
+if __name__ == "__main__":
+    # ## Where a step spends its time
+    #
+    # PyTorch's profiler adds up the time of each kind of operation in a training step of a small Transformer
+    # and a small Primer-EZ; of five steps in turns the fastest counts. Matrix products do nearly all of the
+    # arithmetic; elementwise operations mostly move numbers.
+    from dataclasses import replace
+
+    from torch.profiler import ProfilerActivity, profile
+
+    from labml_primer.transformer.language_model import Config, LanguageModel
+
+    transformer = Config(vocab_size=256, d_model=256, heads=4, d_ff=1024, layers=2)
+    primer_ez = replace(
+        transformer, attention=MultiDConvHeadAttention, activation=SquaredReLU
+    )
+    kinds = {
+        "matrix products": ("addmm", "mm", "bmm"),
+        "elementwise": ("mul", "add", "relu", "threshold_backward", "pow", "sum"),
+    }
+
+    def step(model: nn.Module, tokens: Tensor) -> None:
+        model(tokens).logsumexp(dim=-1).sum().backward()
+
+    def milliseconds(model: nn.Module, operations: tuple[str, ...]) -> float:
+        with profile(activities=[ProfilerActivity.CPU]) as profiled:
+            step(model, tokens)
+        return sum(
+            event.self_cpu_time_total / 1000
+            for event in profiled.key_averages()
+            if event.key.removeprefix("aten::").rstrip("_") in operations
+        )
+
+    tokens = torch.zeros(8, 128, dtype=torch.long)
+    models = {
+        "Transformer": LanguageModel(transformer),
+        "Primer-EZ": LanguageModel(primer_ez),
+    }
+    taken = {(name, kind): float("inf") for name in models for kind in kinds}
+    for _ in range(5):
+        for name, kind in taken:
+            ms = milliseconds(models[name], kinds[kind])
+            taken[name, kind] = min(taken[name, kind], ms)
+    print(f"{'milliseconds':12s}" + "".join(f"{kind:>17s}" for kind in kinds))
+    for name in models:
+        print(f"{name:12s}" + "".join(f"{taken[name, kind]:17.1f}" for kind in kinds))
+    # Both have the same matrix products. Primer-EZ's extra time is elementwise.
+
+
+if __name__ == "__main__":
+    # ## Elementwise operations cost memory traffic
+    #
+    # The same four million numbers, with less and more arithmetic per number. If arithmetic mattered,
+    # squaring would cost more than copying. It does not: one pass over memory costs about a copy, and two
+    # passes cost two.
+    from labml_primer.training import median_seconds
+
+    x, out = torch.randn(4_000_000), torch.empty(4_000_000)
+    taken = median_seconds(
+        {
+            "copy": lambda: out.copy_(x),
+            "relu": lambda: torch.clamp(x, min=0, out=out),
+            "square": lambda: torch.mul(x, x, out=out),
+            "relu, then square": lambda: torch.clamp(x, min=0, out=out).mul_(out),
+        }
+    )
+    for name, seconds in taken.items():
+        print(f"{name:23s} {seconds / taken['copy']:5.2f} times a copy")
+
+
+class SquaredReLUFunction(torch.autograd.Function):
+    r"""
+    ## The squared ReLU's gradient by hand
+
+    $$\frac{dy}{dx} = 2\max(x, 0)$$
+
+    Forward and backward, `F.relu(x).square()` passes over all features five times, each time into new memory.
+    By hand there are as many passes, but only two of them need new memory; the others work in place. The
+    gradient is made of operations that PyTorch can differentiate, so second derivatives work too.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return F.relu(x).square_()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        return x.clamp(min=0).mul_(grad).mul_(2)
+
+
+class FasterSquaredReLU(SquaredReLU):
+    """
+    ## Squared ReLU, faster
+
+    {py:class}`~labml_primer.primer.primer_ez.SquaredReLU` with that gradient.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = SquaredReLUFunction.apply(x)
+        return y
+
+
+class CausalSum(torch.autograd.Function):
+    r"""
+    ## The convolution's gradients by hand
+
+    The sum of shifted products of `x` `[batch, seq, heads, d_k]` and `weight` `[kernel_size, heads, d_k]`.
+    The gradients of all terms are added in one place:
+
+    $$\begin{aligned}
+      \frac{dL}{dx_t} &= \sum_{j} w_{K-1-j}\; \frac{dL}{dy_{t+j}} \\
+      \frac{dL}{dw_{K-1-j}} &= \sum_t x_{t-j}\; \frac{dL}{dy_t}
+    \end{aligned}$$
+
+    Here $j$ counts how far back a term looks.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        current, *earlier = reversed(weight.unbind())
+        y = x * current
+        for back, w in enumerate(earlier, start=1):
+            y[:, back:].addcmul_(x[:, :-back], w)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+        x, weight = ctx.saved_tensors
+        current, *earlier = reversed(weight.unbind())
+        grad_x = grad * current
+        # `vecdot` sums the products along the sequence as it makes them, without storing them. If heads share
+        # a kernel, `sum_to_size` adds up what they contribute.
+        grad_weight = [vecdot(grad, x, dim=1).sum_to_size(current.shape)]
+        for back, w in enumerate(earlier, start=1):
+            later = grad[:, back:]
+            grad_x[:, :-back].addcmul_(later, w)
+            grad_weight.append(vecdot(later, x[:, :-back], dim=1).sum_to_size(w.shape))
+        return grad_x, torch.stack(grad_weight[::-1])
+
+
+class FasterConvolution(SpatialDepthWiseConvolution):
+    """
+    ## The convolution, faster
+
+    {py:class}`~labml_primer.primer.primer_ez.SpatialDepthWiseConvolution` with those gradients, and with the
+    bias of those {doc}`variations` that have one.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        # Under `torch.autocast`, `x` may have a narrower type than the kernel.
+        y: Tensor = CausalSum.apply(x, self.weight.to(x.dtype))
+        return y + self.bias if hasattr(self, "bias") else y
+
+
+class MergedConvolution(nn.Module):
+    """
+    ## Three convolutions in one
+
+    The kernels of queries, keys and values next to each other, for `[batch, seq, 3 * heads, d_k]`. No channel
+    sees another, so the result is the same. The parameters stay those of the three convolutions.
+    """
+
+    def __init__(
+        self, convolutions: list[SpatialDepthWiseConvolution], size: torch.Size
+    ):
+        super().__init__()
+        self.kernel_size = convolutions[0].kernel_size
+        self.convolutions = convolutions  # a list, so they are not registered twice
+        self.size = size  # [heads, d_k], for kernels that heads or channels share
+
+    def joined(self, name: str) -> Tensor:
+        """Return a parameter of all three, `[..., 3 * heads, d_k]`."""
+        parameters = [getattr(conv, name) for conv in self.convolutions]
+        return torch.cat([p.expand(*p.shape[:-2], *self.size) for p in parameters], -2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = CausalSum.apply(x, self.joined("weight").to(x.dtype))
+        return y + self.joined("bias") if hasattr(self.convolutions[0], "bias") else y
+
+
+class FasterMultiDConvHeadAttention(MultiDConvHeadAttention):
+    """
+    ## Attention that merges them
+
+    While a text is generated, a token is little work in many calls, and the number of calls is what costs. So
+    without gradients one convolution does the work of three. In training three are better: joining queries,
+    keys and values would move them through memory once more.
+    """
+
+    def project(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        if torch.is_grad_enabled():
+            return super().project(x, y)
+        projected = torch.cat(MultiHeadAttention.project(self, x, y), dim=2)
+        query, key, value = self.merged(projected).chunk(3, dim=2)
+        return query, key, value
+
+
+def faster(model: nn.Module) -> nn.Module:
+    """
+    ## One call
+
+    Swap the faster versions into `model`, in place, and return it. A layer keeps its parameters, their names
+    and its hooks, and gets another class with another forward pass. So a state dict saved before loads after,
+    and the reverse.
+    """
+    for layer in list(model.modules()):
+        if isinstance(layer, SquaredReLU):
+            layer.__class__ = FasterSquaredReLU
+        elif isinstance(layer, SpatialDepthWiseConvolution):
+            layer.__class__ = FasterConvolution
+        elif isinstance(layer, MultiDConvHeadAttention):
+            merge_convolutions(layer)
+    return model
+
+
+def merge_convolutions(layer: MultiDConvHeadAttention) -> None:
+    """
+    ## What can be merged
+
+    Three convolutions of the same width. An experiment may have put something else in the place of one; such
+    a layer stays as it is.
+    """
+    convolutions = [layer.query_conv, layer.key_conv, layer.value_conv]
+    widths = {getattr(conv, "kernel_size", None) for conv in convolutions}
+    if len(widths) == 1 and all(
+        isinstance(conv, SpatialDepthWiseConvolution) for conv in convolutions
+    ):
+        size = torch.Size((layer.heads, layer.d_k))
+        layer.merged = MergedConvolution(convolutions, size)
+        layer.__class__ = FasterMultiDConvHeadAttention
+
+
+if __name__ == "__main__":
+    # ## The same, and faster
+    #
+    # A Primer-EZ and a copy of it in which the faster versions are swapped. The state dicts have the same
+    # keys, and outputs and gradients agree up to rounding.
+    from copy import deepcopy
+
+    torch.manual_seed(0)
+    config = replace(primer_ez, layers=4)
+    plain = LanguageModel(config)
+    swapped = faster(deepcopy(plain))
+    assert swapped.state_dict().keys() == plain.state_dict().keys()
+    tokens = torch.randint(256, (4, 128))
+    for model in (plain, swapped):
+        step(model, tokens)
+    with torch.no_grad():
+        print(f"outputs differ by {(plain(tokens) - swapped(tokens)).abs().max():.1e}")
+    largest = max(
+        (a.grad - b.grad).abs().max().item() / a.grad.abs().max().item()
+        for a, b in zip(plain.parameters(), swapped.parameters(), strict=True)
+        if a.grad is not None and b.grad is not None
+    )
+    print(f"gradients differ by {largest:.1e} of the largest")
+    # The time of a step, forward and backward, over the Transformer's, in turns in one process.
+    models = {
+        "Transformer": LanguageModel(replace(transformer, layers=4)),
+        "Primer-EZ, plain": plain,
+        "Primer-EZ, faster": swapped,
+    }
+    taken = median_seconds(
+        {name: partial(step, model, tokens) for name, model in models.items()}
+    )
+    for name, seconds in taken.items():
+        print(f"{name:18s} {seconds / taken['Transformer']:5.2f}")
+    # On this page the machine may have been busy. {doc}`/benchmarks/speed` has recorded ratios for three
+    # widths and three lengths, and for `torch.compile`, with which the plain form is as fast as the faster
+    # one.
+
+
+if __name__ == "__main__":
+    # ## Exercise
+    #
+    # :::{exercise} How many tensors?
+    # For the backward pass PyTorch keeps tensors of the forward pass. How many does `F.relu(x).square()`
+    # keep, and how many does the version by hand?
+    # :::
+    # :::{solution}
+    # One each. The ReLU keeps its result, which shows where its slope is zero, and the square keeps its
+    # input, which is the same tensor. By hand it is `x`. So the gain is time, not memory.
+    # :::
+    def kept(activation: nn.Module) -> int:
+        places: set[int] = set()
+
+        def note(tensor: Tensor) -> Tensor:
+            places.add(tensor.data_ptr())
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+            activation(torch.randn(1000, requires_grad=True))
+        return len(places)
+
+    for name, activation in (
+        ("plain", SquaredReLU()),
+        ("by hand", FasterSquaredReLU()),
+    ):
+        print(f"{name:8s} keeps {kept(activation)}")
+    assert kept(SquaredReLU()) == kept(FasterSquaredReLU()) == 1
+
+    # Now to the models that Primer was compared with: {doc}`/labml_primer/compared/convolutions`.
