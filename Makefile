@@ -43,8 +43,8 @@ benchmarks: $(READY) $(PEERS)/.ready  ## measure against other libraries, and re
 		echo "benchmarks.$$question"; $(RUN) -W ignore -m benchmarks.$$question --record || exit 1; done
 	@$(RUN) book/notebooks.py
 
-experiments: $(READY)  ## the long experiments: says how long what is missing takes, and runs it (ONLY=speedup: a part)
-	@$(RUN) -m experiments.run $(if $(ONLY),--only $(ONLY))
+experiments: $(READY)  ## estimate and run the missing long experiments (ONLY=speedup: one plan)
+	@$(RUN) -m experiments.harness.run $(if $(ONLY),--only $(ONLY))
 
 clean:  ## remove what was built and executed, and the environment
 	rm -rf _build $(VENV) book/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,19 +1,22 @@
-"""What an attention layer costs, there and back: ours with and without convolutions, and others'."""
+"""The time of an attention layer, forward and backward: ours with and without convolutions, and others'."""
 
 from collections.abc import Callable
+from copy import deepcopy
 
 import torch
 from torch import nn
 
 from benchmarks import peers
 from benchmarks.measure import command, compared, in_turns
-from labml_primer.primer.primer import PaperMultiDConvHeadAttention
+from labml_primer.primer.faster import faster
 from labml_primer.primer.primer_ez import MultiDConvHeadAttention
+from labml_primer.primer.variations import MultiDConvSharedByHeadsAttention
 from labml_primer.transformer.attention import MultiHeadAttention
 
 TOKENS = 2048
 PAIRS = (
     ("MDHA", "plain attention"),
+    ("MDHA, faster", "plain attention"),
     ("nn.Conv1d", "MDHA"),
     ("labml-nn MDHA", "MDHA, shared kernels"),
     ("labml-nn", "plain attention"),
@@ -26,8 +29,8 @@ def layers(d_model: int, seq: int) -> dict[str, nn.Module]:
     """Ours, and each twin under the name of where it comes from."""
     heads = d_model // 64
     plain = MultiHeadAttention(d_model, heads)
-    shared = MultiDConvHeadAttention(d_model, heads)
-    mdha = PaperMultiDConvHeadAttention(d_model, heads)
+    shared = MultiDConvSharedByHeadsAttention(d_model, heads)
+    mdha = MultiDConvHeadAttention(d_model, heads)
     peers.without_biases_it_lacks(plain)
     twins: dict[str, dict[str, nn.Module]] = {
         "plain attention": {
@@ -36,7 +39,10 @@ def layers(d_model: int, seq: int) -> dict[str, nn.Module]:
             "x-transformers": peers.XAttention(plain),
         },
         "MDHA, shared kernels": {"labml-nn MDHA": peers.LabmlAttention(shared, seq)},
-        "MDHA": {"nn.Conv1d": peers.conv1d_attention(mdha)},
+        "MDHA": {
+            "nn.Conv1d": peers.conv1d_attention(mdha),
+            "MDHA, faster": peers.Causal(faster(deepcopy(mdha))),
+        },
     }
     ours = {"plain attention": plain, "MDHA, shared kernels": shared, "MDHA": mdha}
     found: dict[str, nn.Module] = {}
@@ -49,7 +55,9 @@ def layers(d_model: int, seq: int) -> dict[str, nn.Module]:
     return found
 
 
-def there_and_back(layer: nn.Module, d_model: int, seq: int) -> Callable[[], None]:
+def forward_and_backward(
+    layer: nn.Module, d_model: int, seq: int
+) -> Callable[[], None]:
     """A forward pass, and the gradients of weights and input."""
     x = torch.randn(TOKENS // seq, seq, d_model, requires_grad=True)
     gradient = torch.randn_like(x)
@@ -64,7 +72,7 @@ def there_and_back(layer: nn.Module, d_model: int, seq: int) -> Callable[[], Non
 
 def measure(d_model: int, seq: int) -> dict[str, object]:
     functions = {
-        name: there_and_back(layer, d_model, seq)
+        name: forward_and_backward(layer, d_model, seq)
         for name, layer in layers(d_model, seq).items()
     }
     taken = in_turns(functions, seconds=6, rounds=9)

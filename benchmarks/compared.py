@@ -1,4 +1,4 @@
-"""What a training step of each compared model costs, over the Transformer's; and the Switch layer alone."""
+"""The time of a training step of each compared model, over the Transformer's; and the Switch layer alone."""
 
 from dataclasses import replace
 
@@ -9,6 +9,7 @@ from benchmarks.measure import command, compared, in_turns
 from benchmarks.step import TOKENS, VOCAB_SIZE, sized, training_step
 from labml_primer import PRESETS, LanguageModel
 from labml_primer.compared.switch import SwitchFeedForward
+from labml_primer.primer.faster import faster
 from labml_primer.transformer.feed_forward import PositionwiseFeedForward
 
 # Three blocks, and two of the Evolved Transformer's: the paper's six and four, halved.
@@ -21,25 +22,26 @@ PAIRS = (
 
 
 def models(d_model: int, seq: int) -> dict[str, nn.Module]:
-    """Every preset, at one size."""
+    """Every preset at one size, with the faster versions swapped in."""
     found: dict[str, nn.Module] = {}
     for name in PRESETS:
         layers = EVOLVED_LAYERS if name == "evolved-transformer" else LAYERS
-        found[name] = LanguageModel(replace(sized(name, d_model, seq), layers=layers))
+        model = LanguageModel(replace(sized(name, d_model, seq), layers=layers))
+        found[name] = faster(model)
     return found
 
 
 def measure(d_model: int, seq: int) -> dict[str, object]:
     trained = models(d_model, seq)
     functions = {name: training_step(model, seq) for name, model in trained.items()}
-    # A token meets one expert of eight, so both layers do as many multiply-adds a token. The experts' free
+    # A token meets one expert of eight, so both layers do as many multiply-adds per token. The experts' free
     # places come on top, a quarter more rows.
     layers = {
         DENSE: PositionwiseFeedForward(d_model, 4 * d_model),
         SWITCH: SwitchFeedForward(d_model, 4 * d_model),
     }
     for name, layer in layers.items():
-        functions[name] = attention.there_and_back(layer, d_model, seq)
+        functions[name] = attention.forward_and_backward(layer, d_model, seq)
     cell = compared(
         {"d_model": d_model, "seq": seq}, in_turns(functions, seconds=10), PAIRS
     )

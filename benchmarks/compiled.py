@@ -1,4 +1,4 @@
-"""What `torch.compile` and bfloat16 make of a training step."""
+"""The time of a training step with `torch.compile` and bfloat16."""
 
 from functools import partial
 

@@ -1,5 +1,6 @@
-"""How fast a text grows: tokens a second at a length, with what was read before kept, or read anew."""
+"""Tokens per second while a text is generated, at several lengths, with a KV cache and without."""
 
+from contextlib import ExitStack
 from functools import partial
 
 import torch
@@ -7,47 +8,65 @@ import torch
 from benchmarks.measure import command, compared, in_turns
 from benchmarks.step import LAYERS, VOCAB_SIZE, sized
 from labml_primer import LanguageModel
-from labml_primer.transformer.generation import Past
+from labml_primer.primer.faster import faster
+from labml_primer.transformer.generation import kv_cache
 
 LENGTHS = (64, 128, 256, 512, 1024)
 IN_A_ROW = 16
-"""Kept tokens measured at a time: as when a text grows, no other model has had the caches in between."""
+"""Cached tokens timed together, because in a growing text no other model uses the caches meanwhile."""
 NAMES = {"Transformer": "transformer", "Primer-EZ": "primer-ez", "Primer": "primer"}
+FASTER = "Primer-EZ, faster"
 PAIRS = (
-    *((f"{name}, kept", f"{name}, anew") for name in NAMES),
-    *(
-        (f"{name}, kept", "Transformer, kept")
-        for name in NAMES
-        if name != "Transformer"
-    ),
+    *((f"{name}, cached", f"{name}, uncached") for name in NAMES),
+    *((f"{name}, cached", "Transformer, cached") for name in ("Primer-EZ", "Primer")),
+    (f"{FASTER}, cached", "Transformer, cached"),
 )
 
 
-def anew(model: LanguageModel, text: torch.Tensor) -> None:
-    """The best token behind `text`."""
+class Writer:
+    """A model that is `IN_A_ROW` tokens short of a length, again and again."""
+
+    def __init__(self, model: LanguageModel, text: torch.Tensor):
+        self.model, self.text, self.cache = model, text, ExitStack()
+
+    def begin(self) -> None:
+        """Read the text except for the last tokens."""
+        self.cache.close()
+        self.cache.enter_context(kv_cache(self.model))
+        self.model(self.text[:, :-IN_A_ROW])
+
+    def write(self) -> None:
+        """Read those one by one, and choose the best next token after each."""
+        for token in self.text[:, -IN_A_ROW:].split(1, dim=1):
+            self.model(token)[:, -1].argmax(dim=-1)
+
+
+def uncached(model: LanguageModel, text: torch.Tensor) -> None:
+    """Choose the best next token after `text`."""
     model(text)[:, -1].argmax(dim=-1)
-
-
-def kept(model: LanguageModel, text: torch.Tensor, past: Past) -> None:
-    """The best token behind what `past` has read and then `text`, `IN_A_ROW` times."""
-    length = past.length
-    for _ in range(IN_A_ROW):
-        model(text, past)[:, -1].argmax(dim=-1)
-        past.length = length  # the length is what is measured
 
 
 @torch.no_grad()
 def measure(d_model: int, length: int) -> dict[str, object]:
-    functions = {}
     text = torch.randint(VOCAB_SIZE, (1, length))
-    for name, preset in NAMES.items():
+    presets = NAMES | {FASTER: "primer-ez"}
+    writers, functions = {}, {}
+    for name, preset in presets.items():
         model = LanguageModel(sized(preset, d_model, max(LENGTHS))).eval()
-        past = Past(length)
-        model(text[:, :-1], past)
-        functions[f"{name}, kept"] = partial(kept, model, text[:, -1:], past)
-        functions[f"{name}, anew"] = partial(anew, model, text)
-    taken = in_turns(functions, seconds=6, rounds=15)
-    tokens = {name: IN_A_ROW if name.endswith("kept") else 1 for name in taken}
+        if name == FASTER:
+            faster(model)
+        writers[f"{name}, cached"] = Writer(model, text)
+        functions[f"{name}, cached"] = writers[f"{name}, cached"].write
+    for name in NAMES:
+        model = LanguageModel(sized(NAMES[name], d_model, max(LENGTHS))).eval()
+        functions[f"{name}, uncached"] = partial(uncached, model, text)
+
+    def before(name: str) -> None:
+        if name in writers:
+            writers[name].begin()
+
+    taken = in_turns(functions, seconds=6, rounds=15, before=before)
+    tokens = {name: IN_A_ROW if name in writers else 1 for name in taken}
     speeds = {name: [tokens[name] / each for each in taken[name]] for name in taken}
     return compared({"d_model": d_model, "length": length}, speeds, PAIRS)
 

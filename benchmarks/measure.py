@@ -31,25 +31,30 @@ Where = dict[str, int]
 
 
 def in_turns(
-    functions: Mapping[str, Callable[[], object]], seconds: float, rounds: int = 5
+    functions: Mapping[str, Callable[[], object]],
+    seconds: float,
+    rounds: int = 5,
+    before: Callable[[str], object] = lambda name: None,
 ) -> dict[str, list[float]]:
-    """Seconds of each call of each function, one a round.
+    """Seconds of each call of each function, one per round; `before(name)` runs untimed before each.
 
-    On one thread it is processor time, which other programs hardly lengthen; with several, where one may wait
-    for another, it is the time on the wall.
+    On one thread it is processor time, which other programs hardly affect; with several, where one may wait
+    for another, it is wall-clock time.
 
-    Every round calls each of them once, and every other round backwards, so that a machine that slows down
-    slows all of them, and none always finds the caches of the same neighbour. There are at least `rounds`,
-    and more until `seconds` are over. Each has one call beforehand that does not count.
+    Every round calls each of them once, and every other round in reverse order, so that a machine that slows
+    down slows all of them, and none always finds the caches of the same neighbour. There are at least
+    `rounds`, and more until `seconds` are over. Each has one call beforehand that does not count.
     """
     clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
     taken: dict[str, list[float]] = {name: [] for name in functions}
     order = list(functions)
     for name in order:
+        before(name)
         functions[name]()
     end = clock() + seconds
     while len(taken[order[0]]) < rounds or clock() < end:
         for name in order:
+            before(name)
             start = clock()
             functions[name]()
             taken[name].append(clock() - start)

@@ -1,4 +1,4 @@
-"""How much memory a training step takes at its peak, beyond the weights and what the optimizer keeps."""
+"""The peak memory of a training step, besides the weights and the optimizer's state."""
 
 from collections.abc import Callable
 from itertools import accumulate
@@ -12,8 +12,8 @@ from benchmarks.step import LAYERS, PAIRS, TOKENS, VOCAB_SIZE, models, training_
 def peak(step: Callable[[], None]) -> int:
     """The most bytes that tensors held at once during `step`, above what they held before.
 
-    PyTorch's profiler notes each piece of memory that its allocator gives out and takes back. What the
-    libraries below it (oneDNN) take for themselves is not in it.
+    PyTorch's profiler records each allocation and release of its allocator. Memory that the
+    libraries below it (oneDNN) allocate themselves is not included.
     """
     step()  # the optimizer makes its state in its first step
     with profile(profile_memory=True) as watched:

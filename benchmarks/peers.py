@@ -1,6 +1,6 @@
-"""The same models elsewhere: each function takes one of ours and gives its twin, with the same weights.
+"""The same models in other libraries: each function returns the twin of one of ours, with the same weights.
 
-Before anything is timed, `agree` makes sure that both compute the same. Only then is one of them faster.
+Before anything is timed, `agree` checks that both compute the same.
 """
 
 import sys
@@ -16,7 +16,7 @@ from benchmarks.measure import PEERS
 from labml_primer import LanguageModel
 from labml_primer.primer.baselines import GatedFeedForward
 from labml_primer.transformer.attention import MultiHeadAttention
-from labml_primer.transformer.encoder import EncoderBlock
+from labml_primer.transformer.language_model import Block
 
 
 def agree(ours: nn.Module, theirs: nn.Module, *inputs: Tensor) -> None:
@@ -49,13 +49,13 @@ class Blocks(nn.Module):
         super().__init__()
         self.blocks = blocks
 
-    def forward(self, x: Tensor, **_: object) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         return self.blocks(x)
 
 
-def blocks(model: LanguageModel) -> list[EncoderBlock]:
+def blocks(model: LanguageModel) -> list[Block]:
     """Its blocks, as the type checker should know them."""
-    return cast("list[EncoderBlock]", list(model.blocks))
+    return cast("list[Block]", list(model.blocks))
 
 
 def around(model: LanguageModel, blocks: nn.Module) -> LanguageModel:
@@ -73,7 +73,7 @@ def fill(theirs: nn.Module, *ours: nn.Module) -> None:
                 getattr(theirs, name).copy_(torch.cat([getattr(o, name) for o in ours]))
 
 
-# -- nn.Conv1d, as one would write it without thinking of speed ------------------------
+# -- nn.Conv1d ---------------------------------------------------------------------------
 
 
 class PlainConvolution(nn.Module):
@@ -81,7 +81,8 @@ class PlainConvolution(nn.Module):
 
     def __init__(self, weight: Tensor):
         super().__init__()
-        kernel_size, channels = weight.shape
+        kernel_size, heads, d_k = weight.shape
+        channels = heads * d_k
         self.conv = nn.Conv1d(
             channels,
             channels,
@@ -91,9 +92,9 @@ class PlainConvolution(nn.Module):
             bias=False,
         )
         with torch.no_grad():
-            self.conv.weight.copy_(weight.T[:, None])
+            self.conv.weight.copy_(weight.flatten(1).T[:, None])
 
-    def forward(self, x: Tensor, past: object = None) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         channels = x.flatten(2).transpose(1, 2)
         return (
             self.conv(channels)[..., : x.size(1)]
@@ -275,7 +276,7 @@ def x_model(model: LanguageModel, **options: Any) -> nn.Module:
     return twin
 
 
-def fill_x_feed_forward(theirs: nn.Sequential, ours: EncoderBlock) -> None:
+def fill_x_feed_forward(theirs: nn.Sequential, ours: Block) -> None:
     layer = ours.feed_forward
     if isinstance(layer, GatedFeedForward):
         fill(theirs.get_submodule("0.proj"), layer.expand, layer.gate)
@@ -308,7 +309,9 @@ def fill_labml_attention(theirs: nn.Module, ours: MultiHeadAttention) -> None:
             fill(theirs.get_submodule(f"{part}.linear"), ours.get_submodule(part))
             continue
         fill(theirs.get_submodule(f"{part}.0.linear"), ours.get_submodule(part))
-        turned = SimpleNamespace(weight=conv.weight.T[:, None], bias=conv.bias)
+        turned = SimpleNamespace(
+            weight=conv.weight.flatten(1).T[:, None], bias=conv.bias[0]
+        )
         fill(theirs.get_submodule(f"{part}.1.conv"), turned)  # type: ignore[arg-type]
     fill(theirs.get_submodule("output"), ours.output)
 

@@ -1,7 +1,8 @@
-"""What a training step costs, forward, backward and optimizer: ours, and others' of the same architecture."""
+"""The time of a training step, forward, backward and optimizer: ours in three forms, and other libraries'."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from copy import deepcopy
 from dataclasses import replace
 
 import torch
@@ -11,11 +12,15 @@ from torch.nn import functional as F
 from benchmarks import peers
 from benchmarks.measure import command, compared, in_turns
 from labml_primer import PRESETS, Config, LanguageModel
-from labml_primer.primer.primer_ez import MultiDConvHeadAttention
+from labml_primer.primer.faster import faster
+from labml_primer.primer.variations import MultiDConvSharedByHeadsAttention
 
 TOKENS, LAYERS, VOCAB_SIZE = 1024, 4, 256
 PAIRS = (
     ("Primer-EZ", "Transformer"),
+    ("Primer-EZ, faster", "Transformer"),
+    ("Primer-EZ, compiled", "Transformer, compiled"),
+    ("Transformer, compiled", "Transformer"),
     ("squared ReLU", "Transformer"),
     ("nn.Conv1d", "Primer-EZ"),
     ("labml-nn", "Primer-EZ, shared kernels"),
@@ -42,7 +47,9 @@ def models(d_model: int, seq: int) -> dict[str, nn.Module]:
     transformer = LanguageModel(sized("transformer", d_model, seq))
     squared = LanguageModel(sized("transformer-squared-relu", d_model, seq))
     primer_ez = LanguageModel(sized("primer-ez", d_model, seq))
-    shared = LanguageModel(replace(primer_ez.config, attention=MultiDConvHeadAttention))
+    shared = LanguageModel(
+        replace(primer_ez.config, attention=MultiDConvSharedByHeadsAttention)
+    )
     peers.without_biases_it_lacks(squared)
     twins: dict[str, tuple[nn.Module, nn.Module]] = {
         "nn.Conv1d": (primer_ez, peers.conv1d_model(primer_ez)),
@@ -57,6 +64,7 @@ def models(d_model: int, seq: int) -> dict[str, nn.Module]:
         "Transformer": transformer,
         "squared ReLU": squared,
         "Primer-EZ": primer_ez,
+        "Primer-EZ, faster": faster(deepcopy(primer_ez)),
         "Primer-EZ, shared kernels": shared,
     } | {name: theirs for name, (_, theirs) in twins.items()}
 
@@ -84,8 +92,11 @@ def training_step(
 def measure(d_model: int, seq: int) -> dict[str, object]:
     trained = models(d_model, seq)
     functions = {name: training_step(model, seq) for name, model in trained.items()}
+    for name in ("Transformer", "Primer-EZ"):
+        compiled: nn.Module = torch.compile(deepcopy(trained[name]))  # type: ignore[assignment]
+        functions[f"{name}, compiled"] = training_step(compiled, seq)
     cell = compared(
-        {"d_model": d_model, "seq": seq}, in_turns(functions, seconds=40), PAIRS
+        {"d_model": d_model, "seq": seq}, in_turns(functions, seconds=25), PAIRS
     )
     parameters = {
         name: sum(parameter.numel() for parameter in model.parameters())

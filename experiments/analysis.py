@@ -1,31 +1,17 @@
-"""What the records of long runs come to: functions on what `gathered.json` has of each run."""
+"""Statistics of recorded runs: means over seeds, and speed-up factors."""
 
-import json
 import math
 import statistics
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
+from experiments.records import Gathered
 from labml_primer.primer.primer_ez import speedup_factor
-
-Gathered = dict[str, Any]
-"""Of a run: its seed, its rate, and a curve as parallel lists; `loss` is that of the reported plays."""
-
-Runs = dict[str, list[Gathered]]
-"""Of each model of a set, its runs, one a seed."""
-
-
-def read_runs(gathered: str, plan: str) -> Runs:
-    """All that is recorded of a set. `gathered` is the path of what is gathered of all."""
-    runs: dict[str, Runs] = json.loads(Path(gathered).read_text(encoding="utf-8"))
-    return runs[plan]
 
 
 @dataclass(frozen=True)
 class Spread:
-    """A mean over seeds, and how far single seeds are from it: their standard deviation."""
+    """A mean over seeds, with their standard deviation."""
 
     mean: float
     deviation: float
@@ -33,7 +19,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Spread":
-        """Of one value or more. One says nothing of the deviation, which is then not a number."""
+        """Return the spread of one or more values. The deviation of a single value is nan."""
         deviation = statistics.stdev(values) if len(values) > 1 else math.nan
         return cls(statistics.fmean(values), deviation, len(values))
 
@@ -43,19 +29,19 @@ class Spread:
 
 
 def over_seeds(
-    runs: Sequence[Gathered], told: Callable[[Sequence[float]], float]
+    runs: Sequence[Gathered], combine: Callable[[Sequence[float]], float]
 ) -> list[float]:
-    """The losses of a model's seeds as one curve: `told` makes one number of those of an evaluation."""
-    return [told(each) for each in zip(*(run["loss"] for run in runs), strict=True)]
+    """Return one curve for all seeds: `combine` reduces the losses of an evaluation to one number."""
+    return [combine(each) for each in zip(*(run["loss"] for run in runs), strict=True)]
 
 
 def final_loss(runs: Sequence[Gathered]) -> Spread:
-    """What the runs of a model ended with."""
+    """Return the spread of the runs' final losses."""
     return Spread.of([run["loss"][-1] for run in runs])
 
 
 def setting(models: Collection[Sequence[Gathered]]) -> str:
-    """What a figure of these models rests on, in a few words: seeds, data and compute."""
+    """Describe the runs behind a figure: number of seeds, data and compute."""
     seeds = list(map(len, models))
     every = [run for runs in models for run in runs]
     data = " and ".join(sorted({run["data"] for run in every}))
@@ -64,15 +50,15 @@ def setting(models: Collection[Sequence[Gathered]]) -> str:
 
 
 def extent(values: Sequence[float], spec: str = "") -> str:
-    """The least and the most of them, or what all of them are."""
+    """Return "minimum to maximum", or the value itself if all values are equal."""
     return " to ".join(dict.fromkeys(format(end(values), spec) for end in (min, max)))
 
 
 def factor(baseline: Gathered, run: Gathered, cost: str) -> float:
-    """The speed-up factor of a run, counted in `cost`: `"steps"`, `"multiply_adds"` or `"seconds"`.
+    """Return the speed-up factor of a run in `cost`: `"steps"`, `"multiply_adds"` or `"seconds"`.
 
-    A run that never gets as good as the baseline has no such factor. Then the question is turned round:
-    one over how much faster the baseline was as good as the run.
+    A run that never reaches the baseline's final loss has no such factor. Its factor is then the inverse
+    of the baseline's speed-up over the run, which is below one.
     """
     faster = speedup_factor(baseline[cost], baseline["loss"], run[cost], run["loss"])
     if math.isnan(faster):
@@ -84,7 +70,7 @@ def factor(baseline: Gathered, run: Gathered, cost: str) -> float:
 
 
 def until(run: Gathered, end: int) -> Gathered:
-    """The run as it was after its first `end` evaluations."""
+    """Return the run, cut off after its first `end` evaluations."""
     return {
         name: value[:end] if isinstance(value, list) else value
         for name, value in run.items()
@@ -94,7 +80,7 @@ def until(run: Gathered, end: int) -> Gathered:
 def speedup(
     baseline: Sequence[Gathered], runs: Sequence[Gathered], cost: str
 ) -> Spread:
-    """The factors of all seeds that both have, each against the baseline of its own seed."""
+    """Return the spread of the factors of the seeds that both have, each over the baseline of its seed."""
     vanilla = {each["seed"]: each for each in baseline}
     return Spread.of(
         [

@@ -1,19 +1,19 @@
-"""What tests of chapters share: what prose says, and which of two models ends below the other."""
+"""Helpers of chapter tests: a chapter's prose, and which of two models ends with the lower loss."""
 
 import re
 from pathlib import Path
 from types import ModuleType
 
-from experiments.analysis import Runs
+from experiments.records import Runs
 
 
 def said_in(chapter: ModuleType) -> str:
-    """A chapter's prose and code as one line."""
+    """Return a chapter's prose and code as one line."""
     source = Path(str(chapter.__file__)).read_text(encoding="utf-8")
     return re.sub(r"\s*\n\s*(# )?", " ", source)
 
 
 def ahead(runs: Runs, better: str, worse: str) -> list[bool]:
-    """Seed by seed, whether one ends below another."""
+    """Return for each seed whether `better` ends with a lower loss than `worse`."""
     pairs = zip(runs[better], runs[worse], strict=True)
     return [first["loss"][-1] < second["loss"][-1] for first, second in pairs]

@@ -1,4 +1,4 @@
-"""What the long experiments promise: plans, sweeps, and records that match them."""
+"""Tests of the long experiments: plans, sweeps, and records that match them."""
 
 import ast
 import json
@@ -16,33 +16,16 @@ import pytest
 import torch
 from prose import ahead, said_in
 
-from experiments import mdha, ours, parts, transfer
-from experiments import run as module
-from experiments.analysis import (
-    Runs,
-    Spread,
-    factor,
-    final_loss,
-    read_runs,
-    setting,
-    speedup,
-    until,
-)
-from experiments.plan import (
-    PLANS,
-    RESULTS,
-    STEP_TIMES,
-    Plan,
-    gather,
-    loss_on,
-    read_plans,
-    read_results,
-    read_step_times,
-    reported_loss,
-)
-from experiments.run import announce, run_missing
-from experiments.step_times import measure_missing
-from experiments.variants import (
+from experiments.analysis import Spread, factor, final_loss, setting, speedup, until
+from experiments.chapters import mdha, ours, parts, transfer
+from experiments.harness import run as module
+from experiments.harness.configuration import Run
+from experiments.harness.long_run import long_run
+from experiments.harness.plan import PLANS, Plan, gather, read_plans, reported_loss
+from experiments.harness.run import announce, run_missing
+from experiments.harness.step_times import measure_missing
+from experiments.harness.texts import REPORTED_PLAYS, TUNING_PLAY, load_texts
+from experiments.harness.variants import (
     CubedReLU,
     IdentityStart,
     NoBias,
@@ -56,11 +39,17 @@ from experiments.variants import (
     Width5,
     Width7,
 )
+from experiments.records import (
+    RESULTS,
+    STEP_TIMES,
+    Runs,
+    loss_on,
+    read_results,
+    read_runs,
+    read_step_times,
+)
 from labml_primer.compared.switch import SwitchFeedForward
 from labml_primer.primer.primer_ez import MultiDConvHeadAttention
-from labml_primer.training.configuration import Run
-from labml_primer.training.long_run import long_run
-from labml_primer.training.texts import REPORTED_PLAYS, TUNING_PLAY, load_texts
 
 SIZES = {"d_model": 16, "heads": 2, "d_ff": 32, "layers": 1}
 TINY = Run(model=SIZES, steps=4, batch=4, seq=16, warmup=4, evaluations=2)
@@ -89,14 +78,14 @@ def found(*records: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def chapters() -> dict[str, str]:
-    """The source of every chapter that the book executes, by its name in the contents."""
+    """Return the source of every chapter that the book executes, by its name in the contents."""
     names = re.findall(r"file: (\S+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
     paths = {name: ROOT / f"{name}.py" for name in names}
     return {n: p.read_text(encoding="utf-8") for n, p in paths.items() if p.exists()}
 
 
 class TenMinutesAStep:
-    """A training on a machine that is slow, and slower at the start."""
+    """A training on a slow machine, whose first step is slower still."""
 
     def __init__(self, *_: object):
         self.seconds = 0.0
@@ -118,20 +107,22 @@ def ten_minutes_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "path", RECORDED, ids=lambda path: f"{path.parent.name}/{path.stem}"
 )
-def test_a_recorded_file_matches_its_configuration_and_its_plan(path: Path) -> None:
+def test_record_matches_its_configuration_and_its_plan(path: Path) -> None:
     recorded = json.loads(path.read_text(encoding="utf-8"))
     assert recorded["digest"] == Run.of(recorded["configuration"]).digest
     plan = read_plans()[path.parent.name]
     asked = plan.tuning() | plan.runs(read_results())
-    assert path.stem in asked, f"{path.name} is in no plan: delete it, or put it back"
+    assert path.stem in asked, (
+        f"no plan has {path.name}: delete the file, or restore the plan"
+    )
     assert asked[path.stem].digest == recorded["digest"], (
         f"{path} was recorded with another configuration: delete it, and run "
         f"make experiments ONLY={path.parent.name}"
     )
 
 
-def test_a_records_model_is_the_one_that_its_configuration_builds_today() -> None:
-    # A digest does not see a preset that changed since.
+def test_configuration_of_a_record_still_builds_its_model() -> None:
+    # A digest does not cover the definition of a preset.
     sizes: dict[Any, int] = {}
     for path in RECORDED:
         recorded = json.loads(path.read_text(encoding="utf-8"))
@@ -145,22 +136,22 @@ def test_a_records_model_is_the_one_that_its_configuration_builds_today() -> Non
 
 
 @pytest.mark.parametrize("name", read_plans())
-def test_every_model_is_reported_with_three_seeds_and_for_the_speedup_with_five(
+def test_every_model_is_reported_with_three_seeds_or_five_for_the_speedup(
     name: str,
 ) -> None:
     plan, known = read_plans()[name], read_results()
     assert plan.seeds >= (5 if name == "speedup" else 3)
     missing = [run for part in plan.missing(known) for run in part]
     assert not missing, f"make experiments ONLY={name}"
-    # One that diverged would be left out, and the mean of the other seeds would flatter its model.
+    # A diverged run would be left out, and the mean of the other seeds would flatter its model.
     reported = gather({name: plan}, known, read_step_times())[name]
     for model in plan.models:
         seeds = [run["seed"] for run in reported[model]]
         assert seeds == list(range(plan.seeds)), model
 
 
-def test_no_chosen_rate_lies_at_an_end_of_those_that_were_tried() -> None:
-    # Beyond it there may be a better one: add it to the plan.
+def test_no_selected_rate_is_the_lowest_or_highest_tried() -> None:
+    # There may be a better one beyond it: add more to the plan.
     known = read_results()
     for plan in read_plans().values():
         tuning, _ = plan.missing(known)
@@ -170,19 +161,19 @@ def test_no_chosen_rate_lies_at_an_end_of_those_that_were_tried() -> None:
                 assert min(plan.rates) < chosen < max(plan.rates), (plan.name, name)
 
 
-def test_no_record_tells_whose_machine_it_was() -> None:
+def test_no_record_names_the_home_folder_of_its_machine() -> None:
     for path in [*RECORDED, RESULTS / STEP_TIMES]:
         text = path.read_text(encoding="utf-8")
         assert str(Path.home()) not in text, path
 
 
-def test_what_the_chapters_read_is_what_is_recorded() -> None:
+def test_gathered_file_matches_the_records() -> None:
     gathered = json.loads((RESULTS / "gathered.json").read_text(encoding="utf-8"))
     again = gather(read_plans(), read_results(), read_step_times())
     assert gathered == again, "make experiments"
 
 
-def test_numbers_in_prose_are_those_of_the_records() -> None:
+def test_numbers_in_prose_match_the_records() -> None:
     gathered = str(RESULTS / "gathered.json")
     runs, activations, filled, changes = (
         read_runs(gathered, plan)
@@ -194,7 +185,7 @@ def test_numbers_in_prose_are_those_of_the_records() -> None:
     assert f"about {size} thousand parameters" in said_in(ours)
 
     def later(model: str) -> float:
-        """A factor at the end, over what it is after a quarter."""
+        """The factor at the end, divided by the factor after a quarter."""
         end = len(runs["transformer"][0]["loss"])
         early, late = (
             speedup([until(run, n) for run in runs["transformer"]], runs[model], cost)
@@ -211,7 +202,7 @@ def test_numbers_in_prose_are_those_of_the_records() -> None:
     assert min(later("squared-relu"), later("pp")) > 1.1
 
     def falls(model: str) -> int:
-        """With how many seeds the factor is smaller at the end."""
+        """For how many seeds the factor is smaller at the end."""
         end = len(runs["transformer"][0]["loss"])
         pairs = list(zip(runs["transformer"], runs[model], strict=True))
         return sum(
@@ -253,7 +244,7 @@ def test_numbers_in_prose_are_those_of_the_records() -> None:
     assert round((theirs - needs["pp"].mean) / needs["pp"].deviation) == 3
 
 
-def test_what_prose_says_of_seeds_is_so() -> None:
+def test_statements_on_seeds_match_the_records() -> None:
     runs, moved, filled = (
         read_runs(str(RESULTS / "gathered.json"), plan)
         for plan in ("speedup", "transfer", "filling")
@@ -267,7 +258,7 @@ def test_what_prose_says_of_seeds_is_so() -> None:
     assert ahead(filled, "t5-primer-ez-decoder", "t5-pp").count(False) == 1
 
 
-def test_what_prose_says_of_parts_taken_away_is_so() -> None:
+def test_statements_on_removed_parts_match_the_records() -> None:
     runs = read_runs(str(RESULTS / "gathered.json"), "ablation")
     said = (
         "a fiftieth worse, and without its order of norms a hundredth, both with every"
@@ -281,7 +272,7 @@ def test_what_prose_says_of_parts_taken_away_is_so() -> None:
     assert f"a stream of {narrow} features" in said_in(parts)
 
 
-def test_what_prose_says_of_sizes_is_so() -> None:
+def test_statements_on_sizes_match_the_records() -> None:
     sizes = {}
     for plan in ("transfer", "filling"):
         runs = read_runs(str(RESULTS / "gathered.json"), plan)
@@ -302,7 +293,7 @@ def test_what_prose_says_of_sizes_is_so() -> None:
     assert round(run.steps * run.batch * run.seq / 1e6, 1) == 2.5
 
 
-def test_what_prose_says_of_rates_is_so() -> None:
+def test_statements_on_rates_match_the_records() -> None:
     known, plans = read_results(), read_plans()
 
     def between_the_best_two(plan: Plan, run: Run) -> float:
@@ -328,19 +319,19 @@ def test_what_prose_says_of_rates_is_so() -> None:
     assert max(gaps["filling"].values()) < 0.015
 
 
-def test_every_plan_and_no_other_is_run_by_a_command_in_a_chapter() -> None:
+def test_chapters_give_the_command_of_every_plan_and_no_other() -> None:
     command = r"make experiments ONLY=(\w+)"
     named = re.findall(command, "\n".join(chapters().values()))
     assert set(named) == read_plans().keys()
 
 
-def test_building_the_book_trains_none_of_these() -> None:
-    trains = {"experiments.run", "experiments.step_times"}
-    trains |= {"labml_primer.training.long_run"}
-    assert "experiments/ours" in chapters()
+def test_building_the_book_does_not_import_what_trains_the_plans() -> None:
+    trains = {"experiments.harness.run", "experiments.harness.step_times"}
+    trains |= {"experiments.harness.long_run"}
+    assert "experiments/chapters/ours" in chapters()
     code = ["import sys"]
     for chapter, source in chapters().items():
-        # All of a chapter is executed, so an import counts wherever it stands.
+        # The book executes all of a chapter, so imports count at any depth.
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.Import | ast.ImportFrom):
                 code += [ast.unparse(node)]
@@ -348,7 +339,7 @@ def test_building_the_book_trains_none_of_these() -> None:
     subprocess.run([sys.executable, "-c", "\n".join(code)], cwd=ROOT, check=True)
 
 
-def test_only_runs_with_a_chosen_rate_are_gathered() -> None:
+def test_only_runs_with_the_selected_rate_are_gathered() -> None:
     trials = found(*map(record, PLAN.tuning().values()))
     (first, second) = PLAN.runs(trials).values()
     runs = found(record(first, reported=2.0), record(second, reported=3.0))
@@ -360,7 +351,7 @@ def test_only_runs_with_a_chosen_rate_are_gathered() -> None:
     assert len(gather({"tiny": PLAN}, trials | runs, MEASURED)["tiny"]["plain"]) == 1
 
 
-def test_a_runs_time_is_its_steps_times_what_a_step_was_measured_to_take() -> None:
+def test_gathered_seconds_are_steps_times_the_measured_step_time() -> None:
     records = found(*map(record, PLAN.tuning().values()))
     records |= found(*map(record, PLAN.runs(records).values()))
     reported = gather({"tiny": PLAN}, records, MEASURED)["tiny"]["plain"]
@@ -368,12 +359,12 @@ def test_a_runs_time_is_its_steps_times_what_a_step_was_measured_to_take() -> No
     assert gather({"tiny": PLAN}, records, {}) == {}
 
 
-def test_steps_are_measured_of_every_model_once(
+def test_step_time_of_every_model_is_measured_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wider = replace(TINY, model=SIZES | {"d_ff": 1024})
     plan = replace(PLAN, models={"plain": TINY, "wider": wider})
-    # With another seed and another end, a step is the same.
+    # Seed and length do not change a step.
     same = replace(TINY, seed=7, rate=0.5, steps=9)
     plans = [plan, replace(plan, name="other", models={"same": same})]
     measure_missing(plans, tmp_path, tmp_path)
@@ -396,20 +387,20 @@ def run_of(seed: int, loss: list[float], step: float = 1.0) -> dict[str, Any]:
     return {"seed": seed, "loss": loss, "steps": [step * n for n in (1, 2, 3, 4)]}
 
 
-def test_a_factor_is_the_baselines_cost_over_that_of_the_same_quality() -> None:
+def test_speedup_is_the_cost_of_the_baseline_over_that_of_the_same_loss() -> None:
     baseline = run_of(0, [4.0, 3.0, 2.0, 1.0])
     assert factor(baseline, run_of(0, [3.0, 1.0, 0.5, 0.2]), "steps") == 2
-    # Half of the cost a step, and the same curve.
+    # The same curve at half of the cost per step.
     assert factor(baseline, run_of(0, [4.0, 3.0, 2.0, 1.0], 0.5), "steps") == 2
 
 
-def test_a_run_that_never_gets_there_is_measured_the_other_way_round() -> None:
+def test_run_that_never_reaches_the_baseline_gets_the_inverse_factor() -> None:
     baseline, worse = run_of(0, [4.0, 2.0, 1.0, 0.5]), run_of(0, [5.0, 4.0, 3.0, 2.0])
     assert factor(baseline, worse, "steps") == 1 / 2
     assert factor(worse, baseline, "steps") == 2
 
 
-def test_a_shorter_baseline_is_as_its_curve_was_then() -> None:
+def test_shorter_baseline_is_its_curve_cut_off() -> None:
     baseline = run_of(0, [4.0, 3.0, 2.0, 1.0])
     run = run_of(0, [3.0, 2.5, 2.2, 2.0])
     assert until(baseline, 2) == run_of(0, [4.0, 3.0]) | {"steps": [1.0, 2.0]}
@@ -417,7 +408,7 @@ def test_a_shorter_baseline_is_as_its_curve_was_then() -> None:
     assert factor(until(baseline, 3), run, "steps") == 3 / 4
 
 
-def test_seeds_are_compared_with_their_own_baseline() -> None:
+def test_each_seed_is_compared_with_the_baseline_of_its_seed() -> None:
     baseline = [run_of(0, [4.0, 3.0, 2.0, 1.0]), run_of(1, [8.0, 6.0, 4.0, 2.0])]
     runs = [run_of(1, [8.0, 2.0, 1.0, 1.0]), run_of(0, [1.0, 1.0, 1.0, 1.0])]
     spread = speedup(baseline, [*runs, run_of(7, [1.0] * 4)], "steps")
@@ -427,26 +418,26 @@ def test_seeds_are_compared_with_their_own_baseline() -> None:
     assert f"{Spread.of([3.0]):.1f}" == "3.0"
 
 
-def test_a_figure_says_how_many_seeds_what_data_and_how_much_compute() -> None:
+def test_setting_names_seeds_data_and_compute() -> None:
     run = {"data": "characters", "multiply_adds": [1e12, 6.34e12]}
-    dear = {"data": "subwords", "multiply_adds": [7e12]}
+    costly = {"data": "subwords", "multiply_adds": [7e12]}
     assert setting([[run, run], [run] * 2]) == (
         "2 seeds, characters, 6.3 trillion multiply-adds each"
     )
-    assert setting([[run] * 3, [dear] * 5]) == (
+    assert setting([[run] * 3, [costly] * 5]) == (
         "3 to 5 seeds, characters and subwords, 6.3 to 7.0 trillion multiply-adds each"
     )
 
 
-# The chapter
+# Chapters
 
 
-def test_the_chapter_knows_every_model_of_the_set_and_the_papers_name_for_it() -> None:
+def test_chapter_ours_has_every_model_of_the_plan_under_the_papers_name() -> None:
     assert set(ours.MODELS) == set(Plan.read(PLANS / "speedup.toml").models)
-    told = {model: len(ours.theirs(model)) for model in ours.MODELS}
-    # One is the measure itself, the other has no line of its own.
-    assert told.pop("transformer") == told.pop("squared-relu") == 0
-    assert all(told.values())
+    factors = {model: len(ours.theirs(model)) for model in ours.MODELS}
+    # The paper has no factor for its baseline, and none for the squared ReLU alone.
+    assert factors.pop("transformer") == factors.pop("squared-relu") == 0
+    assert all(factors.values())
 
 
 def test_perplexities_are_compared_seed_by_seed() -> None:
@@ -473,7 +464,7 @@ def test_perplexities_are_compared_seed_by_seed() -> None:
         ),
     ],
 )
-def test_chapters_name_every_model_of_their_sets(
+def test_chapters_name_every_model_of_their_plans(
     plan: str, names: Collection[str]
 ) -> None:
     assert set(names) == set(Plan.read(PLANS / f"{plan}.toml").models)
@@ -490,7 +481,7 @@ def test_every_model_of_a_plan_can_be_built(path: Path) -> None:
         run.build(vocab_size=83)
 
 
-def test_kernels_of_the_variants_are_what_their_names_say() -> None:
+def test_kernels_of_the_variants_match_their_names() -> None:
     x = torch.randn(2, 9, 1, 8)
     plain = MultiDConvHeadAttention(16, 2)
     for width, variant in ((1, Width1), (2, Width2), (5, Width5), (7, Width7)):
@@ -519,14 +510,14 @@ def test_kernels_of_the_variants_are_what_their_names_say() -> None:
         assert dict(conv.named_parameters()).keys() == {"weight"}
 
 
-def test_activations_of_the_variants_are_what_their_names_say() -> None:
+def test_activations_of_the_variants_match_their_names() -> None:
     x = torch.tensor([-2.0, 0.0, 3.0])
     assert CubedReLU()(x).tolist() == [0, 0, 27]
     assert SquaredLeakyReLU()(x).tolist() == pytest.approx([0.02**2, 0, 9])
 
 
 @pytest.mark.parametrize("name", ["speedup", "ablation", "activations", "mdha"])
-def test_models_of_a_set_have_as_many_parameters(name: str) -> None:
+def test_models_of_a_plan_have_equally_many_parameters(name: str) -> None:
     models = Plan.read(PLANS / f"{name}.toml").models
     first, *others = (
         sum(p.numel() for p in run.build(vocab_size=83).parameters())
@@ -535,24 +526,22 @@ def test_models_of_a_set_have_as_many_parameters(name: str) -> None:
     assert all(abs(count / first - 1) < 0.01 for count in others)
 
 
-def test_the_rate_is_chosen_on_a_play_that_is_not_reported() -> None:
+def test_rate_is_selected_on_a_play_that_is_not_reported() -> None:
     assert TUNING_PLAY not in REPORTED_PLAYS
     low, high = (PLAN.trial(TINY, rate) for rate in PLAN.rates)
-    # The high rate is better where it counts, and worse on what is reported.
+    # The high rate is better on the tuning play, and worse on the reported ones.
     records = found(record(low, 2.0, 1.0), record(high, 1.0, 2.0))
     assert PLAN.rate(TINY, records) == high.rate
     assert reported_loss(records[high.digest]) == 2.0
 
 
-def test_a_rate_that_a_run_diverged_with_is_not_chosen() -> None:
+def test_rate_of_a_diverged_run_is_not_selected() -> None:
     low, high = (PLAN.trial(TINY, rate) for rate in PLAN.rates)
-    died = record(high, 0.1) | {"diverged_at_step": 2}
-    assert PLAN.rate(TINY, found(record(low, 2.0), died)) == low.rate
+    diverged = record(high, 0.1) | {"diverged_at_step": 2}
+    assert PLAN.rate(TINY, found(record(low, 2.0), diverged)) == low.rate
 
 
-def test_what_is_recorded_is_not_missing_and_what_another_set_recorded_neither() -> (
-    None
-):
+def test_recorded_runs_are_not_missing_even_if_another_plan_recorded_them() -> None:
     tuning, runs = PLAN.missing({})
     assert len(tuning) == 2 and list(runs) == ["plain-0", "plain-1"]
     records = found(*map(record, tuning.values()))
@@ -563,7 +552,7 @@ def test_what_is_recorded_is_not_missing_and_what_another_set_recorded_neither()
     assert list(other.missing(records)[1]) == ["the-same-0"]
 
 
-def test_a_plan_that_asks_for_what_there_is_not_is_named(tmp_path: Path) -> None:
+def test_error_of_an_invalid_plan_names_file_and_model(tmp_path: Path) -> None:
     path = tmp_path / "new.toml"
     path.write_text(
         'title = ""\nturn = 1\nseeds = 1\n[tuning]\nrates = [1e-3]\nsteps = 1\n[shared]\n'
@@ -578,10 +567,10 @@ def test_a_plan_that_asks_for_what_there_is_not_is_named(tmp_path: Path) -> None
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("ten_minutes_a_step")
-def test_a_sweep_records_each_run_once_and_leaves_nothing_at_home(
+def test_sweep_records_each_run_once_and_writes_nothing_to_the_home_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Twice as fast as was said, for there are two cores.
+    # Twice as fast as announced, because there are two cores.
     clock = [10800, 7200, 3600, 1800, 0]
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=clock.pop))
     home, results, built = (tmp_path / name for name in ("home", "results", "built"))
@@ -595,17 +584,17 @@ def test_a_sweep_records_each_run_once_and_leaves_nothing_at_home(
         "tuning-plain-0.001",
         "tuning-plain-1e+09",
     ]
-    # A rate of a billion diverges. That is a result, and it ends no other run.
+    # A rate of a billion diverges. That is a result, and does not stop other runs.
     records = read_results(results)
     assert sum(r["diverged_at_step"] is not None for r in records.values()) == 1
-    said = capsys.readouterr().out
-    assert "the batch is kept in" in said
-    times = re.findall("about (.+) left", said)
+    printed = capsys.readouterr().out
+    assert "the batch is saved in" in printed
+    times = re.findall("about (.+) left", printed)
     assert times == ["2.5 h", "2.0 h", "60 min", "0 min"]
     assert PLAN.rate(TINY, records) == 1e-3
     assert PLAN.missing(records) == [{}, {}]
     assert announce([PLAN], 2, results) == 0
-    # What is lost is run again, and nothing else.
+    # Only a lost record is run again.
     (results / "tiny" / "plain-0.json").unlink()
     clock += [3600, 0]
     capsys.readouterr()
@@ -613,7 +602,7 @@ def test_a_sweep_records_each_run_once_and_leaves_nothing_at_home(
     assert re.findall("^tiny/(.+?):", capsys.readouterr().out, re.M) == ["plain-0"]
     assert PLAN.missing(read_results(results)) == [{}, {}]
     assert list(home.iterdir()) == []
-    # One core a run, and the numbers that it has by itself.
+    # A run has one core, and the same numbers as outside a sweep.
     run = PLAN.runs(records)["plain-1"]
     alone = long_run(run, tmp_path / "alone")
     swept = records[run.digest]
@@ -622,7 +611,7 @@ def test_a_sweep_records_each_run_once_and_leaves_nothing_at_home(
 
 
 @pytest.mark.slow
-def test_a_run_whose_process_is_killed_goes_on_from_its_last_save(
+def test_run_whose_process_is_killed_resumes_from_its_last_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken, killed = tmp_path / "taken", tmp_path / "killed"
@@ -631,7 +620,7 @@ def test_a_run_whose_process_is_killed_goes_on_from_its_last_save(
         import os
         import signal
 
-        from labml_primer.training.long_run import Training, long_run
+        from experiments.harness.long_run import Training, long_run
 
         step, save = Training.step, Training.save
 
@@ -660,27 +649,27 @@ def test_a_run_whose_process_is_killed_goes_on_from_its_last_save(
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """What was said, without its columns."""
+    """Return the printed lines, without their columns."""
     return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
 
 
 @pytest.mark.usefixtures("ten_minutes_a_step")
-def test_the_time_is_said_beforehand_and_what_two_plans_share_counts_once(
+def test_announced_time_counts_runs_that_plans_share_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Two steps and an evaluation, or four and two; an evaluation costs as much as four steps.
+    # Two steps and one evaluation, or four and two; an evaluation costs as much as four steps.
     seconds = announce([PLAN, OTHER], 2, tmp_path)
     assert seconds == 600 * (2 * 6 + 2 * 12 + 2 * 6 + 4 * 12)
     assert lines(capsys) == [
-        "tiny 2 short runs for rates 2 runs 6.0 h of a core A small one",
-        "other 2 short runs for rates 4 runs 10.0 h of a core A small one",
-        "Missing: 16.0 h of a core, 8.0 h on 2",
+        "tiny 2 short runs for rates 2 runs 6.0 h on a core A small one",
+        "other 2 short runs for rates 4 runs 10.0 h on a core A small one",
+        "Missing: 16.0 h on a core, 8.0 h on 2",
     ]
 
 
 @pytest.fixture
 def main(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """The command, for two plans that it does not run but names."""
+    """The command with two plans. It prints their names instead of running them."""
 
     def run_missing(plans: list[Plan], number: int, left: float) -> int:
         print("run", *(plan.name for plan in plans), number, left)
@@ -700,10 +689,10 @@ def main(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]
 
 
 @pytest.mark.usefixtures("ten_minutes_a_step")
-def test_the_time_is_said_before_a_plan_is_run_and_one_can_be_chosen(
+def test_expected_time_is_printed_first_and_one_plan_can_be_selected(
     main: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    missing = "Missing: {} h of a core, {} h on 2"
+    missing = "Missing: {} h on a core, {} h on 2"
     main()
     assert lines(capsys)[2:] == [
         missing.format("16.0", "8.0"),
@@ -715,18 +704,20 @@ def test_the_time_is_said_before_a_plan_is_run_and_one_can_be_chosen(
     assert lines(capsys)[1:] == [missing.format("6.0", "3.0")]
 
 
-def test_a_plan_that_there_is_not_is_told_with_those_that_there_are(
+def test_unknown_plan_error_lists_known_plans(
     main: Callable[..., None],
 ) -> None:
-    with pytest.raises(SystemExit, match="called tny; there are tiny, other"):
+    with pytest.raises(
+        SystemExit, match="unknown plan 'tny'; known plans: tiny, other"
+    ):
         main("--only", "tny")
 
 
 @pytest.mark.usefixtures("ten_minutes_a_step")
-def test_a_second_sweep_beside_the_first_is_refused(
+def test_second_sweep_at_the_same_time_is_refused(
     main: Callable[..., None], tmp_path: Path
 ) -> None:
-    refused = pytest.raises(SystemExit, match="experiments are already run")
+    refused = pytest.raises(SystemExit, match="another sweep is running")
     with module.alone(tmp_path), refused:
         main()
     assert [each.name for each in tmp_path.iterdir()] == ["lock"]

@@ -1,30 +1,30 @@
-"""What the family tree promises."""
+"""Tests of the family tree."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-from experiments.family import FAMILY, depth
-from experiments.paper import COLOURS, read_paper
+from experiments.chapters.family import FAMILY, depth
+from experiments.chapters.paper import COLOURS, read_paper
 from labml_primer.compared.t5 import T5_PRESETS
 from labml_primer.presets import PRESETS
 
 ROOT = Path(__file__).parent.parent
 
 
-def test_every_preset_is_in_the_family_and_nobody_else():
+def test_family_has_exactly_the_presets():
     assert set(FAMILY) == set(PRESETS) | set(T5_PRESETS)
 
 
-def test_everyone_but_the_first_is_a_change_of_one_that_came_before():
+def test_every_model_but_the_first_comes_after_its_parent():
     names = list(FAMILY)
     for n, name in enumerate(names):
         assert FAMILY[name].parent in ([""] if n == 0 else names[:n])
 
 
-def test_children_stand_below_their_parent_and_before_its_next_sibling():
-    """The order in which a tree is drawn: a line never crosses another."""
+def test_children_follow_their_parent_and_precede_its_next_sibling():
+    """The tree is drawn in this order, so that no lines cross."""
     way: list[str] = []
     for name in FAMILY:
         del way[depth(name) :]
@@ -32,7 +32,7 @@ def test_children_stand_below_their_parent_and_before_its_next_sibling():
         way.append(name)
 
 
-def test_every_name_leads_to_a_chapter():
+def test_every_model_links_to_a_chapter():
     for relative in FAMILY.values():
         assert (ROOT / "labml_primer" / f"{relative.page}.py").is_file()
 
@@ -62,7 +62,7 @@ NAMES = {
     "Switch Transformer": "switch-transformer",
     "Switch Primer": "switch-primer",
     "Synthesizer": "synthesizer-dense",
-    # No preset. Its colour is that of the change.
+    # Not a preset. Its colour is that of the change.
     "Synthesizer + Squared ReLU": "transformer-squared-relu",
 }
 

@@ -1,4 +1,4 @@
-"""What a long run promises: its numbers depend on its configuration, and on nothing else."""
+"""Tests of long runs: their numbers depend on their configuration, and on nothing else."""
 
 import json
 import math
@@ -21,14 +21,14 @@ import pytest
 import torch
 from torch import nn
 
+from experiments.harness import long_run as module
+from experiments.harness import tasks
+from experiments.harness.configuration import Run
+from experiments.harness.long_run import DivergedError, long_run, rate_at
+from experiments.harness.texts import REPORTED_PLAYS, TUNING_PLAY, load_texts
 from labml_primer.presets import PRESETS
-from labml_primer.training import long_run as module
-from labml_primer.training import tasks
-from labml_primer.training.configuration import Run
 from labml_primer.training.corpus import VALIDATION_PLAYS
-from labml_primer.training.long_run import DivergedError, long_run, rate_at
 from labml_primer.training.loop import next_character_loss
-from labml_primer.training.texts import REPORTED_PLAYS, TUNING_PLAY, load_texts
 
 ROOT = Path(__file__).resolve().parent.parent
 SIZES = {"d_model": 16, "heads": 2, "d_ff": 32, "layers": 1}
@@ -44,7 +44,7 @@ ONE_CORE = os.environ | {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
 def on_one_core(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[None]:
-    """What is promised to the bit is promised on a processor. And no thread is there to be forked."""
+    """Results are equal to the bit on a CPU only. One thread, because processes are forked."""
     if "gpu" not in request.node.name:
         monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     threads = torch.get_num_threads()
@@ -54,7 +54,7 @@ def on_one_core(
 
 
 def toml(run: Run) -> str:
-    """The file that `run` is read from."""
+    """Return the TOML file of `run`."""
     settings = {**vars(run), "model": None}
     top = [f"{k} = {json.dumps(v)}" for k, v in settings.items() if v is not None]
     own = [f"{k} = {json.dumps(v)}" for k, v in run.model.items()]
@@ -66,7 +66,7 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 
 
 def timeless(record: dict[str, Any]) -> dict[str, Any]:
-    """All of a record but the time that it took."""
+    """Return a record without its times."""
     curve = record["curve"] | {"seconds": None}
     return record | {"curve": curve}
 
@@ -75,22 +75,22 @@ def same_bits(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
     return a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
 
 
-# Stopped and taken up again
+# Stop and resume
 
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
 from unittest.mock import patch
-import labml.experiment, torch, torch._dynamo  # here, and not in each that is killed
-from labml_primer.training import long_run as module
-from labml_primer.training.configuration import Run
+import labml.experiment, torch, torch._dynamo  # once, instead of in each killed process
+from experiments.harness import long_run as module
+from experiments.harness.configuration import Run
 
 run, folder = Run.read(Path(sys.argv[1])), Path(sys.argv[2])
-module.load_texts(run.data)  # once for all that are killed
+module.load_texts(run.data)  # once for all killed processes
 
 def killing(target, call):
-    '''The function at `target`, and at its `call`-th call the end, with a file half written.'''
+    '''Wrap `target` so that its `call`-th call kills the process, with a file half written.'''
     original, calls = target, []
     def function(*args, **kwargs):
         calls.append(args)
@@ -102,12 +102,12 @@ def killing(target, call):
     return function
 
 moments = [
-    (module, 'draw_windows', 2),          # before anything was saved
-    (torch, 'save', 1),                   # half of the first save is written
-    (Path, 'replace', 1),                 # the first save is whole, and not yet in its place
-    (torch.Tensor, 'backward', 4),        # some steps behind a save
-    (torch.nn.utils, 'clip_grad_norm_', 2),  # the gradients are there
-    (module.Training, 'save', 1),         # behind an evaluation that is not saved yet
+    (module, 'draw_windows', 2),          # before the first checkpoint
+    (torch, 'save', 1),                   # the first checkpoint is half written
+    (Path, 'replace', 1),                 # the first checkpoint is written, and not yet renamed
+    (torch.Tensor, 'backward', 4),        # some steps after a checkpoint
+    (torch.nn.utils, 'clip_grad_norm_', 2),  # after the backward pass
+    (module.Training, 'save', 1),         # after an evaluation, before its checkpoint
     (module, 'write_record', 1),          # the weights are written, the record is not
 ]
 for owner, name, call in moments:
@@ -125,7 +125,7 @@ module.long_run(run, folder, save_every=3)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["adamw", "adafactor"])
-def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bits(
+def test_run_killed_seven_times_ends_with_the_same_bits(
     tmp_path: Path, optimizer: str
 ) -> None:
     run = replace(TINY, optimizer=optimizer, model=SIZES | {"dropout": 0.1})
@@ -145,7 +145,7 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bits(
     assert same_bits(weights(tmp_path / "killed"), weights(tmp_path / "whole"))
 
 
-def test_a_record_that_is_there_is_not_made_again(
+def test_recorded_run_is_not_run_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = long_run(TINY, tmp_path)
@@ -157,7 +157,7 @@ def test_a_record_that_is_there_is_not_made_again(
 
 @pytest.fixture
 def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The last save of a run that ended before its record was written."""
+    """Return the last checkpoint of a run that stopped before its record was written."""
     with monkeypatch.context() as patched:
         patched.setattr(module, "write_record", None)
         with pytest.raises(TypeError):
@@ -165,7 +165,7 @@ def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "checkpoint.pt"
 
 
-def test_a_save_from_before_a_run_had_another_switch_is_taken_up(
+def test_checkpoint_without_newer_fields_is_resumed(
     saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = torch.load(saved, weights_only=True)
@@ -175,7 +175,7 @@ def test_a_save_from_before_a_run_had_another_switch_is_taken_up(
     assert long_run(TINY, saved.parent)["curve"]["steps"] == [2, 4, 6, 8]
 
 
-def test_a_record_says_where_a_run_ended_and_where_else_it_had_been(
+def test_record_has_the_last_commit_and_lists_earlier_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     step = module.Training.step
@@ -194,8 +194,8 @@ def test_a_record_says_where_a_run_ended_and_where_else_it_had_been(
     assert [each["commit"] for each in record["earlier"]] == ["first", "second"]
 
 
-def test_a_save_of_another_run_is_refused(saved: Path) -> None:
-    with pytest.raises(ValueError, match="is of another run"):
+def test_checkpoint_of_another_run_is_refused(saved: Path) -> None:
+    with pytest.raises(ValueError, match="belongs to another run"):
         long_run(replace(TINY, seed=2), saved.parent)
 
 
@@ -203,8 +203,8 @@ def test_a_save_of_another_run_is_refused(saved: Path) -> None:
 
 
 def breaks_at(step: int, factor: float) -> Any:
-    """The loss, times `factor` at one step."""
-    original, steps = tasks.GOING_ON.loss, []
+    """Return the loss, multiplied by `factor` at one step."""
+    original, steps = tasks.LANGUAGE_MODELING.loss, []
 
     def loss(model: nn.Module, windows: torch.Tensor) -> torch.Tensor:
         steps.append(windows)
@@ -214,26 +214,26 @@ def breaks_at(step: int, factor: float) -> Any:
 
 
 @pytest.mark.parametrize("factor", [math.nan, math.inf, 3.0])
-def test_a_run_that_diverges_stops_and_keeps_its_step_and_batch(
+def test_diverging_run_stops_and_saves_its_step_and_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, factor: float
 ) -> None:
-    broken = replace(tasks.GOING_ON, loss=breaks_at(3, factor))
-    monkeypatch.setattr(tasks, "GOING_ON", broken)
+    broken = replace(tasks.LANGUAGE_MODELING, loss=breaks_at(3, factor))
+    monkeypatch.setattr(tasks, "LANGUAGE_MODELING", broken)
     folder = tmp_path / "this-run"
     with pytest.raises(DivergedError, match=r"this-run: at step 3 .*diverged\.pt"):
         long_run(TINY, folder)
     kept = torch.load(folder / "diverged.pt", weights_only=True)
     batch = module.draw_windows(load_texts("characters").train, 4, 16, TINY.seed, 3)
     assert kept["step"] == 3 and torch.equal(kept["windows"], batch)
-    # It would diverge again, so it is recorded, with the steps before.
+    # It would diverge again, so it is recorded, with its curve so far.
     record = long_run(TINY, folder)
     assert record["diverged_at_step"] == 3 and record["curve"]["steps"] == [2]
 
 
-def test_a_gradient_that_is_no_number_stops_the_run_before_the_weights_have_it(
+def test_nan_gradient_stops_the_run_before_it_reaches_the_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Sour(torch.autograd.Function):
+    class NanGradient(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, loss: torch.Tensor) -> torch.Tensor:
             return loss.clone()
@@ -242,20 +242,22 @@ def test_a_gradient_that_is_no_number_stops_the_run_before_the_weights_have_it(
         def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
             return gradient * math.nan
 
-    def sour(model: nn.Module, windows: torch.Tensor) -> torch.Tensor:
-        return Sour.apply(next_character_loss(model, windows))
+    def nan_gradient(model: nn.Module, windows: torch.Tensor) -> torch.Tensor:
+        return NanGradient.apply(next_character_loss(model, windows))
 
-    monkeypatch.setattr(tasks, "GOING_ON", replace(tasks.GOING_ON, loss=sour))
+    monkeypatch.setattr(
+        tasks, "LANGUAGE_MODELING", replace(tasks.LANGUAGE_MODELING, loss=nan_gradient)
+    )
     with pytest.raises(DivergedError, match=r"at step 1 .*norm of its gradient nan"):
         long_run(TINY, tmp_path)
     assert all(weight.isfinite().all() for weight in weights(tmp_path).values())
 
 
-# Many workers
+# Several workers
 
 
 def two_workers(folder: Path, *command: str) -> "subprocess.CompletedProcess[str]":
-    """Runs `command` under torchrun, on two processes."""
+    """Run `command` under torchrun, in two processes."""
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     return subprocess.run(
         [sys.executable, *launch, *command],
@@ -263,11 +265,11 @@ def two_workers(folder: Path, *command: str) -> "subprocess.CompletedProcess[str
         env=ONE_CORE | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=300,  # workers that wait for one another would wait for half an hour
+        timeout=300,  # deadlocked workers would time out after half an hour
     )
 
 
-RUN_MODULE = ("-m", "labml_primer.training.long_run", "run.toml", "two")
+RUN_MODULE = ("-m", "experiments.harness.long_run", "run.toml", "two")
 WAYS = {
     "ddp": TINY,
     "fsdp": replace(TINY, sharded=True),
@@ -278,8 +280,8 @@ WAYS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
-def test_two_workers_come_to_the_numbers_of_one(tmp_path: Path, way: str) -> None:
-    """Losses within 1e-5, weights within 1e-4, as the module says."""
+def test_two_workers_match_one(tmp_path: Path, way: str) -> None:
+    """Losses agree within 1e-5 and weights within 1e-4, as the module's docstring says."""
     alone = long_run(replace(WAYS[way], sharded=False), tmp_path / "alone")
     (tmp_path / "run.toml").write_text(toml(WAYS[way]))
     ran = two_workers(tmp_path, *RUN_MODULE)
@@ -297,18 +299,18 @@ def test_two_workers_come_to_the_numbers_of_one(tmp_path: Path, way: str) -> Non
     )
 
 
-# Takes half of the steps, and says what of the weights a worker has.
+# Take half of the steps, and print the type of a worker's weights.
 HALF_WAY = """
 import os
 from pathlib import Path
 from unittest.mock import patch
-from labml_primer.training import long_run as module
-from labml_primer.training.configuration import Run
+from experiments.harness import long_run as module
+from experiments.harness.configuration import Run
 
 step = module.Training.step
 def until(training):
     if training.done == 4:
-        # In one piece: the other writes into the same pipe.
+        # In one write: the other worker uses the same pipe.
         os.write(1, f"{type(training.model.embedding.weight).__name__}\\n".encode())
         raise SystemExit
     step(training)
@@ -319,13 +321,11 @@ with patch.object(module.Training, "step", until):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["ddp", "fsdp"])
-def test_two_workers_that_were_stopped_go_on_to_the_numbers_of_one(
-    tmp_path: Path, way: str
-) -> None:
+def test_two_workers_that_resume_match_one(tmp_path: Path, way: str) -> None:
     (tmp_path / "run.toml").write_text(toml(WAYS[way]))
     (tmp_path / "half.py").write_text(HALF_WAY)
     stopped = two_workers(tmp_path, "half.py")
-    # A sharded weight is a part of the whole.
+    # A sharded weight is a DTensor.
     held = "DTensor" if way == "fsdp" else "Parameter"
     assert stopped.stdout.split() == [held] * 2, stopped.stderr
     assert (tmp_path / "two" / "checkpoint.pt").exists()
@@ -337,11 +337,11 @@ def test_two_workers_that_were_stopped_go_on_to_the_numbers_of_one(
     )
 
 
-# Each worker on a disk of its own, as on two machines.
+# Each worker has its own folder, as on two machines without a shared disk.
 APART = """
 import os, sys
 from unittest.mock import patch
-from labml_primer.training import long_run as module
+from experiments.harness import long_run as module
 
 with patch.object(sys, "argv", ["long_run", "run.toml", os.environ["RANK"]]):
     module.main()
@@ -350,7 +350,7 @@ with patch.object(sys, "argv", ["long_run", "run.toml", os.environ["RANK"]]):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("one_has", ["record.json", "checkpoint.pt"])
-def test_workers_that_do_not_find_the_same_are_refused_and_none_waits(
+def test_workers_that_find_different_files_are_refused_without_deadlock(
     tmp_path: Path, saved: Path, one_has: str
 ) -> None:
     if one_has == "record.json":
@@ -361,11 +361,11 @@ def test_workers_that_do_not_find_the_same_are_refused_and_none_waits(
     (tmp_path / "apart.py").write_text(APART)
     ran = two_workers(tmp_path, "apart.py")
     assert ran.returncode != 0
-    assert f"{one_has} is not the same for all workers: have it on a" in ran.stderr
+    assert f"{one_has} is not the same for all workers: put it on a" in ran.stderr
 
 
 @pytest.mark.slow
-def test_two_workers_do_not_make_a_record_again_that_is_there(tmp_path: Path) -> None:
+def test_two_workers_do_not_repeat_a_recorded_run(tmp_path: Path) -> None:
     long_run(TINY, tmp_path / "two")
     (tmp_path / "run.toml").write_text(toml(TINY))
     before = (tmp_path / "two" / "record.json").read_text()
@@ -374,10 +374,10 @@ def test_two_workers_do_not_make_a_record_again_that_is_there(tmp_path: Path) ->
     assert (tmp_path / "two" / "record.json").read_text() == before
 
 
-def test_workers_do_not_drop_the_same(
+def test_workers_have_different_dropout_masks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The same rows for both, so that only chance can tell them apart.
+    # The same rows for both, so that only dropout can differ.
     monkeypatch.setattr(module.Workers, "part", lambda _, batch: batch)
     run = replace(TINY, model=SIZES | {"dropout": 0.5})
     seen = []
@@ -390,32 +390,32 @@ def test_workers_do_not_drop_the_same(
     assert seen[0] != seen[1]
 
 
-def test_a_batch_that_cannot_be_shared_is_refused(
+def test_batch_that_cannot_be_split_equally_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workers = module.Workers()
     workers.count = 3
-    with pytest.raises(ValueError, match="batch 4 cannot be shared by 3 workers"):
+    with pytest.raises(ValueError, match="batch 4 cannot be split between 3 workers"):
         workers.part(torch.zeros(4, 17))
 
 
-def test_a_sharded_run_needs_torchrun(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="started by torchrun"):
+def test_sharded_run_needs_torchrun(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="with torchrun"):
         long_run(replace(TINY, sharded=True), tmp_path)
 
 
-def test_adafactor_is_not_sharded() -> None:
+def test_sharded_adafactor_is_refused() -> None:
     with pytest.raises(ValueError, match="Adafactor needs whole matrices"):
         replace(TINY, sharded=True, optimizer="adafactor")
 
 
-def test_a_processor_does_not_compile(tmp_path: Path) -> None:
+def test_compiling_on_a_cpu_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="compiled needs a GPU"):
         long_run(replace(TINY, compiled=True), tmp_path)
 
 
 @pytest.mark.parametrize("preset", ["primer", "t5", "switch-primer"])
-def test_a_run_in_bfloat16_multiplies_in_it_and_learns_the_same(
+def test_bfloat16_run_uses_bfloat16_and_learns_as_well(
     tmp_path: Path, preset: str
 ) -> None:
     run = replace(TINY, preset=preset, steps=40, rate=1e-2)
@@ -433,18 +433,18 @@ def test_a_run_in_bfloat16_multiplies_in_it_and_learns_the_same(
     assert half["curve"]["train_loss"] == pytest.approx(
         wide["curve"]["train_loss"], rel=0.02
     )
-    # Weights stay wide, and so do evaluations.
+    # Weights and evaluations stay in float32.
     assert all(w.dtype == torch.float32 for w in weights(tmp_path / "half").values())
 
 
-def test_a_model_with_losses_of_its_own_is_not_compiled(tmp_path: Path) -> None:
+def test_compiling_a_model_with_auxiliary_losses_is_refused(tmp_path: Path) -> None:
     run = replace(TINY, preset="switch-primer", compiled=True)
-    with pytest.raises(ValueError, match="switch-primer has losses of its own"):
+    with pytest.raises(ValueError, match="switch-primer has auxiliary losses"):
         long_run(run, tmp_path)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_a_gpu_runs_in_bfloat16_and_compiled(tmp_path: Path) -> None:
+def test_gpu_run_in_bfloat16_and_compiled_learns_as_well(tmp_path: Path) -> None:
     run = replace(TINY, steps=60, rate=1e-2)
     wide = long_run(run, tmp_path / "wide")
     fast = long_run(replace(run, bfloat16=True, compiled=True), tmp_path / "fast")
@@ -456,7 +456,7 @@ def test_a_gpu_runs_in_bfloat16_and_compiled(tmp_path: Path) -> None:
 # Configurations
 
 
-def test_a_configuration_comes_back_from_its_file_with_its_digest(
+def test_configuration_read_from_its_file_has_the_same_digest(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "run.toml").write_text(toml(TINY))
@@ -467,28 +467,30 @@ def test_a_configuration_comes_back_from_its_file_with_its_digest(
 @pytest.mark.parametrize(
     "change", [{"seed": 2}, {"model": {"d_model": 32}}, {"rate": 0.0041}]
 )
-def test_another_configuration_has_another_digest(change: dict[str, Any]) -> None:
+def test_different_configurations_have_different_digests(
+    change: dict[str, Any],
+) -> None:
     assert replace(TINY, **change).digest != TINY.digest
 
 
-def test_the_digest_is_that_of_what_differs_from_the_defaults() -> None:
-    said = replace(TINY, optimizer="adamw", data="characters")
-    assert said.digest == TINY.digest
-    # Written down: a default that changes makes every record one of another configuration.
+def test_digest_covers_only_what_differs_from_the_defaults() -> None:
+    explicit = replace(TINY, optimizer="adamw", data="characters")
+    assert explicit.digest == TINY.digest
+    # A changed default would give every record another configuration.
     assert Run().digest.startswith("44136fa355b3678a")
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('preset = "trnsformer"', "preset 'trnsformer' is none of transformer, "),
-        ('optimizer = "sgd"', "optimizer 'sgd' is none of adamw, adafactor"),
+        ('preset = "trnsformer"', "preset 'trnsformer' is not one of transformer, "),
+        ('optimizer = "sgd"', "optimizer 'sgd' is not one of adamw, adafactor"),
         ("batch = 0", "batch 0 is not positive"),
         ("evaluations = 9999", "9999 evaluations do not fit 1200 steps"),
-        ("learning_rate = 1", "a run has no learning_rate"),
+        ("learning_rate = 1", "unknown settings: learning_rate"),
     ],
 )
-def test_a_file_that_cannot_be_run_is_named_with_what_is_wrong(
+def test_error_of_an_invalid_file_names_it_and_the_setting(
     tmp_path: Path, text: str, message: str
 ) -> None:
     (tmp_path / "odd.toml").write_text(text)
@@ -496,32 +498,37 @@ def test_a_file_that_cannot_be_run_is_named_with_what_is_wrong(
         Run.read(tmp_path / "odd.toml")
 
 
-def test_a_class_in_a_file_replaces_that_of_the_preset() -> None:
-    run = replace(TINY, model=SIZES | {"activation": "torch.nn.GELU"})
+def test_named_part_replaces_that_of_the_preset() -> None:
+    run = replace(TINY, model=SIZES | {"activation": "silu"})
     config = run.build(vocab_size=9).config
-    assert config.activation is nn.GELU and config.max_seq == TINY.seq
+    assert config.activation is nn.SiLU and config.max_seq == TINY.seq
     assert config.attention is PRESETS["primer-ez"].attention
 
 
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        ({"activation": "torch.nn.NoSuch"}, "NoSuch"),
-        ({"activation": "nowhere.ReLU"}, "nowhere"),
-        ({"attentoin": "torch.nn.Identity"}, "attentoin"),
+        ({"activation": "torch.nn.ReLU"}, "unknown part 'torch.nn.ReLU'"),
+        (
+            {"attention": "mhda"},
+            "'mhda'; known parts: shared-query, mdha, .*, pre-norm",
+        ),
+        ({"attentoin": "mdha"}, "attentoin"),
     ],
 )
-def test_a_model_that_there_is_not_is_named(model: Any, message: str) -> None:
+def test_unknown_part_error_lists_known_parts_and_unknown_field_is_named(
+    model: Any, message: str
+) -> None:
     with pytest.raises(ValueError, match=f"model: .*{message}"):
         replace(TINY, model=SIZES | model).build(9)
 
 
-def test_a_text_with_more_gaps_than_sentinels_is_refused(tmp_path: Path) -> None:
+def test_sequence_with_more_gaps_than_sentinels_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="seq 1024 has 51 gaps"):
         long_run(replace(TINY, preset="t5", seq=1024), tmp_path)
 
 
-def test_the_seed_decides_the_first_weights() -> None:
+def test_seed_determines_the_initial_weights() -> None:
     first, again, other = (
         replace(TINY, seed=seed).build(9).state_dict() for seed in (1, 1, 2)
     )
@@ -535,7 +542,7 @@ def test_an_encoder_decoder_learns_to_fill_gaps(tmp_path: Path) -> None:
     losses = record["curve"]["held_out"][TUNING_PLAY]
     vocab = load_texts("characters").vocab_size + 32
     assert losses[-1] < losses[0] < math.log(vocab)
-    # Of 32 characters 5 are cut, in two spans: the encoder reads 29, the decoder 7. By hand, a sequence:
+    # Two spans cut 5 of 32 characters: the encoder reads 29 tokens, the decoder 7. Per sequence:
     d, reads, writes = 16, 32 - 5 + 2, 5 + 2
     encoder = reads * (4 * d * d + 2 * d * 32) + 2 * reads * reads * d
     own = writes * (4 * d * d + 2 * d * 32) + 2 * writes * writes * d
@@ -544,10 +551,10 @@ def test_an_encoder_decoder_learns_to_fill_gaps(tmp_path: Path) -> None:
     assert record["curve"]["multiply_adds"][-1] == 60 * 8 * 3 * forward
 
 
-# What is recorded
+# Records
 
 
-def test_a_record_says_all_that_one_needs_to_run_it_again(tmp_path: Path) -> None:
+def test_record_has_everything_needed_to_repeat_the_run(tmp_path: Path) -> None:
     record = json.loads(json.dumps(long_run(TINY, tmp_path)))
     assert Run.of(record["configuration"]) == TINY
     assert record["digest"] == TINY.digest
@@ -564,7 +571,7 @@ def test_a_record_says_all_that_one_needs_to_run_it_again(tmp_path: Path) -> Non
     assert curve["seconds"] == sorted(curve["seconds"])
 
 
-def test_multiply_adds_are_those_of_the_model_three_times_a_step(
+def test_recorded_multiply_adds_are_three_forward_passes_per_step(
     tmp_path: Path,
 ) -> None:
     record = long_run(TINY, tmp_path)
@@ -573,7 +580,7 @@ def test_multiply_adds_are_those_of_the_model_three_times_a_step(
     assert record["curve"]["multiply_adds"][-1] == 8 * 4 * 16 * 3 * forward
 
 
-def test_a_run_is_followed_in_its_own_folder_and_neither_at_home_nor_by_a_server(
+def test_labml_writes_to_the_folder_of_the_run_and_contacts_no_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     home = tmp_path / "home"
@@ -582,13 +589,13 @@ def test_a_run_is_followed_in_its_own_folder_and_neither_at_home_nor_by_a_server
     monkeypatch.chdir(home)
     asked: list[Any] = []
 
-    def unheard(*address: Any) -> None:
+    def refuse(*address: Any) -> None:
         asked.append(address)
         raise ConnectionRefusedError
 
     monkeypatch.setenv("labml_app_url", "http://127.0.0.1:9/api/v1/default")
-    monkeypatch.setattr(socket, "getaddrinfo", unheard)
-    monkeypatch.setattr(socket.socket, "connect", unheard)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setattr(socket.socket, "connect", refuse)
     long_run(TINY, tmp_path / "run")
     (log,) = (tmp_path / "run" / "labml").rglob("log.jsonl")
     tracked = json.loads(log.read_text().splitlines()[0])["track"]
@@ -601,7 +608,7 @@ def test_a_run_is_followed_in_its_own_folder_and_neither_at_home_nor_by_a_server
     assert capsys.readouterr().out == ""
 
 
-def test_a_terminal_gets_a_line_a_step_with_the_time_spent_and_the_time_left(
+def test_terminal_shows_time_spent_and_time_left_at_every_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     step, now = module.Training.step, [0]
@@ -619,7 +626,7 @@ def test_a_terminal_gets_a_line_a_step_with_the_time_spent_and_the_time_left(
     times = re.findall(r"(\d):(\d\d)m/ +(\d):(\d\d)m", printed)
     for done, (spent, minutes, left, more) in enumerate(times, 1):
         assert int(spent) * 60 + int(minutes) == done * 60
-        # Nothing is known of the steps to come before there was one. A minute is for rounding.
+        # The first step has no estimate yet. Allow a minute for rounding.
         if done > 1:
             assert abs(int(left) * 60 + int(more) - (8 - done) * 60) <= 1
     assert len(times) == TINY.steps
@@ -628,17 +635,17 @@ def test_a_terminal_gets_a_line_a_step_with_the_time_spent_and_the_time_left(
 # Texts and rates
 
 
-def test_plays_to_tune_on_and_to_report_on_are_apart() -> None:
+def test_tuning_play_is_not_reported() -> None:
     assert {TUNING_PLAY, *REPORTED_PLAYS} == set(VALIDATION_PLAYS)
     assert TUNING_PLAY not in REPORTED_PLAYS
     assert set(load_texts("characters").held_out) == set(VALIDATION_PLAYS)
 
 
 @pytest.mark.slow
-def test_subwords_are_the_same_each_time_and_stand_for_the_whole_text() -> None:
+def test_subwords_are_reproducible_and_cover_the_whole_text() -> None:
     texts = load_texts("subwords")
     code = (
-        "from labml_primer.training.texts import load_texts\n"
+        "from experiments.harness.texts import load_texts\n"
         "texts = load_texts('subwords')\n"
         "print(texts.vocab_size, texts.train.sum().item(), len(texts.train))"
     )
@@ -653,24 +660,24 @@ def test_subwords_are_the_same_each_time_and_stand_for_the_whole_text() -> None:
 
 
 @pytest.mark.slow
-def test_a_loss_is_told_a_character_whatever_a_token_is(tmp_path: Path) -> None:
+def test_loss_is_per_character_also_with_subwords(tmp_path: Path) -> None:
     run = replace(TINY, data="subwords", steps=1, rate=1e-9, evaluations=1)
     (tuning, *_) = long_run(run, tmp_path)["curve"]["held_out"].values()
     texts = load_texts("subwords")
-    # A model that was not trained guesses.
-    guess = math.log(texts.vocab_size) / texts.characters[TUNING_PLAY]
-    assert tuning[0] == pytest.approx(guess, rel=0.02)
+    # An untrained model predicts uniformly.
+    uniform = math.log(texts.vocab_size) / texts.characters[TUNING_PLAY]
+    assert tuning[0] == pytest.approx(uniform, rel=0.02)
 
 
 @pytest.mark.slow
-def test_an_encoder_decoders_loss_is_told_a_token(tmp_path: Path) -> None:
+def test_loss_of_an_encoder_decoder_is_per_token(tmp_path: Path) -> None:
     run = replace(TINY, preset="t5", data="subwords", steps=1, rate=1e-9, evaluations=1)
     (tuning, *_) = long_run(run, tmp_path)["curve"]["held_out"].values()
-    guess = math.log(load_texts("subwords").vocab_size + tasks.SENTINELS)
-    assert tuning[0] == pytest.approx(guess, rel=0.1)
+    uniform = math.log(load_texts("subwords").vocab_size + tasks.SENTINELS)
+    assert tuning[0] == pytest.approx(uniform, rel=0.1)
 
 
-def test_adafactor_has_the_papers_schedule() -> None:
+def test_adafactor_follows_the_papers_schedule() -> None:
     run = replace(TINY, optimizer="adafactor", rate=0.01)
     rates = [rate_at(run, step) for step in (1, 100, 10_000, 40_000)]
     assert rates == pytest.approx([0.01, 0.01, 0.01, 0.005])
@@ -678,18 +685,18 @@ def test_adafactor_has_the_papers_schedule() -> None:
 
 ADAMW = partial(torch.optim.AdamW, betas=(0.9, 0.98), weight_decay=0.01)
 STEPS = {
-    # Up over four steps, then down with the root.
+    # Up over four steps, then down with the inverse square root.
     "adamw": (ADAMW, 0.02, [0.005, 0.01, 0.015, 0.02, 0.04 / 5**0.5, 0.04 / 6**0.5]),
     "adafactor": (torch.optim.Adafactor, 0.5, [0.5, 0.5, 0.5, 0.5, 5**-0.5, 6**-0.5]),
 }
 
 
 @pytest.mark.parametrize("optimizer", STEPS)
-def test_steps_are_those_of_the_optimizer_with_its_rates_and_adamws_gradients_clipped(
+def test_steps_match_the_optimizer_by_hand_with_clipping_for_adamw(
     tmp_path: Path, optimizer: str
 ) -> None:
     kind, peak, rates = STEPS[optimizer]
-    # The smaller a batch, the longer are gradients.
+    # A small batch has large gradients, so that clipping matters.
     run = replace(TINY, optimizer=optimizer, rate=peak, batch=2, seq=4)
     training = module.Training(run, tmp_path, module.Workers())
     texts = load_texts("characters")
@@ -702,11 +709,11 @@ def test_steps_are_those_of_the_optimizer_with_its_rates_and_adamws_gradients_cl
         by_hand.zero_grad()
         next_character_loss(model, windows).backward()
         gradients = [weight.grad for weight in model.parameters()]
-        length = sum(gradient.square().sum() for gradient in gradients).sqrt()
-        assert length > 1.1
+        norm = sum(gradient.square().sum() for gradient in gradients).sqrt()
+        assert norm > 1.1
         if optimizer == "adamw":
             for gradient in gradients:
-                gradient /= length
+                gradient /= norm
         by_hand.step()
     for weight, same in zip(
         training.model.parameters(), model.parameters(), strict=True

@@ -1,4 +1,4 @@
-"""What the chapter on MDHA promises: a ruler for luck, and prose that the records bear out."""
+"""Tests of the chapter on MDHA: its critical difference, and statements that match the records."""
 
 import math
 from copy import deepcopy
@@ -10,16 +10,17 @@ from hypothesis import strategies as st
 from prose import ahead, said_in
 from torch import Tensor, nn
 
-from experiments import mdha
-from experiments.analysis import final_loss, read_runs
-from experiments.mdha import MODELS, luck, widest
-from experiments.plan import RESULTS, loss_on, read_plans, read_results
+from experiments.analysis import final_loss
+from experiments.chapters import mdha
+from experiments.chapters.mdha import MODELS, luck, widest
+from experiments.harness.plan import read_plans
+from experiments.harness.texts import TUNING_PLAY
+from experiments.records import RESULTS, loss_on, read_results, read_runs
 from labml_primer.primer.primer_ez import MultiDConvHeadAttention
-from labml_primer.training.texts import TUNING_PLAY
 
 
 def by_regression(losses: Tensor) -> Tensor:
-    """What a least-squares fit of an effect for each model and each seed leaves, by degrees of freedom."""
+    """Return the residual standard deviation of a fit with an effect per model and per seed."""
     models, seeds = losses.shape
     rows = [
         [float(m == i) for i in range(models)] + [float(s == i) for i in range(seeds)]
@@ -34,7 +35,7 @@ def by_regression(losses: Tensor) -> Tensor:
 
 
 @given(st.integers(2, 7), st.integers(2, 5), st.integers(0, 1000))
-def test_luck_is_what_models_and_seeds_do_not_explain(
+def test_luck_is_the_residual_deviation_of_models_and_seeds(
     models: int, seeds: int, seed: int
 ) -> None:
     torch.manual_seed(seed)
@@ -45,7 +46,7 @@ def test_luck_is_what_models_and_seeds_do_not_explain(
 
 
 def below(q: float, groups: int, freedom: int) -> float:
-    """The probability that the studentized range lies below `q`, by its two integrals."""
+    """Return the probability that the studentized range is below `q`, by numerical integration."""
     z = torch.linspace(-8, 8, 1601, dtype=torch.float64)[:, None]
     s = torch.linspace(1e-3, 3, 1500, dtype=torch.float64)
     normal = torch.distributions.Normal(0.0, 1.0)
@@ -66,11 +67,11 @@ def below(q: float, groups: int, freedom: int) -> float:
 
 
 @pytest.mark.parametrize("models, seeds", [(16, 3), (4, 5)])
-def test_how_far_equal_models_come_apart_is_the_studentized_range(
+def test_range_of_equal_models_is_the_studentized_range(
     models: int, seeds: int
 ) -> None:
     torch.manual_seed(1)
-    # Seeds may differ as they like: that is not luck.
+    # Differences between seeds do not count as noise.
     pages = torch.randn(40_000, models, seeds) + 9 * torch.randn(40_000, 1, seeds)
     q = float(widest(pages).quantile(0.95)) * math.sqrt(seeds)
     freedom = (models - 1) * (seeds - 1)
@@ -86,13 +87,13 @@ def ends(name: str) -> list[float]:
 
 
 def behind(worse: str, better: str, steps: int = 1200) -> float:
-    """How much more loss, in the mean of the seeds, after so many steps."""
+    """Return the difference in mean loss over seeds after a number of steps."""
     at = RUNS[better][0]["steps"].index(steps)
     pairs = zip(RUNS[worse], RUNS[better], strict=True)
     return sum(a["loss"][at] - b["loss"][at] for a, b in pairs) / len(RUNS[better])
 
 
-def test_prose_tells_apart_what_the_ruler_does() -> None:
+def test_prose_distinguishes_what_the_critical_difference_does() -> None:
     losses = torch.tensor([ends(name) for name in MODELS])
     torch.manual_seed(0)
     ruler = float(
@@ -124,7 +125,7 @@ def test_prose_tells_apart_what_the_ruler_does() -> None:
     assert 0.97 < by_ruler("identity-start", "channel") < 1
     assert "ahead of plain attention with every seed, also within the ruler" in SAID
     assert 0 < by_ruler("none", "identity-start") < 1
-    # Where prose says that nothing is told apart.
+    # Pairs that the prose does not distinguish.
     pairs = [(name, "channel") for name in ("shared", "head-and-channel", "no-bias")]
     pairs += [("released-start", "channel"), ("paper", "before-projection")]
     assert max(abs(by_ruler(*pair)) for pair in pairs) < 0.5
@@ -140,7 +141,7 @@ def test_prose_tells_apart_what_the_ruler_does() -> None:
     assert 0.6 < share / len(told_apart) < 0.72
 
 
-def test_what_prose_says_of_seeds_is_so() -> None:
+def test_statements_on_seeds_match_the_records() -> None:
     others = MODELS.keys() - {"channel"}
     worse = {name for name in others if all(ahead(RUNS, "channel", name))}
     better = {name for name in others if all(ahead(RUNS, name, "channel"))}
@@ -165,7 +166,7 @@ def test_what_prose_says_of_seeds_is_so() -> None:
     assert all(deviations[name] < 0.02 for name in MODELS.keys() - apart)
 
 
-def test_what_prose_says_of_steps_and_rates_is_so() -> None:
+def test_statements_on_steps_and_rates_match_the_records() -> None:
     early, late = behind("none", "channel", 300), behind("none", "channel")
     words = f"the model is {early:.2f} nats behind after 300 steps, and {late:.2f}"
     assert words in SAID
@@ -187,8 +188,8 @@ def test_what_prose_says_of_steps_and_rates_is_so() -> None:
     assert f"{worse - better:.2f}" == "0.01"
 
 
-def test_a_bias_of_the_convolution_adds_little() -> None:
-    """On keys nothing, on values one for the output, on queries one for the projection."""
+def test_bias_of_the_convolution_adds_little() -> None:
+    """On keys it has no effect; on values it equals an output bias; on queries, a projection bias."""
     torch.manual_seed(0)
     layer = MultiDConvHeadAttention(16, 2).double()
     x = torch.randn(3, 9, 16, dtype=torch.float64)

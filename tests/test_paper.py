@@ -1,4 +1,4 @@
-"""What the chapter on the paper's numbers promises."""
+"""Tests of the chapter on the paper's numbers."""
 
 import math
 import re
@@ -12,8 +12,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments import paper as chapter
-from experiments.paper import (
+from experiments.chapters import paper as chapter
+from experiments.chapters.paper import (
     Paper,
     average_time,
     averages,
@@ -25,7 +25,8 @@ from experiments.paper import (
     read_paper,
     savings_law,
 )
-from experiments.printed import Rounded, Table, claim, recompute
+from experiments.claims import Rounded, claim, recompute
+from experiments.tables import Table
 
 PAPER = read_paper()
 SHAPES = {  # rows and columns, counted in the paper
@@ -37,7 +38,7 @@ SHAPES = {  # rows and columns, counted in the paper
     "table_8": (6, 5),
     "text": (30, 4),
 }
-# What does not come out, by cause: each is the rest of a flag's first line, after "the paper, ".
+# Failing claims by cause: each is the rest of a flag's first line, after "the paper, ".
 CAUSES = {
     "section 1": [("1", '... "given the same training cost"')],
     "Table 1": [("4.3", "hours of 207K steps, at one pace")],
@@ -80,7 +81,7 @@ def test_every_table_has_all_of_its_rows_and_columns() -> None:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_a_table_says_where_it_stands_in_the_paper(name: str) -> None:
+def test_source_of_a_table_names_its_number_in_the_paper(name: str) -> None:
     source = PAPER[name].source
     assert "arXiv 2109.08668" in source
     if name != "text":
@@ -100,7 +101,7 @@ def test_a_column_of_numbers_has_numbers_and_a_unit(name: str) -> None:
         assert all(PAPER[name].column("unit"))
 
 
-def test_no_line_of_a_table_stands_there_twice() -> None:
+def test_no_table_has_duplicate_rows() -> None:
     for table in PAPER.values():
         assert len({tuple(row) for row in table.rows}) == len(table.rows)
 
@@ -127,7 +128,7 @@ def test_a_printed_number_is_all_that_rounds_to_it(
 
 
 @pytest.mark.parametrize("printed", ["-", "Primer", "", "3X", "1.2.3"])
-def test_what_is_no_number_is_named(printed: str) -> None:
+def test_error_quotes_what_is_not_a_number(printed: str) -> None:
     with pytest.raises(ValueError, match=r"does not start with a number"):
         Rounded.read(printed)
 
@@ -138,7 +139,7 @@ digits = st.tuples(st.integers(1, 999), st.integers(0, 2)).map(
 
 
 @given(digits, digits, digits)
-def test_no_inputs_that_round_to_the_printed_ones_lead_out_of_the_bounds(
+def test_bounds_contain_every_input_that_rounds_to_the_printed_one(
     a: str, b: str, c: str
 ) -> None:
     def formula(x: float, y: float, z: float) -> float:
@@ -154,7 +155,7 @@ def test_no_inputs_that_round_to_the_printed_ones_lead_out_of_the_bounds(
 @pytest.mark.parametrize(
     ("printed", "sign"), [("4.1", "="), ("4.2", "≈"), ("4.0", "≠"), ("4.4", "≠")]
 )
-def test_a_verdict_knows_of_rounding(printed: str, sign: str) -> None:
+def test_verdict_allows_for_rounding(printed: str, sign: str) -> None:
     divided = claim("", "", printed, float.__truediv__, "15.7K", "3.8K")
     assert divided.sign == sign
 
@@ -163,7 +164,7 @@ def test_a_verdict_knows_of_rounding(printed: str, sign: str) -> None:
     ("printed", "sign"),
     [("≥4.1", "="), ("<4.2", "="), ("≥4.2", "≈"), ("<4.1", "≈"), ("≥4.4", "≠")],
 )
-def test_a_bound_is_held_to_its_side(printed: str, sign: str) -> None:
+def test_verdict_on_a_bound_depends_on_its_side(printed: str, sign: str) -> None:
     divided = claim("", "", printed, float.__truediv__, "15.7K", "3.8K")
     assert divided.sign == sign
 
@@ -216,7 +217,7 @@ def test_no_two_claims_have_the_same_words() -> None:
         ("pretrainings, t", Fraction(2 * 343 * 71800 * 108 * 55, 100 * 1000 * 10**6)),
     ],
 )
-def test_a_claim_is_the_sum_one_does_by_hand(words: str, value: Fraction) -> None:
+def test_claim_matches_the_calculation_by_hand(words: str, value: Fraction) -> None:
     results = [each.result for each in every_claim(PAPER) if each.words == words]
     assert results
     for result in results:
@@ -224,12 +225,12 @@ def test_a_claim_is_the_sum_one_does_by_hand(words: str, value: Fraction) -> Non
         assert result.low <= value + 1e-3 and value - 1e-3 <= result.high
 
 
-def test_what_does_not_come_out_is_this_and_no_more() -> None:
+def test_failing_claims_are_the_expected_ones() -> None:
     failed = {(e.section, e.words) for e in every_claim(PAPER) if e.sign == "≠"}
     assert failed == {claim for claims in CAUSES.values() for claim in claims}
 
 
-def test_what_does_not_come_out_is_flagged_by_cause() -> None:
+def test_failing_claims_are_flagged_by_cause() -> None:
     source = Path(str(chapter.__file__)).read_text(encoding="utf-8")
     flags = re.findall(r":::\{deviation\} the paper, (.+)", source)
     assert set(CAUSES) <= set(flags)
@@ -250,7 +251,7 @@ def test_what_does_not_come_out_is_flagged_by_cause() -> None:
         ("A.3", "saved by hurdles", "6.2", "="),
     ],
 )
-def test_a_large_claim_stands_with_its_section(
+def test_main_claims_have_their_section_and_verdict(
     section: str, words: str, printed: str, sign: str
 ) -> None:
     claims = [(e.section, e.words, e.printed, e.sign) for e in every_claim(PAPER)]
@@ -269,7 +270,7 @@ def test_with_a_third_of_the_compute_quality_is_no_lower() -> None:
         assert theirs.result.value < ours.result.value
 
 
-def test_the_averages_that_do_not_come_out_leave_one_task_out() -> None:
+def test_failing_averages_match_when_one_task_is_left_out() -> None:
     ours = slice(0, 4)  # the four models; the last column is of others
     all_tasks = averages(PAPER, "choice")[ours]
     without = averages(PAPER, "choice", without="ReCoRD")[ours]
@@ -291,7 +292,7 @@ def within(quantile: float, freedom: int) -> float:
     ("needed", "freedom", "scale"),
     [(by_test, 8, math.sqrt(2 / 5)), (by_intervals, 4, 2 / math.sqrt(5))],
 )
-def test_what_a_difference_needs_is_the_quantile_of_students_t(
+def test_significant_difference_uses_the_quantile_of_students_t(
     needed: Callable[[float, float], float], freedom: int, scale: float
 ) -> None:
     assert within(needed(1, 1) / scale, freedom) == pytest.approx(0.95, abs=1e-4)
@@ -325,7 +326,7 @@ def compute_to(target: float, a: float, k: float) -> float:
 
 
 @given(st.floats(2, 10), st.floats(0.04, 0.3), st.floats(1.1, 8))
-def test_savings_are_the_line_that_a_fit_finds(a: float, k: float, b: float) -> None:
+def test_savings_law_matches_a_fitted_line(a: float, k: float, b: float) -> None:
     losses = [a * (0.3 + 0.02 * i) for i in range(20)]
     saved = [compute_to(x, a, k) - compute_to(x, a / b**k, k) for x in losses]
     x = torch.tensor(saved, dtype=torch.float64).log()
@@ -346,8 +347,10 @@ def test_without_an_advantage_there_is_no_law_of_savings(b: float) -> None:
 # -- tables ---------------------------------------------------------------------------------
 
 
-def test_an_entry_that_is_not_one_is_named() -> None:
-    with pytest.raises(LookupError, match=r"3 rows of .*Table 1.*Primer.*not one"):
+def test_error_of_an_ambiguous_entry_names_table_and_condition() -> None:
+    with pytest.raises(
+        LookupError, match=r"3 rows of .*Table 1 match .*Primer.*not one"
+    ):
         PAPER["table_1"].entry("hours", model="Primer")
 
 

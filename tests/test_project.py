@@ -36,6 +36,12 @@ def make(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def imports(path: Path) -> set[str]:
     """Packages that importing the module imports: its demos are left out."""
+    tops = {name.partition(".")[0] for name in imported_names(path)}
+    return tops - sys.stdlib_module_names
+
+
+def imported_names(path: Path) -> set[str]:
+    """Dotted names that importing the module imports: its demos are left out."""
     tree = ast.parse(path.read_text())
     body = [
         n
@@ -45,11 +51,11 @@ def imports(path: Path) -> set[str]:
     found = set()
     for node in ast.walk(ast.Module(body, [])):
         if isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in node.names}
+            found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: write the import in full"
-            found.add((node.module or "").partition(".")[0])
-    return found - sys.stdlib_module_names
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
 
 
 def test_make_alone_lists_what_there_is() -> None:
@@ -83,10 +89,10 @@ def test_a_second_call_sets_nothing_up(tmp_path: Path) -> None:
     assert make("--question", "setup", f"VENV={tmp_path}/venv").returncode == 0
 
 
-def test_one_plan_of_the_experiments_can_be_asked_for(tmp_path: Path) -> None:
+def test_make_experiments_can_run_one_plan(tmp_path: Path) -> None:
     (tmp_path / ".ready").touch()
     asked = ("--dry-run", "experiments", f"VENV={tmp_path}")
-    command = f"{tmp_path}/bin/python -m experiments.run"
+    command = f"{tmp_path}/bin/python -m experiments.harness.run"
     assert make(*asked).stdout.split() == command.split()
     only = make(*asked, "ONLY=mdha").stdout
     assert only.split() == f"{command} --only mdha".split()
@@ -191,6 +197,49 @@ def test_the_engine_knows_nothing_of_the_package() -> None:
 def test_the_package_knows_nothing_of_the_book() -> None:
     for path in MODULES:
         assert not imports(path) & {"book", "annotated", "sphinx"}, path
+
+
+# From the bottom up: each layer imports the ones above it in this list, and none below.
+LAYERS = (
+    "labml_primer.training",
+    "labml_primer.transformer",
+    "labml_primer.primer",
+    "labml_primer.compared",
+    "labml_primer",  # the presets of all models
+    "experiments.claims",
+    "experiments.tables",
+    "experiments.records",
+    "experiments.analysis",
+    "experiments.harness",
+    "experiments.chapters",
+    "benchmarks",
+)
+
+
+def layer_of(name: str) -> int:
+    """The position in `LAYERS` of a dotted name of the project."""
+    return next(
+        i for i, layer in enumerate(LAYERS) if f"{name}.".startswith(f"{layer}.")
+    )
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_no_module_imports_a_later_layer(layer: str) -> None:
+    for folder in ("labml_primer", "experiments", "benchmarks"):
+        for path in (ROOT / folder).rglob("*.py"):
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            if layer_of(name) != LAYERS.index(layer):
+                continue
+            for imported in imported_names(path):
+                if imported.startswith(
+                    ("labml_primer.", "experiments.", "benchmarks.")
+                ):
+                    assert layer_of(imported) <= layer_of(name), (name, imported)
+
+
+def test_measured_chapters_do_not_import_the_harness() -> None:
+    for path in (ROOT / "experiments" / "chapters").glob("*.py"):
+        assert "experiments.harness" not in path.read_text(), path
 
 
 def test_the_engine_is_importable_where_the_book_is() -> None:

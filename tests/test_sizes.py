@@ -1,4 +1,4 @@
-"""What the sweep of sizes promises: frontiers, laws, shifts and their intervals."""
+"""Tests of the sweep of sizes: frontiers, power laws, shifts and their intervals."""
 
 import json
 import math
@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prose import said_in
 
-from experiments import ours, sizes
-from experiments.analysis import Gathered, final_loss, read_runs, speedup
-from experiments.plan import PLANS, RESULTS, Plan
-from experiments.sizes import (
+from experiments.analysis import final_loss, speedup
+from experiments.chapters import ours, sizes
+from experiments.chapters.sizes import (
     best_width,
     budgets_up_to,
     frontier,
@@ -28,6 +27,8 @@ from experiments.sizes import (
     shift,
     whole,
 )
+from experiments.harness.plan import PLANS, Plan
+from experiments.records import RESULTS, Gathered, read_runs
 
 BUDGETS = [1e12 * 2 ** (n / 4) for n in range(25)]
 
@@ -40,7 +41,7 @@ def law(a: float, k: float) -> dict[str, Any]:
     return run_of(BUDGETS, [a * (c / 1e12) ** -k for c in BUDGETS])
 
 
-def test_a_loss_between_two_evaluations_lies_on_a_straight_line() -> None:
+def test_loss_between_two_evaluations_is_interpolated_linearly() -> None:
     run = run_of([1.0, 2.0, 4.0], [3.0, 2.0, 1.0])
     assert [loss_at(run, budget, "cost") for budget in (1, 1.25, 2, 3, 4)] == [
         3,
@@ -51,7 +52,7 @@ def test_a_loss_between_two_evaluations_lies_on_a_straight_line() -> None:
     ]
 
 
-def test_a_run_is_chosen_for_no_budget_that_it_was_not_evaluated_at() -> None:
+def test_run_is_not_selected_outside_its_evaluated_budgets() -> None:
     run = run_of([1.0, 2.0, 4.0], [3.0, 2.0, 1.0])
     assert loss_at(run, 0.9, "cost") == loss_at(run, 4.1, "cost") == math.inf
     later = run_of([3.0, 8.0], [9.0, 4.0])
@@ -59,7 +60,7 @@ def test_a_run_is_chosen_for_no_budget_that_it_was_not_evaluated_at() -> None:
     assert [best_width(sweep, budget, "cost") for budget in (1, 3.5, 5)] == [32, 32, 48]
 
 
-def test_all_seeds_of_a_frontier_have_the_width_that_is_best_in_their_mean() -> None:
+def test_frontier_uses_the_width_with_the_best_mean_for_all_seeds() -> None:
     spent = [1.0, 2.0]
     small = [run_of(spent, [3.0, 3.0]), run_of(spent, [3.2, 3.2])]
     # With the first seed it is worse at the end, and in the mean better.
@@ -75,20 +76,20 @@ def test_budgets_double_in_six_steps_and_end_at_the_last() -> None:
     assert budgets[::6] == pytest.approx([2, 4, 8])
 
 
-def test_the_whole_is_what_all_widths_but_one_have_spent() -> None:
+def test_whole_budget_is_reached_by_all_widths_but_one() -> None:
     ends = dict(zip(sizes.WIDTHS, (3.0, 9.0, 7.0, 8.0, 6.0), strict=True))
     widths = {width: [run_of([1.0, end], [2.0, 1.0])] for width, end in ends.items()}
     assert whole({"a": widths, "b": widths}, "cost") == 6
 
 
-def test_a_width_whose_curve_ends_gives_way_to_the_next() -> None:
+def test_width_whose_curve_ends_is_followed_by_the_next() -> None:
     narrow = [run_of([1.0, 2.0], [2.0, 1.5])]
     wide = [run_of([1.0, 2.0, 3.0], [4.0, 3.0, 2.0])]
     (curve,) = frontier({32: narrow, 64: wide}, [1.0, 2.0, 3.0], "cost")
     assert curve["loss"] == [2.0, 1.5, 2.0]
 
 
-def test_widths_of_other_seeds_have_no_frontier() -> None:
+def test_frontier_of_different_seeds_is_refused() -> None:
     first, second = (run_of([1.0, 2.0], [3.0, 2.0], seed) for seed in (0, 1))
     with pytest.raises(ValueError, match="differ in their seeds"):
         frontier({32: [first, second], 64: [first]}, [1.0], "cost")
@@ -97,21 +98,21 @@ def test_widths_of_other_seeds_have_no_frontier() -> None:
 
 
 @given(st.floats(0.5, 5), st.floats(0.01, 1))
-def test_a_law_is_found_in_what_follows_it(a: float, k: float) -> None:
+def test_power_law_is_recovered_from_its_points(a: float, k: float) -> None:
     assert power_law(law(a, k)) == pytest.approx((a, k))
 
 
 @given(st.floats(0.5, 5), st.floats(0.01, 1), st.floats(1.1, 9))
-def test_a_shift_is_how_much_less_compute_brings_the_same_loss(
+def test_shift_is_the_ratio_of_compute_at_the_same_loss(
     a: float, k: float, b: float
 ) -> None:
-    # The better line has at c what the worse has at b times c.
+    # The better line has the loss at c that the worse has at b times c.
     worse, better = law(a, k), law(a * b**-k, k)
     assert shift(worse, better) == pytest.approx(b)
     assert shift(better, worse) == pytest.approx(1 / b)
 
 
-def test_the_shift_is_that_of_the_least_squares_parallel_lines() -> None:
+def test_shift_matches_parallel_lines_fitted_by_least_squares() -> None:
     torch.manual_seed(0)
     worse, better = (
         run_of(BUDGETS, torch.rand(len(BUDGETS)).add(1 + i).tolist()) for i in (1, 0)
@@ -130,7 +131,7 @@ def test_the_shift_is_that_of_the_least_squares_parallel_lines() -> None:
     assert shift(worse, better) == pytest.approx(math.exp((first - second) / k))
 
 
-def test_a_shift_between_other_budgets_is_refused() -> None:
+def test_shift_between_different_budgets_is_refused() -> None:
     later = law(1.0, 0.1) | {"cost": [2 * budget for budget in BUDGETS]}
     with pytest.raises(ValueError, match="the same budgets"):
         shift(later, law(0.9, 0.1))
@@ -149,7 +150,7 @@ def test_savings_between_parallel_laws_are_their_shift_at_every_budget() -> None
 
 
 @pytest.mark.parametrize("loss", [2.0, 1.5, 0.9])
-def test_a_saving_beyond_what_was_measured_is_refused(loss: float) -> None:
+def test_saving_beyond_the_measured_losses_is_refused(loss: float) -> None:
     better = run_of([1.0, 2.0, 4.0], [1.5, 1.2, 1.0])
     with pytest.raises(ValueError, match=f"{loss:.3f} lies not within 1.000 to 1.500"):
         saved(8.0, loss, better)
@@ -160,19 +161,19 @@ def test_a_saving_beyond_what_was_measured_is_refused(loss: float) -> None:
         saved(8.0, 1.1, better | {"loss": [math.inf, 1.2, 1.0]})
 
 
-def test_an_interval_holds_the_mean_of_95_in_100_sweeps() -> None:
+def test_interval_contains_the_mean_in_95_percent_of_sweeps() -> None:
     torch.manual_seed(0)
     draws = torch.randn(20_000, 3, dtype=torch.float64).add(7).tolist()
     held = [low <= 7 <= high for low, high in map(interval, draws)]
     assert sum(held) / len(held) == pytest.approx(0.95, abs=0.005)
 
 
-def test_an_interval_of_other_than_three_seeds_is_refused() -> None:
+def test_interval_needs_three_seeds() -> None:
     with pytest.raises(ValueError, match="three seeds, and here are 2"):
         interval([1.0, 2.0])
 
 
-def test_factors_and_their_inverses_say_the_same() -> None:
+def test_interval_of_inverse_factors_is_the_inverse_interval() -> None:
     mean, low, high = of_factors([2.0, 4.0, 8.0])
     assert mean == pytest.approx(4) and low < 2 and high > 8
     assert of_factors([1 / 2, 1 / 4, 1 / 8]) == pytest.approx(
@@ -180,7 +181,7 @@ def test_factors_and_their_inverses_say_the_same() -> None:
     )
 
 
-def test_the_chapter_reads_every_model_of_the_set() -> None:
+def test_chapter_reads_every_model_of_the_plan() -> None:
     models = {f"{model}-{width}" for model in sizes.MODELS for width in sizes.WIDTHS}
     assert models == set(Plan.read(PLANS / "scaling.toml").models)
 
@@ -200,7 +201,7 @@ def mean_loss_at(runs: Sequence[Gathered], cost: str, budget: float) -> float:
     return mean(loss_at(run, budget, cost) for run in runs)
 
 
-def test_what_prose_says_is_what_the_records_say() -> None:
+def test_statements_in_prose_match_the_records() -> None:
     gathered = str(RESULTS / "gathered.json")
     recorded, at_128 = (read_runs(gathered, plan) for plan in ("scaling", "speedup"))
     said = said_in(sizes)

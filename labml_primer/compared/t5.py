@@ -621,4 +621,4 @@ if __name__ == "__main__":
     print(f"{len(again)} texts put together again")
 
     # That was the last of them. How all these models are related, and what each costs and brings, is drawn in
-    # {doc}`/experiments/family`.
+    # {doc}`/experiments/chapters/family`.

@@ -202,7 +202,7 @@ if __name__ == "__main__":
     # the squared ReLU alone the paper's table has no row; its Figure 5 draws it above SwiGLU at 110 million
     # parameters.
     #
-    # Our race has one seed, and one learning rate for all, which favours some. In {doc}`/experiments/ours`,
+    # Our race has one seed, and one learning rate for all, which favours some. In {doc}`/experiments/chapters/ours`,
     # where each model has its own rate and five seeds, Transformer++ does beat the Transformer.
 
 

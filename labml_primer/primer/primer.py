@@ -570,7 +570,7 @@ if __name__ == "__main__":
     #
     # Our ranking of the changes is that of one seed and 250 steps on characters, where the convolution does
     # most of the work, as in {doc}`variations`. Differences smaller than those between seeds say nothing.
-    # {doc}`/experiments/parts` has longer runs of three seeds. A model with `nan` did not reach the
+    # {doc}`/experiments/chapters/parts` has longer runs of three seeds. A model with `nan` did not reach the
     # Transformer's final loss.
 
 

@@ -45,7 +45,7 @@ class SquaredReLU(nn.Module):
 
     It takes the place of the ReLU between the two linear maps of the feed-forward layer. It has no parameters
     and works on any shape. The paper calls it the most effective of Primer's changes (section 3); in our own
-    runs the convolution was more effective ({doc}`/experiments/ours`).
+    runs the convolution was more effective ({doc}`/experiments/chapters/ours`).
 
     :::{variant} labml_primer.transformer.feed_forward.PositionwiseFeedForward
     :with: activation=SquaredReLU
@@ -320,7 +320,7 @@ if __name__ == "__main__":
     )
     # This is one seed and a short run. Much of what there is to learn this early is in the one or two
     # characters before the current one. A convolution sees them directly, and plain attention must first
-    # learn to find them, which may be why Primer-EZ leads so early. {doc}`/experiments/ours` has longer runs
+    # learn to find them, which may be why Primer-EZ leads so early. {doc}`/experiments/chapters/ours` has longer runs
     # with five seeds.
     #
     # The walk-through says that Primer-EZ trains "a lot faster". The paper, with runs of many hours, reports

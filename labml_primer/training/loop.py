@@ -1,12 +1,30 @@
-"""The training loop: one recipe for every model of the book, so that only the models differ."""
+r"""
+# Training
+
+One loop trains every model of this book, so that only the models differ.
+
+How does a model learn from plain text without any labels? The text is its own label. A *language model* reads
+the characters $c_1 \dots c_{t-1}$ and gives each character of the alphabet a probability of coming next.
+Training compares this prediction with $c_t$, the character that does come, and changes the model's parameters
+a little so that $c_t$ becomes more probable. The average of
+
+$$\mathcal{L} = -\log p(c_t \mid c_1 \dots c_{t-1})$$
+
+over many characters is the *loss*. It is the one number by which this book compares models.
+
+This chapter defines the loss and the reference points that make it readable, then the parts of the loop:
+batches, learning rate, optimizer, evaluation. At the end the loop trains the smallest language model there
+is, a table with one row for each character, whose best possible loss can be counted.
+
+Source: {cite:t}`vaswani2017attention`, section 5.3, for the optimizer and its learning rate;
+{cite:t}`loshchilov2019decoupled` for weight decay; {cite:t}`pascanu2013difficulty` for gradient clipping.
+"""
 
 import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
@@ -15,85 +33,130 @@ from torch.nn import functional as F
 from labml_primer.training.corpus import Corpus
 from labml_primer.training.progress import Progress
 
-VALIDATION_WINDOWS = 64
-"""How many windows of the held-out plays an evaluation reads, always the same ones."""
+if __name__ == "__main__":
+    # ## From scores to probabilities
+    #
+    # A model returns a score for every character, its *logits* $z$. They can be any real numbers. *Softmax*
+    # turns them into probabilities: all positive, with a sum of one.
+    #
+    # $$\operatorname{softmax}(z)_i = \frac{e^{z_i}}{\sum_j e^{z_j}}$$
+    #
+    # Only differences count: a number added to all scores cancels. A score that is larger by 1 makes a
+    # character $e \approx 2.7$ times as probable. Take an alphabet of four characters, and suppose that "e"
+    # comes next:
+    logits = torch.tensor([2.0, 1.0, 0.0, -1.0])
+    probabilities = logits.softmax(dim=-1)
+    for character, z, p in zip("etao", logits, probabilities, strict=True):
+        print(f"{character}  score {z:4.1f}  probability {p:.3f}")
+    print(f"sum {probabilities.sum():.3f}, loss for e: {-probabilities[0].log():.3f}")
+    # The loss $-\log p$ is called *cross-entropy*. It is zero for a certain and correct prediction, and grows
+    # without limit as the probability of the true character approaches zero. With the natural logarithm its
+    # unit is the *nat*; 1 nat is $1 / \ln 2 \approx 1.44$ bits. `F.cross_entropy` takes logits and does
+    # softmax and logarithm in one step, which is faster and does not overflow.
+    e = torch.tensor(0)
+    print(f"F.cross_entropy {F.cross_entropy(logits, e):.3f}")
+    # *Perplexity* is $e^{\mathcal{L}}$: the number of equally probable characters that would be as hard to
+    # predict. Here it is little more than one and a half.
+    print(f"perplexity {F.cross_entropy(logits, e).exp():.3f}")
 
 
-@dataclass
-class History:
-    """What a run was seen to do: parallel lists, one entry an evaluation.
+if __name__ == "__main__":
+    # ## What is a good loss?
+    #
+    # The corpus is 38 plays of Shakespeare, read character by character. Three simple predictors give the
+    # loss its scale:
+    #
+    # - The *uniform* guess gives each of the $V$ characters probability $1/V$, a loss of $\log V$.
+    # - The *unigram* guess knows how frequent each character is, and not what came before. Its loss is the
+    #   entropy of the frequencies, $-\sum_c p(c) \log p(c)$.
+    # - The *bigram* guess knows how frequent each character is after each other one:
+    #   $-\sum_{a,b} p(a,b) \log p(b \mid a)$.
+    from labml_primer.training.corpus import load_corpus
 
-    `train_loss` is the mean over the steps since the evaluation before. `seconds` is the time
-    spent in training alone, without the evaluations: on a CPU its own processor time, all
-    cores added, which a busy machine does not falsify; elsewhere the wall clock's. Losses are
-    in nats a character.
-    `json.dumps(dataclasses.asdict(history))` records it.
-    """
-
-    steps: list[int] = field(default_factory=list)
-    train_loss: list[float] = field(default_factory=list)
-    validation_loss: list[float] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
-
-
-def warmed_up_rate(step: int, rate: float, warmup: int) -> float:
-    """From zero to `rate` in a line over `warmup` steps, then down with one over the root.
-
-    Steps count from 1.
-    """
-    return rate * min(step / warmup, math.sqrt(warmup / step))
+    corpus = load_corpus()
+    V = corpus.vocab_size
+    pairs = torch.bincount(corpus.train[:-1] * V + corpus.train[1:], minlength=V * V)
+    pairs = pairs.view(V, V).double()  # [character, next character]
+    joint = pairs / pairs.sum()
+    single = joint.sum(dim=0)
+    uniform = math.log(V)
+    unigram = -torch.special.xlogy(single, single).sum().item()
+    following = joint / joint.sum(dim=1, keepdim=True)
+    bigram = -torch.special.xlogy(joint, following).sum().item()
+    print(f"{len(corpus.train):,} characters to learn from, {V} of them different")
+    for name, nats in (("uniform", uniform), ("unigram", unigram), ("bigram", bigram)):
+        print(
+            f"{name:8s} {nats:.3f} nats per character, perplexity {math.exp(nats):5.1f}"
+        )
+    # A loss near the first number means that a model has learned nothing, and one near the second that it has
+    # learned how frequent characters are. Below the third, it uses more than the last character.
 
 
 def draw_windows(text: Tensor, batch: int, seq: int, seed: int, step: int) -> Tensor:
-    """`batch` windows of `seq + 1` characters, `[batch, seq + 1]`.
+    """
+    ## A batch of windows
 
-    They depend on `seed` and `step` and on nothing else, so a run that goes on after a stop
-    sees the batches that it would have seen.
+    Return `batch` windows of `seq + 1` successive characters from random places of `text`,
+    `[batch, seq + 1]`.
+
+    A window serves twice. Without its last character it is the input, and without its first it is the
+    *target*: the same text, shifted by one. So one window has `seq` predictions to learn from.
+
+    The windows depend on `seed` and `step` and on nothing else. Two models trained with the same seed read
+    the same text in the same order, which makes a comparison between them more precise.
     """
     generator = torch.Generator().manual_seed(seed * 1_000_003 + step)
     starts = torch.randint(len(text) - seq, (batch, 1), generator=generator)
     return text[starts + torch.arange(seq + 1)]
 
 
+if __name__ == "__main__":
+    # Two windows of 28 characters, as the model gets them. Each character is to be predicted from those above
+    # and to the left of it; a line break is shown as `|`.
+    for window in draw_windows(corpus.train, batch=2, seq=28, seed=0, step=1):
+        for name, part in (("input", window[:-1]), ("target", window[1:])):
+            print(f"{name:7s}", corpus.decode(part).replace("\n", "|"))
+
+
 def next_character_loss(model: nn.Module, windows: Tensor) -> Tensor:
-    """The mean cross-entropy of each character of `windows`, given those before it."""
+    """
+    ## The loss
+
+    Return the mean cross-entropy over all characters of `windows`, each predicted from those before it in its
+    window. The model takes tokens `[batch, seq]` to logits `[batch, seq, vocab_size]`.
+    """
     logits = model(windows[:, :-1])
+    # In single precision at least, because a sum of exponentials needs the digits.
     return F.cross_entropy(logits.float().flatten(0, 1), windows[:, 1:].flatten())
 
 
-@contextmanager
-def auxiliary_losses(model: nn.Module) -> Iterator[list[Tensor]]:
-    """What layers ask for besides the loss, in a list that fills while `model` is called.
-
-    A layer asks by a method `auxiliary_loss`, and is given what it was called with.
-    """
-    asked: list[Tensor] = []
-    hooks = [
-        module.register_forward_hook(
-            lambda module, inputs, _: asked.append(module.auxiliary_loss(*inputs))
-        )
-        for module in model.modules()
-        if hasattr(module, "auxiliary_loss")
-    ]
-    try:
-        yield asked
-    finally:
-        for hook in hooks:
-            hook.remove()
+VALIDATION_WINDOWS = 64
+"""The number of windows of the held-out plays that an evaluation reads, always the same ones."""
 
 
 def held_out_windows(text: Tensor, seq: int) -> Tensor:
-    """`VALIDATION_WINDOWS` windows, spread evenly over `text`: `[windows, seq + 1]`."""
+    """
+    ## Evaluation on held-out plays
+
+    The training loss says how well a model predicts text that it learns from, and it may know such text by
+    heart. So three plays are kept out of training, and the loss on them is what counts: *A Midsummer Night's
+    Dream*, *Macbeth* and *Richard II*. They are held out whole. With random pages held out instead, the names
+    and phrases of the same play would be in both parts, and knowing them would pass for knowing English.
+
+    Return `VALIDATION_WINDOWS` windows spread evenly over `text`, `[windows, seq + 1]`.
+    """
     starts = torch.linspace(0, len(text) - seq - 1, VALIDATION_WINDOWS).long()
     return text[starts[:, None] + torch.arange(seq + 1)]
 
 
 @torch.no_grad()
 def held_out_loss(model: nn.Module, text: Tensor, batch: int, seq: int) -> float:
-    """The loss over the `held_out_windows`, in float32."""
+    """Return the mean loss over the held-out windows of `text`, without dropout."""
     windows = held_out_windows(text, seq).to(next(model.parameters()).device)
     was_training = model.training
     model.eval()
+    # `batch` windows at a time, as in training, so that memory is no problem. The result does not depend on
+    # it.
     total = sum(
         next_character_loss(model, part).item() * len(part)
         for part in windows.split(batch)
@@ -102,12 +165,112 @@ def held_out_loss(model: nn.Module, text: Tensor, batch: int, seq: int) -> float
     return total / len(windows)
 
 
-def write_atomically(path: Path, contents: dict[str, Any]) -> None:
-    """Saves `contents` so that `path` is never half written, whenever the run is stopped."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    torch.save(contents, partial)
-    partial.replace(path)
+def warmed_up_rate(step: int, rate: float, warmup: int) -> float:
+    r"""
+    ## The learning rate
+
+    The learning rate is the size of a step. It rises linearly over the first `warmup` steps, and then falls
+    with one over the square root of the step:
+
+    $$\text{rate}(s) = \text{rate} \cdot \min\!\left(\frac{s}{w}, \sqrt{\frac{w}{s}}\right)$$
+
+    At first it must be small, because the optimizer's averages (below) rest on a few noisy batches. Later it
+    must fall, because steps of constant size jump about the minimum instead of reaching it.
+
+    Steps count from 1.
+
+    :::{deviation} the Transformer's paper, section 5.3
+    It derives the peak from the model's width, $1 / \sqrt{d_\text{model}\, w}$. Here the peak is an argument.
+    :::
+    """
+    return rate * min(step / warmup, math.sqrt(warmup / step))
+
+
+if __name__ == "__main__":
+    # The loop's default peaks at 0.004 after 100 steps. At four times as many steps it is half as large. A
+    # longer warm-up delays the peak and raises the rate after it.
+    import matplotlib.pyplot as plt
+
+    fig, ax = plt.subplots(figsize=(7, 2.4), layout="constrained")
+    for warmup, color in ((100, "C0"), (300, "C1")):
+        rates = [warmed_up_rate(step, 4e-3, warmup) for step in range(1, 1001)]
+        ax.plot(range(1, 1001), rates, color=color)
+        ax.text(1010, rates[-1], f"warmup {warmup}", color=color, va="center")
+    ax.set(xlabel="step", ylabel="learning rate", xlim=(0, 1180), ylim=(0, 4.4e-3))
+    plt.show()
+
+
+if __name__ == "__main__":
+    # ## The optimizer: AdamW
+    #
+    # The *gradient* $g$ says for each parameter how fast the loss grows with it. Plain gradient descent steps
+    # against $g$. *Adam* {cite:p}`kingma2015adam` keeps two running averages for each parameter, of its
+    # gradient and of its square, and steps by the first over the root of the second:
+    #
+    # $$\begin{aligned}
+    # m &\leftarrow \beta_1 m + (1 - \beta_1)\, g \\
+    # v &\leftarrow \beta_2 v + (1 - \beta_2)\, g^2 \\
+    # \theta &\leftarrow \theta - \text{rate} \cdot \Big( \frac{\hat m}{\sqrt{\hat v} + \varepsilon}
+    #   + \lambda \theta \Big)
+    # \end{aligned}$$
+    #
+    # $\hat m$ and $\hat v$ are $m$ and $v$ divided by the sum of their weights so far, $1 - \beta^s$. The
+    # quotient is about one in size if the gradient always points the same way, and smaller if it changes
+    # sign. So the rate says how far any parameter can go in a step, whatever the scale of its gradient. A
+    # loss that is multiplied by 1000 gives the same step:
+    for factor in (1.0, 1000.0):
+        parameter = nn.Parameter(torch.tensor([1.0, -2.0, 0.01]))
+        optimizer = torch.optim.AdamW([parameter], lr=0.1, weight_decay=0.0)
+        (factor * parameter.square().sum()).backward()
+        before = parameter.detach().clone()
+        optimizer.step()
+        print(
+            f"loss times {factor:6.0f}: step", *(f"{s:.3f}" for s in parameter - before)
+        )
+    # The last term is *weight decay*: each step shrinks every parameter by a small part of itself, so that
+    # weights do not grow without need. The W in AdamW says that decay is outside the quotient; as a part of
+    # the gradient it would be divided by $\sqrt{\hat v}$ as well {cite:p}`loshchilov2019decoupled`.
+
+
+@contextmanager
+def auxiliary_losses(model: nn.Module) -> Iterator[list[Tensor]]:
+    """
+    ## Auxiliary losses
+
+    Collect the losses that layers add to the cross-entropy. A layer has one if it has a method
+    `auxiliary_loss`, which gets the layer's own inputs; one such layer must spread its tokens evenly over its
+    parts. The list fills while the model is called inside the `with` block. Most models have none.
+    """
+    collected: list[Tensor] = []
+    hooks = [
+        module.register_forward_hook(
+            lambda module, inputs, _: collected.append(module.auxiliary_loss(*inputs))
+        )
+        for module in model.modules()
+        if hasattr(module, "auxiliary_loss")
+    ]
+    try:
+        yield collected
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+@dataclass
+class History:
+    """
+    ## The record of a run
+
+    Parallel lists with one entry per evaluation. Losses are in nats per character, and `train_loss` is the
+    mean over the steps since the previous evaluation. `seconds` is the time spent on training, evaluations
+    excluded: processor time over all cores if the model is on a CPU, which other programs do not distort, and
+    wall-clock time otherwise.
+    """
+
+    steps: list[int] = field(default_factory=list)
+    train_loss: list[float] = field(default_factory=list)
+    validation_loss: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
 
 
 def train(
@@ -122,21 +285,19 @@ def train(
     warmup: int = 100,
     seed: int = 0,
     evaluations: int = 10,
-    folder: str | Path | None = None,
 ) -> History:
-    """Trains `model` in place to foretell the next character, and returns what it did.
+    """
+    ## The loop
 
-    `model` takes tokens `[batch, seq]` to logits `[batch, seq, vocab_size]`. AdamW with
-    decay 0.01 and momenta 0.9 and 0.98, gradients clipped at norm 1, `rate` reached after
-    `warmup` steps, all in float32: on a processor bfloat16 is no gain at the book's sizes.
+    Train `model` in place to predict the next character, and return its history. `model` takes tokens
+    `[batch, seq]` to logits `[batch, seq, vocab_size]`. It is evaluated `evaluations` times at even
+    distances, the last time after the last step.
 
-    The run depends on `model`, `seed` and the numbers given, and not on the global random
-    state, which it leaves as it was. With `folder`, each evaluation is also a save, as
-    `name` with the ending `.pt`: the same call takes up a stopped run from there, to the same
-    numbers. Without, nothing is written.
+    The result depends on the model, the seed and the other arguments. It does not depend on PyTorch's global
+    random state, which is the same before and after.
 
-    Raises `FloatingPointError` at a loss that is not finite, and `ValueError` where `folder`
-    holds a run of that name with other settings.
+    Raises `ValueError` for impossible settings, and `FloatingPointError` as soon as a loss is infinite or not
+    a number.
     """
     for label, number in (("steps", steps), ("batch", batch), ("warmup", warmup)):
         if number < 1:
@@ -147,79 +308,164 @@ def train(
     if not 1 <= seq < shortest:
         raise ValueError(f"seq {seq} does not fit a text of {shortest} characters")
 
-    settings = {
-        "name": name,
-        "steps": steps,
-        "batch": batch,
-        "seq": seq,
-        "rate": rate,
-        "warmup": warmup,
-        "seed": seed,
-        "evaluations": evaluations,
-        "symbols": corpus.symbols,
-    }
     device = next(model.parameters()).device
     clock = time.process_time if device.type == "cpu" else time.perf_counter
+    # $\beta_2 = 0.98$ as in the Transformer's paper: an average over about 50 steps, where PyTorch's default
+    # of 0.999 averages over 1000, more than most runs here have.
+    #
+    # :::{deviation} the Transformer's paper, section 5.3
+    # It uses Adam, without weight decay, and $\varepsilon = 10^{-9}$. Ours is PyTorch's $10^{-8}$.
+    # :::
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=rate, betas=(0.9, 0.98), weight_decay=0.01
     )
-    history, done = History(), 0
-    saved = None if folder is None else Path(folder) / f"{name}.pt"
-    if saved is not None and saved.exists():
-        run = torch.load(saved, map_location=device, weights_only=True)
-        if run["settings"] != settings:
-            raise ValueError(
-                f"{saved} is a run with other settings: {run['settings']}; "
-                f"asked for {settings}"
-            )
-        model.load_state_dict(run["model"])
-        optimizer.load_state_dict(run["optimizer"])
-        history, done = History(**run["history"]), run["done"]
-
+    history = History()
     reports = {steps * i // evaluations for i in range(1, evaluations + 1)}
     losses: list[float] = []
-    seconds = history.seconds[-1] if history.seconds else 0.0
+    seconds = 0.0
     was_training = model.training
     model.train()
-    # Dropout draws from the global generator: it is seeded at each step, and given back.
+    # Dropout draws from the global generator. It is seeded at each step, and restored at the end.
     borrowed = torch.random.fork_rng([device] if device.type == "cuda" else [])
     with borrowed, Progress(name) as progress:
-        for step in progress.steps(range(done + 1, steps + 1)):
+        for step in progress.steps(range(1, steps + 1)):
             start = clock()
             torch.manual_seed(seed * 1_000_003 + step)
             for group in optimizer.param_groups:
                 group["lr"] = warmed_up_rate(step, rate, warmup)
             windows = draw_windows(corpus.train, batch, seq, seed, step).to(device)
-            with auxiliary_losses(model) as asked:
+            # Forward: the loss of this batch.
+            with auxiliary_losses(model) as auxiliary:
                 loss = next_character_loss(model, windows)
             losses.append(loss.item())
             if not math.isfinite(losses[-1]):
                 raise FloatingPointError(
                     f"{name}: the loss is {losses[-1]} at step {step}"
                 )
+            # Backward: the gradient of every parameter.
             optimizer.zero_grad()
-            sum(asked, loss).backward()
+            sum(auxiliary, loss).backward()
+            # *Gradient clipping*: if all gradients together, as one long vector, are longer than 1, they are
+            # scaled down to length 1. One unusual batch then cannot distort Adam's averages for many steps.
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             seconds += clock() - start
+            # labml draws a line with step, loss and time left if the loop runs in a terminal, and nothing
+            # elsewhere. This package alone uses it.
             progress.report(step, losses[-1])
-            if step not in reports:
-                continue
-            history.steps.append(step)
-            history.train_loss.append(sum(losses) / len(losses))
-            history.validation_loss.append(
-                held_out_loss(model, corpus.validation, batch, seq)
-            )
-            history.seconds.append(seconds)
-            losses.clear()
-            if saved is not None:
-                contents = {
-                    "model": model.state_dict(),
-                    "optimizer": optimizer.state_dict(),
-                    "done": step,
-                    "history": asdict(history),
-                    "settings": settings,
-                }
-                write_atomically(saved, contents)
+            if step in reports:
+                history.steps.append(step)
+                history.train_loss.append(sum(losses) / len(losses))
+                history.validation_loss.append(
+                    held_out_loss(model, corpus.validation, batch, seq)
+                )
+                history.seconds.append(seconds)
+                losses.clear()
     model.train(was_training)
     return history
+
+
+if __name__ == "__main__":
+    # ## The smallest language model
+    #
+    # A table with a row for each character, and in the row a score for each next character: `nn.Embedding`
+    # with $V \times V$ parameters. A softmax over a row can be any distribution, so at best the table is the
+    # bigram guess. It starts with zeros, which is the uniform guess.
+    def new_table() -> nn.Embedding:
+        table = nn.Embedding(V, V)
+        nn.init.zeros_(table.weight)
+        return table
+
+    tables = {rate: new_table() for rate in (4e-3, 1e-1)}
+    histories = {
+        rate: train(table, corpus, name=f"rate {rate}", rate=rate, evaluations=20)
+        for rate, table in tables.items()
+    }
+    # Compare with counting. A pair that never occurs in training must not get probability zero, or its first
+    # occurrence in a held-out play would be an infinite loss. So each count is raised by one.
+    counted = new_table()
+    counted.weight.data = (pairs + 1).log().float()
+    best = held_out_loss(counted, corpus.validation, batch=16, seq=128)
+    print(f"the counted table        {best:.3f} nats per character on held-out plays")
+    for rate, history in histories.items():
+        print(f"trained at rate {rate:5.3f}   {history.validation_loss[-1]:.3f}")
+
+
+if __name__ == "__main__":
+    # The loss on held-out plays by step. Grey lines are the three reference points. At rate 0.1 (teal) the
+    # table passes the unigram guess within 60 steps and ends within 0.01 of the counted table. At 0.004
+    # (orange), a rate for a Transformer, it has only just passed the unigram guess after 400.
+    fig, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
+    for (rate, history), color in zip(histories.items(), ("C1", "C0"), strict=True):
+        curve = [uniform, *history.validation_loss]
+        ax.plot([0, *history.steps], curve, color=color)
+        ax.text(405, curve[-1] + 0.1, f"rate {rate}", color=color)
+    for name, nats in (("uniform", uniform), ("unigram", unigram), ("bigram", bigram)):
+        ax.axhline(nats, color="C5", linewidth=0.8)
+        ax.text(495, nats - 0.05, name, color="C5", ha="right", va="top")
+    ax.set(xlabel="step", ylabel="loss, nats per character")
+    ax.set(xlim=(0, 500), ylim=(2.2, 4.6))
+    plt.show()
+    # A step changes a score by at most about the rate. To give "h" after "t" its probability, scores must be
+    # several units apart, and 400 steps of at most 0.004 add up to about one. In a Transformer every score
+    # depends on many parameters, so small steps of each suffice.
+
+
+if __name__ == "__main__":
+    # What does the table know? The most probable next characters after a few, with those that were counted.
+    learned = tables[1e-1].weight.detach().softmax(dim=-1)
+    for character in "qt,\n":
+        row = corpus.symbols.index(character)
+        top = learned[row].topk(4)
+        print(
+            f"after {character!r:5s}",
+            *(
+                f"{corpus.symbols[i]!r:5s}{p:4.0%} ({following[row, i]:3.0%})"
+                for p, i in zip(top.values, top.indices.tolist(), strict=True)
+            ),
+        )
+
+
+if __name__ == "__main__":
+    # ## Seeds
+    #
+    # The *random seed* of a run decides which windows it reads and which features dropout removes. The
+    # parameters a model starts with are decided before, by the seed in force when it is made. The same seeds
+    # give the same numbers, to the last bit on one machine. Another seed gives slightly different ones, and a
+    # difference between two models means something only if it is larger than the difference between seeds.
+    for seed in (0, 0, 1, 2):
+        history = train(
+            new_table(), corpus, name="seed", steps=100, rate=0.1, seed=seed
+        )
+        print(f"seed {seed}: {history.validation_loss[-1]:.6f}")
+
+
+if __name__ == "__main__":
+    # ## In short
+    #
+    # - A language model gives every possible next character a probability, by a softmax over its scores.
+    # - The loss is the cross-entropy $-\log p$ of the true character, in nats per character. Guessing is
+    #   $\log V$; perplexity is $e^{\mathcal{L}}$.
+    # - A step: draw windows, compute the loss, the gradients, clip them, and let AdamW change the parameters
+    #   by about the learning rate, which warms up and then falls.
+    # - Plays that were held out whole measure what was learned. The seed decides everything random.
+    #
+    # ## Exercise
+    #
+    # :::{exercise} Sure or steady
+    # One model gives the true character probability 1/2 at half of the places and 1/8 at the others. Another
+    # gives it 1/4 everywhere. Which has the lower loss? Compute both perplexities.
+    # :::
+    # :::{solution}
+    # They are equal. The mean of $\log 2$ and $\log 8 = 3 \log 2$ is $2 \log 2 = \log 4$, so both
+    # perplexities are 4. Perplexity is one over the *geometric* mean of the probabilities. The arithmetic
+    # mean, 5/16, would have put the first model ahead.
+    # :::
+    sure, steady = torch.tensor([1 / 2, 1 / 8]), torch.tensor([1 / 4, 1 / 4])
+    perplexities = [(-p.log()).mean().exp() for p in (sure, steady)]
+    print(*(f"perplexity {perplexity:.3f}" for perplexity in perplexities))
+    torch.testing.assert_close(perplexities[0], perplexities[1])
+    assert sure.mean() > steady.mean()
+
+    # A table of characters sees one character and no more. The Transformer begins by giving each token a
+    # vector: {doc}`../transformer/embedding`.

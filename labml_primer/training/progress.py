@@ -1,4 +1,4 @@
-"""The line in the terminal that says how far a run has come, drawn by labml."""
+"""Show a run's progress in the terminal, with labml."""
 
 import sys
 from collections.abc import Iterable
@@ -10,9 +10,9 @@ from types import TracebackType
 class Progress:
     """A line for the run `name`: step, loss, time spent and time left.
 
-    Only a terminal gets it. In a notebook, in a pipe and in a test nothing is printed, and
-    labml is not even imported: there it would leave HTML in the page, and it breaks where
-    IPython is 9 or later. Nothing is written to disk in either case, and no server is asked.
+    It is shown in a terminal only. In a notebook, a pipe or a test nothing is printed and labml
+    is not imported, because it would leave HTML in the page and does not work with IPython 9.
+    Nothing is written to disk, and no server is contacted.
     """
 
     def __init__(self, name: str):
@@ -25,18 +25,18 @@ class Progress:
 
     def __enter__(self) -> "Progress":
         if self.drawn:
-            # At its first use labml warns that it has no configuration file. It needs none.
+            # On first use labml warns that it has no configuration file. None is needed.
             with redirect_stdout(StringIO()):
                 self.tracker.get_global_step()
             self.logger.log(self.name)
         return self
 
     def steps(self, steps: range) -> Iterable[int]:
-        """`steps`, one after another, watched."""
+        """Iterate over `steps` and measure the time left."""
         return self.monit.loop(steps, is_track=False) if self.drawn else steps
 
     def report(self, step: int, loss: float) -> None:
-        """Draws the line anew."""
+        """Redraw the line."""
         if self.drawn:
             self.tracker.save(step, {"loss": loss})
 

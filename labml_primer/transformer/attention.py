@@ -1,22 +1,21 @@
 r"""
 # Multi-head attention
 
-A look-up that every position makes in every other, in which the model learns what to ask for, what to
-offer, and what to hand over.
+A look-up by every position in all others. The model learns which questions to ask, and how to be found.
 
 How can a word look at the words around it and find out which of them matter to it?
 
-Attention is a soft look-up. Every position asks with a *query* $q$. Every position offers a *key* $k$,
-by which it can be found, and a *value* $v$, which is what it has to say. A query is compared with all
-keys, and what comes back is the mean of the values, weighted by how well their keys fit:
+Attention is a soft look-up. Every position asks with a *query* $q$. Every position offers a *key* $k$, by
+which it can be found, and a *value* $v$, which is its content. A query is compared with all keys, and the
+result is the mean of the values, weighted by how well their keys match:
 
 $$\operatorname{Attention}(Q, K, V) = \operatorname{softmax}\Big(\frac{QK^\top}{\sqrt{d_k}}\Big)\,V$$
 
 In the code `query`, `key` and `value` are $Q$, $K$ and $V$. Their rows are the single queries, keys and
 values, so one matrix product compares every position with every other. The weights are computed from the
-words themselves, anew for each sentence. The formula does not know in which order the words stand, nor how
-many there are. That is why {doc}`positional_encoding` came first, and why the same trained matrices serve
-every length.
+words themselves, for each sentence separately. The formula does not depend on the order of the words or on
+their number. That is why {doc}`positional_encoding` came first, and why the same trained matrices work at
+every length. The softmax is defined in {doc}`../training/loop`.
 
 Source: {cite:t}`vaswani2017attention`, section 3.2.
 """
@@ -30,30 +29,30 @@ from torch.nn import functional as F
 
 def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None = None) -> Tensor:
     r"""
-    ## Who looks at whom
+    ## Attention weights
 
     `query` is `[..., queries, d_k]`, `key` is `[..., keys, d_k]`. The result is `[..., queries, keys]`:
     row $i$ holds the weights that query $i$ gives to the keys, and sums to one.
 
-    `mask` is boolean, broadcasts to `[..., queries, keys]`, and is true where looking is allowed. The row
-    of a query that may look nowhere is all zeros.
+    `mask` is boolean, broadcasts to `[..., queries, keys]`, and is true where a query may attend to a key.
+    The row of a query that may attend to no key is all zeros.
     """
-    # Every query meets every key: $S_{ij} = q_i \cdot k_j / \sqrt{d_k}$. If the components of $q_i$ and
-    # $k_j$ are independent, with mean zero and variance one, the sum of their $d_k$ products has variance
-    # $d_k$. The root brings it back to one.
+    # Compare every query with every key: $S_{ij} = q_i \cdot k_j / \sqrt{d_k}$. If the components of $q_i$
+    # and $k_j$ are independent, with mean zero and variance one, the sum of their $d_k$ products has variance
+    # $d_k$. Dividing by $\sqrt{d_k}$ makes it one again.
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))
-    # A forbidden key must weigh exactly nothing, and $e^{-\infty} = 0$ in every precision.
+    # A masked key must have weight exactly zero, and $e^{-\infty} = 0$ in every precision.
     #
     # :::{deviation} the slides, multi-head attention
-    # Their mask is of integers, and forbids where `mask == 0`. Ours is boolean, so that `&`, `|` and `~`
-    # combine masks. They write $-10^9$, which lies outside half precision: the demo on masks shows what
-    # happens then.
+    # Their mask is of integers, and hides keys with `mask == 0`. Ours is boolean, so that `&`, `|` and `~`
+    # combine masks. They write $-10^9$, which is outside the range of half precision: the demo on masks shows
+    # the result.
     # :::
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf)
     weights = scores.softmax(dim=-1)
-    # A row of nothing but $-\infty$ comes out of softmax as $0/0$, which is "not a number", and one such
-    # row would spoil the whole model. A query with nowhere to look gets nothing instead.
+    # Softmax turns a row of only $-\infty$ into $0/0$, which is `nan`, and one such row would spread through
+    # the whole model. A query that may attend to no key gets zero weights instead.
     if mask is not None:
         weights = weights.masked_fill(~mask, 0.0)
     return weights
@@ -75,9 +74,9 @@ def attention(
 if __name__ == "__main__":
     # ## By hand
     #
-    # The slides follow one query through the sum. "Thinking" looks at itself and at "Machines". With
+    # The slides follow one query through the formula. "Thinking" attends to itself and to "Machines". With
     # $d_k = 64$ the two dot products are 112 and 96. These vectors give the same; the values are chosen so
-    # that the result can be read.
+    # that the weights can be read from the result.
     query = torch.ones(1, 64)
     key = torch.tensor([[1.75], [1.5]]).expand(2, 64)
     value = torch.tensor([[10.0, 0.0], [0.0, 10.0]])
@@ -94,16 +93,16 @@ if __name__ == "__main__":
         print(f"{step:23s}" + "".join(f"{number:8.2f}" for number in numbers[0]))
 
     assert torch.equal(attention(query, key, value), weights @ value)
-    # Now without the division. The same two keys, and the second has all but vanished.
+    # Without the division, the second of the same two keys gets almost no weight.
     print("softmax of 112 and 96:", *(f"{w:.7f}" for w in dots.softmax(dim=-1)[0]))
 
 
 if __name__ == "__main__":
     # ## Why the root of $d_k$
     #
-    # A softmax that has settled on one key stops learning. The slope of weight $p_j$ with respect to its
-    # own score is $p_j (1 - p_j)$, which is zero both at $p_j = 0$ and at $p_j = 1$. Draw random queries
-    # and 32 random keys, and add up that slope over the keys, as $d_k$ grows.
+    # A softmax that puts all weight on one key stops learning. The slope of weight $p_j$ with respect to its
+    # own score is $p_j (1 - p_j)$, which is zero both at $p_j = 0$ and at $p_j = 1$. Draw random queries and
+    # 32 random keys, and add up that slope over the keys, as $d_k$ grows.
     import matplotlib.pyplot as plt
 
     torch.manual_seed(0)
@@ -155,11 +154,11 @@ def causal_mask(
 
 
 if __name__ == "__main__":
-    # ## What masks are for
+    # ## The use of masks
     #
-    # Sentences of a batch differ in length, and the short ones are padded. A *padding mask* hides the
-    # filling from every query: one row, for all of them. A *causal mask* hides the future: one row for each
-    # query. Both at once is `&`.
+    # Sentences of a batch differ in length, so short ones are filled up with *padding*. A *padding mask*
+    # hides the padding from every query: one row, for all of them. A *causal mask* hides later positions: one
+    # row for each query. `&` combines the two.
     torch.manual_seed(0)
     length = torch.tensor([3, 5])
     padding = torch.arange(5) < length[:, None]
@@ -170,19 +169,19 @@ if __name__ == "__main__":
     print("weights of the first sentence, 3 of 5 words long")
     for row in attention_weights(query, key, both)[0, 0]:
         print(*(f"{weight:5.2f}" for weight in row))
-    # The last two rows are queries of the filling. They look at the words, and nobody reads what comes of
-    # it, because nobody may look at the filling.
+    # The last two rows are queries at padding positions. Their outputs are never used, because no query
+    # attends to padding.
     #
-    # A sentence with no words at all is another matter: its queries have nowhere to look.
+    # In a sentence with no words at all, queries may attend to no key.
     nowhere = torch.zeros(5, 5, dtype=torch.bool)
     print("softmax of minus infinity ", torch.full((3,), -math.inf).softmax(dim=-1))
     print("softmax of -1e9           ", torch.full((3,), -1e9).softmax(dim=-1))
     print("ours                      ", attention_weights(query, key, nowhere)[0, 0, 0])
     fused = F.scaled_dot_product_attention(query, key, key, attn_mask=nowhere)
     print("PyTorch's attention, sum  ", fused.abs().sum())
-    # Minus infinity alone gives no number. The slides' $-10^9$ gives the mean over all that is forbidden,
-    # filling included, which is worse because it looks right. PyTorch's own function gives zeros since
-    # version 2.5, as ours does; before, it was `nan`.
+    # Minus infinity alone gives `nan`. The slides' $-10^9$ gives the mean over all masked keys, padding
+    # included, which is worse because it looks right. PyTorch's own function gives zeros since version 2.5,
+    # as ours does; before, it gave `nan`.
     #
     # And half precision? Its largest number is 65,504.
     forbidden = torch.tensor([True, False])
@@ -200,8 +199,8 @@ class MultiHeadAttention(nn.Module):
     r"""
     ## Multi-head attention
 
-    One look-up returns one mean, and a word may need several things: the verb it belongs to, the word
-    before it, the last line's rhyme. *Heads* ask separately. Each sees projections of its own, only
+    One look-up returns one mean, but a word may need several things: the verb it belongs to, the word before
+    it, the last line's rhyme. So several *heads* ask separately. Each has projections of its own, only
     $d_k = d_\text{model} / H$ wide, and one more projection combines their results:
 
     $$\begin{aligned}
@@ -283,7 +282,7 @@ class MultiHeadAttention(nn.Module):
             attn_mask=mask,
             dropout_p=self.dropout if self.training else 0.0,
         )  # [batch, heads, queries, d_k]
-        # Side by side again, `[batch, queries, d_model]`, and $W^O$ mixes what the heads found.
+        # Side by side again, `[batch, queries, d_model]`; $W^O$ combines the heads' results.
         return self.output(heads.transpose(1, 2).flatten(2))
 
 
@@ -291,7 +290,7 @@ if __name__ == "__main__":
     # ## Does it do what it says?
     #
     # Take the layer apart: cut head $h$'s rows out of each large matrix, attend with the pure function,
-    # multiply by its columns of $W^O$, and add up. Eight small heads, one large layer, one answer.
+    # multiply by its columns of $W^O$, and add up. The sum equals the layer's output.
     torch.manual_seed(0)
     layer = MultiHeadAttention(d_model=256, heads=8)
     x = torch.randn(2, 64, 256)
@@ -306,18 +305,18 @@ if __name__ == "__main__":
             total = total + attention(q, k, v) @ layer.output.weight[:, part].T
         difference = (total - layer(x, x)).abs().max()
     print(f"eight small heads against one layer: largest difference {difference:.1e}")
-    # **Cross-attention.** Ten queries look at 64 keys. The result has a row for each query, however many
-    # keys there are.
+    # **Cross-attention.** Ten queries attend to 64 keys. The result has one row per query, for any number of
+    # keys.
     print("10 queries, 64 keys:", list(layer(torch.randn(2, 10, 256), x).shape))
-    # **Is it causal?** Change the future, from position 40 on, and see what moves before it.
+    # **Is it causal?** Change the input from position 40 on, and see whether outputs before it change.
     later = x.clone()
     later[:, 40:] += 1.0
     moved = layer(later, later, causal=True) - layer(x, x, causal=True)
     moved = moved.abs().amax(dim=(0, 2))
     print(f"largest change before 40: {moved[:40].max():.1e}")
     print(f"largest change from 40:   {moved[40:].max():.1e}")
-    # **Does it know the order?** Shuffle the words, and the answers are the old ones, shuffled alike. To
-    # attention a sentence is a bag of words: for a permutation $\Pi$ of the rows,
+    # **Does it depend on the order?** Shuffle the words, and the results are the same, shuffled in the same
+    # way. To attention a sentence is a bag of words: for a permutation $\Pi$ of the rows,
     # $\operatorname{Att}(\Pi X) = \Pi \operatorname{Att}(X)$.
     order = torch.randperm(64)
     difference = (layer(x[:, order], x[:, order]) - layer(x, x)[:, order]).abs().max()
@@ -325,16 +324,24 @@ if __name__ == "__main__":
 
 
 if __name__ == "__main__":
+    # ## In short
+    #
+    # - Attention is a weighted mean of values. The weights are a softmax over the dot products of a query
+    #   with   all keys, divided by $\sqrt{d_k}$ so that the softmax keeps learning.
+    # - A mask hides keys: padding, or later positions. A query without any key gets zeros.
+    # - Heads are several narrow look-ups side by side, combined by one more matrix.
+    # - Without positions, attention sees a bag of words.
+    #
     # ## Exercise
     #
     # :::{exercise} The bias that does nothing
-    # The layer has four biases: of queries, keys, values and output. One of them may be anything, and no
-    # result changes, whatever the input. Which is it?
+    # The layer has four biases: of queries, keys, values and output. One of them never changes any result.
+    # Which is it?
     # :::
     # :::{solution}
-    # That of the keys. A bias $b$ raises every score of query $i$ by the same $q_i \cdot b$, and a softmax
-    # sees only the differences of scores. The bias of the queries adds $b \cdot k_j$, another number for
-    # each key.
+    # That of the keys. A bias $b$ raises every score of query $i$ by the same $q_i \cdot b$, and softmax
+    # depends only on the differences of scores. The bias of the queries adds $b \cdot k_j$, a different
+    # number for each key.
     # :::
     effects = {}
     with torch.no_grad():
@@ -347,4 +354,4 @@ if __name__ == "__main__":
         print(f"other {name} bias: largest change {effect:.1e}")
     assert effects["key"] < 1e-4 < 1e-2 < min(effects[n] for n in effects if n != "key")
 
-    # What a position has gathered, it must now digest: {doc}`feed_forward`.
+    # Next, each position processes the information that it has gathered: {doc}`feed_forward`.

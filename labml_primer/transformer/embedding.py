@@ -1,10 +1,10 @@
 r"""
 # Embedding
 
-A table with one trained row of numbers for each token. Looking up rows is how words enter the
-Transformer, and how they come to stand near their like.
+A table with one trained row of numbers for each token. Looking up rows is how tokens enter the
+Transformer, and training moves tokens that are used in the same way close together.
 
-A model computes with vectors, and text is made of symbols. How does one become the other?
+A model computes with vectors, but text is made of symbols. How does one become the other?
 
 Cut the text into *tokens*: words, pieces of words, or characters. Number the $V$ different ones
 from 0 to $V - 1$, and give each number a row of a matrix $E \in \mathbb{R}^{V \times d}$. A sentence
@@ -13,7 +13,7 @@ $x_1, \dots, x_L$ of token numbers becomes a matrix of rows, scaled by a constan
 $$X = \sqrt{d} \begin{bmatrix} E[x_1] \\ \vdots \\ E[x_L] \end{bmatrix} \in \mathbb{R}^{L \times d}$$
 
 The numbers themselves mean nothing: token 3 is not between tokens 2 and 4. All meaning is in the
-rows, which begin as noise and are trained with the rest of the model.
+rows, which start as random numbers and are trained with the rest of the model.
 
 Source: {cite:t}`vaswani2017attention`, section 3.4.
 """
@@ -29,41 +29,41 @@ class Embedding(nn.Module):
     r"""
     ## A row for each token
 
-    `tokens`, `[batch, seq]` of any integer type, to vectors, `[batch, seq, d_model]`:
+    Map `tokens`, `[batch, seq]` of any integer type, to vectors, `[batch, seq, d_model]`:
 
     $$X = \sqrt{d_{\text{model}}} \cdot E[\text{tokens}]$$
 
     `table` is $E$.
 
-    Raises `ValueError` where `tokens` are not integers. A number outside the table is PyTorch's
-    own error: to check for it here would make a GPU wait for every batch.
+    Raises `ValueError` if `tokens` are not integers. A number outside the table raises PyTorch's
+    own error: a check here would make a GPU wait for every batch.
     """
 
     def __init__(self, vocab_size: int, d_model: int):
         super().__init__()
         self.table = nn.Embedding(vocab_size, d_model)
-        # The rows start with variance $1/d$, so that the root in `forward` gives components of
-        # variance one, and a row that also serves as an output weight starts with length one.
-        # Both are measured below.
+        # The rows start with variance $1/d$. The factor $\sqrt{d}$ in `forward` then gives
+        # components of variance one, and a row that is also an output weight starts with length
+        # about one. Both are measured below.
         #
         # :::{deviation} the slides, embedding layer
-        # They start from $\mathcal{N}(0, I)$, PyTorch's default, and multiply by $\sqrt{d}$ all the
-        # same. The result is not on the scale of the positions, as they say it is: its root mean
-        # square is $\sqrt{2d}$ times theirs.
+        # They start from $\mathcal{N}(0, I)$, PyTorch's default, and still multiply by $\sqrt{d}$.
+        # The result is not on the scale of the positions, as they say it is: its root mean square
+        # is $\sqrt{2d}$ times theirs.
         # :::
         nn.init.normal_(self.table.weight, std=d_model**-0.5)
         self.scale = math.sqrt(d_model)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        # `long` serves tokens stored small, as `uint8` or `int32`. It would also cut 2.7 down
-        # to 2, and hide that something other than tokens came in.
+        # `long` accepts tokens in smaller types, such as `uint8` or `int32`. It would also truncate
+        # 2.7 to 2, and so hide that the input is not tokens.
         if tokens.dtype == torch.bool or not torch.can_cast(tokens.dtype, torch.long):
             raise ValueError(f"tokens are {tokens.dtype}, not integers")
         return self.table(tokens.long()) * self.scale  # [batch, seq, d_model]
 
 
 if __name__ == "__main__":
-    # ## A look-up is a product
+    # ## A look-up is a matrix product
     #
     # The example of the slides: five words, and the sentence "it is an example".
     torch.manual_seed(0)
@@ -79,15 +79,15 @@ if __name__ == "__main__":
     #
     # $$E[x] = \operatorname{onehot}(x)\, E$$
     #
-    # The product costs $V d$ multiplications a token. The look-up costs none.
+    # The product takes $V d$ multiply-adds per token, the look-up none.
     one_hot = F.one_hot(tokens, len(vocabulary)).float()  # [batch, seq, vocab_size]
     product = one_hot @ embedding.table.weight * embedding.scale
     for name, row in zip(sentence, one_hot[0].int().tolist(), strict=True):
         print(f"{name:8s}", *row)
-    print("the product is the look-up:", torch.equal(product, embedding(tokens)))
+    print("product equals look-up:", torch.equal(product, embedding(tokens)))
 
-    # Seen as a product, it also says which rows learn from a sentence: those of its own words. A
-    # word that is never read keeps the noise it began with.
+    # The product also shows which rows learn from a sentence: those of its own words. A word that
+    # never occurs keeps its random row.
     embedding(tokens).sum().backward()
     assert embedding.table.weight.grad is not None
     moved = embedding.table.weight.grad.abs().sum(1) > 0
@@ -96,64 +96,63 @@ if __name__ == "__main__":
 
 
 if __name__ == "__main__":
-    # ## Why the root of d?
+    # ## Why the factor $\sqrt{d}$?
     #
-    # The next chapter adds to each word a vector for its place, made of sines and cosines. Those
-    # have a scale of their own: as $\sin^2 + \cos^2 = 1$, their mean square is exactly one half,
-    # whatever $d$ is. Measure how large a word is beside them, as a root mean square (rms), and
-    # what part of the mean square of their sum is the place's.
-    from labml_primer.transformer.positional_encoding import positional_encoding
-
+    # The next chapter adds to each token's vector one for its position, made of pairs
+    # $(\sin a, \cos a)$. These have a scale of their own: because $\sin^2 a + \cos^2 a = 1$, their
+    # mean square is exactly one half, for every $d$. So random angles can replace positions here.
+    # How large is a token's vector compared with a position's, as a root mean square (rms), and
+    # which part of the mean square of their sum is due to the position?
     d_model = 512
-    words = torch.randn(1000, d_model)  # of variance one, to be scaled
-    places = positional_encoding(1000, d_model)
+    rows = torch.randn(1000, d_model)  # of variance one, to be scaled
+    angles = 2 * math.pi * torch.rand(1000, d_model // 2)
+    positions = torch.cat((angles.sin(), angles.cos()), dim=-1)
     trained = 0.02 * torch.randn(1000, d_model)
-    print("the rows start with       rms of a word  of a place  place's part")
-    for name, word, place in (
-        ("d**-0.5, no root", words * d_model**-0.5, places),
-        ("d**-0.5, root: ours", words * d_model**-0.5 * d_model**0.5, places),
-        ("1, root: the slides", words * d_model**0.5, places),
-        ("0.02, no root: BERT", words * 0.02, trained),
+    print("rows start with         rms of a token  of a position  position's part")
+    for name, token, position in (
+        ("d**-0.5, no factor", rows * d_model**-0.5, positions),
+        ("d**-0.5, factor: ours", rows * d_model**-0.5 * d_model**0.5, positions),
+        ("1, factor: the slides", rows * d_model**0.5, positions),
+        ("0.02, no factor: BERT", rows * 0.02, trained),
     ):
-        word_square, place_square = word.square().mean(), place.square().mean()
-        part = place_square / (word_square + place_square)
-        print(
-            f"{name:25s} {word_square.sqrt():13.3f} {place_square.sqrt():11.3f} {part:13.1%}"
-        )
-    # Without the root a word would be a whisper beside its place. With it, the word's mean square is
-    # twice the place's: on one scale, with the larger weight on the word. From
-    # $\mathcal{N}(0, I)$, the root drowns the place instead.
+        ours, theirs = token.square().mean(), position.square().mean()
+        part = theirs / (ours + theirs)
+        print(f"{name:23s} {ours.sqrt():14.3f} {theirs.sqrt():14.3f} {part:16.1%}")
+    # Without the factor, the position would drown out the token. With it, the token's mean square
+    # is twice the position's: the same scale, with the larger weight on the token. With rows from
+    # $\mathcal{N}(0, I)$, the factor makes the token drown out the position.
     #
     # The positions of BERT {cite:p}`devlin2019bert` and GPT-2 {cite:p}`radford2019language` are
-    # trained like the words and may start as small, so neither has the root. The price is a
-    # longest sentence: a place that was not trained has no vector.
+    # trained like the tokens and can start as small, so neither has the factor. The price is a
+    # maximum length: a position that was not trained has no vector.
 
 
 if __name__ == "__main__":
     # ## One table, two jobs
     #
-    # At the other end of the model, a vector must become a score for each token. A
-    # language model often takes the same table for it, $\text{scores} = x E^\top$
-    # {cite:p}`press2017using`, and so does the Transformer. Then the rows must be small as well:
-    # a final vector $x$ has components of variance one, and a score is a sum of $d$ products.
+    # At the other end of the model, a vector must become a score for each token. Language models
+    # often use the same table for it, $\text{scores} = x E^\top$ {cite:p}`press2017using`, and so
+    # does the Transformer. Then the rows must be small: a final vector $x$ has components of
+    # variance one, and a score is a sum of $d$ products.
     #
-    # A model that knows nothing should call all tokens equally likely, at a loss of $\ln V$.
+    # An untrained model should give all tokens the same probability, a loss of $\log V$
+    # ({doc}`../training/loop`).
     vocab_size = 1000
     targets = torch.randint(vocab_size, (2000,))
     final = F.layer_norm(torch.randn(2000, d_model), (d_model,))
-    print(f"knowing nothing, ln V   {math.log(vocab_size):5.1f}")
+    print(f"uniform guess, log V    {math.log(vocab_size):5.1f}")
     for name, std in (("ours,   std d**-0.5", d_model**-0.5), ("slides, std 1", 1.0)):
         scores = final @ (std * torch.randn(vocab_size, d_model)).T
         print(f"{name:20s}  {F.cross_entropy(scores, targets):7.1f}")
-    # So the table is kept small, and the root makes it large where it is read.
+    # So the table is kept small, and the factor enlarges its rows at the input.
 
 
 if __name__ == "__main__":
-    # ## What the rows learn
+    # ## Learned rows
     #
-    # Train the smallest language model there is: the embedding of a character and one linear layer,
-    # to foretell the next character of Shakespeare's plays. It sees nothing but the one
-    # character, so a row has to hold what tends to follow.
+    # Train a small language model: the embedding of a character and one linear layer, to predict
+    # the next character of Shakespeare's plays. It sees only that one character, so its row has to
+    # say which characters tend to follow.
     import matplotlib.pyplot as plt
 
     from labml_primer.training import load_corpus, train
@@ -166,8 +165,8 @@ if __name__ == "__main__":
     history = train(model, corpus, name="embedding", steps=1000, evaluations=4)
     learned = embedding.table.weight.detach()
 
-    # Nobody tells it of vowels or of capitals. Sort the characters into kinds, leaving out those too
-    # rare to learn from, so that their rows can be asked.
+    # Training says nothing of vowels or capitals. Do the rows know of them? Sort the characters
+    # into kinds, without those too rare to learn from.
     def kind(symbol: str) -> str:
         if symbol in "aeiou":
             return "vowel"
@@ -186,22 +185,22 @@ if __name__ == "__main__":
             *(repr(s)[1:-1] for s, its_kind in members if its_kind == name),
         )
 
-    # Only directions shall count, so all rows get one length, and are seen from their centre.
+    # Only directions count here: scale all rows to one length, and subtract their mean.
     def centred(table: Tensor) -> Tensor:
         rows = F.normalize(table[often], dim=1)
         return rows - rows.mean(0)
 
-    # The characters on the plane in which their rows differ most, the *principal components*:
-    # thirty-two dimensions do not fit on paper. Colours are the kinds.
+    # Thirty-two dimensions do not fit on paper. The figure shows the plane in which the rows differ
+    # most, their first two *principal components*, coloured by kind.
     #
     # :::{deviation} the slides, embedding layer
-    # They draw with t-SNE, which keeps neighbours together and may distort all else. A projection
-    # is a shadow: what is far apart in it is far apart.
+    # They draw with t-SNE, which keeps neighbours together and may distort all other distances. In
+    # a projection, points that are far apart in the figure are far apart.
     # :::
     _, spread, directions = torch.linalg.svd(centred(learned), full_matrices=False)
     plane = centred(learned) @ directions[:2].T
     part = spread[:2].square() / spread.square().sum()
-    letter = torch.tensor([0.04, 0.06])  # its size; where two overlap, they step aside
+    letter = torch.tensor([0.04, 0.06])  # its size; overlapping letters are moved apart
     for _ in range(20):
         apart = (plane[:, None] - plane) / letter  # [letters, letters, 2]
         close = apart.norm(dim=-1, keepdim=True) < 1
@@ -218,10 +217,10 @@ if __name__ == "__main__":
     ax.set_xlabel(f"first component, {part[0]:.0%} of the variance")
     ax.set_ylabel(f"second, {part[1]:.0%}")
     plt.show()
-    # The line break lies with the capitals: in a play, a capital tends to follow either.
+    # The line break is among the capitals: in a play, a capital often follows either.
 
-    # Is the order real, or in the eye? Ask each character for its nearest neighbour, by the angle
-    # between rows in all dimensions, and count how often it is of the same kind.
+    # Is the grouping real? Find each character's nearest neighbour, by the angle between rows in
+    # all dimensions, and count how often it is of the same kind.
     def same_kind(table: Tensor) -> float:
         rows = F.normalize(centred(table), dim=1)
         nearest = (rows @ rows.T).fill_diagonal_(-1).argmax(1).tolist()
@@ -229,28 +228,37 @@ if __name__ == "__main__":
 
     pairs = sum(kinds.count(name) * (kinds.count(name) - 1) for name in colours)
     print(
-        f"loss {history.validation_loss[-1]:.2f}, ln V {math.log(corpus.vocab_size):.2f}"
+        f"loss {history.validation_loss[-1]:.2f}, log V {math.log(corpus.vocab_size):.2f}"
     )
     print("nearest neighbour of the same kind")
     print(f"  before training {same_kind(start):.0%}")
     print(f"  after           {same_kind(learned):.0%}")
     print(f"  by chance       {pairs / (len(kinds) * (len(kinds) - 1)):.0%}")
-    # Characters that are followed alike have come to stand together. That is all the meaning there
-    # is in a table, and in a large model it goes far.
+    # Characters with similar continuations have moved together. That is all the meaning in a table,
+    # and in a large model it goes far.
 
 
 if __name__ == "__main__":
+    # ## In short
+    #
+    # - An embedding is a table with one trained row per token. A look-up equals a product with
+    #   one-hot rows.
+    # - Only the rows of tokens that occur in a batch get a gradient from the look-up.
+    # - Small rows, multiplied by $\sqrt{d}$ at the input, are on the scale of the positions, and
+    #   can also   serve as output weights.
+    # - Training moves tokens with similar continuations close together.
+    #
     # ## Exercise
     #
     # :::{exercise} A word said twice
-    # Take the sum of all components of the vectors of "it is it" for a loss, at $d = 16$. What is its
-    # gradient with respect to each of the five rows of the table?
+    # Let the loss be the sum of all components of the vectors of "it is it", at $d = 16$. Which
+    # gradient does each of the five rows of the table get?
     # :::
     # :::{solution}
-    # Each time a row is read, each of its components receives $\sqrt{d} = 4$. "it" is read twice and gets
-    # 8, "is" gets 4, and rows that nobody read get nothing. So plain gradient descent moves the rows of
-    # frequent words far, and those of rare ones hardly. Adam divides by the size of the gradients, and
-    # evens out much of this.
+    # Each time a row is read, each of its components receives $\sqrt{d} = 4$. "it" occurs twice and
+    # gets 8, "is" gets 4, and the other rows get 0. So plain gradient descent moves the rows of
+    # frequent words far and those of rare words hardly at all. Adam divides by the size of the
+    # gradients, which evens out much of this.
     # :::
     embedding = Embedding(vocab_size=len(vocabulary), d_model=16)
     sentence = ["it", "is", "it"]
@@ -262,4 +270,5 @@ if __name__ == "__main__":
         print(f"{word:8s} {gradient:2.0f}")
     assert received == [0, 0, 4, 8, 0]
 
-    # What a table cannot say is where in the sentence a token stands: {doc}`positional_encoding`.
+    # A table cannot say at which position of the sentence a token is. For that there is
+    # {doc}`positional_encoding`.

@@ -58,7 +58,7 @@ def test_paper_is_light(visit: Visitor, chapter: str) -> None:
 
 
 def test_no_word_of_a_table_is_broken_on_paper(visit: Visitor) -> None:
-    page = on_paper(visit, "experiments/paper")
+    page = on_paper(visit, "experiments/chapters/paper")
     broken = page.evaluate(
         """() => {
           const found = [], range = document.createRange();

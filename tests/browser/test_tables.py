@@ -3,7 +3,7 @@
 from built_book import Site, Visitor
 from playwright.sync_api import Locator, expect
 
-PAPER = "experiments/paper"
+PAPER = "experiments/chapters/paper"
 ROWS = "rows => rows.map(row => row.cells[%d].textContent)"
 
 

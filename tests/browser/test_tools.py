@@ -394,7 +394,7 @@ def test_a_line_of_a_difference_leads_to_the_line_it_is(site: Site, where: str) 
 # -- links to lines -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("where", [PRIMER, VARIATIONS, "experiments/paper"])
+@pytest.mark.parametrize("where", [PRIMER, VARIATIONS, "experiments/chapters/paper"])
 def test_each_line_shows_the_number_that_it_says(
     reading: Callable[[str], Page], where: str
 ) -> None:

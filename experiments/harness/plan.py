@@ -1,12 +1,11 @@
-"""What a set of experiments consists of, and what of it is recorded.
+"""Plans of experiments: which runs a plan has, and which of them are recorded.
 
-A plan is a file in `plans`. Its set has two parts: a short run for each model and learning rate, to choose
-the rate by on a play of its own, and then a run for each model and seed with that rate. Each run is
-recorded in `results`, in a file of its own. Runs are known by the digests of their configurations, so one
-that two plans ask for is run once. Beside them stands how long a step of each model takes.
+A plan is a file in `plans`. It has two parts: a short run for each model and learning rate, which selects
+the rate on a play reserved for it, and then a run for each model and seed with that rate. Each run is
+recorded in a file in `results`. A run is identified by the digest of its configuration, so a run that two
+plans share is run once. The time of a training step of each model is recorded next to them.
 """
 
-import json
 import math
 import tomllib
 from collections.abc import Mapping
@@ -15,19 +14,23 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from labml_primer.training.configuration import Run
-from labml_primer.training.long_run import write_record
-from labml_primer.training.texts import REPORTED_PLAYS, TUNING_PLAY
+from experiments.harness.configuration import Run
+from experiments.harness.texts import REPORTED_PLAYS, TUNING_PLAY
+from experiments.records import (
+    RESULTS,
+    Record,
+    loss_on,
+    read_results,
+    read_step_times,
+    write_record,
+)
 
-PLANS = Path(__file__).parent / "plans"
-RESULTS = Path(__file__).parent / "results"
-STEP_TIMES = "step_times.json"
-Record = dict[str, Any]
+PLANS = Path(__file__).parent.parent / "plans"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """`models` are the names of a set's models, and a run of each that lacks its rate and seed."""
+    """`models` maps the name of each model to its run, still without rate and seed."""
 
     name: str
     title: str
@@ -39,7 +42,7 @@ class Plan:
 
     @classmethod
     def read(cls, path: Path) -> "Plan":
-        """The plan in a TOML file. Raises `ValueError`, which names the file and the model."""
+        """Read a plan from a TOML file. A `ValueError` names the file and the model."""
         plan = tomllib.loads(path.read_text(encoding="utf-8"))
         shared, models = plan["shared"], {}
         for name, own in plan["models"].items():
@@ -60,7 +63,7 @@ class Plan:
         )
 
     def tuning(self) -> dict[str, Run]:
-        """The short runs, by their names."""
+        """Return the short runs by name."""
         return {
             f"tuning-{name}-{rate:g}": self.trial(model, rate)
             for name, model in self.models.items()
@@ -68,11 +71,11 @@ class Plan:
         }
 
     def trial(self, model: Run, rate: float) -> Run:
-        """The short run of a model with a rate."""
+        """Return the short run of a model with a rate."""
         return replace(model, steps=self.tuning_steps, rate=rate, evaluations=1)
 
     def rate(self, model: Run, found: Mapping[str, Record]) -> float:
-        """The rate with the lowest loss on the tuning play, of those that were tried."""
+        """Return the tried rate with the lowest loss on the tuning play."""
 
         def loss(rate: float) -> float:
             record = found.get(self.trial(model, rate).digest)
@@ -81,7 +84,7 @@ class Plan:
         return min(self.rates, key=loss)
 
     def runs(self, found: Mapping[str, Record]) -> dict[str, Run]:
-        """The runs that are reported, a seed of all models after another."""
+        """Return the reported runs by name: all models with seed 0, then with seed 1, and so on."""
         rates = {name: self.rate(model, found) for name, model in self.models.items()}
         return {
             f"{name}-{seed}": replace(model, rate=rates[name], seed=seed)
@@ -90,23 +93,15 @@ class Plan:
         }
 
     def missing(self, found: Mapping[str, Record]) -> list[dict[str, Run]]:
-        """What is not recorded, in two parts. The second has its rates once the first is empty."""
+        """Return the unrecorded runs of both parts. Rates in the second are final once the first is empty."""
         return [
             {name: run for name, run in part.items() if run.digest not in found}
             for part in (self.tuning(), self.runs(found))
         ]
 
 
-def loss_on(record: Record, *plays: str) -> float:
-    """The mean loss on `plays` that a run ended with; infinite where it died."""
-    if record["diverged_at_step"]:
-        return math.inf
-    held_out = record["curve"]["held_out"]
-    return sum(held_out[play][-1] for play in plays) / len(plays)
-
-
 def reported_loss(record: Record) -> float:
-    """What a run is judged by."""
+    """Return the final loss on the reported plays."""
     return loss_on(record, *REPORTED_PLAYS)
 
 
@@ -115,14 +110,14 @@ def gather(
     found: Mapping[str, Record],
     step_times: Mapping[str, Mapping[str, float]],
 ) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """What there is to report: set by set and model by model, its runs in the order of their seeds."""
+    """Return what chapters read, by plan and model: the runs in the order of their seeds."""
     gathered: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for plan in plans.values():
         tuning, _ = plan.missing(found)
         measured = step_times.get(plan.name, {})
         for name, run in plan.runs(found).items():
             record = found.get(run.digest)
-            # While rates are being tried, a run is not yet known to have the best.
+            # The best rate is not known before all rates have been tried.
             if tuning or record is None or record["diverged_at_step"]:
                 continue
             model, curve = name.removesuffix(f"-{run.seed}"), record["curve"]
@@ -144,31 +139,12 @@ def gather(
 
 
 def read_plans(folder: Path = PLANS) -> dict[str, Plan]:
-    """All plans by their names, in the order of their turns."""
+    """Return all plans by name, in the order of their turns."""
     plans = sorted(map(Plan.read, folder.glob("*.toml")), key=attrgetter("turn"))
     return {plan.name: plan for plan in plans}
 
 
-def read_results(folder: Path = RESULTS) -> dict[str, Record]:
-    """All records of all sets, by the digests of their configurations."""
-    records = (
-        json.loads(path.read_text(encoding="utf-8"))
-        for path in sorted(folder.glob("*/*.json"))
-    )
-    return {record["digest"]: record for record in records}
-
-
-def read_step_times(folder: Path = RESULTS) -> dict[str, dict[str, float]]:
-    """The seconds of a step, by plan and model."""
-    path = folder / STEP_TIMES
-    if not path.exists():
-        return {}
-    seconds: dict[str, dict[str, float]]
-    seconds = json.loads(path.read_text(encoding="utf-8"))["seconds"]
-    return seconds
-
-
 def write_gathered(folder: Path = RESULTS) -> None:
-    """Writes what the chapters read, one file for all sets, beside the folders of records."""
+    """Write what chapters read to one file for all plans, next to the folders of records."""
     gathered = gather(read_plans(), read_results(folder), read_step_times(folder))
     write_record(folder / "gathered.json", gathered)

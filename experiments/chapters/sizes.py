@@ -34,15 +34,9 @@ from functools import partial
 
 import torch
 
-from experiments.analysis import (
-    Gathered,
-    Spread,
-    final_loss,
-    over_seeds,
-    read_runs,
-    setting,
-)
-from experiments.printed import Table
+from experiments.analysis import Spread, final_loss, over_seeds, setting
+from experiments.records import Gathered, read_runs
+from experiments.tables import Table
 from labml_primer.presets import PRESETS, LanguageModel
 from labml_primer.primer.primer_ez import speedup_factor
 

@@ -1,9 +1,9 @@
-"""Runs what is missing of the plans, as many runs at once as there are cores, and records each as it ends.
+"""Run what is missing from the plans, one run per core at a time, and record each as it ends.
 
-    python -m experiments.run [--only PLAN] [--cores N] [--list]
+    python -m experiments.harness.run [--only PLAN] [--cores N] [--list]
 
-It can be stopped at any time. The same command goes on: what is recorded is not run again, and what was
-running is taken up from its last save.
+It can be stopped at any time. The same command continues: it skips recorded runs, and resumes unfinished
+ones from their last checkpoints.
 """
 
 import argparse
@@ -25,30 +25,23 @@ from unittest.mock import patch
 import torch
 from filelock import FileLock, Timeout
 
-from experiments.plan import (
-    RESULTS,
-    Plan,
-    Record,
-    read_plans,
-    read_results,
-    reported_loss,
-    write_gathered,
-)
-from experiments.step_times import measure_missing, stand_in
-from labml_primer.training.configuration import Run
-from labml_primer.training.long_run import DivergedError, Training, long_run
-from labml_primer.training.parallel import Workers
+from experiments.harness.configuration import Run
+from experiments.harness.long_run import DivergedError, Training, long_run
+from experiments.harness.parallel import Workers
+from experiments.harness.plan import Plan, read_plans, reported_loss, write_gathered
+from experiments.harness.step_times import measure_missing, stand_in
+from experiments.records import RESULTS, Record, read_results
 
 BUILT = RESULTS.parent.parent / "_build" / "experiments"
 TOKEN = secrets.token_hex(32)
-"""Ray reads it once in a process, and lets nobody else of this machine in."""
+"""Ray reads it once per process; other users of the machine cannot connect without it."""
 EVALUATION = 4
-"""What an evaluation costs, in training steps: twelve batches, and a step is worth three of them."""
+"""Cost of an evaluation in training steps: it has twelve forward passes, and a step costs about three."""
 
 
 @cache
 def step_seconds(run: Run) -> float:
-    """The processor time of a training step on this machine, measured."""
+    """Measure the processor time of a training step on this machine."""
     training = Training(run, BUILT, Workers())
     training.step()
     before = training.seconds
@@ -58,17 +51,17 @@ def step_seconds(run: Run) -> float:
 
 
 def expected_seconds(run: Run) -> float:
-    """How long a run will keep one core busy."""
+    """Estimate the seconds that a run will take on one core."""
     return (run.steps + EVALUATION * run.evaluations) * step_seconds(stand_in(run))
 
 
 @contextmanager
 def cores(number: int) -> Iterator[Any]:
-    """Ray on this machine alone, without its dashboard, its statistics and its files at home."""
+    """Start Ray on this machine only, without dashboard, usage statistics or files in the home folder."""
     settings = {
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_AUTH_TOKEN": TOKEN,
-        # Runs give way to all else on the machine. However long one waits for its turn, it is not dead.
+        # Workers run at low priority, so raise Ray's timeouts.
         "RAY_worker_niceness": "19",
         "RAY_worker_register_timeout_seconds": "86400",
         "RAY_health_check_failure_threshold": "1000",
@@ -81,7 +74,7 @@ def cores(number: int) -> Iterator[Any]:
         import ray
 
         ray.init(
-            # Never a cluster that happens to run: its machines share neither this code nor the results.
+            # Do not join a running cluster: its machines may have neither this code nor the results.
             address="local",
             num_cpus=number,
             include_dashboard=False,
@@ -90,7 +83,7 @@ def cores(number: int) -> Iterator[Any]:
             object_store_memory=80 * 2**20,
             _temp_dir=folder,
         )
-        # Whoever ends this ends all of it, and in order.
+        # On SIGTERM, shut down in order, as on Ctrl-C.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             yield ray
@@ -101,9 +94,9 @@ def cores(number: int) -> Iterator[Any]:
 def sweep(
     ray: Any, runs: Mapping[str, Run], built: Path, results: Path
 ) -> Iterator[tuple[str, Record | BaseException]]:
-    """Runs all, each in a process of its own with one core, and gives each as it ends.
+    """Run each in a process with one core, and yield its name and record, or its error, as it ends.
 
-    One whose process is killed is started again, and goes on from its last save.
+    A run whose process is killed is restarted, and resumes from its last checkpoint.
     """
     start = ray.remote(num_cpus=1, max_calls=1, max_retries=3)(long_run)
     running = {
@@ -122,7 +115,7 @@ def sweep(
 
 
 def alone(built: Path) -> FileLock:
-    """Keeps others from the saves of the same runs while it is held. Raises `Timeout` for the others."""
+    """Return a lock on the checkpoints: a second sweep that acquires it raises `Timeout`."""
     built.mkdir(parents=True, exist_ok=True)
     return FileLock(built / "lock", timeout=0)
 
@@ -132,12 +125,12 @@ def hours(seconds: float) -> str:
 
 
 def announce(plans: Iterable[Plan], number: int, results: Path = RESULTS) -> float:
-    """Says how long what is missing will take, plan by plan, and returns the seconds of a core."""
+    """Print how long the missing runs of each plan will take, and return the seconds on one core."""
     found, whole, seen = read_results(results), 0.0, set[str]()
     for plan in plans:
         cost, counts = 0.0, []
         for part in plan.missing(found):
-            # What two plans ask for counts once.
+            # A run that two plans share counts once.
             runs = {run.digest: run for run in part.values() if run.digest not in seen}
             seen |= runs.keys()
             counts.append(len(runs))
@@ -145,9 +138,9 @@ def announce(plans: Iterable[Plan], number: int, results: Path = RESULTS) -> flo
         whole += cost
         print(
             f"{plan.name:12s}{counts[0]:4d} short runs for rates {counts[1]:4d} runs "
-            f"{hours(cost):>8s} of a core  {plan.title}"
+            f"{hours(cost):>8s} on a core  {plan.title}"
         )
-    print(f"Missing: {hours(whole)} of a core, {hours(whole / number)} on {number}")
+    print(f"Missing: {hours(whole)} on a core, {hours(whole / number)} on {number}")
     return whole
 
 
@@ -158,13 +151,13 @@ def run_missing(
     results: Path = RESULTS,
     built: Path = BUILT,
 ) -> int:
-    """Runs what is missing, on `number` cores, and returns how many runs failed."""
+    """Run what is missing on `number` cores, and return the number of failed runs."""
     failed, done, began = 0, 0.0, time.monotonic()
     with cores(number) as ray:
         for plan, part in product(plans, (0, 1)):
             missing = plan.missing(read_results(results))
             if part and missing[0]:
-                continue  # a rate is still unknown, for a short run failed
+                continue  # a short run failed, so a rate is unknown
             runs = missing[part]
             for name, ended in sweep(ray, runs, built / plan.name, results / plan.name):
                 cost = expected_seconds(runs[name])
@@ -172,33 +165,35 @@ def run_missing(
                 pace = (time.monotonic() - began) / done
                 diverged = isinstance(ended, DivergedError)
                 failed += isinstance(ended, BaseException) and not diverged
-                said = (
+                message = (
                     f"{ended}" if isinstance(ended, BaseException) else outcome(ended)
                 )
-                print(f"{plan.name}/{name}: {said}")
+                print(f"{plan.name}/{name}: {message}")
                 print(f"about {hours(left * pace)} left")
                 write_gathered(results)
     return failed
 
 
 def outcome(record: Record) -> str:
-    """What a run came to, in a few words."""
+    """Summarize a run: its loss and its time."""
     return f"{reported_loss(record):.4f} nats, {hours(record['curve']['seconds'][-1])}"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Runs what is missing of the plans.")
-    parser.add_argument("--only", metavar="PLAN", help="one plan of all")
+    parser = argparse.ArgumentParser(description="Run what is missing from the plans.")
+    parser.add_argument("--only", metavar="PLAN", help="run this plan only")
     parser.add_argument("--cores", type=int, default=os.cpu_count())
-    parser.add_argument("--list", action="store_true", help="say the time and stop")
+    parser.add_argument(
+        "--list", action="store_true", help="print the expected time and stop"
+    )
     chosen = parser.parse_args()
     plans = read_plans()
     if chosen.only and chosen.only not in plans:
-        sys.exit(f"no plan is called {chosen.only}; there are {', '.join(plans)}")
+        sys.exit(f"unknown plan {chosen.only!r}; known plans: {', '.join(plans)}")
     wanted = [plans[chosen.only]] if chosen.only else list(plans.values())
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     torch.set_num_threads(1)
-    # The plans are for processor cores, so that all seconds are of one kind.
+    # Plans run on CPU cores, so that all recorded seconds are comparable.
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     left = announce(wanted, chosen.cores)
     if chosen.list:
@@ -209,11 +204,11 @@ def main() -> None:
             write_gathered()
             failed = run_missing(wanted, chosen.cores, left) if left else 0
     except KeyboardInterrupt:
-        sys.exit("stopped; the same command goes on from here")
+        sys.exit("stopped; the same command resumes from here")
     except Timeout:
-        sys.exit(f"experiments are already run in {BUILT}; wait, or stop them first")
+        sys.exit(f"another sweep is running in {BUILT}; wait for it, or stop it first")
     if failed:
-        sys.exit(f"{failed} runs failed; all that ended is recorded")
+        sys.exit(f"{failed} runs failed; the finished ones are recorded")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The plays as long runs read them: by character or by subword, and each held-out play alone."""
+"""The plays for long runs: by character or by subword, with each held-out play separate."""
 
 import os
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ from torch import Tensor
 from labml_primer.training.corpus import VALIDATION_PLAYS, load_corpus, load_plays
 
 TUNING_PLAY, *REPORTED_PLAYS = VALIDATION_PLAYS
-"""The comedy decides on learning rates, the tragedy and the history are reported on: whole plays
-have no scene in common, so nothing that a rate was chosen by is in what is reported."""
+"""The comedy selects learning rates; the tragedy and the history are reported. Whole plays have no
+scene in common, so the text that selected a rate is not part of what is reported."""
 
 SUBWORDS = 2048
-"""The size of the vocabulary of subwords. Each is about three characters."""
+"""Vocabulary size of the subwords. Each is about three characters long."""
 
 
 @dataclass(frozen=True, eq=False)
 class Texts:
-    """1-D tensors of numbers below `vocab_size`: one text to learn from, and the held-out plays.
+    """1-D tensors of tokens below `vocab_size`: a training text, and the held-out plays.
 
-    `characters` says how many characters a number stands for, in the mean of each play. It makes
-    losses a number into losses a character.
+    `characters` has the mean number of characters per token of each play. Dividing by it turns a loss
+    per token into a loss per character.
     """
 
     train: Tensor
@@ -33,7 +33,7 @@ class Texts:
 
 @cache
 def load_texts(data: str) -> Texts:
-    """The plays as `"characters"` or as `"subwords"`."""
+    """Return the plays as `"characters"` or as `"subwords"`."""
     plays = load_plays()
     if data == "characters":
         corpus = load_corpus()
@@ -41,14 +41,14 @@ def load_texts(data: str) -> Texts:
         ones = dict.fromkeys(VALIDATION_PLAYS, 1.0)
         return Texts(corpus.train, held_out, ones, corpus.vocab_size)
 
-    # Its threads would be a second core, and a warning wherever a process is forked.
+    # Its threads would use a second core, and warn whenever a process is forked.
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
     training = "\n".join(
         text for play, text in plays.items() if play not in VALIDATION_PLAYS
     )
-    # Bytes are the alphabet, so there is no text that it cannot write.
+    # The alphabet is all bytes, so every text can be encoded.
     subwords = Tokenizer(models.BPE())
     subwords.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     trainer = trainers.BpeTrainer(

@@ -1,4 +1,4 @@
-"""The processes of one run: a single one, or as many as `torchrun` started."""
+"""The processes of a run: one, or as many as `torchrun` started."""
 
 import os
 import time
@@ -17,9 +17,9 @@ WHOLE = states.StateDictOptions(full_state_dict=True, cpu_offload=True)
 
 
 class Workers:
-    """Who works on a run. Each has an equal part of every batch, and all take the same step.
+    """The workers of a run. Each has an equal part of every batch, and all take the same step.
 
-    `torchrun` says in the environment who there is. Without it there is one worker, who is `first`.
+    `torchrun` sets their number and ranks in the environment. Without it there is one worker.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Workers:
             distributed.destroy_process_group()
 
     def now(self) -> float:
-        """Seconds: of the processor where one worker has it, else on the wall."""
+        """Return seconds: processor time with one worker on a CPU, else wall-clock time."""
         if self.device.type == "cuda":
             torch.cuda.synchronize()
         elif self.count == 1:
@@ -57,25 +57,25 @@ class Workers:
         return time.perf_counter()
 
     def agree_on(self, path: Path, found: object) -> None:
-        """Raises `ValueError` unless all workers `found` the same at `path`. Each has to call it."""
+        """Raise `ValueError` unless all workers `found` the same at `path`. Every worker must call it."""
         if self.count > 1:
             all_found: list[object] = [None] * self.count
             distributed.all_gather_object(all_found, found)
             if all_found != [found] * self.count:
                 raise ValueError(
                     f"{path} is not the same for all workers: "
-                    "have it on a disk that they share"
+                    "put it on a disk that they share"
                 )
 
     def share(self, model: nn.Module, sharded: bool) -> nn.Module:
-        """What to call for a training step. `model` itself stays what one evaluates and saves.
+        """Return the module to call in a training step. Evaluate and save `model` itself.
 
-        With `sharded` each worker keeps a part of every weight: of each block as one, and of what is
-        left. Raises `ValueError` where there is nobody to share with.
+        With `sharded` each worker keeps a part of every weight; each block is one unit, and the other
+        weights are another. Raises `ValueError` without torchrun.
         """
         if sharded:
             if not self.together:
-                raise ValueError("a sharded run is started by torchrun")
+                raise ValueError("start a sharded run with torchrun")
             stacks = [m for m in model.modules() if isinstance(m, nn.ModuleList)]
             for stack in stacks:
                 for block in stack:
@@ -85,27 +85,27 @@ class Workers:
         return DistributedDataParallel(model) if self.count > 1 else model
 
     def part(self, batch: Tensor) -> Tensor:
-        """This worker's rows. Raises `ValueError` where they cannot be equally many."""
+        """Return this worker's rows. Raises `ValueError` if the batch cannot be split equally."""
         if len(batch) % self.count:
             raise ValueError(
-                f"batch {len(batch)} cannot be shared by {self.count} workers"
+                f"batch {len(batch)} cannot be split between {self.count} workers"
             )
         return batch.chunk(self.count)[self.rank].to(self.device)
 
     def mean(self, value: Tensor) -> float:
-        """The mean of all workers' values."""
+        """Return the mean of all workers' values."""
         if self.count > 1:
             value = value.detach().clone()
             distributed.all_reduce(value)
         return value.item() / self.count
 
     def whole(self, value: Tensor) -> float:
-        """A number of which each worker may have a share."""
+        """Return a number that may be sharded."""
         return (value.full_tensor() if isinstance(value, DTensor) else value).item()
 
 
 def whole_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """Both states as one worker alone would have them. All workers ask, the first is told."""
+    """Return both states, unsharded. Every worker must call it; only the first gets them."""
     weights, moments = states.get_state_dict(model, optimizer, options=WHOLE)
     return {"model": weights, "optimizer": moments}
 
@@ -113,7 +113,7 @@ def whole_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str,
 def set_state(
     model: nn.Module, optimizer: torch.optim.Optimizer, saved: dict[str, Any]
 ) -> None:
-    """Sets both from what `whole_state` told, however many workers there were then."""
-    # An optimizer without a state makes one by taking a step, so the weights come after it.
+    """Load both from `whole_state`'s result, which may be from another number of workers."""
+    # PyTorch initializes an optimizer's state by taking a step, so load the weights afterwards.
     states.set_optimizer_state_dict(model, optimizer, saved["optimizer"], options=WHOLE)
     states.set_model_state_dict(model, saved["model"], options=WHOLE)

@@ -17,7 +17,7 @@ from functools import partial
 
 import torch
 
-from experiments.printed import Table
+from experiments.tables import Table
 from labml_primer.presets import PRESETS, Config, LanguageModel
 
 
@@ -125,7 +125,7 @@ if __name__ == "__main__":
     ax.axis("off")
     plt.show()
     # T5's four are encoder-decoders, and learn another task. The table leaves them out; their own is in
-    # {doc}`../labml_primer/compared/t5`.
+    # {doc}`/labml_primer/compared/t5`.
 
 
 def small(config: Config, vocab_size: int) -> Config:

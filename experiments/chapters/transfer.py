@@ -24,16 +24,16 @@ Source: {cite:t}`so2021primer`, section 4.2, appendices A.10 and A.12, Tables 5 
 """
 
 import math
-from pathlib import Path
 
-from experiments.analysis import Runs, Spread, final_loss, read_runs, setting, speedup
-from experiments.parts import dots, draw, relative_perplexity, table
-from experiments.printed import Table
+from experiments.analysis import Spread, final_loss, setting, speedup
+from experiments.chapters.parts import dots, draw, relative_perplexity, table
+from experiments.records import Runs, read_runs, read_table
+from experiments.tables import Table
 
 __data__ = (
     "experiments/results/gathered.json",
-    "experiments/paper/table_5.json",
-    "experiments/paper/table_7.json",
+    "experiments/paper_tables/table_5.json",
+    "experiments/paper_tables/table_7.json",
 )
 
 # A model with the changes: the name of its family, the model without them, and its own name in Table 5.
@@ -79,7 +79,7 @@ if __name__ == "__main__":
     draw_pairs(families)
     # The perplexity in percent of that without the changes, and the speed-up factor over it. At the right are
     # the paper's factors, for what the model without them spends in 525 thousand steps and in a million.
-    printed = Table.read(Path(__data__[1]))
+    printed = read_table(__data__[1])
     rows = []
     for model, (name, plain, theirs) in FAMILIES.items():
         without, changed = families[plain], families[model]
@@ -139,7 +139,7 @@ if __name__ == "__main__":
     draw(filling, MODELS, "t5")
     display(table(filling, MODELS, "t5", "Beside Table 7"))
     # Table 7 gives logarithms of perplexities on C4. In the same percent:
-    printed = Table.read(Path(__data__[2]))
+    printed = read_table(__data__[2])
     told = {
         model: float(printed.entry("log perplexity", model=name))
         for model, name in THEIRS.items()

@@ -1,4 +1,4 @@
-"""Layers that only the experiments ask for: MDHA with one thing changed, and two more activations."""
+"""Layers used only in experiments: MDHA with one detail changed, and two more activation functions."""
 
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -10,7 +10,7 @@ from labml_primer.primer.primer_ez import (
 
 
 class Width1(MultiDConvHeadAttention):
-    """Kernels of one: a factor and a bias for each channel, and no sight of other tokens."""
+    """Kernels of width 1: a factor and a bias for each channel, with no access to other tokens."""
 
     kernel_size = 1
 
@@ -33,7 +33,7 @@ class Width7(Width1):
 
 
 class NoBias(MultiDConvHeadAttention):
-    """Kernels alone, with PyTorch's start."""
+    """Kernels without a bias, with PyTorch's initialization."""
 
     def __init__(self, d_model: int, heads: int, dropout: float = 0.0):
         super().__init__(d_model, heads, dropout)
@@ -42,7 +42,7 @@ class NoBias(MultiDConvHeadAttention):
 
 
 class ReleasedStart(MultiDConvHeadAttention):
-    """Kernels that start as in the released code: half of the token itself, a sixth of each before it."""
+    """Kernels that start as in the released code: 1/2 for the token, 1/6 for each before it."""
 
     before, now = 0.5 / 3, 0.5
 
@@ -55,13 +55,13 @@ class ReleasedStart(MultiDConvHeadAttention):
 
 
 class IdentityStart(ReleasedStart):
-    """Kernels that start by passing everything on: the fresh layer is plain attention."""
+    """Kernels that start as the identity, so that the layer starts as plain attention."""
 
     before, now = 0.0, 1.0
 
 
 class OnlyQueries(MultiDConvHeadAttention):
-    """Queries are convolved, keys and values are not."""
+    """MDHA that convolves queries, but not keys and values."""
 
     convolved = "query_conv"
 
@@ -85,7 +85,7 @@ class CubedReLU(nn.Module):
 
 
 class SquaredLeakyReLU(nn.Module):
-    """The square of a leaky ReLU, which is above zero on both sides."""
+    """The square of a leaky ReLU; it is positive on both sides of zero."""
 
     def forward(self, x: Tensor) -> Tensor:
         return F.leaky_relu(x, 0.01).square()

@@ -1,4 +1,4 @@
-"""A long run as labml follows it: into a file of the project's, and onto a terminal."""
+"""Track a long run with labml: to a file in its folder, and to a terminal."""
 
 import os
 import sys
@@ -12,10 +12,10 @@ from unittest.mock import patch
 
 
 class Tracking:
-    """Follows the run in `folder`. Only a terminal gets a line, with the time left.
+    """Tracks the run in `folder`. In a terminal it also draws a line, with the time left.
 
-    labml would write to the home folder and ask a server. It gets a folder for a home, and no
-    server; what it says of itself is kept back. `silent` is for workers that others speak for.
+    labml by default writes to the home folder and sends to a server. Here its home is a folder of the
+    run, it has no server, and its own messages are suppressed. `silent` is for all workers but the first.
     """
 
     def __init__(self, folder: Path, silent: bool = False):
@@ -41,7 +41,7 @@ class Tracking:
                 file,
             )
 
-            configs._internal = None  # or it stays at home with the run before
+            configs._internal = None  # otherwise it keeps the previous run's home
             self.writing = file.FileWriterThread
             self.logger, self.monit, self.tracker = logger, monit, tracker
             self.experiment = experiment.record(
@@ -56,11 +56,11 @@ class Tracking:
         return self
 
     def steps(self, steps: range) -> Iterable[int]:
-        """`steps`, one after another, watched."""
+        """Iterate over `steps`, drawing progress."""
         return self.monit.loop(steps, is_track=False) if self.drawn else steps
 
     def report(self, step: int, values: dict[str, float]) -> None:
-        """Takes down what was measured at `step`."""
+        """Record the values measured at `step`."""
         if not self.silent:
             self.tracker.save(step, values)
 

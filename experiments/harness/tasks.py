@@ -1,4 +1,4 @@
-"""What a model is asked: to go on with a text, or to fill its gaps, as T5 is."""
+"""The tasks of long runs: predict the next character, or fill gaps in a text as T5 does."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,16 +18,16 @@ from labml_primer.training.loop import (
 from labml_primer.transformer.model import LanguageModel
 
 SENTINELS = 32
-"""How many numbers above the vocabulary stand for gaps: enough for sequences of 500."""
+"""Number of tokens above the vocabulary that mark gaps: enough for sequences of 500."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is made of a batch of windows, the loss on it, and the loss on a whole play.
+    """How to make a model's inputs, its loss on them, and its loss on a whole play.
 
-    `inputs` takes windows `[batch, seq + 1]` and dice. `multiply_adds` are those of a forward pass, for
-    a sequence: of a language model half of what its causal attention could see, of T5 all of it.
-    `per_character` says whether the loss on a play is per character, and not per token.
+    `inputs` takes windows `[batch, seq + 1]` and a random generator. `multiply_adds` counts those of a
+    forward pass over one sequence; for a language model's causal attention it counts half of the score
+    matrix, for T5 all of it. `per_character` says whether the loss on a play is per character or per token.
     """
 
     inputs: Callable[[Tensor, torch.Generator], tuple[Tensor, ...]]
@@ -38,35 +38,38 @@ class Task:
 
 
 def task_of(model: nn.Module, seq: int) -> Task:
-    """A language model goes on, T5 fills gaps."""
+    """Return the task of a model: T5 fills gaps, a language model predicts the next character."""
     if isinstance(model, T5):
-        return filling(model.config.vocab_size - SENTINELS, seq)
-    return GOING_ON
+        return span_corruption(model.config.vocab_size - SENTINELS, seq)
+    return LANGUAGE_MODELING
 
 
-def products_of(model: nn.Module) -> int:
+def language_model_multiply_adds(model: nn.Module) -> int:
+    """Count the multiply-adds of a forward pass over one sequence."""
     assert isinstance(model, LanguageModel)
     return sum(each for _, each in model.costs().values()) * model.config.max_seq
 
 
-GOING_ON = Task(
-    lambda windows, dice: (windows,),
+LANGUAGE_MODELING = Task(
+    lambda windows, generator: (windows,),
     next_character_loss,
     held_out_loss,
-    products_of,
+    language_model_multiply_adds,
     per_character=True,
 )
 
 
-def filling(first_sentinel: int, seq: int) -> Task:
-    """Spans are cut out of the text, and the model writes them. Raises `ValueError` for too many spans."""
+def span_corruption(first_sentinel: int, seq: int) -> Task:
+    """Return T5's task: predict spans cut out of the text. Raises `ValueError` for too many spans."""
     _, target = corrupt_spans(torch.zeros(1, seq, dtype=torch.long), 0)
     if (last := int(target.max())) >= SENTINELS:
-        message = f"seq {seq} has {last} gaps, and sentinels are for {SENTINELS - 1}"
+        message = (
+            f"seq {seq} has {last} gaps, but there are sentinels for {SENTINELS - 1}"
+        )
         raise ValueError(message)
 
-    def inputs(windows: Tensor, dice: torch.Generator) -> tuple[Tensor, ...]:
-        return corrupt_spans(windows[:, :-1], first_sentinel, dice)
+    def inputs(windows: Tensor, generator: torch.Generator) -> tuple[Tensor, ...]:
+        return corrupt_spans(windows[:, :-1], first_sentinel, generator)
 
     def loss(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
         logits = model(source, target[:, :-1])
@@ -76,7 +79,7 @@ def filling(first_sentinel: int, seq: int) -> Task:
     def held_out(model: nn.Module, text: Tensor, batch: int, seq: int) -> float:
         device = next(model.parameters()).device
         windows = held_out_windows(text, seq)
-        # The same gaps each time.
+        # The same gaps at every evaluation.
         cut = inputs(windows, torch.Generator().manual_seed(0))
         model.eval()
         parts = zip(*(each.to(device).split(batch) for each in cut), strict=True)
@@ -86,9 +89,9 @@ def filling(first_sentinel: int, seq: int) -> Task:
 
     def multiply_adds(model: nn.Module) -> int:
         text = torch.zeros(1, seq + 1, dtype=torch.long)
-        dice = torch.Generator().manual_seed(0)
-        source, target = inputs(text, dice)
-        # Counted are the products of plain attention. Not every fast one is known to the counter.
+        generator = torch.Generator().manual_seed(0)
+        source, target = inputs(text, generator)
+        # The counter does not know every fused attention kernel, so use the plain one.
         with (
             sdpa_kernel(SDPBackend.MATH),
             FlopCounterMode(display=False) as counter,

@@ -23,24 +23,15 @@ how long it takes, can be stopped, and goes on where it was:
 Source: {cite:t}`so2021primer`, sections 3, 4.1 and A.14, Table 4.
 """
 
-from pathlib import Path
 from statistics import fmean
 
-from experiments.analysis import (
-    Runs,
-    Spread,
-    final_loss,
-    over_seeds,
-    read_runs,
-    setting,
-    speedup,
-    until,
-)
-from experiments.printed import Table
+from experiments.analysis import Spread, final_loss, over_seeds, setting, speedup, until
+from experiments.records import Runs, read_runs, read_table
+from experiments.tables import Table
 
 __data__ = (
     "experiments/results/gathered.json",
-    "experiments/paper/table_4.json",
+    "experiments/paper_tables/table_4.json",
 )
 
 # A name as in the paper's tables, and a line. The halves of Primer-EZ are dotted, its activation, and dashed,
@@ -131,7 +122,7 @@ SETUPS = {
 
 def theirs(model: str) -> dict[str, str]:
     """The paper's factors of a model, as printed, by the set-ups that have it."""
-    table = Table.read(Path(__data__[1]))
+    table = read_table(__data__[1])
     return {
         setup: printed
         for setup in SETUPS

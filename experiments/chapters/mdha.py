@@ -32,8 +32,8 @@ Source: {cite:t}`so2021primer`, section 3, appendix A.6 and its released code;
 import torch
 from torch import Tensor
 
-from experiments.analysis import read_runs
-from experiments.parts import draw, table
+from experiments.chapters.parts import draw, table
+from experiments.records import read_runs
 
 __data__ = ("experiments/results/gathered.json",)
 

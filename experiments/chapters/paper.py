@@ -28,24 +28,18 @@ from pathlib import Path
 
 import torch
 
-from experiments.printed import (
-    VERDICTS,
-    Claim,
-    Rounded,
-    Table,
-    claim,
-    recompute,
-    short,
-)
+from experiments.claims import VERDICTS, Claim, Rounded, claim, recompute, short
+from experiments.records import read_table
+from experiments.tables import Table
 
 __data__ = (
-    "experiments/paper/table_1.json",
-    "experiments/paper/table_4.json",
-    "experiments/paper/table_5.json",
-    "experiments/paper/table_6.json",
-    "experiments/paper/table_7.json",
-    "experiments/paper/table_8.json",
-    "experiments/paper/text.json",
+    "experiments/paper_tables/table_1.json",
+    "experiments/paper_tables/table_4.json",
+    "experiments/paper_tables/table_5.json",
+    "experiments/paper_tables/table_6.json",
+    "experiments/paper_tables/table_7.json",
+    "experiments/paper_tables/table_8.json",
+    "experiments/paper_tables/text.json",
 )
 DAY = 24 * 60 * 60  # seconds
 
@@ -81,8 +75,7 @@ def read_paper() -> Paper:
     The tables by their names, and the numbers that stand in the running text. Entries stay text, as printed:
     "3.8K" is read as anything from 3,750 to 3,850.
     """
-    paths = [Path(name) for name in __data__]
-    return {path.stem: Table.read(path) for path in paths}
+    return {Path(name).stem: read_table(name) for name in __data__}
 
 
 def told(paper: Paper, *names: str) -> list[str]:

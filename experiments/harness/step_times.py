@@ -1,29 +1,36 @@
-"""How long a training step of each model takes: all models of all plans in one process, in turns.
+"""Measure a training step of each model: all models of all plans in one process, in turns.
 
-What a run took depends on what else the machine did then, and on the code of that day. So a run's time is
-its steps times what is measured here.
+The time that a run itself took depends on the machine's load and on the code of that day. So a run's
+recorded time is its number of steps times the step time measured here.
 """
 
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
-from experiments.plan import RESULTS, STEP_TIMES, Plan, Record, read_step_times
+from experiments.harness.configuration import Run
+from experiments.harness.long_run import Training, surroundings
+from experiments.harness.parallel import Workers
+from experiments.harness.plan import Plan
+from experiments.records import (
+    RESULTS,
+    STEP_TIMES,
+    Record,
+    read_step_times,
+    write_record,
+)
 from labml_primer.training import median_seconds
-from labml_primer.training.configuration import Run
-from labml_primer.training.long_run import Training, surroundings, write_record
-from labml_primer.training.parallel import Workers
 
 
 def stand_in(run: Run) -> Run:
-    """The run that stands for all whose steps take as long: seed, rate and length change nothing of that."""
+    """Return one run for all with the same step time: it does not depend on seed, rate or length."""
     return replace(run, seed=0, rate=1e-3, steps=100, evaluations=1)
 
 
 def measure(plans: Collection[Plan], built: Path) -> Record:
-    """The seconds of a step, by plan and model, and where they were measured.
+    """Return the seconds of a step by plan and model, with the commit, versions and machine.
 
-    What two plans have in common is measured once.
+    A model that several plans share is measured once.
     """
     workers = Workers()
     runs = [stand_in(run) for plan in plans for run in plan.models.values()]
@@ -44,7 +51,7 @@ def measure(plans: Collection[Plan], built: Path) -> Record:
 def measure_missing(
     plans: Collection[Plan], built: Path, results: Path = RESULTS
 ) -> None:
-    """Measures all plans anew where one has a model whose step is not measured."""
+    """Measure all plans again if one has a model without a step time."""
     known = read_step_times(results)
     if any(known.get(plan.name, {}).keys() != plan.models.keys() for plan in plans):
         write_record(results / STEP_TIMES, measure(plans, built))

@@ -22,16 +22,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from experiments.analysis import (
-    Gathered,
-    Runs,
-    Spread,
-    final_loss,
-    read_runs,
-    setting,
-    speedup,
-)
-from experiments.printed import Table
+from experiments.analysis import Spread, final_loss, setting, speedup
+from experiments.records import Gathered, Runs, read_runs
+from experiments.tables import Table
 
 __data__ = ("experiments/results/gathered.json",)
 
