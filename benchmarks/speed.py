@@ -339,12 +339,12 @@ if __name__ == "__main__":
     print(table(generation, gains))
     # And with the cache, compared with the Transformer. A token is so little work that the number of calls
     # counts, which is why {doc}`/labml_primer/primer/faster` merges three convolutions into one.
-    shares = {
+    to_transformer = {
         "Primer-EZ": ("Primer-EZ, cached", "Transformer, cached"),
         "  faster": ("Primer-EZ, faster, cached", "Transformer, cached"),
         "Primer": ("Primer, cached", "Transformer, cached"),
     }
-    print(table(generation, shares))
+    print(table(generation, to_transformer))
 
 
 if __name__ == "__main__":

@@ -144,6 +144,7 @@ if __name__ == "__main__":
     from IPython.display import display
 
     from labml_primer.training import load_corpus, median_seconds, train
+    from labml_primer.training.costs import costs
 
     corpus = load_corpus()
 
@@ -166,8 +167,8 @@ if __name__ == "__main__":
     rows = []
     for name, config in PRESETS.items():
         with torch.device("meta"):
-            costs = LanguageModel(config).costs().values()
-        parameters, products = (sum(column) for column in zip(*costs, strict=True))
+            parts = costs(LanguageModel(config)).values()
+        parameters, products = (sum(column) for column in zip(*parts, strict=True))
         rows.append(
             [
                 name,

@@ -32,6 +32,7 @@ from experiments.harness.texts import load_texts
 from experiments.harness.tracking import Tracking
 from experiments.records import read_record, write_record
 from labml_primer.compared.t5 import t5_rate
+from labml_primer.primer.faster import faster
 from labml_primer.training.loop import (
     auxiliary_losses,
     draw_windows,
@@ -149,7 +150,7 @@ class Training:
     def __init__(self, run: Run, folder: Path, workers: Workers):
         self.run, self.folder, self.workers = run, folder, workers
         self.texts = load_texts(run.data)
-        self.model = run.build(self.texts.vocab_size)
+        self.model = faster(run.build(self.texts.vocab_size))
         self.task = task_of(self.model, run.seq)
         self.parameters = sum(p.numel() for p in self.model.parameters())
         # The backward pass has two products for each product of the forward pass.

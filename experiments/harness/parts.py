@@ -22,24 +22,24 @@ from experiments.harness.variants import (
 )
 from labml_primer.primer.baselines import GatedFeedForward
 from labml_primer.primer.primer import (
-    PaperMultiDConvHeadAttention,
     PrimerBlock,
     PrimerNorm,
     SharedQueryAttention,
 )
 from labml_primer.primer.primer_ez import MultiDConvHeadAttention, SquaredReLU
 from labml_primer.primer.variations import (
+    MultiDConvSharedByHeadsAttention,
     MultiDPHConvHeadAttention,
     MultiDSharedConvHeadAttention,
 )
-from labml_primer.transformer.encoder import EncoderBlock
+from labml_primer.transformer.language_model import Block
 
 PARTS: dict[str, type[nn.Module]] = {
     # Attention. "mdha" is the paper's layer, "mdha-shared-by-heads" the walk-through's; each one
     # below changes one thing of the walk-through's.
     "shared-query": SharedQueryAttention,
-    "mdha": PaperMultiDConvHeadAttention,
-    "mdha-shared-by-heads": MultiDConvHeadAttention,
+    "mdha": MultiDConvHeadAttention,
+    "mdha-shared-by-heads": MultiDConvSharedByHeadsAttention,
     "mdha-one-kernel": MultiDSharedConvHeadAttention,
     "mdha-per-head-biased": MultiDPHConvHeadAttention,
     "mdha-width-1": Width1,
@@ -65,7 +65,7 @@ PARTS: dict[str, type[nn.Module]] = {
     "layer-norm": nn.LayerNorm,
     # Blocks.
     "primer-block": PrimerBlock,
-    "pre-norm-block": EncoderBlock,
+    "pre-norm-block": Block,
 }
 
 

@@ -10,12 +10,13 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from labml_primer.compared.t5 import T5, corrupt_spans
+from labml_primer.training.costs import costs
 from labml_primer.training.loop import (
     held_out_loss,
     held_out_windows,
     next_character_loss,
 )
-from labml_primer.transformer.model import LanguageModel
+from labml_primer.transformer.language_model import LanguageModel
 
 SENTINELS = 32
 """Number of tokens above the vocabulary that mark gaps: enough for sequences of 500."""
@@ -47,7 +48,7 @@ def task_of(model: nn.Module, seq: int) -> Task:
 def language_model_multiply_adds(model: nn.Module) -> int:
     """Count the multiply-adds of a forward pass over one sequence."""
     assert isinstance(model, LanguageModel)
-    return sum(each for _, each in model.costs().values()) * model.config.max_seq
+    return sum(each for _, each in costs(model).values()) * model.config.max_seq
 
 
 LANGUAGE_MODELING = Task(

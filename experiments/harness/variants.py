@@ -1,74 +1,85 @@
-"""Layers used only in experiments: MDHA with one detail changed, and two more activation functions."""
+"""Layers used only in experiments: MDHA with one detail changed, and two more activation functions.
+
+Each attention differs in one thing from the walk-through's, `MultiDConvSharedByHeadsAttention`.
+"""
 
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from labml_primer.primer.primer_ez import (
-    MultiDConvHeadAttention,
-    SpatialDepthWiseConvolution,
+from labml_primer.primer.primer_ez import SpatialDepthWiseConvolution
+from labml_primer.primer.variations import (
+    BiasedConvolution,
+    MultiDConvSharedByHeadsAttention,
 )
 
+CONVOLUTIONS = ("query_conv", "key_conv", "value_conv")
 
-class Width1(MultiDConvHeadAttention):
+
+class Width1(MultiDConvSharedByHeadsAttention):
     """Kernels of width 1: a factor and a bias for each channel, with no access to other tokens."""
 
-    kernel_size = 1
+    width = 1
 
     def __init__(self, d_model: int, heads: int, dropout: float = 0.0):
         super().__init__(d_model, heads, dropout)
-        for name in ("query_conv", "key_conv", "value_conv"):
-            setattr(self, name, SpatialDepthWiseConvolution(self.d_k, self.kernel_size))
+        for name in CONVOLUTIONS:
+            setattr(self, name, BiasedConvolution(1, self.d_k, self.width))
 
 
 class Width2(Width1):
-    kernel_size = 2
+    width = 2
 
 
 class Width5(Width1):
-    kernel_size = 5
+    width = 5
 
 
 class Width7(Width1):
-    kernel_size = 7
+    width = 7
 
 
-class NoBias(MultiDConvHeadAttention):
+class NoBias(MultiDConvSharedByHeadsAttention):
     """Kernels without a bias, with PyTorch's initialization."""
 
     def __init__(self, d_model: int, heads: int, dropout: float = 0.0):
         super().__init__(d_model, heads, dropout)
-        for conv in (self.query_conv, self.key_conv, self.value_conv):
-            conv.register_parameter("bias", None)
+        for name in CONVOLUTIONS:
+            conv = SpatialDepthWiseConvolution(1, self.d_k)
+            bound = conv.kernel_size**-0.5
+            nn.init.uniform_(conv.weight, -bound, bound)
+            setattr(self, name, conv)
 
 
-class ReleasedStart(MultiDConvHeadAttention):
-    """Kernels that start as in the released code: 1/2 for the token, 1/6 for each before it."""
+class ReleasedStart(MultiDConvSharedByHeadsAttention):
+    """Kernels that start as in the released code: 0.5 for the current token, 0.5/3 for each earlier one."""
 
-    before, now = 0.5 / 3, 0.5
+    earlier, current = 0.5 / 3, 0.5
 
     def __init__(self, d_model: int, heads: int, dropout: float = 0.0):
         super().__init__(d_model, heads, dropout)
-        for conv in (self.query_conv, self.key_conv, self.value_conv):
-            nn.init.constant_(conv.weight, self.before)
-            nn.init.constant_(conv.weight[-1], self.now)
-            nn.init.zeros_(conv.bias)
+        for name in CONVOLUTIONS:
+            conv = self.get_submodule(name)
+            nn.init.constant_(conv.get_parameter("weight"), self.earlier)
+            nn.init.constant_(conv.get_parameter("weight")[-1], self.current)
+            nn.init.zeros_(conv.get_parameter("bias"))
 
 
 class IdentityStart(ReleasedStart):
-    """Kernels that start as the identity, so that the layer starts as plain attention."""
+    """Kernels that start as the identity: the new layer computes plain attention."""
 
-    before, now = 0.0, 1.0
+    earlier, current = 0.0, 1.0
 
 
-class OnlyQueries(MultiDConvHeadAttention):
-    """MDHA that convolves queries, but not keys and values."""
+class OnlyQueries(MultiDConvSharedByHeadsAttention):
+    """Queries are convolved, keys and values are not."""
 
     convolved = "query_conv"
 
     def __init__(self, d_model: int, heads: int, dropout: float = 0.0):
         super().__init__(d_model, heads, dropout)
-        for name in {"query_conv", "key_conv", "value_conv"} - {self.convolved}:
-            setattr(self, name, nn.Identity())
+        for name in CONVOLUTIONS:
+            if name != self.convolved:
+                setattr(self, name, nn.Identity())
 
 
 class OnlyKeys(OnlyQueries):
@@ -85,7 +96,7 @@ class CubedReLU(nn.Module):
 
 
 class SquaredLeakyReLU(nn.Module):
-    """The square of a leaky ReLU; it is positive on both sides of zero."""
+    """The square of a leaky ReLU, which is positive on both sides of zero."""
 
     def forward(self, x: Tensor) -> Tensor:
         return F.leaky_relu(x, 0.01).square()

@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from labml_primer.primer.baselines import GatedFeedForward
-from labml_primer.primer.primer import PaperMultiDConvHeadAttention
+from labml_primer.primer.primer_ez import MultiDConvHeadAttention
 from labml_primer.primer.primer_ez import SquaredReLU
 from labml_primer.transformer.attention import MultiHeadAttention, causal_mask
 from labml_primer.transformer.feed_forward import PositionwiseFeedForward
@@ -200,7 +200,7 @@ class T5Config:
 # decoder". So we take Primer-EZ's two changes to the vanilla decoder, and convolve in its attention to
 # itself. The other attention looks at the memory, whose order is the encoder's affair.
 PLUS_PLUS = Parts(activation=nn.SiLU, feed_forward=GatedFeedForward, norm=nn.RMSNorm)
-PRIMER_EZ = Parts(attention=PaperMultiDConvHeadAttention, activation=SquaredReLU)
+PRIMER_EZ = Parts(attention=MultiDConvHeadAttention, activation=SquaredReLU)
 T5_PRESETS = {
     "t5": T5Config(),
     "t5-gelu": T5Config(

@@ -18,7 +18,7 @@ Source: our own measurements; {doc}`/benchmarks/speed` has them for several size
 """
 
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -31,6 +31,8 @@ from labml_primer.primer.primer_ez import (
     SquaredReLU,
 )
 from labml_primer.transformer.attention import MultiHeadAttention
+
+Model = TypeVar("Model", bound=nn.Module)
 
 if __name__ == "__main__":
     # ## Where a step spends its time
@@ -70,14 +72,14 @@ if __name__ == "__main__":
         "Transformer": LanguageModel(transformer),
         "Primer-EZ": LanguageModel(primer_ez),
     }
-    taken = {(name, kind): float("inf") for name in models for kind in kinds}
+    fastest = {(name, kind): float("inf") for name in models for kind in kinds}
     for _ in range(5):
-        for name, kind in taken:
+        for name, kind in fastest:
             ms = milliseconds(models[name], kinds[kind])
-            taken[name, kind] = min(taken[name, kind], ms)
+            fastest[name, kind] = min(fastest[name, kind], ms)
     print(f"{'milliseconds':12s}" + "".join(f"{kind:>17s}" for kind in kinds))
     for name in models:
-        print(f"{name:12s}" + "".join(f"{taken[name, kind]:17.1f}" for kind in kinds))
+        print(f"{name:12s}" + "".join(f"{fastest[name, kind]:17.1f}" for kind in kinds))
     # Both have the same matrix products. Primer-EZ's extra time is elementwise.
 
 
@@ -98,8 +100,8 @@ if __name__ == "__main__":
             "relu, then square": lambda: torch.clamp(x, min=0, out=out).mul_(out),
         }
     )
-    for name, seconds in taken.items():
-        print(f"{name:23s} {seconds / taken['copy']:5.2f} times a copy")
+    for operation, seconds in taken.items():
+        print(f"{operation:23s} {seconds / taken['copy']:5.2f} times a copy")
 
 
 class SquaredReLUFunction(torch.autograd.Function):
@@ -186,7 +188,8 @@ class FasterConvolution(SpatialDepthWiseConvolution):
     def forward(self, x: Tensor) -> Tensor:
         # Under `torch.autocast`, `x` may have a narrower type than the kernel.
         y: Tensor = CausalSum.apply(x, self.weight.to(x.dtype))
-        return y + self.bias if hasattr(self, "bias") else y
+        bias: Tensor | None = getattr(self, "bias", None)
+        return y if bias is None else y + bias
 
 
 class MergedConvolution(nn.Module):
@@ -224,6 +227,8 @@ class FasterMultiDConvHeadAttention(MultiDConvHeadAttention):
     keys and values would move them through memory once more.
     """
 
+    merged: MergedConvolution
+
     def project(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         # In cross-attention `x` and `y` may differ in length, so they cannot be joined.
         if torch.is_grad_enabled() or x is not y:
@@ -233,7 +238,7 @@ class FasterMultiDConvHeadAttention(MultiDConvHeadAttention):
         return query, key, value
 
 
-def faster(model: nn.Module) -> nn.Module:
+def faster(model: Model) -> Model:
     """
     ## One call
 

@@ -320,8 +320,8 @@ if __name__ == "__main__":
     )
     # This is one seed and a short run. Much of what there is to learn this early is in the one or two
     # characters before the current one. A convolution sees them directly, and plain attention must first
-    # learn to find them, which may be why Primer-EZ leads so early. {doc}`/experiments/chapters/ours` has longer runs
-    # with five seeds.
+    # learn to find them, which may be why Primer-EZ leads so early. {doc}`/experiments/chapters/ours` has
+    # longer runs with five seeds.
     #
     # The walk-through says that Primer-EZ trains "a lot faster". The paper, with runs of many hours, reports
     # factors from 1.75 to 2.34 for Primer-EZ on the task of its search, by code base and hardware (Table 4),

@@ -1,5 +1,7 @@
 """What a language model costs: parameters and multiply-adds, part by part."""
 
+from typing import Any
+
 from torch import nn
 
 
@@ -10,8 +12,7 @@ def costs(model: nn.Module) -> dict[str, tuple[int, int]]:
     Multiply-adds are averaged over a text of `max_seq` tokens. Operations on single
     features, such as norms and activation functions, are left out.
     """
-    config = model.config
-    d_model, max_seq = config.d_model, config.max_seq  # type: ignore[union-attr]
+    config: Any = model.config
     parts: dict[str, tuple[int, int]] = {}
     for name, weight in model.named_parameters():
         # The weights of `blocks.3.feed_forward.expand.weight` belong to `feed_forward`.
@@ -21,7 +22,7 @@ def costs(model: nn.Module) -> dict[str, tuple[int, int]]:
         if "positions" in name or name.endswith("bias"):
             products = 0  # looked up, or added
         elif "_conv." in name and weight.dim() == 3:
-            products = weight.size(0) * d_model  # also if heads share kernels
+            products = weight.size(0) * config.d_model  # also if heads share kernels
         elif part == "feed_forward" and weight.dim() == 3:
             products = weight[0].numel()  # a token meets one of the experts
         parameters, before = parts.get(part, (0, 0))
@@ -33,4 +34,4 @@ def costs(model: nn.Module) -> dict[str, tuple[int, int]]:
         for name, module in model.named_modules()
         if name.endswith("attention")
     )
-    return parts | {"scores and sums": (0, keys * d_model * (max_seq + 1) // 2)}
+    return parts | {"scores and sums": (0, keys * config.d_model * (config.max_seq + 1) // 2)}

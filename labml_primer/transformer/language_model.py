@@ -249,8 +249,8 @@ if __name__ == "__main__":
         ax.set_xlabel(f"key, layer {head // 4} head {head % 4}")
     axes[0].set_ylabel("query")
     plt.show()
-    # The model learned by itself that a head should look at the previous character. It pays, because the last two
-    # characters together say much about the next. Remember this picture: {doc}`../primer/primer_ez` gives
+    # The model learned by itself that a head should look at the previous character. It pays, because the last
+    # two characters together say much about the next. Remember this picture: {doc}`../primer/primer_ez` gives
     # every head the last three positions by a convolution, so that no head has to learn them.
 
 
