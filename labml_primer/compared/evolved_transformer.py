@@ -330,9 +330,10 @@ if __name__ == "__main__":
                 )
                 cells[cost] += f"{factor:6.2f}"
         print(f"{name:14s}{size:6.0f}k{products:9.0f}k" + "".join(cells.values()))
-    # The gain in steps shrinks in seconds, because the steps take longer. These races are short, and
-    # characters favour convolutions (see {doc}`../primer/variations`). In {doc}`/experiments/chapters/ours`,
-    # with longer runs, five seeds and a learning rate for each model, three quarters of the gain remain.
+    # In seconds, some or all of the gain is lost, because the steps take longer. These races are short, and
+    # characters favour convolutions (see {doc}`../primer/variations`). In
+    # {doc}`/experiments/chapters/ours`, with longer runs, five seeds and a learning rate for each model, three
+    # quarters of the gain remain.
     #
     # The gate gains most in both runs, with 10% more parameters. The search could have put one into the
     # decoder but did not; it optimized for translation, and for larger models.

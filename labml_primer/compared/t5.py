@@ -1,21 +1,20 @@
 r"""
 # The T5 setting
 
-An encoder-decoder that fills gaps in a text, positions that are told as distances, and an optimizer that
-keeps two vectors where Adam keeps two matrices.
+An encoder-decoder that fills gaps in a text, with relative positions and an optimizer that stores two vectors
+where Adam stores two matrices.
 
-Primer was found as a language model. Does what was found there help a model that reads with one stack and
+Primer was found as a language model. Do its changes also help a model that reads with one stack of blocks and
 writes with another?
 
-The paper asks this once (appendix A.12), and in a setting that was there before it: T5's
-{cite:p}`raffel2020exploring`, as {cite:t}`narang2021transformer` had used it to compare variants of the
-Transformer. A decoder with Primer-EZ's two changes stands behind a Transformer++ encoder. And since most of
-the paper's larger runs are T5's as well (sections 4.2 and 4.3), this chapter builds what T5 has and
-{doc}`../transformer/model` has not:
+The paper tests this once (appendix A.12), in an existing setting: T5's {cite:p}`raffel2020exploring`, as
+{cite:t}`narang2021transformer` had used it to compare variants of the Transformer. There a decoder with
+Primer-EZ's two changes follows a Transformer++ encoder. Most of the paper's larger runs use T5 as well
+(sections 4.2 and 4.3). This chapter builds the parts of T5 that {doc}`../transformer/model` lacks:
 
-- distances between tokens, in buckets, added to the scores of attention;
-- no biases in linear layers, and no second table;
-- a task, *span corruption*: cut pieces out of a text, and write what was cut;
+- relative positions, in buckets, added to the scores of attention;
+- linear layers without biases, and one embedding matrix for both ends;
+- a task, *span corruption*: cut spans out of a text, and write them;
 - Adafactor, and the schedule of its learning rate.
 
 Source: {cite:t}`so2021primer`, appendices A.8 and A.12; {cite:t}`raffel2020exploring`, sections 2.1 and 3.1;
@@ -30,8 +29,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from labml_primer.primer.baselines import GatedFeedForward
-from labml_primer.primer.primer_ez import MultiDConvHeadAttention
-from labml_primer.primer.primer_ez import SquaredReLU
+from labml_primer.primer.primer_ez import MultiDConvHeadAttention, SquaredReLU
 from labml_primer.transformer.attention import MultiHeadAttention, causal_mask
 from labml_primer.transformer.feed_forward import PositionwiseFeedForward
 
@@ -43,27 +41,27 @@ def relative_position_bucket(
     max_distance: int = 128,
 ) -> Tensor:
     r"""
-    ## Near ones exactly, far ones roughly
+    ## Buckets of distances
 
-    How far back does the key stand? Whether it is the last token or the one before matters. Whether it is
-    90 tokens back or 91 hardly does. So of $B$ buckets the first $m = B/2$ take a distance each, and the
-    others share those up to $M$ = `max_distance`, in steps that grow as the distance does:
+    How far back is the key? It matters whether it is the last token or the one before. It hardly matters
+    whether it is 90 tokens back or 91. So of $B$ buckets the first $m = B/2$ hold one distance each, and the
+    others divide the distances up to $M$ = `max_distance`, in steps that grow with the distance:
 
     $$b(n) = \begin{cases}
       n & n < m \\
       m + \Big\lfloor (B - m)\,\dfrac{\log (n / m)}{\log (M / m)} \Big\rfloor & n \ge m
     \end{cases}$$
 
-    but never more than $B - 1$, where all that is farther than $M$ ends up. `distance` is the query's
-    position less the key's, integers of any shape; the result has that shape.
+    but at most $B - 1$, the bucket of all distances beyond $M$. `distance` is the query's position minus the
+    key's, integers of any shape; the result has the same shape.
 
-    Where a query may look ahead (`bidirectional`), the first half of the buckets is for keys that come
-    before it and for itself, the second for keys that come after it. One stays empty: the second half's
-    own zero. Where it may not look ahead, a later key counts as distance zero; a mask hides it anyway.
+    If a query may attend to later keys (`bidirectional`), the first half of the buckets is for earlier keys
+    and for itself, the second half for later keys. One bucket stays empty: distance zero in the second half.
+    Otherwise a later key counts as distance zero; a mask hides it anyway.
 
-    Raises `ValueError` where the buckets do not leave one for each direction and range, and where
-    `max_distance` is not beyond the exact ones. Source: {cite:t}`raffel2020exploring`, section 2.1, which
-    gives 32 and 128. The formula stands in no paper: it is that of the released code.
+    Raises `ValueError` if there are too few buckets for each direction and range, and if `max_distance` is
+    within the exact ones. Source: {cite:t}`raffel2020exploring`, section 2.1, which gives 32 and 128. No
+    paper gives the formula; it is that of the released code.
     """
     one_way = buckets // 2 if bidirectional else buckets
     exact = one_way // 2
@@ -75,15 +73,15 @@ def relative_position_bucket(
     if bidirectional:
         ahead = one_way * (distance < 0)
     near = distance.abs() if bidirectional else distance.clamp(min=0)
-    # The logarithm is taken of all, so it must not meet a zero.
+    # The logarithm is taken of all distances, so zeros are replaced first.
     share = (near.clamp(min=exact) / exact).log() / math.log(max_distance / exact)
     far = (exact + share * (one_way - exact)).long().clamp(max=one_way - 1)
     return ahead + torch.where(near < exact, near, far)
 
 
 if __name__ == "__main__":
-    # At the left the bucket of each distance back, as a decoder has it. At the right both ways, as an encoder
-    # has it: the steps are flat where many distances share a bucket.
+    # On the left, the bucket of each distance back, as in a decoder. On the right, both directions, as in an
+    # encoder. The steps are long where many distances share a bucket.
     import matplotlib.pyplot as plt
 
     fig, (left, right) = plt.subplots(
@@ -95,9 +93,9 @@ if __name__ == "__main__":
     left.set(xlabel="distance back", ylabel="bucket")
     right.set(xlabel="distance back; ahead is negative")
     plt.show()
-    # A logarithm that is rounded down invites an error at its steps: is $\log 8 / \log 16 \cdot 8$ six, or a
-    # little less? In whole numbers there is nothing to round:
-    # $b(n) \ge m + j$ where $n^{B-m}\,m^{j} \ge m^{B-m}\,M^{j}$.
+    # Rounding a logarithm down can go wrong at the steps: is $\log 8 / \log 16 \cdot 8$ six, or slightly
+    # less? A check in integers, which need no rounding:
+    # $b(n) \ge m + j$ if $n^{B-m}\,m^{j} \ge m^{B-m}\,M^{j}$.
     m, M, B = 8, 128, 16
     wrong = [
         n
@@ -111,17 +109,23 @@ if __name__ == "__main__":
 
 class RelativePositionBias(nn.Module):
     r"""
-    ## A number for each distance and head
+    ## A bias for each distance and head
 
-    A table with a row a bucket and a column a head. What stands there is added to the score:
+    A table with a row per bucket and a column per head. Its entry is added to the score:
 
     $$S_{h,ij} = \frac{q_i \cdot k_j}{\sqrt{d_k}} + t_{b(i - j),\,h}$$
 
-    Nothing else tells the encoder where a token stands. A decoder's causal mask tells it a little, and
-    Primer-EZ's convolutions more. One table serves all layers of a stack, as in T5. For a sequence of any
-    length, `forward(seq)` gives `[heads, seq, seq]`.
+    The encoder knows positions from this alone. A decoder's causal mask adds some information, and
+    Primer-EZ's convolutions add more. As in T5, all layers of a stack share one table. `forward(seq)` returns
+    `[heads, seq, seq]` for any length.
 
     Source: {cite:t}`raffel2020exploring`, section 2.1.
+
+    :::{deviation} T5's released code
+    It does not divide by the root of `d_k`, and starts with queries smaller by that factor. A new layer is
+    the same. So is a trained one: Adafactor, below, changes a weight in proportion to its size, so the factor
+    is preserved. A test trains both.
+    :::
     """
 
     def __init__(self, heads: int, bidirectional: bool):
@@ -136,42 +140,13 @@ class RelativePositionBias(nn.Module):
         return self.table(bucket).permute(2, 0, 1)
 
 
-class BiasedAttention(nn.Module):
-    """
-    ## Attention with a bias
-
-    The projections of any attention of this book, and scores to which something is added: `bias` is
-    of numbers, or boolean and true where looking is allowed, and broadcasts to
-    `[batch, heads, queries, keys]`. `x` `[batch, queries, d_model]` asks, `y` `[batch, keys, d_model]`
-    answers, and the result has the shape of `x`.
-
-    :::{deviation} T5's released code
-    It does not divide by the root of `d_k`, and starts with queries smaller by that factor. A fresh layer is
-    the same. A trained one is too: Adafactor, below, moves a weight in proportion to its size, so the factor
-    stays where it was. A test trains both.
-    :::
-    """
-
-    def __init__(self, projections: MultiHeadAttention):
-        super().__init__()
-        self.projections = projections
-
-    def forward(self, x: Tensor, y: Tensor, bias: Tensor | None) -> Tensor:
-        query, key, value = (
-            t.transpose(1, 2) for t in self.projections.project(x, y)
-        )  # [batch, heads, seq, d_k]
-        # PyTorch's function adds a mask of numbers to the scores, and takes a boolean one for what it is.
-        heads = F.scaled_dot_product_attention(query, key, value, attn_mask=bias)
-        return self.projections.output(heads.transpose(1, 2).flatten(2))
-
-
 @dataclass(frozen=True)
 class Parts:
     """
-    ## What a stack is made of
+    ## The parts of a stack
 
-    As in {py:class}`~labml_primer.transformer.model.Config`. Encoder and decoder have one each, so that they
-    may differ.
+    As in {py:class}`~labml_primer.transformer.language_model.Config`. The encoder and the decoder each have
+    their own, so that they may differ.
     """
 
     attention: type[MultiHeadAttention] = MultiHeadAttention
@@ -183,7 +158,7 @@ class Parts:
 @dataclass(frozen=True)
 class T5Config:
     """
-    The sizes, by default those of T5's base model. With `Parts()` on both sides it is the "vanilla
+    The sizes, by default those of T5's base model. With `Parts()` for both stacks it is the "vanilla
     Transformer" of {cite:t}`narang2021transformer`.
     """
 
@@ -197,8 +172,8 @@ class T5Config:
 
 
 # Table 7's models. The paper describes the last in one sentence: "a Transformer++ encoder and a Primer-EZ
-# decoder". So we take Primer-EZ's two changes to the vanilla decoder, and convolve in its attention to
-# itself. The other attention looks at the memory, whose order is the encoder's affair.
+# decoder". So we apply Primer-EZ's two changes to the vanilla decoder, with convolutions in its
+# self-attention only. Cross-attention reads the encoder's output, whose order the encoder has dealt with.
 PLUS_PLUS = Parts(activation=nn.SiLU, feed_forward=GatedFeedForward, norm=nn.RMSNorm)
 PRIMER_EZ = Parts(attention=MultiDConvHeadAttention, activation=SquaredReLU)
 T5_PRESETS = {
@@ -215,17 +190,17 @@ class T5Block(nn.Module):
     """
     ## One block for both stacks
 
-    The layers of {py:class}`~labml_primer.transformer.encoder.EncoderBlock`, each after a norm. In a decoder
-    there is one more between them, which looks at the memory.
+    The layers of {py:class}`~labml_primer.transformer.encoder.EncoderBlock`, each after a norm. A decoder
+    block has one more between them, cross-attention to the encoder's output, the `memory`.
     """
 
     def __init__(self, config: T5Config, parts: Parts, decoder: bool):
         super().__init__()
         d_model, heads = config.d_model, config.heads
-        self.attention = BiasedAttention(parts.attention(d_model, heads))
+        self.attention = parts.attention(d_model, heads)
         self.attention_norm = parts.norm(d_model)
         if decoder:
-            self.cross_attention = BiasedAttention(MultiHeadAttention(d_model, heads))
+            self.cross_attention = MultiHeadAttention(d_model, heads)
             self.cross_attention_norm = parts.norm(d_model)
         self.feed_forward = parts.feed_forward(
             d_model, config.d_ff, activation=parts.activation
@@ -239,10 +214,12 @@ class T5Block(nn.Module):
         memory: Tensor | None = None,
         memory_mask: Tensor | None = None,
     ) -> Tensor:
-        """`bias` is for the attention of `x` to itself, `memory_mask` for that to the memory."""
+        """`bias` is for self-attention, the boolean `memory_mask` for cross-attention."""
         y = self.attention_norm(x)
+        # PyTorch's fused attention adds a mask of numbers to the scores, so the bias needs no code of its
+        # own.
         x = x + self.attention(y, y, bias)
-        # Distances between two texts mean nothing, so the memory is looked at without any.
+        # Distances between positions of two texts mean nothing, so cross-attention has no bias.
         if memory is not None:
             y = self.cross_attention_norm(x)
             x = x + self.cross_attention(y, memory, memory_mask)
@@ -253,7 +230,8 @@ class T5Stack(nn.Module):
     """
     ## A stack
 
-    Blocks, one table of distances for all of them, and a last norm. `[batch, seq, d_model]` to the same.
+    Blocks, one table of relative positions for all of them, and a last norm. `[batch, seq, d_model]` to the
+    same.
     """
 
     def __init__(self, config: T5Config, parts: Parts, decoder: bool):
@@ -272,10 +250,10 @@ class T5Stack(nn.Module):
         memory: Tensor | None = None,
         memory_mask: Tensor | None = None,
     ) -> Tensor:
-        """Masks are true where looking is allowed, and broadcast to `[batch, heads, queries, keys]`."""
+        """Masks are true where attending is allowed, and broadcast to `[batch, heads, queries, keys]`."""
         seq = x.size(1)
         bias = self.positions(seq)
-        # What may not be looked at gets minus infinity, whatever its distance.
+        # Hidden keys get minus infinity, whatever their distance.
         if self.decoder:
             bias = bias.masked_fill(~causal_mask(seq, seq, x.device), -math.inf)
         if mask is not None:
@@ -289,24 +267,24 @@ class T5(nn.Module):
     r"""
     ## The model
 
-    `source` `[batch, source]` and `target` `[batch, target]` to logits `[batch, target, vocab_size]`, with
-    every position of the target seeing those before it and all of the source.
+    `source` `[batch, source]` and `target` `[batch, target]` to logits `[batch, target, vocab_size]`. Each
+    position of the target sees itself, those before it, and the whole source.
 
-    `source_mask` `[batch, source]` is true where a token is real; each sequence needs one that is. Padding at
-    a target's end needs no mask, since it is later than all that is real.
+    `source_mask` `[batch, source]` is false at padding; each sequence needs a token that is not padding.
+    Padding at the end of a target needs no mask, because no earlier position sees it.
 
-    Raises `ValueError` where `heads` does not divide `d_model`.
+    Raises `ValueError` if `heads` does not divide `d_model`.
     """
 
     def __init__(self, config: T5Config):
         super().__init__()
         self.config = config
-        # One table for what is read, what is written and what is predicted.
+        # One matrix for the source, the target and the predictions.
         self.embedding = nn.Embedding(config.vocab_size, config.d_model)
         self.encoder = T5Stack(config, config.encoder, decoder=False)
         self.decoder = T5Stack(config, config.decoder, decoder=True)
-        # No linear layer has a bias (a layer norm keeps its own), and each weight starts with a size that
-        # keeps its output's: $1/n$ is the variance for $n$ inputs.
+        # No linear layer has a bias (layer norms keep theirs). The initial variance of a weight is $1/n$ for
+        # $n$ inputs, so outputs are as large as inputs.
         for layer in self.modules():
             if isinstance(layer, nn.Linear):
                 layer.register_parameter("bias", None)
@@ -318,23 +296,23 @@ class T5(nn.Module):
         mask = None if source_mask is None else source_mask[:, None, None, :]
         memory = self.encoder(self.embedding(source), mask)
         z = self.decoder(self.embedding(target), None, memory, mask)
-        # The rows have components of size one, so a product with the norm's output is $\sqrt{d}$ too large
-        # for a logit.
+        # The rows have components of size one, so their product with the norm's output is about $\sqrt{d}$,
+        # too large for a logit.
         return F.linear(z, self.embedding.weight) / math.sqrt(self.config.d_model)
 
 
 if __name__ == "__main__":
-    # ## As large as the paper says?
+    # ## Are the sizes the paper's?
     #
-    # Millions of parameters, beside those of Table 7.
+    # Millions of parameters, compared with Table 7.
     paper = {"t5": 223, "t5-gelu": 223, "t5-pp": 224, "t5-primer-ez-decoder": 224}
     for name, config in T5_PRESETS.items():
         with torch.device("meta"):
             size = sum(p.numel() for p in T5(config).parameters())
         print(f"{name:22s}{size / 1e6:7.2f}   {paper[name]}")
     # :::{deviation} the paper, Table 7
-    # It counts a million more for the last two than for the first. The gate is two thirds as wide and adds
-    # nothing, and a norm without a mean has fewer numbers. Where the million is we do not know.
+    # It counts a million more for the last two than for the first. The gated layer is two thirds as wide and
+    # adds none, and a norm without a mean has fewer parameters. We do not know where the million comes from.
     # :::
 
 
@@ -348,8 +326,8 @@ def corrupt_spans(
     r"""
     ## Span corruption
 
-    Cut spans out of a text, put a *sentinel* where each was, and let the model write them. A text of two
-    spans, with sentinels $X$, $Y$ and $Z$:
+    Cut spans out of a text, put a *sentinel* in the place of each, and let the model write them. An example
+    with two spans and the sentinels $X$, $Y$ and $Z$:
 
     $$\begin{aligned}
       \text{text} &\colon\ \text{Thank you for inviting me to your party} \\
@@ -357,12 +335,12 @@ def corrupt_spans(
       \text{target} &\colon\ X\ \text{for inviting}\ Y\ \text{your party}\ Z
     \end{aligned}$$
 
-    `rate` of the tokens goes, in spans of `mean_length` in the mean. How many tokens and how many spans is
-    the same for every row of `tokens` `[batch, seq]`, only their places are drawn. So sources and targets are
-    rectangles, `[batch, seq - cut + spans]` and `[batch, cut + spans + 1]`. Sentinels count up from
-    `first_sentinel`.
+    `rate` is the share of tokens to cut, in spans with a mean length of `mean_length`. The numbers of tokens
+    and spans are the same for every row of `tokens` `[batch, seq]`; only their places are random. So sources
+    and targets are rectangular, `[batch, seq - cut + spans]` and `[batch, cut + spans + 1]`. Sentinels count
+    up from `first_sentinel`.
 
-    Raises `ValueError` where nothing is left to cut, or fewer tokens are kept than there are spans. Source:
+    Raises `ValueError` if there is nothing to cut, or if fewer tokens are kept than there are spans. Source:
     {cite:t}`raffel2020exploring`, section 3.1.4 for the task, 3.3.4 for spans of three and 15 percent.
     """
     batch, seq = tokens.shape
@@ -371,18 +349,18 @@ def corrupt_spans(
     if not spans <= cut or not spans <= seq - cut:
         raise ValueError(f"{seq} tokens at a rate of {rate}: {spans} spans do not fit")
 
-    # A row of positive lengths that add up to a total: the gaps between cuts at random places.
+    # Positive lengths with a given total, for each row: the gaps between cuts at random places.
     def lengths(total: int) -> Tensor:
         order = torch.rand(batch, total - 1, generator=generator).argsort(dim=1)
         places = order[:, : spans - 1].sort(dim=1).values + 1
         return F.pad(F.pad(places, (1, 0)), (0, 1), value=total).diff(dim=1)
 
-    # Kept and cut pieces take turns, and a kept one comes first. So piece $2s$ is kept, $2s + 1$ is cut, and
+    # Kept and cut pieces alternate, and a kept one comes first. So piece $2s$ is kept, $2s + 1$ is cut, and
     # both belong to sentinel $s$.
     #
     # :::{deviation} the paper of T5, section 3.1.4
-    # It does not say that a text always begins with what is kept and ends with what is cut. The released
-    # code does so, and we with it.
+    # It does not say that a text always begins with a kept piece and ends with a cut one. The released code
+    # does it so, and so do we.
     # :::
     ends = torch.stack([lengths(seq - cut), lengths(cut)], dim=2).flatten(1).cumsum(1)
     place = torch.arange(seq).expand(batch, seq).contiguous()
@@ -390,15 +368,14 @@ def corrupt_spans(
     begins = F.pad(piece, (1, 0), value=-1).diff(dim=1) > 0
     gone = piece % 2 == 1
     sentinel = (first_sentinel + piece // 2).to(tokens)
-    # The two results mirror each other: each has the tokens that the other lacks, and a sentinel for each of
-    # its pieces.
+    # Each result has the tokens that the other lacks, and a sentinel for each piece that it lacks itself.
     source = torch.where(gone, sentinel, tokens)[~gone | begins].view(batch, -1)
     target = torch.where(gone, tokens, sentinel)[gone | begins].view(batch, -1)
     return source, F.pad(target, (0, 1), value=first_sentinel + spans)
 
 
 if __name__ == "__main__":
-    # Lines from a play that is held out, in a row each, with `[0]`, `[1]`, ... for the sentinels.
+    # Two pieces of a held-out play, with `[0]`, `[1]`, ... for the sentinels.
     from labml_primer.training import load_corpus
 
     corpus = load_corpus()
@@ -411,10 +388,10 @@ if __name__ == "__main__":
         ]
         return "".join(marks).replace("\n", " / ")
 
-    dice = torch.Generator().manual_seed(0)
+    generator = torch.Generator().manual_seed(0)
     text = corpus.validation[20_000:20_120].view(2, 60)
     for row, (source, target) in enumerate(
-        zip(*corrupt_spans(text, VOCAB, dice), strict=True)
+        zip(*corrupt_spans(text, VOCAB, generator), strict=True)
     ):
         print("text  ", show(text[row]))
         print("source", show(source))
@@ -427,8 +404,8 @@ def t5_rate(step: int, warmup: int = 10_000) -> float:
 
     $$\rho_s = \frac{1}{\sqrt{\max(s,\ w)}}$$
 
-    For $w$ = 10,000 steps it is 0.01, and then falls with the root. It is called warm-up (A.8), although
-    nothing rises.
+    It is 0.01 for the first $w$ = 10,000 steps and then falls with the square root. The paper calls this
+    warm-up (A.8), although the rate never rises.
     """
     return max(step, warmup) ** -0.5
 
@@ -444,41 +421,41 @@ def adafactor(
     r"""
     ## Adafactor
 
-    Adam keeps for each weight the mean of its squared gradients. For a matrix of $n$ by $m$ these are $nm$
-    numbers, as many as there are weights. Adafactor keeps their row means $r$ and column means $c$, $n + m$
-    numbers, and takes
+    Adam stores for each weight the mean of its squared gradients. For a matrix of $n$ by $m$ these are $nm$
+    numbers, as many as there are weights. Adafactor stores their row means $r$ and column means $c$, $n + m$
+    numbers, and estimates
 
     $$\hat V_{ij} = \frac{r_i\, c_j}{\operatorname{mean}(r)}$$
 
-    for what it did not keep. That is exact where the matrix of squares has rank one.
+    This is exact if the matrix of squares has rank one.
 
-    The new weight and the new `rows` `[n]` and `columns` `[m]`, at `step` 1, 2, ... Source:
+    Return the new weight and the new `rows` `[n]` and `columns` `[m]`, at `step` 1, 2, ... Source:
     {cite:t}`shazeer2018adafactor`, the algorithm for weight matrices; section 6 for the scaling down, 7 for
     $\beta$.
     """
-    # At step $s$ the means keep $\beta_s = 1 - s^{-0.8}$ of what they were: little at first, more later. As
-    # $\beta_1 = 0$, the first step keeps nothing of the zeros they began with, and no correction is needed.
+    # At step $s$ the means keep the share $\beta_s = 1 - s^{-0.8}$ of their old values, which grows with $s$.
+    # As $\beta_1 = 0$, the first step discards the initial zeros, and no bias correction is needed.
     beta = 1 - step**-0.8
     square = gradient.square() + 1e-30
     rows = beta * rows + (1 - beta) * square.mean(dim=1)
     columns = beta * columns + (1 - beta) * square.mean(dim=0)
-    # The root of each factor by itself: in `float32` the product of two small means is zero.
+    # Take the root of each factor separately, because in `float32` the product of two small means is zero.
     update = gradient * (rows / rows.mean()).rsqrt()[:, None] * columns.rsqrt()
 
     def rms(x: Tensor) -> Tensor:
         return x.square().mean().sqrt()
 
-    # An update whose root mean square is above one comes from means that are out of date. It is scaled down.
+    # If the root mean square of an update is above one, the means are out of date, so it is scaled down.
     update = update / rms(update).clamp(min=1.0)
-    # A step is a share of the weight's own size, and small weights take small steps.
+    # A step is proportional to the size of the weight, so small weights take small steps.
     return weight - rate * rms(weight).clamp(min=1e-3) * update, rows, columns
 
 
 if __name__ == "__main__":
-    # ## It is PyTorch's
+    # ## The same as PyTorch's
     #
-    # `torch.optim.Adafactor` takes the smaller of its `lr` and $1/\sqrt{s}$. So with its own default of 0.01
-    # it has T5's schedule built in. Thirty steps of both from the same weight:
+    # `torch.optim.Adafactor` uses the smaller of its `lr` and $1/\sqrt{s}$. So with its default of 0.01 it
+    # has T5's schedule built in. Thirty steps of both from the same weight:
     torch.manual_seed(0)
     weight = torch.randn(48, 32, dtype=torch.float64) / 8
     theirs = nn.Parameter(weight.clone())
@@ -491,28 +468,27 @@ if __name__ == "__main__":
             weight, theirs.grad, rows, columns, step, t5_rate(step)
         )
     print(f"largest difference after 30 steps: {(weight - theirs).abs().max():.1e}")
-    print(f"kept: {rows.numel() + columns.numel()}, by Adam {2 * weight.numel()}")
+    print(f"stored: {rows.numel() + columns.numel()}, by Adam {2 * weight.numel()}")
 
 
 if __name__ == "__main__":
-    # ## Three small ones
+    # ## A race of three small models
     #
-    # Pieces of 128 characters, of which 19 are cut, in six spans. Each model has two blocks a side, and the
-    # same texts and cuts. What the decoder reads is the target without its last token, what it predicts the
-    # target without its first: the first is always sentinel 0.
+    # Texts of 128 characters, of which 19 are cut, in six spans. Each model has two blocks in each stack, and
+    # all get the same texts and cuts. The decoder reads the target without its last token, and predicts the
+    # target without its first, which is always sentinel 0.
     from dataclasses import replace
-    from functools import partial
 
     from torch.utils.flop_counter import FlopCounterMode
-
-    from labml_primer.training import median_seconds
 
     SENTINELS, SEQ, STEPS = 7, 128, 300
     colors = {"t5": "C5", "t5-pp": "C2", "t5-primer-ez-decoder": "C0"}
 
-    def draw(text: Tensor, count: int, dice: torch.Generator) -> tuple[Tensor, Tensor]:
-        starts = torch.randint(len(text) - SEQ, (count, 1), generator=dice)
-        return corrupt_spans(text[starts + torch.arange(SEQ)], VOCAB, dice)
+    def draw(
+        text: Tensor, count: int, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        starts = torch.randint(len(text) - SEQ, (count, 1), generator=generator)
+        return corrupt_spans(text[starts + torch.arange(SEQ)], VOCAB, generator)
 
     def loss_of(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
         logits = model(source, target[:, :-1])
@@ -533,9 +509,9 @@ if __name__ == "__main__":
         )
         model = models[name] = T5(small)
         optimizer = torch.optim.Adafactor(model.parameters())
-        dice, losses[name] = torch.Generator().manual_seed(0), []
+        generator, losses[name] = torch.Generator().manual_seed(0), []
         for step in range(1, STEPS + 1):
-            loss = loss_of(model, *draw(corpus.train, 8, dice))
+            loss = loss_of(model, *draw(corpus.train, 8, generator))
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -546,21 +522,16 @@ if __name__ == "__main__":
     fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
     for name, color in colors.items():
         ax.plot(range(30, STEPS + 1, 30), losses[name], color=color, label=name)
-    ax.set(xlabel="step", ylabel="loss, nats a token")
+    ax.set(xlabel="step", ylabel="loss, nats per token")
     ax.legend(frameon=False)
     plt.show()
-    # ### What each costs, what each brings
+    # ### Costs and results
     #
-    # Parameters, and multiplications with their additions for a source of 512 tokens and a target of 114, are
-    # of the paper's size. The time of a step, over the first model's, and the loss are of the small ones. The
-    # last column is Table 7's: the logarithm of the perplexity on C4, after far longer training.
+    # Parameters, and multiply-adds for a source of 512 tokens and a target of 114, at the paper's size. The
+    # final loss is that of the small models. The last column is Table 7's: the logarithm of the perplexity on
+    # C4, after far longer training.
     table_7 = {"t5": 1.838, "t5-pp": 1.792, "t5-primer-ez-decoder": 1.787}
-
-    def there_and_back(model: nn.Module) -> None:
-        loss_of(model, *(part[:16] for part in held_out)).backward()
-
-    taken = median_seconds({n: partial(there_and_back, m) for n, m in models.items()})
-    print(f"{'':22s}params   MACs  time   loss  paper")
+    print(f"{'':22s}params  mul-adds   loss  paper")
     for name in colors:
         with torch.device("meta"):
             whole = T5(T5_PRESETS[name])
@@ -569,15 +540,15 @@ if __name__ == "__main__":
             whole(*texts)
         size = sum(p.numel() for p in whole.parameters())
         print(
-            f"{name:21s}{size / 1e6:6.1f}M{counter.get_total_flops() / 2e9:6.1f}G"
-            f"{taken[name] / taken['t5']:6.2f}{losses[name][-1]:7.3f}{table_7[name]:7.3f}"
+            f"{name:21s}{size / 1e6:6.1f}M{counter.get_total_flops() / 2e9:9.1f}G"
+            f"{losses[name][-1]:7.3f}{table_7[name]:7.3f}"
         )
-    # In the paper the gain over Transformer++ is small, and its authors read it so: what is best for a
-    # language model need not be best here. One seed and a few hundred steps of ours settle nothing.
+    # In the paper the gain over Transformer++ is small. Its authors conclude that the best changes for a
+    # language model need not be the best here.
     #
-    # ### What it fills in
+    # ### The gaps it fills
     #
-    # The last model, the best token each time, beside what was cut.
+    # The last model's most probable token at each step, compared with the cut text.
     source, target = (part[:1] for part in held_out)
     written = target[:, :1]
     with torch.no_grad():
@@ -587,20 +558,20 @@ if __name__ == "__main__":
     print("source ", show(source[0]))
     print("cut    ", show(target[0]))
     print("written", show(written[0]))
-    # It has learned the form, sentinels in their order and a space or a short word behind each, long before
-    # it can read.
+    # It has learned the form, sentinels in order and a space or a short word after each, but not yet the
+    # content.
 
 
 if __name__ == "__main__":
     # ## Exercise
     #
-    # :::{exercise} Put together again
-    # Write the function that makes the text out of a source and its target. What does it need the last
+    # :::{exercise} Put it together again
+    # Write a function that restores the text from a source and its target. What does it need the last
     # sentinel for?
     # :::
     # :::{solution}
-    # Cut the target at its sentinels, and put piece $s$ where sentinel $s$ stands in the source. So nothing
-    # is lost. The last sentinel it does not need: that one only tells a model that writes when to stop.
+    # Cut the target at its sentinels, and replace sentinel $s$ in the source by piece $s$. So nothing is
+    # lost. It does not need the last sentinel, which only shows a generating model when to stop.
     # :::
     def put_together(source: Tensor, target: Tensor) -> list[int]:
         pieces: list[list[int]] = []
@@ -615,10 +586,10 @@ if __name__ == "__main__":
         return whole
 
     rows = corpus.validation[: 100 * SEQ].view(100, SEQ)
-    sources, targets = corrupt_spans(rows, VOCAB, dice)
+    sources, targets = corrupt_spans(rows, VOCAB, generator)
     again = [put_together(*pair) for pair in zip(sources, targets, strict=True)]
     assert again == rows.tolist()
     print(f"{len(again)} texts put together again")
 
-    # That was the last of them. How all these models are related, and what each costs and brings, is drawn in
-    # {doc}`/experiments/chapters/family`.
+    # That was the last model. {doc}`/experiments/chapters/family` draws how all of them are related, with
+    # the cost and the gain of each.

@@ -1,17 +1,17 @@
 r"""
 # Decoder
 
-The half of the Transformer that writes: it reads what it has written so far, looks things up in what the
-encoder has read, and says what comes next.
+The half of the Transformer that writes: it reads its own output so far, looks things up in the encoder's
+output, and predicts the next token.
 
-How does a network write a sentence? One token at a time. Each next token depends on two things, the source
-$S$ and all tokens before it, and the probability of the whole is the product:
+How does a network write a sentence? One token at a time. Each token depends on the source $S$ and on all
+tokens before it, and the probability of the whole is the product:
 
 $$P(t_1 \dots t_n \mid S) = \prod_{i=1}^{n} P(t_i \mid t_1 \dots t_{i-1}, S)$$
 
-A decoder block therefore has three layers instead of the two of {doc}`encoder`. Self-attention over the
-target so far, where nobody may look ahead; *cross-attention*, whose queries come from the target and whose
-keys and values come from the encoder's output $M$, the memory; and the feed-forward layer:
+A decoder block therefore has three layers instead of the two of {doc}`encoder`. They are causal
+self-attention over the target so far; *cross-attention*, whose queries come from the target and whose keys
+and values come from the encoder's output $M$, the memory; and the feed-forward layer:
 
 $$
 \begin{aligned}
@@ -36,15 +36,15 @@ class DecoderBlock(nn.Module):
     r"""
     ## Decoder block
 
-    `x` `[batch, target, d_model]` and `memory` `[batch, source, d_model]` to `[batch, target, d_model]`.
-    The two lengths have nothing to do with each other.
+    Map `x` `[batch, target, d_model]` and `memory` `[batch, source, d_model]` to `[batch, target, d_model]`.
+    The two lengths are independent of each other.
 
-    Raises `ValueError` where `heads` does not divide `d_model`.
+    Raises `ValueError` if `heads` does not divide `d_model`.
     """
 
     def __init__(self, d_model: int, heads: int, d_ff: int, dropout: float = 0.0):
         super().__init__()
-        # Both attentions are the same class. What makes one of them *cross* is what it is called with.
+        # Both attentions are of the same class. Only the arguments of the call make one of them *cross*.
         self.attention = MultiHeadAttention(d_model, heads, dropout)
         self.attention_norm = nn.LayerNorm(d_model)
         self.cross_attention = MultiHeadAttention(d_model, heads, dropout)
@@ -61,24 +61,25 @@ class DecoderBlock(nn.Module):
         mask: Tensor | None = None,
     ) -> Tensor:
         """
-        Both masks are true where looking is allowed. `memory_mask` broadcasts to
-        `[batch, heads, target, source]` and hides padding of the source; `mask` broadcasts to
-        `[batch, heads, target, target]`, hides padding of the target, and comes on top of causality.
+        Both masks are true where a query may attend to a key. `memory_mask` broadcasts to
+        `[batch, heads, target, source]` and hides padding of the source. `mask` broadcasts to
+        `[batch, heads, target, target]` and hides padding of the target, in addition to the causal mask.
         """
-        # Position $i$ sees the positions up to $i$. The token that it has to predict stands at $i + 1$, so
-        # one look ahead would be enough to copy the answer.
+        # Position $i$ sees the positions up to $i$. The token that it has to predict is at $i + 1$, so seeing
+        # one position more would be enough to copy the answer.
         #
         # :::{deviation} the paper, section 3.1
-        # As in {py:class}`~labml_primer.transformer.encoder.EncoderBlock`, a norm stands before each layer
-        # and not after the addition, as the text of 2017 has it.
+        # As in {py:class}`~labml_primer.transformer.encoder.EncoderBlock`, a norm comes before each layer,
+        # not after the addition as in the text of 2017.
         # :::
         y = self.attention_norm(x)
         x = x + self.dropout(self.attention(y, y, mask, causal=True))
-        # The target asks and the memory answers. The memory comes out of the encoder's last norm, so it needs
-        # none here, and all of it may be seen: the source is there in full before the first word is written.
+        # Queries come from the target, keys and values from the memory. The memory is the output of the
+        # encoder's last norm, so it needs none here. No causal mask is needed, because the whole source is
+        # known before the first word is written.
         y = self.cross_attention_norm(x)
         x = x + self.dropout(self.cross_attention(y, memory, memory_mask))
-        # Each position thinks for itself about what the two found.
+        # Each position processes the results of both.
         return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
 
 
@@ -87,8 +88,8 @@ class Decoder(nn.Module):
     ## Decoder
 
     A stack of blocks and a last norm, for the same reason as in
-    {py:class}`~labml_primer.transformer.encoder.Encoder`. Every block looks into the same memory, the
-    output of the encoder's *last* block; encoder and decoder need not even have the same number of blocks.
+    {py:class}`~labml_primer.transformer.encoder.Encoder`. Every block attends to the same memory, the output
+    of the encoder's *last* block, so encoder and decoder can have different numbers of blocks.
     """
 
     def __init__(
@@ -107,17 +108,17 @@ class Decoder(nn.Module):
         memory_mask: Tensor | None = None,
         mask: Tensor | None = None,
     ) -> Tensor:
-        """Shapes and masks as for the block."""
+        """Shapes and masks are as for the block."""
         for block in self.blocks:
             x = block(x, memory, memory_mask, mask)
         return self.norm(x)
 
 
 if __name__ == "__main__":
-    # ## Who sees whom
+    # ## Dependence of outputs on inputs
     #
-    # A target of eight positions, and a memory of twelve, the last three of which are padding. Both are
-    # random: what may influence what is a matter of the wiring, before anything is learned.
+    # Take a target of eight positions and a memory of twelve, the last three of which are padding. Both are
+    # random, because the possible influences follow from the architecture, before any training.
     import torch
 
     torch.manual_seed(0)
@@ -129,7 +130,7 @@ if __name__ == "__main__":
     print(tuple(x.shape), "and", tuple(memory.shape), "to", tuple(y.shape))
 
     # Change the target from position 5 on, then the memory at position 0, then its padding, and see which
-    # outputs move.
+    # outputs change.
     future, source, padding = x.clone(), memory.clone(), memory.clone()
     future[:, 5:] = torch.randn(3, 64)
     source[:, 0] = torch.randn(64)
@@ -145,9 +146,9 @@ if __name__ == "__main__":
         row = moved.abs().amax(dim=-1)[0]
         print(f"{name:17s}" + "".join(f"{value:8.0e}" for value in row))
 
-    # The same as a picture, for all pairs at once: how strongly each output, seen along one random direction,
-    # depends on each input, as the norm of a gradient. (Its length would not do: the last norm makes it the
-    # same for every input.) Where nothing is drawn the gradient is exactly zero.
+    # The figure shows this for all pairs: how strongly each output, projected on a random direction, depends
+    # on each input, as the norm of a gradient. (The output's length would be no use, because the last norm
+    # makes it constant.) An empty cell means that the gradient is exactly zero.
     import matplotlib.pyplot as plt
 
     x.requires_grad_()
@@ -169,16 +170,16 @@ if __name__ == "__main__":
         ax.imshow(shown, aspect="auto", vmin=-strength.max().item() / 2)
         ax.set(xlabel=f"{name} position", ylabel="output position")
     plt.show()
-    # Left, a triangle: no output depends on a later target. Right, a rectangle that ends where the padding
-    # begins: each output depends on all of the source.
+    # On the left, a triangle: no output depends on a later target. On the right, a rectangle that ends where
+    # the padding begins: each output depends on the whole source.
 
 
 if __name__ == "__main__":
     # ## Teacher forcing
     #
-    # To write, a decoder needs its own last word before it can say the next. To *learn*, it need not wait:
-    # the right words are known. Feed it the whole target, shifted by one, and since no position sees
-    # later ones, one pass gives the prediction after every prefix at once:
+    # To write, a decoder needs its own last word before it can predict the next. In *training* the right
+    # words are known. Feed it the whole target, shifted by one. Because no position sees later ones, one pass
+    # gives the prediction after every prefix:
     #
     # $$
     # \begin{aligned}
@@ -187,8 +188,8 @@ if __name__ == "__main__":
     # \end{aligned}
     # $$
     #
-    # It is the teacher's last word that it reads, not its own, hence the name. The check: eight passes over
-    # growing prefixes and one pass over all of it.
+    # It reads the teacher's last word instead of its own, hence the name. As a check, compare eight passes
+    # over growing prefixes with one pass over the whole target.
     with torch.no_grad():
         at_once = decoder(x, memory, memory_mask)
         step_by_step = torch.cat(
@@ -196,36 +197,44 @@ if __name__ == "__main__":
             dim=1,
         )
     print(f"largest difference {(at_once - step_by_step).abs().max():.1e}")
-    # So a target of $n$ tokens costs one pass in training and $n$ in writing. It is what made training
-    # parallel along the sequence, where a recurrent network has to go step by step in both.
+    # So a target of $n$ tokens takes one pass in training and $n$ in generation. This makes training parallel
+    # along the sequence, while a recurrent network has to go step by step in both.
 
 
 if __name__ == "__main__":
     # ## Padding in the target
     #
-    # Where targets of different length are padded at the *end*, no mask is needed: padding is later than
-    # every real position, and the future is hidden anyway. Padding at the front, as some programs do in order
-    # to have the last real tokens in line, does need `mask`. Three positions of padding, then the eight:
+    # If targets of different length are padded at the *end*, no mask is needed: padding is later than every
+    # real position, and later positions are hidden anyway. Padding at the front, which some programs use to
+    # align the last real tokens, does need `mask`. Here are three positions of padding, then the eight:
     padded = torch.cat([torch.randn(1, 3, 64), x], dim=1)
     real = (torch.arange(11) >= 3)[None, None, None, :]
     with torch.no_grad():
         for name, mask in (("with the mask", real), ("without", None)):
             result = decoder(padded, memory, memory_mask, mask)[:, 3:]
             print(f"{name:14s} largest change {(result - at_once).abs().max():.1e}")
-    # Here positions were given no number. In a model, the positional encodings have to be shifted too.
+    # This demonstration has no positional encodings. In a model, they have to be shifted too.
 
 
 if __name__ == "__main__":
+    # ## In short
+    #
+    # - A decoder block has causal self-attention, cross-attention to the encoder's output, and a feed-forward
+    #   layer.
+    # - No output depends on a later target, so one pass trains all positions at once: teacher forcing.
+    # - Generation needs one pass per token.
+    # - Padding at the end of a target needs no mask; padding of the source always does.
+    #
     # ## Exercise
     #
-    # :::{exercise} The source, shuffled and said twice
-    # No position has a number here. What becomes of the output if the nine real rows of the memory are
-    # shuffled? If they come twice, one set behind the other? And if the target is shuffled?
+    # :::{exercise} The source, shuffled and repeated
+    # This decoder has no positional encodings. How does the output change if the nine real rows of the memory
+    # are shuffled? If they are repeated, one set after the other? And if the target is reversed?
     # :::
     # :::{solution}
-    # To cross-attention the memory is a set. Shuffled it is the same set, and said twice each row gets half
-    # the weight two times: neither changes anything. The target is another matter. Its order is in the causal
-    # mask, so the same words in another order have other pasts.
+    # To cross-attention the memory is a set. Shuffled it is the same set, and repeated each row gets half the
+    # weight twice, so neither changes the output. The target's order does count, because of the causal mask:
+    # in another order, the same words see different words before them.
     # :::
     real, order = memory[:, :9], torch.randperm(9)
     backwards = torch.arange(7, -1, -1)
@@ -242,4 +251,4 @@ if __name__ == "__main__":
     assert max(largest["memory shuffled"], largest["memory twice"]) < 1e-4
     assert largest["target backwards"] > 0.1
 
-    # The next chapter puts the two halves together. It pads at the end: {doc}`model`.
+    # The next chapter puts the two halves together: {doc}`model`.

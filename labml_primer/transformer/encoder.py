@@ -1,12 +1,12 @@
 r"""
 # Encoder
 
-Attention lets every position gather from the others, a feed-forward layer then thinks about what was
-gathered. One such pair is a block, and an encoder is a stack of blocks.
+Attention lets every position gather information from the others, and a feed-forward layer processes it. One
+such pair is a block, and an encoder is a stack of blocks.
 
-How do two layers become a deep network that still trains? Each layer does not replace what it reads: it
-adds to it. A block takes the vectors $X$ of a sequence, adds what attention found, then adds what the
-feed-forward layer made of it:
+How do two layers become a deep network that still trains? Each layer adds to its input instead of replacing
+it. A block takes the vectors $X$ of a sequence, adds the result of attention, then adds the result of the
+feed-forward layer:
 
 $$
 \begin{aligned}
@@ -15,12 +15,11 @@ Z &= Y + \operatorname{FFN}(\operatorname{LN}(Y))
 \end{aligned}
 $$
 
-What runs from the first block to the last, and is only ever added to, is called the *residual stream*. Its
-shape, `[batch, seq, d_model]`, never changes, so blocks can be stacked as high as one likes.
+The sum that runs from the first block to the last is called the *residual stream*. Its shape,
+`[batch, seq, d_model]`, never changes, so any number of blocks can be stacked.
 
-An encoder reads. Nothing in it is causal: the first word sees the last. That suits a text which is there
-in full, such as a sentence to translate, and it is of no use for writing one. The other half, which
-writes, is {doc}`decoder`.
+An encoder reads. It is not causal: the first word sees the last. That suits a text that is known in full,
+such as a sentence to translate, but it cannot generate one. The half that writes is {doc}`decoder`.
 
 Source: {cite:t}`vaswani2017attention`, section 3.1; the order of the layers is that of the slides, and of
 {cite:t}`xiong2020layer`.
@@ -36,7 +35,7 @@ class EncoderBlock(nn.Module):
     r"""
     ## Encoder block
 
-    `[batch, seq, d_model]` to the same: self-attention moves information between positions, the
+    Map `[batch, seq, d_model]` to the same shape: self-attention moves information between positions, the
     feed-forward layer works on each position separately.
 
     Raises `ValueError` if `heads` does not divide `d_model`.
@@ -66,15 +65,15 @@ class EncoderBlock(nn.Module):
         # :::
         y = self.attention_norm(x)
         x = x + self.dropout(self.attention(y, y, mask))
-        # In pre-norm the path from `x` to the result holds additions only. A gradient that comes from above
-        # reaches every block unchanged, plus whatever the layers contribute.
+        # In pre-norm the path from `x` to the result holds additions only. A gradient from the last block
+        # reaches every block unchanged, plus the contributions of the layers.
         return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
 
 
 if __name__ == "__main__":
-    # ## What padding may not do
+    # ## Padding must not matter
     #
-    # Sentences differ in length, and a batch is a rectangle, so short ones are filled up. Here the first
+    # Sentences differ in length, but a batch is a rectangle, so short ones are padded. Here the first
     # sequence has nine real positions and the second five.
     import torch
 
@@ -91,8 +90,8 @@ if __name__ == "__main__":
         tuple(mask.shape),
     )
 
-    # The mask hides padding as a key. The check: the five real positions come out as they do alone, without
-    # any padding, and no other content of the padding moves them. Without the mask they move.
+    # The mask hides padding as a key. To check this, compare the five real positions with the result for the
+    # short sequence alone. They are equal for any content of the padding. Without the mask they change.
     alone = block(x[1:, :5])
     other = x.clone()
     other[1, 5:] = 100.0
@@ -102,17 +101,16 @@ if __name__ == "__main__":
         ("no mask", block(x)),
     ):
         print(f"{name:13s}  largest change {(result[1:, :5] - alone).abs().max():.1e}")
-    # Padding still comes out of the block as something, at its own positions. Nobody looks at it there: the
-    # next block has the same mask, and the loss leaves it out.
+    # The block also has outputs at padding positions. They are never used: the next block has the same mask,
+    # and the loss leaves them out.
 
 
 class Encoder(nn.Module):
     r"""
     ## Encoder
 
-    $N$ blocks with weights of their own, one after another, and a last norm. `[batch, seq, d_model]` to
-    the same. What comes out has a name of its own in what follows, the *memory*: the decoder looks
-    things up in it.
+    $N$ blocks with weights of their own, one after another, and a final norm. `[batch, seq, d_model]` to the
+    same shape. The output is called the *memory* from here on: the decoder looks things up in it.
     """
 
     def __init__(
@@ -122,13 +120,12 @@ class Encoder(nn.Module):
         self.blocks = nn.ModuleList(
             EncoderBlock(d_model, heads, d_ff, dropout) for _ in range(layers)
         )
-        # Pre-norm keeps the stream itself free of norms, so its size is whatever the blocks have added up
-        # to, and that grows with depth and with training. Who reads it next should not depend on it: one
-        # norm at the very end. In post-norm each block ends with one already.
+        # With pre-norm no norm is in the stream itself, so its size grows with depth and with training. One
+        # norm at the end makes the output independent of it. With post-norm each block already ends with one.
         self.norm = nn.LayerNorm(d_model)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """`mask` as for the block: one for all layers."""
+        """`mask` is as for the block, and the same for all layers."""
         for block in self.blocks:
             x = block(x, mask)
         return self.norm(x)
@@ -156,7 +153,7 @@ if __name__ == "__main__":
         "feed_forward": 2 * d * d_ff + d_ff + d,
         "feed_forward_norm": 2 * d,
     }
-    # On the device `meta` tensors have shapes and no content, so nothing is drawn and nothing stored.
+    # On the device `meta` tensors have shapes but no data, so this takes no memory.
     with torch.device("meta"):
         base = Encoder(layers, d_model=d, heads=8, d_ff=d_ff)
     for part, expected in formula.items():
@@ -169,11 +166,11 @@ if __name__ == "__main__":
 
 
 if __name__ == "__main__":
-    # ## Everyone sees everyone
+    # ## Every position sees every other
     #
-    # What is that worth? Take a text, strike out each `a`, `e`, `i`, `o` and `u`, and let a small encoder
-    # say what stood there. Then train a second one, equal in every weight it starts from and every example it
-    # sees, whose mask hides all that comes later. Whatever the first knows better, it knows from the right.
+    # What is the gain? Delete each `a`, `e`, `i`, `o` and `u` of a text, and let a small encoder predict
+    # them. Then train a second one with the same initial weights and the same examples, but with a mask that
+    # hides all later positions. If the first is better, it is because it sees what is on the right.
     from torch.nn import functional as F
 
     from labml_primer.training import load_corpus
@@ -182,9 +179,9 @@ if __name__ == "__main__":
     corpus = load_corpus()
     seq, d_model = 16, 64
     vowels = corpus.encode("aeiou")
-    struck = corpus.vocab_size
+    deleted = corpus.vocab_size
 
-    # The text enters with one more symbol, for *struck out*; five scores for each position come out.
+    # The input has one more symbol, for a deleted vowel; the output has five scores per position.
     class VowelReader(nn.Module):
         def __init__(self, mask: Tensor | None):
             super().__init__()
@@ -195,11 +192,11 @@ if __name__ == "__main__":
             self.mask = mask
 
         def forward(self, text: Tensor) -> Tensor:
-            hidden = text.masked_fill(torch.isin(text, vowels), struck)
+            hidden = text.masked_fill(torch.isin(text, vowels), deleted)
             x = self.embedding(hidden) + self.positions[: text.size(1)]
             return self.output(self.encoder(x, self.mask))
 
-    # Windows of sixteen characters, drawn at random. The loss counts at the vowels alone.
+    # Windows of 16 characters at random places. Only vowels count in the loss.
     def windows(text: Tensor, batch: int, generator: torch.Generator) -> Tensor:
         start = torch.randint(len(text) - seq, (batch, 1), generator=generator)
         return text[start + torch.arange(seq)]
@@ -221,7 +218,7 @@ if __name__ == "__main__":
             losses.append(loss.item())
         return losses
 
-    # Two readers from one seed. A lower triangle is the mask that hides the future.
+    # Two readers from the same seed. The mask that hides later positions is a lower triangle.
     readers, losses = {}, {}
     past = torch.ones(seq, seq, dtype=torch.bool).tril()
     for name, allowed in (("sees everything", None), ("sees the left", past)):
@@ -229,7 +226,7 @@ if __name__ == "__main__":
         readers[name] = VowelReader(allowed)
         losses[name] = learn(readers[name])
 
-    # On plays that neither has read:
+    # Accuracy on plays that were not in training:
     test = windows(corpus.validation, 2000, torch.Generator().manual_seed(2))
     at = torch.isin(test, vowels)
     share = (test[at] == corpus.encode("e")).float().mean()
@@ -239,7 +236,7 @@ if __name__ == "__main__":
             right = vowels[reader(test)[at].argmax(-1)] == test[at]
             print(f"{name:16s} {right.float().mean():.1%}")
 
-    # Two lines of Macbeth, which is one of those plays, as each of them fills the gaps:
+    # Two lines of Macbeth, which is one of those plays, with the vowels that each predicts:
     line = "Double, double toil and trouble; Fire burn and cauldron bubble. "
     text = corpus.encode(line).view(-1, seq)
     at = torch.isin(text, vowels)
@@ -249,8 +246,7 @@ if __name__ == "__main__":
             guess = torch.where(at, vowels[reader(text).argmax(-1)], text)
             print(f"{name:16s} {corpus.decode(guess.flatten())}")
 
-    # The loss of both on the way there. Grey lines are what a single batch says, coloured ones the mean of
-    # 25.
+    # The loss of both by step. Grey lines are single batches, coloured ones the mean of 25.
     import matplotlib.pyplot as plt
 
     fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
@@ -266,23 +262,23 @@ if __name__ == "__main__":
             color=colour,
             verticalalignment="center",
         )
-    ax.set(xlabel="step", ylabel="loss (nats a vowel)", xlim=(0, len(values) * 1.25))
+    ax.set(xlabel="step", ylabel="loss (nats per vowel)", xlim=(0, len(values) * 1.25))
     plt.show()
-    # The one that sees only the left is ahead for a while. A likely reason: all that it sees stands to the
-    # left, while the other has to learn which side is which. Then it runs out of things to know, and the
-    # other one does not, in these 700 steps.
+    # The one that sees only the left is ahead at first. A likely reason is that the other one has to learn
+    # which side is which. Then it stops improving, while the other one continues to improve, at least in
+    # these 700 steps.
 
 
 if __name__ == "__main__":
     # ## The stream through the layers
     #
-    # Each layer adds a vector to the stream. At the start of training these vectors have nothing to do with
-    # one another, so their squares add up. With $a$ for the size of one contribution, a stream that starts
-    # with size one has, after $n$ blocks, the size
+    # Each layer adds a vector to the stream. At the start of training these vectors are independent, so their
+    # squared sizes add up. If one contribution has size $a$, a stream that starts with size one has, after
+    # $n$ blocks, the size
     #
     # $$\sqrt{1 + n\,a^2}.$$
     #
-    # Size is here the root of the mean square of a component. Below, 24 blocks that have learned nothing:
+    # Size means the root mean square of the components. Here are 24 untrained blocks:
     torch.manual_seed(0)
     deep = Encoder(layers=24, d_model=64, heads=4, d_ff=256)
 
@@ -312,15 +308,15 @@ if __name__ == "__main__":
     ax.set(xlabel="blocks passed", ylabel="size", ylim=(0, 2))
     plt.show()
 
-    # Training makes the contributions larger. The reader that sees everything, two blocks deep, before its
-    # training and after:
+    # Training makes the contributions larger. The sizes in the reader that sees everything, with two blocks,
+    # before and after training:
     torch.manual_seed(0)
     for name, reader in (
         ("untrained", VowelReader(None)),
         ("trained", readers["sees everything"]),
     ):
         with torch.no_grad():
-            x = reader.embedding(test.masked_fill(torch.isin(test, vowels), struck))
+            x = reader.embedding(test.masked_fill(torch.isin(test, vowels), deleted))
             x = x + reader.positions
             sizes = [size(x)]
             for layer in reader.encoder.blocks:
@@ -329,21 +325,31 @@ if __name__ == "__main__":
             sizes.append(size(reader.encoder.norm(x)))
         print(f"{name:10s}" + "".join(f"{value:7.2f}" for value in sizes))
     print(f"{'':10s}{'input':>7s}{'1':>7s}{'2':>7s}{'norm':>7s}")
-    # The last norm brings both to about one, whatever happened below it. The sizes differ by position and by
-    # sequence too, and a linear layer on top would take a large vector for a confident one.
+    # The final norm makes both about one, for any size of the stream. The stream's size also differs between
+    # positions and sequences, and a linear layer after it would take a large vector for a confident
+    # prediction.
 
 
 if __name__ == "__main__":
+    # ## In short
+    #
+    # - A block is self-attention and a feed-forward layer, each with a norm before it and its output added to
+    #   the residual stream.
+    # - An encoder is a stack of blocks and a final norm. Every position sees every other, which helps to fill
+    #   gaps.
+    # - A mask keeps padding from changing the results of real positions.
+    # - The stream grows with depth and training; the final norm makes its size one.
+    #
     # ## Exercise
     #
     # :::{exercise} A block that does nothing
-    # Make a block return its input exactly, by setting as few of its tensors to zero as you can. Could it
+    # Make a block return its input exactly by setting as few of its tensors as possible to zero. Could it
     # still learn?
     # :::
     # :::{solution}
     # Four: weight and bias of the last linear map on each of the two branches, `attention.output` and
-    # `feed_forward.contract`. They are also the ones that learn, from the first step: what stands before them
-    # has no gradient until they have moved. Deep networks are often started so.
+    # `feed_forward.contract`. These four learn from the first step. The parameters before them have no
+    # gradient until these have changed. Deep networks are often initialized in this way.
     # :::
     block = EncoderBlock(d_model=64, heads=4, d_ff=256)
     with torch.no_grad():
@@ -358,4 +364,4 @@ if __name__ == "__main__":
     print("learn at once:", *learning, sep="\n  ")
     assert len(learning) == 4
 
-    # An encoder reads. The half that writes comes next: {doc}`decoder`.
+    # The half of the Transformer that writes comes next: {doc}`decoder`.

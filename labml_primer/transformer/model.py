@@ -1,19 +1,19 @@
 r"""
 # The Transformer
 
-Encoder and decoder joined, and taught to read dates.
+Encoder and decoder together, trained to read dates.
 
-What does it take to turn two stacks of blocks into something that maps one sequence to another? Tokens
-become vectors, which {doc}`embedding` does. The vectors get their positions, see
-{doc}`positional_encoding`. {doc}`encoder` and {doc}`decoder` do the work. Then the decoder's output has
-to become a probability for each token of the vocabulary, which takes one matrix and a softmax:
+How do two stacks of blocks become a model that maps one sequence to another? {doc}`embedding` turns tokens
+into vectors, and {doc}`positional_encoding` adds their positions. {doc}`encoder` and {doc}`decoder` do the
+work. Then one matrix and a softmax turn the decoder's output into a probability for each token of the
+vocabulary:
 
 $$P(t_{i+1} \mid t_1 \dots t_i, S) = \operatorname{softmax}(E\,z_i)$$
 
 with $z_i$ the decoder's output at position $i$, and $E$ a matrix with one row per token.
 
-This chapter builds the model, trains it in about a minute, and draws where it looked. The rest of the book
-is about half of it, a stack of blocks that continues a text: {doc}`language_model`.
+This chapter builds the model, trains it in about a minute, and shows where its attention goes. The rest of
+the book is about half of it, a stack of blocks that continues a text: {doc}`language_model`.
 
 Source: {cite:t}`vaswani2017attention`, sections 3, 5.3 and 6.1; {cite:t}`press2017using` for the tied matrix.
 """
@@ -33,14 +33,14 @@ class Transformer(nn.Module):
     """
     ## Encoder and decoder
 
-    `source` `[batch, source]` and `target` `[batch, target]`, both of integers, to logits
-    `[batch, target, target_vocab]`: at each position of the target, a score for every token that may
-    come next. The sizes that are set by default are those of the paper's base model.
+    Map `source` `[batch, source]` and `target` `[batch, target]`, both of integers, to logits
+    `[batch, target, target_vocab]`: at each position of the target, a score for every possible next token.
+    The default sizes are those of the paper's base model.
 
-    Sequences in a batch are filled up at their end with the token `padding`.
+    Sequences in a batch are padded at their end with the token `padding`.
 
-    Raises `ValueError` where `heads` does not divide `d_model`, where `d_model` is odd, and for a sequence
-    longer than `max_seq`.
+    Raises `ValueError` if `heads` does not divide `d_model`, if `d_model` is odd, and for a sequence longer
+    than `max_seq`.
     """
 
     def __init__(
@@ -65,27 +65,27 @@ class Transformer(nn.Module):
         self.decoder = Decoder(layers, d_model, heads, d_ff, dropout)
 
     def encode(self, source: Tensor) -> tuple[Tensor, Tensor]:
-        """The memory `[batch, source, d_model]`, and its mask `[batch, 1, 1, source]`."""
-        # Which keys are real is the same question for every head and every query: two axes of one.
+        """Return the memory `[batch, source, d_model]` and its mask `[batch, 1, 1, source]`."""
+        # The same keys are padding for every head and every query, hence two axes of size one.
         mask = (source != self.padding)[:, None, None, :]
         return self.encoder(self.positions(self.source_embedding(source)), mask), mask
 
     def decode(self, target: Tensor, memory: Tensor, memory_mask: Tensor) -> Tensor:
-        """Logits `[batch, target, target_vocab]`."""
-        # Padding at the end of a target is later than all that is real. The causal mask hides it.
+        """Return logits `[batch, target, target_vocab]`."""
+        # Padding at the end of a target is later than every real token, so the causal mask hides it.
         x = self.positions(self.target_embedding(target))
         x = self.decoder(x, memory, memory_mask)
-        # The table that turned tokens into vectors turns vectors into scores: $E z$, tied weights. Each
-        # score says how well $z$ fits the vector of that token.
+        # The table that turned tokens into vectors also turns vectors into scores: $E z$, *tied weights*.
+        # Each score says how well $z$ fits the vector of that token.
         #
         # :::{deviation} the paper, section 3.4
-        # It ties three matrices, the embedding of the source as well: its languages share one vocabulary.
-        # Ours need not.
+        # It ties three matrices, including the embedding of the source, because its languages share one
+        # vocabulary. Ours need not.
         # :::
         return F.linear(x, self.target_embedding.table.weight)
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        """Teacher forcing: the whole target at once, as {doc}`decoder` explains."""
+        """Predict the whole target at once, by teacher forcing ({doc}`decoder`)."""
         return self.decode(target, *self.encode(source))
 
 
@@ -109,16 +109,17 @@ def learning_rate(step: int, d_model: int, warmup: int = 4000) -> float:
     r"""
     ## The learning rate
 
-    It climbs in a straight line for `warmup` steps, then falls with one over the root of the step:
+    It rises linearly for `warmup` steps, then falls with one over the root of the step, as in
+    {doc}`../training/loop`:
 
     $$
     \operatorname{rate}(s) = d^{-1/2}\,
       \min\!\big(s^{-1/2},\ s\,w^{-3/2}\big)
     $$
 
-    Both expressions are equal at $s = w$, so the peak is $(d\,w)^{-1/2}$. Why climb at all? Adam divides
-    by a running estimate of the gradient's size, which rests on a few batches at first; short steps give
-    it time. Wide models take smaller steps.
+    Both expressions are equal at $s = w$, so the peak is $(d\,w)^{-1/2}$. Adam divides by a running estimate
+    of the gradient's size, which is based on only a few batches at first; the warm-up gives it time. Wide
+    models take smaller steps.
 
     `step` counts from 1. Source: {cite:t}`vaswani2017attention`, section 5.3.
     """
@@ -128,8 +129,8 @@ def learning_rate(step: int, d_model: int, warmup: int = 4000) -> float:
 
 
 if __name__ == "__main__":
-    # The paper's base model, a wider one, and a longer warm-up. The base model was trained for a hundred
-    # thousand steps; these are the first twenty thousand.
+    # The paper's base model, a wider one, and a longer warm-up. The base model was trained for 100,000 steps;
+    # these are the first 20,000.
     import matplotlib.pyplot as plt
 
     steps = range(1, 20_001, 50)
@@ -154,15 +155,15 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## A task: reading dates
     #
-    # People write the same day in a dozen ways. Programs want one of them, ISO 8601: `2026-11-21`. Going from
-    # the first to the second is translation on a small scale: parts change their order, a word becomes
-    # a number, some of the source (the weekday) says nothing that is wanted, and some of the target (the
-    # century, where a year has two digits) is said nowhere in the source.
+    # People write the same day in a dozen formats. Programs use one, ISO 8601: `2026-11-21`. Converting the
+    # former to the latter is translation on a small scale: parts change their order, and a word becomes a
+    # number. Some of the source (the weekday) is not needed, and some of the target (the century, if a year
+    # has two digits) is not in the source.
     import random
     from datetime import date, timedelta
 
-    # The days are those of the hundred years from 1950, so that two digits name a year. No way of writing is
-    # ambiguous: dots mean that the day comes first, and slashes that the year does.
+    # The days are from the 100 years from 1950, so two digits identify a year. No format is ambiguous: dots
+    # mean that the day comes first, and slashes that the year does.
     def ways(day: date) -> list[str]:
         d, m = day.day, day.month
         th = {1: "st", 2: "nd", 3: "rd"}.get(d % 10 if d // 10 != 1 else 0, "th")
@@ -181,16 +182,16 @@ if __name__ == "__main__":
             f"{day:%Y%m%d}",
         ]
 
-    # A thousand days are put aside. Training never shows them, in any way of writing.
+    # 1,000 days are held out: training never shows them, in any format.
     rng = random.Random(0)
     days = [date(1950, 1, 1) + timedelta(days=n) for n in range(36_525)]
     rng.shuffle(days)
     held_out, known = days[:1000], days[1000:]
-    print(f"{len(known):,} days to learn from, {len(held_out):,} put aside")
+    print(f"{len(known):,} days to learn from, {len(held_out):,} held out")
     for text in ways(date(2026, 11, 21)):
         print(f"  {text}")
 
-    # Character by character. The first three numbers are padding, start and end.
+    # Tokens are characters. The first three numbers are padding, start and end.
     import string
 
     PADDING, START, END = 0, 1, 2
@@ -208,9 +209,9 @@ if __name__ == "__main__":
         source = encode([rng.choice(ways(day)) for day in days])
         return source, encode([f"\1{day}\2" for day in days])
 
-    # What the decoder reads is the target without its last token, and what it has to predict is the target
-    # without its first. Each target has ten characters and an end, so there is nothing here to leave out of
-    # the loss; with targets of several lengths, `ignore_index=PADDING` would be needed.
+    # The decoder reads the target without its last token and predicts the target without its first. Every
+    # target has ten characters and an end, so none is padded. With targets of several lengths, the loss would
+    # need `ignore_index=PADDING`.
     torch.manual_seed(0)
     model = Transformer(
         len(alphabet),
@@ -221,16 +222,16 @@ if __name__ == "__main__":
         layers=2,
         dropout=0.0,
     )
-    # Adam's numbers are the paper's. Its schedule is meant for a hundred thousand steps. For fewer than a
-    # thousand the warm-up is shorter, and `lr` halves the whole.
+    # Adam's settings are the paper's. Its schedule is meant for 100,000 steps; for 800 the warm-up is
+    # shorter, and `lr` halves all rates.
     optimizer = torch.optim.Adam(
         model.parameters(), lr=0.5, betas=(0.9, 0.98), eps=1e-9
     )
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: learning_rate(step + 1, d_model=64, warmup=300)
     )
-    # What is kept in the end is the mean of five states, 20 steps apart. The paper does the same
-    # (section 6.1): single states jump about the point that they are near.
+    # The final model is the mean of five states, 20 steps apart, as in the paper (section 6.1). Single states
+    # jump about the minimum; their mean is closer to it.
     averaged = torch.optim.swa_utils.AveragedModel(model)
     losses = []
     for n in range(1, 801):
@@ -249,10 +250,10 @@ if __name__ == "__main__":
 
     fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
     ax.semilogy(losses, color="C5")
-    ax.set(xlabel="step", ylabel="loss (nats a character)")
+    ax.set(xlabel="step", ylabel="loss (nats per character)")
     plt.show()
-    # The scale is logarithmic. Until the end single batches jump up and down by a factor, which is what the
-    # average is for.
+    # The scale is logarithmic. The losses of single batches vary by a large factor until the end, which is
+    # the reason for the average.
 
 
 @torch.no_grad()
@@ -262,9 +263,9 @@ def greedy_decode(
     """
     ## Greedy decoding
 
-    The most probable next token, again and again. `source` is `[batch, source]`; the result is
-    `[batch, length]`, with `length` at most `max_length`. It begins after `start` and includes `end`; what
-    comes after `end` is padding. It stops when all sequences have ended.
+    Repeatedly choose the most probable next token. `source` is `[batch, source]`; the result is
+    `[batch, length]`, with `length` at most `max_length`. It excludes `start` and includes `end`, followed by
+    padding. It stops when all sequences have ended.
 
     The model should be in `eval` mode.
     """
@@ -272,8 +273,8 @@ def greedy_decode(
     target = source.new_full((source.size(0), 1), start)
     ended = torch.zeros(source.size(0), dtype=torch.bool, device=source.device)
     for _ in range(max_length):
-        # The source is encoded once. The target is read anew for each token, although all keys and values but
-        # the last are known from before: programs that write a lot keep them.
+        # The source is encoded once. The target is read again for each token, although only its last keys and
+        # values are new. {doc}`generation` shows how to cache the others.
         token = model.decode(target, memory, memory_mask)[:, -1].argmax(dim=-1)
         token = token.masked_fill(ended, model.padding)
         target = torch.cat([target, token[:, None]], dim=1)
@@ -284,9 +285,9 @@ def greedy_decode(
 
 
 if __name__ == "__main__":
-    # ## Has it learned to read?
+    # ## Accuracy on held-out days
     #
-    # Every held-out day, in every way of writing it. Right means that all ten characters are.
+    # Test every held-out day in every format. An answer is right if all ten characters are.
     model.eval()
     total = 0
     for way, example in enumerate(ways(date(2026, 11, 21))):
@@ -297,19 +298,19 @@ if __name__ == "__main__":
         print(f"{example:37s}{hits / len(held_out):7.1%}")
     print(f"{'all':37s}{total / len(held_out) / (way + 1):7.1%}")
 
-    # And ways of writing that it has never met:
+    # Now four formats that it has never seen:
     for text in ("2026, 21 November", "21/NOV/2026", "Nov 2026, the 21st", "21112026"):
         answer = greedy_decode(model, encode([text]), START, END, max_length=12)
         print(f"{text:20s} {decode(answer[0])}")
-    # What comes out looks like a date, and need not be the right one. It has learned twelve ways of writing,
-    # and what a date is only through them.
+    # Its answers look like dates but need not be right. It has learned twelve formats, not the general notion
+    # of a date.
 
 
 if __name__ == "__main__":
-    # ## Where it looked
+    # ## Where does it attend?
     #
-    # Cross-attention says for each character of the output which characters of the input it drew on. A hook
-    # takes down what enters the layer; the weights follow from the queries and keys.
+    # The weights of cross-attention show which characters of the input each character of the output is based
+    # on. A hook records the inputs of the layer, and the weights are computed from queries and keys.
     from labml_primer.transformer.attention import attention_weights
 
     text = "Saturday the 21st of November 2026"
@@ -331,23 +332,32 @@ if __name__ == "__main__":
     ax.imshow(weights[:10], aspect="auto")
     ax.set_xticks(range(len(text)), list(text))
     ax.set_yticks(range(10), list("2026-11-21"))
-    ax.set(xlabel="what it reads", ylabel="what it writes")
+    ax.set(xlabel="input", ylabel="output")
     plt.show()
-    # The mean of all heads in the last block. Nobody told it where the year stands: that is what the queries
-    # of its last two digits have learned to ask. Those of the first two look all over the sentence. For a
-    # month, one telling letter of its name can be enough.
+    # The figure shows the mean of all heads in the last block. The queries of the year's last two digits have
+    # learned to find them in the input. Those of the first two attend to the whole sentence. For a month, one
+    # distinctive character of its name can be enough.
 
 
 if __name__ == "__main__":
+    # ## In short
+    #
+    # - The Transformer is embedding, positions, encoder, decoder, and the embedding again to score tokens.
+    # - It is trained by teacher forcing, with a learning rate that warms up, and its last states are
+    #   averaged.
+    # - Greedy decoding takes the most probable token at each step.
+    # - Trained for a minute, it translates dates, and its cross-attention shows the source of each digit.
+    #
     # ## Exercise
     #
     # :::{exercise} Half of the peak
     # The paper's base model, $d = 512$ with a warm-up of 4000 steps, is trained for 100,000. At which two
-    # steps is the learning rate half of its highest?
+    # steps is the learning rate half of its maximum?
     # :::
     # :::{solution}
-    # The way up is a straight line: at half of the warm-up, step 2000. The way down is one over a root: where
-    # the root has doubled, at four times the warm-up, step 16,000. The other 84,000 steps are run at less.
+    # It rises linearly, so it is half at half of the warm-up, step 2000. It falls with one over a root, so it
+    # is half when the root has doubled, at four times the warm-up, step 16,000. The other 84,000 steps have a
+    # smaller rate.
     # :::
     import math
 
@@ -361,4 +371,4 @@ if __name__ == "__main__":
     print(f"the peak is {peak:.1e}; half of it at steps", *halves)
     assert halves == [2000, 16_000]
 
-    # Half of this model is enough to write: {doc}`language_model`.
+    # Half of this model is enough to write text: {doc}`language_model`.

@@ -1,15 +1,15 @@
 r"""
 # Residuals and normalization
 
-What keeps a deep stack of layers trainable: a path that only adds, and a norm that keeps sizes in check.
+Two things keep a deep stack of layers trainable: a path on which layers only add, and a norm that limits the
+size of features.
 
-A block is two sub-layers, and a Transformer is dozens of them, one behind another. How does a signal get
+A block has two sub-layers, and a Transformer has dozens of them, one after another. How does a signal get
 through all of them, and how does the gradient get back?
 
-Two devices see to it, and they belong together. A *residual connection* adds a sub-layer's output to its
-input, so that there is a way from end to end that no sub-layer interrupts. A *norm* brings every
-position's features back to a common size, because what is added up grows. Where the norm stands makes
-two kinds of Transformer:
+Two devices do this together. A *residual connection* adds a sub-layer's output to its input, so that a path
+leads from end to end that no sub-layer interrupts. Because such a sum grows, a *norm* scales every position's
+features to a common size. The position of the norm makes two kinds of Transformer:
 
 $$\begin{aligned}
   &\text{post-norm:} & x &\leftarrow \operatorname{LN}\big(x + \operatorname{sub}(x)\big) \\
@@ -19,8 +19,8 @@ $$\begin{aligned}
 The paper of 2017 is post-norm in its text. The slides, this book and most models since are pre-norm.
 This chapter measures why.
 
-Source: {cite:t}`he2016deep` for residuals, {cite:t}`ba2016layer` and {cite:t}`zhang2019root` for the
-norms, {cite:t}`xiong2020layer` for their place.
+Source: {cite:t}`he2016deep` for residuals, {cite:t}`ba2016layer` and {cite:t}`zhang2019root` for the norms,
+{cite:t}`xiong2020layer` for their position.
 """
 
 from collections.abc import Callable
@@ -30,10 +30,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 if __name__ == "__main__":
-    # ## The way back through a deep stack
+    # ## The gradient in a deep stack
     #
-    # Stack linear layers with a ReLU behind each, send a batch through, and measure the gradient that
-    # reaches the weights of the first. With residuals each layer *adds* to what it read.
+    # Stack linear layers, each with a ReLU, send a batch through, and measure the gradient that reaches the
+    # weights of the first. With residuals each layer *adds* to its input.
     import matplotlib.pyplot as plt
 
     def plain(layer: nn.Linear, x: Tensor) -> Tensor:
@@ -91,37 +91,37 @@ if __name__ == "__main__":
     ax.set(xlabel="layers", ylabel="gradient at the first layer")
     plt.show()
     # :::{deviation} the slides, residual connection
-    # They blame the derivative of ReLU, zero in about half of the cases. The half is right, and it is half
-    # of the account. Going back through a layer of width $n$ multiplies the *squared* gradient by
+    # They blame the derivative of ReLU, which is zero in about half of the cases. That is right, but only one
+    # of two factors. The backward pass through a layer of width $n$ multiplies the *squared* gradient by
     # $\tfrac12$ for the ReLU and by $n \operatorname{Var}(w)$ for the weights.
     # :::
     #
-    # PyTorch's linear layers start with $n \operatorname{Var}(w) = \tfrac13$, and the gradient shrinks with
-    # $\sqrt{1/6}$ a layer. {cite:t}`he2015delving` start with 2, which undoes the half exactly:
+    # PyTorch's linear layers start with $n \operatorname{Var}(w) = \tfrac13$, and the gradient shrinks by
+    # $\sqrt{1/6}$ per layer. {cite:t}`he2015delving` start with 2, which cancels the $\tfrac12$ exactly:
     for name, gain in (("plain", 1 / 3), ("plain, He's weights", 2.0)):
         expected = (gain / 2) ** 0.5
         measured = (curves[name][5] / curves[name][4]) ** (1 / 16)
         print(f"{name:19s} per layer: {expected:.2f} expected, {measured:.2f} measured")
     # So a plain stack can be made to start well. {cite:t}`he2016deep` say themselves that vanishing gradients
     # are an unlikely reason for the trouble they saw. Their plain networks had batch normalization and
-    # healthy gradients, and still the deeper ones fitted the training data worse. A residual layer need only
-    # learn what to add to its input, and to add nothing is easy, so more depth need not do harm.
+    # healthy gradients, yet the deeper ones fitted the training data worse. A residual layer only has to
+    # learn a change of its input, and no change is easy to learn, so more depth need not do harm.
     #
-    # But residuals alone let everything grow. Hence the norm.
+    # But with residuals alone, features and gradients grow with depth. Hence the norm.
 
 
 class LayerNorm(nn.Module):
     r"""
     ## Layer norm
 
-    The features of one position, moved to mean zero and scaled to variance one, then given a gain
-    $\gamma$ and a bias $\beta$ that are learned, one of each for every feature:
+    Shift and scale the features of one position to mean zero and variance one, then apply a learned gain
+    $\gamma$ and bias $\beta$ for each feature:
 
     $$y = \frac{x - \mu}{\sqrt{\sigma^2 + \varepsilon}} \odot \gamma + \beta$$
 
-    Mean $\mu$ and variance $\sigma^2$ are over the last dimension alone. So `[batch, seq, d_model]` goes to
-    the same, and no position sees another. It equals `nn.LayerNorm`, which the other chapters use because
-    it does all this in one step.
+    Mean $\mu$ and variance $\sigma^2$ are over the last dimension alone. So `[batch, seq, d_model]` keeps its
+    shape, and no position sees another. It equals `nn.LayerNorm`, which the other chapters use because it is
+    one fused operation.
 
     Source: {cite:t}`ba2016layer`.
     """
@@ -137,9 +137,9 @@ class LayerNorm(nn.Module):
         # Statistics are taken in single precision at least.
         wide = x.to(torch.promote_types(x.dtype, torch.float32))
         centered = wide - wide.mean(dim=-1, keepdim=True)
-        # Divided by $d_\text{model}$, and not by $d_\text{model} - 1$: this is a size, not an estimate.
+        # Divided by $d_\text{model}$, not by $d_\text{model} - 1$: this is a size, not an estimate.
         variance = centered.square().mean(dim=-1, keepdim=True)
-        # $\varepsilon$ is for a position whose features are all equal.
+        # $\varepsilon$ prevents a division by zero if all features of a position are equal.
         normalized = centered * torch.rsqrt(variance + self.eps)
         return normalized.to(x.dtype) * self.weight + self.bias
 
@@ -148,13 +148,13 @@ class RMSNorm(nn.Module):
     r"""
     ## RMS norm
 
-    Is the mean worth taking away? {cite:t}`zhang2019root` leave it in, and the bias out, and divide by the
-    root of the mean square:
+    Is it worth subtracting the mean? {cite:t}`zhang2019root` do not, have no bias, and divide by the root of
+    the mean square:
 
     $$y = \frac{x}{\sqrt{\tfrac1d \sum_i x_i^2 + \varepsilon}} \odot \gamma$$
 
-    One pass over the features instead of two, and in their experiments about as good. Where the features
-    have mean zero the two norms agree. It equals `nn.RMSNorm` with the same `eps`.
+    One pass over the features instead of two, and in their experiments about as good. If the features have
+    mean zero, the two norms agree. It equals `nn.RMSNorm` with the same `eps`.
     """
 
     def __init__(self, d_model: int, eps: float = 1e-5):
@@ -172,7 +172,7 @@ class RMSNorm(nn.Module):
 if __name__ == "__main__":
     # ## Over which numbers?
     #
-    # Scale and shift one position's features. Layer norm undoes both, RMS norm the scale alone.
+    # Scale and shift one position's features. Layer norm undoes both, RMS norm only the scale.
     torch.manual_seed(0)
     x = torch.randn(2, 5, 8)
     norms: dict[str, nn.Module] = {"layer norm": LayerNorm(8), "RMS norm": RMSNorm(8)}
@@ -185,7 +185,7 @@ if __name__ == "__main__":
             )
     # *Batch norm* {cite:p}`ioffe2015batch` takes mean and variance of each feature over all positions of all
     # sentences. Below, a row is a position, a column a feature, and numbers of one colour share their mean
-    # and variance. The first sentence has four words, the second two, and the rest is filling.
+    # and variance. The first sentence has four words, the second two, and the rest is padding.
     words = ["first 1", "first 2", "first 3", "first 4", "second 1", "second 2", "", ""]
     rows, columns = torch.meshgrid(torch.arange(8), torch.arange(6), indexing="ij")
     fig, axes = plt.subplots(1, 2, figsize=(7, 2.6), layout="constrained")
@@ -195,13 +195,13 @@ if __name__ == "__main__":
         ax.pcolormesh(groups, cmap="viridis", edgecolors="white", linewidth=2)
         ax.invert_yaxis()
         ax.set_xticks([])
-        ax.set_yticks([row + 0.5 for row in range(8)], [w or "filling" for w in words])
+        ax.set_yticks([row + 0.5 for row in range(8)], [w or "padding" for w in words])
         ax.tick_params(length=0)
         ax.set_xlabel(f"features: {name}")
     plt.show()
-    # So with batch norm a sentence's result depends on its company, and on how far it was padded. Normalize
-    # one sentence in three batches: beside another, beside a third, and beside the former again with five
-    # more positions of zeros. How far do its numbers move?
+    # So with batch norm a sentence's result depends on the other sentences, and on the amount of padding.
+    # Normalize one sentence in three batches: with another sentence, with a third, and with the first of
+    # these and five more positions of zeros. How much do its numbers change?
     norms["batch norm"] = nn.BatchNorm1d(8)
     sentence, other, third = torch.randn(3, 5, 8).unbind()
     company = {
@@ -219,20 +219,22 @@ if __name__ == "__main__":
                 (result[case] - result["one"]).abs().max()
                 for case in ("another", "padded")
             )
-            print(f"{name:10s}  other company: {moved:.2f}  more filling: {padded:.2f}")
-    # Filling can be left out of the statistics, and company cannot. Text comes in sentences of every
-    # length and in batches of a few, and a model that writes has a batch of one and a single new position.
-    # Batch norm then falls back on averages kept from training, so it computes another function than it
-    # learned with. Layer norm is the same function always.
+            print(
+                f"{name:10s}  other sentence: {moved:.2f}  more padding: {padded:.2f}"
+            )
+    # Padding can be left out of the statistics, the other sentences cannot. Text comes in sentences of every
+    # length and in small batches, and a model that generates text has a batch of one and a single new
+    # position. Batch norm then uses averages kept from training, so it computes a different function from the
+    # one it was trained with. Layer norm is always the same function.
 
 
 class PreNorm(nn.Module):
     r"""
     ## Pre-norm
 
-    $x + \operatorname{dropout}(\operatorname{sublayer}(\operatorname{LN}(x)))$. The stream `x` itself is only
-    ever added to, so a stack of these wants one more norm at its end. `sublayer` is any function of
-    `[batch, seq, d_model]` to the same.
+    $x + \operatorname{dropout}(\operatorname{sublayer}(\operatorname{LN}(x)))$. Sub-layers only add to the
+    stream `x`, so a stack of them needs one more norm at its end. `sublayer` is any function from
+    `[batch, seq, d_model]` to the same shape.
 
     Source: {cite:t}`xiong2020layer`, section 3.
     """
@@ -251,7 +253,7 @@ class PostNorm(PreNorm):
     ## Post-norm
 
     $\operatorname{LN}(x + \operatorname{dropout}(\operatorname{sublayer}(x)))$, as in the paper of 2017. The
-    norm stands in the stream: nothing gets from end to end without passing every one of them.
+    norm is in the stream: every path from end to end passes through all norms.
 
     Source: {cite:t}`vaswani2017attention`, section 3.1.
     """
@@ -264,13 +266,13 @@ if __name__ == "__main__":
     # ## Gradients before the first step
     #
     # {cite:t}`xiong2020layer` work out what happens at initialization, with Xavier's weights. In post-norm
-    # the gradient of the last block does not shrink with depth, and it fades towards the input: each norm
-    # divides the sum of two things of about equal size by about $\sqrt2$. In pre-norm the stream grows with
-    # the number of blocks $N$, the last norm divides by its size, and the gradient of the last block falls as
-    # $1/\sqrt N$.
+    # the gradient of the last block does not shrink with depth, but gradients shrink towards the input: each
+    # norm divides the sum of two terms of about equal size by about $\sqrt2$. In pre-norm the stream grows
+    # with the number of blocks $N$, the last norm divides by its size, and the gradient of the last block
+    # falls as $1/\sqrt N$.
     #
-    # A small language model, to try it. The two kinds differ in the wrapper, and in the last norm that
-    # pre-norm wants.
+    # Here is a small language model to test this. The two kinds differ in the wrapper and in the last norm,
+    # which pre-norm needs.
     from labml_primer.training import load_corpus
     from labml_primer.transformer.attention import MultiHeadAttention
     from labml_primer.transformer.feed_forward import PositionwiseFeedForward
@@ -309,7 +311,7 @@ if __name__ == "__main__":
         window = corpus.train[starts + torch.arange(33)]
         return F.cross_entropy(model(window[:, :-1]).transpose(1, 2), window[:, 1:])
 
-    # The norm of the gradient for the feed-forward layer's second matrix, block by block, in the mean over
+    # The norm of the gradient for the feed-forward layer's second matrix, for each block, as the mean over
     # three seeds.
     def gradients(wrapper: type[PreNorm], layers: int, xavier: bool = True) -> Tensor:
         found = []
@@ -354,20 +356,22 @@ if __name__ == "__main__":
     right.set_xticks(depths, [str(depth) for depth in depths])
     right.minorticks_off()
     plt.show()
-    # Pre-norm falls with depth, though less than by the root, which is 0.25 for 16 times the blocks. And it
-    # is not even either: on the way back each block adds its share, so the first block gets about three times
-    # what the last one does.
+    # With pre-norm the last gradient falls with depth, though by less than the root, which is 0.25 for 16
+    # times the blocks. It is not even over the blocks either: in the backward pass each block adds its share,
+    # so the first block's gradient is about three times the last one's.
     #
-    # Theirs is a statement about Xavier's weights. PyTorch's linear layers start smaller, each sub-layer adds
-    # little at first, and post-norm's profile is much flatter. Then, by this theory, post-norm should train?
+    # Their statement is about Xavier's weights. PyTorch's linear layers start smaller, so each sub-layer adds
+    # little at first, and post-norm's profile is much flatter. By this theory, should post-norm then train
+    # well?
 
 
 if __name__ == "__main__":
     # ## Pre against post, with and without warm-up
     #
-    # *Warm-up* begins with a rate near zero and raises it over the first steps. Sixteen narrow blocks,
-    # PyTorch's own weights, Adam without clipping or decay, two seeds of each kind. The rate rises for half
-    # of the run, or is there from the first step.
+    # *Warm-up* ({doc}`../training/loop`) starts with a learning rate near zero and raises it over the first
+    # steps. The models have 16 narrow blocks with PyTorch's own weights and are trained by Adam without
+    # clipping or decay, two seeds of each kind. The rate rises for half of the run, or is constant from the
+    # first step.
     layers, rate, steps, warmup = 16, 5e-3, 120, 60
 
     def losses(wrapper: type[PreNorm], warmup: int, seed: int) -> Tensor:
@@ -384,11 +388,11 @@ if __name__ == "__main__":
             history.append(loss.item())
         return torch.tensor(history)
 
-    # What a model reaches that knows how frequent each letter is, and nothing of its neighbours, is the
-    # entropy of the letters.
+    # A model that knows only how frequent each character is reaches the entropy of these frequencies, the
+    # unigram guess.
     share = torch.bincount(corpus.train).double() / len(corpus.train)
     entropy = -torch.special.xlogy(share, share).sum().item()
-    print(f"{'frequencies of letters alone':29s}{entropy:.2f} nats")
+    print(f"{'unigram guess':29s}{entropy:.2f} nats")
 
     fig, axes = plt.subplots(1, 2, figsize=(7, 2.8), layout="constrained", sharey=True)
     final: dict[tuple[str, int], Tensor] = {}
@@ -410,7 +414,7 @@ if __name__ == "__main__":
         ax.axhline(entropy, color="C5", linewidth=0.8)
     axes[0].set(ylabel="loss, mean of 10 steps", ylim=(2.1, 4.2))
     plt.show()
-    # The level line is the entropy of the letters. In numbers:
+    # The horizontal line is the unigram guess. In numbers:
     for ramp in (0, warmup):
         gap = (final["post-norm", ramp] - final["pre-norm", ramp]).mean()
         print(
@@ -420,25 +424,35 @@ if __name__ == "__main__":
     stuck = int((final["post-norm", 0] > entropy - 0.15).sum())
     print(f"without warm-up {stuck} of 2 post-norm runs learned only the frequencies")
     # At this depth and rate, post-norm needs its warm-up and pre-norm does not. Yet post-norm's gradients
-    # were nearly even to begin with, so they are not the whole story. {cite:t}`liu2020understanding` come
-    # to the same end: in post-norm each sub-layer has more say in the output, so a small change of all
-    # weights changes the output more. And Adam's first steps have full size, however small the gradient.
-    # With few blocks there is little to amplify: try `layers = 8`.
+    # were nearly even at the start, so they are not the whole explanation. {cite:t}`liu2020understanding`
+    # reach the same conclusion: in post-norm each sub-layer contributes more to the output, so a small change
+    # of all weights changes the output more. And Adam's first steps have full size, however small the
+    # gradient. With few blocks there is less to amplify: try `layers = 8`.
     #
-    # This is one small model, for a moment. {cite:t}`xiong2020layer` saw the same in translation.
+    # This is one small model in a short run. {cite:t}`xiong2020layer` saw the same in translation.
 
 
 if __name__ == "__main__":
+    # ## In short
+    #
+    # - A residual connection adds a sub-layer's output to its input, so that the gradient has a path which no
+    #   sub-layer interrupts.
+    # - Layer norm scales each position's features to mean zero and variance one; RMS norm leaves the mean.
+    #   Both   treat every position separately, unlike batch norm.
+    # - Pre-norm normalizes the input of a sub-layer, post-norm the sum. At 16 blocks and a high rate,
+    #   post-norm   needs a warm-up and pre-norm does not.
+    #
     # ## Exercise
     #
     # :::{exercise} What a norm forgets
-    # A layer norm gives the same for $x$, for $10\,x$ and for $x + 10$. What does this say of its gradient
-    # with respect to $x$, whatever stands behind the norm?
+    # A layer norm gives the same for $x$, for $10\,x$ and for $x + 10$. Which properties of its gradient with
+    # respect to $x$ follow, for any loss computed from the norm's output?
     # :::
     # :::{solution}
-    # Where a step changes nothing, the gradient has no share: it is orthogonal to $x$ and to the vector of
-    # ones. And as ten times the input has to move ten times as far for the same result, the gradient at
-    # $10\,x$ is a tenth. A sub-layer behind a norm hears the less of the stream, the larger the stream is.
+    # A step in a direction that changes nothing has slope zero: the gradient is orthogonal to $x$ and to the
+    # vector of ones. And because ten times the input has to move ten times as far for the same change, the
+    # gradient at $10\,x$ is a tenth of that at $x$. The larger the stream, the less a sub-layer after a norm
+    # is changed by an addition to it.
     # :::
     point, pull = torch.randn(2, 8, 64, dtype=torch.float64)
     found = []

@@ -2,17 +2,17 @@ r"""
 # Positional encoding
 
 Attention sees a set of words, not a sequence. A vector of sines and cosines, added to each word, says
-where it stands, and in such a way that one step looks the same everywhere.
+at which position it is, and a step from one position to the next is the same everywhere.
 
-"Dog bites man" and "man bites dog" have the same words. Attention, the next chapter, compares each
-word with each other one and has no idea of their order; the other layers see one word at a time. (A
-causal mask will say what came before, though not how far.) So the order has to be in the vectors
-themselves. What should a vector $p_t$ for position $t$ be like?
+"Dog bites man" and "man bites dog" have the same words. Attention, the next chapter, compares each word
+with every other one without regard to their order; the other layers see one word at a time. (A causal
+mask will say which words came before, though not how far back.) So the order has to be in the vectors
+themselves. Which properties should a vector $p_t$ for position $t$ have?
 
 1. Unique: no two positions share one.
-2. Consistent: the way from $p_t$ to $p_{t+\phi}$ depends on the offset $\phi$ and not on $t$, so that
-   "three words back" can be learned once, for all places.
-3. Without end: there is a $p_t$ for every $t$, of the same size.
+2. Consistent: the step from $p_t$ to $p_{t+\phi}$ depends on the offset $\phi$ and not on $t$, so that
+   "three words back" can be learned once, for all positions.
+3. Unlimited: there is a $p_t$ for every $t$, of the same size.
 
 Pairs of a sine and a cosine, turning at $d/2$ different speeds, have all three:
 
@@ -35,21 +35,21 @@ def positional_encoding(seq: int, d_model: int) -> Tensor:
     r"""
     ## Sines and cosines
 
-    The encodings of positions 0 to `seq - 1`, `[seq, d_model]`. The frequencies fall by a constant
-    factor from $\omega_0 = 1$ to $\omega_{d/2-1} = 10000^{-1+2/d}$: the first pair is round after
-    $2\pi$ positions, the last after nearly $10000 \cdot 2\pi$.
+    Return the encodings of positions 0 to `seq - 1`, `[seq, d_model]`. The frequencies fall by a
+    constant factor from $\omega_0 = 1$ to $\omega_{d/2-1} = 10000^{-1+2/d}$: the first pair repeats
+    after $2\pi$ positions, the last after nearly $10000 \cdot 2\pi$.
 
-    Raises `ValueError` where `d_model` is odd, as sines and cosines come in pairs.
+    Raises `ValueError` if `d_model` is odd, because sines and cosines come in pairs.
     """
     if d_model % 2:
         raise ValueError(f"d_model {d_model} is odd; sines and cosines come in pairs")
-    # Angles grow with the position, and float32 has seven digits for all of an angle. Half of them
-    # are gone at position 5000, so the angles are float64, whatever the model is.
+    # Angles grow with the position, and float32 has seven digits. Half of them are before the decimal
+    # point at position 5000, so angles are float64, for every type of model.
     position = torch.arange(seq, dtype=torch.float64)
     omega = 10_000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
-    # Each position meets each frequency: `position` and `omega` are $t$ and $\omega_k$.
+    # Every position times every frequency: `position` and `omega` are $t$ and $\omega_k$.
     angle = torch.outer(position, omega)  # [seq, d_model / 2]
-    # The sine and the cosine of a pair stand side by side: features $2k$ and $2k + 1$.
+    # The sine and the cosine of a pair are neighbours: features $2k$ and $2k + 1$.
     pairs = torch.stack((angle.sin(), angle.cos()), dim=-1)  # [seq, d_model / 2, 2]
     return pairs.flatten(1).to(torch.get_default_dtype())
 
@@ -63,9 +63,9 @@ if __name__ == "__main__":
     for t, (a, b, c, d) in enumerate(positional_encoding(5, 4).tolist()):
         print(f"{t}  {a:7.4f}  {b:7.4f}  {c:11.4f}  {d:11.4f}")
 
-    # The encodings of 100 positions for $d = 64$, sines at the left and cosines at the right. As $k$ rises,
-    # the frequency falls. The slow pairs hardly move within 100 positions: their sines stay near 0 and
-    # their cosines near 1. They are there for longer texts.
+    # The encodings of 100 positions for $d = 64$, sines on the left and cosines on the right. As $k$
+    # rises, the frequency falls. The slow pairs hardly change within 100 positions: their sines stay
+    # near 0 and their cosines near 1. They are there for longer texts.
     import matplotlib.pyplot as plt
 
     encoding = positional_encoding(100, 64)
@@ -83,11 +83,11 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## A counter with soft digits
     #
-    # Binary digits, and below them sines, for 64 positions. The last bit of a number changes at each step,
-    # the one before it at every second, and each further bit half as often. No single bit tells where one
-    # is, and all together do. Here are the bits of $t$, zeros in blue, and the sines of $d = 26$, for which
-    # the frequencies very nearly halve as well, positive in blue. They are $\pi$ times slower and turn where
-    # a bit jumps: soft digits. That is why there are many frequencies.
+    # The last bit of a binary number changes at each step, the one before it at every second, and each
+    # further bit half as often. No single bit gives the position, but all together do. The figure shows
+    # the bits of $t$ for 64 positions, zeros in blue. Below are the sines of $d = 26$, positive in
+    # blue, whose frequencies very nearly halve as well. They are $\pi$ times slower and change their
+    # sign where a bit changes: soft digits. That is why there are many frequencies.
     steps = torch.arange(64)
     bits = torch.stack([steps >> k & 1 for k in range(6)])  # [bit, position]
     sines = positional_encoding(64, 26)[:, 0:12:2].T
@@ -100,24 +100,24 @@ if __name__ == "__main__":
     axes[1].set_xlabel("position t")
     plt.show()
 
-    # Is each vector unique? Strictly, one pair is enough: $\pi$ is irrational, so $(\sin t, \cos t)$
-    # never comes back. But it comes close, as 710 is almost $113 \cdot 2\pi$. Measure the two
-    # nearest of 1000 positions, and the step from one position to the next.
+    # Is each vector unique? In principle one pair is enough: $\pi$ is irrational, so $(\sin t, \cos t)$
+    # never repeats. But it nearly does, because 710 is almost $113 \cdot 2\pi$. Measure the distance of
+    # the two nearest among 1000 positions, and the step from one position to the next.
     print("d_model   nearest two   one step, shortest and longest")
     for d_model in (2, 4, 8, 16, 512):
         places = positional_encoding(1000, d_model).double()
         apart = torch.pdist(places).min()
         step = (places[1:] - places[:-1]).norm(dim=1)
         print(f"{d_model:7d} {apart:13.5f} {step.min():12.4f} {step.max():8.4f}")
-    # A step has the same length everywhere. With a few pairs more, no two positions are closer than
+    # A step has the same length everywhere. With a few more pairs, no two positions are closer than
     # that: the nearest one is the next one.
 
 
 if __name__ == "__main__":
     # ## A step is a rotation
     #
-    # Does the way from $t$ to $t + \phi$ depend on $t$? By the addition theorem, with
-    # $a = \omega_k t$ and $b = \omega_k \phi$,
+    # Does the step from $t$ to $t + \phi$ depend on $t$? By the addition theorem, with $a = \omega_k t$
+    # and $b = \omega_k \phi$,
     #
     # $$\begin{aligned}
     # \sin(a + b) &= \cos b \sin a + \sin b \cos a \\
@@ -129,9 +129,9 @@ if __name__ == "__main__":
     # $$M(k, \phi) = \begin{bmatrix} \cos \omega_k \phi & \sin \omega_k \phi \\
     # -\sin \omega_k \phi & \cos \omega_k \phi \end{bmatrix},$$
     #
-    # which takes the pair at $t$ to the pair at $t + \phi$, and $t$ is not in it. A pair is a hand of
-    # a clock, and $M$ turns it. All pairs together turn by one matrix, with $M(0, \phi)$, $M(1, \phi)$,
-    # ... down its diagonal.
+    # which takes the pair at $t$ to the pair at $t + \phi$ and does not depend on $t$. A pair is like a
+    # hand of a clock, and $M$ turns it. One matrix turns all pairs, with $M(0, \phi)$, $M(1, \phi)$,
+    # ... on its diagonal.
     def step_matrix(offset: int, d_model: int) -> Tensor:
         omega = (10_000.0 ** (-2 * k / d_model) for k in range(d_model // 2))
         turns = (
@@ -140,7 +140,7 @@ if __name__ == "__main__":
         )
         return torch.block_diag(*turns)  # [d_model, d_model]
 
-    # One matrix for each offset, tried at 400 positions.
+    # One matrix per offset, tested at 400 positions.
     places = positional_encoding(500, 64)
     for offset in (1, 7, 100):
         moved = places[:400] @ step_matrix(offset, 64).T
@@ -151,8 +151,8 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Why both sine and cosine?
     #
-    # Without the cosine, $\sin(a + b)$ has nothing to take its second term from. Ask for the best
-    # matrix there is, by least squares over 2000 positions, and see what it leaves unexplained.
+    # Without the cosine, the second term of $\sin(a + b)$ is missing. Fit the best possible matrix by
+    # least squares over 2000 positions, and measure the part it leaves unexplained.
     wave = positional_encoding(2100, 16).double()
     for name, features in (("sines and cosines", wave), ("sines alone", wave[:, 0::2])):
         for offset in (1, 10, 100):
@@ -161,17 +161,17 @@ if __name__ == "__main__":
             left = (now @ best - then).square().sum() / then.square().sum()
             print(f"{name:18s} offset {offset:3d}: {left:6.1%} left")
     # Rotary embeddings {cite:p}`su2021roformer` later built the rotation into attention itself: they
-    # turn queries and keys by it, and add nothing to the words.
+    # rotate queries and keys, and the words' vectors stay as they are.
 
 
 if __name__ == "__main__":
     # ## Near and far
     #
-    # How alike are two positions? Since $\sin a \sin b + \cos a \cos b = \cos(a - b)$,
+    # How similar are two positions? Since $\sin a \sin b + \cos a \cos b = \cos(a - b)$,
     #
     # $$p_t \cdot p_{t+\phi} = \sum_{k=0}^{d/2-1} \cos(\omega_k \phi)$$
     #
-    # It does not depend on $t$, and $\phi$ may change its sign. At $\phi = 0$ it is $d/2$.
+    # It does not depend on $t$, and is the same for $-\phi$. At $\phi = 0$ it is $d/2$.
     d_model, offset = 128, 5
     places = positional_encoding(101, d_model)
     omega = 10_000.0 ** (-torch.arange(0, d_model, 2) / d_model)
@@ -180,17 +180,18 @@ if __name__ == "__main__":
     dots = (places[starts] * places[starts + offset]).sum(1)
 
     # :::{deviation} the slides, dot product of positions
-    # Their last line reads $\sin^2 \omega_k t \cos \omega_k \phi + \cos^2 \omega_k t \sin \omega_k \phi$,
-    # with a sine at the end where the line before has a cosine. That would depend on $t$, and on the
-    # sign of $\phi$. With the cosine, $\sin^2 + \cos^2 = 1$ gives the sum above.
+    # Their last line reads
+    # $\sin^2 \omega_k t \cos \omega_k \phi + \cos^2 \omega_k t \sin \omega_k \phi$, with a sine at the
+    # end where the line before has a cosine. That would depend on $t$, and on the sign of $\phi$. With
+    # the cosine, $\sin^2 + \cos^2 = 1$ gives the sum above.
     # :::
     wrong = phase.sin() ** 2 * turn.cos() + phase.cos() ** 2 * turn.sin()
     print(f"d_model {d_model}, offset {offset}: sum of cosines {turn.cos().sum():.4f}")
     for position, dot, slides in zip(starts.tolist(), dots, wrong.sum(1), strict=True):
         print(f"t {position:2d}: dot product {dot:.4f}, by the slides {slides:7.4f}")
 
-    # Left, the dot products of all pairs of 100 positions: constant along each diagonal. Right, along
-    # one row, as a part of $d/2$, for three widths.
+    # On the left, the dot products of all pairs of 100 positions: constant along each diagonal. On the
+    # right, one row for three widths, as a part of $d/2$.
     fig, (left_ax, right_ax) = plt.subplots(
         1, 2, figsize=(7, 2.9), width_ratios=(1, 1.4), layout="constrained"
     )
@@ -215,22 +216,22 @@ if __name__ == "__main__":
     right_ax.set_ylabel("part of d/2")
     right_ax.set_xlabel("offset")
     plt.show()
-    # Symmetric it is, and it fades; but "decays nicely", as the slides say, is true of the trend
-    # only. The curve ripples, the more so the narrower the model is: there are offsets that look
-    # nearer than others before them.
+    # The curve is symmetric and falls, but "decays nicely", as the slides say, is true of the trend
+    # only. It has ripples, larger ones in narrower models, so some offsets look nearer than shorter
+    # ones.
 
 
 def add_positions(x: Tensor, encoding: Tensor) -> Tensor:
     r"""
     ## Added, not joined
 
-    `x`, `[batch, seq, d_model]`, plus the first `seq` rows of `encoding`, `[max_seq, d_model]`:
+    Add the first `seq` rows of `encoding`, `[max_seq, d_model]`, to `x`, `[batch, seq, d_model]`:
 
     $$X' = X + P$$
 
     Here `x` and `encoding` are $X$ and $P$.
 
-    Raises `ValueError` where the sentence is longer than the table.
+    Raises `ValueError` if the sentence is longer than the table.
     """
     seq, max_seq = x.size(-2), encoding.size(0)
     if seq > max_seq:
@@ -239,17 +240,17 @@ def add_positions(x: Tensor, encoding: Tensor) -> Tensor:
 
 
 if __name__ == "__main__":
-    # ## What does adding give up?
+    # ## Is adding a loss?
     #
-    # One could put $p_t$ beside the word and let a matrix $W \in \mathbb{R}^{2d \times d}$ mix the two.
-    # Cut $W$ into its upper half $W_1$ and its lower half $W_2$:
+    # One could append $p_t$ to the word's vector and let a matrix $W \in \mathbb{R}^{2d \times d}$ mix
+    # the two. Split $W$ into its upper half $W_1$ and its lower half $W_2$:
     #
     # $$[X; P]\, W = X W_1 + P\, W_2$$
     #
-    # Adding is the case $W_1 = W_2 = I$. Little is lost by $W_1$: with $X = \operatorname{onehot}(x) E$,
-    # the product $E W_1$ is again a table of embeddings, and the table is trained. Only $W_2$ is given
-    # up, which could turn the positions into directions that the words leave free. It would cost
-    # $d^2$ weights.
+    # Adding is the case $W_1 = W_2 = I$. Little is lost by $W_1$: with
+    # $X = \operatorname{onehot}(x) E$, the product $E W_1$ is again a table of embeddings, and the
+    # table is trained. Only $W_2$ is lost, which could rotate the positions into directions that the
+    # words do not use. It would cost $d^2$ weights.
     torch.manual_seed(0)
     d_model = 512
     x, p = torch.randn(2, 100, d_model), positional_encoding(100, d_model)
@@ -261,14 +262,15 @@ if __name__ == "__main__":
     print(f"[X; P] W - (X W1 + P W2): {(joined - apart).abs().max():.0e}")
     print(f"[X; P] [I; I] - (X + P):  {(stacked - added).abs().max():.0e}")
 
-    # Do the positions get in the words' way? Count how many of the 512 directions hold 99% of their
+    # Do the positions interfere with the words? Count the directions, of 512, that contain 99% of their
     # variance.
     for seq in (100, 1000):
         rows = positional_encoding(seq, d_model)
         spread = torch.linalg.svdvals(rows - rows.mean(0)).square()
         needed = int((spread.cumsum(0) / spread.sum() < 0.99).sum()) + 1
         print(f"{seq:4d} positions: 99% in {needed} of {d_model} directions")
-    # A short text leaves most directions free, a longer one fewer. Training can move the words there.
+    # A short text leaves most directions free, a longer one fewer. Training can move the words into
+    # those.
 
 
 class PositionalEncoding(nn.Module):
@@ -277,15 +279,15 @@ class PositionalEncoding(nn.Module):
 
     $$\operatorname{dropout}(X + P)$$
 
-    `[batch, seq, d_model]` to the same. `max_seq` is how far the table is worked out ahead, and a
-    sentence longer than that raises `ValueError`.
+    Map `[batch, seq, d_model]` to the same shape. The table is computed in advance for `max_seq`
+    positions, and a longer sentence raises `ValueError`.
     """
 
     encoding: Tensor
 
     def __init__(self, d_model: int, max_seq: int = 5000, dropout: float = 0.0):
         super().__init__()
-        # A buffer goes to the GPU with the model, and no optimizer sees it.
+        # A buffer moves to the GPU with the model, and the optimizer ignores it.
         #
         # :::{deviation} the slides, positional encoding
         # They store it in checkpoints, which ties a trained model to its `max_seq`. It can be
@@ -293,7 +295,7 @@ class PositionalEncoding(nn.Module):
         # :::
         encoding = positional_encoding(max_seq, d_model)
         self.register_buffer("encoding", encoding, persistent=False)
-        # Dropout comes after the sum: word and place of a feature are dropped together.
+        # Dropout comes after the sum, so a feature of word and position is dropped as one.
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -303,8 +305,8 @@ class PositionalEncoding(nn.Module):
 if __name__ == "__main__":
     # ## Dog bites man
     #
-    # Take a bare attention: each word receives the mean of all words, weighted by how alike they are.
-    # What arrives at "bites", in the middle, when dog and man change places?
+    # Take attention without any parameters: each word receives the mean of all words, weighted by their
+    # similarity. Does the result at "bites", in the middle, change if dog and man are exchanged?
     dog, bites, man = torch.randn(3, 1, 16)
     layer = PositionalEncoding(d_model=16)
 
@@ -319,23 +321,23 @@ if __name__ == "__main__":
         other = at_bites(man, bites, dog, positions=positions)
         gap = (one - other).norm() / one.norm()
         print(f"positions {positions!s:5s}: difference {gap:.1e}")
-    # Without positions the two sentences are one, but for rounding.
+    # Without positions the two sentences give the same result, except for rounding.
 
 
 class LearnedPositionalEncoding(nn.Module):
     """
     ## The trained layer
 
-    A row for each position, trained like the words': simpler, and free to find what the task asks
-    for. BERT {cite:p}`devlin2019bert` has 512 of them, GPT-2 {cite:p}`radford2019language` 1024.
-    Nothing tells row 7 that row 8 is its neighbour, and beyond the last row there is nothing: a
-    sentence longer than `max_seq` raises `ValueError`.
+    A row for each position, trained like the words': simpler, and able to fit the task. BERT
+    {cite:p}`devlin2019bert` has 512 of them, GPT-2 {cite:p}`radford2019language` 1024. But rows 7 and 8
+    are neighbours only if training makes them so, and there are no rows beyond the last: a sentence
+    longer than `max_seq` raises `ValueError`.
     """
 
     def __init__(self, d_model: int, max_seq: int, dropout: float = 0.0):
         super().__init__()
-        # Words and places start on one small scale, so no root is needed. BERT's released code
-        # takes 0.02.
+        # Words and positions start on the same small scale, so no factor $\sqrt{d}$ is needed. BERT's
+        # released code uses 0.02.
         self.encoding = nn.Parameter(torch.randn(max_seq, d_model) * 0.02)
         self.dropout = nn.Dropout(dropout)
 
@@ -346,9 +348,9 @@ class LearnedPositionalEncoding(nn.Module):
 if __name__ == "__main__":
     # ## Longer than in training
     #
-    # The slides wish for longer sentences "without any effort". The formula grants it: it has a vector
-    # for every $t$. Does the model? Take a task on which only position counts: in a row of random
-    # tokens, say the one that stood three places back. One attention head can do it.
+    # The slides want longer sentences "without any effort". The formula has a vector for every $t$. But
+    # does the model work there? Take a task in which only position counts: in a row of random tokens,
+    # predict the one three positions back. One attention head can do it.
     from labml_primer.transformer.embedding import Embedding
 
     class ThreeBack(nn.Module):
@@ -364,10 +366,10 @@ if __name__ == "__main__":
             q, k = self.query(x), self.key(x)
             return self.score(F.scaled_dot_product_attention(q, k, x, is_causal=True))
 
-    # It learns from rows of 32 and is then read at 512. One kind of head always starts at position 0.
-    # Another starts each batch at a place of its own, so that it meets every position, though never
-    # more than 32 at a time. `right` trains a head and gives the part of right answers at each
-    # position, and on the last 32 positions when they are read alone.
+    # It learns from rows of 32 tokens and is then tested on 512. One kind of head always starts at
+    # position 0. Another starts each batch at a random position, so that it sees every position, though
+    # never more than 32 at a time. `right` trains a head and returns its accuracy at each position, and
+    # on the last 32 positions when they are read alone.
     def right(anywhere: bool, seed: int) -> tuple[Tensor, float]:
         torch.manual_seed(seed)
         places, model = positional_encoding(512, 64), ThreeBack(16, 64)
@@ -386,9 +388,9 @@ if __name__ == "__main__":
         at_each = (answers == row[:, :-3]).float().mean(0)  # [509]
         return at_each, (last == row[:, -32:-3]).float().mean().item()
 
-    # The part of right answers at each position, of three heads of each kind on average.
+    # The accuracy at each position, as the mean of three heads of each kind.
     fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
-    print("right answers, positions  below 32  to 64  to 512  last 32 read alone")
+    print("accuracy at positions      below 32  to 64  to 512  last 32 read alone")
     for anywhere, colour, name in (
         (False, "C1", "from position 0"),
         (True, "C0", "from anywhere"),
@@ -406,29 +408,38 @@ if __name__ == "__main__":
     ax.set_xlim(0, 620)
     ax.set_ylim(0, 1.05)
     ax.set_xlabel("position")
-    ax.set_ylabel("right")
+    ax.set_ylabel("accuracy")
     plt.show()
-    # The table goes on and the skill does not: behind the last position of training (the line) the
-    # head that always starts at 0 answers badly, though not as badly as chance (dotted).
+    # The table continues, but the skill does not. After the last position of training (the vertical
+    # line) the head that always starts at 0 is bad, though better than chance (dotted).
     # {cite:t}`press2022train` saw language models fail in this way.
     #
-    # A longer row brings two new things, places and distances. The last 32 positions read alone
-    # have new places only, and cost it some answers. In the whole row there are also words further back
-    # than any it had learned to pass over, and they cost it most. The head that has met every place
-    # has a truer notion of "three back" and passes over far more of them, with no vector changed:
-    # the fault was in the training.
+    # A longer row has both new positions and new distances. The last 32 positions read alone are new
+    # positions only, and cost it some accuracy. The whole row also has words farther back than any it
+    # has learned to ignore, and they cost it most. The head that has seen every position has learned
+    # "three back" more precisely and ignores far more of them, with the same vectors: the fault was in
+    # the training.
 
 
 if __name__ == "__main__":
+    # ## In short
+    #
+    # - Attention does not see order, so each position's vector is added to its word's.
+    # - A pair of sine and cosine per frequency makes positions unique, and a step of $\phi$ positions
+    #   is the   same rotation everywhere. So the dot product of two positions depends only on their
+    #   distance.
+    # - Learned positions are simpler and end at `max_seq`. The formula has no end, but a model trained
+    #   on short   texts can still fail on longer ones.
+    #
     # ## Exercise
     #
-    # :::{exercise} The way back
-    # `step_matrix(7, 64)` goes seven steps forward. Which matrix goes seven steps back, and why is there
-    # nothing to solve for?
+    # :::{exercise} Seven steps back
+    # `step_matrix(7, 64)` goes seven steps forward. Which matrix goes seven steps back, and why is no
+    # equation needed to find it?
     # :::
     # :::{solution}
-    # Each pair is turned, and a rotation is undone by the opposite one: $\phi = -7$. As the cosine is even
-    # and the sine is odd, that is the transpose. The inverse of a rotation always is.
+    # Each pair is rotated, and the opposite rotation undoes it: $\phi = -7$. Because the cosine is even
+    # and the sine is odd, that is the transpose, which is the inverse of every rotation.
     # :::
     forward = step_matrix(7, 64)
     assert torch.equal(step_matrix(-7, 64), forward.T)
@@ -437,5 +448,4 @@ if __name__ == "__main__":
     print(f"seven steps back: largest error {error:.0e}")
     assert error < 1e-4
 
-    # So a word now carries its place. What to make of it is for attention to learn:
-    # {doc}`attention`.
+    # Each word's vector now contains its position. The next chapter makes use of it: {doc}`attention`.
