@@ -94,22 +94,6 @@ def test_a_word_read_twice_learns_twice():
     torch.testing.assert_close(grad[1], 2 * grad[2])
 
 
-def test_gradients_are_those_of_the_formula():
-    embedding = Embedding(6, 3).double()
-    tokens = torch.tensor([[5, 0, 5], [1, 2, 0]])
-
-    def forward(weight: torch.Tensor) -> torch.Tensor:
-        return torch.func.functional_call(embedding, {"table.weight": weight}, tokens)
-
-    weight = embedding.table.weight.detach().clone().requires_grad_()
-    assert torch.autograd.gradcheck(forward, weight)
-
-
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
-def test_vectors_have_the_type_of_the_table(dtype: torch.dtype):
-    assert Embedding(5, 4).to(dtype)(torch.tensor([[1]])).dtype == dtype
-
-
 def test_the_table_is_all_that_is_stored():
     assert {k: v.shape for k, v in Embedding(5, 4).state_dict().items()} == {
         "table.weight": (5, 4)

@@ -66,15 +66,6 @@ def test_rms_norm_is_its_formula():
             torch.testing.assert_close(norm(x)[b, i], x[b, i] / size * norm.weight)
 
 
-@pytest.mark.parametrize("kind", [LayerNorm, RMSNorm])
-def test_no_position_sees_another(kind):
-    norm, x = kind(8).double(), inputs(2, 5, 8)
-    changed = x.clone()
-    changed[0, 3] *= -2.0
-    moved = (norm(changed) - norm(x)).abs().amax(dim=-1)
-    assert (moved > 0).nonzero().tolist() == [[0, 3]]
-
-
 @settings(max_examples=30)
 @given(scale=st.floats(0.1, 100), shift=st.floats(-100, 100), seed=st.integers(0, 1000))
 def test_layer_norm_undoes_scale_and_shift(scale, shift, seed):
@@ -103,12 +94,6 @@ def test_equal_features_give_finite_numbers_and_gradients(kind):
     result.sum().backward()
     assert (result == 0).all()
     assert x.grad is not None and x.grad.isfinite().all()
-
-
-@pytest.mark.parametrize("kind", [LayerNorm, RMSNorm])
-def test_gradients_are_right(kind):
-    norm = trained(kind(5)).double()
-    assert torch.autograd.gradcheck(norm, inputs(2, 3, 5).requires_grad_())
 
 
 def test_pre_norm_normalizes_what_the_sublayer_reads():

@@ -152,15 +152,6 @@ def test_dropout_acts_on_the_sum_and_only_in_training(kind: type[nn.Module]):
     assert torch.equal(layer.eval()(x), summed)
 
 
-@layers
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
-def test_the_table_follows_the_model_to_another_type(
-    kind: type[nn.Module], dtype: torch.dtype
-):
-    y = kind(6, 9).to(dtype)(torch.randn(2, 5, 6, dtype=dtype))
-    assert y.dtype == dtype
-
-
 def test_the_fixed_table_has_nothing_to_train_or_to_store():
     layer = PositionalEncoding(6, 9)
     assert list(layer.parameters()) == []
@@ -190,10 +181,3 @@ def test_trained_positions_start_small():
     assert LearnedPositionalEncoding(64, 500).encoding.std().item() == pytest.approx(
         0.02, rel=0.05
     )
-
-
-@layers
-def test_gradients_are_those_of_the_sum(kind: type[nn.Module]):
-    layer = kind(4, 6).double()
-    x = torch.randn(2, 5, 4, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(layer, x)
