@@ -1,4 +1,4 @@
-"""What every layer promises. Each test runs over the whole catalogue, or over all that the promise concerns."""
+"""The promises that every layer of the library keeps, for every layer in the catalogue."""
 
 import copy
 import importlib

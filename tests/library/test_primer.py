@@ -8,7 +8,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
-from torch.autograd import gradcheck
 from torch.nn import functional as F
 from twins import reals, stirred
 

@@ -2,10 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import Tensor, nn
-from torch.autograd import gradcheck
 from twins import reals
 
 from labml_primer.primer.primer_ez import (
