@@ -456,9 +456,10 @@ if __name__ == "__main__":
         print(
             f"{beams:2d} beams: log P {mean:6.2f} on average, {empty} of 10 lines empty"
         )
-    # A wider beam finds more probable lines, and they are worse: ending the line at once is more probable than
-    # any particular line of verse. A beam finds what the model believes. Open-ended text is therefore sampled, and
-    # beam search is kept for tasks with one right answer, with a length penalty against short ones.
+    # A wider beam finds more probable lines, and they are worse: ending the line at once is more probable
+    # than any particular line of verse. A beam finds what the model believes. Open-ended text is therefore
+    # sampled, and beam search is kept for tasks with one right answer, with a length penalty against short
+    # ones.
 
 
 if __name__ == "__main__":
