@@ -24,6 +24,7 @@ from annotated.shapes import positions
 MATPLOTLIBRC = Path(__file__).parent / "matplotlibrc"
 RECORDER = Path(__file__).parent / "recorder.py"
 CURVES = Path(__file__).parent / "curves.py"
+FONTS = Path(__file__).parent / "fonts.py"
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 FRAME = re.compile(r"Cell In\s?\[(\d+)\][^\n]*?\bline (\d+)")  # as IPython writes it
 MEND = "Correct the line; chapters already executed are kept."
@@ -107,6 +108,7 @@ def execute_all(
     workers: int,
     timeout: int,
     say: Callable[[str], None],
+    fonts: Sequence[str] = (),
 ) -> list[ChapterError]:
     """Executes the jobs, ``workers`` at a time, and saves each as it ends. Returns what failed."""
     errors: list[ChapterError] = []
@@ -121,7 +123,7 @@ def execute_all(
         while (job := waiting.get()) is not None:
             say(f"executing {job.docname}")
             try:
-                done.put((job, execute(job, root, timeout, threads)))
+                done.put((job, execute(job, root, timeout, threads, fonts)))
             except ChapterError as error:
                 done.put((job, error))
             except Exception as error:  # a kernel that could not start, a full disk
@@ -163,12 +165,17 @@ def complaints(record: Record) -> list[str]:
     ]
 
 
-def execute(job: Job, root: Path, timeout: int, threads: int) -> Record:
-    """Runs a chapter's cells from top to bottom. Raises ``ChapterError`` at the first that fails."""
+def execute(
+    job: Job, root: Path, timeout: int, threads: int, fonts: Sequence[str] = ()
+) -> Record:
+    """Runs a chapter's cells from top to bottom, with its figures set in ``fonts``.
+
+    Raises ``ChapterError`` at the first cell that fails.
+    """
     cells = [cell for cell in job.chapter.cells if cell.nodes]
     asked = costs(job.chapter)
     sources = [
-        _prelude(job, cells),
+        _prelude(job, cells, fonts),
         *(job.chapter.source(cell) for cell in cells),
         *(f"print({expression})" for _, expression in asked),
         HARVEST,
@@ -219,14 +226,15 @@ def execute(job: Job, root: Path, timeout: int, threads: int) -> Record:
     )
 
 
-def _prelude(job: Job, cells: list[Cell]) -> str:
-    """What the kernel runs first: the names that an import would set, the recorder, figures' notes."""
+def _prelude(job: Job, cells: list[Cell], fonts: Sequence[str]) -> str:
+    """What the kernel runs first: names that an import would set, the recorder, figures' notes and fonts."""
     return f"""
 __package__, __file__ = {job.package!r}, {str(job.path)!r}
 __recorder__ = __import__("runpy").run_path({str(RECORDER)!r})
 __recorder__ = __recorder__["Recorder"](get_ipython(), {[cell.line for cell in cells]!r})
 __recorder__.install()
 __import__("runpy").run_path({str(CURVES)!r})["install"](get_ipython())
+__import__("runpy").run_path({str(FONTS)!r})["use"]({list(fonts)!r})
 """
 
 

@@ -30,6 +30,7 @@ from annotated.code import Highlighter, code_lines, visit_code_lines
 from annotated.digest import digest, versions
 from annotated.execute import (
     CURVES,
+    FONTS,
     MATPLOTLIBRC,
     RECORDER,
     Job,
@@ -37,6 +38,7 @@ from annotated.execute import (
     Store,
     execute_all,
 )
+from annotated.fonts import unpacked
 from annotated.modules import Project, text_of
 from annotated.pages import (
     Entry,
@@ -69,6 +71,7 @@ class Build:
         self.root = Path(app.srcdir)
         self.project = Project(self.root)
         self.store = Store(Path(app.outdir).parent / ".executed")
+        self.fonts = [self.root / name for name in app.config.annotated_figure_fonts]
         self.jobs: dict[str, Job] = {}
         self.executed: list[str] = []
         self.entries: list[Entry] = []
@@ -80,7 +83,8 @@ class Build:
             module = self.project.at(path)
             chapter = module.chapter
             how = "".join(
-                p.read_text(encoding="utf-8") for p in (MATPLOTLIBRC, RECORDER, CURVES)
+                hashlib.sha256(path.read_bytes()).hexdigest()
+                for path in (MATPLOTLIBRC, RECORDER, CURVES, FONTS, *self.fonts)
             )
             key = digest(chapter, module, self.project, how)
             packages = versions(module, self.project.dependencies(module))
@@ -151,6 +155,7 @@ def execute_chapters(
                 workers,
                 app.config.annotated_timeout,
                 say,
+                unpacked(book.fonts, book.store.folder.with_name(".fonts")),
             )
             if errors:
                 raise AnnotatedError("\n" + "\n".join(str(error) for error in errors))
@@ -287,6 +292,9 @@ def setup(app: Sphinx) -> dict[str, Any]:
         "annotated_workers", 0, ""
     )  # chapters executed at a time; 0: one a core
     app.add_config_value("annotated_timeout", 600, "")  # seconds that one cell may run
+    app.add_config_value(
+        "annotated_figure_fonts", [], ""
+    )  # the theme's files of the font in which figures are set
     app.add_config_value(
         "annotated_repository", "", "html"
     )  # https://github.com/owner/name

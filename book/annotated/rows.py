@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -257,7 +259,11 @@ def _is_definition(node: nodes.Node) -> bool:
 
 
 def visit_snippets(translator: Any, node: snippets) -> None:
-    """HTML: what several have in common stands there once, and each names its pieces."""
+    """Write what stands alone to a script, which a page asks for when a reader wants to copy it.
+
+    A script can be read from disk too, where nothing can be fetched. Pieces that several definitions
+    share are in it once, and each definition names its pieces.
+    """
     pieces: dict[str, int] = {}
     lists = []
     for name, text in node["texts"].items():
@@ -265,8 +271,17 @@ def visit_snippets(translator: Any, node: snippets) -> None:
         numbers = " ".join(str(pieces.setdefault(part, len(pieces))) for part in parts)
         lists.append(f'<b title="{name}">{numbers}</b>')
     texts = [f"<i>{escape(piece, quote=False)}</i>" for piece in pieces]
-    held = "".join((*texts, *lists))
-    translator.body.append(f'<template id="standalone">{held}</template>')
+    builder = translator.builder
+    page = builder.current_docname
+    name = f"_static/standalone/{page.replace('/', '.')}.js"
+    path = Path(builder.outdir, name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    held = json.dumps("".join((*texts, *lists)))
+    path.write_text(f'document.getElementById("standalone").innerHTML = {held}', "utf-8")
+    source, names = "../" * page.count("/") + name, " ".join(node["texts"])
+    translator.body.append(
+        f'<template id="standalone" data-of="{names}" data-source="{source}"></template>'
+    )
     raise nodes.SkipNode
 
 
