@@ -88,7 +88,9 @@ def styles(pages: str) -> str:
 
 def cut(font: Path, target: Path, letters: set[str]) -> None:
     """Writes the font with these letters alone."""
-    options = subset.Options(flavor="woff2", hinting=False, layout_features=["*"], name_IDs=[])
+    options = subset.Options(
+        flavor="woff2", hinting=False, layout_features=["*"], name_IDs=[]
+    )
     whole = subset.load_font(str(font), options)
     subsetter = subset.Subsetter(options)
     subsetter.populate(unicodes=[ord(letter) for letter in letters])

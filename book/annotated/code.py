@@ -115,7 +115,7 @@ def visit_code_lines(translator: Any, node: code_lines) -> None:
                 html = (
                     f'<i class="w">{html}</i>' if parts[-1].endswith("</a>") else html
                 )
-            elif kind not in ("", "n"):  # a name needs no element: it is bare
+            elif kind not in ("", "n", "o"):  # names and operators are bare
                 html = f'<span class="{kind}">{html}</span>'
             entry = objects.get(target) if target else None
             if entry:

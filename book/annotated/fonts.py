@@ -14,7 +14,7 @@ from typing import Any
 def unpacked(fonts: Sequence[Path], folder: Path) -> list[str]:
     """Write fonts as TrueType files into ``folder`` and return their paths.
 
-    A variable font becomes two files, its lightest and its boldest weight.
+    A variable font becomes two files, regular and bold.
     """
     from fontTools.ttLib import TTFont
     from fontTools.varLib.instancer import instantiateVariableFont
@@ -24,9 +24,7 @@ def unpacked(fonts: Sequence[Path], folder: Path) -> list[str]:
     for font in fonts:
         for name, weight in (("regular", 400), ("bold", 700)):
             static = TTFont(font)
-            if (
-                "fvar" in static
-            ):  # CSS takes the nearest weight that there is; so does this
+            if "fvar" in static:  # the nearest weight that there is, as in CSS
                 axis = next(a for a in static["fvar"].axes if a.axisTag == "wght")
                 nearest = min(max(weight, axis.minValue), axis.maxValue)
                 static = instantiateVariableFont(static, {"wght": nearest})
@@ -46,13 +44,15 @@ def use(fonts: Sequence[str]) -> None:
     from matplotlib import font_manager, rcParams
 
     manager: Any = font_manager.fontManager
+    settings: dict[str, Any] = {}
     known = len(manager.ttflist)
     for path in fonts:
         manager.addfont(path)
     family = manager.ttflist[known].name
-    rcParams["font.family"] = [family]
-    rcParams["mathtext.fontset"] = "custom"
-    rcParams["mathtext.fallback"] = "None"  # a missing character is a warning
+    settings["font.family"] = [family]
+    settings["mathtext.fontset"] = "custom"
+    settings["mathtext.fallback"] = "None"  # a missing character is a warning
     styles = {"it": ":italic", "cal": ":italic", "bf": ":bold", "bfit": ":bold"}
     for kind in ("rm", "sf", "tt", *styles):
-        rcParams[f"mathtext.{kind}"] = family + styles.get(kind, "")
+        settings[f"mathtext.{kind}"] = family + styles.get(kind, "")
+    rcParams.update(settings)  # type: ignore[arg-type]

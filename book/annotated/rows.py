@@ -277,7 +277,9 @@ def visit_snippets(translator: Any, node: snippets) -> None:
     path = Path(builder.outdir, name)
     path.parent.mkdir(parents=True, exist_ok=True)
     held = json.dumps("".join((*texts, *lists)))
-    path.write_text(f'document.getElementById("standalone").innerHTML = {held}', "utf-8")
+    path.write_text(
+        f'document.getElementById("standalone").innerHTML = {held}', "utf-8"
+    )
     source, names = "../" * page.count("/") + name, " ".join(node["texts"])
     translator.body.append(
         f'<template id="standalone" data-of="{names}" data-source="{source}"></template>'

@@ -67,7 +67,10 @@ def glued(html: str) -> str:
 
 def fonts(body: str) -> list[str]:
     """The fonts that a page's letters ask for: loaded at once, so that nothing moves."""
-    wanted = {"serif": True, "serif-i": re.search(r"<(em|cite)\b|font-style: italic", body)}
+    wanted = {
+        "serif": True,
+        "serif-i": re.search(r"<(em|cite)\b|font-style: italic", body),
+    }
     wanted |= {"serif-ext": MARKED.search(unescape(re.sub(r"<[^>]+>", "", body)))}
     for name in ("Main-Regular", "Math-Italic"):
         wanted[f"katex/fonts/KaTeX_{name}"] = 'class="katex"' in body
