@@ -32,6 +32,7 @@ from annotated.page.title_block import title_block
 from annotated.read.modules import text_of
 from annotated.read.parse import ChapterError
 from annotated.run.execute import Job, execute_all
+from annotated.run.fonts import unpacked
 from annotated.run.shapes import check
 from annotated.take import bibtex, snippets
 from annotated.take.downloads import write_downloads
@@ -40,6 +41,7 @@ from annotated.take.downloads import write_downloads
 CONFIGURATION: list[tuple[str, Any, Any]] = [
     ("annotated_workers", 0, ""),  # chapters executed at a time; 0: one per core
     ("annotated_timeout", 600, ""),  # seconds that one cell may run
+    ("annotated_figure_fonts", [], ""),  # files of the font in which figures are set
     ("annotated_repository", "", "html"),  # https://github.com/owner/name
     ("annotated_license", "", "html"),  # of the code that readers copy, as "MIT"
     ("annotated_install", {}, ""),  # package: what a notebook passes to pip install
@@ -92,7 +94,10 @@ def _execute_missing(state: State, jobs: list[Job]) -> None:
         config = state.app.config
         workers = config.annotated_workers or os.cpu_count() or 1
         timeout, say = config.annotated_timeout, _Progress()
-        errors = execute_all(missing, state.store, state.root, workers, timeout, say)
+        fonts = unpacked(state.fonts, state.store.folder.with_name(".fonts"))
+        errors = execute_all(
+            missing, state.store, state.root, workers, timeout, say, fonts
+        )
         if errors:
             raise AnnotatedError("\n" + "\n".join(str(error) for error in errors))
 

@@ -67,7 +67,10 @@ def glued(html: str) -> str:
 
 def fonts(body: str) -> list[str]:
     """The fonts that a page's letters ask for: loaded at once, so that nothing moves."""
-    wanted = {"serif": True, "serif-i": re.search(r"<(em|cite)\b", body)}
+    wanted = {
+        "serif": True,
+        "serif-i": re.search(r"<(em|cite)\b|font-style: italic", body),
+    }
     wanted |= {"serif-ext": MARKED.search(unescape(re.sub(r"<[^>]+>", "", body)))}
     for name in ("Main-Regular", "Math-Italic"):
         wanted[f"katex/fonts/KaTeX_{name}"] = 'class="katex"' in body
@@ -164,7 +167,6 @@ def sweep(app: Any, exception: Exception | None) -> None:
 def add_script(app: Any) -> None:
     if app.config.html_theme == "primer":
         app.add_js_file("primer.js", loading_method="defer")
-        app.add_js_file("search.js", loading_method="defer")
 
 
 def setup(app: Any) -> dict[str, Any]:

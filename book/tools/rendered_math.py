@@ -29,6 +29,7 @@ FORMULA = re.compile(
     r'class="katex-html"(.*?)</(?:p|div|li|td|th|dt|dd|h\d)>', re.DOTALL
 )
 CLASS = re.compile(r'class="([^"]*)"')
+LETTERS = re.compile(r'<span(?: class="([^"]*)")?[^>]*>([^<]+)')  # and their class
 NAME = re.compile(r"(?<!not\()\.([a-zA-Z][\w-]*)")  # a class that a selector asks for
 OLD_FORMATS = re.compile(r',url\([^)]*\.(?:woff|ttf)\) format\("[^"]*"\)')
 
@@ -40,10 +41,12 @@ def add_katex(app: Sphinx, exception: Exception | None) -> None:
     target = Path(app.outdir) / "_static" / "katex"
     files = sorted(Path(app.outdir).rglob("*.html"))
     pages = "".join(file.read_text("utf-8") for file in files)
-    letters = set(unescape("".join(FORMULA.findall(pages))))
+    letters = drawn(FORMULA.findall(pages))
     made = {
         target / "katex.min.css": styles(pages),
-        Path(app.doctreedir) / "katex-letters": "".join(sorted(letters)),
+        Path(app.doctreedir) / "katex-letters": " ".join(
+            f"{font} {''.join(sorted(found))}" for font, found in letters.items()
+        ),
     }
     if all(path.is_file() and path.read_text("utf-8") == made[path] for path in made):
         return  # the last build's fonts have them all
@@ -54,7 +57,17 @@ def add_katex(app: Sphinx, exception: Exception | None) -> None:
     for name in set(
         re.findall(r"fonts/([\w-]+\.woff2)", made[target / "katex.min.css"])
     ):
-        cut(KATEX / "fonts" / name, target / "fonts" / name, letters)
+        font = "Math" if "_Math" in name else "other"
+        cut(KATEX / "fonts" / name, target / "fonts" / name, letters[font])
+
+
+def drawn(formulas: list[str]) -> dict[str, set[str]]:
+    """The letters of formulas: those of KaTeX's Math fonts, and those of its other fonts."""
+    found: dict[str, set[str]] = {"Math": set(), "other": set()}
+    for classes, text in LETTERS.findall(" ".join(formulas)):
+        math = "mathnormal" in classes or "boldsymbol" in classes
+        found["Math" if math else "other"].update(unescape(text))
+    return found
 
 
 def styles(pages: str) -> str:
@@ -75,7 +88,9 @@ def styles(pages: str) -> str:
 
 def cut(font: Path, target: Path, letters: set[str]) -> None:
     """Write a font with only these characters."""
-    options = subset.Options(flavor="woff2", hinting=False, layout_features=["*"])
+    options = subset.Options(
+        flavor="woff2", hinting=False, layout_features=["*"], name_IDs=[]
+    )
     whole = subset.load_font(str(font), options)
     subsetter = subset.Subsetter(options)
     subsetter.populate(unicodes=[ord(letter) for letter in letters])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -26,9 +27,16 @@ def chapters() -> list[Path]:
     return [path for file in files if (path := ROOT / f"{file}.py").is_file()]
 
 
+def configuration() -> dict[str, Any]:
+    """Return what _config.yml says."""
+    text = (ROOT / "_config.yml").read_text(encoding="utf-8")
+    config: dict[str, Any] = yaml.safe_load(text)
+    return config
+
+
 def the_book() -> Book:
     """Return the book that _config.yml describes."""
-    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+    config = configuration()
     options = config["sphinx"]["config"]
     return book_of(
         Project(ROOT),
@@ -46,7 +54,9 @@ def the_book() -> Book:
 
 def values(book: Book, path: Path) -> dict[str, str]:
     """Return the values for a chapter's prose, if the book was built since it changed."""
-    job = job_of(book.project, path)
+    options = configuration()["sphinx"]["config"]
+    fonts = [ROOT / name for name in options["annotated_figure_fonts"]]
+    job = job_of(book.project, path, fonts)
     record = Store(ROOT / "_build" / ".executed").load(job.docname, job.digest)
     return record.values if record else {}
 

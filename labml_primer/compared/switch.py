@@ -440,7 +440,7 @@ if __name__ == "__main__":
         torch.bincount(text.flatten(), minlength=corpus.vocab_size).topk(40).indices
     )
     common = common.sort().values
-    names = [{"\n": "\u21b5", " ": "\u2423"}.get(c, c) for c in corpus.decode(common)]
+    names = [{"\n": "\\n", " ": "·"}.get(c, c) for c in corpus.decode(common)]
     both = choices(models["Switch Primer"], text)
     fig, axes = plt.subplots(2, 1, figsize=(7, 3), layout="constrained", sharex=True)
     for number, (ax, chosen) in enumerate(zip(axes, both, strict=True), 1):

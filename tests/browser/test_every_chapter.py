@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 from built_book import Site, Visitor
+from fontTools.ttLib import TTFont
 
 # -- the module on the page -----------------------------------------------------------------
 
@@ -289,6 +290,20 @@ def test_figures_take_the_colours_of_the_theme(visit: Visitor, chapter: str) -> 
         assert one != other
         black = ("nonergb(0, 0, 0)", "rgb(0, 0, 0)none")
         assert not [c for c in other if c in black and one.count(c) > len(one) / 2]
+
+
+def test_figures_have_only_characters_of_the_font_that_they_are_set_in(
+    visit: Visitor, site: Site, chapter: str
+) -> None:
+    font = TTFont(site.folder / "_static" / "serif.woff2").getBestCmap()
+    words = [text.get_text() for text in site.soup(chapter).select("svg.plot text")]
+    missing = {c for text in words for c in text if ord(c) not in font}
+    assert {c for c in missing if not c.isspace()} == set()
+    families = visit(chapter).page.evaluate(
+        """() => [...document.querySelectorAll("svg.plot text, svg.plot tspan")]
+            .map(e => getComputedStyle(e).fontFamily.split(",")[0])"""
+    )
+    assert set(families) <= {'"Source Serif 4"'}
 
 
 def test_the_words_of_a_figure_do_not_lie_on_each_other(

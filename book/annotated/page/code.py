@@ -69,8 +69,9 @@ def _segments(text: str) -> list[list[tuple[str, str]]]:
             if i:
                 lines.append([])
             kind = _short(token)
-            if part and lines[-1] and kind == lines[-1][-1][0] == "p":
-                lines[-1][-1] = ("p", lines[-1][-1][1] + part)  # "):" is one segment
+            whole = kind in ("p", "s1", "s2")  # "):" and "a string" are one piece each
+            if part and whole and lines[-1] and kind == lines[-1][-1][0]:
+                lines[-1][-1] = (kind, lines[-1][-1][1] + part)
             elif part:
                 lines[-1].append((kind, part))
     return lines + [[] for _ in range(len(split_lines(text)) - len(lines))]
@@ -114,7 +115,7 @@ def visit_code_lines(translator: Any, node: code_lines) -> None:
                 html = (
                     f'<i class="w">{html}</i>' if parts[-1].endswith("</a>") else html
                 )
-            elif kind not in ("", "n"):  # a name has no element of its own
+            elif kind not in ("", "n", "o"):  # names and operators are bare
                 html = f'<span class="{kind}">{html}</span>'
             entry = objects.get(target) if target else None
             if entry:

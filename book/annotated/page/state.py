@@ -93,6 +93,11 @@ class State:
         return Project(self.root)
 
     @cached_property
+    def fonts(self) -> list[Path]:
+        """The files of the font in which figures are set."""
+        return [self.root / name for name in self.app.config.annotated_figure_fonts]
+
+    @cached_property
     def store(self) -> Store:
         """The records of earlier executions."""
         return Store(Path(self.app.outdir).parent / ".executed")
@@ -123,7 +128,7 @@ class State:
         """Return the chapter of a page. It is parsed once."""
         if docname not in self.jobs:
             path = Path(self.app.env.doc2path(docname))
-            self.jobs[docname] = job_of(self.project, path)
+            self.jobs[docname] = job_of(self.project, path, self.fonts)
         return self.jobs[docname]
 
     def record(self, job: Job) -> Record:

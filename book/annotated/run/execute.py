@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -26,6 +27,7 @@ from annotated.run.shapes import positions
 MATPLOTLIBRC = Path(__file__).parent / "matplotlibrc"
 RECORDER = Path(__file__).parent / "recorder.py"
 CURVES = Path(__file__).parent / "curves.py"
+FONTS = Path(__file__).parent / "fonts.py"
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 FRAME = re.compile(r"Cell In\s?\[(\d+)\][^\n]*?\bline (\d+)")  # as IPython writes it
 FIX = "Correct the line. Chapters already executed are kept."
@@ -48,10 +50,10 @@ print(__import__("json").dumps(
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
 
-def kernel_files() -> str:
-    """Return the text of the files that run in every kernel: outputs depend on them."""
-    files = (MATPLOTLIBRC, RECORDER, CURVES)
-    return "".join(path.read_text(encoding="utf-8") for path in files)
+def kernel_files(fonts: Sequence[Path]) -> str:
+    """Return the digests of the files that every kernel uses: outputs depend on them."""
+    files = (MATPLOTLIBRC, RECORDER, CURVES, FONTS, *fonts)
+    return "".join(hashlib.sha256(path.read_bytes()).hexdigest() for path in files)
 
 
 @dataclass
@@ -79,14 +81,14 @@ class Job:
     versions: dict[str, str]
 
 
-def job_of(project: Project, path: Path) -> Job:
-    """Return the job of executing the chapter in a file."""
+def job_of(project: Project, path: Path, fonts: Sequence[Path] = ()) -> Job:
+    """Return the job of executing the chapter in a file, with figures set in ``fonts``."""
     module = project.at(path)
     return Job(
         docname=project.docname(module),
         path=path,
         chapter=module.chapter,
-        digest=digest(module.chapter, module, project, kernel_files()),
+        digest=digest(module.chapter, module, project, kernel_files(fonts)),
         package=module.package,
         versions=versions(module, project.dependencies(module)),
     )
@@ -126,6 +128,7 @@ def execute_all(
     workers: int,
     timeout: int,
     say: Callable[[str], None],
+    fonts: Sequence[str] = (),
 ) -> list[ChapterError]:
     """Execute the jobs, ``workers`` at a time, and save each when it ends.
 
@@ -143,7 +146,7 @@ def execute_all(
         while (job := waiting.get()) is not None:
             say(f"executing {job.docname}")
             try:
-                done.put((job, execute(job, root, timeout, threads)))
+                done.put((job, execute(job, root, timeout, threads, fonts)))
             except ChapterError as error:
                 done.put((job, error))
             except Exception as error:  # the kernel did not start, or the disk is full
@@ -185,12 +188,17 @@ def stderr_lines(record: Record) -> list[str]:
     ]
 
 
-def execute(job: Job, root: Path, timeout: int, threads: int) -> Record:
-    """Run a chapter's cells from top to bottom. Raises ``ChapterError`` at the first error."""
+def execute(
+    job: Job, root: Path, timeout: int, threads: int, fonts: Sequence[str] = ()
+) -> Record:
+    """Run a chapter's cells from top to bottom, with its figures set in ``fonts``.
+
+    Raises ``ChapterError`` at the first error.
+    """
     cells = [cell for cell in job.chapter.cells if cell.nodes]
     asked = expressions(job.chapter, str(job.path))
     sources = [
-        _prelude(job, cells),
+        _prelude(job, cells, fonts),
         *(job.chapter.source(cell) for cell in cells),
         *(f"__values__.append(str(({expression}\n)))" for expression in asked),
         HARVEST,
@@ -232,8 +240,8 @@ def execute(job: Job, root: Path, timeout: int, threads: int) -> Record:
     )
 
 
-def _prelude(job: Job, cells: list[Cell]) -> str:
-    """Return the first code to run: names that an import would set, and the recorders."""
+def _prelude(job: Job, cells: list[Cell], fonts: Sequence[str]) -> str:
+    """Return the first code to run: names that an import would set, recorders, and fonts."""
     return f"""
 __values__ = []
 __package__, __file__ = {job.package!r}, {str(job.path)!r}
@@ -241,6 +249,7 @@ __recorder__ = __import__("runpy").run_path({str(RECORDER)!r})
 __recorder__ = __recorder__["Recorder"](get_ipython(), {[cell.line for cell in cells]!r})
 __recorder__.install()
 __import__("runpy").run_path({str(CURVES)!r})["install"](get_ipython())
+__import__("runpy").run_path({str(FONTS)!r})["use"]({list(fonts)!r})
 """
 
 

@@ -15,16 +15,24 @@
   const COPY = icon('<rect x="5.5" y="5.5" width="8" height="8" rx="1.5"/><path d="M10.5 5.5v-2a1 1 0 0 0-1-1h-6a1 1 0 0 0-1 1v6a1 1 0 0 0 1 1h2"/>');
   const WHOLE = icon('<path d="M8 1.8 13.5 5v6L8 14.2 2.5 11V5z"/><path d="M2.5 5 8 8.2 13.5 5M8 8.2v6"/>');
   const LINK = icon('<path d="M6.8 9.2a2.6 2.6 0 0 0 3.7 0l2.3-2.3a2.6 2.6 0 0 0-3.7-3.7l-.9.9"/><path d="M9.2 6.8a2.6 2.6 0 0 0-3.7 0L3.2 9.1a2.6 2.6 0 0 0 3.7 3.7l.9-.9"/>');
-  // The standalone code is stored in pieces, each once.
-  const { content: held } = $("#standalone") ?? document.createElement("template");
-  const pieces = $$("i", held).map(piece => piece.textContent);
-  const wholes = new Map($$("b", held).map(({ title, textContent }) => [title, textContent.split(" ").map(i => pieces[i]).join("\n\n\n") + "\n"]));
+  // The standalone code is in a script, in pieces, each once. It is loaded when a reader turns to the first button.
+  const held = $("#standalone"), wholes = new Set(held?.dataset.of.split(" "));
+  let coming;
+  const fetched = () => coming ??= new Promise((done, failed) => document.head.append(Object.assign(
+    document.createElement("script"), { src: new URL(held.dataset.source, location.href), onload: done, onerror: failed })));
+  const whole = async name => {
+    await fetched();
+    const pieces = $$("i", held.content).map(piece => piece.textContent);
+    return $(`b[title="${name}"]`, held.content).textContent.split(" ").map(i => pieces[i]).join("\n\n\n") + "\n";
+  };
   for (const { id: name, firstElementChild: code } of $$(".def--own")) {
     code.insertAdjacentHTML("beforebegin", `<div class="def-actions${name.includes(".") ? " def-actions--quiet" : ""}" role="group" aria-label="${name}">`
       + `<button type="button" data-copy="${name}" title="Copy">${COPY}<span>Copy</span></button>`
       + (wholes.has(name) ? `<button type="button" data-standalone="${name}" title="Copy with the imports and definitions it needs">${WHOLE}<span>Copy standalone</span></button>` : "")
       + `<a href="#${name}" data-link title="Copy link">${LINK}<span>Link</span></a></div>`);
   }
+
+  for (const on of ["pointerover", "focusin"]) document.addEventListener(on, event => { if (event.target.closest("[data-standalone]")) fetched(); });
 
   // Copy. Line numbers are generated content, so a line's text is its code.
   const toast = made("div", "toast", { className: "toast" });
@@ -48,7 +56,7 @@
     if (!button) return;
     const { copy: name, standalone, bibtex } = button.dataset;
     if (name) copy(source(name), `${name} copied`);
-    else if (standalone) copy(wholes.get(standalone), `${standalone} copied with what it needs`);
+    else if (standalone) whole(standalone).then(text => copy(text, `${standalone} copied with what it needs`), () => say("The code could not be loaded"));
     else if (bibtex) copy(document.getElementById(bibtex).textContent, "BibTeX copied");
     else copy(button.href, "Link copied");
   });

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -51,7 +53,11 @@ def _is_definition(node: nodes.Node) -> bool:
 
 
 def visit_standalone_code(translator: Any, node: standalone_code) -> None:
-    """Write each shared piece once. A definition lists the numbers of its pieces."""
+    """Write the code to a script, which the page loads when a reader wants to copy it.
+
+    A script can be read from disk too, where nothing can be fetched. Each shared piece is in it
+    once, and a definition lists the numbers of its pieces.
+    """
     pieces: dict[str, int] = {}
     lists = []
     for name, text in node["texts"].items():
@@ -59,6 +65,16 @@ def visit_standalone_code(translator: Any, node: standalone_code) -> None:
         numbers = " ".join(str(pieces.setdefault(part, len(pieces))) for part in parts)
         lists.append(f'<b title="{name}">{numbers}</b>')
     texts = [f"<i>{escape(piece, quote=False)}</i>" for piece in pieces]
-    held = "".join((*texts, *lists))
-    translator.body.append(f'<template id="standalone">{held}</template>')
+    held = json.dumps("".join((*texts, *lists)))
+    builder = translator.builder
+    page = builder.current_docname
+    name = f"_static/standalone/{page.replace('/', '.')}.js"
+    path = Path(builder.outdir, name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    script = f'document.getElementById("standalone").innerHTML = {held}'
+    path.write_text(script, encoding="utf-8")
+    source, names = "../" * page.count("/") + name, " ".join(node["texts"])
+    translator.body.append(
+        f'<template id="standalone" data-of="{names}" data-source="{source}"></template>'
+    )
     raise nodes.SkipNode

@@ -27,6 +27,14 @@
   tell();
   laidOut(() => $("[aria-current]", list)?.scrollIntoView({ block: "nearest", behavior: "instant" }));
 
+  // Search as one types comes when a reader turns to the field.
+  const form = $("form.search"), ways = ["pointerover", "focusin"], base = document.currentScript.src;
+  const seek = () => {
+    for (const on of ways) form.removeEventListener(on, seek);
+    document.head.append(Object.assign(document.createElement("script"), { src: new URL("search.js", base) }));
+  };
+  for (const on of ways) form.addEventListener(on, seek);
+
   const menus = () => $$("details.menu[open]");
   document.addEventListener("click", event => {
     if (!event.target.closest("#chapnav, #nav-toggle")) close();

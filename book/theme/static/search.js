@@ -67,7 +67,9 @@
     open(true);
   };
   input.addEventListener("input", search);
-  input.addEventListener("focus", () => { load().catch(() => {}); if (input.value) search(); });
+  const begin = () => { load().catch(() => {}); if (input.value) search(); };
+  input.addEventListener("focus", begin);
+  if (document.activeElement === input) begin();
   input.addEventListener("keydown", event => {
     const hits = list.querySelectorAll("[role=option]");
     if (event.key === "ArrowDown" && hits.length) { event.preventDefault(); choose(chosen + 1 < hits.length ? chosen + 1 : 0); }
