@@ -1,0 +1,221 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.nn import functional as F
+from twins import copy_attention
+
+from labml_primer.transformer.attention import (
+    MultiHeadAttention,
+    attention,
+    attention_weights,
+    causal_mask,
+)
+
+
+def ours(
+    layer: MultiHeadAttention, x: Tensor, y: Tensor, mask: Tensor | None
+) -> Tensor:
+    """The layer, out of the chapter's pure function."""
+    query, key, value = (t.transpose(1, 2) for t in layer.project(x, y))
+    heads = attention(query, key, value, mask)
+    return layer.output(heads.transpose(1, 2).flatten(2))
+
+
+def padding_mask() -> Tensor:
+    """Three sentences of 7 keys: whole, padded, and empty. `[3, 1, 1, 7]`"""
+    return (torch.arange(7) < torch.tensor([[7], [4], [0]]))[:, None, None, :]
+
+
+@pytest.fixture
+def layer() -> MultiHeadAttention:
+    torch.manual_seed(0)
+    return MultiHeadAttention(d_model=24, heads=3).double()
+
+
+def inputs(seq: int = 7) -> Tensor:
+    torch.manual_seed(1)
+    return torch.randn(3, seq, 24, dtype=torch.float64)
+
+
+def test_the_slides_numbers_come_out():
+    query = torch.ones(1, 64)
+    key = torch.tensor([[1.75], [1.5]]).expand(2, 64)
+    assert (query @ key.T).tolist() == [[112.0, 96.0]]
+    weights = attention_weights(query, key)
+    assert [round(w, 2) for w in weights[0].tolist()] == [0.88, 0.12]
+
+
+def test_attention_is_the_formula():
+    torch.manual_seed(0)
+    query, key, value = torch.randn(3, 4, 5, dtype=torch.float64).unbind()
+    for i in range(4):
+        scores = [math.exp(float(query[i] @ key[j]) / math.sqrt(5)) for j in range(4)]
+        expected = sum(s / sum(scores) * value[j] for j, s in enumerate(scores))
+        torch.testing.assert_close(attention(query, key, value)[i], expected)
+
+
+@settings(max_examples=30)
+@given(
+    queries=st.integers(1, 6),
+    keys=st.integers(1, 6),
+    d_k=st.integers(1, 9),
+    seed=st.integers(0, 1000),
+    share=st.floats(0, 1),
+)
+def test_weights_sum_to_one_or_to_nothing(queries, keys, d_k, seed, share):
+    torch.manual_seed(seed)
+    mask = torch.rand(queries, keys) < share
+    query, key = torch.randn(queries, d_k), torch.randn(keys, d_k)
+    weights = attention_weights(query, key, mask)
+    torch.testing.assert_close(weights.sum(-1), mask.any(dim=-1).float())
+    assert (weights[~mask] == 0).all()
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_the_function_is_pytorchs(masked):
+    torch.manual_seed(0)
+    query, key = torch.randn(2, 3, 5, 8), torch.randn(2, 3, 7, 8)
+    value = torch.randn(2, 3, 7, 8)
+    mask = torch.rand(2, 1, 5, 7) > 0.3 if masked else None
+    if mask is not None:
+        mask[..., 0] = True
+    expected = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+    torch.testing.assert_close(attention(query, key, value, mask), expected)
+
+
+def test_values_may_be_wider_than_keys():
+    query, key, value = torch.randn(2, 4), torch.randn(3, 4), torch.randn(3, 11)
+    assert attention(query, key, value).shape == (2, 11)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("masked", [False, True])
+def test_the_layer_is_the_function(layer, causal, masked):
+    x = inputs()
+    mask = padding_mask() if masked else torch.ones(7, 7, dtype=torch.bool)
+    expected = ours(layer, x, x, mask & causal_mask(7, 7) if causal else mask)
+    result = layer(x, x, padding_mask() if masked else None, causal)
+    torch.testing.assert_close(result, expected)
+
+
+def test_the_layer_is_pytorchs_multihead_attention(layer):
+    theirs = nn.MultiheadAttention(24, 3, batch_first=True).double()
+    copy_attention(layer, theirs)
+    x, y = inputs(4)[:2], inputs()[:2]
+    mask = padding_mask()[:2]
+    expected, _ = theirs(x, y, y, key_padding_mask=~mask[:, 0, 0])
+    torch.testing.assert_close(layer(x, y, mask), expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_a_query_that_may_look_nowhere_gets_zeros_from_the_heads(layer, dtype):
+    layer, x = layer.to(dtype), inputs().to(dtype)
+    result = layer(x, x, padding_mask())
+    assert result.isfinite().all()
+    torch.testing.assert_close(result[2], layer.output.bias.expand(7, 24))
+    heads = attention(x, x, x, padding_mask()[:, 0])
+    assert (heads[2] == 0).all()
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_looking_nowhere_leaves_the_gradients_finite(layer, fused):
+    x = inputs().requires_grad_()
+    forward = layer if fused else lambda *arguments: ours(layer, *arguments)
+    forward(x, x, padding_mask()).square().sum().backward()
+    assert x.grad.isfinite().all()
+    assert all(p.grad.isfinite().all() for p in layer.parameters())
+    assert (x.grad[2] == 0).all()
+
+
+@settings(max_examples=20)
+@given(seq=st.integers(1, 9), seed=st.integers(0, 1000))
+def test_attention_does_not_know_the_order(seq, seed):
+    torch.manual_seed(seed)
+    layer = MultiHeadAttention(12, 2).double()
+    x = torch.randn(2, seq, 12, dtype=torch.float64)
+    order = torch.randperm(seq)
+    shuffled = layer(x[:, order], x[:, order])
+    torch.testing.assert_close(shuffled, layer(x, x)[:, order])
+
+
+def test_small_heads_equal_the_large_layer(layer):
+    x = inputs()
+    total = layer.output.bias.expand_as(x)
+    for h in range(3):
+        part = slice(8 * h, 8 * (h + 1))
+        q, k, v = (
+            F.linear(x, linear.weight[part], linear.bias[part])
+            for linear in (layer.query, layer.key, layer.value)
+        )
+        total = total + attention(q, k, v) @ layer.output.weight[:, part].T
+    torch.testing.assert_close(layer(x, x), total)
+
+
+@pytest.mark.parametrize(
+    ("batch", "queries", "keys"),
+    [(0, 3, 3), (2, 1, 1), (2, 1, 5), (2, 5, 3), (2, 0, 4)],
+)
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("masked", [False, True])
+def test_odd_shapes(layer, batch, queries, keys, causal, masked):
+    x = torch.randn(batch, queries, 24, dtype=torch.float64)
+    y = torch.randn(batch, keys, 24, dtype=torch.float64)
+    mask = torch.ones(batch, 1, 1, keys, dtype=torch.bool) if masked else None
+    result = layer(x, y, mask, causal)
+    assert result.shape == x.shape
+    allowed = causal_mask(queries, keys) if causal else None
+    torch.testing.assert_close(result, ours(layer, x, y, allowed))
+
+
+def test_no_keys_at_all_is_looking_nowhere(layer):
+    x, y = inputs(), torch.empty(3, 0, 24, dtype=torch.float64)
+    result = layer(x, y, torch.ones(3, 1, 1, 0, dtype=torch.bool))
+    torch.testing.assert_close(result, layer.output.bias.expand_as(x))
+
+
+def test_a_mask_may_differ_between_heads(layer):
+    x = inputs()
+    mask = torch.ones(3, 3, 7, 7, dtype=torch.bool)
+    mask[:, 1] = causal_mask(7, 7)
+    torch.testing.assert_close(layer(x, x, mask), ours(layer, x, x, mask))
+
+
+def test_dropout_drops_weights_in_training_alone():
+    torch.manual_seed(0)
+    layer = MultiHeadAttention(12, 2, dropout=0.5)
+    x = torch.randn(2, 5, 12)
+    assert not torch.equal(layer(x, x), layer(x, x))
+    layer.eval()
+    assert torch.equal(layer(x, x), layer(x, x))
+    # Of one key alone the weight is 0 or 1 / (1 - 0.5) = 2, for each head and query.
+    layer.train()
+    layer.value.weight.data.zero_()
+    layer.value.bias.data.fill_(1.0)
+    layer.output = nn.Identity()  # type: ignore[assignment]
+    assert set(
+        layer(torch.randn(50, 1, 12), torch.randn(50, 1, 12)).unique().tolist()
+    ) == {
+        0.0,
+        2.0,
+    }
+
+
+def test_a_subclass_changes_the_projections_alone(layer):
+    class Silent(MultiHeadAttention):
+        def project(self, x, y):
+            query, key, value = super().project(x, y)
+            return query, key, 0 * value
+
+    silent = Silent(24, 3).double()
+    x = inputs()
+    torch.testing.assert_close(silent(x, x), silent.output.bias.expand_as(x))
+
+
+def test_projections_have_heads_before_channels(layer):
+    query, key, value = layer.project(inputs(4), inputs())
+    assert query.shape == (3, 4, 3, 8)
+    assert key.shape == value.shape == (3, 7, 3, 8)

@@ -1,0 +1,474 @@
+"""What the chapter on generating text promises."""
+
+import math
+from dataclasses import replace
+from itertools import product
+
+import pytest
+import torch
+from catalogue import CONFIGS, MAX_SEQ, SMALL, VOCAB
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from twins import stirred
+
+from labml_primer.compared.evolved_transformer import GatedEvolvedBlock
+from labml_primer.primer.primer import SearchedAttention, SearchedBlock
+from labml_primer.primer.primer_ez import SpatialDepthWiseConvolution
+from labml_primer.primer.variations import (
+    MultiDConvSharedByHeadsAttention,
+    MultiDPHConvHeadAttention,
+    MultiDSharedConvHeadAttention,
+)
+from labml_primer.transformer.attention import MultiHeadAttention
+from labml_primer.transformer.generation import (
+    Growing,
+    beam_search,
+    generate,
+    keep_top_k,
+    keep_top_p,
+    kv_cache,
+    length_penalty,
+    sample_token,
+)
+from labml_primer.transformer.language_model import Config, LanguageModel
+from labml_primer.transformer.model import Transformer, greedy_decode
+
+MODELS = CONFIGS | {
+    kind.__name__: replace(SMALL, attention=kind)
+    for kind in (
+        MultiDConvSharedByHeadsAttention,
+        MultiDSharedConvHeadAttention,
+        MultiDPHConvHeadAttention,
+        SearchedAttention,
+    )
+}
+MODELS["SearchedBlock"] = replace(MODELS["SearchedAttention"], block=SearchedBlock)
+MODELS["GatedEvolvedBlock"] = replace(SMALL, block=GatedEvolvedBlock)
+every = pytest.mark.parametrize("name", MODELS)
+
+
+@pytest.fixture(autouse=True)
+def seed() -> None:
+    torch.manual_seed(0)
+
+
+def model_of(config: Config) -> LanguageModel:
+    torch.manual_seed(0)
+    return stirred(LanguageModel(config)).eval()
+
+
+def tokens_of(batch: int = 3, seq: int = MAX_SEQ) -> Tensor:
+    generator = torch.Generator().manual_seed(1)
+    return torch.randint(VOCAB, (batch, seq), generator=generator)
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def uncached(model: LanguageModel, tokens: Tensor, n: int) -> Tensor:
+    """Greedy decoding that reads the whole text, or its last `max_seq` tokens, at each step."""
+    for _ in range(n):
+        best = model(tokens[:, -MAX_SEQ:])[:, -1].argmax(dim=-1)
+        tokens = torch.cat([tokens, best[:, None]], dim=1)
+    return tokens
+
+
+# Sampling
+
+logits_lists = st.lists(st.floats(-20, 20), min_size=1, max_size=12)
+
+
+@given(logits_lists, st.integers(1, 15))
+def test_top_k_keeps_the_k_largest_logits(values: list[float], k: int) -> None:
+    logits = torch.tensor(values)
+    threshold = sorted(logits.tolist(), reverse=True)[min(k, len(values)) - 1]
+    expected = [v if v >= threshold else -math.inf for v in logits.tolist()]
+    assert keep_top_k(logits, k).tolist() == expected
+
+
+@given(logits_lists, st.floats(0.01, 1.0))
+def test_top_p_keeps_the_fewest_tokens_that_reach_p(
+    values: list[float], p: float
+) -> None:
+    logits = torch.tensor(values, dtype=torch.float64)
+    odds = logits.float().softmax(-1).double()
+    kept = keep_top_p(logits, p) > -math.inf
+    assert kept.any()
+    assert torch.equal(keep_top_p(logits, p)[kept], logits[kept])
+    assert odds[kept].sum() >= p - 1e-5
+    assert odds[kept].sum() - odds[kept].min() < p + 1e-5
+    assert kept.all() or odds[~kept].max() <= odds[kept].min()
+
+
+def test_top_p_treats_each_row_separately() -> None:
+    logits = torch.randn(4, 11)
+    rows = torch.stack([keep_top_p(row, 0.7) for row in logits])
+    assert torch.equal(keep_top_p(logits, 0.7), rows)
+
+
+def test_top_p_of_one_keeps_everything() -> None:
+    # So many that a running sum in `float32` reaches 1 before the last.
+    logits = 3 * torch.randn(5, 50_000)
+    assert torch.equal(keep_top_p(logits, 1.0), logits)
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])
+def test_samples_have_the_probabilities_of_the_formula(temperature: float) -> None:
+    logits = torch.tensor([2.0, 1.0, 0.0, -1.0])
+    sampled = sample_token(logits.expand(40_000, 4), temperature, generator=seeded())
+    shares = torch.bincount(sampled, minlength=4) / 40_000
+    weights = torch.tensor([math.exp(z / temperature) for z in logits.tolist()])
+    torch.testing.assert_close(shares, weights / weights.sum(), atol=0.015, rtol=0)
+
+
+def test_tokens_that_are_cut_are_never_sampled() -> None:
+    logits = torch.zeros(5000, 6)
+    logits[:, :2] = 1.0
+    assert sample_token(logits, 5.0, top_k=2, generator=seeded()).max() == 1
+    assert sample_token(logits, 1.0, top_p=0.4, generator=seeded()).max() == 1
+
+
+def test_top_p_uses_the_probabilities_after_temperature() -> None:
+    # 0.8 and 0.2; at temperature 0.5 they are 0.94 and 0.06.
+    logits = torch.tensor([[0.8, 0.2]]).log().expand(500, 2)
+    assert sample_token(logits, 1.0, top_p=0.9, generator=seeded()).max() == 1
+    assert sample_token(logits, 0.5, top_p=0.9, generator=seeded()).max() == 0
+
+
+def test_temperature_zero_is_greedy_and_uses_no_randomness() -> None:
+    logits, generator = torch.randn(6, 11), seeded()
+    before = generator.get_state()
+    greedy = sample_token(logits, 0.0, generator=generator)
+    assert torch.equal(greedy, logits.argmax(-1))
+    assert torch.equal(generator.get_state(), before)
+
+
+@pytest.mark.parametrize(
+    ("setting", "named"),
+    [
+        ({"temperature": -1.0}, "temperature -1"),
+        ({"top_k": 0}, "top_k 0"),
+        ({"top_p": 0.0}, "top_p 0"),
+        ({"top_p": 1.5}, r"top_p 1\.5"),
+    ],
+)
+def test_error_names_the_invalid_setting(setting: dict, named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        sample_token(torch.zeros(1, 3), **setting)
+
+
+# The KV cache
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=6))
+def test_a_growing_tensor_returns_all_that_was_appended(lengths: list[int]) -> None:
+    x, growing = torch.randn(2, sum(lengths), 3), Growing()
+    end = 0
+    for piece in x.split(lengths, dim=1):
+        end += piece.size(1)
+        assert torch.equal(growing.append(piece), x[:, :end])
+
+
+@every
+@given(cuts=st.sets(st.integers(1, MAX_SEQ - 1)))
+@settings(max_examples=8)
+def test_pieces_through_the_cache_give_the_logits_of_the_whole_text(
+    name: str, cuts: set[int]
+) -> None:
+    model, tokens = model_of(MODELS[name]), tokens_of()
+    ends = [*sorted(cuts), MAX_SEQ]
+    lengths = [end - start for start, end in zip([0, *ends], ends, strict=False)]
+    with torch.no_grad(), kv_cache(model):
+        pieces = [model(piece) for piece in tokens.split(lengths, dim=1)]
+    torch.testing.assert_close(torch.cat(pieces, dim=1), model(tokens))
+
+
+@every
+def test_generated_text_is_that_of_the_uncached_model_even_beyond_max_seq(
+    name: str,
+) -> None:
+    model, start = model_of(MODELS[name]), tokens_of(2, 3)
+    written = generate(model, start, 12, temperature=0)
+    assert torch.equal(written, uncached(model, start, 12))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "transformer-mdha",
+        "transformer-sep-conv",
+        "primer-ez",
+        "primer",
+        "evolved-transformer",
+        "switch-primer",
+        "MultiDConvSharedByHeadsAttention",
+        "SearchedBlock",
+    ],
+)
+def test_the_cache_still_works_with_convolutions_replaced_by_identity(
+    name: str,
+) -> None:
+    model, start = model_of(MODELS[name]), tokens_of(2, 3)
+    paths = [
+        path
+        for path, module in model.named_modules()
+        if isinstance(module, SpatialDepthWiseConvolution)
+    ]
+    assert paths
+    for path in paths[::2]:
+        model.set_submodule(path, nn.Identity())
+    written = generate(model, start, 12, temperature=0)
+    assert torch.equal(written, uncached(model, start, 12))
+
+
+@every
+def test_after_the_cache_is_closed_the_model_is_as_before(name: str) -> None:
+    model, tokens = model_of(MODELS[name]), tokens_of()
+    before, parts = model(tokens), {n: dict(vars(m)) for n, m in model.named_modules()}
+    with pytest.raises(KeyError), torch.no_grad(), kv_cache(model):
+        model(tokens[:, :3])
+        raise KeyError
+    assert torch.equal(model(tokens), before)
+    for part, module in model.named_modules():
+        assert vars(module).keys() == parts[part].keys()
+        assert not module._forward_hooks and not module._forward_pre_hooks
+
+
+def test_each_cache_starts_a_new_text() -> None:
+    model, tokens = model_of(MODELS["primer-ez"]), tokens_of()
+    for batch in (3, 1):
+        with kv_cache(model):
+            first = model(tokens[:batch])
+        torch.testing.assert_close(first, model(tokens[:batch]))
+
+
+def test_gradients_flow_through_a_piece_read_with_the_cache() -> None:
+    model, tokens = model_of(MODELS["primer-ez"]), tokens_of()
+    with kv_cache(model):
+        with torch.no_grad():
+            model(tokens[:, :4])
+        model(tokens[:, 4:]).sum().backward()
+    assert all(weight.grad is not None for weight in model.parameters())
+
+
+def test_a_cached_attention_layer_accepts_a_mask() -> None:
+    torch.manual_seed(0)
+    layer, x = MultiHeadAttention(12, 3).double(), torch.randn(2, 7, 12).double()
+    mask = torch.rand(2, 1, 7, 7) < 0.6
+    whole, parts = layer(x, x, mask, causal=True), []
+    with torch.no_grad(), kv_cache(layer):
+        for start, end in ((0, 3), (3, 4), (4, 7)):
+            part = x[:, start:end]
+            parts.append(layer(part, part, mask[:, :, start:end, :end], True))
+    torch.testing.assert_close(torch.cat(parts, dim=1), whole)
+
+
+def test_more_cached_tokens_than_max_seq_are_an_error() -> None:
+    model = model_of(SMALL)
+    with kv_cache(model), torch.no_grad():
+        model(tokens_of(2, 6))
+        with pytest.raises(ValueError, match=r"10.*9"):
+            model(tokens_of(2, 4))
+
+
+# The loop
+
+
+@every
+def test_an_empty_batch_generates_an_empty_batch(name: str) -> None:
+    assert generate(model_of(MODELS[name]), tokens_of(0, 2), 3).shape == (0, 5)
+
+
+def test_generation_reads_each_token_once() -> None:
+    model, lengths = model_of(SMALL), []
+    model.register_forward_pre_hook(lambda _, args: lengths.append(args[0].size(1)))
+    generate(model, tokens_of(2, 3), 6, generator=seeded())
+    assert lengths == [3, 1, 1, 1, 1, 1]
+
+
+def test_the_same_seed_gives_the_same_text_and_leaves_the_global_seed_alone() -> None:
+    model, tokens = model_of(SMALL), tokens_of(2, 3)
+    state = torch.get_rng_state()
+    first = generate(model, tokens, 6, generator=seeded(1))
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.equal(generate(model, tokens, 6, generator=seeded(1)), first)
+    assert not torch.equal(generate(model, tokens, 6, generator=seeded(2)), first)
+
+
+def test_dropout_is_off_during_generation_and_on_again_after() -> None:
+    model, tokens = model_of(replace(SMALL, dropout=0.5)), tokens_of(2, 3)
+    model.train()
+    written = generate(model, tokens, 5, temperature=0)
+    assert all(module.training for module in model.modules())
+    assert torch.equal(generate(model.eval(), tokens, 5, temperature=0), written)
+
+
+def test_after_an_error_the_model_is_in_training_mode_again() -> None:
+    model = model_of(SMALL).train()
+    with pytest.raises(ValueError, match="temperature"):
+        generate(model, tokens_of(2, 3), 5, temperature=-1)
+    assert all(module.training for module in model.modules())
+
+
+def test_zero_new_tokens_return_the_prompt() -> None:
+    tokens = tokens_of(2, 3)
+    assert torch.equal(generate(model_of(SMALL), tokens, 0), tokens)
+
+
+def test_an_empty_prompt_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no tokens"):
+        generate(model_of(SMALL), tokens_of(2, 0), 3)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_the_cache_works_in_half_precision(dtype: torch.dtype) -> None:
+    model, tokens = LanguageModel(MODELS["primer"]).to(dtype), tokens_of()
+    with torch.no_grad(), kv_cache(model):
+        pieces = [model(piece) for piece in tokens.split(3, dim=1)]
+    logits = torch.cat(pieces, dim=1)
+    assert logits.dtype == dtype
+    torch.testing.assert_close(logits, model(tokens), atol=0.05, rtol=0)
+
+
+# Beam search
+
+START, END = 1, 2
+
+
+def transformer(std: float = 0.5) -> Transformer:
+    """Random, with large weights, so that its probabilities differ clearly."""
+    model = Transformer(9, 5, 12, 3, 20, layers=2, max_seq=16, dropout=0.0)
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=std)
+    return model.double().eval()
+
+
+def sources(batch: int = 6) -> Tensor:
+    source = torch.randint(1, 9, (batch, 7))
+    source[1:, 5:] = 0
+    return source
+
+
+def search(
+    model: Transformer, source: Tensor, max_length: int, beams: int, alpha: float = 0.6
+) -> tuple[Tensor, Tensor]:
+    """Beam search over the answers of an encoder-decoder."""
+    memory, mask = (t.repeat_interleave(beams, 0) for t in model.encode(source))
+
+    def next_logits(tokens: Tensor) -> Tensor:
+        return model.decode(tokens, memory, mask)[:, -1]
+
+    start = source.new_full((source.size(0), 1), START)
+    return beam_search(next_logits, start, END, max_length, beams, alpha)
+
+
+def log_probability(model: Transformer, source: Tensor, tokens: list[int]) -> float:
+    """By teacher forcing, in one pass."""
+    target = torch.tensor([[START, *tokens]])
+    with torch.no_grad():
+        log_p = model(source, target[:, :-1]).log_softmax(dim=-1)
+    return log_p.gather(2, target[:, 1:, None]).sum().item()
+
+
+def cut(tokens: Tensor) -> list[int]:
+    """Up to the end token, included."""
+    row = tokens.tolist()
+    return row[: row.index(END) + 1] if END in row else row
+
+
+def by_brute_force(
+    model: Transformer, source: Tensor, alpha: float
+) -> list[tuple[float, list[int]]]:
+    """Every sequence of at most three tokens that ends, or was cut off at three."""
+    sequences = [
+        list(tokens)
+        for length in (1, 2, 3)
+        for tokens in product(range(5), repeat=length)
+        if END not in tokens[:-1] and (tokens[-1] == END or length == 3)
+    ]
+    scored = []
+    for tokens in sequences:
+        penalty = length_penalty(torch.tensor(float(len(tokens))), alpha).item()
+        scored.append((log_probability(model, source, tokens) / penalty, tokens))
+    return sorted(scored, reverse=True)
+
+
+def test_a_single_beam_is_greedy_decoding() -> None:
+    for _ in range(5):
+        model, source = transformer(), sources()
+        answers, _ = search(model, source, 6, beams=1)
+        greedy = greedy_decode(model, source, START, END, 6)
+        assert torch.equal(answers[:, 0], greedy)
+
+
+def test_after_the_end_token_there_is_padding() -> None:
+    lengths = set()
+    for _ in range(5):
+        model, source = transformer(), sources()
+        for row in search(model, source, 6, beams=3)[0].flatten(0, 1):
+            lengths.add(len(cut(row)))
+            assert (row[len(cut(row)) :] == model.padding).all()
+    assert len(lengths) > 2
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
+def test_a_wide_beam_finds_what_brute_force_finds(alpha: float) -> None:
+    model, source = transformer(std=0.3), sources(2)
+    answers, log_p = search(model, source, 3, beams=100, alpha=alpha)
+    for row in range(2):
+        expected = by_brute_force(model, source[row : row + 1], alpha)
+        found = [cut(answer) for answer in answers[row]][: len(expected)]
+        assert found == [tokens for _, tokens in expected]
+        # All of the probability, and nothing twice.
+        assert log_p[row].exp().sum().item() == pytest.approx(1.0, abs=1e-5)
+        assert (log_p[row, len(expected) :] == -math.inf).all()
+
+
+def test_it_returns_the_log_probability_of_each_answer() -> None:
+    model, source = transformer(), sources()
+    answers, log_p = search(model, source, 5, beams=3)
+    for row in range(6):
+        for answer, value in zip(answers[row], log_p[row], strict=True):
+            expected = log_probability(model, source[row : row + 1], cut(answer))
+            assert value.item() == pytest.approx(expected, abs=1e-4)
+
+
+def test_each_source_of_a_batch_is_searched_separately() -> None:
+    model, source = transformer(), sources()
+    answers, log_p = search(model, source, 5, beams=3)
+    for row in range(6):
+        alone, value = search(model, source[row : row + 1], 5, beams=3)
+        assert torch.equal(answers[row, :, : alone.size(2)], alone[0])
+        torch.testing.assert_close(log_p[row], value[0])
+
+
+def test_a_length_penalty_prefers_longer_answers() -> None:
+    lengths = {0.0: 0, 3.0: 0}
+    for _ in range(5):
+        model, source = transformer(), sources()
+        for alpha in lengths:
+            answers, _ = search(model, source, 6, beams=8, alpha=alpha)
+            lengths[alpha] += sum(len(cut(answer)) for answer in answers[:, 0])
+    assert lengths[3.0] > lengths[0.0]
+
+
+def test_it_continues_the_text_of_a_language_model() -> None:
+    model, tokens = model_of(SMALL), tokens_of(2, 3)
+    answers, _ = beam_search(
+        lambda t: model(t)[:, -1], tokens, end=-1, max_length=5, beams=1
+    )
+    expected = uncached(model, tokens, 5)[:, 3:]
+    assert torch.equal(answers[:, 0], expected)
+
+
+def test_fewer_than_one_beam_is_an_error() -> None:
+    with pytest.raises(ValueError, match="beams 0"):
+        search(transformer(), sources(), 5, beams=0)
+
+
+def test_an_empty_batch_gives_an_empty_batch() -> None:
+    source = torch.empty(0, 7, dtype=torch.long)
+    answers, log_p = search(transformer(), source, 5, beams=3)
+    assert answers.shape[:2] == log_p.shape == (0, 3)

@@ -1,0 +1,138 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from labml_primer.transformer.normalization import LayerNorm, PostNorm, PreNorm, RMSNorm
+
+
+def inputs(*shape: int) -> torch.Tensor:
+    torch.manual_seed(1)
+    return 3 * torch.randn(*shape, dtype=torch.float64) + 2
+
+
+def trained(norm: nn.Module) -> nn.Module:
+    """With gains and biases that are neither one nor zero."""
+    torch.manual_seed(2)
+    for parameter in norm.parameters():
+        nn.init.normal_(parameter, mean=0.5)
+    return norm
+
+
+PAIRS = [
+    (LayerNorm, lambda d, eps: nn.LayerNorm(d, eps=eps)),
+    (RMSNorm, lambda d, eps: nn.RMSNorm(d, eps=eps)),
+]
+
+
+@pytest.mark.parametrize(("mine", "theirs"), PAIRS)
+@pytest.mark.parametrize("shape", [(2, 5, 8), (8,), (0, 5, 8), (2, 1, 8), (3, 4, 1)])
+@pytest.mark.parametrize("eps", [1e-5, 1e-2])
+def test_the_norms_are_pytorchs(mine, theirs, shape, eps):
+    norm = trained(mine(shape[-1], eps)).double()
+    other = theirs(shape[-1], eps).double()
+    other.load_state_dict(norm.state_dict())
+    torch.testing.assert_close(norm(inputs(*shape)), other(inputs(*shape)))
+
+
+@pytest.mark.parametrize(("mine", "theirs"), PAIRS)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_holds_large_features(mine, theirs, dtype):
+    x = (1000 * inputs(2, 5, 8)).to(dtype)
+    norm, other = mine(8).to(dtype), theirs(8, 1e-5).to(dtype)
+    result = norm(x)
+    assert result.dtype == dtype
+    torch.testing.assert_close(result, other(x), atol=2e-2, rtol=0)
+    assert result.double().square().mean() > 0.5
+
+
+def test_layer_norm_is_its_formula():
+    norm, x = trained(LayerNorm(8)).double(), inputs(2, 5, 8)
+    for b in range(2):
+        for i in range(5):
+            mean = sum(x[b, i]) / 8
+            variance = sum((f - mean) ** 2 for f in x[b, i]) / 8
+            expected = (x[b, i] - mean) / (variance + 1e-5) ** 0.5
+            expected = expected * norm.weight + norm.bias
+            torch.testing.assert_close(norm(x)[b, i], expected)
+
+
+def test_rms_norm_is_its_formula():
+    norm, x = trained(RMSNorm(8)).double(), inputs(2, 5, 8)
+    for b in range(2):
+        for i in range(5):
+            size = (sum(f**2 for f in x[b, i]) / 8 + 1e-5) ** 0.5
+            torch.testing.assert_close(norm(x)[b, i], x[b, i] / size * norm.weight)
+
+
+@settings(max_examples=30)
+@given(scale=st.floats(0.1, 100), shift=st.floats(-100, 100), seed=st.integers(0, 1000))
+def test_layer_norm_undoes_scale_and_shift(scale, shift, seed):
+    torch.manual_seed(seed)
+    x = torch.randn(4, 16, dtype=torch.float64)
+    norm = LayerNorm(16, eps=0.0).double()
+    torch.testing.assert_close(norm(scale * x + shift), norm(x))
+
+
+def test_rms_norm_undoes_scale_and_not_shift():
+    norm, x = RMSNorm(16, eps=0.0).double(), inputs(4, 16)
+    torch.testing.assert_close(norm(7 * x), norm(x))
+    assert (norm(x + 10) - norm(x)).abs().max() > 0.1
+
+
+def test_the_norms_agree_where_the_mean_is_zero():
+    x = inputs(4, 16)
+    x = x - x.mean(dim=-1, keepdim=True)
+    torch.testing.assert_close(RMSNorm(16).double()(x), LayerNorm(16).double()(x))
+
+
+@pytest.mark.parametrize("kind", [LayerNorm, RMSNorm])
+def test_equal_features_give_finite_numbers_and_gradients(kind):
+    x = torch.zeros(2, 8, requires_grad=True)
+    result = kind(8)(x)
+    result.sum().backward()
+    assert (result == 0).all()
+    assert x.grad is not None and x.grad.isfinite().all()
+
+
+def test_pre_norm_normalizes_what_the_sublayer_reads():
+    wrapper, x, sublayer = PreNorm(8).double(), inputs(2, 5, 8), torch.sin
+    torch.testing.assert_close(wrapper(x, sublayer), x + sublayer(wrapper.norm(x)))
+
+
+def test_post_norm_normalizes_the_sum():
+    wrapper, x, sublayer = PostNorm(8).double(), inputs(2, 5, 8), torch.sin
+    torch.testing.assert_close(wrapper(x, sublayer), wrapper.norm(x + sublayer(x)))
+
+
+def test_only_pre_norm_leaves_a_way_that_nothing_interrupts():
+    """With sub-layers that say nothing, the input comes out, and its gradient comes back."""
+    x = inputs(2, 5, 8).requires_grad_()
+
+    def through(kind: type[PreNorm]) -> torch.Tensor:
+        out = x
+        for _ in range(20):
+            out = kind(8).double()(out, torch.zeros_like)
+        return out
+
+    assert torch.equal(through(PreNorm), x)
+    assert not torch.allclose(through(PostNorm), x)
+    (gradient,) = torch.autograd.grad(through(PreNorm).sum(), x)
+    assert torch.equal(gradient, torch.ones_like(x))
+
+
+@pytest.mark.parametrize("kind", [PreNorm, PostNorm])
+def test_dropout_takes_from_the_sublayer_and_not_from_the_stream(kind):
+    wrapper, x = kind(8, dropout=1.0).double(), inputs(2, 5, 8)
+    expected = x if kind is PreNorm else wrapper.norm(x)
+    torch.testing.assert_close(wrapper(x, torch.sin), expected)
+    wrapper.eval()
+    assert not torch.allclose(wrapper(x, torch.sin), expected)
+
+
+def test_batch_norm_depends_on_company_and_layer_norm_does_not():
+    batch, layer = nn.BatchNorm1d(8).double(), LayerNorm(8).double()
+    alone, company = inputs(5, 8), torch.cat([inputs(5, 8), 2 * inputs(5, 8)])
+    torch.testing.assert_close(layer(company)[:5], layer(alone))
+    assert (batch(company)[:5] - batch(alone)).abs().max() > 0.1

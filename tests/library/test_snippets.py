@@ -1,0 +1,77 @@
+"""Every snippet that a page offers to copy runs where it is pasted."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from annotated.take.standalone import snippets
+from write_notebooks import ROOT, chapters, the_book
+
+BOOK = the_book()
+CHAPTERS = chapters()
+
+# A process that has torch and nothing of ours; each snippet runs in a fork of it, by itself.
+PASTE = """
+import json, os, sys, traceback
+import torch
+snippets = json.load(sys.stdin)
+try:
+    import labml_primer
+    sys.exit("labml_primer is here")
+except ImportError:
+    pass
+failed = []
+for place, text in snippets.items():
+    name = place.rpartition(".")[2]
+    child = os.fork()
+    if child == 0:
+        try:
+            pasted = {"__name__": "pasted"}
+            exec(compile(text, name, "exec"), pasted)
+            assert name in pasted
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        failed.append(place)
+print(json.dumps(failed))
+"""
+
+
+def of(path: Path) -> dict[str, str]:
+    module = BOOK.project.at(path)
+    return snippets(BOOK, module)
+
+
+def test_every_definition_runs_where_it_is_pasted(tmp_path: Path) -> None:
+    texts = {
+        f"{path.stem}.{name}": text
+        for path in CHAPTERS
+        for name, text in of(path).items()
+    }
+    assert len(texts) > len(CHAPTERS)
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    ran = subprocess.run(
+        [sys.executable, "-c", PASTE],
+        input=json.dumps(texts),
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment | {"OMP_NUM_THREADS": "1"},
+        check=True,
+    )
+    assert json.loads(ran.stdout) == [], ran.stderr
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_a_snippet_says_where_it_comes_from_and_carries_no_markup(path: Path) -> None:
+    for name, text in of(path).items():
+        first, _, rest = text.partition("\n")
+        page = BOOK.address(path.relative_to(ROOT).with_suffix("").as_posix())
+        assert first == f"# {name}, from {BOOK.title}, {page}#{name} (MIT license)"
+        assert "labml_primer" not in rest
+        assert ":::" not in rest and "{py:" not in rest and "$" not in rest
