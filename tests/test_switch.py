@@ -165,6 +165,18 @@ def test_empty_batches_and_single_tokens_keep_their_shape(
         assert layer(torch.randn(shape, dtype=torch.float64)).shape == shape
 
 
+def test_the_router_learns_from_the_probability_of_the_chosen_expert() -> None:
+    layer, x = layer_of().eval(), text()
+    layer(x).sum().backward()
+    tokens = x.transpose(0, 1).flatten(0, 1)
+    router = layer.router.weight.detach().clone().requires_grad_()
+    gate = (tokens @ router.T).softmax(dim=-1).amax(dim=-1)
+    with torch.no_grad():
+        answers = layer(x).transpose(0, 1).flatten(0, 1) / gate[:, None]
+    (gate[:, None] * answers).sum().backward()
+    torch.testing.assert_close(layer.router.weight.grad, router.grad)
+
+
 def test_dropped_tokens_have_no_gradient() -> None:
     layer, x = layer_of(3, 0.5), text().requires_grad_()
     y = layer(x)

@@ -348,6 +348,12 @@ if __name__ == "__main__":
 
 
 if __name__ == "__main__":
+    # ## In short
+    #
+    # - The Evolved Transformer puts a second attention and two convolution branches before the usual block.
+    # - It learns more per step. Its steps take longer, and at equal compute less of the gain remains.
+    # - Its search graded models by steps. The search for Primer graded them by time.
+    #
     # ## Exercise
     #
     # :::{exercise} Without attention

@@ -474,6 +474,12 @@ if __name__ == "__main__":
 
 
 if __name__ == "__main__":
+    # ## In short
+    #
+    # - A router sends each token to one of $E$ feed-forward layers: $E$ times the parameters, the same work.
+    # - It learns through the factor $p_i$. A second loss keeps the experts' shares equal.
+    # - In training each expert has a fixed capacity, and tokens over it are dropped. In evaluation none are.
+    #
     # ## Exercise
     #
     # :::{exercise} Everything to one expert

@@ -442,6 +442,13 @@ if __name__ == "__main__":
 
 
 if __name__ == "__main__":
+    # ## In short
+    #
+    # - A Synthesizer replaces the scores $QK^\top$: a dense one computes them from one token, in a random one
+    #   they are parameters.
+    # - Keys are known by their positions alone, so a text cannot be longer than `max_seq`.
+    # - The one in Primer's paper was most likely `random_plus`, which adds $R$ to dot products.
+    #
     # ## Exercise
     #
     # :::{exercise} The mean of three

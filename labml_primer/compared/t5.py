@@ -563,6 +563,13 @@ if __name__ == "__main__":
 
 
 if __name__ == "__main__":
+    # ## In short
+    #
+    # - T5 adds a learned number for each distance and head to the scores of attention, and has no other
+    #   positions.
+    # - It learns by filling gaps, with Adafactor, which stores row and column means of squared gradients.
+    # - In the paper a Primer-EZ decoder is slightly better than a Transformer++ one in this setting.
+    #
     # ## Exercise
     #
     # :::{exercise} Put it together again
