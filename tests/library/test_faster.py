@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 from catalogue import CONFIGS, D_MODEL, HEADS, LAYERS, MAX_SEQ, VOCAB
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.autograd import gradcheck, gradgradcheck
@@ -254,6 +254,7 @@ def test_convolutions_that_differ_or_are_gone_stay_separate() -> None:
 
 
 @given(cuts=st.sets(st.integers(1, MAX_SEQ - 1)))
+@settings(max_examples=10)
 def test_with_the_cache_in_pieces_it_is_the_same(cuts: set[int]) -> None:
     plain, fast = both("primer-ez")
     tokens = torch.arange(MAX_SEQ)[None] % VOCAB

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,7 @@ print(json.dumps(failed))
 """
 
 
+@cache
 def of(path: Path) -> dict[str, str]:
     module = BOOK.project.at(path)
     return snippets(BOOK.project, module, BOOK.title, "page.html")
