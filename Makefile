@@ -13,13 +13,13 @@ help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## */\1|/' | awk -F'|' '{printf "make %-11s %s\n", $$1, $$2}'
 
 book: $(READY)  ## execute what changed and build the site (STRICT=1: warnings are errors)
-	@$(RUN) book/build.py $(if $(STRICT),--strict)
+	@$(RUN) book/tools/build.py $(if $(STRICT),--strict)
 
 serve: $(READY)  ## serve the site on localhost:8000, built again when a file changes
-	@$(RUN) book/build.py --serve $(PORT)
+	@$(RUN) book/tools/build.py --serve $(PORT)
 
 test: $(READY)  ## every test, on the book as it is built now
-	@$(RUN) book/build.py --strict
+	@$(RUN) book/tools/build.py --strict
 	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist worksteal
 
 lint: $(READY)
@@ -29,19 +29,20 @@ check: lint  ## style, types, and the tests for every edit: under a minute
 	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto -m "not slow and not browser"
 
 offline: book  ## the whole book as one PDF and as an archive, into the site (by Chromium)
-	@$(RUN) book/offline.py
-	@$(RUN) book/build.py $(if $(STRICT),--strict)
+	@$(RUN) book/tools/offline.py
+	@$(RUN) book/tools/build.py $(if $(STRICT),--strict)
 
 lighthouse: book  ## Lighthouse's figures for three chapters, on its mobile setting (installs it: 185 MB)
 	@$(RUN) benchmarks/lighthouse/measure.py
 
-notebooks: $(READY)  ## write notebooks/*.ipynb anew
-	@$(RUN) book/notebooks.py
+notebooks: book  ## write notebooks/*.ipynb, with the numbers that the build computed
+	@$(RUN) book/tools/write_notebooks.py
 
 benchmarks: $(READY) $(PEERS)/.ready  ## measure against other libraries, and record (15 quiet minutes)
 	@for question in attention step compared floor compiled generation memory; do \
 		echo "benchmarks.$$question"; $(RUN) -W ignore -m benchmarks.$$question --record || exit 1; done
-	@$(RUN) book/notebooks.py
+	@$(RUN) book/tools/build.py
+	@$(RUN) book/tools/write_notebooks.py
 
 experiments: $(READY)  ## estimate and run the missing long experiments (ONLY=speedup: one plan)
 	@$(RUN) -m experiments.harness.run $(if $(ONLY),--only $(ONLY))
@@ -63,7 +64,7 @@ $(READY): requirements.lock book/package-lock.json
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" npm ci --prefix book --no-audit --no-fund --loglevel=error >/dev/null
 	@touch $@
 
-# What only the benchmarks need, beside the environment and not in it.
+# Packages that only the benchmarks need, in a folder outside the environment.
 $(PEERS)/.ready: benchmarks/requirements.txt
 	@$(RUN) -m pip install -q --disable-pip-version-check --no-deps --upgrade --target $(PEERS) -r $<
 	@touch $@

@@ -1,4 +1,4 @@
-"""What the chapter on the Evolved Transformer promises."""
+"""Promises of the chapter on the Evolved Transformer."""
 
 from dataclasses import replace
 
@@ -7,7 +7,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
-from torch.autograd import gradcheck
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 from twins import reals, stirred
@@ -19,25 +18,35 @@ from labml_primer.compared.evolved_transformer import (
     SeparableConvolution,
 )
 from labml_primer.presets import PRESETS
+from labml_primer.training.costs import costs
 from labml_primer.transformer.attention import attention, causal_mask
-from labml_primer.transformer.encoder import EncoderBlock
-from labml_primer.transformer.generation import Past
-from labml_primer.transformer.model import Config, LanguageModel
+from labml_primer.transformer.language_model import Block, Config, LanguageModel
 
 BLOCKS = [EvolvedBlock, GatedEvolvedBlock]
 every = pytest.mark.parametrize("kind", BLOCKS)
 
 
+CONFIG = replace(
+    PRESETS["evolved-transformer"],
+    vocab_size=11,
+    d_model=12,
+    heads=3,
+    d_ff=20,
+    layers=2,
+    max_seq=9,
+)
+
+
 def block(kind: type[EvolvedBlock] = EvolvedBlock) -> EvolvedBlock:
     torch.manual_seed(0)
-    return stirred(kind(12, 3, 20))
+    return stirred(kind(CONFIG))
 
 
-# The formulas of the chapter, written out a position at a time
+# The formulas of the chapter, one position at a time
 
 
 def separable(layer: SeparableConvolution, x: Tensor) -> Tensor:
-    kernel, rows = layer.depthwise.weight, []
+    kernel, rows = layer.depthwise.weight.squeeze(1), []
     for t in range(x.size(1)):
         row = torch.zeros_like(x[:, 0])
         for back in range(min(t + 1, len(kernel))):
@@ -92,16 +101,13 @@ def written_out(layer: EvolvedBlock, x: Tensor) -> Tensor:
 def test_a_separable_convolution_is_its_formula(
     d_in: int, d_out: int, width: int, seq: int
 ) -> None:
-    layer, x = (
-        stirred(SeparableConvolution(d_in, d_out, width)),
-        reals(2, seq, d_in),
-    )
+    layer, x = stirred(SeparableConvolution(d_in, d_out, width)), reals(2, seq, d_in)
     torch.testing.assert_close(layer(x), separable(layer, x))
 
 
 def test_a_separable_convolution_is_a_full_one_of_rank_one() -> None:
     layer, x = stirred(SeparableConvolution(5, 4, 7)), reals(2, 9, 5)
-    full = layer.pointwise.weight[:, :, None] * layer.depthwise.weight.T
+    full = layer.pointwise.weight[:, :, None] * layer.depthwise.weight.flatten(1).T
     expected = F.conv1d(F.pad(x.mT, (6, 0)), full, layer.pointwise.bias).mT
     torch.testing.assert_close(layer(x), expected)
 
@@ -116,12 +122,12 @@ def test_the_branches_are_their_formula(seq: int) -> None:
 @pytest.mark.parametrize("seq", [1, 5, 13])
 def test_the_block_is_its_formula(kind: type[EvolvedBlock], seq: int) -> None:
     layer, x = block(kind), reals(2, seq, 12)
-    torch.testing.assert_close(layer(x, causal=True), written_out(layer, x))
+    torch.testing.assert_close(layer(x), written_out(layer, x))
 
 
 def test_at_the_papers_width_the_channels_are_those_of_figure_3() -> None:
     with torch.device("meta"):
-        layer = EvolvedBlock(512, 8, 2048)
+        layer = EvolvedBlock(PRESETS["evolved-transformer"])
     assert layer.wide_attention.heads == 16
     assert layer.attention.heads == 8
     shapes = [
@@ -132,38 +138,24 @@ def test_at_the_papers_width_the_channels_are_those_of_figure_3() -> None:
     assert isinstance(layer.feed_forward.activation, nn.SiLU)
 
 
-def test_behind_its_two_layers_it_is_the_transformers_block() -> None:
+def test_after_its_first_two_layers_it_is_the_transformers_block() -> None:
     layer, x = block(), reals(2, 5, 12)
-    plain = EncoderBlock(12, 3, 20, activation=nn.SiLU).double()
+    plain = Block(CONFIG).double()
     plain.load_state_dict(layer.state_dict(), strict=False)
     for last in (layer.wide_attention.output, layer.branches.joined.pointwise):
         nn.init.zeros_(last.weight)
         nn.init.zeros_(last.bias)
-    torch.testing.assert_close(layer(x, causal=True), plain(x, causal=True))
+    torch.testing.assert_close(layer(x), plain(x))
 
 
 def test_a_closed_gate_lets_nothing_through() -> None:
     layer, plain, x = block(GatedEvolvedBlock), block(), reals(2, 5, 12)
     plain.load_state_dict(layer.state_dict(), strict=False)
     nn.init.constant_(layer.gated.bias[12:], -1000.0)
-    torch.testing.assert_close(layer(x, causal=True), plain(x, causal=True))
+    torch.testing.assert_close(layer(x), plain(x))
 
 
-# Causality, padding, pieces
-
-
-@every
-@given(place=st.integers(0, 12))
-@settings(max_examples=6)
-def test_the_future_changes_nothing_before_it(
-    kind: type[EvolvedBlock], place: int
-) -> None:
-    layer, x = block(kind), reals(2, 13, 12)
-    other = x.clone()
-    other[:, place:] += reals(2, 13 - place, 12)
-    moved = (layer(other, causal=True) - layer(x, causal=True)).abs().amax(dim=(0, 2))
-    assert (moved[:place] < 1e-12).all()
-    assert (moved[place:] > 1e-9).all()
+# Reach
 
 
 def test_convolutions_look_back_17_positions_and_never_ahead() -> None:
@@ -174,75 +166,21 @@ def test_convolutions_look_back_17_positions_and_never_ahead() -> None:
     assert moved.nonzero().flatten().tolist() == list(range(10, 27))
 
 
-@every
-def test_padding_behind_a_text_changes_nothing(kind: type[EvolvedBlock]) -> None:
-    layer, x = block(kind), reals(2, 9, 12)
-    mask = torch.ones(2, 1, 1, 9, dtype=torch.bool)
-    mask[0, ..., 6:] = False
-    padded = x.clone()
-    padded[0, 6:] = 100.0
-    for causal in (False, True):
-        result = layer(padded, mask, causal)
-        torch.testing.assert_close(result[0, :6], layer(x[:1, :6], causal=causal)[0])
-        torch.testing.assert_close(result[1], layer(x[1:], causal=causal)[0])
+# Dropout, errors
 
 
-@every
-@given(cuts=st.sets(st.integers(1, 12)))
-@settings(max_examples=8)
-def test_in_pieces_with_a_past_it_gives_the_whole(
-    kind: type[EvolvedBlock], cuts: set[int]
-) -> None:
-    layer, x, past = block(kind), reals(2, 13, 12), Past(13)
-    ends, start, pieces = [*sorted(cuts), 13], 0, []
-    for end in ends:
-        pieces.append(layer(x[:, start:end], causal=True, past=past))
-        past.length = start = end
-    torch.testing.assert_close(torch.cat(pieces, dim=1), layer(x, causal=True))
-
-
-def test_of_what_convolutions_read_the_past_keeps_what_can_still_be_seen() -> None:
-    layer, past = block(), Past(30)
-    layer(reals(2, 30, 12), causal=True, past=past)
-    conv = layer.branches
-    kept = [past.kept[c.depthwise].shape for c in (conv.left, conv.right, conv.joined)]
-    assert kept == [(2, 10, 1, 12), (2, 6, 1, 12), (2, 6, 1, 24)]
-
-
-# Gradients, dropout, errors
-
-
-@every
-def test_gradients_are_those_of_the_function(kind: type[EvolvedBlock]) -> None:
+def test_dropout_reaches_every_layer_and_only_in_training() -> None:
     torch.manual_seed(0)
-    layer = stirred(kind(4, 1, 5))
-    names = [name for name, _ in layer.named_parameters()]
-    weights = [w.detach().clone().requires_grad_() for w in layer.parameters()]
-    x = reals(1, 3, 4).requires_grad_()
-
-    def function(x: Tensor, *weights: Tensor) -> Tensor:
-        state = dict(zip(names, weights, strict=True))
-        return torch.func.functional_call(layer, state, (x, None, True))
-
-    assert gradcheck(function, (x, *weights), fast_mode=True)
-
-
-def test_dropout_reaches_every_layer_while_training_and_none_after() -> None:
-    torch.manual_seed(0)
-    layer, x = GatedEvolvedBlock(12, 3, 20, dropout=1.0), torch.randn(2, 5, 12)
-    assert torch.equal(layer(x, causal=True), x)
+    layer, x = GatedEvolvedBlock(replace(CONFIG, dropout=1.0)), torch.randn(2, 5, 12)
+    assert torch.equal(layer(x), x)
     layer.eval()
-    assert not torch.equal(layer(x, causal=True), x)
-    assert torch.equal(layer(x, causal=True), layer(x, causal=True))
+    assert not torch.equal(layer(x), x)
+    assert torch.equal(layer(x), layer(x))
 
 
-def test_what_does_not_fit_is_a_clear_error() -> None:
-    with pytest.raises(
-        ValueError, match=r"d_model 12 is not a multiple of 2 \* heads 4"
-    ):
-        EvolvedBlock(12, 4, 20)
-    with pytest.raises(ValueError, match="kernel_size 0"):
-        SeparableConvolution(4, 4, 0)
+def test_twice_the_heads_must_divide_d_model() -> None:
+    with pytest.raises(ValueError, match="d_model 12 is not a multiple of heads 8"):
+        EvolvedBlock(replace(CONFIG, heads=4))
 
 
 # Sizes and products
@@ -270,26 +208,15 @@ def test_seven_blocks_have_the_110_million_of_table_5() -> None:
     assert round(count(config) / 1e6) == 110
 
 
-SMALL = replace(
-    PRESETS["evolved-transformer"],
-    vocab_size=11,
-    d_model=12,
-    heads=3,
-    d_ff=20,
-    layers=2,
-    max_seq=9,
-)
-
-
 def test_multiply_adds_are_those_counted_by_hand() -> None:
-    costs = LanguageModel(SMALL).costs()
-    assert costs["wide_attention"][1] == costs["attention"][1] == 2 * 4 * 12 * 12
+    counted = costs(LanguageModel(CONFIG))
+    assert counted["wide_attention"][1] == counted["attention"][1] == 2 * 4 * 12 * 12
     depthwise = 11 * 12 + 7 * 12 + 7 * 24
     pointwise = 12 * 24 + 12 * 6 + 24 * 12
-    assert costs["branches"][1] == 2 * (depthwise + pointwise)
-    assert costs["feed_forward"][1] == 2 * 2 * 12 * 20
-    # Two attentions a block; a position looks at 5 of 9 in the mean, with two products each.
-    assert costs["scores and sums"][1] == 2 * 2 * 2 * 5 * 12
+    assert counted["branches"][1] == 2 * (depthwise + pointwise)
+    assert counted["feed_forward"][1] == 2 * 2 * 12 * 20
+    # Two attentions per block; a position attends to 5 of 9 on average, with two products each.
+    assert counted["scores and sums"][1] == 2 * 2 * 2 * 5 * 12
 
 
 def test_products_of_matrices_are_those_that_pytorch_counts() -> None:

@@ -1,4 +1,4 @@
-"""What the chapter on the Switch Transformer promises."""
+"""Promises of the chapter on the Switch Transformer."""
 
 import copy
 import math
@@ -13,9 +13,10 @@ from torch import Tensor, nn
 from labml_primer.compared.switch import SwitchFeedForward, places
 from labml_primer.presets import PRESETS
 from labml_primer.training import Corpus, train
+from labml_primer.training.costs import costs
 from labml_primer.training.loop import auxiliary_losses
 from labml_primer.transformer.feed_forward import PositionwiseFeedForward
-from labml_primer.transformer.model import Config, LanguageModel
+from labml_primer.transformer.language_model import LanguageModel
 
 
 def layer_of(
@@ -35,7 +36,7 @@ def text(batch: int = 3, seq: int = 7, width: int = 6) -> Tensor:
 
 
 def one_by_one(layer: SwitchFeedForward, x: Tensor, capacity: float) -> Tensor:
-    """Token after token, all first ones before all second ones."""
+    """One token at a time, all first ones before all second ones."""
     y, taken = torch.zeros_like(x), [0] * layer.experts
     for t in range(x.size(1)):
         for b in range(x.size(0)):
@@ -59,7 +60,7 @@ def one_by_one(layer: SwitchFeedForward, x: Tensor, capacity: float) -> Tensor:
 )
 @settings(max_examples=30)
 @torch.no_grad()
-def test_it_computes_what_a_loop_over_tokens_computes(
+def test_it_equals_a_loop_over_tokens(
     experts: int, factor: float, batch: int, seq: int
 ) -> None:
     layer, x = layer_of(experts, factor), text(batch, seq)
@@ -69,9 +70,9 @@ def test_it_computes_what_a_loop_over_tokens_computes(
 
 
 @torch.no_grad()
-def test_it_computes_what_products_with_ones_and_zeros_compute() -> None:
+def test_it_equals_the_released_codes_products_with_ones_and_zeros() -> None:
     layer, x = layer_of(3, 0.7), text()
-    # As the released code has it: tensors that dispatch and combine.
+    # The released code has tensors that dispatch and combine.
     tokens = x.transpose(0, 1).flatten(0, 1)
     odds = (tokens @ layer.router.weight.T).softmax(dim=-1)
     mask = nn.functional.one_hot(odds.argmax(dim=-1), 3).double()
@@ -107,18 +108,18 @@ def test_one_expert_with_room_for_all_is_the_plain_layer() -> None:
 
 
 @given(st.lists(st.integers(0, 4), max_size=20))
-def test_a_place_is_the_number_of_those_before_who_want_the_same(
+def test_a_place_is_the_number_of_earlier_tokens_for_the_same_expert(
     chosen: list[int],
 ) -> None:
     expected = [chosen[:t].count(i) for t, i in enumerate(chosen)]
     assert places(torch.tensor(chosen, dtype=torch.long), 5).tolist() == expected
 
 
-def test_if_all_want_one_expert_the_first_few_get_it() -> None:
+def test_if_all_tokens_choose_one_expert_the_first_few_get_it() -> None:
     layer, x = layer_of(4, 1.25), text().abs()
     layer.router.weight.data = torch.eye(4, 6).double() * 0
     layer.router.weight.data[2] = 1.0
-    # 21 tokens, 4 experts: 7 places, and so the first two of each text and one more.
+    # 21 tokens and 4 experts make 7 places: the first two of each text and one more.
     answered = (layer(x) != 0).any(dim=-1).T.flatten()
     assert answered.tolist() == [True] * 7 + [False] * 14
     assert (layer.eval()(x) != 0).any(dim=-1).all()
@@ -139,7 +140,7 @@ def test_no_later_token_of_any_text_takes_a_place(place: int) -> None:
     assert torch.equal(layer(x)[:, :place], layer(other)[:, :place])
 
 
-def test_while_training_earlier_tokens_of_other_texts_do_and_else_they_do_not() -> None:
+def test_earlier_tokens_of_other_texts_take_places_only_in_training() -> None:
     layer, x = layer_of(3, 0.5), text()
     other = x.clone()
     other[0] = -other[0]
@@ -149,7 +150,7 @@ def test_while_training_earlier_tokens_of_other_texts_do_and_else_they_do_not() 
     torch.testing.assert_close(layer(x)[1:], layer(x[1:]))
 
 
-def test_while_training_fewer_tokens_have_fewer_places_and_else_room_for_all() -> None:
+def test_fewer_tokens_have_fewer_places_only_in_training() -> None:
     layer, x = layer_of(3, 0.5), text(1, 30)
     assert not torch.equal(layer(x[:, :15]), layer(x)[:, :15])
     layer.eval()
@@ -157,25 +158,14 @@ def test_while_training_fewer_tokens_have_fewer_places_and_else_room_for_all() -
 
 
 @pytest.mark.parametrize("shape", [(0, 5, 6), (3, 0, 6), (1, 1, 6)])
-def test_odd_shapes(shape: tuple[int, int, int]) -> None:
+def test_empty_batches_and_single_tokens_keep_their_shape(
+    shape: tuple[int, int, int],
+) -> None:
     for layer in (layer_of(), layer_of().eval()):
         assert layer(torch.randn(shape, dtype=torch.float64)).shape == shape
 
 
-def test_gradients_are_those_of_the_function() -> None:
-    layer, x = layer_of(3, 0.7), text(1, 6)
-    names = [name for name, _ in layer.named_parameters()]
-
-    def function(x: Tensor, *weights: Tensor) -> Tensor:
-        state = dict(zip(names, weights, strict=True))
-        return torch.func.functional_call(layer, state, (x,))
-
-    inputs = [x, *(weight.detach() for weight in layer.parameters())]
-    inputs = [tensor.clone().requires_grad_() for tensor in inputs]
-    assert torch.autograd.gradcheck(function, inputs, fast_mode=True)
-
-
-def test_who_is_dropped_teaches_nobody() -> None:
+def test_dropped_tokens_have_no_gradient() -> None:
     layer, x = layer_of(3, 0.5), text().requires_grad_()
     y = layer(x)
     dropped = (y == 0).all(dim=-1)
@@ -185,7 +175,7 @@ def test_who_is_dropped_teaches_nobody() -> None:
     assert torch.equal((x.grad == 0).all(dim=-1), dropped)
 
 
-def test_the_router_works_in_float32_whatever_the_rest() -> None:
+def test_the_router_computes_in_float32_whatever_the_dtype() -> None:
     layer, x = layer_of(8, 1.0, width=64).float(), text(4, 50, 64).float()
     exact = layer.odds(x.flatten(0, 1))
     with torch.autocast("cpu", torch.bfloat16):
@@ -216,7 +206,7 @@ def test_the_balancing_loss_is_equations_4_to_6(experts: int, seq: int) -> None:
     torch.testing.assert_close(layer.auxiliary_loss(x), expected)
 
 
-def test_the_balancing_loss_moves_the_router_from_the_crowd() -> None:
+def test_the_balancing_loss_lowers_the_probability_of_a_crowded_expert() -> None:
     layer, x = layer_of(3), text().abs()
     layer.router.weight.data = torch.zeros(3, 6).double()
     layer.router.weight.data[1] = 0.1
@@ -240,7 +230,7 @@ SMALL = replace(
 )
 
 
-def test_each_layer_is_asked_with_what_it_was_called_with() -> None:
+def test_each_auxiliary_loss_gets_the_input_of_its_layer() -> None:
     torch.manual_seed(0)
     model, seen = LanguageModel(SMALL), []
     for module in model.modules():
@@ -263,7 +253,7 @@ def corpus() -> Corpus:
 
 
 class Asking(nn.Linear):
-    """A layer that wants its `wish` to be small, which does nothing."""
+    """A layer whose auxiliary loss is a parameter that nothing else uses."""
 
     def __init__(self) -> None:
         super().__init__(5, 5)
@@ -273,7 +263,7 @@ class Asking(nn.Linear):
         return self.wish
 
 
-def test_training_heeds_what_a_layer_asks_for_and_records_the_loss_alone() -> None:
+def test_training_minimizes_auxiliary_losses_and_does_not_record_them() -> None:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Embedding(5, 5), Asking())
     history = train(model, corpus(), name="asking", steps=5, seq=8, evaluations=1)
@@ -282,21 +272,21 @@ def test_training_heeds_what_a_layer_asks_for_and_records_the_loss_alone() -> No
     assert not model[1]._forward_hooks
 
 
-# As a part of a model
+# In a model
 
 
 def test_multiply_adds_are_those_of_one_expert_and_the_router() -> None:
-    costs, plain = (
-        LanguageModel(config).costs()
+    switch, plain = (
+        costs(LanguageModel(config))
         for config in (SMALL, replace(SMALL, feed_forward=PositionwiseFeedForward))
     )
     router = 12 * 8
     assert plain["feed_forward"][1] == 2 * 2 * 12 * 20
-    assert costs["feed_forward"][1] == 2 * (2 * 12 * 20 + router)
+    assert switch["feed_forward"][1] == 2 * (2 * 12 * 20 + router)
     experts = 8 * (2 * 12 * 20 + 12 + 20)
-    assert costs["feed_forward"][0] == 2 * (experts + router)
-    del costs["feed_forward"], plain["feed_forward"]
-    assert costs == plain
+    assert switch["feed_forward"][0] == 2 * (experts + router)
+    del switch["feed_forward"], plain["feed_forward"]
+    assert switch == plain
 
 
 def test_switch_primer_is_primer_ez_with_experts() -> None:
@@ -313,19 +303,8 @@ def test_switch_primer_is_primer_ez_with_experts() -> None:
         ({"factor": -1.0}, r"capacity_factor -1\.0"),
     ],
 )
-def test_choices_that_make_no_sense_are_named(options: dict, named: str) -> None:
+def test_impossible_settings_are_errors_that_name_them(
+    options: dict, named: str
+) -> None:
     with pytest.raises(ValueError, match=named):
         layer_of(**options)
-
-
-@pytest.mark.slow
-def test_it_is_compiled_while_training_without_a_graph_break() -> None:
-    torch.compiler.reset()
-    layer, x = layer_of(), text()
-    compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
-    torch.testing.assert_close(compiled(x), layer(x))
-
-
-def test_a_config_can_be_made_with_it() -> None:
-    config = Config(5, feed_forward=SwitchFeedForward)
-    assert "SwitchFeedForward" in str(LanguageModel(config))

@@ -1,4 +1,4 @@
-"""What the chapter on Synthesizers promises."""
+"""Promises of the chapter on Synthesizers."""
 
 import math
 from dataclasses import replace
@@ -14,10 +14,11 @@ from labml_primer.compared.synthesizer import (
     FactorizedDenseSynthesizer,
     FactorizedRandomSynthesizer,
     RandomSynthesizer,
+    SynthesizerBlock,
     SyntheticAttention,
 )
-from labml_primer.transformer.generation import Past
-from labml_primer.transformer.model import Config, LanguageModel
+from labml_primer.training.costs import costs
+from labml_primer.transformer.language_model import Config, LanguageModel
 
 KINDS: list[type[SyntheticAttention]] = [
     DenseSynthesizer,
@@ -72,7 +73,7 @@ def by_formula(layer: SyntheticAttention, x: Tensor, allowed: Tensor) -> Tensor:
     return result
 
 
-def test_what_does_not_say_its_scores_is_no_layer() -> None:
+def test_a_subclass_without_scores_is_an_error() -> None:
     with pytest.raises(TypeError, match="scores"):
         SyntheticAttention(12, 3)  # type: ignore[abstract]
 
@@ -90,7 +91,7 @@ def test_it_computes_the_formula(kind: type[SyntheticAttention]) -> None:
 
 @every
 @torch.no_grad()
-def test_it_takes_a_mask_and_who_may_look_nowhere_gets_nothing(
+def test_it_takes_a_mask_and_a_query_without_keys_gets_zeros(
     kind: type[SyntheticAttention],
 ) -> None:
     layer, x = layer_of(kind), text()
@@ -102,66 +103,60 @@ def test_it_takes_a_mask_and_who_may_look_nowhere_gets_nothing(
 
 
 @every
-@given(place=st.integers(1, 6))
-@settings(max_examples=6)
-def test_the_future_changes_nothing_before_it(
-    kind: type[SyntheticAttention], place: int
+@given(queries=st.integers(1, 7))
+@settings(max_examples=7)
+@torch.no_grad()
+def test_the_queries_are_the_last_of_the_keys(
+    kind: type[SyntheticAttention], queries: int
 ) -> None:
     layer, x = layer_of(kind), text()
-    other = x.clone()
-    other[:, place:] += 1
-    moved = (layer(other, other, causal=True) - layer(x, x, causal=True)).abs()
-    assert (moved[:, :place] == 0).all()
-    assert (moved[:, place:].amax(dim=-1) > 0).all()
+    last = layer(x[:, -queries:], x, causal=True)
+    torch.testing.assert_close(last, layer(x, x, causal=True)[:, -queries:])
 
 
 @every
-def test_with_a_past_it_gives_what_it_gives_at_once(
+def test_keys_have_no_features_so_a_cache_keeps_values_alone(
     kind: type[SyntheticAttention],
 ) -> None:
-    layer, x, past, parts = layer_of(kind), text(), Past(7), []
-    for part in x.split([3, 1, 2, 1], dim=1):
-        parts.append(layer(part, part, causal=True, past=past))
-        past.length += part.size(1)
-    torch.testing.assert_close(torch.cat(parts, dim=1), layer(x, x, causal=True))
-    # Values alone, of 2 texts of 7 tokens.
-    assert [kept.numel() for kept in past.kept.values()] == [2 * 7 * 12]
+    _, key, value = layer_of(kind).project(text(), text())
+    assert key.shape == (2, 7, 3, 0)
+    assert value.shape == (2, 7, 3, 4)
 
 
 @pytest.mark.parametrize("kind", KINDS[:2])
 def test_a_dense_weight_depends_on_its_own_token_alone(
     kind: type[SyntheticAttention],
 ) -> None:
-    layer, x, places = layer_of(kind), text(), torch.arange(7)
+    layer, x = layer_of(kind), text()
     other = x.clone()
     other[:, 4] += 1
-    moved = layer.weights(other, places, places) - layer.weights(x, places, places)
+    moved = layer.weights(other, 7) - layer.weights(x, 7)
     moved = moved.abs().amax(dim=(0, 1, 3))
     assert (moved > 0).tolist() == [False] * 4 + [True] + [False] * 2
 
 
 @pytest.mark.parametrize("kind", KINDS[2:])
 def test_a_random_weight_depends_on_no_token(kind: type[SyntheticAttention]) -> None:
-    layer, places = layer_of(kind), torch.arange(7)
-    weights = layer.weights(text(), places, places)
-    assert torch.equal(weights, layer.weights(text() + 1, places, places))
+    layer = layer_of(kind)
+    weights = layer.weights(text(), 7)
+    assert torch.equal(weights, layer.weights(text() + 1, 7))
     assert weights.size(0) == 1
 
 
 @given(max_seq=st.integers(1, 200))
 @settings(max_examples=40)
-def test_factorized_scores_tell_all_positions_apart_at_any_length(max_seq: int) -> None:
+def test_factorized_scores_cover_every_position_at_any_length(max_seq: int) -> None:
     layer = FactorizedDenseSynthesizer(4, 1, max_seq=max_seq)
     rows, columns = layer.rows.size(-1), layer.columns.size(-1)
     # Big enough, and without a row that no position uses.
     assert (rows - 1) * columns < max_seq <= rows * columns
     assert columns == math.ceil(math.sqrt(max_seq))
-    scores = layer.scores(torch.randn(1, 1, 4), torch.arange(1), torch.arange(max_seq))
+    scores = layer.scores(torch.randn(1, 1, 4), max_seq)
     assert scores.shape == (1, 1, 1, max_seq)
 
 
 def numbers(kind: type[SyntheticAttention], n: int, d: int, heads: int) -> int:
-    """What it has besides values, output and biases: Table 1, and heads for what belongs to positions."""
+    """Parameters besides values, output and biases: Table 1, with those of positions once per head."""
     side = math.ceil(math.sqrt(n))
     return {
         DenseSynthesizer: d * d + d * n,
@@ -173,7 +168,7 @@ def numbers(kind: type[SyntheticAttention], n: int, d: int, heads: int) -> int:
 
 @every
 @pytest.mark.parametrize("n", [1, 7, 64])
-def test_it_has_as_many_numbers_as_table_1_says(
+def test_it_has_as_many_parameters_as_table_1_says(
     kind: type[SyntheticAttention], n: int
 ) -> None:
     named = kind(12, 3, max_seq=n).named_parameters()
@@ -185,29 +180,44 @@ def test_it_has_as_many_numbers_as_table_1_says(
     assert counted == numbers(kind, n, 12, 3)
 
 
+def config_with(kind: type[SyntheticAttention], max_seq: int = 9) -> Config:
+    return Config(
+        11,
+        d_model=12,
+        heads=3,
+        d_ff=20,
+        layers=2,
+        max_seq=max_seq,
+        attention=kind,
+        block=SynthesizerBlock,
+    )
+
+
 @every
 def test_multiply_adds_are_those_counted_by_hand(
     kind: type[SyntheticAttention],
 ) -> None:
-    config = Config(11, 12, 3, 20, layers=2, max_seq=9, attention=kind)
-    costs = LanguageModel(config).costs()
+    counted = costs(LanguageModel(config_with(kind)))
     # Values and output; and the layer that makes scores, if a token makes them.
     scoring = numbers(kind, 9, 12, 3) if issubclass(kind, DenseSynthesizer) else 0
-    assert costs["attention"][1] == 2 * (2 * 12 * 12 + scoring)
+    assert counted["attention"][1] == 2 * (2 * 12 * 12 + scoring)
     # Half of what dot products take: no score is a product with a key.
-    assert costs["scores and sums"][1] == 2 * 5 * 12
+    assert counted["scores and sums"][1] == 2 * 5 * 12
 
 
 @every
-def test_a_model_hands_max_seq_on(kind: type[SyntheticAttention]) -> None:
-    config = Config(11, 12, 3, 20, layers=2, max_seq=9, attention=kind)
-    for max_seq in (3, 20):
-        model = LanguageModel(replace(config, max_seq=max_seq))
-        assert model(torch.zeros(2, max_seq, dtype=torch.long)).shape == (
-            2,
-            max_seq,
-            11,
-        )
+@pytest.mark.parametrize("max_seq", [3, 200])
+def test_a_model_passes_max_seq_to_its_attention(
+    kind: type[SyntheticAttention], max_seq: int
+) -> None:
+    model = LanguageModel(config_with(kind, max_seq))
+    tokens = torch.zeros(2, max_seq, dtype=torch.long)
+    assert model(tokens).shape == (2, max_seq, 11)
+
+
+def test_the_block_passes_dropout_to_its_attention() -> None:
+    config = replace(config_with(DenseSynthesizer), dropout=0.25)
+    assert SynthesizerBlock(config).attention.dropout == 0.25
 
 
 @every
@@ -218,30 +228,7 @@ def test_more_tokens_than_max_seq_are_an_error(kind: type[SyntheticAttention]) -
 
 
 @every
-def test_a_mask_of_numbers_is_an_error(kind: type[SyntheticAttention]) -> None:
-    x = torch.randn(1, 3, 8)
-    with pytest.raises(ValueError, match=r"mask is torch\.int64"):
-        kind(8, 2)(x, x, torch.ones(1, 1, 3, 3, dtype=torch.long))
-
-
-@every
-def test_heads_that_do_not_divide_d_model_are_an_error(
-    kind: type[SyntheticAttention],
-) -> None:
-    with pytest.raises(ValueError, match=r"12.*5"):
-        kind(12, 5)
-
-
-@every
-def test_gradients_are_those_of_the_function(kind: type[SyntheticAttention]) -> None:
-    layer, x = layer_of(kind), text(1, 3).requires_grad_()
-    assert torch.autograd.gradcheck(
-        lambda x: layer(x, x, causal=True), x, fast_mode=True
-    )
-
-
-@every
-def test_dropout_is_on_while_training_alone(kind: type[SyntheticAttention]) -> None:
+def test_dropout_is_on_only_in_training(kind: type[SyntheticAttention]) -> None:
     torch.manual_seed(0)
     layer, x = kind(12, 3, dropout=0.5, max_seq=9).double(), text()
     assert not torch.equal(layer(x, x), layer(x, x))

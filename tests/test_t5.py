@@ -1,4 +1,4 @@
-"""What the chapter on the T5 setting promises."""
+"""Promises of the chapter on the T5 setting."""
 
 import math
 from dataclasses import replace
@@ -14,7 +14,6 @@ from x_transformers.x_transformers import RelativePositionBias as Theirs
 from labml_primer.compared.t5 import (
     T5,
     T5_PRESETS,
-    BiasedAttention,
     RelativePositionBias,
     T5Config,
     adafactor,
@@ -36,14 +35,14 @@ def small(name: str, **sizes: int) -> T5:
 
 
 def texts(source: int = 7, target: int = 5) -> tuple[Tensor, Tensor]:
-    dice = torch.Generator().manual_seed(1)
+    generator = torch.Generator().manual_seed(1)
     return (
-        torch.randint(20, (2, source), generator=dice),
-        torch.randint(20, (2, target), generator=dice),
+        torch.randint(20, (2, source), generator=generator),
+        torch.randint(20, (2, target), generator=generator),
     )
 
 
-def bucket_by_whole_numbers(n: int, bidirectional: bool, B: int, M: int) -> int:  # noqa: N803
+def bucket_by_integers(n: int, bidirectional: bool, B: int, M: int) -> int:  # noqa: N803
     """The formula without a logarithm, so that nothing is rounded."""
     shift = 0
     if bidirectional:
@@ -63,21 +62,19 @@ def bucket_by_whole_numbers(n: int, bidirectional: bool, B: int, M: int) -> int:
     half=st.integers(2, 16),
     reach=st.integers(1, 300),
 )
-def test_a_bucket_is_that_of_the_formula_in_whole_numbers(
-    n, bidirectional, half, reach
-):
+def test_a_bucket_is_that_of_the_formula_in_integers(n, bidirectional, half, reach):
     buckets = 4 * half if bidirectional else 2 * half
-    expected = bucket_by_whole_numbers(n, bidirectional, buckets, half + reach)
+    expected = bucket_by_integers(n, bidirectional, buckets, half + reach)
     found = relative_position_bucket(
         torch.tensor(n), bidirectional, buckets, half + reach
     )
     assert found.item() == expected
 
 
-def test_every_bucket_but_one_is_used():
+def test_all_buckets_except_one_are_used():
     distance = torch.arange(-500, 501)
     found = set(relative_position_bucket(distance, True).tolist())
-    assert found == set(range(32)) - {16}  # ahead by nothing
+    assert found == set(range(32)) - {16}  # distance zero among later keys
     assert set(relative_position_bucket(distance, False).tolist()) == set(range(32))
 
 
@@ -91,24 +88,23 @@ def test_the_bias_is_that_of_x_transformers(seq, bidirectional):
 
 
 @pytest.mark.parametrize(("buckets", "max_distance"), [(2, 128), (32, 8), (0, 128)])
-def test_buckets_that_leave_none_for_far_keys_are_refused(buckets, max_distance):
+def test_too_few_buckets_for_far_keys_are_an_error(buckets, max_distance):
     with pytest.raises(ValueError, match="far keys"):
         relative_position_bucket(torch.arange(3), True, buckets, max_distance)
 
 
 def test_attention_with_a_bias_is_the_formula():
-    layer = BiasedAttention(MultiHeadAttention(12, 3))
-    stirred(layer)
+    layer = stirred(MultiHeadAttention(12, 3))
     bias = RelativePositionBias(3, bidirectional=True).double()(5)
     x = torch.randn(2, 5, 12, dtype=torch.float64)
-    query, key, value = layer.projections.project(x, x)
+    query, key, value = layer.project(x, x)
     heads = torch.empty(2, 5, 3, 4, dtype=torch.float64)
     for h in range(3):
         for i in range(5):
             scores = key[:, :, h] @ query[:, i, h, :, None] / math.sqrt(4)
             weights = (scores[..., 0] + bias[h, i]).softmax(dim=-1)
             heads[:, i, h] = (weights[..., None] * value[:, :, h]).sum(dim=1)
-    expected = layer.projections.output(heads.flatten(2))
+    expected = layer.output(heads.flatten(2))
     torch.testing.assert_close(layer(x, x, bias), expected)
 
 
@@ -118,7 +114,7 @@ def test_a_bias_depends_on_the_distance_alone():
 
 
 @pytest.mark.parametrize("name", T5_PRESETS)
-def test_no_target_sees_what_comes_after_it(name):
+def test_no_target_position_sees_later_ones(name):
     model = small(name)
     source, target = texts()
     later = target.clone()
@@ -129,7 +125,7 @@ def test_no_target_sees_what_comes_after_it(name):
 
 
 @pytest.mark.parametrize("name", T5_PRESETS)
-def test_every_target_sees_all_of_the_source(name):
+def test_every_target_position_sees_the_whole_source(name):
     model = small(name)
     source, target = texts()
     for place in (0, 6):
@@ -147,7 +143,7 @@ def test_padding_of_the_source_changes_nothing(name):
     torch.testing.assert_close(model(padded, target, mask), model(source, target))
 
 
-def test_the_vanilla_model_is_pytorchs_blocks_where_the_tables_are_empty():
+def test_without_relative_positions_the_vanilla_encoder_is_pytorchs():
     model = small("t5")
     for stack in (model.encoder, model.decoder):
         nn.init.zeros_(stack.positions.table.weight)
@@ -155,7 +151,7 @@ def test_the_vanilla_model_is_pytorchs_blocks_where_the_tables_are_empty():
         12, 3, 24, 0.0, batch_first=True, norm_first=True, dtype=torch.float64
     )
     block = model.encoder.blocks[0]
-    attention = block.attention.projections
+    attention = block.attention
     rows = [getattr(attention, name).weight for name in ("query", "key", "value")]
     with torch.no_grad():
         encoder.self_attn.in_proj_weight.copy_(torch.cat(rows))
@@ -184,18 +180,18 @@ def test_every_parameter_learns(name):
 
 @pytest.mark.parametrize("source", [1, 2, 200])
 @pytest.mark.parametrize("target", [1, 2, 150])
-def test_texts_of_any_length_go_through(source, target):
+def test_texts_of_any_length_have_finite_logits(source, target):
     logits = small("t5-primer-ez-decoder")(*texts(source, target))
     assert logits.shape == (2, target, 20)
     assert logits.isfinite().all()
 
 
-def test_an_empty_batch_goes_through():
+def test_an_empty_batch_has_empty_logits():
     source, target = texts()
     assert small("t5")(source[:0], target[:0]).shape == (0, 5, 20)
 
 
-def test_bfloat16_stays_near_float64():
+def test_bfloat16_is_close_to_float64():
     model, (source, target) = small("t5-primer-ez-decoder"), texts()
     nn.init.normal_(model.embedding.weight, std=0.5)
     exact = model(source, target)
@@ -203,7 +199,7 @@ def test_bfloat16_stays_near_float64():
     assert (exact - rough).abs().max() < 0.1 * exact.abs().max()
 
 
-def test_heads_that_do_not_divide_are_refused():
+def test_heads_that_do_not_divide_d_model_are_an_error():
     with pytest.raises(ValueError, match="heads 5"):
         T5(T5Config(vocab_size=20, d_model=12, heads=5, d_ff=24, layers=1))
 
@@ -215,7 +211,7 @@ def test_no_linear_layer_has_a_bias():
 
 
 def joined(source: list[int], target: list[int], first: int) -> list[int]:
-    """The text again: each sentinel of the source gives way to what follows it in the target."""
+    """Restore the text: replace each sentinel of the source by the piece after it in the target."""
     pieces: dict[int, list[int]] = {}
     for token in target:
         if token >= first:
@@ -234,10 +230,10 @@ def joined(source: list[int], target: list[int], first: int) -> list[int]:
     seed=st.integers(0, 1000),
 )
 def test_source_and_target_together_are_the_text(seq, rate, length, seed):
-    dice = torch.Generator().manual_seed(seed)
-    tokens = torch.randint(100, (3, seq), generator=dice)
+    generator = torch.Generator().manual_seed(seed)
+    tokens = torch.randint(100, (3, seq), generator=generator)
     try:
-        source, target = corrupt_spans(tokens, 100, dice, rate, length)
+        source, target = corrupt_spans(tokens, 100, generator, rate, length)
     except ValueError:
         return  # more spans than tokens to keep between them
     for row in range(3):
@@ -257,7 +253,7 @@ def test_places_differ_from_row_to_row():
 
 
 @pytest.mark.parametrize(("seq", "rate"), [(2, 0.15), (20, 1.0), (20, 0.99)])
-def test_nothing_to_cut_or_to_keep_is_refused(seq, rate):
+def test_nothing_to_cut_or_to_keep_is_an_error(seq, rate):
     with pytest.raises(ValueError, match="do not fit"):
         corrupt_spans(
             torch.zeros(1, seq, dtype=torch.long), 100, rate=rate, mean_length=1
@@ -280,10 +276,10 @@ def test_adafactor_is_pytorchs():
 
 
 @pytest.mark.parametrize("size", [0.0, 1e-12, 1e-8, 1.0])
-def test_adafactor_stands_gradients_that_vanish(size: float) -> None:
+def test_adafactor_stays_finite_for_vanishing_gradients(size: float) -> None:
     torch.manual_seed(0)
     weight, gradient = torch.randn(48, 32), size * torch.randn(48, 32)
-    gradient[10:] = 0  # rows that nobody read
+    gradient[10:] = 0  # rows of tokens that did not occur
     gradient[:, 3] = 0
     theirs = nn.Parameter(weight.clone())
     theirs.grad = gradient
@@ -292,13 +288,13 @@ def test_adafactor_stands_gradients_that_vanish(size: float) -> None:
         weight, gradient, torch.zeros(48), torch.zeros(32), 1, t5_rate(1)
     )
     assert ours.isfinite().all()
-    # PyTorch keeps its means above another number, so it is another function of tiny gradients.
+    # PyTorch clamps its means at another number, so it differs for tiny gradients.
     if size in (0.0, 1.0):
         torch.testing.assert_close(ours, theirs.detach())
 
 
 def test_pytorchs_adafactor_has_t5s_schedule_built_in():
-    """Where the rate is no longer constant, two states of one optimizer show it."""
+    """Compare one step of PyTorch's optimizer with the schedule, before and after the rate falls."""
     for step in (1, 9_999, 10_000, 10_001, 40_000):
         weight = nn.Parameter(torch.ones(2, 2, dtype=torch.float64))
         weight.grad = torch.ones_like(weight)

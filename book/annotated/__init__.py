@@ -1,13 +1,16 @@
-"""Annotated modules: a package's plain Python files as a book that is read, run and copied.
+"""Annotated modules: plain Python files become a book to read, run and copy from.
 
-Add ``annotated`` to Sphinx's extensions; any ``.py`` file among the documents is then a chapter.
+Add ``annotated`` to Sphinx's extensions. Every ``.py`` file among the documents is then a chapter.
+
+The groups follow the way of the data, and each imports only from those before it: ``read``
+parses modules, ``run`` executes them, ``page`` builds pages, ``take`` writes files for readers.
 """
 
 from typing import Any
 
 
 def setup(app: Any) -> dict[str, Any]:
-    """Sphinx's entry point."""
-    from annotated.extension import setup as extension
+    """Set up the Sphinx extension."""
+    from annotated.sphinx_extension import setup as extension
 
     return extension(app)

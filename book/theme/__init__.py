@@ -123,7 +123,7 @@ def style() -> str:
 
 
 def restyled(app: Any, env: Any) -> list[str]:
-    """Writes the style. Where it or a script changed, every page is to be written anew, since
+    """Writes the style. Where it or a script changed, every page is written again, since
     links carry a digest."""
     if app.config.html_theme != "primer":
         return []

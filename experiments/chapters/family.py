@@ -109,7 +109,7 @@ if __name__ == "__main__":
                 color="C5",
                 lw=0.8,
             )
-        page = f"../labml_primer/{relative.page}.html"
+        page = f"../../labml_primer/{relative.page}.html"
         shown = ax.text(x - 0.05, y, name, va="center", color=relative.colour, url=page)
         ax.annotate(
             relative.change,

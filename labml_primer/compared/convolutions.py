@@ -259,10 +259,9 @@ if __name__ == "__main__":
     # Three seeds agree by chance one time in four, so of eight attentions two would be in these lists without
     # any real difference. A difference of 0.1 is more than that; those of the wide kernels may be noise.
     #
-    # The paper's finding on wide and full kernels is from a larger setting: subwords, six blocks and 24 hours
-    # of a TPU. Ours is one narrow block that reads characters for some seconds. Previous characters say much
-    # about the next, and wide and full kernels use them at once, while attention and a second block first
-    # have to learn to.
+    # The paper found no gain from wide kernels in a larger setting: subwords, six blocks and 24 hours of a
+    # TPU. Ours is one narrow block that reads characters for some seconds. Previous characters say much about
+    # the next. A wide kernel uses them at once; attention and a second block first have to learn it.
 
 
 if __name__ == "__main__":

@@ -331,9 +331,8 @@ if __name__ == "__main__":
                 cells[cost] += f"{factor:6.2f}"
         print(f"{name:14s}{size:6.0f}k{products:9.0f}k" + "".join(cells.values()))
     # In seconds, some or all of the gain is lost, because the steps take longer. These races are short, and
-    # characters favour convolutions (see {doc}`../primer/variations`). In
-    # {doc}`/experiments/chapters/ours`, with longer runs, five seeds and a learning rate for each model, three
-    # quarters of the gain remain.
+    # characters favour convolutions (see {doc}`../primer/variations`). Three quarters of the gain remain in
+    # {doc}`/experiments/chapters/ours`, with longer runs, five seeds and a learning rate for each model.
     #
     # The gate gains most in both runs, with 10% more parameters. The search could have put one into the
     # decoder but did not; it optimized for translation, and for larger models.

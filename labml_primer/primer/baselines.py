@@ -206,6 +206,13 @@ if __name__ == "__main__":
 
 
 if __name__ == "__main__":
+    # ## In short
+    #
+    # - GELU alone changes little. Transformer++ has a gated feed-forward layer with Swish (SwiGLU) and
+    #   RMSNorm.
+    # - A gate costs a third matrix, so its layer is two thirds as wide for the same number of parameters.
+    # - A new architecture should be compared with these, with a learning rate for each.
+    #
     # ## Exercise
     #
     # :::{exercise} Hold the gate open

@@ -587,6 +587,13 @@ if __name__ == "__main__":
 
 
 if __name__ == "__main__":
+    # ## In short
+    #
+    # - Primer has nine changes. The paper keeps two for Primer-EZ, because only these help everywhere.
+    # - Its norm is a layer norm up to rounding; its factors and its doubled residual can be undone by the
+    #   weights.
+    # - Queries made of keys save a convolution and, in the paper, generally hurt.
+    #
     # ## Exercise
     #
     # :::{exercise} Queries made of keys, undone

@@ -34,4 +34,6 @@ def costs(model: nn.Module) -> dict[str, tuple[int, int]]:
         for name, module in model.named_modules()
         if name.endswith("attention")
     )
-    return parts | {"scores and sums": (0, keys * config.d_model * (config.max_seq + 1) // 2)}
+    return parts | {
+        "scores and sums": (0, keys * config.d_model * (config.max_seq + 1) // 2)
+    }

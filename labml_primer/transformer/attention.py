@@ -327,7 +327,7 @@ if __name__ == "__main__":
     # ## In short
     #
     # - Attention is a weighted mean of values. The weights are a softmax over the dot products of a query
-    #   with   all keys, divided by $\sqrt{d_k}$ so that the softmax keeps learning.
+    #   with all keys, divided by $\sqrt{d_k}$ so that the softmax keeps learning.
     # - A mask hides keys: padding, or later positions. A query without any key gets zeros.
     # - Heads are several narrow look-ups side by side, combined by one more matrix.
     # - Without positions, attention sees a bag of words.

@@ -452,12 +452,24 @@ if __name__ == "__main__":
             lines.append((corpus.decode(written[0, 0]).strip(), log_p[0, 0].item()))
     for beams, lines in found.items():
         mean = sum(value for _, value in lines) / len(lines)
-        print(f"beams {beams:2d}: log P {mean:6.2f} on average, {lines[0][0]!r}")
-    # A wider beam finds more probable lines. They are not better ones: the most probable line is short and
-    # dull. That is why open-ended text is sampled.
+        empty = sum(text == "" for text, _ in lines)
+        print(
+            f"{beams:2d} beams: log P {mean:6.2f} on average, {empty} of 10 lines empty"
+        )
+    # A wider beam finds more probable lines, and they are worse: ending the line at once is more probable
+    # than any particular line of verse. A beam finds what the model believes. Open-ended text is therefore
+    # sampled, and beam search is kept for tasks with one right answer, with a length penalty against short
+    # ones.
 
 
 if __name__ == "__main__":
+    # ## In short
+    #
+    # - Sampling chooses the next token; temperature, top-k and top-p make it more cautious.
+    # - A KV cache keeps keys and values of past tokens, so that a new token costs one token and not a text.
+    # - It is attached to a finished model from outside; the layers know nothing of it.
+    # - Beam search finds more probable sequences, which are not always better ones.
+    #
     # ## Exercise
     #
     # :::{exercise} First the heat, then the cut

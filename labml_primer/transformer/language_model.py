@@ -255,6 +255,13 @@ if __name__ == "__main__":
 
 
 if __name__ == "__main__":
+    # ## In short
+    #
+    # - A language model predicts the next token from all tokens before it, at every position at once.
+    # - One stack of blocks with a causal mask is enough; it is half of the Transformer.
+    # - Embedding and output share one matrix, whose rows start small.
+    # - Its configuration names the parts that later chapters exchange.
+    #
     # ## Exercise
     #
     # :::{exercise} Half as wide

@@ -83,7 +83,7 @@ def outdated() -> bool:
 
 
 def build() -> None:
-    command = [sys.executable, str(ROOT / "book" / "build.py")]
+    command = [sys.executable, str(ROOT / "book" / "tools" / "build.py")]
     run = subprocess.run(
         command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True
     )
@@ -112,7 +112,7 @@ def chromium() -> Iterator[Browser]:
 def visit(chromium: Browser, site: Site) -> Iterator[Visitor]:
     """Opens a page of the site in a browser that knows nothing yet.
 
-    ``visit("book/index", width=390, theme="dark", scripts=False)``
+    ``visit("book/pages/index", width=390, theme="dark", scripts=False)``
     """
     contexts: list[BrowserContext] = []
 

@@ -7,12 +7,12 @@ import torch
 from built_book import Site, Visitor, settle
 from playwright.sync_api import Locator, Page, expect
 
-from book.example import MovingAverage
+from book.pages.example import MovingAverage
 from experiments.analysis import Spread
 from experiments.chapters.parts import ACTIVATIONS, __data__, relative_perplexity
 from experiments.records import read_runs
 
-EXAMPLE, DOTS = "book/example", "experiments/chapters/parts"
+EXAMPLE, DOTS = "book/pages/example", "experiments/chapters/parts"
 
 
 def told(page: Page) -> tuple[float, dict[str, float]]:

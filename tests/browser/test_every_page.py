@@ -148,7 +148,7 @@ def test_the_chapter_list_marks_the_page(site: Site, page: str) -> None:
 
 
 def test_letters_come_from_the_books_own_fonts(visit: Visitor) -> None:
-    opened = visit("book/references")
+    opened = visit("book/pages/references")
     assert opened.page.evaluate("document.fonts.check('17px \"Source Serif 4\"')")
     assert any("serif-ext.woff2" in url for url in opened.asked)  # for the ń of Mańke
 

@@ -8,7 +8,7 @@ from typing import Any
 from zipfile import ZipFile
 
 import offline
-import printed
+import pdf
 import pytest
 from built_book import Site, Visit
 from playwright.sync_api import Browser, expect
@@ -16,7 +16,7 @@ from pypdf import PdfReader
 
 Open = Callable[[str], Visit]
 ATTENTION = "labml_primer/transformer/attention"
-NOTATION = "book/notation"
+NOTATION = "book/pages/notation"
 
 
 @pytest.fixture(scope="module")
@@ -96,8 +96,8 @@ def paper(site: Site, chromium: Browser) -> PdfReader:
         "author": "The author",
         "repository": {"url": "https://github.com/a/b"},
     }
-    title = printed.title_page(site.folder, site.pages[0], config)
-    content = printed.pdf(site.folder, [ATTENTION, NOTATION], title, chromium)
+    title = pdf.title_page(site.folder, site.pages[0], config)
+    content = pdf.pdf(site.folder, [ATTENTION, NOTATION], title, chromium)
     return PdfReader(BytesIO(content))
 
 

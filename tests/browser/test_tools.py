@@ -6,20 +6,19 @@ from collections.abc import Callable
 
 import nbformat
 import pytest
-from annotated.parse import parse
-from annotated.standalone import snippets
+from annotated.read.parse import parse
+from annotated.take.standalone import snippets
 from built_book import ROOT, Site, Visitor
 from playwright.sync_api import Locator, Page, expect
 from pybtex.database import parse_file, parse_string
 from test_every_chapter import code_lines, definitions
-
-from notebooks import the_book
+from write_notebooks import the_book
 
 PRIMER = "labml_primer/primer/primer_ez"
 VARIATIONS = "labml_primer/primer/variations"
 ATTENTION = "labml_primer/transformer/attention"
-REFERENCES = "book/references"
-TAUGHT = ("labml_primer/transformer/", "labml_primer/primer/", "book/")
+REFERENCES = "book/pages/references"
+TAUGHT = ("labml_primer/transformer/", "labml_primer/primer/", "book/pages/")
 OPEN = ":not(details:not([open]) *)"  # not in a solution that is folded
 
 
@@ -99,9 +98,7 @@ def test_a_definition_is_copied_with_all_that_it_needs(
     copied = reading(chapter).evaluate(COPY, "standalone")
     book = the_book()
     module = book.project.at(ROOT / f"{chapter}.py")
-    page = f"{book.url}{chapter}.html"
-    made = snippets(book.project, module, book.title, page)
-    assert copied == made
+    assert copied == snippets(book, module)
 
 
 def test_a_copy_is_told_of(reading: Callable[[str], Page]) -> None:
@@ -343,7 +340,7 @@ def test_escape_closes_the_results(reading: Callable[[str], Page]) -> None:
         (PRIMER, "PositionwiseFeedForward", "PositionwiseFeedForward(activation=SquaredReLU)"),
         (VARIATIONS, "MultiDConvHeadAttention", "MultiDSharedConvHeadAttention"),
         (VARIATIONS, "MultiDConvHeadAttention", "MultiDPHConvHeadAttention"),
-        ("book/example", "MovingAverage", "Novelty"),
+        ("book/pages/example", "MovingAverage", "Novelty"),
     ],
     ids=lambda value: value.split("/")[-1],
 )  # fmt: skip
@@ -537,7 +534,7 @@ def test_the_notebook_asks_too_and_folds_the_answer(site: Site, chapter: str) ->
 def test_each_reference_gives_its_bibtex_to_the_clipboard(
     reading: Callable[[str], Page],
 ) -> None:
-    entries = parse_file(str(ROOT / "book" / "references.bib")).entries
+    entries = parse_file(str(ROOT / "book" / "pages" / "references.bib")).entries
     copied = reading(REFERENCES).evaluate(COPY, "bibtex")
     assert set(copied) == {f"bibtex:{key}" for key in entries}
     for anchor, text in copied.items():

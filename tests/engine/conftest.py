@@ -1,4 +1,4 @@
-"""What the engine's tests share: small books made of a few modules."""
+"""Shared by the engine's tests: small books made of a few modules."""
 
 import os
 import re
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from annotated.modules import Project
-from annotated.parse import Chapter, parse
+from annotated.read.modules import Project
+from annotated.read.parse import Chapter, parse
 
 ENGINE = Path(__file__).resolve().parents[2] / "book"
 Write = Callable[[dict[str, str]], Path]

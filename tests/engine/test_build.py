@@ -1,4 +1,4 @@
-"""A book is built: what its pages hold. One build of one book, looked at from many sides."""
+"""The pages of a built book: many tests on one build of one book."""
 
 import re
 import textwrap
@@ -183,7 +183,7 @@ def words(html: str) -> str:
         ("print(__name__", "__main__"),
     ],
 )
-def test_an_output_stands_in_the_row_that_made_it(
+def test_an_output_is_in_the_row_of_its_code(
     built: Built, line: str, output: str
 ) -> None:
     page = built.page("one")
@@ -192,7 +192,7 @@ def test_an_output_stands_in_the_row_that_made_it(
     assert page.count(output) == row.count(output)
 
 
-def test_every_line_of_code_stands_once_with_its_own_number_and_anchor(
+def test_every_line_of_code_is_shown_once_with_its_number_and_anchor(
     built: Built,
 ) -> None:
     found = re.findall(
@@ -209,7 +209,7 @@ def test_every_line_of_code_stands_once_with_its_own_number_and_anchor(
     assert line_of("return scale(1)") in numbers
 
 
-def test_copied_code_takes_no_line_numbers_along(built: Built) -> None:
+def test_copied_code_contains_no_line_numbers(built: Built) -> None:
     row = row_of(built.page("one"), line_of("return x * SCALE"))
     assert (
         words(row[row.index("<pre") : row.index("</pre>")]) == "    return x * SCALE\n"
@@ -238,7 +238,7 @@ def test_ids_of_a_page_are_unique(built: Built) -> None:
         assert len(ids) == len(set(ids))
 
 
-def test_what_goes_to_stderr_is_said_to_the_author_alone(built: Built) -> None:
+def test_stderr_is_shown_only_to_the_author(built: Built) -> None:
     assert "one wrote to stderr: to the author" in built.log
     assert built.page("one").count("to the author") == 1  # the code
 
@@ -255,7 +255,9 @@ def test_every_definition_has_an_anchor_of_its_own_name(
     assert box.startswith("sbs__block def ")
 
 
-def test_a_heading_gives_way_to_a_definition_of_its_name(built: Built) -> None:
+def test_a_definition_gets_its_anchor_before_a_heading_of_its_name(
+    built: Built,
+) -> None:
     page = built.page("one")
     assert '<h2 id="colours-section">' in page
     assert 'href="#colours-section"' in page
@@ -291,7 +293,7 @@ def test_roles_directives_math_notes_and_citations_work_in_rows(built: Built) ->
     assert "ln--deviation" in note
 
 
-def test_a_heading_stands_at_the_top_of_the_note_that_it_opens(built: Built) -> None:
+def test_a_heading_is_at_the_top_of_its_note(built: Built) -> None:
     row = row_of(built.page("one"), line_of("def scale"))
     assert re.search(
         r'sbs__prose[^>]*>\s*<h2 id="[^"]*">Scale<a class="headerlink"', row
@@ -305,7 +307,7 @@ def test_search_finds_words_of_prose_and_code(built: Built) -> None:
         assert word in terms, word
 
 
-def test_the_modules_are_files_of_the_site(built: Built) -> None:
+def test_modules_are_copied_to_the_site(built: Built) -> None:
     copied = built.root / "_build/html/_sources/one.py"
     assert copied.read_bytes() == (built.root / "one.py").read_bytes()
 
@@ -374,7 +376,7 @@ def test_relative_imports_work_in_the_cells_of_a_package(
 
 
 @pytest.mark.slow
-def test_a_new_chapter_is_named_on_every_page_that_was_there(
+def test_a_new_chapter_is_listed_on_every_existing_page(
     shelf: Callable[..., Shelf],
 ) -> None:
     index = "# B\n\n```{toctree}\none\ntwo\n```\n"
@@ -388,7 +390,7 @@ def test_a_new_chapter_is_named_on_every_page_that_was_there(
 
 
 @pytest.mark.slow
-def test_what_is_edited_while_chapters_run_is_shown_by_the_next_build(
+def test_edits_during_a_build_are_shown_by_the_next_build(
     shelf: Callable[..., Shelf],
 ) -> None:
     edits = '''

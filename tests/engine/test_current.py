@@ -1,4 +1,4 @@
-"""The extension leans on nothing old: the same book under Sphinx as it is now, and under Jupyter Book 1."""
+"""The same book builds under the current Sphinx and under Jupyter Book 1."""
 
 import re
 import subprocess
@@ -200,7 +200,7 @@ def test_it_builds_under_jupyter_book_1(book: Shelf) -> None:
         ("one.py", "f(2))", "f(2) / 0)", r"one\.py:27: ZeroDivisionError"),
     ],
 )
-def test_what_is_wrong_ends_jupyter_book_1(
+def test_errors_end_the_build_of_jupyter_book_1(
     book: Shelf, name: str, old: str, new: str, message: str
 ) -> None:
     book.edit(name, old, new)

@@ -1,12 +1,10 @@
-"""One class as a change of another."""
+"""The difference between two classes."""
 
-import ast
 from pathlib import Path
 
 import pytest
-from annotated.difference import as_markdown, changes, costs
-from annotated.modules import Project
-from annotated.parse import parse
+from annotated.page.difference import Change, Line, as_markdown, changes, marks
+from annotated.read.modules import Project
 
 BASE = '''
 class Base:
@@ -65,7 +63,7 @@ def shown(project: Project, base: str, variant: str) -> list[str]:
     return [f"{c.sign}{c.line.text.strip()}" for c in found]
 
 
-def test_a_call_of_the_parent_is_read_as_the_lines_it_stands_for(
+def test_a_call_of_super_is_replaced_by_the_lines_it_runs(
     project: Project,
 ) -> None:
     assert shown(project, "base.Base", "child.Child") == [
@@ -80,7 +78,7 @@ def test_a_call_of_the_parent_is_read_as_the_lines_it_stands_for(
     ]
 
 
-def test_what_the_class_puts_in_place_of_its_parents_is_shown_as_a_change(
+def test_an_overridden_assignment_is_shown_as_a_change(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "pair.py").write_text("""
@@ -133,7 +131,7 @@ def test_a_name_is_found_through_imports(project: Project) -> None:
     )
 
 
-def test_a_class_that_is_not_there_is_named(project: Project) -> None:
+def test_an_unknown_class_is_an_error_with_its_name(project: Project) -> None:
     module = project.find("child")
     assert module
     with pytest.raises(LookupError, match="there is no class Absent"):
@@ -148,7 +146,72 @@ def test_the_notebook_shows_the_difference_as_a_block(project: Project) -> None:
     assert "+class Child(Base):" in lines
 
 
-def test_an_expression_for_the_cost_is_found_with_its_line() -> None:
-    text = '"""# T"""\n\nx = 1\n# :::{variant} A\n# :of: B\n# :cost: cost(A, 3)\n# :::\ny = 2\n'
-    assert costs(parse(text)) == [(6, "cost(A, 3)")]
-    assert ast.parse(costs(parse(text))[0][1])
+def marked(*lines: str) -> list[list[str]]:
+    found = [
+        Change(line[0], Line("m", n, line[1:]))  # type: ignore[arg-type]
+        for n, line in enumerate(lines)
+    ]
+    return [
+        [change.line.text[a:b] for a, b in stretches]
+        for change, stretches in zip(found, marks(found), strict=True)
+    ]
+
+
+def test_the_changed_words_of_a_line_are_marked() -> None:
+    assert marked(" def f(x):", "-    return g(x)", "+    return h(x)") == [
+        [],
+        ["g"],
+        ["h"],
+    ]
+
+
+def test_lines_that_are_not_similar_have_no_marks() -> None:
+    assert marked("-a = b + c", "+for each in others:") == [[], []]
+    assert marked("+x = 1", "-x = 2") == [[], []]
+
+
+def test_each_removed_line_is_compared_with_a_similar_added_line() -> None:
+    assert marked("-q = f(x)", "-k = f(y)", "+new()", "+q = g(x)", "+k = g(y)") == [
+        ["f"],
+        ["f"],
+        [],
+        ["g"],
+        ["g"],
+    ]
+
+
+CLASS = """
+class Layer:
+    def __init__(
+        self,
+        width,
+        bend=old.Bend,
+    ):
+        self.bend = bend()
+        self.width = width
+
+    def forward(self, x):
+        return self.bend(x)
+"""
+
+
+def test_a_class_is_compared_with_itself_with_another_argument(tmp_path: Path) -> None:
+    (tmp_path / "layer.py").write_text(CLASS)
+    module = Project(tmp_path).find("layer")
+    assert module
+    found = changes(Project(tmp_path), module, "", "Layer", "bend=New")
+    assert [f"{c.sign}{c.line.text.strip()}" for c in found] == [
+        " def __init__(...):",
+        "-self.bend = old.Bend()",
+        "+self.bend = New()",
+    ]
+    assert [c.line.number for c in found] == [3, 8, 8]
+
+
+@pytest.mark.parametrize("given", ["width=3", "absent=3", ""])
+def test_a_parameter_without_a_default_is_an_error(tmp_path: Path, given: str) -> None:
+    (tmp_path / "layer.py").write_text(CLASS)
+    module = Project(tmp_path).find("layer")
+    assert module
+    with pytest.raises(LookupError, match="Layer has no parameter"):
+        changes(Project(tmp_path), module, "", "Layer", given)

@@ -1,14 +1,14 @@
-"""`digest`: the same digest, the same outputs; prose is no part of it, what runs is."""
+"""`digest` depends on code that runs, and not on prose."""
 
 import platform
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from annotated import digest as rooms
-from annotated.digest import digest, versions
-from annotated.modules import Project
-from annotated.parse import ChapterError, parse
+from annotated.read import digest as digest_module
+from annotated.read.digest import digest, versions
+from annotated.read.modules import Project
+from annotated.read.parse import ChapterError, parse
 
 CHAPTER = '''
 """# T
@@ -74,7 +74,7 @@ def root(write: Callable[[dict[str, str]], Path]) -> Path:
 def fresh() -> Iterator[None]:
     """Versions are looked up once a process."""
     yield
-    rooms._version.cache_clear()
+    digest_module._version.cache_clear()
 
 
 def key(root: Path, name: str = "pkg/one.py", extra: str = "") -> str:
@@ -105,7 +105,7 @@ def edited(root: Path, old: str, new: str, name: str = "pkg/one.py") -> str:
         ("import json\n", "import json  # noqa: F401\n"),
     ],
 )
-def test_editing_prose_or_layout_changes_nothing(
+def test_editing_prose_or_layout_keeps_the_digest(
     root: Path, old: str, new: str
 ) -> None:
     before = key(root)
@@ -123,15 +123,13 @@ def test_editing_prose_or_layout_changes_nothing(
         ('if __name__ == "__main__":', "if True:"),
     ],
 )
-def test_editing_code_changes_it(root: Path, old: str, new: str) -> None:
+def test_editing_code_changes_the_digest(root: Path, old: str, new: str) -> None:
     before = key(root)
     assert edited(root, old, new) != before
 
 
 @pytest.mark.parametrize("name", ON)
-def test_editing_a_module_that_runs_with_the_chapter_changes_it(
-    root: Path, name: str
-) -> None:
+def test_editing_an_imported_module_changes_the_digest(root: Path, name: str) -> None:
     before = key(root)
     path = root / f"pkg/{name}.py"
     path.write_text(path.read_text(encoding="utf-8") + "\nnew = 1\n", encoding="utf-8")
@@ -145,9 +143,7 @@ def test_a_relative_import_is_followed_beyond_one_package(root: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["apart", "demo_only"])
-def test_editing_a_module_that_does_not_run_changes_nothing(
-    root: Path, name: str
-) -> None:
+def test_editing_an_unused_module_keeps_the_digest(root: Path, name: str) -> None:
     before = key(root)
     assert edited(root, "x = 1", "x = 2", f"pkg/{name}.py") == before
 
@@ -156,23 +152,23 @@ def test_editing_a_module_that_does_not_run_changes_nothing(
     ("old", "new"),
     [("near(1)", "near(2)"), ("Near.", "Nearer."), ('"""N."""', "# A note.")],
 )
-def test_demos_and_prose_of_imported_modules_do_not_count(
+def test_demos_and_prose_of_imported_modules_keep_the_digest(
     root: Path, old: str, new: str
 ) -> None:
     before = key(root)
     assert edited(root, old, new, "pkg/near.py") == before
 
 
-def test_chapters_with_the_same_code_have_keys_of_their_own(root: Path) -> None:
+def test_chapters_with_the_same_code_have_different_digests(root: Path) -> None:
     (root / "pkg/two.py").write_text(CHAPTER.lstrip(), encoding="utf-8")
     assert key(root) != key(root, "pkg/two.py")
 
 
-def test_how_figures_are_drawn_counts(root: Path) -> None:
+def test_the_style_of_figures_changes_the_digest(root: Path) -> None:
     assert key(root, extra="a") != key(root, extra="b")
 
 
-def test_the_version_of_python_counts(
+def test_the_python_version_changes_the_digest(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = key(root)
@@ -180,7 +176,7 @@ def test_the_version_of_python_counts(
     assert key(root) != before
 
 
-def test_versions_of_packages_that_are_imported_count(
+def test_versions_of_imported_packages_change_the_digest(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     edited(root, "x = 1", "import hypothesis", "pkg/whole.py")
@@ -189,7 +185,7 @@ def test_versions_of_packages_that_are_imported_count(
     one = project.at(root / "pkg/one.py")
     assert "hypothesis" in versions(one, project.dependencies(one))
     monkeypatch.setattr(
-        rooms, "_version", lambda name: "99" if name == "hypothesis" else None
+        digest_module, "_version", lambda name: "99" if name == "hypothesis" else None
     )
     assert key(root) != before
 
@@ -201,7 +197,7 @@ def test_a_package_known_by_another_name_is_found(root: Path) -> None:
     assert "yaml" in versions(one, [])
 
 
-def test_a_package_named_for_its_files_counts(root: Path) -> None:
+def test_a_package_mentioned_for_its_files_changes_the_digest(root: Path) -> None:
     edited(root, "f(1)", 'files("pytest")')
     project = Project(root)
     assert "pytest" in versions(project.at(root / "pkg/one.py"), [])
@@ -211,7 +207,7 @@ def test_a_package_named_for_its_files_counts(root: Path) -> None:
     "form", ['__data__ = ("d/x.json",)', '__data__: tuple[str, ...] = ("d/x.json",)']
 )
 @pytest.mark.parametrize("name", ["pkg/one.py", "pkg/far.py"])
-def test_data_files_that_are_declared_count(
+def test_declared_data_files_change_the_digest(
     write: Callable[[dict[str, str]], Path], root: Path, form: str, name: str
 ) -> None:
     write({"d/x.json": "1"})
@@ -225,13 +221,13 @@ def test_data_files_that_are_declared_count(
 @pytest.mark.parametrize(
     ("declared", "what"),
     [
-        ('("d/none.json",)', "names d/none.json, which is not there"),
-        ('"d/none.json"', "must be a tuple of paths"),
-        ("tuple(range(3))", "must be a tuple of paths"),
-        ("(1,)", "must be a tuple of paths"),
+        ('("d/none.json",)', "names d/none.json, which does not exist"),
+        ('"d/none.json"', "must be a literal tuple of paths"),
+        ("tuple(range(3))", "must be a literal tuple of paths"),
+        ("(1,)", "must be a literal tuple of paths"),
     ],
 )
-def test_data_that_cannot_be_had_is_named_with_its_line(
+def test_invalid_data_declarations_are_errors_with_their_lines(
     root: Path, declared: str, what: str
 ) -> None:
     (root / "pkg/far.py").write_text(
@@ -241,14 +237,14 @@ def test_data_that_cannot_be_had_is_named_with_its_line(
         key(root)
 
 
-def test_modules_that_import_each_other_end(root: Path) -> None:
+def test_modules_that_import_each_other_are_followed_once(root: Path) -> None:
     (root / "pkg/far.py").write_text(
         "import pkg.near\nimport pkg.one\n", encoding="utf-8"
     )
     assert key(root) == key(root)
 
 
-def test_an_import_of_nothing_of_ours_is_no_dependency(
+def test_imports_of_packages_are_no_dependencies(
     write: Callable[[dict[str, str]], Path],
 ) -> None:
     root = write(
@@ -261,13 +257,13 @@ def test_an_import_of_nothing_of_ours_is_no_dependency(
     assert project.dependencies(project.at(root / "one.py")) == []
 
 
-def test_a_broken_import_is_named_with_file_and_line(root: Path) -> None:
+def test_a_broken_import_is_an_error_with_file_and_line(root: Path) -> None:
     (root / "pkg/far.py").write_text("x = 1\ndef f(:\n", encoding="utf-8")
     with pytest.raises(ChapterError, match=r"far\.py:2: this is not Python"):
         key(root)
 
 
-def test_a_module_that_is_not_utf8_is_named_with_file_and_line(root: Path) -> None:
+def test_a_module_that_is_not_utf8_is_an_error_with_file_and_line(root: Path) -> None:
     (root / "pkg/far.py").write_bytes(b"# coding: latin-1\nx = '\xe9'\n")
     with pytest.raises(ChapterError, match=r"far\.py:2: this is not UTF-8\. Save"):
         key(root)

@@ -1,4 +1,4 @@
-"""Execution: what runs again and what does not, what stops a build, and what it then says."""
+"""Execution: which chapters run again, which errors stop a build, and their messages."""
 
 import os
 import re
@@ -11,8 +11,8 @@ from typing import Any
 
 import nbformat
 import pytest
-from annotated.execute import Job, Record, Store, complaints, execute
-from annotated.parse import ChapterError, parse
+from annotated.read.parse import ChapterError, parse
+from annotated.run.execute import Job, Record, Store, execute, stderr_lines
 from conftest import Built, Shelf, environment
 
 New = Callable[[dict[str, str]], Shelf]
@@ -41,7 +41,7 @@ def ok(done: Built) -> Built:
 
 
 @pytest.mark.slow
-def test_what_runs_again_is_what_depends_on_the_edit(shelf: New) -> None:
+def test_only_chapters_that_depend_on_an_edit_run_again(shelf: New) -> None:
     book = shelf(CACHED)
     assert ok(book.build()).executed() == ["one", "three", "two"]
 
@@ -63,7 +63,7 @@ def test_what_runs_again_is_what_depends_on_the_edit(shelf: New) -> None:
 
 
 @pytest.mark.slow
-def test_what_failed_is_named_and_the_others_are_kept(shelf: New) -> None:
+def test_errors_are_listed_and_other_chapters_are_kept(shelf: New) -> None:
     book = shelf(
         {
             "one.py": '"""# One"""\n\nprint("fine")\n',
@@ -97,13 +97,13 @@ def test_what_failed_is_named_and_the_others_are_kept(shelf: New) -> None:
         in done.log
     )
     assert "Traceback" not in done.log
-    assert done.log.count("chapters already executed are kept") == 2
+    assert done.log.count("Chapters already executed are kept") == 2
     book.edit("two.py", "f(0)", "f(1)")
     book.edit("lib/broken.py", "raise ValueError('in the library')", "x = 1")
     assert ok(book.build()).executed() == ["three", "two"]
 
 
-def test_a_module_that_python_cannot_read_ends_the_build(shelf: New) -> None:
+def test_invalid_python_ends_the_build(shelf: New) -> None:
     book = shelf({"one.py": '"""# One"""\n\ndef f(:\n', "two.py": '"""# Two"""\n'})
     done = book.build()
     assert done.code != 0
@@ -162,7 +162,7 @@ WRONG = '''
 '''
 
 
-def test_what_is_wrong_in_prose_is_named_at_its_line_in_the_module(shelf: New) -> None:
+def test_errors_in_prose_have_their_line_in_the_module(shelf: New) -> None:
     book = shelf({"one.py": WRONG})
     done = book.build("-W", "--keep-going")
     assert done.code != 0
@@ -183,7 +183,7 @@ def test_what_is_wrong_in_prose_is_named_at_its_line_in_the_module(shelf: New) -
         ("raise SystemExit", "4: SystemExit"),
     ],
 )
-def test_a_kernel_that_dies_or_hangs_is_named(
+def test_a_kernel_that_dies_or_hangs_is_an_error_with_its_line(
     tmp_path: Path, code: str, what: str
 ) -> None:
     job = a_job(
@@ -288,7 +288,7 @@ def alive(pid: int) -> bool:
     return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
-def test_a_record_is_kept_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_a_record_is_written_completely_or_not_at_all(tmp_path: Path) -> None:
     store = Store(tmp_path)
     assert store.load("a/b", "key") is None
     record = Record(
@@ -306,9 +306,9 @@ def test_a_record_is_kept_whole_or_not_at_all(tmp_path: Path) -> None:
     assert store.load("a/b", "key") is None
 
 
-def test_complaints_are_lines_of_stderr() -> None:
+def test_stderr_lines_are_lines_with_text() -> None:
     outputs = [
         nbformat.v4.new_output("stream", name="stderr", text="a\n\nb\n"),
         nbformat.v4.new_output("stream", name="stdout", text="c\n"),
     ]
-    assert complaints(Record([outputs])) == ["a", "b"]
+    assert stderr_lines(Record([outputs])) == ["a", "b"]

@@ -6,8 +6,8 @@ import re
 from html import unescape
 
 import pytest
-from annotated.curves import note
-from annotated.figures import themed
+from annotated.page.figures import themed
+from annotated.run.curves import note
 from matplotlib.figure import Figure
 
 SVG = '<svg viewBox="0 0 9 9">%s</svg>'

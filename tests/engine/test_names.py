@@ -1,12 +1,12 @@
-"""Names: which names in the code mean a definition, and which modules an import means."""
+"""Names that refer to definitions, and modules that imports load."""
 
 import ast
 import textwrap
 from collections.abc import Callable
 
 import pytest
-from annotated.modules import Project, absolute, imported_names
-from annotated.names import bound_names, free_names, uses
+from annotated.read.modules import Project, absolute, imported_names
+from annotated.read.names import bound_names, free_names, uses
 
 
 def found(code: str) -> list[tuple[int, int, int, str]]:
@@ -23,7 +23,7 @@ def texts(code: str) -> list[tuple[str, str]]:
     return [(lines[line - 1][a:b], target) for line, a, b, target in found(code)]
 
 
-def test_names_mean_definitions_here_and_elsewhere() -> None:
+def test_names_refer_to_definitions_here_and_elsewhere() -> None:
     assert texts(
         """
         from .two import near, far as distant
@@ -57,11 +57,11 @@ def test_names_mean_definitions_here_and_elsewhere() -> None:
         "class A:\n    def m(self, f):\n        return f",
     ],
 )
-def test_local_names_mean_no_definition(body: str) -> None:
+def test_local_names_refer_to_no_definition(body: str) -> None:
     assert texts(f"def f(): ...\n{body}\n") == []
 
 
-def test_methods_of_self_mean_those_of_the_class() -> None:
+def test_methods_of_self_refer_to_the_class() -> None:
     assert texts(
         """
         class A:
@@ -138,7 +138,7 @@ def test_bound_names(code: str, names: str) -> None:
         ("x = 1", "p.q", ""),
     ],
 )
-def test_modules_that_an_import_means(code: str, package: str, names: str) -> None:
+def test_modules_that_an_import_may_load(code: str, package: str, names: str) -> None:
     node = ast.parse(code).body[0]
     assert imported_names(node, package) == names.split()
     if isinstance(node, ast.ImportFrom):

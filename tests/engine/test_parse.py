@@ -1,4 +1,4 @@
-"""`parse`: a module's lines, each in one row, in the order and with the numbers of the file."""
+"""`parse` sorts each line of a module into one row, with its number in the file."""
 
 import ast
 import sysconfig
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from annotated.parse import (
+from annotated.read.parse import (
     Cell,
     Chapter,
     ChapterError,
@@ -138,7 +138,7 @@ def check(chapter: Chapter) -> None:
 @pytest.mark.parametrize(
     "path", MODULES, ids=lambda p: p.relative_to(STDLIB).as_posix()
 )
-def test_every_line_of_code_of_a_real_module_stands_in_one_row(path: Path) -> None:
+def test_every_line_of_code_of_a_real_module_is_in_one_row(path: Path) -> None:
     with tokenize.open(path) as file:
         text = file.read()
     chapter = parse(text, str(path))
@@ -191,7 +191,7 @@ PIECES = st.sampled_from(
     st.lists(PIECES, max_size=8),
     st.sampled_from(["", '"""# T\n\nProse."""\n', "# license\n'T'; z = 0\n"]),
 )
-def test_every_line_stands_in_one_row_whatever_follows_what(
+def test_every_line_is_in_one_row_in_any_order_of_statements(
     pieces: list[str], opening: str
 ) -> None:
     text = opening + "\n".join(pieces)
@@ -216,7 +216,7 @@ def rows(chapter: Chapter) -> list[tuple[str, list[int]]]:
     ]
 
 
-def test_rows_are_finer_than_definitions(chapter: Make) -> None:
+def test_a_definition_can_have_several_rows(chapter: Make) -> None:
     made = chapter('''
         def f(x):
             """## F"""
@@ -235,7 +235,7 @@ def test_rows_are_finer_than_definitions(chapter: Make) -> None:
     ]
 
 
-def test_a_comment_that_ends_a_demo_stands_below_it(chapter: Make) -> None:
+def test_a_comment_at_the_end_of_a_demo_is_below_it(chapter: Make) -> None:
     made = chapter('''
         if __name__ == "__main__":
             # Run.
@@ -254,7 +254,9 @@ def test_a_comment_that_ends_a_demo_stands_below_it(chapter: Make) -> None:
     assert not made.cells[1].nodes
 
 
-def test_a_comment_right_above_a_definition_joins_its_docstring(chapter: Make) -> None:
+def test_a_comment_directly_above_a_definition_joins_its_docstring(
+    chapter: Make,
+) -> None:
     made = chapter('''
         # Why.
         @decorated(
@@ -272,7 +274,7 @@ def test_a_comment_right_above_a_definition_joins_its_docstring(chapter: Make) -
     assert row.name is not None and row.name.qualname == "f"
 
 
-def test_a_note_is_placed_as_in_the_module(chapter: Make) -> None:
+def test_a_note_keeps_the_spacing_of_the_module(chapter: Make) -> None:
     made = chapter('''
         """
 
@@ -366,11 +368,11 @@ def test_pragmas_stay_in_the_code(chapter: Make, pragma: str) -> None:
 @pytest.mark.parametrize(
     "word", ["regional", "pragmatic", "typed", "noqable", "formatted"]
 )
-def test_prose_that_starts_like_a_pragma_is_prose(chapter: Make, word: str) -> None:
+def test_prose_that_starts_like_a_pragma_stays_prose(chapter: Make, word: str) -> None:
     assert rows(chapter(f"# {word} words\ny = 2\n")) == [(f"{word} words", [2])]
 
 
-def test_demos_stand_where_they_are_and_are_dedented(chapter: Make) -> None:
+def test_demos_keep_their_place_and_are_dedented(chapter: Make) -> None:
     made = chapter("""
         def f(): ...
 
@@ -428,7 +430,7 @@ def test_an_else_makes_the_main_block_plain_code(chapter: Make) -> None:
     assert shown(made) == [1, 2, 3, 4]
 
 
-def test_comments_inside_brackets_are_notes_beside_the_lines_below(
+def test_comments_inside_brackets_are_notes_on_the_lines_below(
     chapter: Make,
 ) -> None:
     made = chapter("""
@@ -443,7 +445,7 @@ def test_comments_inside_brackets_are_notes_beside_the_lines_below(
     assert len(made.cells) == 1
 
 
-def test_what_stands_above_the_docstring_is_not_shown(chapter: Make) -> None:
+def test_lines_above_the_docstring_are_not_shown(chapter: Make) -> None:
     made = chapter('#!/usr/bin/env python\n# A license.\n"""# T"""\nx = 1\n')
     assert rows(made) == [("# T", [4])]
 
@@ -454,12 +456,12 @@ def test_an_empty_module_has_no_cells(text: str) -> None:
     assert parse(text).title == ""
 
 
-def test_a_module_of_comments_only_is_prose(chapter: Make) -> None:
+def test_a_module_of_only_comments_is_prose(chapter: Make) -> None:
     assert rows(chapter("# # T\n\n# More.\n")) == [("# T\n\nMore.", [])]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_line_ends_and_byte_order_marks_change_nothing(end: str) -> None:
+def test_line_ends_and_byte_order_marks_are_ignored(end: str) -> None:
     text = '"""# T\n\nProse.\n"""\n# Note.\nx = 1\n'
     made = parse("\ufeff" + text.replace("\n", end))
     assert rows(made) == rows(parse(text))
@@ -478,21 +480,19 @@ def test_line_ends_and_byte_order_marks_change_nothing(end: str) -> None:
         ("def f():\n    x = 1\n    nonlocal y\n", 3),
     ],
 )
-def test_a_module_that_python_cannot_read_is_named_with_its_line(
-    text: str, line: int
-) -> None:
+def test_invalid_python_is_an_error_with_its_line(text: str, line: int) -> None:
     with pytest.raises(
         ChapterError, match=rf"^a/b\.py:{line}: this is not Python: .*Correct"
     ):
         parse(text, "a/b.py")
 
 
-def test_null_bytes_are_named_too() -> None:
+def test_null_bytes_are_an_error() -> None:
     with pytest.raises(ChapterError, match=r"b\.py:\d+: this is not Python"):
         parse("x = 1\n\0", "b.py")
 
 
-def test_reading_warns_of_nothing(recwarn: pytest.WarningsRecorder) -> None:
+def test_parsing_shows_no_warnings(recwarn: pytest.WarningsRecorder) -> None:
     parse('x = "\\d"\n')
     assert not recwarn.list
 
@@ -505,7 +505,7 @@ def test_the_text_of_a_line_is_the_same_on_the_page_and_in_the_file() -> None:
     assert counts[text.split("\n")[0]] == len(made.cells)
 
 
-def test_a_comment_between_a_decorator_and_its_function_cuts_no_step(
+def test_a_comment_between_a_decorator_and_its_function_starts_no_step(
     chapter: Make,
 ) -> None:
     made = chapter("""

@@ -1,11 +1,11 @@
-"""Live shapes: recorded while a chapter runs, and held against the notes in its prose."""
+"""Shapes are recorded while a chapter runs, and compared with the notes in its prose."""
 
 from pathlib import Path
 
 import pytest
-from annotated.execute import Job, Record, execute
-from annotated.parse import Chapter, ChapterError, parse
-from annotated.shapes import by_line, check, moved, positions
+from annotated.read.parse import Chapter, ChapterError, parse
+from annotated.run.execute import Job, Record, execute
+from annotated.run.shapes import by_line, check, moved, positions
 
 TEXT = '''"""# T"""
 
@@ -46,7 +46,7 @@ def seen(record: Record) -> dict[tuple[int, str], list[int]]:
     return {(line, name): sizes for line, name, sizes, _ in record.shapes["names"]}
 
 
-def test_each_tensor_that_gets_a_name_is_recorded_at_its_line(
+def test_each_assigned_tensor_is_recorded_at_its_line(
     ran: tuple[Chapter, Record],
 ) -> None:
     assert seen(ran[1]) == {
@@ -63,14 +63,14 @@ def test_a_dtype_is_recorded(ran: tuple[Chapter, Record]) -> None:
     assert {dtype for *_, dtype in ran[1].shapes["names"]} == {"float32"}
 
 
-def test_a_function_is_followed_for_its_first_calls_alone(
+def test_only_the_first_calls_of_a_function_are_traced(
     ran: tuple[Chapter, Record],
 ) -> None:
     calls = [c for c in ran[1].shapes["calls"] if c["name"] == "double"]
     assert len(calls) <= 3
 
 
-def test_right_notes_are_held(ran: tuple[Chapter, Record]) -> None:
+def test_correct_shape_notes_pass(ran: tuple[Chapter, Record]) -> None:
     chapter, record = ran
     assert check(chapter, record.shapes["calls"], "chapter.py") == 2
 
@@ -96,14 +96,14 @@ def test_a_wrong_note_is_an_error_with_its_line(
 @pytest.mark.parametrize(
     "note", ["[..., width]", "[batch, ...]", "[batch, ..., width]", "[...]"]
 )
-def test_an_ellipsis_stands_for_any_number_of_sizes(
+def test_an_ellipsis_matches_any_number_of_sizes(
     ran: tuple[Chapter, Record], note: str
 ) -> None:
     chapter = parse(TEXT.replace("`[batch, width]`", f"`{note}`"))
     assert check(chapter, ran[1].shapes["calls"], "chapter.py") == 2
 
 
-def test_a_wrong_size_beside_an_ellipsis_is_an_error(
+def test_a_wrong_size_next_to_an_ellipsis_is_an_error(
     ran: tuple[Chapter, Record],
 ) -> None:
     chapter = parse(TEXT.replace("`[batch, width]`", "`[..., batch]`"))
@@ -111,12 +111,12 @@ def test_a_wrong_size_beside_an_ellipsis_is_an_error(
         check(chapter, ran[1].shapes["calls"], "chapter.py")
 
 
-def test_words_that_are_no_sizes_are_passed_over(ran: tuple[Chapter, Record]) -> None:
+def test_words_that_are_not_sizes_are_ignored(ran: tuple[Chapter, Record]) -> None:
     chapter = parse(TEXT.replace("# [batch, 2 * width]", "# [batch, 'six']"))
     assert check(chapter, ran[1].shapes["calls"], "chapter.py") == 2
 
 
-def test_shapes_follow_their_code_when_prose_moves_it(
+def test_shapes_move_with_their_code(
     ran: tuple[Chapter, Record],
 ) -> None:
     _, record = ran
@@ -131,14 +131,16 @@ def test_shapes_follow_their_code_when_prose_moves_it(
     assert check(later, shapes["calls"], "chapter.py") == 2
 
 
-def test_a_use_has_the_shape_given_above_it(ran: tuple[Chapter, Record]) -> None:
+def test_a_use_has_the_shape_of_the_last_assignment(
+    ran: tuple[Chapter, Record],
+) -> None:
     lines = by_line(ran[0], ran[1].shapes["names"])
     assert lines[9]["y"] == ("5, 6", "float32", True)
     assert lines[12]["y"] == ("5, 6", "float32", False)
     assert "y" not in lines[16]
 
 
-def test_the_recorder_leaves_the_chapters_namespace_as_it_is(tmp_path: Path) -> None:
+def test_the_recorder_does_not_change_the_chapters_namespace(tmp_path: Path) -> None:
     text = '"""# T"""\n\nif __name__ == "__main__":\n    print(sorted(n for n in dir() if "ecord" in n))\n'
     _, record = run(text, tmp_path)
     assert record.outputs[0][0]["text"] == "['__recorder__']\n"

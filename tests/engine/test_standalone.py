@@ -1,12 +1,12 @@
-"""A bundle is what a definition needs, no more and no less, in an order that runs."""
+"""A bundle contains what a definition needs and no more, in an order that runs."""
 
 import ast
 from collections.abc import Callable
 
 import pytest
-from annotated.modules import Project
-from annotated.parse import ChapterError
-from annotated.standalone import Collector
+from annotated.read.modules import Project
+from annotated.read.parse import ChapterError
+from annotated.take.standalone import Collector
 
 Make = Callable[[dict[str, str]], Project]
 
@@ -41,7 +41,7 @@ def defined(source: str) -> list[str]:
     ]
 
 
-def test_needs_are_followed_symbol_by_symbol(collect: Callable[..., str]) -> None:
+def test_only_needed_definitions_are_copied(collect: Callable[..., str]) -> None:
     source = collect(
         {
             "pkg/one.py": """
@@ -118,7 +118,7 @@ def test_needs_are_followed_symbol_by_symbol(collect: Callable[..., str]) -> Non
     assert source.startswith("import math\nfrom math import e, pi\n")
 
 
-def test_what_is_needed_at_once_comes_first_what_is_needed_later_may_follow(
+def test_definitions_needed_at_once_come_first(
     collect: Callable[..., str],
 ) -> None:
     source = collect(
@@ -153,7 +153,9 @@ def test_what_is_needed_at_once_comes_first_what_is_needed_later_may_follow(
     assert type(space["Parent"]().child()).__name__ == "Child"  # type: ignore[operator]
 
 
-def test_a_name_brings_what_changes_it(collect: Callable[..., str]) -> None:
+def test_a_name_comes_with_statements_that_change_it(
+    collect: Callable[..., str],
+) -> None:
     source = collect(
         {
             "pkg/one.py": """
@@ -185,7 +187,7 @@ def test_a_name_brings_what_changes_it(collect: Callable[..., str]) -> None:
     assert "apart" not in source
 
 
-def test_conditional_definitions_and_imports_come_whole(
+def test_conditional_definitions_and_imports_are_copied_whole(
     collect: Callable[..., str],
 ) -> None:
     source = collect(
@@ -232,7 +234,7 @@ def test_reexports_and_other_names_are_followed(collect: Callable[..., str]) -> 
     assert run(source)["A"].x == 2.0  # type: ignore[attr-defined]
 
 
-def test_imports_inside_definitions_are_followed_and_taken_out(
+def test_imports_inside_definitions_are_followed_and_removed(
     collect: Callable[..., str],
 ) -> None:
     source = collect(
@@ -257,7 +259,7 @@ def test_imports_inside_definitions_are_followed_and_taken_out(
     assert "two" not in source
 
 
-def test_what_a_definition_imports_late_is_there_when_it_is_called(
+def test_imports_inside_functions_are_available_when_called(
     collect: Callable[..., str],
 ) -> None:
     source = collect(
@@ -285,7 +287,7 @@ def test_what_a_definition_imports_late_is_there_when_it_is_called(
     assert run(source)["made"] == 1
 
 
-def test_modules_of_one_package_are_imported_side_by_side(
+def test_several_modules_of_one_package_are_imported(
     collect: Callable[..., str],
 ) -> None:
     source = collect(
@@ -308,7 +310,7 @@ def test_modules_of_one_package_are_imported_side_by_side(
     assert run(source)["g"]()[0] == "/"  # type: ignore[operator]
 
 
-def test_annotations_are_run_unless_the_future_says_not(
+def test_annotations_run_without_a_future_import(
     collect: Callable[..., str],
 ) -> None:
     files = {
@@ -351,7 +353,7 @@ def test_annotations_are_run_unless_the_future_says_not(
         ),
         (
             {"pkg/one.py": "z = 0\nfrom .gone import y\n\n\ndef f():\n    return y\n"},
-            "one.py:2: pkg.gone is not there. Write it, or correct the name.",
+            "one.py:2: pkg.gone does not exist. Write it, or correct the name.",
         ),
         (
             {
@@ -376,14 +378,14 @@ def test_annotations_are_run_unless_the_future_says_not(
         ),
     ],
 )
-def test_what_cannot_be_copied_is_named_with_file_and_line(
+def test_code_that_cannot_be_copied_is_an_error_with_file_and_line(
     collect: Callable[..., str], files: dict[str, str], error: str
 ) -> None:
     with pytest.raises(ChapterError, match=error):
         collect(files, "f")
 
 
-def test_modules_that_need_each_other_come_as_they_can_be_run(
+def test_definitions_that_need_each_other_are_in_an_order_that_runs(
     collect: Callable[..., str],
 ) -> None:
     files = {

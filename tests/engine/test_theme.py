@@ -1,4 +1,4 @@
-"""What the theme writes again, and what it leaves as it is."""
+"""The theme writes pages again only if a script or a style changed."""
 
 from collections.abc import Callable
 

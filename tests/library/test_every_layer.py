@@ -1,4 +1,4 @@
-"""What every layer promises. Each test runs over all layers of the catalogue that the promise concerns."""
+"""The promises that every layer of the library keeps, for every layer in the catalogue."""
 
 import copy
 import importlib

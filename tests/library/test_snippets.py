@@ -8,9 +8,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from annotated.standalone import snippets
-
-from notebooks import chapters, the_book
+from annotated.take.standalone import snippets
+from write_notebooks import ROOT, chapters, the_book
 
 BOOK = the_book()
 CHAPTERS = chapters()
@@ -47,7 +46,7 @@ print(json.dumps(failed))
 @cache
 def of(path: Path) -> dict[str, str]:
     module = BOOK.project.at(path)
-    return snippets(BOOK.project, module, BOOK.title, "page.html")
+    return snippets(BOOK, module)
 
 
 def test_every_definition_runs_where_it_is_pasted(tmp_path: Path) -> None:
@@ -74,7 +73,8 @@ def test_every_definition_runs_where_it_is_pasted(tmp_path: Path) -> None:
 def test_a_snippet_says_where_it_comes_from_and_carries_no_markup(path: Path) -> None:
     for name, text in of(path).items():
         first, _, rest = text.partition("\n")
-        assert first == f"# {name}, from {BOOK.title}, page.html#{name} (MIT license)"
+        page = BOOK.address(path.relative_to(ROOT).with_suffix("").as_posix())
+        assert first == f"# {name}, from {BOOK.title}, {page}#{name} (MIT license)"
         assert "labml_primer" not in rest
         assert ":::" not in rest and "{py:" not in rest and "$" not in rest
 

@@ -1,5 +1,5 @@
-/* A reader's tools on a chapter: copy, shapes, names that light up, the list of keys.
-   The page reads well without them. */
+/* Tools on a chapter's page: copying, shapes, highlighted names, the list of keys.
+   The page is readable without them. */
 (() => {
   const root = document.documentElement;
   const $ = (selector, from = document) => from.querySelector(selector);
@@ -7,15 +7,15 @@
   const made = (tag, id, attributes) => document.body.appendChild(Object.assign(document.createElement(tag), { id, ...attributes }));
   root.classList.add("tools");
 
-  // A line's number is counted by the style, which not every screen reader reads.
+  // CSS counts the line numbers, and not every screen reader reads generated content.
   for (const number of $$(".ln[id] > .lno")) number.setAttribute("aria-label", `line ${number.parentNode.id.slice(1)}`);
 
-  // What a reader can do with a definition; a method's are icons until they are pointed at.
+  // The actions on a definition. Those of a method are only icons until pointed at.
   const icon = paths => `<svg class="icon" viewBox="0 0 16 16" aria-hidden="true">${paths}</svg>`;
   const COPY = icon('<rect x="5.5" y="5.5" width="8" height="8" rx="1.5"/><path d="M10.5 5.5v-2a1 1 0 0 0-1-1h-6a1 1 0 0 0-1 1v6a1 1 0 0 0 1 1h2"/>');
   const WHOLE = icon('<path d="M8 1.8 13.5 5v6L8 14.2 2.5 11V5z"/><path d="M2.5 5 8 8.2 13.5 5M8 8.2v6"/>');
   const LINK = icon('<path d="M6.8 9.2a2.6 2.6 0 0 0 3.7 0l2.3-2.3a2.6 2.6 0 0 0-3.7-3.7l-.9.9"/><path d="M9.2 6.8a2.6 2.6 0 0 0-3.7 0L3.2 9.1a2.6 2.6 0 0 0 3.7 3.7l.9-.9"/>');
-  // What stands alone is there in pieces, each once.
+  // The standalone code is stored in pieces, each once.
   const { content: held } = $("#standalone") ?? document.createElement("template");
   const pieces = $$("i", held).map(piece => piece.textContent);
   const wholes = new Map($$("b", held).map(({ title, textContent }) => [title, textContent.split(" ").map(i => pieces[i]).join("\n\n\n") + "\n"]));
@@ -26,7 +26,7 @@
       + `<a href="#${name}" data-link title="Copy link">${LINK}<span>Link</span></a></div>`);
   }
 
-  // Copy. Line numbers are generated content, so the text of a line is its code.
+  // Copy. Line numbers are generated content, so a line's text is its code.
   const toast = made("div", "toast", { className: "toast" });
   toast.setAttribute("role", "status");
   const say = text => { toast.textContent = text; clearTimeout(say.timer); say.timer = setTimeout(() => { toast.textContent = ""; }, 2200); };
@@ -40,7 +40,7 @@
     ]);
     const indent = lines[0].match(/^ */)[0];
     const text = lines.map(line => line.startsWith(indent) ? line.slice(indent.length) : line).join("").trimEnd() + "\n";
-    // A body that was prose alone stands at the left of the page.
+    // A body that is only a docstring is prose on the page, so it gets an ellipsis.
     return text.replace(/^( *)((?:async |def |class |\)).*:)\n(?!\n*\1 )/gm, "$1$2\n$1    ...\n");
   };
   document.addEventListener("click", event => {
@@ -53,7 +53,7 @@
     else copy(button.href, "Link copied");
   });
 
-  // Shapes: one tip. It stays while pointed at, and Escape closes it.
+  // Shapes: one tooltip. It stays open while pointed at, and Escape closes it.
   const tip = made("div", "tip", { className: "tip", hidden: true });
   tip.setAttribute("role", "tooltip");
   let timer, owner;
@@ -85,8 +85,8 @@
   const toggle = () => shapes?.setAttribute("aria-pressed", root.classList.toggle("shapes-on"));
   shapes?.addEventListener("click", toggle);
 
-  // Light up: pointing at a name lights its other uses, and the symbol that the chapter ties to it.
-  // In the code what has no element of its own is a name, or stands between two.
+  // Highlight: pointing at a name highlights its other uses, and the symbol that is tied to it.
+  // In the code, text without an element of its own is names and the blanks between them.
   for (const part of $$(".sbs__code :is(.ln, .t, .ref)")) for (const text of [...part.childNodes]) {
     if (text.nodeType !== Node.TEXT_NODE) continue;
     const pieces = text.data.split(/([\p{L}_][\p{L}\p{N}_]*)/u); // every second one is a name
@@ -94,7 +94,7 @@
   }
   const letters = element => element.textContent.replace(/[\u200b\s]/g, "");
   const ties = $$("[data-tie] .katex-html").map(symbol => [symbol.closest("[data-tie]").dataset.tie, letters(symbol)]);
-  const spelled = symbol => { // in an index only where it stands nowhere else
+  const spelled = symbol => { // in a subscript only if it occurs nowhere else
     const all = $$(".katex-html .mord").filter(letter => letters(letter) === symbol), plain = all.filter(letter => !letter.matches(".mtight"));
     return plain.some(letter => letter.closest(".katex-display")) ? plain : all;
   };
@@ -104,7 +104,7 @@
     for (const other of $$(".sbs__code .n, .tie code")) if (other.textContent === name) other.classList.add("lit");
     for (const [tied, symbol] of ties) if (tied === name) for (const letter of spelled(symbol)) letter.classList.add("lit");
   };
-  // The name that an element stands for: it is one, it holds one (a link), or it is a tied symbol.
+  // The name of an element: it is a name, contains one (a link), or is a tied symbol.
   const nameOf = element => {
     const name = element.closest(".sbs__code .n") ?? (element.matches(".ref, .t") ? $(".n", element) : null);
     if (name) return name.textContent;
@@ -116,7 +116,7 @@
   for (const on of ["pointerover", "focusin"]) document.addEventListener(on, event => light(nameOf(event.target)));
   document.addEventListener("focusout", () => light());
 
-  // Figures tell their numbers. How they do is asked for when one is first pointed at or reached.
+  // Figures show their values. The script for that is loaded when a figure is first pointed at or focused.
   const figures = $$(".out--plot:has([data-axes])"), base = document.currentScript.src;
   const learn = () => {
     for (const figure of figures) for (const on of ["pointerover", "focus"]) figure.removeEventListener(on, learn);

@@ -1,0 +1,101 @@
+"""The book around a chapter: its title, address, chapters, versions and references."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from annotated.read.modules import Project
+
+LOCK = "requirements.lock"
+
+
+@dataclass(frozen=True)
+class Book:
+    """The book, as its configuration describes it."""
+
+    title: str
+    project: Project
+    url: str  # address of the site, with a slash at the end
+    install: dict[str, str]  # package -> what pip gets to install it
+    repository: str = ""  # https://github.com/owner/name
+    titles: dict[str, str] = field(default_factory=dict)  # docname -> title
+    verified: str = ""  # versions that its notebooks are tested with
+    cite: Callable[[str], str] = str  # key -> "Authors (year)" as Markdown
+    license_name: str = ""  # of the code, as "MIT"
+
+    def address(self, docname: str) -> str:
+        """The address of a page."""
+        return f"{self.url}{docname}.html"
+
+
+def book_of(
+    project: Project,
+    title: str,
+    repository: str,
+    docnames: Iterable[str],
+    install: dict[str, str],
+    packages: list[str],
+    bibliographies: Iterable[str],
+    license_name: str = "",
+) -> Book:
+    """Return the book of these chapters, in order."""
+    root = project.root
+    titles = {d: project.at(root / f"{d}.py").chapter.title for d in docnames}
+    return Book(
+        title=title,
+        project=project,
+        url=site_url(repository),
+        install=install,
+        repository=repository.rstrip("/"),
+        titles=titles,
+        verified=verified(root / LOCK, packages),
+        cite=_citations([root / name for name in bibliographies]),
+        license_name=license_name,
+    )
+
+
+def verified(lock: Path, packages: list[str]) -> str:
+    """Return Python and these packages with the versions in the lock file."""
+    if not packages or not lock.is_file():
+        return ""
+    text = lock.read_text(encoding="utf-8")
+    python = re.search(r"--python-version ([\d.]+)", text)
+    found = [f"Python {python[1]}"] if python else []
+    for name in packages:
+        pinned = re.search(rf"^{name}==([\d.]+)", text, re.MULTILINE | re.IGNORECASE)
+        if pinned is None:
+            raise LookupError(
+                f"{lock}:1: does not pin {name}. Pin it, or remove it from annotated_verified."
+            )
+        found.append(f"{name} {pinned[1]}")
+    return ", ".join(found)
+
+
+def _citations(paths: list[Path]) -> Callable[[str], str]:
+    """Return a function from a key to linked authors and year."""
+    if not paths:
+        return str
+    from pybtex.database import parse_file
+
+    entries = {k: e for path in paths for k, e in parse_file(str(path)).entries.items()}
+
+    def cite(key: str) -> str:
+        entry = entries[key]
+        names = [str(" ".join(person.last_names)) for person in entry.persons["author"]]
+        names = [name.replace("{", "").replace("}", "") for name in names]
+        authors = f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
+        text = f"{authors} ({entry.fields['year']})"
+        return f"[{text}]({entry.fields['url']})" if "url" in entry.fields else text
+
+    return cite
+
+
+def site_url(repository: str) -> str:
+    """Return the address of a repository's site, with a slash at the end."""
+    owner, _, name = (
+        repository.rstrip("/").removeprefix("https://github.com/").partition("/")
+    )
+    return f"https://{owner}.github.io/{name}/" if name else ""

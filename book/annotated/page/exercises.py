@@ -1,0 +1,77 @@
+"""Exercises: a question, and a folded solution that runs with the chapter.
+
+``:::{exercise} Title`` starts the note of one step of a demo; the step's code is the solution.
+``:::{solution}`` in the same note is the solution in words. It is folded with the code.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+
+class exercise(nodes.Admonition, nodes.Element):  # noqa: N801 (docutils names nodes so)
+    """A question."""
+
+
+class solution(nodes.General, nodes.Element):  # noqa: N801
+    """Its answer: words, code and outputs, folded."""
+
+
+class Exercise(SphinxDirective):
+    required_arguments = 1
+    final_argument_whitespace = True
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        self.assert_has_content()
+        words, messages = self.state.inline_text(self.arguments[0], self.lineno - 1)
+        node = exercise()
+        node += nodes.paragraph("", "", *words, classes=["note__title"])
+        self.state.nested_parse(self.content, self.content_offset, node)
+        return [node, *messages]
+
+
+class Solution(SphinxDirective):
+    """Its row moves it to the code column."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        self.assert_has_content()
+        node = solution()
+        self.state.nested_parse(self.content, self.content_offset, node)
+        return [node]
+
+
+def folded(prose: nodes.Element, code: nodes.Element) -> None:
+    """Move the code into the solution, after its words, if the note is an exercise."""
+    if next(prose.findall(exercise), None) is None:
+        return
+    answer = next(prose.findall(solution), None) or solution()
+    if answer.parent is not None:
+        answer.parent.remove(answer)
+    answer += list(code.children)
+    code.children = []
+    code += answer
+
+
+def visit_exercise(translator: Any, node: exercise) -> None:
+    translator.body.append('<div class="note note--exercise" role="note">')
+
+
+def depart_exercise(translator: Any, node: exercise) -> None:
+    translator.body.append("</div>")
+
+
+def visit_solution(translator: Any, node: solution) -> None:
+    translator.body.append(
+        '<details class="solution"><summary>Solution</summary>'
+        '<div class="solution__body">'
+    )
+
+
+def depart_solution(translator: Any, node: solution) -> None:
+    translator.body.append("</div></details>")

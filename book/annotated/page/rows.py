@@ -1,0 +1,250 @@
+"""Directives and transforms that turn the site's notebook into the rows of a page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from docutils import nodes
+from sphinx.transforms import SphinxTransform
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util.docutils import SphinxDirective
+
+from annotated.page.code import Highlighter, code_node
+from annotated.page.exercises import exercise, folded, solution
+from annotated.page.state import Head, page_of, state_of
+from annotated.page.ties import tied
+from annotated.page.variants import variant
+from annotated.read.parse import Block, Cell, Name
+
+
+class heading(nodes.Element):  # noqa: N801 (docutils names nodes so)
+    """A section's title inside a row; ``level`` and ``anchor`` as in the HTML."""
+
+
+class deviation(nodes.Admonition, nodes.Element):  # noqa: N801
+    """A note that the code deviates from a source."""
+
+
+class AnnotatedRow(SphinxDirective):
+    """One row. Its arguments are the indices of the cell and of the row; its content is the note."""
+
+    required_arguments = 2
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        page = page_of(self.env)
+        cell: Cell = page.chapter.cells[int(self.arguments[0])]
+        row = cell.rows[int(self.arguments[1])]
+        prose, code = _box("sbs__prose"), _box("sbs__code")
+        self.state.nested_parse(self.content, self.content_offset, prose)
+        tied(prose)
+        flagged = any(True for _ in prose.findall(deviation))
+        for i, block in enumerate(row.blocks):
+            code += self._block(
+                page.highlighter, cell, block, first=i == 0, flagged=flagged and i == 0
+            )
+        for difference in list(prose.findall(variant)):
+            difference.parent.remove(difference)
+            code += difference
+        if next(prose.findall(exercise), None) and len(cell.rows) > 1:
+            message = "exercise: its solution is one step. Keep comments at the ends of its lines."
+            raise self.error(message)
+        folded(prose, code)
+        level = min((block.name.level for block in row.blocks if block.name), default=0)
+        box = _box(
+            "sbs__row",
+            *([f"sbs__row--def{min(level, 2)}"] if level else []),
+            f"sbs__row--{cell.kind}",
+        )
+        box += [prose, code]
+        return [box]
+
+    def _block(
+        self,
+        highlighter: Highlighter,
+        cell: Cell,
+        block: Block,
+        first: bool,
+        flagged: bool,
+    ) -> nodes.Element:
+        box = _box("sbs__block", *(["def"] if block.name else []))
+        if block.name:
+            self._anchor(box, block.name)
+        chapter = page_of(self.env).chapter
+        lines = [
+            (
+                n,
+                chapter.anchor(n),
+                highlighter.line(cell, n),
+                ["ln--deviation"] if flagged and k == 0 else [],
+            )
+            for k, n in enumerate(block.lines)
+        ]
+        of = [name.qualname for name, _ in chapter.around(block.lines[0])]
+        box += code_node(lines, of, first)
+        return box
+
+    def _anchor(self, box: nodes.Element, name: Name) -> None:
+        """Make the definition's name its anchor. A heading of that name gets another one."""
+        document, anchor = self.state.document, name.qualname
+        holder = document.ids.get(anchor)
+        if isinstance(holder, nodes.section):
+            holder["ids"] = [
+                f"{anchor}-section" if i == anchor else i for i in holder["ids"]
+            ]
+            document.ids[f"{anchor}-section"] = document.ids.pop(anchor)
+            for key, value in document.nameids.items():
+                if value == anchor:
+                    document.nameids[key] = f"{anchor}-section"
+        elif holder is not None:
+            return  # a second definition of the same name, such as an overload
+        document.ids[anchor] = box
+        box["ids"].append(anchor)
+        full = f"{page_of(self.env).module.name}.{anchor}"
+        self.env.get_domain("py").note_object(full, name.kind, anchor, location=box)  # type: ignore[attr-defined]
+
+
+class Deviation(SphinxDirective):
+    """``:::{deviation} the paper, section 3``: how the code differs, and why."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        self.assert_has_content()
+        where, messages = self.state.inline_text(self.arguments[0], self.lineno - 1)
+        node = deviation()
+        node += nodes.paragraph("", "Deviation from ", *where, classes=["note__title"])
+        self.state.nested_parse(self.content, self.content_offset, node)
+        return [node, *messages]
+
+
+def _box(*classes: str) -> nodes.container:
+    return nodes.container(classes=list(classes))
+
+
+class OutputsInRows(SphinxTransform):
+    """Moves the outputs of a cell under the code that produced them."""
+
+    default_priority = 400
+
+    def apply(self, **kwargs: Any) -> None:
+        if state_of(self.env).page is None:
+            return
+        for cell in list(self.document.findall(_is_output)):
+            row = _row_before(cell)
+            if row is None:
+                continue
+            place = next(row[1].findall(solution), row[1])  # type: ignore[arg-type]
+            for child in list(cell.children):
+                place += child
+                for text in child.findall(nodes.literal_block):
+                    text["classes"].append("out")
+            cell.parent.remove(cell)
+
+
+def _is_output(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.container) and "cell" in node["classes"]
+
+
+def _row_before(cell: nodes.Element) -> nodes.Element | None:
+    """Return the last row with code before an output, also in the section before it."""
+    siblings = cell.parent.children
+    for node in reversed(siblings[: siblings.index(cell)]):
+        rows = [n for n in node.findall(_is_row) if len(n[1])]
+        if rows:
+            return rows[-1]
+    return None
+
+
+def _is_row(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.container) and "sbs__row" in node["classes"]
+
+
+def is_sheet(node: nodes.Node) -> bool:
+    """Is it the box around all rows of a page?"""
+    return isinstance(node, nodes.container) and "sbs__sheet" in node["classes"]
+
+
+class Sheet(SphinxPostTransform):
+    """HTML only: encloses the rows in one sheet, and moves each heading into its note."""
+
+    default_priority = 900
+    formats = ("html",)
+
+    def run(self, **kwargs: Any) -> None:
+        page = next(
+            (s for s in self.document.children if isinstance(s, nodes.section)), None
+        )
+        if page is None or next(self.document.findall(_is_row), None) is None:
+            return
+        for section in list(page.findall(nodes.section)):
+            if section is not page:
+                section["classes"].append("sbs__section")
+                self._hoist(section)
+        head = [
+            n
+            for n in page.children
+            if not _is_row(n) and not isinstance(n, nodes.section)
+        ]
+        sheet = _box("sbs__sheet")
+        sheet += [n for n in page.children if n not in head]
+        if self._theme_has_title_block():
+            taken = self._taken(head, sheet)
+            state_of(self.env).heads[self.env.docname] = taken
+            head = [
+                n
+                for n in head
+                if not isinstance(n, nodes.title) and n is not taken.summary
+            ]
+        page.children = []
+        page += [*head, sheet]
+
+    def _theme_has_title_block(self) -> bool:
+        theme = getattr(self.app.builder, "theme", None)
+        return bool(theme and theme.get_options({}).get("title_block"))
+
+    def _taken(self, head: list[nodes.Node], sheet: nodes.Element) -> Head:
+        """Take the summary and the source out of the text, for the title block."""
+        summary = next((n for n in head if isinstance(n, nodes.paragraph)), None)
+        for paragraph in sheet[0].findall(nodes.paragraph):
+            words = paragraph[0] if len(paragraph) else None
+            if isinstance(words, nodes.Text) and words.startswith("Source: "):
+                paragraph.replace(words, nodes.Text(words.removeprefix("Source: ")))
+                paragraph.parent.remove(paragraph)
+                return Head(summary, paragraph)
+        return Head(summary)
+
+    def _hoist(self, section: nodes.section) -> None:
+        title, row = section[0], section[1] if len(section) > 1 else None
+        if not isinstance(title, nodes.title) or row is None or not _is_row(row):
+            return
+        level = 1
+        parent = section.parent
+        while parent is not None:
+            level += isinstance(parent, nodes.section)
+            parent = parent.parent
+        anchor, *section["ids"] = section["ids"]
+        node = heading("", *title.children, level=level, anchor=anchor)
+        section.remove(title)
+        row[0].insert(0, node)  # type: ignore[index]
+
+
+def visit_heading(translator: Any, node: heading) -> None:
+    translator.body.append(f'<h{node["level"]} id="{node["anchor"]}">')
+
+
+def depart_heading(translator: Any, node: heading) -> None:
+    translator.body.append(
+        f'<a class="headerlink" data-pagefind-ignore href="#{node["anchor"]}" '
+        f'aria-label="Link to this heading">#</a></h{node["level"]}>'
+    )
+
+
+def visit_deviation(translator: Any, node: deviation) -> None:
+    translator.body.append('<div class="note note--deviation" role="note">')
+
+
+def depart_deviation(translator: Any, node: deviation) -> None:
+    translator.body.append("</div>")

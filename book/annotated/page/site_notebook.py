@@ -1,0 +1,137 @@
+"""The site's notebook: a chapter's rows as directives, with its outputs, for MyST-NB."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+
+from annotated.page.figures import themed
+from annotated.page.values import with_values
+from annotated.read.parse import Cell, Chapter, Row
+from annotated.run.execute import KERNEL, Record
+
+FENCE = "`" * 8
+
+
+def site_notebook(chapter: Chapter, record: Record) -> NotebookNode:
+    """Return Markdown cells for headings and rows, and a code cell for each set of outputs."""
+    notebook = nbformat.v4.new_notebook(metadata={"kernelspec": KERNEL})
+    lines: list[int] = []  # module lines on which the cells start, for messages
+    outputs = iter(record.outputs)
+
+    def add(cell: NotebookNode, line: int) -> None:
+        cell["id"] = f"c{len(lines)}"
+        notebook.cells.append(cell)
+        lines.append(line - 2)  # then MyST-NB's messages have the right line
+
+    for i, cell in enumerate(chapter.cells):
+        for j, row in enumerate(cell.rows):
+            head, rest, line = _head(row)
+            if head:
+                add(nbformat.v4.new_markdown_cell(head), row.line)
+            text = f"{FENCE}{{annotated-row}} {i} {j}\n\n{rest}\n{FENCE}"
+            add(nbformat.v4.new_markdown_cell(text), line - 2)
+        shown = [
+            _shown(output, _label(cell, record.values))
+            for output in (visible(next(outputs, [])) if cell.nodes else [])
+        ]
+        if shown:
+            add(
+                # MyST-NB skips cells without source, and their outputs with them.
+                nbformat.v4.new_code_cell(
+                    "...",
+                    outputs=shown,
+                    metadata={
+                        "tags": ["remove-input"],
+                        "mystnb": {"image": {"alt": _label(cell, record.values)}},
+                    },
+                ),
+                cell.line,
+            )
+    notebook.metadata["source_map"] = lines
+    return notebook
+
+
+def _head(row: Row) -> tuple[str, str, int]:
+    """Split a row's note: the part outside the row, the rest, and the line of the rest.
+
+    A heading is outside because it starts a section. The page's title takes its summary, the
+    first paragraph, with it.
+    """
+    heading = row.heading
+    if not heading:
+        return "", row.placed, row.line
+    prose, end = row.placed, heading.end()
+    if len(heading.group(1)) == 1:
+        blank = prose.find("\n\n", len(prose[: end + 1].rstrip()) + 2)
+        end = len(prose) if blank < 0 else blank
+    head, rest = prose[:end], prose[end:]
+    skipped = len(rest) - len(rest.lstrip("\n"))
+    return (
+        head,
+        rest[skipped:],
+        row.line + head.count("\n") + rest[:skipped].count("\n"),
+    )
+
+
+def _shown(output: dict[str, Any], label: str) -> NotebookNode:
+    """Return an output as the page shows it: figures and tables as HTML, in theme colours."""
+    output = dict(output)
+    data = output.get("data", {})
+    if "image/svg+xml" in data:
+        output["data"] = {
+            "text/html": themed("".join(data["image/svg+xml"]), label),
+            "text/plain": f"Figure: {label}",  # for builders other than HTML
+        }
+    elif "".join(data.get("text/html", "")).startswith("<table"):
+        table = "".join(data["text/html"])
+        output["data"] = {
+            **data,
+            "text/html": f'<div class="out out--table">{table}</div>',
+        }
+    output.pop("execution_count", None)
+    if output["output_type"] == "execute_result":
+        output["output_type"] = "display_data"
+    return nbformat.from_dict(output)
+
+
+def visible(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the outputs of a cell that readers see.
+
+    Text on stderr is left out, because the author has seen it during the build. Consecutive
+    prints are joined.
+    """
+    joined: list[dict[str, Any]] = []
+    for output in outputs:
+        if output.get("name") == "stderr":
+            continue
+        if joined and output["output_type"] == joined[-1]["output_type"] == "stream":
+            joined[-1]["text"] = "".join((*joined[-1]["text"], *output["text"]))
+        else:
+            joined.append(dict(output))
+    return joined
+
+
+def _label(cell: Cell, values: Mapping[str, str]) -> str:
+    """Return a figure's text alternative: the first sentence of the note next to its code."""
+    prose = next((row.prose for row in cell.rows if row.prose), "")
+    text = " ".join(
+        line
+        for line in prose.splitlines()
+        if line and not line.startswith(("#", ":::"))
+    )
+    return _plain(with_values(text, values)).partition(". ")[0].strip(" .") or "Figure"
+
+
+def _plain(text: str) -> str:
+    """Return a note as plain text: no citations, the text of links, formulas without TeX."""
+    text = re.sub(r"\s*\{cite[^}]*\}`[^`]*`", "", text)
+    text = re.sub(r"\{[\w:]+\}`(?:~(?:\w+\.)*)?([^`<]*?)\s*(?:<[^>]*>)?`", r"\1", text)
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    text = re.sub(r"\\(?:text|mathrm|operatorname|left|right)\b", "", text)
+    text = text.translate(str.maketrans("{}", "()", "$`*\\"))
+    return " ".join(text.split())

@@ -1,0 +1,172 @@
+"""What the engine keeps while Sphinx builds: one typed state per build, found by ``state_of``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.domains import Domain
+from sphinx.environment import BuildEnvironment
+
+from annotated.page.book import Book, book_of
+from annotated.page.code import Highlighter
+from annotated.page.contents import Entry
+from annotated.read.modules import Module, Project
+from annotated.read.parse import Chapter
+from annotated.run.execute import Job, Record, Store, job_of
+from annotated.run.shapes import by_line, moved, positions
+
+
+@dataclass(frozen=True)
+class Page:
+    """A chapter while Sphinx reads it."""
+
+    chapter: Chapter
+    project: Project
+    module: Module
+    record: Record
+    highlighter: Highlighter
+
+
+@dataclass(frozen=True)
+class Head:
+    """Paragraphs that move from a page's text into its title block."""
+
+    summary: nodes.Element | None = None
+    source: nodes.Element | None = None
+
+
+class Memory(Domain):
+    """What is kept from one build to the next. Sphinx pickles it with its environment."""
+
+    name = "annotated"
+    label = "Annotated modules"
+    initial_data = {"digests": {}, "contents": None}  # noqa: RUF012
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """The digest of each chapter when its page was last read."""
+        found: dict[str, str] = self.data["digests"]
+        return found
+
+    @digests.setter
+    def digests(self, digests: dict[str, str]) -> None:
+        self.data["digests"] = digests
+
+    @property
+    def contents(self) -> list[Entry] | None:
+        """The table of contents of the last build."""
+        found: list[Entry] | None = self.data["contents"]
+        return found
+
+    @contents.setter
+    def contents(self, entries: list[Entry]) -> None:
+        self.data["contents"] = entries
+
+    def merge_domaindata(self, docnames: Any, otherdata: Any) -> None:
+        """Reading in parallel changes nothing here."""
+
+
+@dataclass
+class State:
+    """The chapters of one build."""
+
+    app: Sphinx
+    jobs: dict[str, Job] = field(default_factory=dict)
+    executed: list[str] = field(default_factory=list)
+    contents: list[Entry] = field(default_factory=list)
+    heads: dict[str, Head] = field(default_factory=dict)
+    page: Page | None = None  # of the document that Sphinx is reading
+
+    @cached_property
+    def root(self) -> Path:
+        """The folder of the sources."""
+        return Path(self.app.srcdir)
+
+    @cached_property
+    def project(self) -> Project:
+        """The modules below the root."""
+        return Project(self.root)
+
+    @cached_property
+    def store(self) -> Store:
+        """The records of earlier executions."""
+        return Store(Path(self.app.outdir).parent / ".executed")
+
+    @cached_property
+    def memory(self) -> Memory:
+        """What the last build left."""
+        memory = self.app.env.get_domain("annotated")
+        assert isinstance(memory, Memory)
+        return memory
+
+    @cached_property
+    def book(self) -> Book:
+        """The book around the chapters. The table of contents must be known."""
+        config: Any = self.app.config
+        return book_of(
+            self.project,
+            title=config.html_title,
+            repository=config.annotated_repository,
+            docnames=[e.docname for e in self.contents if e.docname in self.jobs],
+            install=config.annotated_install,
+            packages=config.annotated_verified,
+            bibliographies=getattr(config, "bibtex_bibfiles", []),
+            license_name=config.annotated_license,
+        )
+
+    def job(self, docname: str) -> Job:
+        """Return the chapter of a page. It is parsed once."""
+        if docname not in self.jobs:
+            path = Path(self.app.env.doc2path(docname))
+            self.jobs[docname] = job_of(self.project, path)
+        return self.jobs[docname]
+
+    def record(self, job: Job) -> Record:
+        """Return what the chapter's execution left."""
+        record = self.store.load(job.docname, job.digest)
+        assert record is not None, f"{job.docname} was not executed"
+        return record
+
+    def shapes(self, job: Job) -> dict[str, Any]:
+        """Return the recorded shapes, with the line numbers of the module as it is now."""
+        record = self.record(job)
+        return moved(record.shapes, record.positions, positions(job.chapter))
+
+    def page_of(self, docname: str) -> Page:
+        """Return what directives need to know of a chapter."""
+        job = self.job(docname)
+        module = self.project.at(job.path)
+        tensors = by_line(job.chapter, self.shapes(job)["names"])
+        highlighter = Highlighter(job.chapter, module.name, module.package, tensors)
+        return Page(job.chapter, self.project, module, self.record(job), highlighter)
+
+
+_states: dict[BuildEnvironment, State] = {}
+
+
+def begin(app: Sphinx) -> State:
+    """Start the state of a build."""
+    state = _states[app.env] = State(app)
+    return state
+
+
+def end(env: BuildEnvironment) -> None:
+    """Forget the state of a build that has ended."""
+    _states.pop(env, None)
+
+
+def state_of(env: BuildEnvironment) -> State:
+    """Return the state of the build that this environment belongs to."""
+    return _states[env]
+
+
+def page_of(env: BuildEnvironment) -> Page:
+    """Return the chapter that Sphinx is reading."""
+    page = state_of(env).page
+    assert page is not None, "this document is not a chapter"
+    return page

@@ -1,0 +1,162 @@
+"""The project's modules, what each imports, and which code an execution depends on."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from annotated.read.parse import (
+    Chapter,
+    ChapterError,
+    bare,
+    docstring,
+    is_demo,
+    parse,
+    syntax_tree,
+)
+
+
+@dataclass(frozen=True)
+class Module:
+    """A file of the project. ``name`` is the dotted name for importing it."""
+
+    name: str
+    path: Path
+    text: str
+
+    @property
+    def package(self) -> str:
+        """The package that its relative imports start from."""
+        return (
+            self.name if self.path.stem == "__init__" else self.name.rpartition(".")[0]
+        )
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """Its syntax tree. Raises ``ChapterError`` if it is not valid Python."""
+        return syntax_tree(self.text, str(self.path))
+
+    @cached_property
+    def chapter(self) -> Chapter:
+        """Its cells and rows. Raises ``ChapterError`` if it is not valid Python."""
+        return parse(self.text, str(self.path))
+
+    @cached_property
+    def library(self) -> list[ast.stmt]:
+        """The statements that run on import: all except its docstring and demos."""
+        opening = docstring(self.tree)
+        body = self.tree.body
+        return [node for node in body if node is not opening and not is_demo(node)]
+
+    @cached_property
+    def code(self) -> str:
+        """``library`` without comments, docstrings and layout."""
+        return bare(self.library)
+
+
+class Project:
+    """The modules below one folder. Each is read once."""
+
+    def __init__(self, root: Path):
+        self.root = root
+        self._read: dict[Path, Module] = {}
+        self._found: dict[str, Module | None] = {}
+        self._imported: dict[str, list[Module]] = {}
+
+    def at(self, path: Path) -> Module:
+        """Return the module in a file."""
+        if path not in self._read:
+            parts = path.relative_to(self.root).with_suffix("").parts
+            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            self._read[path] = Module(name, path, text_of(path))
+        return self._read[path]
+
+    def docname(self, module: Module) -> str:
+        """Return Sphinx's name for the module's page."""
+        return module.path.relative_to(self.root).with_suffix("").as_posix()
+
+    def find(self, name: str) -> Module | None:
+        """Return the module of that dotted name, if the project has it."""
+        if name not in self._found:
+            base = self.root.joinpath(*name.split("."))
+            paths = (base.with_suffix(".py"), base / "__init__.py") if name else ()
+            there = next((path for path in paths if path.is_file()), None)
+            self._found[name] = self.at(there) if there else None
+        return self._found[name]
+
+    def owns(self, name: str) -> bool:
+        """Return whether the name starts with a module or package of the project."""
+        top = self.find(name.partition(".")[0])
+        return top is not None or self.find(name) is not None
+
+    def parents(self, name: str) -> Iterator[Module]:
+        """Yield the packages whose ``__init__`` runs when the module is imported."""
+        while "." in name:
+            name = name.rpartition(".")[0]
+            package = self.find(name)
+            if package:
+                yield package
+
+    def imported(self, module: Module, body: list[ast.stmt]) -> list[Module]:
+        """Return the project's modules that these statements import, including packages."""
+        found: dict[str, Module] = {}
+        for statement in body:
+            for node in ast.walk(statement):
+                for name in imported_names(node, module.package):
+                    local = self.find(name)
+                    if local:
+                        found |= {m.name: m for m in (local, *self.parents(name))}
+        return list(found.values())
+
+    def dependencies(self, chapter: Module) -> list[Module]:
+        """Return every other module of the project that runs when the chapter runs.
+
+        Demos of imported modules do not run, so they and their imports do not count.
+        """
+        found: dict[str, Module] = {}
+        waiting = [
+            *self.imported(chapter, chapter.tree.body),
+            *self.parents(chapter.name),
+        ]
+        while waiting:
+            module = waiting.pop()
+            if module.name not in found and module.name != chapter.name:
+                found[module.name] = module
+                if module.name not in self._imported:
+                    imported = self.imported(module, module.library)
+                    self._imported[module.name] = imported
+                waiting += self._imported[module.name]
+        return [found[name] for name in sorted(found)]
+
+
+def text_of(path: Path) -> str:
+    """Return a file's text. Raises ``ChapterError`` if it is not UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = path.read_bytes()[: error.start].count(b"\n") + 1
+        raise ChapterError(
+            str(path), line, "this is not UTF-8. Save the file as UTF-8."
+        ) from None
+
+
+def imported_names(node: ast.AST, package: str) -> list[str]:
+    """Return the dotted names that an import may load, most specific first."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        base = absolute(node, package)
+        return [*(f"{base}.{alias.name}" for alias in node.names), base]
+    return []
+
+
+def absolute(node: ast.ImportFrom, package: str) -> str:
+    """Return the module named by ``from … import``, with relative dots resolved."""
+    if not node.level:
+        return node.module or ""
+    parts = package.split(".")
+    base = ".".join(parts[: len(parts) - node.level + 1])
+    return f"{base}.{node.module}" if node.module else base

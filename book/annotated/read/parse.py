@@ -1,0 +1,527 @@
+"""Parse a module's text into a chapter: cells that run, each made of rows to read.
+
+This is pure: text in, data out. Nothing here imports, executes or opens anything.
+
+A *row* is one note and the lines of code next to it. A *cell* runs as one piece: a whole
+definition, one step of a demo (the body of ``if __name__ == "__main__":`` up to the next
+comment at its top level), or a run of plain statements.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import io
+import re
+import tokenize
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+PRAGMA = re.compile(
+    r"#(!|:|\s*(noqa\b|nosec\b|(type|fmt|mypy|pyright|pragma|pylint|ruff|isort|yapf|vim):"
+    r"|(end)?region\b|%%|-\*-|(en)?coding[:=]))"
+)
+LABELS = r"(?:\([^()\n]+\)=\n+)*"  # targets of cross-references, before a heading
+HEADING = re.compile(LABELS + r"(#{1,6}) +(.+?)\s*(?:\n|$)")
+
+EXERCISE = re.compile(r"^:{3,}\{exercise\}", re.MULTILINE)
+
+
+class ChapterError(Exception):
+    """An error in a module. The message gives the file, the line and the fix."""
+
+    def __init__(self, path: str, line: int, message: str):
+        super().__init__(f"{path}:{line}: {message}")
+
+
+@dataclass(frozen=True)
+class Name:
+    """A definition: its ``qualname`` in the module, and its nesting level (1 is the top)."""
+
+    kind: Literal["class", "function", "method"]
+    qualname: str
+    level: int
+
+
+@dataclass
+class Block:
+    """Consecutive lines of code in a row. The first line of a definition starts a block."""
+
+    lines: list[int] = field(default_factory=list)
+    name: Name | None = None
+
+
+@dataclass
+class Row:
+    """A note and its lines of code. ``notes`` holds texts with the lines they start on."""
+
+    notes: list[tuple[int, str]] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
+
+    @property
+    def prose(self) -> str:
+        """The note: comments and a docstring, separated by blank lines."""
+        return "\n\n".join(text for _, text in self.notes)
+
+    @property
+    def line(self) -> int:
+        """The line on which the note starts; 0 if there is none."""
+        return self.notes[0][0] if self.notes else 0
+
+    @property
+    def placed(self) -> str:
+        """The note, its lines spaced as in the module, so that line numbers can be counted."""
+        out = ""
+        for line, text in self.notes:
+            gap = line - self.line - out.count("\n")
+            out += "\n" * (max(2, gap) if out else 0) + text
+        return out
+
+    @property
+    def heading(self) -> re.Match[str] | None:
+        """The heading that the note starts with."""
+        return HEADING.match(self.prose)
+
+    @property
+    def name(self) -> Name | None:
+        """The definition that this row opens."""
+        return self.blocks[0].name if self.blocks else None
+
+
+@dataclass
+class Cell:
+    """Code that runs as one piece. ``dedent`` columns are cut from each line (4 in a demo)."""
+
+    kind: Literal["definition", "demo", "code"]
+    rows: list[Row] = field(default_factory=list)
+    nodes: list[ast.stmt] = field(default_factory=list)
+    dedent: int = 0
+
+    @property
+    def exercise(self) -> bool:
+        """Whether this is the solution of an exercise."""
+        return bool(self.rows) and EXERCISE.search(self.rows[0].prose) is not None
+
+    @property
+    def line(self) -> int:
+        """The first line of its code."""
+        return first_line(self.nodes[0])
+
+    @property
+    def end(self) -> int:
+        """The last line of its code."""
+        return self.nodes[-1].end_lineno or self.line
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A parsed module."""
+
+    text: str
+    tree: ast.Module
+    cells: list[Cell]
+    verbatim: frozenset[int]  # lines that start inside a string: never dedented
+    aside: frozenset[int]  # lines of comments and docstrings
+
+    @property
+    def opening(self) -> Row | None:
+        """The row that contains the chapter's title."""
+        row = self.cells[0].rows[0] if self.cells and self.cells[0].rows else None
+        return row if row and row.heading else None
+
+    @property
+    def title(self) -> str:
+        """The heading of the module's docstring."""
+        heading = self.opening and self.opening.heading
+        return heading.group(2) if heading else ""
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The module's lines. They are counted from 1, so ``lines[n - 1]`` is line n."""
+        return split_lines(self.text)
+
+    def names(self) -> Iterator[tuple[Name, int]]:
+        """Yield every definition outside the demos, with the line it starts on."""
+        for cell in self.cells:
+            for row in cell.rows if cell.kind != "demo" else ():
+                for block in row.blocks:
+                    if block.name:
+                        yield block.name, block.lines[0]
+
+    @cached_property
+    def spans(self) -> list[tuple[Name, int, int]]:
+        """Every definition, also in demos, with its first and last line, outermost first."""
+        found = []
+        for node in ast.walk(self.tree):
+            if isinstance(node, DEFINITIONS) and (
+                name := self._named.get(first_line(node))
+            ):
+                found.append((name, first_line(node), node.end_lineno or node.lineno))
+        return found
+
+    def around(self, line: int) -> list[tuple[Name, int]]:
+        """Return the definitions around a line, outermost first, with their first lines."""
+        return [(name, a) for name, a, b in self.spans if a <= line <= b]
+
+    def anchor(self, line: int) -> str:
+        """Return the anchor of a line: its number in its definition, else in the module."""
+        for name, first in self.around(line)[-1:]:
+            others = (a for n, a, _ in self.spans if n.qualname == name.qualname)
+            if first == min(
+                others
+            ):  # not a second definition of that name (an overload)
+                return f"{name.qualname}:{line - first + 1}"
+        return f"L{line}"
+
+    @property
+    def _named(self) -> dict[int, Name]:
+        blocks = (
+            block for cell in self.cells for row in cell.rows for block in row.blocks
+        )
+        return {block.lines[0]: block.name for block in blocks if block.name}
+
+    def line_of(self, cell: Cell, number: int) -> str:
+        """Return line ``number`` as the page shows it in ``cell``."""
+        return self.lines[number - 1][self.cut(cell, number) :]
+
+    def cut(self, cell: Cell, number: int) -> int:
+        """Return how many blanks ``cell`` cuts from the start of a line."""
+        line = self.lines[number - 1]
+        blanks = len(line) - len(line.lstrip())
+        return 0 if number in self.verbatim else min(cell.dedent, blanks)
+
+    def source(self, cell: Cell) -> str:
+        """Return the code that runs, with comments. Its line k is line ``cell.line + k - 1``."""
+        if not cell.nodes:
+            return ""
+        return "\n".join(self.line_of(cell, n) for n in range(cell.line, cell.end + 1))
+
+
+def parse(text: str, path: str = "<module>") -> Chapter:
+    """Parse a module. Raises ``ChapterError`` if it is not valid Python."""
+    text = re.sub(r"\r\n?", "\n", text.removeprefix("\ufeff"))
+    tree = syntax_tree(text, path)
+    return _Reader(text, tree, _comments(text)).chapter()
+
+
+def syntax_tree(text: str, path: str) -> ast.Module:
+    """Return Python's syntax tree. Raises ``ChapterError`` if the text is not valid Python."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # importing the module shows them
+            compile(
+                text, path, "exec", dont_inherit=True
+            )  # finds errors beyond grammar
+            return ast.parse(text)
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None) or 1
+        reason = getattr(error, "msg", None) or str(error)
+        raise ChapterError(
+            path, line, f"this is not Python: {reason}. Correct the line."
+        ) from None
+
+
+# -- helpers on syntax trees, used by every group --------------------------------------
+
+
+def split_lines(text: str) -> list[str]:
+    """Split into lines as Python counts them: a form feed does not end a line."""
+    return text.split("\n")
+
+
+def first_line(node: ast.AST) -> int:
+    """Return the line on which a statement starts, including decorators."""
+    decorators = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(d.lineno for d in decorators)])  # type: ignore[attr-defined]
+
+
+def docstring(node: ast.AST) -> ast.Expr | None:
+    """Return the statement that is the docstring of a module, class or function."""
+    body = getattr(node, "body", None)
+    if isinstance(node, (ast.Module, *DEFINITIONS)) and body:
+        first = body[0]
+        if (
+            isinstance(first, ast.Expr)
+            and isinstance(first.value, ast.Constant)
+            and isinstance(first.value.value, str)
+        ):
+            return first
+    return None
+
+
+def is_demo(node: ast.AST) -> bool:
+    """Return whether this is ``if __name__ == "__main__":`` with a body on its own lines."""
+    return (
+        isinstance(node, ast.If)
+        and not node.orelse
+        and ast.unparse(node.test)
+        in ("__name__ == '__main__'", "'__main__' == __name__")
+        and node.test.end_lineno == node.lineno
+        and node.body[0].lineno > node.lineno
+    )
+
+
+def bare(nodes: Sequence[ast.stmt]) -> str:
+    """Return the code without comments, docstrings and layout: outputs depend on it."""
+    return "\n".join(
+        ast.unparse(_Undocumented().visit(node)) for node in _copies(nodes)
+    )
+
+
+def _copies(nodes: Sequence[ast.stmt]) -> list[ast.stmt]:
+    return ast.parse(ast.unparse(ast.Module(list(nodes), []))).body
+
+
+class _Undocumented(ast.NodeTransformer):
+    """Removes docstrings."""
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        super().generic_visit(node)
+        if isinstance(node, DEFINITIONS) and docstring(node):
+            node.body = node.body[1:] or [ast.Pass()]
+        return node
+
+
+# -- comments ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Comment:
+    """Full-line comments on consecutive lines with the same indentation."""
+
+    line: int
+    end: int
+    column: int
+    text: str
+
+
+def _comments(text: str) -> list[_Comment]:
+    found: list[_Comment] = []
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type != tokenize.COMMENT or token.line[: token.start[1]].strip():
+            continue
+        if PRAGMA.match(token.string):
+            continue
+        line, column = token.start
+        words = token.string.removeprefix("#").removeprefix(" ")
+        if found and found[-1].end == line - 1 and found[-1].column == column:
+            last = found.pop()
+            found.append(_Comment(last.line, line, column, f"{last.text}\n{words}"))
+        else:
+            found.append(_Comment(line, line, column, words))
+    return found
+
+
+# -- rows and cells ------------------------------------------------------------------------
+
+
+class _Reader:
+    """Sorts a module's lines into cells and rows."""
+
+    def __init__(self, text: str, tree: ast.Module, comments: list[_Comment]):
+        self.text, self.tree = text, tree
+        self.lines = split_lines(text)
+        self.comments = comments
+        self.notes: dict[
+            int, list[tuple[int, str]]
+        ] = {}  # line of code or comment -> notes
+        self.hidden: set[int] = set()  # lines that are no code on the page
+        self.defs: dict[int, Name] = {}
+        for comment in comments:
+            self.notes[comment.line] = [(comment.line, comment.text)]
+            self.hidden.update(range(comment.line, comment.end + 1))
+        self._definitions(tree, [])
+
+    def chapter(self) -> Chapter:
+        cells = list(self._cells())
+        opening = docstring(self.tree)
+        if opening:
+            if not cells or cells[0].kind != "code" or cells[0].rows[0].prose:
+                cells.insert(0, Cell("code", [Row()]))
+            cells[0].rows[0].notes = [self._prose_of(opening)]
+        verbatim, aside = self._verbatim(), frozenset(self.hidden)
+        return Chapter(self.text, self.tree, cells, verbatim, aside)
+
+    def _verbatim(self) -> frozenset[int]:
+        lines: set[int] = set()
+        opened: list[int] = []  # since Python 3.12 an f-string is several tokens
+        for token in tokenize.generate_tokens(io.StringIO(self.text).readline):
+            kind = tokenize.tok_name[token.type]
+            if kind == "STRING":
+                lines.update(range(token.start[0] + 1, token.end[0] + 1))
+            elif kind.endswith("STRING_START"):
+                opened.append(token.start[0])
+            elif kind.endswith("STRING_END"):
+                lines.update(range(opened.pop() + 1, token.end[0] + 1))
+        return frozenset(lines)
+
+    def _prose_of(self, node: ast.Expr) -> tuple[int, str]:
+        """Return a docstring's text, and the line of its first word."""
+        assert isinstance(node.value, ast.Constant)
+        raw = str(node.value.value)
+        lead = len(raw) - len(raw.lstrip())
+        return node.lineno + raw[:lead].count("\n"), inspect.cleandoc(raw)
+
+    def _definitions(self, node: ast.AST, outer: list[ast.AST]) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, DEFINITIONS):
+                inside = [n for n in outer if isinstance(n, DEFINITIONS)]
+                kind: Literal["class", "function", "method"] = (
+                    "class"
+                    if isinstance(child, ast.ClassDef)
+                    else "method"
+                    if inside and isinstance(inside[-1], ast.ClassDef)
+                    else "function"
+                )
+                qualname = ".".join([*(n.name for n in inside), child.name])
+                self.defs[first_line(child)] = Name(kind, qualname, len(inside) + 1)
+                self._docstring(child)
+                self._definitions(child, [*outer, child])
+            else:
+                self._definitions(child, outer)
+
+    def _docstring(self, node: Definition) -> None:
+        text = docstring(node)
+        if text is None or not self._alone(text):
+            return
+        self.notes.setdefault(first_line(node), []).append(self._prose_of(text))
+        self.hidden.update(range(text.lineno, (text.end_lineno or text.lineno) + 1))
+
+    def _alone(self, node: ast.stmt) -> bool:
+        """Return whether its lines contain no other code."""
+        before = self.lines[node.lineno - 1].encode()[: node.col_offset]
+        after = self.lines[(node.end_lineno or node.lineno) - 1].encode()[
+            node.end_col_offset :
+        ]
+        return not before.strip() and after.strip()[:1] in (b"", b"#")
+
+    def _cells(self) -> Iterator[Cell]:
+        """Yield the module's cells in order."""
+        opening = docstring(self.tree)
+        body, start = self.tree.body, 1
+        if opening:
+            body, start = body[1:], self._below(opening)
+        cell: Cell | None = None
+        for i, node in enumerate(body):
+            limit = (
+                first_line(body[i + 1]) if i + 1 < len(body) else len(self.lines) + 1
+            )
+            end = self._end(node, limit)
+            if isinstance(node, DEFINITIONS):
+                if cell:
+                    yield cell
+                yield Cell("definition", self._rows(start, end), [node])
+                cell = None
+            elif is_demo(node):
+                if cell:
+                    yield cell
+                assert isinstance(node, ast.If)
+                yield from self._lead(start, node.lineno)
+                yield from self._steps(node, end)
+                cell = None
+            else:
+                commented = any(
+                    start <= c.line < first_line(node) for c in self.comments
+                )
+                if cell is None or commented:
+                    if cell:
+                        yield cell
+                    cell = Cell("code")
+                cell.nodes.append(node)
+                cell.rows = self._joined(cell.rows, self._rows(start, end))
+            start = end + 1
+        if cell:
+            yield cell
+        yield from self._lead(start, len(self.lines) + 1)
+
+    def _below(self, opening: ast.Expr) -> int:
+        """Return the line where code may start. Lines above the docstring are not shown."""
+        last = opening.end_lineno or opening.lineno
+        start = last + 1 if self._alone(opening) else last
+        self.hidden.update(range(1, start))
+        return start
+
+    def _lead(self, start: int, stop: int) -> Iterator[Cell]:
+        """Yield comments before a demo or at the module's end: notes without code."""
+        rows = self._rows(start, stop - 1)
+        if rows:
+            yield Cell("code", rows)
+
+    def _joined(self, rows: list[Row], more: list[Row]) -> list[Row]:
+        """Join two runs of plain code: lines without a note of their own extend the last row."""
+        if rows and more and not more[0].prose and rows[-1].blocks:
+            last, first = rows[-1].blocks[-1], more[0].blocks[0]
+            gap = range(last.lines[-1] + 1, first.lines[0]) if last.lines else range(0)
+            last.lines += [
+                n for n in gap if not self.lines[n - 1].strip()
+            ] + first.lines
+            rows[-1].blocks += more[0].blocks[1:]
+            more = more[1:]
+        return rows + more
+
+    def _end(self, node: ast.stmt, limit: int) -> int:
+        """Return the last line of a statement, including indented comments at its end."""
+        end = node.end_lineno or node.lineno
+        if not hasattr(node, "body"):
+            return end
+        for comment in self.comments:
+            if end < comment.line < limit:
+                if comment.column == 0:
+                    break
+                end = comment.end
+        return end
+
+    def _steps(self, demo: ast.If, end: int) -> Iterator[Cell]:
+        """Yield the steps of a demo: its body, cut at each comment at its top level."""
+        column = demo.body[0].col_offset
+        cuts = [
+            c.line
+            for c in self.comments
+            if demo.lineno < c.line <= end and c.column == column
+        ]
+        inner = [
+            n for n in demo.body if not isinstance(n, ast.Pass) or len(demo.body) > 1
+        ]
+        inside = {
+            c
+            for c in cuts
+            if any(first_line(n) < c <= (n.end_lineno or 0) for n in demo.body)
+        }
+        starts = sorted({demo.lineno + 1, *(c for c in cuts if c not in inside)})
+        for start, stop in zip(starts, [*starts[1:], end + 1], strict=True):
+            nodes = [n for n in inner if start <= first_line(n) < stop]
+            rows = self._rows(start, stop - 1)
+            if nodes or rows:
+                yield Cell("demo", rows, nodes, dedent=column)
+
+    def _rows(self, start: int, end: int) -> list[Row]:
+        rows: list[Row] = []
+        for n in range(start, end + 1):
+            notes = self.notes.get(n, [])
+            if notes and (not rows or rows[-1].blocks):
+                rows.append(Row())
+            if notes:  # a comment directly above a definition joins its docstring
+                rows[-1].notes += notes
+            if n in self.hidden:
+                continue
+            blank = not self.lines[n - 1].strip()
+            if not rows:
+                if blank:
+                    continue
+                rows.append(Row())
+            row = rows[-1]
+            if n in self.defs or not row.blocks:
+                if blank:
+                    continue
+                row.blocks.append(Block(name=self.defs.get(n)))
+            row.blocks[-1].lines.append(n)
+        for row in rows:
+            for block in row.blocks:
+                while block.lines and not self.lines[block.lines[-1] - 1].strip():
+                    block.lines.pop()
+        return [row for row in rows if row.prose or row.blocks]

@@ -1,0 +1,1 @@
+"""Run chapters in kernels, and record their outputs and the shapes of their tensors."""

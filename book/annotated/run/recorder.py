@@ -1,0 +1,164 @@
+"""Record the shape of each tensor when it is assigned to a name, in a chapter's kernel.
+
+The engine runs this file in the kernel before the chapter's cells. It traces only the
+chapter's own code, only the first calls of each function, and each cell only for a limited
+time. After that the cell runs at full speed.
+"""
+
+import ast
+import sys
+import time
+from types import CodeType, FrameType
+from typing import Any
+
+CALLS = 3  # calls of each function that are traced
+BUDGET = 2.0  # seconds that each cell is traced
+
+
+class Recorder:
+    """Traces the cells as they run. ``starts``: the module line on which each cell starts."""
+
+    def __init__(self, shell: Any, starts: list[int]):
+        self.shell = shell
+        self.starts = list(starts)
+        # For the file name of a cell: what to add to its line numbers.
+        self.offsets: dict[str, int] = {}
+        self.targets: dict[str, dict[int, list[tuple[int, str]]]] = {}
+        self.counts: dict[CodeType, int] = {}
+        self.names: dict[tuple[int, str], tuple[list[int], str]] = {}
+        self.calls: list[dict[str, Any]] = []
+        self.deadline = 0.0
+
+    def install(self) -> None:
+        self.shell.events.register("pre_run_cell", self.before)
+        self.shell.events.register("post_run_cell", self.after)
+
+    def before(self, info: Any) -> None:
+        """Start tracing when a cell starts."""
+        if not self.starts:
+            return
+        source = self.shell.transform_cell(info.raw_cell)
+        compiler = self.shell.compile
+        name = compiler.get_code_name(info.raw_cell, source, self.shell.execution_count)
+        self.offsets[name] = self.starts.pop(0) - 1
+        self.targets[name] = assigned(ast.parse(source))
+        self.deadline = time.monotonic() + BUDGET
+        sys.settrace(self.enter)
+
+    def after(self, result: Any) -> None:
+        """Stop tracing when a cell ends."""
+        sys.settrace(None)
+
+    def enter(self, frame: FrameType, event: str, argument: Any) -> Any:
+        """Decide for a called function whether to trace it."""
+        code = frame.f_code
+        if code.co_filename not in self.offsets:
+            if time.monotonic() > self.deadline:
+                sys.settrace(None)
+            return None
+        count = self.counts[code] = self.counts.get(code, 0) + 1
+        if count > CALLS or time.monotonic() > self.deadline:
+            return None
+        return Follower(self, frame).step
+
+    def note(self, line: int, name: str, value: Any, call: dict[str, Any]) -> None:
+        """Record a tensor's shape."""
+        shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+        if dtype is None or not isinstance(shape, tuple) or isinstance(value, type):
+            return
+        sizes = [int(size) for size in shape]
+        kind = str(dtype).rpartition(".")[2]
+        self.names.setdefault((line, name), (sizes, kind))
+        call["tensors"].append([line, name, sizes])
+
+    def result(self) -> dict[str, Any]:
+        """Return everything recorded, ready for JSON."""
+        names = [
+            [line, name, *seen] for (line, name), seen in sorted(self.names.items())
+        ]
+        return {
+            "names": names,
+            "calls": [call for call in self.calls if call["tensors"]],
+        }
+
+
+class Follower:
+    """Traces one call: after each statement, records the tensors that it assigned."""
+
+    def __init__(self, recorder: Recorder, frame: FrameType):
+        code = frame.f_code
+        self.recorder = recorder
+        self.offset = recorder.offsets[code.co_filename]
+        self.targets = recorder.targets[code.co_filename]
+        self.last: int | None = None
+        self.top = code.co_name == "<module>"
+        self.call: dict[str, Any] = {
+            "line": 0 if self.top else code.co_firstlineno + self.offset,
+            "name": code.co_qualname if hasattr(code, "co_qualname") else code.co_name,
+            "sizes": {},
+            "tensors": [],
+        }
+        recorder.calls.append(self.call)
+        if not self.top:
+            self._named(frame, code.co_firstlineno)
+
+    def step(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if self.last is not None and event in ("line", "return"):
+            self._named(frame, self.last)
+        if event == "line":
+            self.last = frame.f_lineno
+        if event == "return":
+            self._sizes(frame)
+        elif time.monotonic() > self.recorder.deadline:
+            frame.f_trace = None
+            return None
+        return self.step
+
+    def _named(self, frame: FrameType, line: int) -> None:
+        for at, name in self.targets.get(line, ()):
+            if name in frame.f_locals:
+                self.recorder.note(
+                    at + self.offset, name, frame.f_locals[name], self.call
+                )
+
+    def _sizes(self, frame: FrameType) -> None:
+        """Record the integers among the function's variables and the attributes of ``self``."""
+        own = {} if self.top else dict(frame.f_locals)
+        for name, value in [*vars_of(own.get("self")).items(), *own.items()]:
+            if type(value) is int:
+                self.call["sizes"][name] = value
+
+
+def vars_of(value: Any) -> dict[str, Any]:
+    return dict(getattr(value, "__dict__", {}))
+
+
+def assigned(tree: ast.Module) -> dict[int, list[tuple[int, str]]]:
+    """Return for each line the names that its statement assigns, with their lines."""
+    found: dict[int, list[tuple[int, str]]] = {}
+
+    def add(first: int, last: int, targets: list[tuple[int, str]]) -> None:
+        for line in range(first, last + 1):
+            found.setdefault(line, []).extend(targets)
+
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            arguments = [a for a in ast.walk(node.args) if isinstance(a, ast.arg)]
+            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+            add(first, first, [(a.lineno, a.arg) for a in arguments])
+        elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            one = [] if isinstance(node, ast.Assign) else [node.target]
+            stored: list[ast.expr] = [*getattr(node, "targets", []), *one]
+            add(node.lineno, node.end_lineno or node.lineno, names(stored))
+        elif isinstance(node, ast.For | ast.AsyncFor):
+            add(node.lineno, node.body[0].lineno - 1, names([node.target]))
+    return found
+
+
+def names(targets: list[ast.expr]) -> list[tuple[int, str]]:
+    return [
+        (node.lineno, node.id)
+        for target in targets
+        for node in ast.walk(target)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    ]

@@ -1,0 +1,1 @@
+"""Write what readers take away: notebooks, standalone code and BibTeX entries."""

@@ -1,0 +1,45 @@
+"""The downloads of a chapter: its module, and its notebook with and without outputs."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+from annotated.page.book import Book
+from annotated.run.execute import Job, Record
+from annotated.take.notebook import reader_notebook
+
+
+def write_downloads(
+    app: Sphinx, job: Job, record: Record, book: Book
+) -> dict[str, str]:
+    """Write a chapter's files into the site. Returns links to them, relative to its page.
+
+    Only chapters with a committed notebook get one, because Colab opens the committed file.
+    """
+    name, out = job.path.stem, Path(app.outdir)
+    up = "../" * job.docname.count("/")
+    module = f"_sources/{job.docname}.py"
+    _folder_of(out / module)
+    shutil.copyfile(job.path, out / module)
+    links = {"source": f"{up}{module}"}
+    if (book.project.root / "notebooks" / f"{name}.ipynb").is_file():
+        for key, file, shown in (
+            ("notebook", f"notebooks/{name}.ipynb", None),
+            ("executed", f"notebooks/{name}-with-outputs.ipynb", record),
+        ):
+            text = reader_notebook(job.path, book, shown, record.values)
+            _folder_of(out / file).write_text(text, encoding="utf-8")
+            links[key] = f"{up}{file}"
+        if book.repository:
+            where = book.repository.removeprefix("https://github.com/")
+            file = f"blob/main/notebooks/{name}.ipynb"
+            links["colab"] = f"https://colab.research.google.com/github/{where}/{file}"
+    return links
+
+
+def _folder_of(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path

@@ -1,0 +1,281 @@
+"""The reader's notebook: a chapter that runs without the package being installed."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from annotated.page.book import Book
+from annotated.page.site_notebook import visible
+from annotated.read.digest import data, versions
+from annotated.read.modules import Module, text_of
+from annotated.read.names import bound_names
+from annotated.read.parse import Cell, ChapterError, Row, bare, docstring
+from annotated.run.execute import KERNEL, Record
+from annotated.take.markdown import MarkdownWriter
+from annotated.take.standalone import Collector, bound, meaning, without
+
+DATA = """\
+from pathlib import Path
+
+for name, content in {{
+{}
+}}.items():
+    if not Path(name).exists():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(content, encoding="utf-8")"""
+
+
+def reader_notebook(
+    path: Path,
+    book: Book,
+    record: Record | None = None,
+    values: Mapping[str, str] | None = None,
+) -> str:
+    """Return the notebook of the chapter in ``path`` as JSON.
+
+    With a ``record`` it contains the outputs. ``values`` are those of the expressions in prose,
+    by default the record's.
+    """
+    module = book.project.at(path)
+    if values is None:
+        values = record.values if record else {}
+    writer = _Writer(module, book, record, values)
+    return json.dumps(writer.notebook(), indent=1, ensure_ascii=False) + "\n"
+
+
+class _Writer:
+    def __init__(
+        self,
+        module: Module,
+        book: Book,
+        record: Record | None,
+        values: Mapping[str, str],
+    ):
+        self.chapter, self.module = module.chapter, module
+        self.docname = book.project.docname(module)
+        self.book, self.record = book, record
+        self.outputs = iter(record.outputs if record else ())
+        self.counted = 0  # code cells with outputs so far
+        self.markdown = MarkdownWriter(module, book, values)
+        self.collector = Collector(book.project)
+        self.cells: list[dict[str, object]] = []
+
+    def notebook(self) -> dict[str, object]:
+        self._collect()
+        if self.chapter.opening:
+            self._prose(self._note(self.chapter.opening))
+        self._origin()
+        self._install()
+        self._data()
+        self._definitions()
+        for cell in self.chapter.cells:
+            self._cell(cell)
+        kernel = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
+        return {
+            "cells": self.cells,
+            "metadata": kernel,
+            "nbformat": 4,
+            "nbformat_minor": 5,
+        }
+
+    def _add(self, kind: str, source: str, **metadata: object) -> None:
+        cell: dict[str, object] = {
+            "cell_type": kind,
+            "id": f"cell-{len(self.cells)}",
+            "metadata": metadata,
+        }
+        cell["source"] = source.splitlines(keepends=True)
+        if kind == "code":
+            cell |= {"execution_count": None, "outputs": []}
+        self.cells.append(cell)
+
+    def _folded(self, title: str, source: str) -> None:
+        """Add a cell whose code is hidden at first, in Colab and in JupyterLab."""
+        form = f'# @title {title} {{ display-mode: "form" }}'
+        self._add(
+            "code",
+            f"{form}\n{source}",
+            cellView="form",
+            jupyter={"source_hidden": True},
+        )
+
+    def _prose(self, text: str) -> None:
+        if text.strip():
+            self._add("markdown", text.strip())
+
+    def _origin(self) -> None:
+        """Say where the notebook comes from, and with which versions it was tested."""
+        page = self.book.address(self.docname)
+        words = [f"A chapter of [{self.book.title}]({page}). It needs no installation."]
+        if self.book.verified:
+            words.append(f"Last tested with {self.book.verified}.")
+        if self.record:
+            words.append(f"The outputs are from {self.record.date}.")
+        self._prose(f"*{' '.join(words)}*")
+
+    # -- definitions and data from elsewhere -----------------------------------------------
+
+    def _local(self, node: ast.AST) -> bool:
+        """Return whether a statement imports from the project."""
+        return self.collector.is_local(node, self.module)
+
+    def _collect(self) -> None:
+        """Collect what the chapter needs from other modules. Each name must have one meaning."""
+        self.collector.imports_of(self.module, self.chapter.tree)
+        for cell in self.chapter.cells:
+            for node in cell.nodes:
+                if not self._local(node):
+                    self._check(node)
+
+    def _check(self, node: ast.stmt) -> None:
+        for name in bound_names(node):
+            own = f"{self.module.name}.{name}"
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                own = next(meaning(node, a) for a in node.names if bound(a) == name)
+            known = self.collector.bundle.meanings.get(name, own)
+            if known != own:
+                message = f"{name} also means `{known}`, which this chapter needs. Rename one."
+                raise ChapterError(str(self.module.path), node.lineno, message)
+
+    def _install(self) -> None:
+        used = versions(self.module, self.collector.bundle.modules)
+        wanted = [pip for package, pip in self.book.install.items() if package in used]
+        if wanted:
+            self._add("code", "\n".join(f"%pip install -q {pip}" for pip in wanted))
+
+    def _data(self) -> None:
+        """Add a cell that writes the files that the chapter reads, if they do not exist."""
+        files = {
+            name: text_of(path)
+            for module in (self.module, *self.collector.bundle.modules)
+            for name, path in data(module, self.book.project)
+        }
+        if not files:
+            return
+        lines = [f"    {name!r}: {content!r}," for name, content in files.items()]
+        self._folded("Data of this chapter", DATA.format("\n".join(lines)))
+
+    def _definitions(self) -> None:
+        bundle = self.collector.bundle
+        if not bundle.meanings:
+            return
+        links = ", ".join(self._places(bundle.modules))
+        self._prose(f"Definitions from other chapters, folded here: {links}.")
+        self._folded("Definitions from other chapters", self.collector.source())
+
+    def _places(self, modules: list[Module]) -> Iterator[str]:
+        """Yield links to the chapters in the book's order, then to modules without a page."""
+        paths = {self.book.project.docname(module) for module in modules}
+        for docname, title in self.book.titles.items():
+            if docname in paths:
+                yield f"[{title}]({self.book.address(docname)})"
+        for docname in sorted(paths - set(self.book.titles)):
+            name = f"`{docname}.py`"
+            source = f"{self.book.repository}/blob/main/{docname}.py"
+            yield f"[{name}]({source})" if self.book.repository else name
+
+    # -- the chapter's own cells -----------------------------------------------------------
+
+    def _cell(self, cell: Cell) -> None:
+        titled = bool(cell.rows) and cell.rows[0] is self.chapter.opening
+        first = "" if titled or not cell.rows else self._note(cell.rows[0])
+        numbered = [row for row in cell.rows[1:] if row.prose]
+        notes = [
+            f"{i}. " + _indented(self._note(row)) for i, row in enumerate(numbered, 1)
+        ]
+        self._prose("\n\n".join([first, *notes]))
+        if cell.nodes:
+            marks = {
+                row.blocks[0].lines[0]: i
+                for i, row in enumerate(numbered, 1)
+                if row.blocks
+            }
+            source = self._source(cell, marks)
+            outputs = next(self.outputs, [])
+            if source and cell.exercise:
+                self._folded("Solution", source)
+                self._show(outputs)
+            elif source:
+                self._add("code", source)
+                self._show(outputs)
+
+    def _show(self, outputs: list[dict[str, Any]]) -> None:
+        """Add the outputs that the page shows to the last cell."""
+        if not self.record:
+            return
+        self.counted += 1
+        shown = [_portable(output, self.counted) for output in visible(outputs)]
+        self.cells[-1] |= {"execution_count": self.counted, "outputs": shown}
+
+    def _note(self, row: Row) -> str:
+        return "\n\n".join(self.markdown(text, line) for line, text in row.notes)
+
+    def _source(self, cell: Cell, marks: dict[int, int]) -> str:
+        """Return the cell's code with numbers for its notes, without imports from the project."""
+        instead = dict(
+            self._replacements(ast.Module(cell.nodes, []), cell.dedent, inside=False)
+        )
+        out: list[str] = []
+        for n in range(cell.line, cell.end + 1):
+            line = instead.get(n, self.chapter.line_of(cell, n))
+            if n in marks:
+                out.append(line[: len(line) - len(line.lstrip())] + f"# ({marks[n]})")
+            doubled = not line.strip() and not (out and out[-1].strip())
+            if not self._is_removed(n, instead) and (
+                n in self.chapter.verbatim or not doubled
+            ):
+                out.append(line)
+        source = "\n".join(out).strip("\n")
+        wanted = bare(
+            [without(node, self._local) for node in cell.nodes if not self._local(node)]
+        )
+        try:
+            same = bare(ast.parse(source).body) == wanted
+        except SyntaxError:
+            same = False
+        return source if same else wanted
+
+    def _is_removed(self, line: int, instead: dict[int, str]) -> bool:
+        return not instead[line] if line in instead else line in self.chapter.aside
+
+    def _replacements(
+        self, node: ast.AST, dedent: int, inside: bool
+    ) -> Iterator[tuple[int, str]]:
+        """Yield removed lines as empty text, and a ``pass`` for a body left empty."""
+        for name in ("body", "orelse", "finalbody"):
+            body = getattr(node, name, None)
+            if not isinstance(body, list):
+                continue
+            gone = [
+                s for s in body if self._local(s) or (inside and s is docstring(node))
+            ]
+            gone = [s for s in gone if self._local(s) or s.lineno in self.chapter.aside]
+            for statement in gone:
+                for n in range(statement.lineno, (statement.end_lineno or 0) + 1):
+                    yield n, ""
+            if gone and len(gone) == len(body) and inside:
+                yield gone[0].lineno, " " * (gone[0].col_offset - dedent) + "pass"
+        for child in ast.iter_child_nodes(node):
+            yield from self._replacements(child, dedent, inside=True)
+
+
+def _portable(output: dict[str, Any], count: int) -> dict[str, Any]:
+    """Return an output for any notebook: figures get a white ground for dark themes."""
+    output = dict(output)
+    data = output.get("data", {})
+    if svg := "".join(data.get("image/svg+xml", "")):
+        paper = r'\g<0><rect width="100%" height="100%" fill="white"/>'
+        svg = re.sub(r"<svg\b[^>]*>", paper, svg, count=1)
+        output["data"] = {**data, "image/svg+xml": svg}
+    if output["output_type"] == "execute_result":
+        output["execution_count"] = count
+    return output
+
+
+def _indented(text: str) -> str:
+    return text.replace("\n", "\n   ").replace("\n   \n", "\n\n")

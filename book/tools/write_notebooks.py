@@ -1,0 +1,75 @@
+"""`make notebooks`: write notebooks/*.ipynb, one per chapter that _toc.yml lists."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "book"))  # where the engine is
+
+from annotated.page.book import Book, book_of  # noqa: E402
+from annotated.read.modules import Project  # noqa: E402
+from annotated.read.parse import ChapterError  # noqa: E402
+from annotated.run.execute import Store, job_of  # noqa: E402
+from annotated.take.notebook import reader_notebook  # noqa: E402
+
+NOTEBOOKS = ROOT / "notebooks"
+
+
+def chapters() -> list[Path]:
+    """Return the modules that are chapters, in the book's order."""
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    files = [chapter["file"] for part in toc["parts"] for chapter in part["chapters"]]
+    return [path for file in files if (path := ROOT / f"{file}.py").is_file()]
+
+
+def the_book() -> Book:
+    """Return the book that _config.yml describes."""
+    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+    options = config["sphinx"]["config"]
+    return book_of(
+        Project(ROOT),
+        title=config["title"],
+        repository=options["annotated_repository"],
+        docnames=[
+            path.relative_to(ROOT).with_suffix("").as_posix() for path in chapters()
+        ],
+        install=options["annotated_install"],
+        packages=options["annotated_verified"],
+        bibliographies=options["bibtex_bibfiles"],
+        license_name=options["annotated_license"],
+    )
+
+
+def values(book: Book, path: Path) -> dict[str, str]:
+    """Return the values for a chapter's prose, if the book was built since it changed."""
+    job = job_of(book.project, path)
+    record = Store(ROOT / "_build" / ".executed").load(job.docname, job.digest)
+    return record.values if record else {}
+
+
+def notebooks() -> dict[Path, str]:
+    """Return the path and text of every notebook."""
+    book = the_book()
+    return {
+        NOTEBOOKS / f"{path.stem}.ipynb": reader_notebook(
+            path, book, values=values(book, path)
+        )
+        for path in chapters()
+    }
+
+
+if __name__ == "__main__":
+    try:
+        written = notebooks()
+    except ChapterError as error:
+        sys.exit(str(error))
+    for path in set(NOTEBOOKS.glob("*.ipynb")) - set(written):
+        path.unlink()
+    for path, text in written.items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    print(f"{len(written)} notebooks in {NOTEBOOKS.relative_to(ROOT)}/")

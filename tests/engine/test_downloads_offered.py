@@ -1,0 +1,31 @@
+"""The welcome page links the book's downloads that exist."""
+
+import re
+from collections.abc import Callable
+
+from conftest import ENGINE, Shelf
+
+New = Callable[[dict[str, str]], Shelf]
+
+
+def test_the_welcome_page_links_existing_downloads(shelf: New) -> None:
+    book = shelf({"index.md": "# Book\n", "conf.py": ""})
+    settings = 'extensions = ["myst_parser", "theme", "offline"]\nhtml_theme = "primer"'
+    engine = (
+        f"import sys\nsys.path[:0] = [{str(ENGINE)!r}, {str(ENGINE / 'tools')!r}]\n"
+    )
+    book.write({"conf.py": f'{engine}exclude_patterns = ["_build"]\n{settings}\n'})
+    folder = book.root / "_build" / "html" / "downloads"
+
+    def linked() -> list[str]:
+        done = book.build("-W")
+        assert done.code == 0, done.log
+        return re.findall(r'href="(downloads/[^"]+)"', done.page("index"))
+
+    assert linked() == []
+    folder.mkdir()
+    for name in ("book.pdf", "book.zip", "book.part"):
+        (folder / name).write_bytes(b"some")
+    assert linked() == ["downloads/book.pdf", "downloads/book.zip"]
+    (folder / "book.zip").unlink()
+    assert linked() == ["downloads/book.pdf"]

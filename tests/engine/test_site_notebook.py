@@ -1,0 +1,23 @@
+"""The notebook that becomes a page of the site."""
+
+from typing import Any
+
+from annotated.page.site_notebook import site_notebook
+from annotated.read.parse import parse
+from annotated.run.execute import Record
+
+
+def test_prints_are_joined_but_not_across_a_figure() -> None:
+    def said(text: str, name: str = "stdout") -> dict[str, Any]:
+        return {"output_type": "stream", "name": name, "text": text}
+
+    drawn = {
+        "output_type": "display_data",
+        "data": {"text/plain": ["F"]},
+        "metadata": {},
+    }
+    chapter = parse("x = 1\n")
+    outputs = [said("a"), said("w", "stderr"), said("b"), drawn, said("c")]
+    notebook = site_notebook(chapter, Record(outputs=[outputs]))
+    shown = notebook.cells[-1].outputs
+    assert [o.get("text", "figure") for o in shown] == ["ab", "figure", "c"]

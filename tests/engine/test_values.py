@@ -1,0 +1,170 @@
+"""Numbers in prose: the `value` role shows what the chapter's kernel computed."""
+
+import json
+import re
+from collections.abc import Callable
+from html import unescape
+
+import pytest
+from annotated.read.expressions import expressions
+from annotated.read.parse import ChapterError, parse
+from conftest import Built, Shelf
+
+New = Callable[[dict[str, str]], Shelf]
+ONE = '''
+    r"""
+    # One
+
+    A summary of {value}`len(numbers)` numbers.
+
+    Their mean is {value}`f"{total / len(numbers):.3f}"`, and ``{value}`x` `` is code.
+    """
+
+    numbers = [1, 2, 4]
+
+
+    def word() -> str:
+        """## A word
+
+        It is {value}`word()`, and {value}`(1, 2)` is a tuple.
+        """
+        return "Zanzibar <b>*&"
+
+
+    if __name__ == "__main__":
+        # ## A sum
+        #
+        # At the end it is {value}`total *
+        # 10`.
+        total = 0
+        # :::{exercise} Next
+        # After {value}`numbers[-1]`?
+        # :::
+        # :::{solution}
+        # It is {value}`2 * numbers[-1]`.
+        # :::
+        total = sum(numbers)
+'''
+SHOWN = [
+    "A summary of 3 numbers.",
+    "Their mean is 2.333, and {value}`x` is code.",
+    "It is Zanzibar <b>*&, and (1, 2) is a tuple.",
+    "At the end it is 70.",
+    "After 4?",
+    "It is 8.",
+]
+
+
+def text_of(html: str) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]+>", "", html)).split())
+
+
+@pytest.fixture(scope="module")
+def book(shelf: New) -> Shelf:
+    # A chapter with a committed notebook offers it on its page.
+    made = shelf({"one.py": ONE, "notebooks/one.ipynb": "{}"})
+    made.edit("conf.py", '"_build"', '"_build", "notebooks"')
+    return made
+
+
+@pytest.fixture(scope="module")
+def built(book: Shelf) -> Built:
+    done = book.build("-W", "--keep-going")
+    assert done.code == 0, done.log
+    return done
+
+
+@pytest.mark.parametrize("shown", SHOWN)
+def test_the_page_shows_the_value_after_the_last_cell(built: Built, shown: str) -> None:
+    assert shown in text_of(built.page("one"))
+
+
+@pytest.mark.parametrize("name", ["one", "one-with-outputs"])
+def test_notebooks_show_the_value_as_text(built: Built, name: str) -> None:
+    path = built.root / "_build" / "html" / "notebooks" / f"{name}.ipynb"
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    prose = "\n".join("".join(cell["source"]) for cell in cells)
+    for part in (
+        "A summary of 3 numbers.",
+        "Their mean is 2.333, and ``{value}`x` `` is code.",
+        r"It is Zanzibar \<b\>\*&, and (1, 2) is a tuple.",
+        "it is 70.",
+        "It is 8.",
+    ):
+        assert part in prose, part
+
+
+def test_the_search_index_contains_the_value(built: Built) -> None:
+    index = (built.root / "_build/html/searchindex.js").read_text(encoding="utf-8")
+    assert '"zanzibar"' in index[index.index('"terms"') :]
+
+
+@pytest.mark.slow
+def test_a_changed_expression_runs_the_chapter_again_and_other_prose_does_not(
+    shelf: New,
+) -> None:
+    book = shelf(
+        {"one.py": '"""# One\n\nA summary.\n\nNow {value}`x + 1`."""\n\nx = 1\n'}
+    )
+    assert "Now 2." in text_of(book.build().page("one"))
+    book.edit("one.py", "Now", "And now")
+    prose = book.build()
+    assert prose.executed() == [] and "And now 2." in text_of(prose.page("one"))
+    book.edit("one.py", "x + 1", "x + 2")
+    changed = book.build()
+    assert changed.executed() == ["one"] and "And now 3." in text_of(
+        changed.page("one")
+    )
+
+
+@pytest.mark.parametrize(
+    ("expression", "error"),
+    [
+        ("absent", "NameError: name 'absent' is not defined"),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("x = 1", "`x = 1` is not a Python expression. Correct it."),
+    ],
+)
+def test_an_expression_that_fails_ends_the_build_at_its_line(
+    shelf: New, expression: str, error: str
+) -> None:
+    text = f'"""# One\n\nA summary.\n\nNow\n{{value}}`{expression}`."""\n\nx = 1\n'
+    book = shelf({"one.py": text})
+    done = book.build()
+    assert done.code != 0
+    assert f"{book.root}/one.py:6: {error}" in done.log
+
+
+def test_a_value_outside_chapters_is_an_error_at_its_line(shelf: New) -> None:
+    book = shelf({"one.py": '"""# One"""\n', "index.md": "# Book\n\nNow {value}`1`.\n"})
+    done = book.build("-W", "--keep-going")
+    assert done.code != 0
+    assert re.search(r"index\.md:3: .*`1` was not evaluated", done.log)
+
+
+def test_expressions_are_found_with_their_first_lines() -> None:
+    text = '''"""# T
+
+    Now {value}`a` and ``{value}`b` ``.
+
+    ```python
+    {value}`c`
+    ```
+    """
+
+    x = 1
+    # :::{variant} A
+    # :of: B
+    # :cost: cost(A, 3)
+    # :::
+    # Later {value}`d +
+    # e` and again {value}`a`.
+    y = 2
+    '''
+    chapter = parse(re.sub("(?m)^    ", "", text))
+    assert expressions(chapter, "t.py") == {"a": 3, "cost(A, 3)": 13, "d + e": 15}
+
+
+def test_an_invalid_expression_is_named_with_its_line() -> None:
+    with pytest.raises(ChapterError, match=r"^t\.py:4: `a b` is not a Python"):
+        expressions(parse('"""# T\n\nNow\n{value}`a\nb`."""\n'), "t.py")
