@@ -1,9 +1,10 @@
-"""What tests share: numbers, weights that no default hides, PyTorch's modules with the weights of ours."""
+"""Shared by tests: random numbers, weights unlike fresh ones, PyTorch's modules with the weights of ours."""
 
 from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from labml_primer.transformer.attention import MultiHeadAttention
 
@@ -16,7 +17,7 @@ def reals(*shape: int) -> Tensor:
 
 
 def stirred(module: M) -> M:
-    """In float64, and no parameter as tidy as a fresh one: gains are not one, biases not zero."""
+    """In float64 with noise on every weight, so that gains are not 1 and biases not 0."""
     module.double()
     for weight in module.parameters():
         weight.data += 0.3 * torch.randn_like(weight)
@@ -29,3 +30,9 @@ def copy_attention(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> N
     theirs.in_proj_weight.data = torch.cat([layer.weight for layer in layers]).detach()
     theirs.in_proj_bias.data = torch.cat([layer.bias for layer in layers]).detach()
     theirs.out_proj.load_state_dict(ours.output.state_dict())
+
+
+def conv1d(x: Tensor, weight: Tensor) -> Tensor:
+    """`[batch, seq, channels]` through PyTorch's convolution: padded left, a group per channel."""
+    padded = F.pad(x.mT, (weight.size(0) - 1, 0))
+    return F.conv1d(padded, weight.flatten(1).T[:, None], groups=x.size(-1)).mT

@@ -2,16 +2,16 @@
 
 import pytest
 import torch
+from catalogue import CONFIGS
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
 from twins import reals
 
-from labml_primer.presets import PRESETS
 from labml_primer.primer.baselines import GatedFeedForward
-from labml_primer.transformer.encoder import EncoderBlock
 from labml_primer.transformer.feed_forward import PositionwiseFeedForward
+from labml_primer.transformer.language_model import Block
 
 
 @pytest.mark.parametrize("activation", [nn.SiLU, nn.GELU, nn.ReLU])
@@ -58,17 +58,7 @@ def test_dropout_acts_on_the_hidden_features() -> None:
 
 
 def test_transformer_pp_is_rms_norm_swish_and_a_gate() -> None:
-    config = PRESETS["transformer-pp"]
-    block = EncoderBlock(
-        12,
-        3,
-        24,
-        0.0,
-        config.attention,
-        config.activation,
-        config.feed_forward,
-        config.norm,
-    ).double()
+    block = Block(CONFIGS["transformer-pp"]).double()
     x = reals(2, 5, 12)
 
     def rms(x: Tensor, gain: Tensor) -> Tensor:
@@ -81,4 +71,4 @@ def test_transformer_pp_is_rms_norm_swish_and_a_gate() -> None:
     assert isinstance(layer, GatedFeedForward)
     gate = layer.gate(z)
     expected = middle + layer.contract(gate * gate.sigmoid() * layer.expand(z))
-    torch.testing.assert_close(block(x, causal=True), expected)
+    torch.testing.assert_close(block(x), expected)

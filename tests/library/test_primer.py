@@ -5,16 +5,14 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import given, settings
+from catalogue import CONFIGS, SMALL
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
-from twins import reals, stirred
+from twins import conv1d, reals, stirred
 
-from labml_primer.presets import PRESETS
 from labml_primer.primer.primer import (
-    PaperConvolution,
-    PaperMultiDConvHeadAttention,
     PrimerAttention,
     PrimerBlock,
     PrimerNorm,
@@ -24,95 +22,19 @@ from labml_primer.primer.primer import (
     SeparableConvolutionAttention,
     SharedQueryAttention,
 )
-from labml_primer.primer.primer_ez import SquaredReLU
-from labml_primer.primer.variations import MultiDPHConvHeadAttention
+from labml_primer.primer.primer_ez import MultiDConvHeadAttention, SquaredReLU
 from labml_primer.transformer.attention import MultiHeadAttention
-from labml_primer.transformer.encoder import EncoderBlock
-from labml_primer.transformer.model import LanguageModel
+from labml_primer.transformer.language_model import Block, LanguageModel
 
 
 class Ungated(SearchedAttention):
     length = None
 
 
-ATTENTIONS: list[type[MultiHeadAttention]] = [
-    PaperMultiDConvHeadAttention,
-    SeparableConvolutionAttention,
-    SharedQueryAttention,
-    PrimerAttention,
-    SearchedAttention,
-    Ungated,
-]
-every = pytest.mark.parametrize("kind", ATTENTIONS)
+# The order of projection and convolution
 
 
-# Convolutions, against the paper's pseudo-code and PyTorch
-
-
-def mdha_projection(
-    x: Tensor, proj: nn.Linear, d_conv: Tensor, head: int, hs: int
-) -> Tensor:
-    """Figure 4's pseudo-code for one head of size `hs`, a position and a channel at a time."""
-    channels = slice(head * hs, (head + 1) * hs)
-    x = x @ proj.weight[channels].T + proj.bias[channels]
-    kernel = d_conv[:, channels]
-    result = torch.zeros_like(x)
-    for b in range(x.size(0)):
-        for t in range(x.size(1)):
-            for c in range(hs):
-                for back in range(3):
-                    if t - back >= 0:
-                        result[b, t, c] += kernel[2 - back, c] * x[b, t - back, c]
-    return result
-
-
-@pytest.mark.parametrize("seq", [1, 2, 5])
-def test_each_head_is_the_pseudo_code_of_figure_4(seq: int) -> None:
-    layer, x = stirred(PaperMultiDConvHeadAttention(6, 3)), reals(2, seq, 6)
-    projected = layer.project(x, x)
-    for result, name in zip(projected, ("query", "key", "value"), strict=True):
-        proj = layer.get_submodule(name)
-        assert isinstance(proj, nn.Linear)
-        kernel = layer.get_submodule(f"{name}_conv").weight
-        assert isinstance(kernel, Tensor)
-        for head in range(3):
-            expected = mdha_projection(x, proj, kernel, head, 2)
-            torch.testing.assert_close(result[:, :, head], expected)
-
-
-def conv1d(x: Tensor, weight: Tensor) -> Tensor:
-    """`[batch, seq, channels]` through PyTorch's convolution: padded left, a group per channel."""
-    padded = F.pad(x.mT, (weight.size(0) - 1, 0))
-    return F.conv1d(padded, weight.flatten(1).T[:, None], groups=x.size(-1)).mT
-
-
-@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 6), st.integers(1, 4))
-@settings()
-def test_the_convolution_is_pytorchs(
-    heads: int, d_k: int, seq: int, width: int
-) -> None:
-    layer, x = stirred(PaperConvolution(heads, d_k, width)), reals(2, seq, heads, d_k)
-    torch.testing.assert_close(layer(x).flatten(2), conv1d(x.flatten(2), layer.weight))
-
-
-def test_a_fresh_kernel_is_that_of_the_released_code() -> None:
-    layer = PaperConvolution(2, 3)
-    expected = torch.tensor([0.5 / 3, 0.5 / 3, 0.5])[:, None].expand(3, 6)
-    assert torch.equal(layer.weight, expected)
-    assert [name for name, _ in layer.named_parameters()] == ["weight"]
-
-
-def test_with_biases_at_zero_it_is_the_variation_with_kernels_for_each_head() -> None:
-    layer, x = stirred(PaperMultiDConvHeadAttention(12, 3)), reals(2, 5, 12)
-    other = MultiDPHConvHeadAttention(12, 3).double()
-    missing = other.load_state_dict(layer.state_dict(), strict=False)[0]
-    assert sorted(missing) == ["key_conv.bias", "query_conv.bias", "value_conv.bias"]
-    for name in missing:
-        nn.init.zeros_(other.get_parameter(name))
-    torch.testing.assert_close(layer(x, x, causal=True), other(x, x, causal=True))
-
-
-def test_the_separable_one_convolves_the_stream_and_then_projects() -> None:
+def test_separable_attention_convolves_and_then_projects() -> None:
     layer, x = stirred(SeparableConvolutionAttention(12, 3)), reals(2, 5, 12)
     for result, linear, convolution in zip(
         layer.project(x, x),
@@ -124,13 +46,12 @@ def test_the_separable_one_convolves_the_stream_and_then_projects() -> None:
         torch.testing.assert_close(result.flatten(2), expected)
 
 
-def test_the_two_orders_have_the_same_parameters() -> None:
-    sizes = {
-        kind: sum(p.numel() for p in kind(512, 8).parameters())
-        for kind in (MultiHeadAttention, *ATTENTIONS[:2])
-    }
-    plain = sizes.pop(MultiHeadAttention)
-    assert {size - plain for size in sizes.values()} == {4608}
+def test_both_orders_have_equally_many_parameters() -> None:
+    before, after = (
+        sum(p.numel() for p in kind(512, 8).parameters())
+        for kind in (SeparableConvolutionAttention, MultiDConvHeadAttention)
+    )
+    assert before == after
 
 
 # Queries made of keys
@@ -146,7 +67,7 @@ def test_queries_are_keys_times_w() -> None:
     torch.testing.assert_close(value.flatten(2), expected)
 
 
-def test_without_a_convolution_sharing_is_another_matrix_for_queries() -> None:
+def test_without_convolutions_it_is_plain_attention_with_another_query_matrix() -> None:
     shared, x = stirred(SharedQueryAttention(12, 3)), reals(2, 5, 12)
     plain = MultiHeadAttention(12, 3).double()
     plain.load_state_dict(shared.state_dict())
@@ -169,14 +90,13 @@ def test_queries_of_another_sequence_are_an_error(
 
 
 @given(st.integers(2, 40), st.floats(-30, 30), st.floats(0.1, 30))
-@settings()
-def test_primers_norm_is_layer_norm(d: int, mean: float, size: float) -> None:
+def test_norm_is_layer_norm(d: int, mean: float, size: float) -> None:
     norm, x = stirred(PrimerNorm(d)), mean + size * reals(3, d)
     expected = F.layer_norm(x, (d,), norm.weight, norm.bias, norm.eps)
     torch.testing.assert_close(norm(x), expected, rtol=1e-6, atol=1e-6)
 
 
-def test_primers_norm_has_layer_norms_gradient() -> None:
+def test_gradient_of_norm_is_that_of_layer_norm() -> None:
     norm, x, upstream = (
         stirred(PrimerNorm(7)),
         reals(4, 7).requires_grad_(),
@@ -188,13 +108,13 @@ def test_primers_norm_has_layer_norms_gradient() -> None:
     torch.testing.assert_close(ours, theirs)
 
 
-def test_features_that_are_all_equal_give_the_bias_and_no_nan() -> None:
+def test_norm_of_equal_features_is_the_bias() -> None:
     norm = PrimerNorm(5)
     for value in (0.0, 3.3, 1e4):
         assert torch.equal(norm(torch.full((2, 5), value)), norm.bias.expand(2, 5))
 
 
-def test_half_precision_has_statistics_in_single() -> None:
+def test_norm_computes_statistics_in_float32() -> None:
     x = 300 + 5 * torch.randn(4, 64)
     result = PrimerNorm(64).half()(x.half())
     assert result.dtype == torch.float16
@@ -205,12 +125,12 @@ def test_half_precision_has_statistics_in_single() -> None:
 # The block, and the program
 
 
-def test_a_primer_block_has_one_norm_before_and_one_behind() -> None:
-    block, x = stirred(PrimerBlock(12, 3, 20, activation=SquaredReLU)), reals(2, 5, 12)
+def test_a_primer_block_normalizes_before_attention_and_after_feed_forward() -> None:
+    block, x = stirred(PrimerBlock(CONFIGS["primer"])), reals(2, 5, 12)
     normed = block.attention_norm(x)
     y = x + block.attention(normed, normed, causal=True)
     z = y + block.feed_forward_norm(block.feed_forward(y))
-    torch.testing.assert_close(block(x, causal=True), z)
+    torch.testing.assert_close(block(x), z)
 
 
 def figure_25(x: Tensor, w: dict[str, Tensor], heads: int, floor: float) -> Tensor:
@@ -245,11 +165,11 @@ def figure_25(x: Tensor, w: dict[str, Tensor], heads: int, floor: float) -> Tens
     for head in range(heads):  # 10, 11
         part = slice(head * d_k, (head + 1) * d_k)
         h17 = h9 @ w["attention.key.weight"][part].T
-        h18 = depthwise(h17, w["attention.key_conv.weight"][:, part])
+        h18 = depthwise(h17, w["attention.key_conv.weight"][:, head])
         h19 = -1.12 * h18
         h20 = h19 @ w["attention.mixing"][head]
         h22 = h9 @ w["attention.value.weight"][part].T
-        h23 = depthwise(h22, w["attention.value_conv.weight"][:, part])
+        h23 = depthwise(h22, w["attention.value_conv.weight"][:, head])
         h24 = -1.12 * h23
         h25 = h20 @ h19.T
         h26 = h25.exp()
@@ -292,16 +212,14 @@ def figure_25(x: Tensor, w: dict[str, Tensor], heads: int, floor: float) -> Tens
 def test_the_searched_block_is_the_program_of_figure_25(
     activation: type[nn.Module], floor: float, seq: int
 ) -> None:
-    block = stirred(
-        SearchedBlock(
-            12,
-            3,
-            144,
-            attention=SearchedAttention,
-            activation=activation,
-            norm=PrimerNorm,
-        )
+    config = replace(
+        SMALL,
+        d_ff=144,
+        attention=SearchedAttention,
+        activation=activation,
+        norm=PrimerNorm,
     )
+    block = stirred(SearchedBlock(config))
     for name in ("attention.key", "attention.value", "attention.output"):
         nn.init.zeros_(block.get_parameter(f"{name}.bias"))
     nn.init.zeros_(block.get_parameter("feed_forward.contract.bias"))
@@ -310,10 +228,10 @@ def test_the_searched_block_is_the_program_of_figure_25(
         module.eps = 0.0  # type: ignore[assignment]
     weights = {name: weight.detach() for name, weight in block.named_parameters()}
     expected = torch.stack([figure_25(row, weights, 3, floor) for row in x])
-    torch.testing.assert_close(block(x, causal=True), expected)
+    torch.testing.assert_close(block(x), expected)
 
 
-def test_the_gate_is_all_that_knows_the_length() -> None:
+def test_only_the_gate_limits_the_length() -> None:
     layer, x = SearchedAttention(12, 3), torch.randn(1, 65, 12)
     fitting = x[:, :64]
     assert layer(fitting, fitting).shape == (1, 64, 12)
@@ -322,7 +240,7 @@ def test_the_gate_is_all_that_knows_the_length() -> None:
     assert Ungated(12, 3)(x, x).shape == (1, 65, 12)
 
 
-def test_a_gate_of_zero_hides_a_position_from_everyone() -> None:
+def test_a_gate_of_zero_hides_the_value_of_a_position() -> None:
     layer, x = SearchedAttention(12, 3).double(), reals(1, 6, 12)
     assert layer.gate is not None
     layer.gate.data[2:] = 0
@@ -342,7 +260,7 @@ def test_the_searched_activation_is_its_formula(x: float) -> None:
     assert y.item() == pytest.approx(max(x, -0.57) ** 2)
 
 
-# What all of them promise
+# Changes and their inverses
 
 
 @pytest.mark.parametrize(
@@ -350,33 +268,32 @@ def test_the_searched_activation_is_its_formula(x: float) -> None:
     [
         {"activation": nn.ReLU},
         {"attention": SharedQueryAttention},
-        {"attention": PaperMultiDConvHeadAttention},
+        {"attention": MultiDConvHeadAttention},
         {"norm": nn.LayerNorm},
-        {"block": EncoderBlock},
+        {"block": Block},
     ],
     ids=str,
 )
-def test_primer_without_a_change_is_a_configuration(change: dict) -> None:
-    config = replace(
-        PRESETS["primer"], vocab_size=7, d_model=8, heads=2, d_ff=12, layers=2
-    )
+def test_each_change_of_primer_can_be_undone_in_the_config(change: dict) -> None:
+    config = CONFIGS["primer"]
     with_it, without = LanguageModel(config), LanguageModel(replace(config, **change))
     assert type(with_it.blocks[0]) is PrimerBlock
     kinds = {type(module) for module in without.modules()}
     assert set(change.values()) <= kinds
     tokens = torch.randint(0, 7, (2, 5))
-    assert without(tokens).shape == (2, 5, 7)
+    assert without(tokens).shape == (2, 5, config.vocab_size)
 
 
-def test_factor_and_second_residual_can_be_undone() -> None:
+def test_searched_block_without_its_extras_is_a_primer_block() -> None:
     class Straight(SearchedAttention):
         tanh, length = False, None
 
     class Unscaled(Straight):
         factor = 1.0
 
-    searched = stirred(SearchedBlock(12, 3, 20, attention=Straight, norm=PrimerNorm))
-    undone = PrimerBlock(12, 3, 20, attention=Unscaled, norm=PrimerNorm).double()
+    config = replace(SMALL, attention=Straight, norm=PrimerNorm)
+    searched = stirred(SearchedBlock(config))
+    undone = PrimerBlock(replace(config, attention=Unscaled)).double()
     weights = searched.state_dict()
     weights["attention.mixing"] = weights["attention.mixing"] * 1.12**2
     weights["attention.output.weight"] = weights["attention.output.weight"] * -2.24
@@ -388,10 +305,10 @@ def test_factor_and_second_residual_can_be_undone() -> None:
         weights[name] = weights[name] * 2
     undone.load_state_dict(weights)
     x = reals(2, 5, 12)
-    torch.testing.assert_close(undone(x, causal=True), searched(x, causal=True))
+    torch.testing.assert_close(undone(x), searched(x))
 
 
-def test_without_the_root_w_takes_its_place() -> None:
+def test_mixing_without_the_root_is_a_block_diagonal_query_matrix() -> None:
     class Bare(SearchedAttention):
         factor, tanh, length = 1.0, False, None
 

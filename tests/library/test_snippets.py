@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,7 @@ print(json.dumps(failed))
 """
 
 
+@cache
 def of(path: Path) -> dict[str, str]:
     module = BOOK.project.at(path)
     return snippets(BOOK, module)
@@ -75,3 +77,30 @@ def test_a_snippet_says_where_it_comes_from_and_carries_no_markup(path: Path) ->
         assert first == f"# {name}, from {BOOK.title}, {page}#{name} (MIT license)"
         assert "labml_primer" not in rest
         assert ":::" not in rest and "{py:" not in rest and "$" not in rest
+
+
+# Lines of a pasted definition, at most. What counts is every line that is neither blank nor a comment: the
+# imports, the definition and all that it needs, but not the line that says where it comes from.
+LIMITS = {
+    "SquaredReLU": 8,
+    "SpatialDepthWiseConvolution": 22,
+    "MultiHeadAttention": 60,
+    "MultiDConvHeadAttention": 85,
+    "LanguageModel": 190,
+}
+
+
+def test_standalone_definitions_are_short() -> None:
+    counts = {
+        name: sum(
+            1
+            for line in text.splitlines()
+            if line.strip() and not line.lstrip().startswith("#")
+        )
+        for path in CHAPTERS
+        for name, text in of(path).items()
+        if name in LIMITS
+    }
+    for name, limit in LIMITS.items():
+        print(f"{name:28s} {counts[name]:4d} lines, at most {limit}")
+    assert all(counts[name] <= limit for name, limit in LIMITS.items()), counts

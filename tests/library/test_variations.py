@@ -3,13 +3,15 @@
 import pytest
 import torch
 from torch import Tensor, nn
-from twins import reals
+from twins import reals, stirred
 
 from labml_primer.primer.primer_ez import (
     MultiDConvHeadAttention,
     SpatialDepthWiseConvolution,
 )
 from labml_primer.primer.variations import (
+    BiasedConvolution,
+    MultiDConvSharedByHeadsAttention,
     MultiDPHConvHeadAttention,
     MultiDSharedConvHeadAttention,
     SpatialDepthWisePerHeadConvolution,
@@ -18,88 +20,124 @@ from labml_primer.primer.variations import (
 from labml_primer.transformer.attention import MultiHeadAttention
 
 HEADS, D_K = 3, 4
-LAYERS = [MultiDSharedConvHeadAttention, MultiDPHConvHeadAttention]
-SHAPES = [(2, 7, HEADS, D_K), (1, 1, HEADS, D_K), (3, 2, HEADS, D_K)]
+KINDS = ["shared by heads", "shared by all", "per head"]
+LAYERS = dict(
+    zip(
+        KINDS,
+        (
+            MultiDConvSharedByHeadsAttention,
+            MultiDSharedConvHeadAttention,
+            MultiDPHConvHeadAttention,
+        ),
+        strict=True,
+    )
+)
+every = pytest.mark.parametrize("kind", KINDS)
 
 
-def make(kind: str, kernel_size: int = 3) -> SpatialDepthWiseConvolution:
-    if kind == "shared":
+def make(kind: str, kernel_size: int = 3) -> BiasedConvolution:
+    if kind == "shared by heads":
+        return BiasedConvolution(1, D_K, kernel_size).double()
+    if kind == "shared by all":
         return SpatialDepthWiseSharedConvolution(kernel_size).double()
     return SpatialDepthWisePerHeadConvolution(HEADS, D_K, kernel_size).double()
 
 
-def sequence_first(kind: str, x: Tensor, layer: SpatialDepthWiseConvolution) -> Tensor:
-    """The walk-through's way on `[seq, batch, heads, d_k]`, by `nn.Conv1d`, cropped at the right.
+def walk_through(kind: str, x: Tensor, layer: BiasedConvolution) -> Tensor:
+    """The walk-through's formulation on `[seq, batch, heads, d_k]`: pad both ends, crop the right one.
 
-    The shared kernel runs over every channel as a sequence of its own; kernels for each head
-    run over all channels of all heads at once.
+    The channels of `nn.Conv1d` are those that have kernels of their own; the others join the batch.
     """
     seq, batch, heads, d_k = x.shape
-    kernel_size, channels = layer.weight.shape
+    kernel_size = layer.kernel_size
+    channels = {"shared by heads": d_k, "shared by all": 1, "per head": heads * d_k}
     convolution = nn.Conv1d(
-        channels,
-        channels,
+        channels[kind],
+        channels[kind],
         kernel_size,
         padding=kernel_size - 1,
-        groups=channels,
+        groups=channels[kind],
         dtype=torch.float64,
     )
-    state = {"weight": layer.weight.T[:, None], "bias": layer.bias}
-    convolution.load_state_dict(state)
-    rows = x.permute(1, 2, 3, 0)  # [batch, heads, d_k, seq]
-    if kind == "shared":
-        rows = rows.reshape(batch * heads * d_k, 1, seq)
-    else:
-        rows = rows.reshape(batch, heads * d_k, seq)
+    weight = layer.weight.flatten(1).T[:, None]
+    convolution.load_state_dict({"weight": weight, "bias": layer.bias.flatten()})
+    rows = x.permute(1, 2, 3, 0).reshape(-1, channels[kind], seq)
     cropped = convolution(rows)[:, :, :seq]
     return cropped.reshape(batch, heads, d_k, seq).permute(3, 0, 1, 2)
 
 
-@pytest.mark.parametrize("kind", ["shared", "per head"])
+@every
 @pytest.mark.parametrize("kernel_size", [1, 2, 3, 4])
-@pytest.mark.parametrize("shape", SHAPES)
-def test_the_convolution_is_the_walk_throughs_with_the_batch_first(
-    kind: str, kernel_size: int, shape: tuple[int, ...]
+def test_the_convolution_is_that_of_the_walk_through(
+    kind: str, kernel_size: int
 ) -> None:
-    layer, x = make(kind, kernel_size), reals(*shape)
-    expected = sequence_first(kind, x.transpose(0, 1), layer).transpose(0, 1)
-    torch.testing.assert_close(layer(x), expected)
+    layer = make(kind, kernel_size)
+    for batch, seq in ((2, 7), (1, 1), (3, 2)):
+        x = reals(batch, seq, HEADS, D_K)
+        expected = walk_through(kind, x.transpose(0, 1), layer).transpose(0, 1)
+        torch.testing.assert_close(layer(x), expected)
 
 
-@pytest.mark.parametrize("kind", ["shared", "per head"])
+@every
+def test_attention_convolves_queries_keys_and_values(kind: str) -> None:
+    layer = LAYERS[kind](HEADS * D_K, HEADS).double()
+    x, y = reals(2, 5, HEADS * D_K), reals(2, 7, HEADS * D_K)
+    for result, name in zip(
+        layer.project(x, y), ("query", "key", "value"), strict=True
+    ):
+        linear, convolution = (
+            layer.get_submodule(name),
+            layer.get_submodule(f"{name}_conv"),
+        )
+        heads = linear(x if name == "query" else y).unflatten(-1, (HEADS, D_K))
+        expected = walk_through(kind, heads.transpose(0, 1), convolution)
+        torch.testing.assert_close(result, expected.transpose(0, 1))
+
+
+@every
 def test_no_channel_and_no_head_sees_another(kind: str) -> None:
     layer, x = make(kind), reals(2, 6, HEADS, D_K)
-    nudged = x.clone()
-    nudged[:, :, 1, 2] += 1
-    moved = (layer(nudged) - layer(x)).abs().amax(dim=(0, 1))
+    other = x.clone()
+    other[:, :, 1, 2] += 1
+    moved = (layer(other) - layer(x)).abs().amax(dim=(0, 1))
     assert moved.nonzero().tolist() == [[1, 2]]
 
 
-def test_the_shared_kernel_is_the_same_for_all_channels() -> None:
-    layer, row = make("shared"), reals(2, 6, 1, 1)
-    y = layer(row.expand(2, 6, HEADS, D_K))
-    assert torch.equal(y, y[:, :, :1, :1].expand_as(y))
+@every
+def test_kernels_are_shared_as_the_name_says(kind: str) -> None:
+    layer, row = make(kind), reals(1, 6, 1, 1)
+    y = layer(row.expand(1, 6, HEADS, D_K))[0].flatten(1).T  # [heads * d_k, seq]
+    same = torch.cdist(y, y) < 1e-12
+    index = torch.arange(HEADS * D_K)
+    channel = {"shared by heads": index % D_K, "shared by all": 0 * index}
+    groups = channel.get(kind, index)
+    assert torch.equal(same, groups[:, None] == groups)
 
 
-def test_each_channel_of_each_head_has_a_kernel_of_its_own() -> None:
-    layer, row = make("per head"), reals(1, 6, 1, 1)
-    y = layer(row.expand(1, 6, HEADS, D_K)).flatten(2)[0].T  # [channels, seq]
-    assert torch.cdist(y, y).add(torch.eye(HEADS * D_K)).min() > 1e-3
-
-
-def test_equal_kernels_in_every_head_are_primer_ez() -> None:
-    fine, coarse = make("per head"), SpatialDepthWiseConvolution(D_K).double()
-    state = {k: v.tile(HEADS) for k, v in coarse.state_dict().items()}
-    fine.load_state_dict(state)
+@every
+def test_without_its_bias_and_with_equal_kernels_it_is_primer_ez(kind: str) -> None:
+    layer, plain = make(kind), SpatialDepthWiseConvolution(HEADS, D_K).double()
+    nn.init.zeros_(layer.bias)
+    plain.weight.data = layer.weight.data.expand(3, HEADS, D_K).clone()
     x = reals(2, 6, HEADS, D_K)
-    torch.testing.assert_close(fine(x), coarse(x))
+    torch.testing.assert_close(layer(x), plain(x))
+
+
+def test_a_fresh_kernel_is_initialized_as_pytorchs() -> None:
+    torch.manual_seed(0)
+    layer = BiasedConvolution(8, 512, kernel_size=5)
+    bound = 5**-0.5
+    for parameter in layer.parameters():
+        assert 0.99 * bound < parameter.abs().max() <= bound
+        assert parameter.std().item() == pytest.approx(bound / 3**0.5, rel=0.05)
 
 
 @pytest.mark.parametrize(
     ("kind", "added"),
     [
         (MultiDSharedConvHeadAttention, 12),
-        (MultiDConvHeadAttention, 768),
+        (MultiDConvSharedByHeadsAttention, 768),
+        (MultiDConvHeadAttention, 4608),
         (MultiDPHConvHeadAttention, 6144),
     ],
 )
@@ -113,23 +151,11 @@ def test_parameters_added_at_512_and_8_heads(
     assert sizes[0] - sizes[1] == added
 
 
-def test_without_biases_kernels_for_each_head_are_the_papers_4608() -> None:
-    layer = MultiDPHConvHeadAttention(512, 8)
-    weights = (layer.query_conv.weight, layer.key_conv.weight, layer.value_conv.weight)
-    assert sum(weight.numel() for weight in weights) == 4608
-
-
-@pytest.mark.parametrize("kind", LAYERS)
-def test_attention_convolves_queries_keys_and_values(
-    kind: type[MultiDConvHeadAttention],
-) -> None:
-    layer, x = kind(HEADS * D_K, HEADS).double(), reals(2, 5, HEADS * D_K)
-    name = "shared" if kind is MultiDSharedConvHeadAttention else "per head"
-    convolutions = (layer.query_conv, layer.key_conv, layer.value_conv)
-    linears = (layer.query, layer.key, layer.value)
-    for result, linear, convolution in zip(
-        layer.project(x, x), linears, convolutions, strict=True
-    ):
-        heads = linear(x).view(2, 5, HEADS, D_K).transpose(0, 1)
-        expected = sequence_first(name, heads, convolution).transpose(0, 1)
-        torch.testing.assert_close(result, expected)
+def test_without_biases_kernels_per_head_are_primer_ez() -> None:
+    layer, x = stirred(MultiDConvHeadAttention(12, 3)), reals(2, 5, 12)
+    other = MultiDPHConvHeadAttention(12, 3).double()
+    missing = other.load_state_dict(layer.state_dict(), strict=False)[0]
+    assert sorted(missing) == ["key_conv.bias", "query_conv.bias", "value_conv.bias"]
+    for name in missing:
+        nn.init.zeros_(other.get_parameter(name))
+    torch.testing.assert_close(layer(x, x, causal=True), other(x, x, causal=True))

@@ -1,0 +1,105 @@
+"""Imports go one way: read from the source, demonstrations included."""
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = ("labml_primer", "experiments", "benchmarks")
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(
+        ".__init__"
+    ): path
+    for folder in FOLDERS
+    for path in sorted((ROOT / folder).rglob("*.py"))
+}
+
+
+def chapters() -> list[str]:
+    """Dotted names of the chapters that are modules, in the order of the book."""
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
+    files = [chapter["file"] for part in toc["parts"] for chapter in part["chapters"]]
+    names = [file.replace("/", ".") for file in files]
+    return [name for name in names if name in MODULES]
+
+
+CHAPTERS = chapters()
+
+
+@cache
+def imports(path: Path, demos: bool = True) -> set[str]:
+    """Dotted names of all that a module imports, wherever in the module that happens.
+
+    `from a import b` is `a.b` if that is a module of the project, else `a`.
+    """
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    if not demos:
+        tree.body = [
+            node
+            for node in tree.body
+            if not (isinstance(node, ast.If) and "__name__" in ast.unparse(node.test))
+        ]
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: write the import in full"
+            base = str(node.module)
+            for alias in node.names:
+                name = f"{base}.{alias.name}"
+                found.add(name if name in MODULES else base)
+    return found
+
+
+def reached(name: str, demos: bool) -> set[str]:
+    """Modules of the project that importing a module imports, directly or not."""
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        module = waiting.pop()
+        new = imports(MODULES[module], demos and module == name) & MODULES.keys()
+        waiting += new - found
+        found |= new
+    return found
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_a_chapter_imports_no_later_chapter_directly_or_through_others(
+    name: str,
+) -> None:
+    later = CHAPTERS[CHAPTERS.index(name) + 1 :]
+    assert not reached(name, demos=True) & set(later)
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    circles = [name for name in MODULES if name in reached(name, demos=False)]
+    assert not circles
+
+
+def test_training_imports_no_chapter_but_its_own() -> None:
+    own = "labml_primer.training"
+    for name, path in MODULES.items():
+        if name.startswith(own):
+            others = imports(path) & set(CHAPTERS)
+            assert all(other.startswith(own) for other in others), name
+
+
+def tops(path: Path) -> set[str]:
+    return {name.partition(".")[0] for name in imports(path)}
+
+
+def test_the_library_imports_neither_experiments_nor_benchmarks() -> None:
+    for name, path in MODULES.items():
+        if name.startswith("labml_primer"):
+            assert not tops(path) & {"experiments", "benchmarks", "annotated"}, name
+
+
+def test_the_engine_imports_neither_torch_nor_the_library() -> None:
+    paths = list((ROOT / "book" / "annotated").rglob("*.py"))
+    assert paths
+    for path in paths:
+        assert not tops(path) & {"torch", "labml_primer", "labml"}, path
