@@ -29,13 +29,13 @@ from functools import partial
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from labml_primer.transformer.attention import MultiHeadAttention
 from labml_primer.transformer.language_model import Config, LanguageModel
 from labml_primer.transformer.positional_encoding import (
     LearnedPositionalEncoding,
     PositionalEncoding,
+    add_positions,
 )
 
 
@@ -196,52 +196,47 @@ def cache_window(layer: nn.Module, kernel_size: int) -> Iterator[None]:
     the previous `kernel_size - 1` inputs in front of the new ones, zeros at first, and the outputs at those
     places are dropped again. No later output looks farther back.
     """
-    back = kernel_size - 1
-    window: list[Tensor] = []
+    back, forward = kernel_size - 1, layer.forward
+    window: Tensor | None = None
 
-    def prepend(_: nn.Module, inputs: tuple[Tensor]) -> Tensor:
-        (x,) = inputs
-        before = window.pop() if window else x.new_zeros(x.size(0), back, *x.shape[2:])
-        x = torch.cat([before, x], dim=1)
-        window.append(x[:, x.size(1) - back :])
-        return x
+    def forward_new(x: Tensor) -> Tensor:
+        nonlocal window
+        if window is None:
+            window = x.new_zeros(x.size(0), back, *x.shape[2:])
+        x = torch.cat([window, x], dim=1)
+        window = x[:, x.size(1) - back :]
+        y: Tensor = forward(x)
+        return y[:, back:]
 
-    def crop(_: nn.Module, inputs: tuple[Tensor], output: Tensor) -> Tensor:
-        return output[:, back:]
-
-    hooks = layer.register_forward_pre_hook(prepend), layer.register_forward_hook(crop)
+    layer.forward = forward_new
     try:
         yield
     finally:
-        for hook in hooks:
-            hook.remove()
+        del layer.forward
 
 
 @contextmanager
-def count_positions(layer: nn.Module) -> Iterator[None]:
+def count_positions(
+    layer: PositionalEncoding | LearnedPositionalEncoding,
+) -> Iterator[None]:
     """
     ## Positions: keep counting
 
-    New tokens come after `seen` others. Zeros take the others' places while positions are added, and are
-    dropped again. So this works for every kind of positions that are added to the embedding.
+    New tokens come after `seen` others, so the first of them gets the encoding of position `seen`.
     """
     seen = 0
 
-    def shift(_: nn.Module, inputs: tuple[Tensor]) -> Tensor:
-        return F.pad(inputs[0], (0, 0, seen, 0))
-
-    def crop(_: nn.Module, inputs: tuple[Tensor], output: Tensor) -> Tensor:
+    def forward_new(x: Tensor) -> Tensor:
         nonlocal seen
-        new = output[:, seen:]
-        seen = output.size(1)
-        return new
+        y: Tensor = layer.dropout(add_positions(x, layer.encoding[seen:]))
+        seen += x.size(1)
+        return y
 
-    hooks = layer.register_forward_pre_hook(shift), layer.register_forward_hook(crop)
+    layer.forward = forward_new  # type: ignore[method-assign]
     try:
         yield
     finally:
-        for hook in hooks:
-            hook.remove()
+        del layer.forward
 
 
 @contextmanager
@@ -251,7 +246,7 @@ def kv_cache(model: nn.Module) -> Iterator[None]:
 
     Within `with kv_cache(model):` each call of `model` continues the text of the calls before: it is given
     the new tokens alone, and computes what it would for the whole text. All texts of a batch grow together.
-    On leaving the block the model is as it was.
+    On leaving the block the model is as it was: only methods of its layers were replaced meanwhile.
 
     It reaches every layer that looks at other positions: attention, positions, and whatever says in
     `kernel_size` how many positions it sees. All other layers treat each position separately.
