@@ -17,7 +17,7 @@ def test_a_node_that_comes_late_is_waited_for(tmp_path: Path) -> None:
     node.chmod(0o755)
     rendered_math.choose_node(node)
     server = katex.KaTeXServer.start()
-    assert "<msup>" in server.render({"latex": "x^2"}, timeout=10)["html"]
+    assert "<msup>" in server.render({"latex": "x^2"}, timeout=60)["html"]
 
 
 def test_a_bar_stands_over_its_letter() -> None:

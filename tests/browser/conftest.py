@@ -125,7 +125,7 @@ def visit(chromium: Browser, site: Site) -> Iterator[Visitor]:
             java_script_enabled=scripts,
             reduced_motion="reduce",
         )
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(60_000)
         contexts.append(context)
         opened = Visit(context.new_page())
         name, _, fragment = page.partition("#")

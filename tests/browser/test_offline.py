@@ -33,7 +33,7 @@ def unpacked(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def from_disk(chromium: Browser, unpacked: Path) -> Iterator[Open]:
     """Opens a file of the archive, and holds the browser to silence."""
     context = chromium.new_context(viewport={"width": 1400, "height": 900})
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(60_000)
     visits: list[Visit] = []
 
     def open_file(name: str) -> Visit:

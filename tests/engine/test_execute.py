@@ -179,7 +179,7 @@ def test_errors_in_prose_have_their_line_in_the_module(shelf: New) -> None:
     ("code", "what"),
     [
         ("import os\n    os._exit(1)", "4: the kernel died here"),
-        ("import time\n    time.sleep(60)", "4: ran longer than 2 s"),
+        ("import time\n    time.sleep(600)", "4: ran longer than 20 s"),
         ("raise SystemExit", "4: SystemExit"),
     ],
 )
@@ -190,7 +190,7 @@ def test_a_kernel_that_dies_or_hangs_is_an_error_with_its_line(
         tmp_path, f'x = 1\nprint("before")\nif __name__ == "__main__":\n    {code}\n'
     )
     with pytest.raises(ChapterError, match=rf"one\.py:{what}"):
-        execute(job, tmp_path, 2, 1)
+        execute(job, tmp_path, 20, 1)
 
 
 def a_job(folder: Path, text: str) -> Job:
@@ -208,7 +208,7 @@ def test_chapters_run_at_the_same_time(shelf: New) -> None:
         from pathlib import Path
 
         Path("MINE").touch()
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while not Path("OTHER").exists() and time.monotonic() < end:
             time.sleep(0.05)
         assert Path("OTHER").exists()
@@ -258,7 +258,7 @@ def test_an_interrupted_build_resumes_and_leaves_no_kernel(
         )
         kernel = int(until(lambda: read(book.root / "pid")))
         build.send_signal(how)
-        assert build.wait(timeout=30) != 0
+        assert build.wait(timeout=300) != 0
     until(lambda: not alive(kernel))
     (book.root / "wait").unlink()
     assert ok(book.build()).executed() == ["two"]
@@ -266,7 +266,7 @@ def test_an_interrupted_build_resumes_and_leaves_no_kernel(
 
 def until(ask: Callable[[], Any]) -> Any:
     """Asks until there is an answer."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while time.monotonic() < end:
         answer = ask()
         if answer:
