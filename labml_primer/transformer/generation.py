@@ -35,7 +35,6 @@ from labml_primer.transformer.language_model import Config, LanguageModel
 from labml_primer.transformer.positional_encoding import (
     LearnedPositionalEncoding,
     PositionalEncoding,
-    add_positions,
 )
 
 
@@ -224,12 +223,14 @@ def count_positions(
 
     New tokens come after `seen` others, so the first of them gets the encoding of position `seen`.
     """
-    seen = 0
+    seen, max_seq = 0, layer.encoding.size(0)
 
     def forward_new(x: Tensor) -> Tensor:
         nonlocal seen
-        y: Tensor = layer.dropout(add_positions(x, layer.encoding[seen:]))
-        seen += x.size(1)
+        start, seen = seen, seen + x.size(1)
+        if seen > max_seq:
+            raise ValueError(f"{seen} tokens are more than max_seq {max_seq}")
+        y: Tensor = layer.dropout(x + layer.encoding[start:seen])
         return y
 
     layer.forward = forward_new  # type: ignore[method-assign]
