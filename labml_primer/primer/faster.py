@@ -156,11 +156,7 @@ class CausalSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(x, weight)
-        current, *earlier = reversed(weight.unbind())
-        y = x * current
-        for back, w in enumerate(earlier, start=1):
-            y[:, back:].addcmul_(x[:, :-back], w)
-        return y
+        return causal_sum(x, weight)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
@@ -175,6 +171,20 @@ class CausalSum(torch.autograd.Function):
             grad_x[:, :-back].addcmul_(later, w)
             grad_weight.append(vecdot(later, x[:, :-back], dim=1).sum_to_size(w.shape))
         return grad_x, torch.stack(grad_weight[::-1])
+
+
+def causal_sum(x: Tensor, weight: Tensor) -> Tensor:
+    """
+    ## The sum itself
+
+    As in {py:class}`~labml_primer.primer.primer_ez.SpatialDepthWiseConvolution`, with product and sum in one
+    pass.
+    """
+    current, *earlier = reversed(weight.unbind())
+    y = x * current
+    for back, w in enumerate(earlier, start=1):
+        y[:, back:].addcmul_(x[:, :-back], w)
+    return y
 
 
 class FasterConvolution(SpatialDepthWiseConvolution):
@@ -214,7 +224,7 @@ class MergedConvolution(nn.Module):
         return torch.cat([p.expand(*p.shape[:-2], *self.size) for p in parameters], -2)
 
     def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = CausalSum.apply(x, self.joined("weight").to(x.dtype))
+        y = causal_sum(x, self.joined("weight").to(x.dtype))
         return y + self.joined("bias") if hasattr(self.convolutions[0], "bias") else y
 
 
