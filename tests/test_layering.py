@@ -88,18 +88,8 @@ def test_training_imports_no_chapter_but_its_own() -> None:
             assert all(other.startswith(own) for other in others), name
 
 
-def tops(path: Path) -> set[str]:
-    return {name.partition(".")[0] for name in imports(path)}
-
-
 def test_the_library_imports_neither_experiments_nor_benchmarks() -> None:
     for name, path in MODULES.items():
         if name.startswith("labml_primer"):
-            assert not tops(path) & {"experiments", "benchmarks", "annotated"}, name
-
-
-def test_the_engine_imports_neither_torch_nor_the_library() -> None:
-    paths = list((ROOT / "book" / "annotated").rglob("*.py"))
-    assert paths
-    for path in paths:
-        assert not tops(path) & {"torch", "labml_primer", "labml"}, path
+            tops = {imported.partition(".")[0] for imported in imports(path)}
+            assert not tops & {"experiments", "benchmarks", "annotated"}, name

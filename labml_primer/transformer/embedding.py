@@ -57,7 +57,11 @@ class Embedding(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         # `long` accepts tokens in smaller types, such as `uint8` or `int32`. It would also truncate
         # 2.7 to 2, and so hide that the input is not tokens.
-        if tokens.dtype == torch.bool or not torch.can_cast(tokens.dtype, torch.long):
+        if (
+            tokens.dtype == torch.bool
+            or tokens.is_floating_point()
+            or tokens.is_complex()
+        ):
             raise ValueError(f"tokens are {tokens.dtype}, not integers")
         return self.table(tokens.long()) * self.scale  # [batch, seq, d_model]
 

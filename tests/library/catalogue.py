@@ -279,5 +279,5 @@ LAYERS: dict[str, Layer] = {
         (),
     ),
     "T5": Layer(lambda _: WithSource(T5(_t5)), (), drops=False),
-    **{name: model(config) for name, config in CONFIGS.items()},
+    **{name: model(replace(config, layers=1)) for name, config in CONFIGS.items()},
 }
