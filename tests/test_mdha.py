@@ -154,9 +154,9 @@ def test_bias_of_the_convolution_adds_little() -> None:
     for conv in (without.query_conv, without.key_conv, without.value_conv):
         nn.init.zeros_(conv.bias)
     with torch.no_grad():
-        to_all_heads = layer.value_conv.bias.repeat(2)
+        to_all_heads = layer.value_conv.bias.flatten().repeat(2)
         without.output.bias += without.output.weight @ to_all_heads
         through = layer.query_conv.weight.sum(0)
-        without.query.bias += (layer.query_conv.bias / through).repeat(2)
+        without.query.bias += (layer.query_conv.bias / through).flatten().repeat(2)
     same = torch.isclose(layer(x, x, causal=True), without(x, x, causal=True)).all(-1)
     assert same.all(0).tolist() == [True, False] + [True] * 7
