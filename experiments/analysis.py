@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from experiments.records import Gathered
+from experiments.records import Gathered, Runs
 from labml_primer.primer.primer_ez import speedup_factor
 
 
@@ -38,6 +38,17 @@ def over_seeds(
 def final_loss(runs: Sequence[Gathered]) -> Spread:
     """Return the spread of the runs' final losses."""
     return Spread.of([run["loss"][-1] for run in runs])
+
+
+def gain(runs: Runs, model: str, baseline: str) -> float:
+    """Return by how many nats a model's mean final loss is below a baseline's."""
+    return final_loss(runs[baseline]).mean - final_loss(runs[model]).mean
+
+
+def ahead(runs: Runs, model: str, baseline: str) -> list[bool]:
+    """Return for each seed whether a model ends with a lower loss than a baseline."""
+    pairs = zip(runs[model], runs[baseline], strict=True)
+    return [first["loss"][-1] < second["loss"][-1] for first, second in pairs]
 
 
 def setting(models: Collection[Sequence[Gathered]]) -> str:

@@ -4,19 +4,34 @@ import ast
 import json
 import math
 import re
+import runpy
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import matplotlib.pyplot as plt
 import pytest
 import torch
-from prose import ahead, said_in
+from annotated.read.expressions import expressions
+from annotated.read.parse import parse
+from annotated.take.notebook import reader_notebook
+from write_notebooks import the_book
 
-from experiments.analysis import Spread, factor, final_loss, setting, speedup, until
+from experiments.analysis import (
+    Spread,
+    ahead,
+    factor,
+    final_loss,
+    gain,
+    setting,
+    speedup,
+    until,
+)
 from experiments.chapters import mdha, ours, parts, transfer
 from experiments.harness import run as module
 from experiments.harness.configuration import Run
@@ -42,13 +57,11 @@ from experiments.harness.variants import (
 from experiments.records import (
     RESULTS,
     STEP_TIMES,
-    Runs,
     loss_on,
     read_results,
     read_runs,
     read_step_times,
 )
-from labml_primer.compared.switch import SwitchFeedForward
 from labml_primer.primer.primer_ez import MultiDConvHeadAttention
 
 SIZES = {"d_model": 16, "heads": 2, "d_ff": 32, "layers": 1}
@@ -173,150 +186,125 @@ def test_gathered_file_matches_the_records() -> None:
     assert gathered == again, "make experiments"
 
 
-def test_numbers_in_prose_match_the_records() -> None:
-    gathered = str(RESULTS / "gathered.json")
-    runs, activations, filled, changes = (
-        read_runs(gathered, plan)
-        for plan in ("speedup", "activations", "filling", "ablation")
-    )
-    ends = [run["loss"][-1] for run in runs["transformer"]]
-    assert f"those lie {max(ends) - min(ends):.2f} nats apart" in said_in(ours)
-    size = round(runs["transformer"][0]["parameters"], -4) // 1000
-    assert f"about {size} thousand parameters" in said_in(ours)
+# Prose: its numbers are computed from the records, and these claims hold for them
 
-    def later(model: str) -> float:
-        """The factor at the end, divided by the factor after a quarter."""
-        end = len(runs["transformer"][0]["loss"])
+GATHERED = str(RESULTS / "gathered.json")
+
+
+def prose_of(chapter: ModuleType) -> str:
+    """Return the prose of a chapter's notebook after a run in the current folder, as one line."""
+    path = Path(str(chapter.__file__))
+    space = runpy.run_path(str(path), run_name="__main__")
+    plt.close("all")
+    asked = expressions(parse(path.read_text(encoding="utf-8")), path.name)
+    values = {text: str(eval(text, space)) for text in asked}
+    cells = json.loads(reader_notebook(path, the_book(), values=values))["cells"]
+    prose = ["".join(c["source"]) for c in cells if c["cell_type"] == "markdown"]
+    return " ".join("\n".join(prose).split())
+
+
+def test_number_in_prose_changes_with_the_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ours.__data__:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    gathered = Path(ours.__data__[0])
+    recorded = json.loads(gathered.read_text(encoding="utf-8"))
+    saved = ours.factors(recorded["speedup"], "seconds")["primer-ez"]
+    assert f" {saved:.1f} times less time" in prose_of(ours)
+    for run in recorded["speedup"]["primer-ez"]:
+        run["seconds"] = [each / 100 for each in run["seconds"]]
+    gathered.write_text(json.dumps(recorded), encoding="utf-8")
+    saved = ours.factors(recorded["speedup"], "seconds")["primer-ez"]
+    assert saved.mean > 100
+    assert f" {saved:.1f} times less time" in prose_of(ours)
+
+
+@pytest.mark.parametrize("plan", ["speedup", "ablation", "activations", "mdha"])
+def test_all_models_of_a_plan_have_the_same_size_within_one_percent(plan: str) -> None:
+    vanilla = read_runs(GATHERED, "speedup")["transformer"][0]["parameters"]
+    for runs in read_runs(GATHERED, plan).values():
+        assert runs[0]["parameters"] == pytest.approx(vanilla, rel=0.01)
+
+
+def test_claims_on_whole_models_hold_for_the_records() -> None:
+    runs = read_runs(GATHERED, "speedup")
+    vanilla = runs["transformer"]
+    quarter = [until(run, len(run["loss"]) // 4) for run in vanilla]
+
+    def falls(model: str) -> list[bool]:
+        """For each seed, whether the factor is smaller at the end than after a quarter."""
+        return [
+            factor(early, run, "multiply_adds") > factor(late, run, "multiply_adds")
+            for early, late, run in zip(quarter, vanilla, runs[model], strict=True)
+        ]
+
+    def growth(model: str) -> float:
         early, late = (
-            speedup([until(run, n) for run in runs["transformer"]], runs[model], cost)
-            for n, cost in ((end // 4, "multiply_adds"), (end, "multiply_adds"))
+            speedup(each, runs[model], "multiply_adds") for each in (quarter, vanilla)
         )
         return late.mean / early.mean
 
-    parts_of = {5: "fifth", 7: "seventh"}
-    fell = (parts_of[round(1 / (1 - later(model)))] for model in ("mdha", "primer"))
-    assert "fall, by a {} and by a {}.".format(*fell) in said_in(ours)
-    assert "the Evolved Transformer's stays." in said_in(ours)
-    assert later("evolved-transformer") == pytest.approx(1, abs=0.05)
-    assert "Those of the squared ReLU and of Transformer++ grow." in said_in(ours)
-    assert min(later("squared-relu"), later("pp")) > 1.1
-
-    def falls(model: str) -> int:
-        """For how many seeds the factor is smaller at the end."""
-        end = len(runs["transformer"][0]["loss"])
-        pairs = list(zip(runs["transformer"], runs[model], strict=True))
-        return sum(
-            factor(until(vanilla, end // 4), run, "multiply_adds")
-            > factor(vanilla, run, "multiply_adds")
-            for vanilla, run in pairs
-        )
-
-    assert "They do so with each seed. Primer-EZ's falls with three of five" in said_in(
-        ours
-    )
-    assert [falls(model) for model in ("mdha", "primer", "primer-ez")] == [5, 5, 3]
-
-    def below(runs: Runs, better: str, worse: str) -> float:
-        return final_loss(runs[worse]).mean - final_loss(runs[better]).mean
-
-    gated = (below(activations, gate, "relu") for gate in ("reglu", "swiglu"))
-    said = "ReGLU by {:.2f} nats, which may be luck, SwiGLU by {:.2f}"
-    assert said.format(*gated) in said_in(parts)
-    lead = below(filled, "t5-primer-ez-decoder", "t5-pp")
-    assert f"{lead:.2f} nats ahead in the mean" in said_in(transfer)
-    alone = below(runs, "primer-ez", "mdha")
-    assert f"the squared ReLU brings {alone:.2f} nats" in said_in(parts)
-    without, order = (
-        final_loss(changes[model]).mean for model in ("without-mdha", "with-order")
-    )
-    assert f"has both and ends at {without:.2f}, where" in said_in(parts)
-    assert f"with the order alone ends at {order:.2f}." in said_in(parts)
-    needs = {
-        model: speedup(runs["transformer"], runs[model], "seconds")
-        for model in ("primer-ez", "primer", "pp")
-    }
-    assert (
-        "Primer-EZ needs {0.mean:.1f} times less time (± {0.deviation:.1f}), and "
-        "Primer {1.mean:.1f} times less (± {1.deviation:.1f})"
-    ).format(needs["primer-ez"], needs["primer"]) in said_in(ours)
-    assert "than on the V100, by three deviations" in said_in(ours)
-    theirs = float(ours.theirs("pp")["Tensor2Tensor, V100"].split()[0])
-    assert round((theirs - needs["pp"].mean) / needs["pp"].deviation) == 3
-
-
-def test_statements_on_seeds_match_the_records() -> None:
-    runs, moved, filled = (
-        read_runs(str(RESULTS / "gathered.json"), plan)
-        for plan in ("speedup", "transfer", "filling")
-    )
-    assert "ahead of Primer, with each of the seeds" in said_in(ours)
     assert all(ahead(runs, "primer-ez", "primer"))
-    assert "The changes help in all three, with every seed" in said_in(transfer)
+    assert all(falls("mdha")) and all(falls("primer"))
+    assert any(falls("primer-ez")) and not all(falls("primer-ez"))
+    assert growth("evolved-transformer") == pytest.approx(1, abs=0.05)
+    assert min(growth("squared-relu"), growth("pp")) > 1.1
+    in_time = speedup(vanilla, runs["pp"], "seconds")
+    theirs = float(ours.theirs("pp")["Tensor2Tensor, V100"].split()[0])
+    assert theirs - in_time.mean > 2 * in_time.deviation
+
+
+def test_claims_on_parts_hold_for_the_records() -> None:
+    changes, activations = (
+        read_runs(GATHERED, plan) for plan in ("ablation", "activations")
+    )
+    missed = {model: gain(changes, "primer", model) for model in parts.REMOVED}
+    assert max(missed, key=lambda model: missed[model]) == "without-mdha"
+    for part in ("squared-relu", "order"):
+        assert all(ahead(changes, "primer", f"without-{part}"))
+        alone = gain(changes, f"with-{part}", "transformer")
+        assert alone > 2 * missed[f"without-{part}"] > 0
+    assert gain(changes, "with-order", "without-mdha") > 0
+    assert all(ahead(activations, "swiglu", "relu"))
+    assert not all(ahead(activations, "reglu", "relu"))
+    assert read_plans()["ablation"].models["with-12x"].model["d_model"] < 128
+
+
+def test_claims_on_other_models_hold_for_the_records() -> None:
+    moved, filled = (read_runs(GATHERED, plan) for plan in ("transfer", "filling"))
     for changed, (_, plain, _) in transfer.FAMILIES.items():
         assert all(ahead(moved, changed, plain))
-    assert "and behind with one seed of three" in said_in(transfer)
-    assert ahead(filled, "t5-primer-ez-decoder", "t5-pp").count(False) == 1
-
-
-def test_statements_on_removed_parts_match_the_records() -> None:
-    runs = read_runs(str(RESULTS / "gathered.json"), "ablation")
-    said = (
-        "a fiftieth worse, and without its order of norms a hundredth, both with every"
-    )
-    assert said in said_in(parts)
-    for model, worse in (("without-squared-relu", 50), ("without-order", 100)):
-        assert all(ahead(runs, "primer", model))
-        perplexity = Spread.of(parts.relative_perplexity(runs["primer"], runs[model]))
-        assert 1 / (perplexity.mean / 100 - 1) == pytest.approx(worse, rel=0.3)
-    narrow = read_plans()["ablation"].models["with-12x"].model["d_model"]
-    assert f"a stream of {narrow} features" in said_in(parts)
-
-
-def test_statements_on_sizes_match_the_records() -> None:
-    sizes = {}
-    for plan in ("transfer", "filling"):
-        runs = read_runs(str(RESULTS / "gathered.json"), plan)
-        sizes |= {model: seeds[0]["parameters"] / 1e6 for model, seeds in runs.items()}
-    switches = {round(sizes.pop(model), 1) for model in ("switch", "switch-primer")}
-    assert "0.8 to 0.95 million, and 4.5 million in a Switch" in said_in(transfer)
-    assert switches == {4.5} and 0.8 < min(sizes.values()) < max(sizes.values()) <= 0.95
+        sizes = [moved[model][0]["parameters"] for model in (changed, plain)]
+        assert sizes[0] == pytest.approx(sizes[1], rel=0.01)
+    assert gain(filled, "t5-primer-ez-decoder", "t5-pp") > 0
+    assert not all(ahead(filled, "t5-primer-ez-decoder", "t5-pp"))
+    assert min(gain(filled, m, "t5") for m in ("t5-pp", "t5-primer-ez-decoder")) > 0
     run = read_plans()["transfer"].models["switch"]
-    (experts,) = {
-        each.experts
-        for each in run.build(vocab_size=83).modules()
-        if isinstance(each, SwitchFeedForward)
-    }
-    assert f"A Switch Transformer has {experts} experts a layer here" in said_in(
-        transfer
-    )
-    assert "two and a half million characters" in said_in(transfer)
-    assert round(run.steps * run.batch * run.seq / 1e6, 1) == 2.5
+    assert (run.batch, run.seq) == (16, 128)
 
 
-def test_statements_on_rates_match_the_records() -> None:
-    known, plans = read_results(), read_plans()
+def between_the_best_two_rates(plan: Plan, run: Run) -> float:
+    """Return by how many nats the second-best rate is worse than the best."""
+    known = read_results()
+    tried = (known[plan.trial(run, rate).digest] for rate in plan.rates)
+    best, second, *_ = sorted(loss_on(record, TUNING_PLAY) for record in tried)
+    return second - best
 
-    def between_the_best_two(plan: Plan, run: Run) -> float:
-        tried = (known[plan.trial(run, rate).digest] for rate in plan.rates)
-        best, second, *_ = sorted(loss_on(record, TUNING_PLAY) for record in tried)
-        return second - best
 
-    gaps = {
-        name: {
-            model: between_the_best_two(plans[name], run)
-            for model, run in plans[name].models.items()
-        }
-        for name in ("speedup", "filling")
-    }
-    assert "For half of the models the two best differ by less than" in said_in(ours)
-    runs = read_runs(str(RESULTS / "gathered.json"), "speedup")
+def test_two_best_rates_are_within_the_noise_for_half_of_the_models() -> None:
+    plans, runs = read_plans(), read_runs(GATHERED, "speedup")
     near = [
-        gap < final_loss(runs[model]).deviation
-        for model, gap in gaps["speedup"].items()
+        between_the_best_two_rates(plans["speedup"], run)
+        < final_loss(runs[model]).deviation
+        for model, run in plans["speedup"].models.items()
     ]
     assert near.count(True) == len(near) / 2
-    assert "by about a hundredth of a nat or less" in said_in(transfer)
-    assert max(gaps["filling"].values()) < 0.015
+    for run in plans["filling"].models.values():
+        assert between_the_best_two_rates(plans["filling"], run) < 0.015
 
 
 def test_chapters_give_the_command_of_every_plan_and_no_other() -> None:

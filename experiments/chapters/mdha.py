@@ -12,16 +12,16 @@ released code differs from the walk-through of {cite:t}`jayasiri2020annotated` i
 shares, the bias and the start.
 
 In short: it helps queries, keys and values to see the tokens before them, and values most. Values alone end
-at least as well as all three together. Kernels one wide, which see no other token, bring nothing. Two wide is
-behind five and seven wide, and a start as plain attention behind no bias, by more than luck explains. Between
-most of the others, three seeds do not decide.
+at least as well as all three together. Kernels one wide, which see no other token, gain nothing. A width of
+two is behind widths of five and seven, and a start as plain attention is behind no bias, by more than noise
+explains. For most other pairs, three seeds do not decide.
 
-Each detail is changed alone, but for the paper's layer, which {doc}`ours` and {doc}`parts` call MDHA, and the
-same layer with its convolutions before the projections. All are held against the walk-through's
-{py:class}`~labml_primer.primer.primer_ez.MultiDConvHeadAttention`: kernels for each channel, which all heads
-share, three wide, with a bias, with PyTorch's random start, behind all three projections. All models have the
-ReLU, 820 thousand parameters or up to a hundredth more, and the setting of {doc}`ours`. Five learning rates
-were tried for each, and three seeds run. These runs are made by
+Each detail is changed alone, except in the paper's layer, which {doc}`ours` and {doc}`parts` call MDHA, and
+in the same layer with its convolutions before the projections. All are compared with the walk-through's
+layer, {py:class}`~labml_primer.primer.variations.MultiDConvSharedByHeadsAttention`: kernels for each channel,
+which all heads share, three wide, with a bias, with PyTorch's random start, after all three projections. All
+models have the ReLU, {value}`f"{runs['none'][0]['parameters']:,}"` parameters or up to 1% more, and the
+setting of {doc}`ours`. Five learning rates were tried for each, and three seeds run. These runs are made by
 
     make experiments ONLY=mdha
 
@@ -29,11 +29,14 @@ Source: {cite:t}`so2021primer`, section 3, appendix A.6 and its released code;
 {cite:t}`jayasiri2020annotated`.
 """
 
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor
 
+from experiments.analysis import ahead, final_loss, gain, until
 from experiments.chapters.parts import draw, table
-from experiments.records import read_runs
+from experiments.records import Runs, read_runs
 
 __data__ = ("experiments/results/gathered.json",)
 
@@ -58,6 +61,10 @@ MODELS = {
 }
 
 
+def names_of(models: Iterable[str]) -> str:
+    return ", ".join(MODELS[model][0] for model in models)
+
+
 def some(*names: str) -> dict[str, tuple[str, str]]:
     """The models of these names, with what draws them."""
     return {name: MODELS[name] for name in names}
@@ -74,14 +81,14 @@ if __name__ == "__main__":
     display(table(runs, MODELS, "channel", "Details changed"))
 
 
-def luck(losses: Tensor) -> Tensor:
+def noise(losses: Tensor) -> Tensor:
     r"""
-    ## How much is luck?
+    ## How much is noise?
 
-    Say that the loss of a run is a sum of three: one part from its model, one that its seed adds to all
-    models, and luck, $l_{ms} = a_m + b_s + e_{ms}$. Luck is what is left when the means of models and of
-    seeds are taken out. What a seed does to one model alone counts as luck. With $M$ models and $S$ seeds,
-    its variance is estimated as
+    Suppose that the loss of a run is a sum of three parts: one from its model, one that its seed adds to all
+    models, and noise, $l_{ms} = a_m + b_s + e_{ms}$. Noise is the residual after subtracting the means of
+    models and of seeds. The effect of a seed on one model alone counts as noise. With $M$ models and $S$
+    seeds, its variance is estimated as
 
     $$\sigma^2 = \frac{1}{(M - 1)(S - 1)} \sum_{m,s}
       (l_{ms} - \bar l_{m \cdot} - \bar l_{\cdot s} + \bar l_{\cdot \cdot})^2$$
@@ -106,34 +113,49 @@ def widest(losses: Tensor) -> Tensor:
     `[..., models, seeds]` to `[...]`.
     """
     means = losses.mean(-1)
-    return (means.amax(-1) - means.amin(-1)) / luck(losses)
+    return (means.amax(-1) - means.amin(-1)) / noise(losses)
 
 
 if __name__ == "__main__":
-    # ## A ruler
+    # ## The critical difference
     #
-    # How far do models come apart that are all equally good? Draw 20,000 tables of pure luck, each number
-    # from the same normal distribution, with as many models and seeds as here. In 19 of 20 tables even the
-    # best and the worst lie within `any_two`, counted in the table's own luck. Times the luck of our table,
-    # that is the ruler. If all models were equal, some two would still lie farther apart than it on one page
-    # in twenty:
+    # How large a difference can noise alone explain? Draw 20,000 tables of pure noise, each number from the
+    # same normal distribution, with as many models and seeds as here. In 95% of the tables, even the best and
+    # the worst model differ by less than `any_two`, in units of the table's own noise. Times the noise of our
+    # table, that is the critical difference. If all models were equal, 5% of such pages would still have two
+    # models that are farther apart:
     losses = torch.tensor(
         [[run["loss"][-1] for run in runs[model]] for model in MODELS]
     )
     torch.manual_seed(0)
     chance = torch.randn(20_000, *losses.shape)
     any_two = widest(chance).quantile(0.95)
-    ruler = any_two * luck(losses)
-    print(f"{ruler:.3f} nats, {100 * ruler.expm1():.0f}% of perplexity")
-    # The ruler takes luck to be as large for all models. It is not. The seeds of four deviate by 0.04 nats
-    # or more (the column *loss* has it): without a convolution, 1 wide, with one kernel for all, and in the
-    # paper's layer. Those of all others deviate by less than 0.02. Among these others the ruler is too long,
-    # and what it does not tell apart may well differ. For a pair with one of the four it is too short.
+    critical = any_two * noise(losses)
+    print(f"{critical:.3f} nats, {100 * critical.expm1():.0f}% of perplexity")
+    # Some models are noisier than others, and some are ahead of the walk-through's layer, or behind it, with
+    # every seed.
+    deviations = {model: final_loss(runs[model]).deviation for model in MODELS}
+    noisy = [model for model in MODELS if deviations[model] > 0.03]
+    quiet = [model for model in MODELS if model not in noisy]
+    worse = [model for model in MODELS if all(ahead(runs, "channel", model))]
+    better = [model for model in MODELS if all(ahead(runs, model, "channel"))]
+
+    # The critical difference assumes the same noise for all models, which is not so. The standard deviations
+    # in the column *loss* are {value}`f"{min(deviations[model] for model in noisy):.2f}"` nats or more for
+    # {value}`names_of(noisy)`, and at most {value}`f"{max(deviations[model] for model in quiet):.2f}"` for
+    # all others. Among these others, the critical difference is too large, and models within it may well
+    # differ. For a pair with one of the noisy models, it is too small.
     #
-    # "Ahead with every seed" is weaker. Of two equal models, one is ahead with all three seeds one time in
-    # four. Of the fifteen others, luck alone would put about four on one side of the walk-through's layer
-    # with every seed. Here it is eleven: seven are worse, and four are better, which are values alone, 5
-    # wide, 7 wide and no bias.
+    # "Ahead with every seed" is weaker evidence. Of two equal models, one is ahead with all three seeds one
+    # time in four. So of the {value}`len(MODELS) - 1` others, noise alone would put about
+    # {value}`f"{(len(MODELS) - 1) / 4:.0f}"` on one side of the walk-through's layer with every seed. Here
+    # {value}`len(worse)` are worse with every seed, and {value}`len(better)` are better:
+    # {value}`names_of(better)`.
+    #
+    # The text below states differences as multiples of the critical difference:
+    def distance(worse: str, better: str) -> str:
+        """How far the mean final loss of a model is above that of another."""
+        return f"{gain(runs, better, worse) / critical:.2f}"
 
 
 if __name__ == "__main__":
@@ -142,9 +164,9 @@ if __name__ == "__main__":
     # {doc}`/labml_primer/primer/variations` has the three ways: a kernel for everything, one for each channel
     # of a head, or one for each channel of each head, as in the paper.
     draw(runs, some("shared", "channel", "head-and-channel"), "channel")
-    # No way is shown to be better. With one kernel for all, two of three seeds end ahead of the
-    # walk-through's layer, and the third 0.10 nats behind. There a layer has four numbers for all of its
-    # queries, four for its keys and four for its values. It may be that one bad start counts for much.
+    # None of them is shown to be better. One kernel for all has the noisiest seeds, with a deviation of
+    # {value}`f"{deviations['shared']:.2f}"` nats: a layer has four numbers for all of its queries, four for
+    # its keys and four for its values, so one bad start may count for much.
 
     # ## How wide?
     #
@@ -154,15 +176,19 @@ if __name__ == "__main__":
         some("none", "width-1", "width-2", "channel", "width-5", "width-7"),
         "channel",
     )
-    # To see other tokens is what it is about. One wide, the layer can compute what plain attention can and no
-    # more, for its factors could be part of the projections. It ends far behind three wide, and even behind
-    # no convolution, by just more than the ruler. But these are two of the four with much luck, and one of
-    # three seeds says the opposite.
+    rates = {model: runs[model][0]["rate"] for model in MODELS}
+    # The point of the convolution is to see other tokens. With kernels one wide, the layer can compute what
+    # plain attention can and no more, because its factors could be part of the projections. It ends
+    # {value}`distance("width-1", "channel")` critical differences behind three wide, and even
+    # {value}`distance("width-1", "none")` behind no convolution. But these are two of the noisy models, and
+    # not all seeds agree on the second.
     #
-    # Two wide, the layer is behind three wide with every seed, by a little less than the ruler. Its rate is
-    # half of that of three wide, which may be why. For 5 and 7 wide no harm is seen: both are ahead with
-    # every seed, by less than half of the ruler, and at twice the rate. Two wide is behind both by
-    # more than the ruler, at a quarter of their rate.
+    # Two wide is {value}`distance("width-2", "channel")` critical differences behind three wide, with every
+    # seed. Its learning rate is lower, {value}`rates["width-2"]` instead of {value}`rates["channel"]`, which
+    # may be why. Wider kernels do no harm here: 5 and 7 wide are ahead with every seed, by
+    # {value}`distance("channel", "width-5")` and {value}`distance("channel", "width-7")` critical
+    # differences, with a rate of {value}`rates["width-5"]`. Two wide is behind them by
+    # {value}`distance("width-2", "width-5")` and {value}`distance("width-2", "width-7")`.
 
     # ## Which start, and a bias?
     #
@@ -173,18 +199,26 @@ if __name__ == "__main__":
         some("none", "channel", "no-bias", "released-start", "identity-start"),
         "channel",
     )
+
+    def after(steps: int) -> Runs:
+        """The runs up to a number of steps."""
+        end = runs["none"][0]["steps"].index(steps) + 1
+        return {m: [until(run, end) for run in seeds] for m, seeds in runs.items()}
+
     # The bias is not missed, and it has little to add. On keys it moves all scores of a query alike, which
     # the softmax ignores. On values, the bias of the output does the same. On queries that of the
     # projection does, except at the second token, where the kernel does not yet see three.
     #
-    # The released start is not told apart from PyTorch's. The start as plain attention is worse with every
-    # seed, within the ruler by a hair. It may have to find out first that its neighbours matter: it is 0.11
-    # nats behind at step 450, and 0.08 at the end. It ends ahead of plain attention with every seed, also
-    # within the ruler.
+    # The released start cannot be distinguished from PyTorch's. The start as plain attention is worse with
+    # every seed, by {value}`distance("identity-start", "channel")` critical differences. It may have to learn
+    # first that neighbours matter: it is {value}`f"{gain(after(450), 'channel', 'identity-start'):.2f}"` nats
+    # behind at step 450, and {value}`f"{gain(runs, 'channel', 'identity-start'):.2f}"` at the end. It ends
+    # ahead of plain attention with every seed, by {value}`distance("none", "identity-start")` critical
+    # differences. It is {value}`distance("identity-start", "no-bias")` behind the layer without a bias.
 
     # ## Before the projections, or behind?
     #
-    # The paper's layer, {py:class}`~labml_primer.primer.primer.PaperMultiDConvHeadAttention`, has kernels for
+    # The paper's layer, {py:class}`~labml_primer.primer.primer_ez.MultiDConvHeadAttention`, has kernels for
     # each head, no bias, and the released start. The order of a separable convolution,
     # {py:class}`~labml_primer.primer.primer.SeparableConvolutionAttention`, exchanges convolution and
     # projection.
@@ -199,9 +233,17 @@ if __name__ == "__main__":
         some("none", "only-queries", "only-keys", "only-values", "channel"),
         "channel",
     )
-    # A convolution helps on each of the three. Queries alone or keys alone bring about two thirds of what all
-    # three bring. Values alone bring more than either, by just more than the ruler, and end ahead of all
-    # three with every seed, within the ruler. They cost one convolution instead of three.
+
+    def share(model: str) -> str:
+        """How much of the gain of all three a model has."""
+        return f"{gain(runs, model, 'none') / gain(runs, 'channel', 'none'):.0%}"
+
+    # A convolution helps on each of the three. Queries alone have {value}`share("only-queries")` of the gain
+    # of all three, and keys alone {value}`share("only-keys")`. Values alone have
+    # {value}`share("only-values")`, for the cost of one convolution instead of three. They are ahead of
+    # queries alone by {value}`distance("only-queries", "only-values")` critical differences, of keys alone by
+    # {value}`distance("only-keys", "only-values")`, and of all three, with every seed, by
+    # {value}`distance("channel", "only-values")`.
     #
     # It may be that a value with its neighbours brings them to every token that looks at it, while queries
     # and keys change only where a token looks. No run has queries and keys without values.
@@ -211,18 +253,18 @@ if __name__ == "__main__":
     # The limits of {doc}`ours` hold here too: small models, few tokens, characters, rates tuned in short
     # runs, one kind of hardware.
     #
-    # *Longer runs.* Without a convolution, the model is 0.40 nats behind after 300 steps, and 0.16 after
-    # 1,200. Longer runs may leave less of what convolutions bring.
+    # *Longer runs.* Without a convolution, the model is {value}`f"{gain(after(300), 'channel', 'none'):.2f}"`
+    # nats behind after 300 steps, and {value}`f"{gain(runs, 'channel', 'none'):.2f}"` at the end. Longer runs
+    # may leave less of the gain.
     #
     # *Data.* Two characters back is a large part of a word. A piece of a word says more by itself, so the
     # gain on subwords may be less.
     #
     # *Together.* One detail is changed at a time. Two together may bring more or less than both apart.
     #
-    # *Rates.* Each model has its own, chosen after a third of the steps with one seed. It is 0.002 for the
-    # walk-through's layer, 0.004 for half of the models, and 0.001 for 2 wide alone, where 0.002 was as good
-    # but for 0.01 nats. The choice is the same for all seeds, so its luck is not in the ruler. Some of what
-    # the ruler tells apart may be rates.
+    # *Rates.* Each model has its own, chosen after a third of the steps with one seed; the first table lists
+    # them. The choice is the same for all seeds, so its noise is not part of the critical difference. Some of
+    # the differences found may be those of rates.
 
 
 if __name__ == "__main__":
@@ -231,24 +273,29 @@ if __name__ == "__main__":
     # :::{exercise} What if each pair were judged by itself?
     # Sixteen models make 120 pairs. Suppose that all are equally good, and that two are called different as
     # soon as they lie farther apart than 95 of 100 equal pairs do. On how many pages is at least one pair
-    # called so? How many pairs of ours are, and how many by the ruler above?
+    # called so? How many pairs of ours are, and how many by the critical difference above?
     # :::
     # :::{solution}
     # If any two lie that far apart, then so do the best and the worst, and it is enough to look at those.
-    # Three pages of four would tell of a difference where there is none. The ruler does so on one page in
-    # twenty. Of the pairs that it tells apart, two thirds have 1 wide or no convolution in them.
+    # {value}`f"{wrong['each pair by itself']:.0%}"` of the pages would report a difference where there is
+    # none, and {value}`f"{wrong['critical difference']:.0%}"` by the critical difference. Most of our pairs
+    # that exceed it include 1 wide or no convolution.
     # :::
-    differences = (chance[:, 0] - chance[:, 1]).mean(-1).abs() / luck(chance)
+    differences = (chance[:, 0] - chance[:, 1]).mean(-1).abs() / noise(chance)
     a_pair = differences.quantile(0.95)
     others = widest(torch.randn_like(chance))
     distances = torch.pdist(losses.mean(-1, keepdim=True))
-    for judged, beyond in (("each pair by itself", a_pair), ("by the ruler", any_two)):
-        wrong = (others > beyond).double().mean()
-        pairs = (distances > beyond * luck(losses)).sum()
+    wrong = {}
+    for judged, beyond in (
+        ("each pair by itself", a_pair),
+        ("critical difference", any_two),
+    ):
+        wrong[judged] = float((others > beyond).double().mean())
+        pairs = (distances > beyond * noise(losses)).sum()
         print(
-            f"{judged:20s}{100 * wrong:3.0f}% of pages wrong, "
+            f"{judged:20s}{100 * wrong[judged]:3.0f}% of pages wrong, "
             f"{pairs:3d} of our {len(distances)} pairs"
         )
-    assert wrong < 0.06
+    assert wrong["critical difference"] < 0.06
 
     # And at other sizes? {doc}`sizes` has the Transformer, Primer-EZ and Primer.

@@ -8,9 +8,9 @@ of its kind? {doc}`ours` says what whole models save, and this page takes them a
 alone, and Primer without it. Then come other activations in the place of the squared ReLU. The paper has bars
 for both (Figures 26 and 5), and here are numbers.
 
-The setting is that of {doc}`ours`: about 820 thousand parameters, 1,200 batches of Shakespeare's characters,
-a learning rate chosen for each model, of four or five, on a play of its own, and the loss on two other plays
-that no model has read. These runs are made by
+The setting is that of {doc}`ours`: the same number of parameters within 1%, the same batches of Shakespeare's
+characters, a learning rate chosen for each model, of four or five, on a play of its own, and the loss on two
+other plays that no model has read. These runs are made by
 
     make experiments ONLY=ablation
     make experiments ONLY=activations
@@ -22,7 +22,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from experiments.analysis import Spread, final_loss, setting, speedup
+from experiments.analysis import Spread, final_loss, gain, setting, speedup
 from experiments.records import Gathered, Runs, read_runs
 from experiments.tables import Table
 
@@ -46,6 +46,12 @@ def relative_perplexity(baseline: list[Gathered], runs: list[Gathered]) -> list[
         for run in runs
         if run["seed"] in ends
     ]
+
+
+def change(runs: Runs, baseline: str, model: str) -> str:
+    """How far a model's mean perplexity is from that of a baseline, in percent."""
+    mean = Spread.of(relative_perplexity(runs[baseline], runs[model])).mean
+    return f"{abs(mean - 100):.0f}%"
 
 
 def dots(ax: Any, at: float, name: str, colour: str, seeds: list[float]) -> None:
@@ -156,10 +162,13 @@ if __name__ == "__main__":
     changes = read_runs(__data__[0], "ablation")
     draw(changes, INSERTED, "transformer")
     display(table(changes, INSERTED, "transformer", "Beside Figure 26, left"))
-    # MDHA, the norm behind the feed-forward layer and the squared ReLU help, by a tenth or so each; which of
-    # them most, three seeds do not tell. Nor do they tell of anything that the other three bring. One of
-    # those cannot: Primer's norm is the Transformer's but for rounding and a smaller $\varepsilon$, so its
-    # line shows how far so little moves a run.
+    # MDHA, the norm behind the feed-forward layer and the squared ReLU lower the perplexity by
+    # {value}`change(changes, "transformer", "with-mdha")`,
+    # {value}`change(changes, "transformer", "with-order")` and
+    # {value}`change(changes, "transformer", "with-squared-relu")`. Three seeds do not say which of them helps
+    # most, nor whether the other three changes help at all. One of those cannot: Primer's norm is the
+    # Transformer's except for rounding and a smaller $\varepsilon$, so its line shows how far so little moves
+    # a run.
     #
     # And Primer without each. Now what helps is on the right of the line: without it, Primer is worse.
     #
@@ -169,15 +178,21 @@ if __name__ == "__main__":
     # :::
     draw(changes, REMOVED, "primer")
     display(table(changes, REMOVED, "primer", "Beside Figure 26, right"))
-    # Only MDHA is missed much. Without the squared ReLU, Primer is a fiftieth worse, and without its order of
-    # norms a hundredth, both with every seed. Alone, each of the two was worth a tenth. So they overlap, and
-    # not with MDHA alone: Primer without MDHA has both and ends at 1.82, where a Transformer with the order
-    # alone ends at 1.78. Beside MDHA alone, the squared ReLU brings 0.07 nats ({doc}`ours`).
+    five = read_runs(__data__[0], "speedup")  # with five seeds
+    squared_relu_gain = gain(five, "primer-ez", "mdha")
+    # Only MDHA is missed much: without it, Primer's perplexity is
+    # {value}`change(changes, "primer", "without-mdha")` higher. Without the squared ReLU, it is
+    # {value}`change(changes, "primer", "without-squared-relu")` higher, and without the order of norms
+    # {value}`change(changes, "primer", "without-order")`, both with every seed. Alone in a Transformer, each
+    # of the two gained much more. So they overlap, and not with MDHA alone: Primer without MDHA has both and
+    # ends at {value}`f"{final_loss(changes['without-mdha']).mean:.2f}"`, while a Transformer with the order
+    # alone ends at {value}`f"{final_loss(changes['with-order']).mean:.2f}"`. Next to MDHA alone, the squared
+    # ReLU gains {value}`f"{squared_relu_gain:.2f}"` nats ({doc}`ours`).
     #
     # The paper recommends MDHA and the squared ReLU, which helped in all of its libraries (appendix A.7).
     # Both help here too. It calls the squared ReLU the most effective (section 3), but here MDHA is missed
     # most. It also recommends the wider feed-forward layer at small sizes, which does nothing here: its
-    # width is paid for with a stream of 84 features, where 128 are few already. Queries made of keys, which
+    # parameters are taken from the stream, which is narrower than 128 features. Queries made of keys, which
     # it calls harmful, do little harm; a harm that takes longer runs to show would not show here.
 
 
@@ -200,10 +215,12 @@ if __name__ == "__main__":
     activations = read_runs(__data__[0], "activations")
     draw(activations, ACTIVATIONS, "relu")
     display(table(activations, ACTIVATIONS, "relu", "Beside Figure 5"))
-    # Both gated units end below the ReLU: ReGLU by 0.05 nats, which may be luck, SwiGLU by 0.08, and so with
-    # every seed. The squared ReLU is as good as the better of them, without their second map. The paper finds
-    # it better than both (section 3). Here SwiGLU's seeds lie far apart, and a small lead would not show.
-    # GELU and Swish, which round the ReLU's corner off, bring nothing.
+    reglu, swiglu = (gain(activations, gate, "relu") for gate in ("reglu", "swiglu"))
+    # Both gated units end below the ReLU: ReGLU by {value}`f"{reglu:.2f}"` nats, which may be noise, and
+    # SwiGLU by {value}`f"{swiglu:.2f}"`, with every seed. The squared ReLU is as good as the better of them,
+    # without their second map. The paper finds it better than both (section 3). Here SwiGLU's seeds lie far
+    # apart, and a small lead would not show. GELU and Swish, which round the ReLU's corner off, bring
+    # nothing.
     #
     # A third power does as well as a second. So does the square of a leaky ReLU, whose slope of 0.01 below
     # zero is next to none once it is squared. It seems to matter that large inputs count for more than their
@@ -246,7 +263,6 @@ if __name__ == "__main__":
         model: compare(ACTIVATIONS[model][0], seeds, best)
         for model, seeds in activations.items()
     }
-    five = read_runs(__data__[0], "speedup")
     surely = compare("ReLU, five seeds", five["transformer"], five["squared-relu"])
     assert min(surely, errors["gelu"]) > 4
     assert max(errors["relu"], errors["reglu"], errors["swiglu"]) < 4
