@@ -62,7 +62,7 @@ from experiments.records import (
     read_runs,
     read_step_times,
 )
-from labml_primer.primer.primer_ez import MultiDConvHeadAttention
+from labml_primer.primer.variations import MultiDConvSharedByHeadsAttention
 
 SIZES = {"d_model": 16, "heads": 2, "d_ff": 32, "layers": 1}
 TINY = Run(model=SIZES, steps=4, batch=4, seq=16, warmup=4, evaluations=2)
@@ -471,7 +471,7 @@ def test_every_model_of_a_plan_can_be_built(path: Path) -> None:
 
 def test_kernels_of_the_variants_match_their_names() -> None:
     x = torch.randn(2, 9, 1, 8)
-    plain = MultiDConvHeadAttention(16, 2)
+    plain = MultiDConvSharedByHeadsAttention(16, 2)
     for width, variant in ((1, Width1), (2, Width2), (5, Width5), (7, Width7)):
         conv = variant(16, 2).query_conv
         before = conv(x)
