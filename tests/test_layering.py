@@ -93,3 +93,38 @@ def test_the_library_imports_neither_experiments_nor_benchmarks() -> None:
         if name.startswith("labml_primer"):
             tops = {imported.partition(".")[0] for imported in imports(path)}
             assert not tops & {"experiments", "benchmarks", "annotated"}, name
+
+
+# From the bottom up: each layer imports the ones above it in this list, and none below.
+LAYERS = (
+    "labml_primer.training",
+    "labml_primer.transformer",
+    "labml_primer.primer",
+    "labml_primer.compared",
+    "labml_primer",  # the presets of all models
+    "experiments.claims",
+    "experiments.tables",
+    "experiments.records",
+    "experiments.analysis",
+    "experiments.harness",
+    "experiments.chapters",
+    "benchmarks",
+)
+
+
+def layer_of(name: str) -> int:
+    """The position in `LAYERS` of a module."""
+    return next(
+        i for i, layer in enumerate(LAYERS) if f"{name}.".startswith(f"{layer}.")
+    )
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_imports_no_later_layer(name: str) -> None:
+    for imported in imports(MODULES[name]) & MODULES.keys():
+        assert layer_of(imported) <= layer_of(name), imported
+
+
+def test_measured_chapters_do_not_import_the_harness() -> None:
+    for path in (ROOT / "experiments" / "chapters").glob("*.py"):
+        assert "experiments.harness" not in path.read_text(), path

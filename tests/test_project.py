@@ -194,53 +194,5 @@ def test_the_engine_knows_nothing_of_the_package() -> None:
         assert "labml" not in path.read_text(), path
 
 
-def test_the_package_knows_nothing_of_the_book() -> None:
-    for path in MODULES:
-        assert not imports(path) & {"book", "annotated", "sphinx"}, path
-
-
-# From the bottom up: each layer imports the ones above it in this list, and none below.
-LAYERS = (
-    "labml_primer.training",
-    "labml_primer.transformer",
-    "labml_primer.primer",
-    "labml_primer.compared",
-    "labml_primer",  # the presets of all models
-    "experiments.claims",
-    "experiments.tables",
-    "experiments.records",
-    "experiments.analysis",
-    "experiments.harness",
-    "experiments.chapters",
-    "benchmarks",
-)
-
-
-def layer_of(name: str) -> int:
-    """The position in `LAYERS` of a dotted name of the project."""
-    return next(
-        i for i, layer in enumerate(LAYERS) if f"{name}.".startswith(f"{layer}.")
-    )
-
-
-@pytest.mark.parametrize("layer", LAYERS)
-def test_no_module_imports_a_later_layer(layer: str) -> None:
-    for folder in ("labml_primer", "experiments", "benchmarks"):
-        for path in (ROOT / folder).rglob("*.py"):
-            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-            if layer_of(name) != LAYERS.index(layer):
-                continue
-            for imported in imported_names(path):
-                if imported.startswith(
-                    ("labml_primer.", "experiments.", "benchmarks.")
-                ):
-                    assert layer_of(imported) <= layer_of(name), (name, imported)
-
-
-def test_measured_chapters_do_not_import_the_harness() -> None:
-    for path in (ROOT / "experiments" / "chapters").glob("*.py"):
-        assert "experiments.harness" not in path.read_text(), path
-
-
 def test_the_engine_is_importable_where_the_book_is() -> None:
     assert importlib.util.find_spec("annotated") is not None
