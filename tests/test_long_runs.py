@@ -28,6 +28,7 @@ from experiments.harness.long_run import DivergedError, long_run, rate_at
 from experiments.harness.texts import REPORTED_PLAYS, TUNING_PLAY, load_texts
 from labml_primer.presets import PRESETS
 from labml_primer.training.corpus import VALIDATION_PLAYS
+from labml_primer.training.costs import costs
 from labml_primer.training.loop import next_character_loss
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -576,7 +577,7 @@ def test_recorded_multiply_adds_are_three_forward_passes_per_step(
 ) -> None:
     record = long_run(TINY, tmp_path)
     model = TINY.build(load_texts("characters").vocab_size)
-    forward = sum(products for _, products in model.costs().values())
+    forward = sum(products for _, products in costs(model).values())
     assert record["curve"]["multiply_adds"][-1] == 8 * 4 * 16 * 3 * forward
 
 

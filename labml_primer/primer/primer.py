@@ -104,7 +104,10 @@ if __name__ == "__main__":
                 weight.zero_()
             if "conv" in name and kernels.startswith("random"):
                 weight.normal_()
-        separable.load_state_dict(weights)
+        # [kernel_size, heads, d_k] of the one is [kernel_size, 1, d_model] of the other
+        separable.load_state_dict(
+            {n: w.view(3, 1, 64) if "conv" in n else w for n, w in weights.items()}
+        )
         difference = (separable(x, x) - after(x, x)).abs().max()
         print(f"{kernels:15s} largest difference {difference:.1e}")
 

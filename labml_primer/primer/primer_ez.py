@@ -270,7 +270,7 @@ if __name__ == "__main__":
         torch.manual_seed(0)
         models[name] = LanguageModel(config)
         histories[name] = train(
-            models[name], corpus, name=name, steps=600, seq=64, evaluations=15
+            models[name], corpus, name=name, steps=450, seq=64, evaluations=15
         )
     # On the left, the loss on plays that neither has read, by step; on the right by seconds of processor
     # time, where Primer-EZ pays for its slower steps. The dotted line is the Transformer's final loss.

@@ -197,7 +197,7 @@ if __name__ == "__main__":
         model = LanguageModel(
             replace(small, attention=attention, activation=activation)
         )
-        return train(model, corpus, name=name, steps=400, seq=64, seed=seed)
+        return train(model, corpus, name=name, steps=300, seq=64, seed=seed)
 
     histories = {name: run(name, seed=0) for name in entrants}
     # On the left, which change does the work; on the right, how the kernels are shared.
