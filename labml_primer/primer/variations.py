@@ -238,7 +238,7 @@ if __name__ == "__main__":
     # 3). Here the convolution is. In {doc}`/experiments/chapters/ours`, three times as long and with five
     # seeds, the convolution is still ahead, but by less than the spread of its seeds. These models read
     # characters, and a character says little without the one before it; the paper's models read subwords, and
-    # were trained for 1.1 to 2.1 million steps of 4,096 tokens (Table 4, section 4.1), against 400 of 1,024
+    # were trained for 1.1 to 2.1 million steps of 4,096 tokens (Table 4, section 4.1), against 300 of 1,024
     # here.
     #
     # One seed each cannot rank the four ways to share. {doc}`/experiments/chapters/mdha` compares them with
