@@ -27,6 +27,7 @@ from experiments.harness.configuration import Run
 from experiments.harness.long_run import DivergedError, long_run, rate_at
 from experiments.harness.texts import REPORTED_PLAYS, TUNING_PLAY, load_texts
 from labml_primer.presets import PRESETS
+from labml_primer.primer.faster import faster
 from labml_primer.training.corpus import VALIDATION_PLAYS
 from labml_primer.training.costs import costs
 from labml_primer.training.loop import next_character_loss
@@ -701,7 +702,7 @@ def test_steps_match_the_optimizer_by_hand_with_clipping_for_adamw(
     run = replace(TINY, optimizer=optimizer, rate=peak, batch=2, seq=4)
     training = module.Training(run, tmp_path, module.Workers())
     texts = load_texts("characters")
-    model = run.build(texts.vocab_size)
+    model = faster(run.build(texts.vocab_size))
     by_hand = kind(model.parameters())
     for step, rate in enumerate(rates, 1):
         training.step()
