@@ -38,7 +38,7 @@ lighthouse: book  ## Lighthouse's figures for three chapters, on its mobile sett
 notebooks: book  ## write notebooks/*.ipynb, with the numbers that the build computed
 	@$(RUN) book/tools/write_notebooks.py
 
-benchmarks: $(READY) $(PEERS)/.ready  ## measure against other libraries, and record (15 quiet minutes)
+benchmarks: $(READY) $(PEERS)/.ready  ## measure against other libraries, and record (20 quiet minutes)
 	@for question in attention step compared floor compiled generation memory; do \
 		echo "benchmarks.$$question"; $(RUN) -W ignore -m benchmarks.$$question --record || exit 1; done
 	@$(RUN) book/tools/build.py
