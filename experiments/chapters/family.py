@@ -37,7 +37,7 @@ FAMILY = {
     ),
     "transformer-gelu": Relative("transformer", "GELU", "primer/baselines", "C1"),
     "transformer-pp": Relative(
-        "transformer", "RMS norm, SwiGLU", "primer/baselines", "C2"
+        "transformer", "RMSNorm, SwiGLU", "primer/baselines", "C2"
     ),
     "transformer-squared-relu": Relative(
         "transformer", "squared ReLU", "primer/primer_ez", "C0"
@@ -46,7 +46,7 @@ FAMILY = {
         "transformer", "convolutions before the projections", "primer/primer", "C0"
     ),
     "transformer-mdha": Relative(
-        "transformer", "convolutions behind the projections", "primer/primer_ez", "C0"
+        "transformer", "convolutions after the projections", "primer/primer_ez", "C0"
     ),
     "primer-ez": Relative("transformer-mdha", "squared ReLU", "primer/primer_ez", "C0"),
     "primer": Relative(
@@ -71,14 +71,14 @@ FAMILY = {
         "synthesizer-random", "two factors", "compared/synthesizer"
     ),
     "switch-transformer": Relative(
-        "transformer", "many feed-forward layers, one a token", "compared/switch"
+        "transformer", "many feed-forward layers, one per token", "compared/switch"
     ),
     "switch-primer": Relative(
         "switch-transformer", "Primer-EZ's two changes", "compared/switch", "C0"
     ),
     "t5": Relative("transformer", "an encoder, distances, Adafactor", "compared/t5"),
     "t5-gelu": Relative("t5", "GELU", "compared/t5", "C1"),
-    "t5-pp": Relative("t5", "RMS norm, SwiGLU", "compared/t5", "C2"),
+    "t5-pp": Relative("t5", "RMSNorm, SwiGLU", "compared/t5", "C2"),
     "t5-primer-ez-decoder": Relative(
         "t5-pp", "Primer-EZ's decoder", "compared/t5", "C0"
     ),

@@ -318,15 +318,15 @@ if __name__ == "__main__":
     for name, seconds in taken.items():
         print(f"{name:18s} {seconds / taken['Transformer']:5.2f}")
     # On this page the machine may have been busy. {doc}`/benchmarks/speed` has recorded ratios for three
-    # widths and three lengths, and for `torch.compile`, with which the plain form is as fast as the faster
-    # one.
+    # widths and three lengths, and for both models under `torch.compile`.
 
 
 if __name__ == "__main__":
     # ## In short
     #
     # - Elementwise operations cost memory traffic, so a short formula can take a tenth of a training step.
-    # - Gradients written by hand reuse memory and win most of it back; `torch.compile` does so by itself.
+    # - Gradients written by hand reuse memory and win most of it back; `torch.compile` fuses the operations
+    # itself.
     # - Speed is swapped in from outside: same parameters, same outputs, same gradients.
     #
     # ## Exercise

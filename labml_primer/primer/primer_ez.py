@@ -214,8 +214,9 @@ if __name__ == "__main__":
     x = torch.randn(2, 20, 512)
     difference = (layer(x, x, causal=True) - plain(x, x, causal=True)).abs().max()
     print(f"largest difference from plain attention: {difference:.1e}")
-    # A step of Primer-EZ takes about a tenth more time than the Transformer's. {doc}`faster` shows where it
-    # goes and wins most of it back.
+    # From width 256 on a step of Primer-EZ takes about a tenth more time than the Transformer's, and more in
+    # narrower models ({doc}`/benchmarks/speed`). {doc}`faster` shows where the time goes and wins most of it
+    # back.
 
 
 def speedup_factor(
