@@ -103,9 +103,9 @@ class SpatialDepthWiseConvolution(nn.Module):
 
     $$y_{t,h,c} = \sum_{i=0}^{K-1} w_{i,h,c}\; x_{t-(K-1)+i,\,h,\,c}$$
 
-    The last weight, $w_{K-1}$, is for the current token. Before the first token there are zeros. The paper
-    calls it *spatial*, as positions are its space, and *depth-wise*, as no channel sees another; the
-    projection before it has already mixed them.
+    In the code `weight` is $w$ and `kernel_size` is $K$. The last weight, $w_{K-1}$, is for the current
+    token. Before the first token there are zeros. The paper calls it *spatial*, as positions are its space,
+    and *depth-wise*, as no channel sees another; the projection before it has already mixed them.
 
     :::{deviation} the walk-through of Primer-EZ
     Its main class has the same `d_k` kernels for **all heads**, with a bias and PyTorch's initialization, and

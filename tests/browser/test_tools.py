@@ -195,7 +195,7 @@ def test_a_name_lights_up_its_other_uses(
         ("labml_primer/transformer/embedding", {"table": "E"}),
         ("labml_primer/transformer/feed_forward", {"expand": "W1", "contract": "W2"}),
         ("labml_primer/transformer/positional_encoding", {"position": "t", "omega": "ωk"}),
-        (PRIMER, {"weight": "w", "bias": "b", "kernel_size": "K"}),
+        (PRIMER, {"weight": "w", "kernel_size": "K"}),
     ],
     ids=lambda value: value.split("/")[-1] if isinstance(value, str) else "",
 )  # fmt: skip
@@ -295,7 +295,7 @@ def test_search_answers_as_one_types_and_is_used_by_keyboard_alone(
     [
         ("causal_mask", "attention.html#causal_mask"),
         ("squaredrelu", "primer_ez.html#SquaredReLU"),
-        ("goes_on", "primer_ez.html#MultiDConvHeadAttention.goes_on"),
+        ("kv_cache", "generation.html#kv_cache"),
     ],
 )
 def test_whoever_types_the_name_of_a_definition_finds_it_first(
@@ -344,7 +344,7 @@ def test_escape_closes_the_results(reading: Callable[[str], Page]) -> None:
     ],
     ids=lambda value: value.split("/")[-1],
 )  # fmt: skip
-def test_a_difference_shows_signs_changed_words_and_what_it_costs(
+def test_a_difference_shows_signs_and_changed_words(
     visit: Visitor, site: Site, where: str, base: str, variant: str
 ) -> None:
     shown = [
@@ -353,11 +353,6 @@ def test_a_difference_shows_signs_changed_words_and_what_it_costs(
         if [c.get_text() for c in figure.select(".vdiff__head code")] == [base, variant]
     ]
     assert len(shown) == 1
-    stat = shown[0].select_one(".vdiff__stat")
-    assert stat
-    assert re.fullmatch(
-        r"[\d,]+ [+-] [\d,]+ parameters, \d\.\d+ times the time", stat.get_text()
-    )
     for kind, sign, word in (("del", "-", "removed: "), ("add", "+", "added: ")):
         for line in shown[0].select(f".ln--{kind}"):
             number, said = line.select_one(".lno"), line.select_one(".visually-hidden")
@@ -448,7 +443,7 @@ MARKED = """name => {
 
 
 def test_a_link_to_a_line_of_a_definition_shows_and_marks_it(visit: Visitor) -> None:
-    name = "MultiDConvHeadAttention.project:5"
+    name = "MultiDConvHeadAttention.project:2"
     page = visit(f"{PRIMER}#{name}").page
     marked, top = page.evaluate(MARKED, name)
     assert marked
@@ -487,13 +482,13 @@ def test_a_chapter_asks_a_question_and_folds_the_answer(
     assert exercises.count() or not chapter.startswith(TAUGHT)
     for exercise in exercises.all():
         solution = exercise.locator("details.solution")
-        expect(solution.locator(".code")).to_be_hidden()
+        expect(solution.locator(".code").first).to_be_hidden()
         summary = solution.locator("summary")
         summary.focus()
         page.keyboard.press("Enter")
         for part in (".solution__body > p", ".code", ".out"):
             expect(solution.locator(part).first).to_be_visible()
-        code = solution.locator(".code").inner_text()
+        code = "\n".join(solution.locator(".code").all_inner_texts())
         assert re.search(
             r"\bassert(_close)?\b", code
         )  # it ran, so what it claims holds
