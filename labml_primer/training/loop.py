@@ -131,7 +131,7 @@ def next_character_loss(model: nn.Module, windows: Tensor) -> Tensor:
 
 
 VALIDATION_WINDOWS = 64
-"""The number of windows of the held-out plays that an evaluation reads, always the same ones."""
+"""The number of windows of the held-out plays that an evaluation reads."""
 
 
 def held_out_windows(text: Tensor, seq: int) -> Tensor:

@@ -84,7 +84,7 @@ def test_the_title_block_says_what_the_chapter_is(site: Site, chapter: str) -> N
         term.get_text(): term.find_next_sibling("dd") for term in head.select("dt")
     }
     source, runs, last = facts["Source"], facts["Runs in"], facts["Last run"]
-    assert source and source.select_one("a[href*='references.html#']")
+    assert source and source.select_one("a[href]")
     assert runs and re.search(r"\d+ s", runs.get_text())
     assert last and (
         re.search(r"torch \d+\.\d+", last.get_text())
