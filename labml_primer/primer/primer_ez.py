@@ -22,6 +22,9 @@ Both make a step slower, but far fewer steps are needed. In the paper, Primer-EZ
 loss with 1.75 to 2.34 times less compute. {doc}`/experiments/chapters/ours` measures it again, with five
 seeds.
 
+:::{picture} primer_ez
+:::
+
 Source: {cite:t}`so2021primer`, sections 3 and 4, and released code (google-research, `primer/t5_models.py`);
 the annotated walk-through of {cite:t}`jayasiri2020annotated`.
 """

@@ -25,6 +25,7 @@ class Book:
     verified: str = ""  # versions that its notebooks are tested with
     cite: Callable[[str], str] = str  # key -> "Authors (year)" as Markdown
     license_name: str = ""  # of the code, as "MIT"
+    pictures: str = ""  # the package whose modules draw pictures
 
     def address(self, docname: str) -> str:
         """The address of a page."""
@@ -40,6 +41,7 @@ def book_of(
     packages: list[str],
     bibliographies: Iterable[str],
     license_name: str = "",
+    pictures: str = "",
 ) -> Book:
     """Return the book of these chapters, in order."""
     root = project.root
@@ -54,6 +56,7 @@ def book_of(
         verified=verified(root / LOCK, packages),
         cite=_citations([root / name for name in bibliographies]),
         license_name=license_name,
+        pictures=pictures,
     )
 
 
