@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from annotated.read.modules import Project
+from annotated.read.folds import Folds, folds
+from annotated.read.modules import Module, Project
 
 LOCK = "requirements.lock"
 
@@ -26,10 +27,16 @@ class Book:
     cite: Callable[[str], str] = str  # key -> "Authors (year)" as Markdown
     license_name: str = ""  # of the code, as "MIT"
     pictures: str = ""  # the package whose modules draw pictures
+    folded: tuple[str, ...] = ()  # folders of chapters whose code is all folded
 
     def address(self, docname: str) -> str:
         """The address of a page."""
         return f"{self.url}{docname}.html"
+
+    def folds(self, module: Module) -> list[Folds]:
+        """What is folded in each cell of a chapter."""
+        everything = is_below(self.project.docname(module), self.folded)
+        return folds(module.chapter, everything)
 
 
 def book_of(
@@ -42,6 +49,7 @@ def book_of(
     bibliographies: Iterable[str],
     license_name: str = "",
     pictures: str = "",
+    folded: Iterable[str] = (),
 ) -> Book:
     """Return the book of these chapters, in order."""
     root = project.root
@@ -57,7 +65,13 @@ def book_of(
         cite=_citations([root / name for name in bibliographies]),
         license_name=license_name,
         pictures=pictures,
+        folded=tuple(folded),
     )
+
+
+def is_below(docname: str, folders: Iterable[str]) -> bool:
+    """Return whether a page is in one of the folders."""
+    return any(docname.startswith(f"{folder.rstrip('/')}/") for folder in folders)
 
 
 def verified(lock: Path, packages: list[str]) -> str:
