@@ -43,6 +43,7 @@ CONFIGURATION: list[tuple[str, Any, Any]] = [
     ("annotated_timeout", 600, ""),  # seconds that one cell may run
     ("annotated_figure_fonts", [], ""),  # files of the font in which figures are set
     ("annotated_repository", "", "html"),  # https://github.com/owner/name
+    ("annotated_glossary", "", "html"),  # the file with the glossary, for notebooks
     ("annotated_license", "", "html"),  # of the code that readers copy, as "MIT"
     ("annotated_install", {}, ""),  # package: what a notebook passes to pip install
     ("annotated_verified", [], "html"),  # packages whose versions are shown

@@ -49,6 +49,7 @@ def the_book() -> Book:
         packages=options["annotated_verified"],
         bibliographies=options["bibtex_bibfiles"],
         license_name=options["annotated_license"],
+        glossary=options["annotated_glossary"],
     )
 
 

@@ -122,6 +122,7 @@ class State:
             packages=config.annotated_verified,
             bibliographies=getattr(config, "bibtex_bibfiles", []),
             license_name=config.annotated_license,
+            glossary=config.annotated_glossary,
         )
 
     def job(self, docname: str) -> Job:
