@@ -51,6 +51,7 @@ def the_book() -> Book:
         license_name=options["annotated_license"],
         pictures=options["annotated_pictures"],
         folded=options["annotated_folded"],
+        glossary=options["annotated_glossary"],
     )
 
 

@@ -11,6 +11,7 @@ from annotated.read.folds import Folds, folds
 from annotated.read.modules import Module, Project
 
 LOCK = "requirements.lock"
+GLOSSARY = re.compile(r"^`{3,}\{glossary\}\n(.*?)^`{3,}$", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Book:
     license_name: str = ""  # of the code, as "MIT"
     pictures: str = ""  # the package whose modules draw pictures
     folded: tuple[str, ...] = ()  # folders of chapters whose code is all folded
+    terms: dict[str, str] = field(default_factory=dict)  # name -> page and anchor
 
     def address(self, docname: str) -> str:
         """The address of a page."""
@@ -50,6 +52,7 @@ def book_of(
     license_name: str = "",
     pictures: str = "",
     folded: Iterable[str] = (),
+    glossary: str = "",
 ) -> Book:
     """Return the book of these chapters, in order."""
     root = project.root
@@ -66,6 +69,7 @@ def book_of(
         license_name=license_name,
         pictures=pictures,
         folded=tuple(folded),
+        terms=_terms(root, glossary) if glossary else {},
     )
 
 
@@ -108,6 +112,20 @@ def _citations(paths: list[Path]) -> Callable[[str], str]:
         return f"[{text}]({entry.fields['url']})" if "url" in entry.fields else text
 
     return cite
+
+
+def _terms(root: Path, name: str) -> dict[str, str]:
+    """Return the terms of a glossary, in lower case, with the page and the anchor of each."""
+    text = (root / name).read_text(encoding="utf-8")
+    page = Path(name).with_suffix("").as_posix()
+    found: dict[str, str] = {}
+    for block in GLOSSARY.findall(text):
+        for term in re.findall(r"^[^\s:].*$", block, re.MULTILINE):
+            # As Sphinx names it. A second term of the same name gets a number there.
+            anchor = re.sub(r"[^a-zA-Z0-9._]+", "-", f"term-{term}").strip("-")
+            place = f"{page}.html#{anchor}"
+            found[term.lower()] = f"{page}.html" if place in found.values() else place
+    return found
 
 
 def site_url(repository: str) -> str:

@@ -126,6 +126,7 @@ class State:
             license_name=config.annotated_license,
             pictures=config.annotated_pictures,
             folded=config.annotated_folded,
+            glossary=config.annotated_glossary,
         )
 
     def job(self, docname: str) -> Job:
