@@ -42,7 +42,7 @@ def look_up(query: Sequence[float]) -> tuple[list[float], list[float], list[floa
 def draw() -> str:
     """Return the picture as SVG."""
     canvas = Canvas(
-        388,
+        384,
         "One query's look-up",
         "Four words, the dog bit its, each with a key and a value of four numbers. The query of the word its "
         "is compared with the four keys by dot products, which are divided by two, the root of d_k. "
@@ -103,8 +103,8 @@ def _matrices(canvas: Canvas, y: float) -> None:
     weights = [look_up(query)[1] for query in QUERIES]
     results = [look_up(query)[2] for query in QUERIES]
     transposed = [list(column) for column in zip(*KEYS, strict=True)]
-    size, side = 14, 56
-    xs = [8, 80, 190, 264, 336]
+    size, side = 13, 52
+    xs = [10, 80, 200, 270, 340]
     for x, name, rows, kind in zip(
         xs,
         ("*Q*", "*K*^{T}", "weights", "*V*", "result"),
@@ -117,15 +117,15 @@ def _matrices(canvas: Canvas, y: float) -> None:
         if kind in ("c0", "c1"):
             canvas.frame(x, y + 14 + 3 * size, side, size, kind)
     middle = y + 14 + side / 2
-    for x, sign in ((72, "×"), (255, "×"), (328, "=")):
+    for x, sign in ((71, "×"), (261, "×"), (331, "=")):
         canvas.words(x, middle, sign)
-    canvas.words(163, middle - 12, "÷ √*d*_{k}")
-    canvas.arrow((141, middle), (185, middle))
-    canvas.words(163, middle + 13, "softmax")
+    canvas.words(165, middle - 12, "÷ √*d*_{k}")
+    canvas.arrow((140, middle), (191, middle))
+    canvas.words(165, middle + 13, "softmax")
 
 
 def _shade(rows: Sequence[Sequence[float]]) -> list[list[float]]:
-    return [[0.3 * number for number in row] for row in rows]
+    return [[0.25 * number for number in row] for row in rows]
 
 
 def _numbers(

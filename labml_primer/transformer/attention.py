@@ -17,6 +17,9 @@ words themselves, for each sentence separately. The formula does not depend on t
 their number. That is why {doc}`positional_encoding` came first, and why the same trained matrices work at
 every length. The softmax is defined in {doc}`../training/loop`.
 
+:::{picture} attention
+:::
+
 Source: {cite:t}`vaswani2017attention`, section 3.2.
 """
 
