@@ -11,6 +11,7 @@ from annotated.read.folds import Folds, folds
 from annotated.read.modules import Module, Project
 
 LOCK = "requirements.lock"
+GLOSSARY = re.compile(r"^`{3,}\{glossary\}\n(.*?)^`{3,}$", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,9 @@ class Book:
     verified: str = ""  # versions that its notebooks are tested with
     cite: Callable[[str], str] = str  # key -> "Authors (year)" as Markdown
     license_name: str = ""  # of the code, as "MIT"
+    pictures: str = ""  # the package whose modules draw pictures
     folded: tuple[str, ...] = ()  # folders of chapters whose code is all folded
+    terms: dict[str, str] = field(default_factory=dict)  # name -> page and anchor
 
     def address(self, docname: str) -> str:
         """The address of a page."""
@@ -47,7 +50,9 @@ def book_of(
     packages: list[str],
     bibliographies: Iterable[str],
     license_name: str = "",
+    pictures: str = "",
     folded: Iterable[str] = (),
+    glossary: str = "",
 ) -> Book:
     """Return the book of these chapters, in order."""
     root = project.root
@@ -62,7 +67,9 @@ def book_of(
         verified=verified(root / LOCK, packages),
         cite=_citations([root / name for name in bibliographies]),
         license_name=license_name,
+        pictures=pictures,
         folded=tuple(folded),
+        terms=_terms(root, glossary) if glossary else {},
     )
 
 
@@ -105,6 +112,20 @@ def _citations(paths: list[Path]) -> Callable[[str], str]:
         return f"[{text}]({entry.fields['url']})" if "url" in entry.fields else text
 
     return cite
+
+
+def _terms(root: Path, name: str) -> dict[str, str]:
+    """Return the terms of a glossary, in lower case, with the page and the anchor of each."""
+    text = (root / name).read_text(encoding="utf-8")
+    page = Path(name).with_suffix("").as_posix()
+    found: dict[str, str] = {}
+    for block in GLOSSARY.findall(text):
+        for term in re.findall(r"^[^\s:].*$", block, re.MULTILINE):
+            # As Sphinx names it. A second term of the same name gets a number there.
+            anchor = re.sub(r"[^a-zA-Z0-9._]+", "-", f"term-{term}").strip("-")
+            place = f"{page}.html#{anchor}"
+            found[term.lower()] = f"{page}.html" if place in found.values() else place
+    return found
 
 
 def site_url(repository: str) -> str:

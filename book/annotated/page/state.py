@@ -124,7 +124,9 @@ class State:
             packages=config.annotated_verified,
             bibliographies=getattr(config, "bibtex_bibfiles", []),
             license_name=config.annotated_license,
+            pictures=config.annotated_pictures,
             folded=config.annotated_folded,
+            glossary=config.annotated_glossary,
         )
 
     def job(self, docname: str) -> Job:
