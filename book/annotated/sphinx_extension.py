@@ -23,7 +23,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.errors import SphinxError
 from sphinx.util.docutils import SphinxDirective
 
-from annotated.page import exercises, rows, ties, values, variants
+from annotated.page import exercises, pictures, rows, ties, values, variants
 from annotated.page.code import code_lines, visit_code_lines
 from annotated.page.contents import contents, lost_pages, navigation
 from annotated.page.site_notebook import site_notebook
@@ -42,6 +42,7 @@ CONFIGURATION: list[tuple[str, Any, Any]] = [
     ("annotated_workers", 0, ""),  # chapters executed at a time; 0: one per core
     ("annotated_timeout", 600, ""),  # seconds that one cell may run
     ("annotated_figure_fonts", [], ""),  # files of the font in which figures are set
+    ("annotated_pictures", "", "env"),  # the package whose modules draw pictures
     ("annotated_repository", "", "html"),  # https://github.com/owner/name
     ("annotated_glossary", "", "html"),  # the file with the glossary, for notebooks
     ("annotated_license", "", "html"),  # of the code that readers copy, as "MIT"
@@ -52,6 +53,7 @@ DIRECTIVES: dict[str, type[SphinxDirective]] = {
     "annotated-row": rows.AnnotatedRow,
     "deviation": rows.Deviation,
     "exercise": exercises.Exercise,
+    "picture": pictures.Picture,
     "solution": exercises.Solution,
     "variant": variants.Variant,
 }
@@ -237,6 +239,9 @@ def _add_nodes(app: Sphinx) -> None:
     skip = (variants.skip_variant, None)
     html = (variants.visit_variant, None)
     app.add_node(variants.variant, html=html, latex=skip, text=skip)
+    skip = (pictures.skip_picture, None)
+    html = (pictures.visit_picture, None)
+    app.add_node(pictures.picture, html=html, latex=skip, text=skip)
     for node, visit, depart in (
         (rows.deviation, rows.visit_deviation, rows.depart_deviation),
         (exercises.exercise, exercises.visit_exercise, exercises.depart_exercise),

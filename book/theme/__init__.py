@@ -11,7 +11,7 @@ from typing import Any
 from docutils import nodes
 
 FOLDER = Path(__file__).parent
-SHEETS = ["tokens", "page", "prose", "sheet", "tables", "tools"]
+SHEETS = ["tokens", "page", "prose", "sheet", "drawing", "pictures", "tables", "tools"]
 COMMENT = re.compile(r"(?m)^ *//.*\n")  # a script's, on a line of its own
 SHAPE = re.compile(r"\[(?=.*[a-z])[\w.,·*/+ -]+\]")  # [batch, seq, d_model]
 PUNCTUATION = re.compile(r"[.,;:!?)\]”’%]+")

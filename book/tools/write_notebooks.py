@@ -50,6 +50,7 @@ def the_book() -> Book:
         bibliographies=options["bibtex_bibfiles"],
         license_name=options["annotated_license"],
         glossary=options["annotated_glossary"],
+        pictures=options["annotated_pictures"],
     )
 
 

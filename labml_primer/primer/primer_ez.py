@@ -21,6 +21,9 @@ $$y_t = w_0\,x_{t-2} + w_1\,x_{t-1} + w_2\,x_t$$
 Both make a step slower. The claim is that so many fewer steps are needed that the total compute falls. At the
 end of this chapter a Transformer and a Primer-EZ race each other.
 
+:::{picture} primer_ez
+:::
+
 Source: {cite:t}`so2021primer`, sections 3 and 4, and released code (google-research, `primer/t5_models.py`);
 the annotated walk-through of {cite:t}`jayasiri2020annotated`.
 """

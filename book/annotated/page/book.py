@@ -27,6 +27,7 @@ class Book:
     cite: Callable[[str], str] = str  # key -> "Authors (year)" as Markdown
     license_name: str = ""  # of the code, as "MIT"
     terms: dict[str, str] = field(default_factory=dict)  # name -> page and anchor
+    pictures: str = ""  # the package whose modules draw pictures
 
     def address(self, docname: str) -> str:
         """The address of a page."""
@@ -43,6 +44,7 @@ def book_of(
     bibliographies: Iterable[str],
     license_name: str = "",
     glossary: str = "",
+    pictures: str = "",
 ) -> Book:
     """Return the book of these chapters, in order."""
     root = project.root
@@ -58,6 +60,7 @@ def book_of(
         cite=_citations([root / name for name in bibliographies]),
         license_name=license_name,
         terms=_terms(root, glossary) if glossary else {},
+        pictures=pictures,
     )
 
 

@@ -11,6 +11,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from annotated.page.code import Highlighter, code_node
 from annotated.page.exercises import exercise, folded, solution
+from annotated.page.pictures import picture
 from annotated.page.state import Head, page_of, state_of
 from annotated.page.ties import tied
 from annotated.page.variants import variant
@@ -46,6 +47,9 @@ class AnnotatedRow(SphinxDirective):
         for difference in list(prose.findall(variant)):
             difference.parent.remove(difference)
             code += difference
+        for shown in list(prose.findall(picture)):
+            shown.parent.remove(shown)
+            code.insert(0, shown)  # look, then read
         if next(prose.findall(exercise), None) and len(cell.rows) > 1:
             message = "exercise: its solution is one step. Keep comments at the ends of its lines."
             raise self.error(message)

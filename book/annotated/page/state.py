@@ -123,6 +123,7 @@ class State:
             bibliographies=getattr(config, "bibtex_bibfiles", []),
             license_name=config.annotated_license,
             glossary=config.annotated_glossary,
+            pictures=config.annotated_pictures,
         )
 
     def job(self, docname: str) -> Job:

@@ -135,6 +135,22 @@
     for (const on of ["pointerover", "focus"]) figure.addEventListener(on, learn);
   }
 
+  // Pictures in steps: a slider shows what is drawn at its step. Without it, the last step is shown, the whole picture.
+  for (const picture of $$(".picture[data-steps]")) {
+    const last = picture.dataset.steps, box = document.createElement("label");
+    box.className = "picture-steps";
+    box.innerHTML = `Step<input type="range" min="1" max="${last}" value="${last}"><output></output>`;
+    const [slider, shown] = box.children;
+    const show = () => {
+      for (const part of $$("[data-at]", picture)) part.classList.toggle("off", !part.dataset.at.split(" ").includes(slider.value));
+      shown.textContent = `${slider.value} of ${last}`;
+      slider.setAttribute("aria-valuetext", [shown.textContent, ...$$(".caption", picture).filter(text => !text.closest(".off")).map(text => text.textContent)].join(": "));
+    };
+    slider.addEventListener("input", show);
+    show();
+    picture.after(box);
+  }
+
   // Keys.
   const keys = [["/", "search"], ["?", "this list"], ["s", "shapes at the ends of lines"], ["↑ ↓", "from line number to line number"], ["← →", "along a figure's lines"], ["Escape", "close what is open"]];
   const dialog = made("dialog", "keys", {});
