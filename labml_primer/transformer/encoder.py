@@ -249,7 +249,7 @@ if __name__ == "__main__":
 
     # The loss of both by step. Grey lines are single batches, coloured ones the mean of 25. The reader that
     # sees only the left (orange) is ahead at first, probably because the other one has to learn which side is
-    # which. Then it stops improving, while the one that sees everything (green) continues.
+    # which. Then it stops improving, while the one that sees everything (blue) continues.
     import matplotlib.pyplot as plt
 
     fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")

@@ -58,7 +58,7 @@ if __name__ == "__main__":
         return torch.autograd.grad(error, stack[0].weight)[0].norm().item()
 
     # Both scales are logarithmic, and each curve is divided by its own value at depth 1. In a plain stack
-    # (orange) the gradient vanishes as layers are added. With residuals alone (green) it explodes, and the
+    # (orange) the gradient vanishes as layers are added. With residuals alone (blue) it explodes, and the
     # features grow with it. With residuals and a norm (teal) it keeps its size.
     depths = [1, 2, 4, 8, 16, 32, 64]
     curves = {
