@@ -19,6 +19,9 @@ The weights are computed from the words themselves, separately for each sentence
 on the order of the words or on their number. That is why {doc}`positional_encoding` came first, and why the
 same trained matrices work at every length.
 
+:::{picture} attention
+:::
+
 Source: {cite:t}`vaswani2017attention`, section 3.2.
 """
 
