@@ -399,8 +399,8 @@ def rotate(x: Tensor, positions: Tensor) -> Tensor:
 
     Rotate queries or keys `x`, `[..., seq, d_k]`, by their `positions`, `[seq]`. The shape stays the same.
 
-    {term}`RoPE` adds nothing to the words' vectors. In each attention layer it rotates each pair of features of a
-    query or key by the angle $\omega_k t$:
+    {term}`RoPE` adds nothing to the words' vectors. In each attention layer it rotates each pair of features
+    of a query or key by the angle $\omega_k t$:
 
     $$\begin{bmatrix} x'_{2k} \\ x'_{2k+1} \end{bmatrix} =
     \begin{bmatrix} \cos \omega_k t & -\sin \omega_k t \\ \sin \omega_k t & \cos \omega_k t \end{bmatrix}
@@ -408,8 +408,8 @@ def rotate(x: Tensor, positions: Tensor) -> Tensor:
 
     Turning a query by $\omega_k t$ and a key by $\omega_k s$ turns them against each other by
     $\omega_k (t - s)$. So their dot product, the attention score, depends on the distance $t - s$ only.
-    Values are not rotated, and there are no parameters. Llama and most open language models since use RoPE, in
-    every layer.
+    Values are not rotated, and there are no parameters. Llama and most open language models since use RoPE,
+    in every layer.
 
     Raises `ValueError` if `d_k` is odd.
 
