@@ -49,6 +49,9 @@ def the_book() -> Book:
         packages=options["annotated_verified"],
         bibliographies=options["bibtex_bibfiles"],
         license_name=options["annotated_license"],
+        pictures=options["annotated_pictures"],
+        folded=options["annotated_folded"],
+        glossary=options["annotated_glossary"],
     )
 
 

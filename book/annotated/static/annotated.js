@@ -61,6 +61,16 @@
     else copy(button.href, "Link copied");
   });
 
+  // A link to folded code opens its fold. Browsers open it too, but not all of them and not always before they scroll.
+  const unfold = () => {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    let closed = false;
+    for (let fold = target?.closest("details:not([open])"); fold; fold = fold.closest("details:not([open])")) closed = fold.open = true;
+    if (closed) target.scrollIntoView();
+  };
+  addEventListener("hashchange", unfold);
+  unfold();
+
   // Shapes: one tooltip. It stays open while pointed at, and Escape closes it.
   const tip = made("div", "tip", { className: "tip", hidden: true });
   tip.setAttribute("role", "tooltip");
@@ -133,6 +143,22 @@
   for (const figure of figures) {
     figure.tabIndex = 0;
     for (const on of ["pointerover", "focus"]) figure.addEventListener(on, learn);
+  }
+
+  // Pictures in steps: a slider shows what is drawn at its step. Without it, the last step is shown, the whole picture.
+  for (const picture of $$(".picture[data-steps]")) {
+    const last = picture.dataset.steps, box = document.createElement("label");
+    box.className = "picture-steps";
+    box.innerHTML = `Step<input type="range" min="1" max="${last}" value="${last}"><output></output>`;
+    const [slider, shown] = box.children;
+    const show = () => {
+      for (const part of $$("[data-at]", picture)) part.classList.toggle("off", !part.dataset.at.split(" ").includes(slider.value));
+      shown.textContent = `${slider.value} of ${last}`;
+      slider.setAttribute("aria-valuetext", [shown.textContent, ...$$(".caption", picture).filter(text => !text.closest(".off")).map(text => text.textContent)].join(": "));
+    };
+    slider.addEventListener("input", show);
+    show();
+    picture.after(box);
   }
 
   // Keys.

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from annotated.page import pictures
 from annotated.page.book import Book
 from annotated.page.difference import as_markdown, changes
 from annotated.read.expressions import ROLE, one_line
@@ -58,7 +59,7 @@ class MarkdownWriter:
         Raises ``ChapterError`` for roles and directives that a notebook cannot show.
         """
         out: list[str] = []
-        for part in self._parts(self._variants(text.split("\n"), line), line):
+        for part in self._parts(self._shown(text.split("\n"), line), line):
             if part.lines:
                 words = "\n".join(part.lines)
                 words = words if part.code else self._roles(words, part.start)
@@ -69,13 +70,13 @@ class MarkdownWriter:
                 ]
         return "\n".join(out)
 
-    def _variants(self, lines: list[str], line: int) -> list[str]:
-        """Replace each ``variant`` directive by a block of code."""
+    def _shown(self, lines: list[str], line: int) -> list[str]:
+        """Replace each ``variant`` directive by a block of code, each ``picture`` by an image."""
         out: list[str] = []
         waiting = iter(enumerate(lines, line))
         for number, text in waiting:
             match = DIRECTIVE.match(text)
-            if not match or match["name"] != "variant":
+            if not match or match["name"] not in ("variant", "picture"):
                 out.append(text)
                 continue
             options: dict[str, str] = {}
@@ -84,16 +85,25 @@ class MarkdownWriter:
                     break
                 option = OPTION.match(inner)
                 options |= {option[1]: option[2].strip()} if option else {}
-            base, given = options.get("of", ""), options.get("with", "")
-            try:
-                found = changes(
-                    self.book.project, self.module, base, match["title"], given
-                )
-            except LookupError as error:
-                message = f"variant: {error}. Correct the name."
-                raise ChapterError(self.path, number, message) from None
-            out += as_markdown(found)
+            show = self._picture if match["name"] == "picture" else self._variant
+            out += show(match["title"].strip(), options, number)
         return out
+
+    def _variant(self, name: str, options: dict[str, str], line: int) -> list[str]:
+        base, given = options.get("of", ""), options.get("with", "")
+        try:
+            found = changes(self.book.project, self.module, base, name, given)
+        except LookupError as error:
+            message = f"variant: {error}. Correct the name."
+            raise ChapterError(self.path, line, message) from None
+        return list(as_markdown(found))
+
+    def _picture(self, name: str, options: dict[str, str], line: int) -> list[str]:
+        try:
+            svg = pictures.drawn(self.book.pictures, name)
+        except LookupError as error:
+            raise ChapterError(self.path, line, f"picture {name}: {error}") from None
+        return [pictures.as_markdown(svg, self.book)]
 
     def _parts(self, lines: list[str], line: int) -> Iterator[Part]:
         """Yield notes as quotes with a bold title, and code unchanged; labels are removed."""
@@ -160,10 +170,19 @@ class MarkdownWriter:
             return f"${text}$"
         if role == "value":
             return self._value(one_line(text), line)
+        if role == "term" and self.book.terms:
+            return self._term(label or text, target, line)
         if role in ("ref", "term", "abbr"):
             return label or target
         message = f"the notebook has no form for the role {{{role}}}. Use a link or plain prose."
         raise ChapterError(self.path, line, message)
+
+    def _term(self, label: str, name: str, line: int) -> str:
+        place = self.book.terms.get(" ".join(name.split()).lower())
+        if place is None:
+            message = f"{name} is not in the glossary. Add it, or correct the term."
+            raise ChapterError(self.path, line, message)
+        return f"[{label}]({self.book.url}{place})"
 
     def _value(self, expression: str, line: int) -> str:
         try:

@@ -1,0 +1,142 @@
+"""The ``picture`` directive: a drawing whose boxes are links into the book.
+
+``:::{picture} name`` shows what ``draw()`` of the module ``name`` returns, as SVG, in the package that
+``annotated_pictures`` names. In it, ``<a href="package.module.Class">`` leads to that definition's place,
+and ``<a href="package.module">`` to the top of that chapter.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from base64 import b64encode
+from collections.abc import Callable
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+from annotated.page.book import Book
+from annotated.page.state import state_of
+from annotated.read.modules import Project
+
+HREF = re.compile(r'(?<=<a href=")([^"]*)(?=")')
+SPOKEN = re.compile(r'aria-label="([^"]*)".*?<desc>(.*?)</desc>', re.DOTALL)
+STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
+FOLDER = "_downloads/pictures"
+
+
+class picture(nodes.General, nodes.Element):  # noqa: N801 (docutils names nodes so)
+    """A drawing: its ``name``, and ``svg`` with links as they were drawn."""
+
+
+class Picture(SphinxDirective):
+    """In a chapter, its row moves it to the code column."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        name, project = self.arguments[0], state_of(self.env).project
+        try:
+            svg = drawn(self.config.annotated_pictures, name)
+            for target in HREF.findall(svg):
+                place_of(target, project)
+        except LookupError as error:
+            raise self.error(f"picture {name}: {error}") from None
+        for path in _files(self.config.annotated_pictures):
+            self.env.note_dependency(path)
+        return [picture(name=name, svg=svg)]
+
+
+def drawn(package: str, name: str) -> str:
+    """Return a picture as SVG. Raises ``LookupError`` if there is none of that name."""
+    try:
+        module = importlib.import_module(f"{package}.{name}")
+    except ModuleNotFoundError as error:
+        if error.name not in (package, f"{package}.{name}"):
+            raise
+        message = f"there is no module {package}.{name}. Write it, or correct the name."
+        raise LookupError(message) from None
+    svg: str = module.draw()
+    return svg
+
+
+def _files(package: str) -> list[str]:
+    """Return the files that a picture is drawn with: a change draws it again."""
+    file = sys.modules[package].__file__
+    assert file
+    return [str(path) for path in sorted(Path(file).parent.iterdir()) if path.is_file()]
+
+
+def place_of(target: str, project: Project) -> tuple[str, str]:
+    """Return the page of a module or definition, and its anchor there.
+
+    Raises ``LookupError`` if the project does not have it.
+    """
+    parts = target.split(".")
+    for cut in range(len(parts), 0, -1):
+        module = project.find(".".join(parts[:cut]))
+        if module is not None and module.path.stem != "__init__":
+            anchor = ".".join(parts[cut:])
+            names = {name.qualname for name, _ in module.chapter.names()}
+            if anchor and anchor not in names:
+                break
+            return project.docname(module), f"#{anchor}" if anchor else ""
+    message = f"{target} is not defined. Correct the link of the box."
+    raise LookupError(message)
+
+
+def linked(svg: str, project: Project, address: Callable[[str], str]) -> str:
+    """Return a picture with the links that ``address`` gives to pages."""
+
+    def link(match: re.Match[str]) -> str:
+        docname, anchor = place_of(match[1], project)
+        return address(docname) + anchor
+
+    return HREF.sub(link, svg)
+
+
+def standalone(svg: str, book: Book) -> str:
+    """Return a picture as a file: its links lead to the site, and it names its licence."""
+    origin = f"From {book.title}, {book.url}. {book.license_name} license."
+    svg = linked(svg, book.project, book.address)
+    return svg.replace("<desc>", f"<metadata>{origin}</metadata><desc>", 1)
+
+
+def as_markdown(svg: str, book: Book) -> str:
+    """Return a picture as an image inside Markdown, with its text alternative."""
+    match = SPOKEN.search(svg)
+    words = unescape(f"{match[1]}. {match[2]}") if match else ""
+    data = b64encode(standalone(svg, book).encode()).decode()
+    words = re.sub(r"[\[\]]", "", words)
+    return f"![{words}](data:image/svg+xml;base64,{data})"
+
+
+def visit_picture(translator: Any, node: picture) -> None:
+    builder = translator.builder
+    state = state_of(builder.env)
+    here = builder.current_docname
+    name, svg = node["name"], node["svg"]
+    file = Path(builder.outdir, FOLDER, f"{name}.svg")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(standalone(svg, state.book), encoding="utf-8")
+    up = "../" * here.count("/")
+
+    def address(docname: str) -> str:
+        same = docname == here
+        return "" if same else str(builder.get_relative_uri(here, docname))
+
+    svg = STYLE.sub("", linked(svg, state.project, address))  # the page has its own
+    translator.body.append(
+        f'<figure class="out out--picture" data-pagefind-ignore>{svg}'
+        f'<a class="picture-file" href="{up}{FOLDER}/{name}.svg" download>'
+        f'SVG<span class="visually-hidden"> of this picture</span></a></figure>'
+    )
+    raise nodes.SkipNode
+
+
+def skip_picture(translator: Any, node: picture) -> None:
+    raise nodes.SkipNode
