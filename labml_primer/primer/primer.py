@@ -452,8 +452,8 @@ if __name__ == "__main__":
     undone.load_state_dict(weights)
     difference = (searched(x) - undone(x)).abs().max()
     print(f"factor and second residual, undone: largest difference {difference:.1e}")
-    # Two changes that cannot be undone. On the left, the tanh, applied to attention weights; on the right,
-    # the activation with the constant $-0.57$, next to the squared ReLU.
+    # On the left, the tanh, applied to attention weights; on the right, the activation with the constant
+    # $-0.57$, next to the squared ReLU. These two changes cannot be undone.
     import matplotlib.pyplot as plt
 
     fig, (left, right) = plt.subplots(1, 2, figsize=(7, 2.6), layout="constrained")
