@@ -151,6 +151,9 @@ def causal_mask(
     The queries are the *last* of the keys: query $i$ is at position $i + \text{keys} - \text{queries}$. With
     as many queries as keys this is the lower triangle. With one query it is a row of ones: the newest token
     may attend to everything.
+
+    :::{picture} masks
+    :::
     """
     mask = torch.ones(queries, keys, dtype=torch.bool, device=device)
     return mask.tril(keys - queries)
@@ -214,6 +217,9 @@ class MultiHeadAttention(nn.Module):
     `x` and `y` are $X$ and $Y$. With `y = x` this is *self-attention*. With the encoder's output as `y` and
     the decoder's state as `x` it is *cross-attention*: the queries come from one sequence, keys and values
     from another. All heads together cost about as much as one head of full width.
+
+    :::{picture} heads
+    :::
 
     `dropout` applies to the attention weights during training. Raises `ValueError` if `heads` does not divide
     `d_model`.
