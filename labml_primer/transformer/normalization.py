@@ -19,6 +19,9 @@ $$\begin{aligned}
 The paper of 2017 is post-norm in its text. The slides, this book and most models since are pre-norm.
 This chapter measures why.
 
+:::{picture} residual
+:::
+
 Source: {cite:t}`he2016deep` for residuals, {cite:t}`ba2016layer` and {cite:t}`zhang2019root` for the norms,
 {cite:t}`xiong2020layer` for their position.
 """

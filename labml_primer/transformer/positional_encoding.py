@@ -21,6 +21,9 @@ p_t^{(2k)} &= \sin(\omega_k t) \\
 p_t^{(2k+1)} &= \cos(\omega_k t)
 \end{aligned} \qquad \omega_k = 10000^{-2k/d}$$
 
+:::{picture} positions
+:::
+
 Source: {cite:t}`vaswani2017attention`, section 3.5.
 """
 
