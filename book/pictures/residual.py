@@ -7,7 +7,7 @@ POST, PRE = BOOK + "normalization.PostNorm", BOOK + "normalization.PreNorm"
 ATTENTION = BOOK + "attention.MultiHeadAttention"
 FEED_FORWARD = BOOK + "feed_forward.PositionwiseFeedForward"
 NORM = BOOK + "normalization.LayerNorm"
-WIDE, TALL = 112, 24  # size of a box
+WIDE, TALL = 104, 24  # size of a box
 BOTTOM, PITCH = 386, 148
 
 
@@ -21,16 +21,16 @@ def draw() -> str:
         "so the stream itself goes through every norm. In pre-norm the norms are on the side branches, "
         "before each layer, and nothing but additions is on the stream.",
     )
-    _column(canvas, 52, "Post-norm", POST, pre=False)
-    _column(canvas, 252, "Pre-norm", PRE, pre=True)
+    _column(canvas, 58, "Post-norm", POST, pre=False)
+    _column(canvas, 258, "Pre-norm", PRE, pre=True)
     return canvas.svg()
 
 
 def _column(canvas: Canvas, x: float, title: str, link: str, pre: bool) -> None:
     """Draw a block whose residual stream is at `x`."""
     with canvas.link(link):
-        canvas.words(x + 46, 14, title, "title")
-    canvas.box(x - 44, 60, 184, BOTTOM - 76, kind="area", round=10)
+        canvas.words(x + 42, 14, title, "title")
+    canvas.box(x - 50, 60, 184, BOTTOM - 76, kind="area", round=10)
     canvas.words(x, BOTTOM + 12, "*x*", "soft")
     canvas.line((x, BOTTOM), (x, BOTTOM - PITCH * 2 - 20), kind="c1 thick")
     for i, (text, target) in enumerate(
@@ -49,7 +49,7 @@ def _column(canvas: Canvas, x: float, title: str, link: str, pre: bool) -> None:
         canvas.arrow((middle, at - TALL), (middle, end), (x + 8, end))
         canvas.plus(x, end, "c1")
         if not pre:
-            canvas.box(x - 38, end - 46, 76, TALL, "Layer norm", "c1", NORM)
+            canvas.box(x - 46, end - 46, 92, TALL, "Layer norm", "c1", NORM)
     canvas.arrow((x, BOTTOM - PITCH * 2 - 20), (x, 36), kind="c1 thick")
     if pre:
-        canvas.words(x - 16, BOTTOM - 174, "residual stream", "c1", upward=True)
+        canvas.words(x - 16, 174, "residual stream", "c1", upward=True)

@@ -18,6 +18,9 @@ values, and a step costs one token instead of a whole text.
 
 The layers of this book know nothing of a cache. It is attached to them from outside, here.
 
+:::{picture} kv_cache
+:::
+
 Source: {cite:t}`fan2018hierarchical` for top-k; {cite:t}`holtzman2020curious` for top-p;
 {cite:t}`vaswani2017attention`, section 6.1, and {cite:t}`wu2016google` for beam search.
 """
