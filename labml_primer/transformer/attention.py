@@ -155,6 +155,9 @@ def causal_mask(
     The queries are the *last* of the keys: query $i$ is at position $i + \text{keys} - \text{queries}$. With
     as many queries as keys this is the lower triangle. With one query it is a row of ones: the newest token
     may attend to everything.
+
+    :::{picture} masks
+    :::
     """
     mask = torch.ones(queries, keys, dtype=torch.bool, device=device)
     return mask.tril(keys - queries)
@@ -227,6 +230,11 @@ class MultiHeadAttention(nn.Module):
 
     `dropout` applies to the attention weights during training. Raises `ValueError` if `d_model` is not a
     multiple of `heads`.
+    :::{picture} heads
+    :::
+
+    `dropout` applies to the attention weights during training. Raises `ValueError` if `heads` does not divide
+    `d_model`.
 
     :::{deviation} the slides, multi-head attention
     They apply dropout after the output projection, and not to the weights. The paper's section 5.4 names the

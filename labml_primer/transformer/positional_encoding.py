@@ -26,6 +26,10 @@ Most models today use the same frequencies in another way: they rotate queries a
 ({ref}`RoPE <rotary>`, at the end of this chapter).
 
 Source: {cite:t}`vaswani2017attention`, section 3.5; {cite:t}`su2021roformer` for rotary positions.
+:::{picture} positions
+:::
+
+Source: {cite:t}`vaswani2017attention`, section 3.5.
 """
 
 import math
