@@ -26,6 +26,9 @@ attention with twice as many heads $H$, the second is a pair of convolutions in 
 causal, so the block suits a language model. The cross-attention of the translation model's decoder, next to
 the first attention and after the second, is left out.
 
+:::{picture} evolved_transformer
+:::
+
 Source: {cite:t}`so2019evolved`, Figure 3 and released code (tensor2tensor, `evolved_transformer.py`); the
 runs of {cite:t}`so2021primer`, Tables 4, 5 and 8, appendix A.14 and released code (google-research,
 `primer/gin`).

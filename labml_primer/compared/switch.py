@@ -26,6 +26,9 @@ Two difficulties remain, and they take up most of this chapter. Accelerators nee
 expert, but nothing makes the router choose each expert equally often. And an expert that is not chosen does
 not learn, so it continues not to be chosen.
 
+:::{picture} switch
+:::
+
 Source: {cite:t}`fedus2022switch`, sections 2.1 to 2.4, equations 1 to 6; the authors' released code (Mesh
 TensorFlow, `transformer/moe.py`); {cite:t}`so2021primer`, section 4.2 and Table 5.
 """

@@ -26,6 +26,9 @@ of the paper):
 
 The paper that this book is about uses a Synthesizer to show that its squared ReLU helps other models too.
 
+:::{picture} synthesizer
+:::
+
 Source: {cite:t}`tay2021synthesizer`, section 3 and Table 1; the authors' released code (Mesh TensorFlow,
 `transformer/attention.py`); {cite:t}`so2021primer`, section 4.2 and Table 5.
 """

@@ -17,6 +17,9 @@ Primer-EZ's two changes follows a Transformer++ encoder. Most of the paper's lar
 - a task, *span corruption*: cut spans out of a text, and write them;
 - Adafactor, and the schedule of its learning rate.
 
+:::{picture} t5
+:::
+
 Source: {cite:t}`so2021primer`, appendices A.8 and A.12; {cite:t}`raffel2020exploring`, sections 2.1 and 3.1;
 {cite:t}`shazeer2018adafactor`.
 """
@@ -58,6 +61,9 @@ def relative_position_bucket(
     If a query may attend to later keys (`bidirectional`), the first half of the buckets is for earlier keys
     and for itself, the second half for later keys. One bucket stays empty: distance zero in the second half.
     Otherwise a later key counts as distance zero; a mask hides it anyway.
+
+    :::{picture} t5_buckets
+    :::
 
     Raises `ValueError` if there are too few buckets for each direction and range, and if `max_distance` is
     within the exact ones. Source: {cite:t}`raffel2020exploring`, section 2.1, which gives 32 and 128. No

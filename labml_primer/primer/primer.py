@@ -26,6 +26,9 @@ each but the last is a class, an attribute of one, or a size, to be set in a
 {py:class}`~labml_primer.transformer.model.Config`. So Primer without one of its changes is a configuration,
 not another program.
 
+:::{picture} primer
+:::
+
 Source: {cite:t}`so2021primer`, section 3, appendices A.5 to A.7, Figures 13 to 26; the authors' released code
 (google-research, `primer/t5_models.py`).
 """

@@ -110,6 +110,9 @@ class SpatialDepthWiseConvolution(nn.Module):
     token. Before the first token there are zeros. The paper calls it *spatial*, as positions are its space,
     and *depth-wise*, as no channel sees another; the projection before it has already mixed them.
 
+    :::{picture} convolution
+    :::
+
     :::{deviation} the walk-through of Primer-EZ
     Its main class has the same `d_k` kernels for **all heads**, with a bias and PyTorch's initialization, and
     its constructor takes `d_k` alone. Here as in the paper's released code (`causal_depthwise_conv`), each

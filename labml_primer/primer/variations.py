@@ -18,6 +18,9 @@ everything.
 The second is the walk-through's per-head variation, the third its main class, the fourth its shared
 variation. All three have a bias and PyTorch's initialization.
 
+:::{picture} kernels
+:::
+
 Source: the annotated walk-through of {cite:t}`jayasiri2020annotated`, its pages on Primer-EZ and on
 variations; {cite:t}`so2021primer`, section 3.
 """
