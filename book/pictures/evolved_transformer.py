@@ -20,8 +20,9 @@ def draw() -> str:
         BOTTOM + 22,
         "A block of the Evolved Transformer",
         "From the bottom up: attention with twice as many heads; then two branches, a convolution eleven "
-        "wide with a ReLU and one seven wide, whose sum is normalized and convolved again; then a usual block of "
-        "attention and a feed-forward layer. Each of the four is normalized first and added to its input.",
+        "wide with a ReLU and one seven wide, whose sum is normalized and convolved again; then a usual "
+        "block of attention and a feed-forward layer. Each of the four is normalized first and added to its "
+        "input.",
     )
     canvas.box(30, 222, 252, 338, kind="area", round=10)
     canvas.box(30, 20, 252, 194, kind="area", round=10)

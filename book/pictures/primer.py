@@ -24,9 +24,9 @@ def draw() -> str:
         BOTTOM + 52,
         "Primer's block",
         "From the bottom up: a norm, projections to keys and values, a convolution on each, a factor, "
-        "queries made of the keys, attention whose weights pass a tanh and a gate, and a sum with the input. Then a "
-        "wider feed-forward layer with a squared ReLU, its norm last, and a sum. Next to each change is what "
-        "the paper says about it.",
+        "queries made of the keys, attention whose weights pass a tanh and a gate, and a sum with the input. "
+        "Then a wider feed-forward layer with a squared ReLU, its norm last, and a sum. Next to each change "
+        "is what the paper says about it.",
     )
     canvas.box(20, 24, 206, _row(1) + TALL + 16 - 24, kind="area", round=10)
     canvas.words(NOTES, 36, "The paper on it", "left soft")
