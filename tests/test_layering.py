@@ -106,6 +106,8 @@ LAYERS = (
     "experiments.tables",
     "experiments.records",
     "experiments.analysis",
+    "experiments.scaling",
+    "experiments.figures",
     "experiments.harness",
     "experiments.chapters",
     "benchmarks",

@@ -18,7 +18,7 @@ Point = tuple[float, float]
 WIDTH = 400
 THEME = Path(__file__).parents[1] / "theme" / "static"
 STYLE = (THEME / "drawing.css").read_text(encoding="utf-8")
-MARKUP = re.compile(r"\*([^*]+)\*|`([^`]+)`|_\{([^}]+)\}")
+MARKUP = re.compile(r"\*([^*]+)\*|`([^`]+)`|([_^])\{([^}]+)\}")
 
 
 class Canvas:
@@ -72,7 +72,7 @@ class Canvas:
 
         `side` is `left` if the text starts at `x`, `right` if it ends there; else it is centred.
         `kind` is any of `soft`, `strong`, `title`, `c0` to `c5`. In the text, `*q*` is italic,
-        `` `code` `` is code and `_{k}` is an index.
+        `` `code` `` is code, `_{k}` is an index and `^{T}` a raised one.
         """
         lines = text.split("\n")
         top = y - (len(lines) - 1) * 8 + 4.5
@@ -135,6 +135,14 @@ class Canvas:
         self.line((x - 4, y), (x + 4, y), kind=kind)
         self.line((x, y - 4), (x, y + 4), kind=kind)
 
+    def around(
+        self, x: float, start: float, y: float, side: float, kind: str = ""
+    ) -> None:
+        """Lead the line at `x` around boxes, from `start` along `side`, to a sum at `y`."""
+        end = x + 8 if side > x else x - 8
+        self.arrow((x, start), (side, start), (side, y), (end, y), kind=kind)
+        self.plus(x, y)
+
     def circle(self, x: float, y: float, radius: float, kind: str = "ring") -> None:
         """Draw a circle: `ring` is open, `box` has the ground's colour, `dot` is full."""
         place = f'cx="{_n(x)}" cy="{_n(y)}" r="{_n(radius)}"'
@@ -177,6 +185,19 @@ class Canvas:
             opacity = f'fill-opacity="{0.85 * min(1.0, shade):.2f}"'
             self.parts.append(f"<rect{_class('t', kind)} {size} {opacity}/>")
 
+    def bar(self, x: float, y: float, width: float, height: float, kind: str) -> None:
+        """Draw a bar on which words can be read."""
+        size = f'x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}"'
+        self.parts.append(f'<rect{_class("t", kind)} {size} fill-opacity=".3"/>')
+
+    def frame(
+        self, x: float, y: float, width: float, height: float, kind: str = ""
+    ) -> None:
+        """Draw a thick outline around cells."""
+        right, bottom = x + width, y + height
+        corners = (x, y), (right, y), (right, bottom), (x, bottom)
+        self.parts.append(f'<path{_class("line thick", kind)} d="{_path(corners)}Z"/>')
+
     def curve(self, points: Iterable[Point], kind: str = "c0") -> None:
         """Draw straight lines between many points, its corners sharp."""
         self.parts.append(f'<path{_class("line", kind)} d="{_path(list(points))}"/>')
@@ -193,23 +214,23 @@ def _n(number: float) -> str:
 
 def _marked(line: str) -> str:
     """Return a line of text as SVG, its markup as spans."""
-    out, at, lowered = [], 0, False
+    out, at, lowered = [], 0, 0
     for match in MARKUP.finditer(line):
-        out.append(_span(line[at : match.start()], "", lowered, False))
-        lowered = lowered and match.start() == at
+        out.append(_span(line[at : match.start()], "", lowered, 0))
+        lowered = lowered if match.start() == at else 0
         kind = "i" if match[1] else "m" if match[2] else "s"
-        index = match[3] is not None
-        out.append(_span(match[1] or match[2] or match[3], kind, lowered, index))
-        lowered, at = index, match.end()
-    out.append(_span(line[at:], "", lowered, False))
+        lower = {"_": 3, "^": -5}.get(match[3], 0)
+        out.append(_span(match[1] or match[2] or match[4], kind, lowered, lower))
+        lowered, at = lower, match.end()
+    out.append(_span(line[at:], "", lowered, 0))
     return "".join(out)
 
 
-def _span(text: str, kind: str, lowered: bool, lower: bool) -> str:
-    """Return a span. After an index, the text goes up again by what the index was lowered."""
+def _span(text: str, kind: str, lowered: int, lower: int) -> str:
+    """Return a span. After an index, the text returns by what the index was lowered."""
     if not text:
         return ""
-    shift = 3 * (lower - lowered)
+    shift = lower - lowered
     if not kind and not shift:
         return escape(text)
     moved = f' dy="{shift}"' if shift else ""

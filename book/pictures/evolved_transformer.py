@@ -54,8 +54,7 @@ def _sum(canvas: Canvas, start: float, top: float) -> float:
     """Draw the sum above a box with what went around, and a line to the height that is returned."""
     canvas.arrow((MIDDLE, top), (MIDDLE, top - 10))
     y = top - 18
-    canvas.arrow((MIDDLE, start), (SIDE, start), (SIDE, y), (MIDDLE + 8, y))
-    canvas.plus(MIDDLE, y)
+    canvas.around(MIDDLE, start, y, SIDE)
     canvas.line((MIDDLE, y - 8), (MIDDLE, y - 20))
     return y - 20
 

@@ -74,7 +74,7 @@ def _weights(canvas: Canvas) -> None:
     both, middle = KEY - QUERY + NARROW, (KEY + QUERY) / 2
     _box(canvas, 6, "softmax(*QK*ᵀ)", "", WEIGHTS, middle=middle, width=both)
     _up(canvas, 6, QUERY)
-    found = "tanh: no difference\ngate: one length only"
+    found = "tanh: no difference\ngate: fixed length only"
     _box(canvas, 7, "tanh", FOUND, SEARCHED, middle=QUERY, width=NARROW)
     height = _row(7) + TALL / 2
     canvas.arrow((QUERY + NARROW / 2, height), (KEY - NARROW / 2, height))
@@ -92,7 +92,7 @@ def _feed_forward(canvas: Canvas) -> None:
     _up(canvas, 11)
     _box(canvas, 12, "max(*x*, 0)²", KEPT, SQUARED_RELU, "helps always")
     _up(canvas, 12)
-    _box(canvas, 13, "Linear, no bias", FOUND, FEED_FORWARD, "(in a figure only)")
+    _box(canvas, 13, "Linear, no bias", FOUND, FEED_FORWARD, "not mentioned")
     _up(canvas, 13)
     _box(canvas, 14, "Norm, after", KEPT, f"{PRIMER}.PrimerBlock", "in some cases")
     _twice(canvas, 15, _row(10))
@@ -113,8 +113,7 @@ def _twice(canvas: Canvas, row: int, start: float) -> None:
     )
     end = _row(row + 1) + 12
     canvas.arrow((MIDDLE, _row(row)), (MIDDLE, end + 8))
-    canvas.arrow((MIDDLE, start), (SIDE, start), (SIDE, end), (MIDDLE + 8, end))
-    canvas.plus(MIDDLE, end)
+    canvas.around(MIDDLE, start, end, SIDE)
 
 
 def _row(number: int) -> float:

@@ -57,7 +57,7 @@ def _block(canvas: Canvas, x: float, ez: bool) -> None:
             canvas.arrow((at, 346), (at, 318))
     canvas.box(left, 284, WIDE, 34, "Attention", link=ATTENTION)
     canvas.arrow((x, 284), (x, 266))
-    _sum(canvas, x, 258, 470)
+    canvas.around(x, 470, 258, x + WIDE / 2 + 16)
     # feed-forward
     canvas.arrow((x, 250), (x, 226))
     _norm(canvas, left, 202)
@@ -92,16 +92,9 @@ def _block(canvas: Canvas, x: float, ez: bool) -> None:
         link=FEED_FORWARD,
     )
     canvas.arrow((x, 90), (x, 76))
-    _sum(canvas, x, 68, 240)
+    canvas.around(x, 240, 68, x + WIDE / 2 + 16)
     canvas.arrow((x, 60), (x, 32))
 
 
 def _norm(canvas: Canvas, left: float, y: float) -> None:
     canvas.box(left, y, WIDE, 24, "Layer norm", link=NORM)
-
-
-def _sum(canvas: Canvas, x: float, y: float, start: float) -> None:
-    """Add what went around: from height `start` along the right of the boxes to the sum at `y`."""
-    side = x + WIDE / 2 + 16
-    canvas.arrow((x, start), (side, start), (side, y), (x + 8, y))
-    canvas.plus(x, y)

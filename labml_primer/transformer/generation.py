@@ -8,12 +8,12 @@ A language model gives a score for every token that may come next. How do you ge
 Choose a token, append it, ask again. Two questions hide in this. *Which* token: always taking the most
 probable one is dull and soon repeats itself, while a sample from the model's distribution now and then
 contains a very improbable token. Most programs sample from a distribution that is made more cautious first,
-by a *temperature* $\tau$ and by cutting off its tail:
+by a {term}`temperature` $\tau$ and by cutting off its tail:
 
 $$P(t) \propto \exp\Big(\frac{z_t}{\tau}\Big) \quad \text{for } t \in \text{kept}$$
 
 And *how fast*: the text has grown by one token, and everything before it is unchanged. In a causal model
-nothing that was computed for the earlier tokens can change either. So a *KV cache* keeps their keys and
+nothing that was computed for the earlier tokens can change either. So a {term}`KV cache` keeps their keys and
 values, and a step costs one token instead of a whole text.
 
 The layers of this book know nothing of a cache. It is attached to them from outside, here.

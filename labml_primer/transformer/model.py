@@ -15,6 +15,9 @@ with $z_i$ the decoder's output at position $i$, and $E$ a matrix with one row p
 This chapter builds the model, trains it in about a minute, and shows where its attention goes. The rest of
 the book is about half of it, a stack of blocks that continues a text: {doc}`language_model`.
 
+:::{picture} transformer
+:::
+
 Source: {cite:t}`vaswani2017attention`, sections 3, 5.3 and 6.1; {cite:t}`press2017using` for the tied matrix.
 """
 

@@ -130,7 +130,7 @@ BASELINES = """() => {
     while (walk.nextNode()) {
       const node = walk.currentNode;
       if (!node.data.trim() || node.parentElement.closest(skip)) continue;
-      if (node.parentElement.closest(".katex-display, table, .shape")) return null;
+      if (node.parentElement.closest(".katex-display, table, .shape, .picture")) return null;
       const probe = document.createElement("span");
       probe.style.cssText = "display: inline-block; width: 0; height: 0";
       node.before(probe);

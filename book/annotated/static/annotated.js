@@ -61,6 +61,16 @@
     else copy(button.href, "Link copied");
   });
 
+  // A link to folded code opens its fold. Browsers open it too, but not all of them and not always before they scroll.
+  const unfold = () => {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    let closed = false;
+    for (let fold = target?.closest("details:not([open])"); fold; fold = fold.closest("details:not([open])")) closed = fold.open = true;
+    if (closed) target.scrollIntoView();
+  };
+  addEventListener("hashchange", unfold);
+  unfold();
+
   // Shapes: one tooltip. It stays open while pointed at, and Escape closes it.
   const tip = made("div", "tip", { className: "tip", hidden: true });
   tip.setAttribute("role", "tooltip");

@@ -53,7 +53,7 @@
       ($(".search-page input") || $(".search input")).focus();
     }
     if (target.matches?.(".lno") && (key === "ArrowUp" || key === "ArrowDown")) {
-      const all = $$(".lno"), to = all[all.indexOf(target) + (key === "ArrowUp" ? -1 : 1)];
+      const all = $$(".lno").filter(line => line.checkVisibility?.() ?? true), to = all[all.indexOf(target) + (key === "ArrowUp" ? -1 : 1)];
       if (to) { event.preventDefault(); to.focus(); }
     }
   });
@@ -102,5 +102,6 @@
   };
   let asked = 0;
   addEventListener("resize", () => { cancelAnimationFrame(asked); asked = requestAnimationFrame(fit); });
+  document.addEventListener("toggle", fit, true); // what was folded has a width now
   laidOut(fit);
 })();
