@@ -18,6 +18,9 @@ lacks:
 - a task, {term}`span corruption`: remove spans from a text, and let the model write them;
 - {term}`Adafactor`, and the schedule of its learning rate.
 
+:::{picture} t5
+:::
+
 Source: {cite:t}`so2021primer`, appendices A.8 and A.12; {cite:t}`raffel2020exploring`, sections 2.1 and 3.1;
 {cite:t}`shazeer2018adafactor`.
 """
@@ -63,6 +66,12 @@ def relative_position_bucket(
     Raises `ValueError` if there are too few buckets, or if `max_distance` is within the exact ones. Source:
     {cite:t}`raffel2020exploring`, section 2.1, for 32 buckets and a maximum of 128. No paper gives the
     formula; it is that of the released code.
+    :::{picture} t5_buckets
+    :::
+
+    Raises `ValueError` if there are too few buckets for each direction and range, and if `max_distance` is
+    within the exact ones. Source: {cite:t}`raffel2020exploring`, section 2.1, which gives 32 and 128. No
+    paper gives the formula; it is that of the released code.
     """
     one_way = buckets // 2 if bidirectional else buckets
     exact = one_way // 2
