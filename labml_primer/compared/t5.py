@@ -63,15 +63,12 @@ def relative_position_bucket(
     and the query's own position, the second half for later keys. Otherwise a later key counts as distance
     zero; a mask hides it anyway.
 
-    Raises `ValueError` if there are too few buckets, or if `max_distance` is within the exact ones. Source:
-    {cite:t}`raffel2020exploring`, section 2.1, for 32 buckets and a maximum of 128. No paper gives the
-    formula; it is that of the released code.
     :::{picture} t5_buckets
     :::
 
-    Raises `ValueError` if there are too few buckets for each direction and range, and if `max_distance` is
-    within the exact ones. Source: {cite:t}`raffel2020exploring`, section 2.1, which gives 32 and 128. No
-    paper gives the formula; it is that of the released code.
+    Raises `ValueError` if there are too few buckets, or if `max_distance` is within the exact ones. Source:
+    {cite:t}`raffel2020exploring`, section 2.1, for 32 buckets and a maximum of 128. No paper gives the
+    formula; it is that of the released code.
     """
     one_way = buckets // 2 if bidirectional else buckets
     exact = one_way // 2

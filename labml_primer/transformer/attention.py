@@ -228,13 +228,11 @@ class MultiHeadAttention(nn.Module):
     sequence and keys and values from another, it is {term}`cross-attention`; there `x` is the decoder's state
     and `y` the encoder's output. All heads together cost about as much as one head of full width.
 
-    `dropout` applies to the attention weights during training. Raises `ValueError` if `d_model` is not a
-    multiple of `heads`.
     :::{picture} heads
     :::
 
-    `dropout` applies to the attention weights during training. Raises `ValueError` if `heads` does not divide
-    `d_model`.
+    `dropout` applies to the attention weights during training. Raises `ValueError` if `d_model` is not a
+    multiple of `heads`.
 
     :::{deviation} the slides, multi-head attention
     They apply dropout after the output projection, and not to the weights. The paper's section 5.4 names the

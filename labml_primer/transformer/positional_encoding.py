@@ -25,11 +25,10 @@ p_t^{(2k+1)} &= \cos(\omega_k t)
 Most models today use the same frequencies in another way: they rotate queries and keys
 ({ref}`RoPE <rotary>`, at the end of this chapter).
 
-Source: {cite:t}`vaswani2017attention`, section 3.5; {cite:t}`su2021roformer` for rotary positions.
 :::{picture} positions
 :::
 
-Source: {cite:t}`vaswani2017attention`, section 3.5.
+Source: {cite:t}`vaswani2017attention`, section 3.5; {cite:t}`su2021roformer` for rotary positions.
 """
 
 import math
