@@ -91,7 +91,7 @@ class Experts(nn.Linear):
 
 class SwitchFeedForward(PositionwiseFeedForward):
     r"""
-    ## The layer
+    ## A mixture of experts
 
     `[batch, seq, d_model]` to the same. It is
     {py:class}`~labml_primer.transformer.feed_forward.PositionwiseFeedForward` with

@@ -45,7 +45,7 @@ def relative_position_bucket(
     max_distance: int = 128,
 ) -> Tensor:
     r"""
-    ## Buckets of distances
+    ## Relative positions, in buckets
 
     *Relative positions* are distances between query and key. Whether a key is one token back or two makes a
     difference; whether it is 90 or 91 back hardly does. So of $B$ buckets the first $m = B/2$ hold one
@@ -116,7 +116,7 @@ if __name__ == "__main__":
 
 class RelativePositionBias(nn.Module):
     r"""
-    ## A bias for each distance and head
+    ## Relative position bias
 
     A table with a row per bucket and a column per head. Its entry is added to the score:
 
