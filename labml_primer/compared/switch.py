@@ -26,6 +26,9 @@ Two difficulties take up most of this chapter. Accelerators need equal batch siz
 router may choose some experts more often than others. And an expert that is never chosen never learns. Both
 are reasons for {term}`load balancing`.
 
+:::{picture} switch
+:::
+
 Source: {cite:t}`fedus2022switch`, sections 2.1 to 2.4, equations 1 to 6; the authors' released code (Mesh
 TensorFlow, `transformer/moe.py`); {cite:t}`so2021primer`, section 4.2 and Table 5.
 """

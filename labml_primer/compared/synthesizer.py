@@ -27,6 +27,9 @@ $R_1$ and $R_2$ (Table 1 of the paper):
 
 The paper on Primer uses a Synthesizer to show that the squared ReLU helps other models too.
 
+:::{picture} synthesizer
+:::
+
 Source: {cite:t}`tay2021synthesizer`, section 3 and Table 1; the authors' released code (Mesh TensorFlow,
 `transformer/attention.py`); {cite:t}`so2021primer`, section 4.2 and Table 5.
 """

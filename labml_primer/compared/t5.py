@@ -18,6 +18,9 @@ lacks:
 - a task, {term}`span corruption`: remove spans from a text, and let the model write them;
 - {term}`Adafactor`, and the schedule of its learning rate.
 
+:::{picture} t5
+:::
+
 Source: {cite:t}`so2021primer`, appendices A.8 and A.12; {cite:t}`raffel2020exploring`, sections 2.1 and 3.1;
 {cite:t}`shazeer2018adafactor`.
 """
@@ -59,6 +62,9 @@ def relative_position_bucket(
     If a query may attend to later keys (`bidirectional`), the first half of the buckets is for earlier keys
     and the query's own position, the second half for later keys. Otherwise a later key counts as distance
     zero; a mask hides it anyway.
+
+    :::{picture} t5_buckets
+    :::
 
     Raises `ValueError` if there are too few buckets, or if `max_distance` is within the exact ones. Source:
     {cite:t}`raffel2020exploring`, section 2.1, for 32 buckets and a maximum of 128. No paper gives the

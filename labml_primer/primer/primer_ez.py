@@ -116,6 +116,9 @@ class SpatialDepthWiseConvolution(nn.Module):
     token. Before the first token there are zeros. The paper calls it *spatial* because it runs over
     positions.
 
+    :::{picture} convolution
+    :::
+
     :::{deviation} the walk-through of Primer-EZ
     In its main class **all heads share** `d_k` kernels, with a bias and PyTorch's initialization, and the
     constructor takes `d_k` alone. Here, as in the paper's released code (`causal_depthwise_conv`), each head
