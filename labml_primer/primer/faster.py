@@ -87,8 +87,8 @@ if __name__ == "__main__":
     # ## Elementwise operations cost memory traffic
     #
     # The time of some operations on four million numbers, as a multiple of the time of copying them. Each
-    # pass over memory takes about as long as a copy, with more arithmetic or less. Two passes take twice as
-    # long.
+    # pass over memory takes about as long as a copy, with more arithmetic or less, and a second pass adds to
+    # that.
     from labml_primer.training import median_seconds
 
     x, out = torch.randn(4_000_000), torch.empty(4_000_000)
