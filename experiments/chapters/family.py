@@ -4,8 +4,9 @@ r"""
 Every model of this book: which other model it changes, how, and at what cost.
 
 All of them are the Transformer with something exchanged. The tree shows which model is a change of which;
-each name leads to its chapter. The table below it compares the cost of all language models, and their loss in our
-long runs. In short: most models have about as many parameters and multiply-adds. They differ in the loss and in the time of a step.
+each name leads to its chapter. The table below it compares the cost of all language models, and their loss in
+our long runs. In short: most models have about as many parameters and multiply-adds. They differ in the loss
+and in the time of a step.
 
 Source: {cite:t}`so2021primer`, sections 3 and 4, and the papers that each chapter cites.
 """
