@@ -134,8 +134,8 @@ if __name__ == "__main__":
     # ## Exercise
     #
     # :::{exercise} Which difference is more than noise?
-    # The mean of $n$ seeds with {term}`standard deviation` $s$ has the {term}`standard error` $s / \sqrt n$. By
-    # how many standard errors of their difference is each activation function worse than the squared ReLU?
+    # The mean of $n$ seeds with {term}`standard deviation` $s$ has the {term}`standard error` $s / \sqrt n$.
+    # By how many standard errors of their difference is each activation function worse than the squared ReLU?
     # :::
     # :::{solution}
     # Errors of independent means add as squares, $\sqrt{s_1^2 / n_1 + s_2^2 / n_2}$. With three seeds of
