@@ -22,7 +22,7 @@ p_t^{(2k)} &= \sin(\omega_k t) \\
 p_t^{(2k+1)} &= \cos(\omega_k t)
 \end{aligned} \qquad \omega_k = 10000^{-2k/d}$$
 
-Most models today use the same frequencies in another way: they rotate queries and keys
+Most language models today use such frequencies in another way: they rotate queries and keys
 ({ref}`RoPE <rotary>`, at the end of this chapter).
 
 Source: {cite:t}`vaswani2017attention`, section 3.5; {cite:t}`su2021roformer` for rotary positions.
