@@ -28,6 +28,9 @@ The last two lines are the usual {py:class}`~labml_primer.transformer.language_m
 attention with twice as many heads, and the second is two parallel branches of causal convolutions. The
 translation model's decoder also has cross-attention, which a language model does not need.
 
+:::{picture} evolved_transformer
+:::
+
 Source: {cite:t}`so2019evolved`, Figure 3 and released code (tensor2tensor, `evolved_transformer.py`); the
 runs of {cite:t}`so2021primer`, Tables 4, 5 and 8, appendix A.14 and released code (google-research,
 `primer/gin`).

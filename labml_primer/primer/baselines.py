@@ -33,7 +33,7 @@ from labml_primer.transformer.feed_forward import PositionwiseFeedForward
 
 class GatedFeedForward(PositionwiseFeedForward):
     r"""
-    ## A feed-forward layer with a gate
+    ## SwiGLU: a feed-forward layer with a gate
 
     Two linear maps read the same input. One of them, the *gate*, goes through the activation function, and
     the two results are multiplied feature by feature:

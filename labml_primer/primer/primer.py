@@ -30,6 +30,9 @@ The last column is what the paper's experiments call Primer; the searched progra
 change but the last is a class, an attribute or a size in a
 {py:class}`~labml_primer.transformer.language_model.Config`, so Primer without one of them is a configuration.
 
+:::{picture} primer
+:::
+
 Source: {cite:t}`so2021primer`, section 3, appendices A.5 to A.7, Figures 13 to 26; the authors' released code
 (google-research, `primer/t5_models.py`).
 """

@@ -20,6 +20,9 @@ In short: all four take about the same time, and our runs of three seeds show no
 them ({doc}`/experiments/chapters/mdha`). Of Primer-EZ's two changes, the convolution does more of the work
 here, contrary to the paper ({doc}`/experiments/chapters/parts`).
 
+:::{picture} kernels
+:::
+
 Source: the annotated walk-through of {cite:t}`jayasiri2020annotated`, its pages on Primer-EZ and on
 variations; {cite:t}`so2021primer`, section 3.
 """

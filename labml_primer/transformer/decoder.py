@@ -28,6 +28,9 @@ $$
 
 The slides stop at the encoder, so the paper is the source of this chapter.
 
+:::{picture} cross_attention
+:::
+
 Source: {cite:t}`vaswani2017attention`, sections 3.1 and 3.2.3.
 """
 

@@ -19,6 +19,9 @@ $$P(t) \propto \exp\Big(\frac{z_t}{\tau}\Big) \quad \text{for } t \in \text{kept
 Only the first step, the {term}`prefill`, reads the whole prompt. The layers of this book know nothing of a
 cache: it is attached to them from outside, here.
 
+:::{picture} kv_cache
+:::
+
 Source: {cite:t}`fan2018hierarchical` for top-k; {cite:t}`holtzman2020curious` for top-p;
 {cite:t}`vaswani2017attention`, section 6.1, and {cite:t}`wu2016google` for beam search.
 """

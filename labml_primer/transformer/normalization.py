@@ -20,6 +20,9 @@ The sub-layer $\operatorname{sub}$ is attention or the feed-forward layer. The p
 {term}`post-norm`. The slides, this book and most models since have {term}`pre-norm`, because it trains deep
 models without special care, as this chapter measures.
 
+:::{picture} residual
+:::
+
 Source: {cite:t}`he2016deep` for residuals, {cite:t}`ba2016layer` and {cite:t}`zhang2019root` for the norms,
 {cite:t}`xiong2020layer` for their position.
 """

@@ -25,6 +25,9 @@ p_t^{(2k+1)} &= \cos(\omega_k t)
 Most language models today use such frequencies in another way: they rotate queries and keys
 ({ref}`RoPE <rotary>`, at the end of this chapter).
 
+:::{picture} positions
+:::
+
 Source: {cite:t}`vaswani2017attention`, section 3.5; {cite:t}`su2021roformer` for rotary positions.
 """
 
