@@ -370,8 +370,8 @@ if __name__ == "__main__":
     ax.legend(frameon=False)
     plt.show()
     # The forward pass of a Primer takes at most {value}`f"{longer:.0%}"` longer than that of a Transformer of
-    # its width. The paper finds the same (Figure 8). Widths above 64 are slower and no better: at this
-    # compute, such models had too few steps.
+    # its width. The paper makes this comparison in Figure 8, without stating times in its text. Widths above
+    # 64 are slower and no better: at this compute, such models had too few steps.
 
     # ## Limits
     #

@@ -333,7 +333,7 @@ class LearnedPositionalEncoding(nn.Module):
 if __name__ == "__main__":
     # ## Longer than in training
     #
-    # The slides want longer sentences "without any effort". The formula has a vector for every $t$. But does
+    # The slides want longer sentences "without any efforts". The formula has a vector for every $t$. But does
     # the model work there? Take a task in which only position counts: in a row of random tokens, predict the
     # token three positions back. One attention head can do it.
     from labml_primer.transformer.embedding import Embedding
