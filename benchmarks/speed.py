@@ -10,8 +10,8 @@ do other libraries compare?
 
 In short: a training step of the plain Primer-EZ takes {value}`over(forms["plain"])` times as long as the
 Transformer's, with hand-written gradients {value}`over(forms["faster"])` times, and compiled
-{value}`over(forms["compiled"])` times. That is little compared with the steps that it saves ({doc}`results
-</experiments/chapters/results>`). Each range is over nine pairs of width and length on one processor.
+{value}`over(forms["compiled"])` times. That is little compared with the steps that it saves
+({doc}`/experiments/chapters/results`). Each range is over nine pairs of width and length on one processor.
 
 The numbers were recorded on one machine; other machines have others. The records are in `benchmarks/results`,
 and `make benchmarks` makes them again. {doc}`/experiments/chapters/method` explains how two things are timed
