@@ -18,6 +18,9 @@ example. The model is *decoder-only*: no encoder, and blocks of two layers.
 Everything that later chapters change (the attention, the activation function, the norm, the whole block) is a
 field of one configuration.
 
+:::{picture} language_model
+:::
+
 Source: {cite:t}`radford2019language` for the architecture; {cite:t}`press2017using` for the tied matrix.
 """
 
