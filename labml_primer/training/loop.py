@@ -16,6 +16,9 @@ This chapter defines the loss and the reference points that make it readable, th
 batches, learning rate, optimizer, evaluation. At the end the loop trains the smallest language model there
 is, a table with one row for each character, whose best possible loss can be counted.
 
+:::{picture} training
+:::
+
 Source: {cite:t}`vaswani2017attention`, section 5.3, for the optimizer and its learning rate;
 {cite:t}`loshchilov2019decoupled` for weight decay; {cite:t}`pascanu2013difficulty` for gradient clipping.
 """

@@ -16,6 +16,9 @@ $W_2 \in \mathbb{R}^{d_\text{ff} \times d_\text{model}}$. The paper has $d_\text
 $d_\text{ff} = 2048$: each of the $d_\text{ff}$ columns of $W_1$ looks for one direction in $x$, and the row
 of $W_2$ with the same number says what to add if that direction is found.
 
+:::{picture} feed_forward
+:::
+
 Source: {cite:t}`vaswani2017attention`, section 3.3.
 """
 
