@@ -1,9 +1,15 @@
-"""Statistics of recorded runs: means over seeds, and speed-up factors."""
+"""Statistics of recorded runs: means over seeds, speed-up factors, and how much of a difference is noise.
+
+The chapter "How it was measured" explains the formulas.
+"""
 
 import math
 import statistics
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+
+import torch
+from torch import Tensor
 
 from experiments.records import Gathered, Runs
 from labml_primer.primer.primer_ez import speedup_factor
@@ -100,3 +106,76 @@ def speedup(
             if run["seed"] in vanilla
         ]
     )
+
+
+def factors(runs: Runs, cost: str) -> dict[str, Spread]:
+    """Return the speed-up factors over the Transformer of all other models of a plan, in `cost`."""
+    return {
+        model: speedup(runs["transformer"], seeds, cost)
+        for model, seeds in runs.items()
+        if model != "transformer"
+    }
+
+
+def relative_perplexity(
+    baseline: Sequence[Gathered], runs: Sequence[Gathered]
+) -> list[float]:
+    """Return each run's final perplexity, in percent of that of the baseline with the same seed."""
+    ends = {run["seed"]: run["loss"][-1] for run in baseline}
+    return [
+        100 * math.exp(run["loss"][-1] - ends[run["seed"]])
+        for run in runs
+        if run["seed"] in ends
+    ]
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """Return the 95% confidence interval of the mean of three values: Student's t, 2 degrees of freedom."""
+    if len(values) != 3:
+        raise ValueError(f"t is that of three seeds, and here are {len(values)}")
+    spread = Spread.of(values)
+    reach = 4.303 * spread.deviation / math.sqrt(3)
+    return spread.mean - reach, spread.mean + reach
+
+
+def of_factors(values: Sequence[float]) -> tuple[float, float, float]:
+    """Return the geometric mean of factors, and its 95% confidence interval."""
+    logs = list(map(math.log, values))
+    mean, (low, high) = statistics.fmean(logs), interval(logs)
+    return math.exp(mean), math.exp(low), math.exp(high)
+
+
+def final_losses(runs: Runs) -> Tensor:
+    """Return the final losses `[models, seeds]`."""
+    return torch.tensor([[run["loss"][-1] for run in each] for each in runs.values()])
+
+
+def noise(losses: Tensor) -> Tensor:
+    """Return the standard deviation that remains after subtracting the means of models and of seeds.
+
+    Losses `[..., models, seeds]` give `[...]`, in the same unit.
+    """
+    models, seeds = losses.shape[-2:]
+    of_models, of_seeds = losses.mean(-1, keepdim=True), losses.mean(-2, keepdim=True)
+    left = losses - of_models - of_seeds + losses.mean((-2, -1), keepdim=True)
+    return (left.square().sum((-2, -1)) / ((models - 1) * (seeds - 1))).sqrt()
+
+
+def widest(losses: Tensor) -> Tensor:
+    """Return the range of the models' means, as a multiple of the noise.
+
+    Losses `[..., models, seeds]` give `[...]`.
+    """
+    means = losses.mean(-1)
+    return (means.amax(-1) - means.amin(-1)) / noise(losses)
+
+
+def critical_difference(losses: Tensor) -> Tensor:
+    """Return the largest difference between two models' means that noise alone explains, at 95%.
+
+    It is the 95% quantile of `widest` in 20,000 simulated tables of pure noise, scaled by the noise of
+    `losses` `[models, seeds]`.
+    """
+    generator = torch.Generator().manual_seed(0)
+    tables = torch.randn(20_000, *losses.shape, generator=generator)
+    return widest(tables).quantile(0.95) * noise(losses)

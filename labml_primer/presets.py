@@ -26,7 +26,8 @@ from labml_primer.transformer.language_model import Config, LanguageModel
 __all__ = ["PRESETS", "Config", "LanguageModel"]
 
 # Section 4.1: about 35 million parameters, sequences of 64. The widths are those of Figures 13 to 15. The
-# paper does not say how many tokens its vocabulary has; 32,000 subwords were usual for this corpus.
+# paper does not state the size of its vocabulary; the 385 million parameters of its largest model in section
+# 4.1 leave 31,400 to 32,400 tokens.
 TRANSFORMER: Config = Config(
     vocab_size=32_000, d_model=512, heads=8, d_ff=2048, layers=6, max_seq=64
 )
@@ -58,7 +59,7 @@ PRESETS: dict[str, Config] = {
         norm=PrimerNorm,
         block=PrimerBlock,
     ),
-    # Four blocks instead of six, as in the released code: one more than half as many.
+    # Four blocks instead of six, as in the released code.
     "evolved-transformer": replace(
         TRANSFORMER, layers=4, activation=nn.SiLU, block=EvolvedBlock
     ),

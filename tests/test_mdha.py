@@ -9,8 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from experiments.analysis import ahead, final_loss, gain
-from experiments.chapters.mdha import MODELS, noise, widest
+from experiments.analysis import (
+    ahead,
+    critical_difference,
+    final_loss,
+    final_losses,
+    gain,
+    noise,
+    widest,
+)
+from experiments.chapters.mdha import MODELS
 from experiments.records import RESULTS, read_runs
 from labml_primer.primer.variations import MultiDConvSharedByHeadsAttention
 
@@ -77,17 +85,10 @@ def test_range_of_equal_models_is_the_studentized_range(
 RUNS = read_runs(str(RESULTS / "gathered.json"), "mdha")
 
 
-def critical_difference() -> float:
-    losses = torch.tensor(
-        [[run["loss"][-1] for run in RUNS[model]] for model in MODELS]
-    )
-    torch.manual_seed(0)
-    any_two = widest(torch.randn(20_000, *losses.shape)).quantile(0.95)
-    return float(any_two * noise(losses))
+CRITICAL = float(critical_difference(final_losses(RUNS)))
 
 
 def test_reported_differences_exceed_the_critical_difference() -> None:
-    critical = critical_difference()
     for better, worse in (
         ("only-values", "only-queries"),
         ("only-values", "only-keys"),
@@ -97,19 +98,18 @@ def test_reported_differences_exceed_the_critical_difference() -> None:
         ("width-7", "width-2"),
         ("no-bias", "identity-start"),
     ):
-        assert gain(RUNS, better, worse) > critical, (better, worse)
+        assert gain(RUNS, better, worse) > CRITICAL, (better, worse)
     found = [
         {better, worse}
         for better in MODELS
         for worse in MODELS
-        if gain(RUNS, better, worse) > critical
+        if gain(RUNS, better, worse) > CRITICAL
     ]
     share = sum(bool(pair & {"width-1", "none"}) for pair in found) / len(found)
     assert share > 0.5
 
 
 def test_undecided_differences_are_below_the_critical_difference() -> None:
-    critical = critical_difference()
     for better, worse in (
         ("channel", "width-2"),
         ("channel", "identity-start"),
@@ -123,7 +123,7 @@ def test_undecided_differences_are_below_the_critical_difference() -> None:
         ("channel", "released-start"),
         ("paper", "before-projection"),
     ):
-        assert abs(gain(RUNS, better, worse)) < critical, (better, worse)
+        assert abs(gain(RUNS, better, worse)) < CRITICAL, (better, worse)
 
 
 def test_claims_on_seeds_of_mdha_hold_for_the_records() -> None:

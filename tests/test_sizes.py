@@ -11,23 +11,22 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.analysis import final_loss, speedup
+from experiments.analysis import final_loss, interval, of_factors, speedup
 from experiments.chapters import sizes
-from experiments.chapters.sizes import (
+from experiments.harness.plan import PLANS, Plan
+from experiments.records import RESULTS, Gathered, read_runs
+from experiments.scaling import (
+    Sizes,
     best_width,
     budgets_up_to,
     frontier,
-    interval,
     loss_at,
-    of_factors,
     power_law,
     saved,
     savings,
     shift,
     whole,
 )
-from experiments.harness.plan import PLANS, Plan
-from experiments.records import RESULTS, Gathered, read_runs
 
 BUDGETS = [1e12 * 2 ** (n / 4) for n in range(25)]
 
@@ -151,12 +150,12 @@ def test_savings_between_parallel_laws_are_their_shift_at_every_budget() -> None
 @pytest.mark.parametrize("loss", [2.0, 1.5, 0.9])
 def test_saving_beyond_the_measured_losses_is_refused(loss: float) -> None:
     better = run_of([1.0, 2.0, 4.0], [1.5, 1.2, 1.0])
-    with pytest.raises(ValueError, match=f"{loss:.3f} lies not within 1.000 to 1.500"):
+    with pytest.raises(ValueError, match=f"{loss:.3f} is not within 1.000 to 1.500"):
         saved(8.0, loss, better)
     assert saved(8.0, 1.1, better) == pytest.approx(8 / 3)
     rises_again = run_of([1.0, 2.0, 4.0, 5.0], [1.5, 1.2, 1.0, 1.3])
     assert saved(8.0, 1.1, rises_again) == pytest.approx(8 / 3)
-    with pytest.raises(ValueError, match="lies not within"):
+    with pytest.raises(ValueError, match="is not within"):
         saved(8.0, 1.1, better | {"loss": [math.inf, 1.2, 1.0]})
 
 
@@ -204,7 +203,7 @@ GATHERED = str(RESULTS / "gathered.json")
 
 
 @pytest.fixture(scope="module")
-def sweep() -> dict[str, sizes.Sizes]:
+def sweep() -> dict[str, Sizes]:
     recorded = read_runs(GATHERED, "scaling")
     return {
         model: {width: recorded[f"{model}-{width}"] for width in sizes.WIDTHS}
@@ -212,7 +211,7 @@ def sweep() -> dict[str, sizes.Sizes]:
     }
 
 
-def test_claims_on_widths_hold_for_the_records(sweep: dict[str, sizes.Sizes]) -> None:
+def test_claims_on_widths_hold_for_the_records(sweep: dict[str, Sizes]) -> None:
     last = {
         model: {width: final_loss(runs).mean for width, runs in widths.items()}
         for model, widths in sweep.items()
@@ -228,7 +227,7 @@ def test_claims_on_widths_hold_for_the_records(sweep: dict[str, sizes.Sizes]) ->
 
 
 def test_narrowest_transformer_is_best_up_to_its_last_budget(
-    sweep: dict[str, sizes.Sizes],
+    sweep: dict[str, Sizes],
 ) -> None:
     cost = "multiply_adds"
     narrow = sweep["transformer"][32]
@@ -249,9 +248,7 @@ def test_narrowest_transformer_is_best_up_to_its_last_budget(
 
 
 @pytest.mark.parametrize("cost", sizes.COSTS)
-def test_best_sizes_save_more_than_one_size(
-    sweep: dict[str, sizes.Sizes], cost: str
-) -> None:
+def test_best_sizes_save_more_than_one_size(sweep: dict[str, Sizes], cost: str) -> None:
     at_128, end = read_runs(GATHERED, "speedup"), whole(sweep, cost)
     vanilla = frontier(sweep["transformer"], budgets_up_to(end, 2), cost)
     for model in ("primer-ez", "primer"):
@@ -262,7 +259,7 @@ def test_best_sizes_save_more_than_one_size(
 
 
 def test_slopes_of_the_power_laws_are_not_distinguished(
-    sweep: dict[str, sizes.Sizes],
+    sweep: dict[str, Sizes],
 ) -> None:
     budgets = budgets_up_to(whole(sweep, "multiply_adds"), 2)
     exponents = {

@@ -23,7 +23,15 @@ from sphinx.environment import BuildEnvironment
 from sphinx.errors import SphinxError
 from sphinx.util.docutils import SphinxDirective
 
-from annotated.page import exercises, pictures, rows, ties, values, variants
+from annotated.page import (
+    exercises,
+    folding,
+    pictures,
+    rows,
+    ties,
+    values,
+    variants,
+)
 from annotated.page.code import code_lines, visit_code_lines
 from annotated.page.contents import contents, lost_pages, navigation
 from annotated.page.site_notebook import site_notebook
@@ -44,13 +52,16 @@ CONFIGURATION: list[tuple[str, Any, Any]] = [
     ("annotated_figure_fonts", [], ""),  # files of the font in which figures are set
     ("annotated_pictures", "", "env"),  # the package whose modules draw pictures
     ("annotated_repository", "", "html"),  # https://github.com/owner/name
+    ("annotated_glossary", "", "html"),  # the file with the glossary, for notebooks
     ("annotated_license", "", "html"),  # of the code that readers copy, as "MIT"
+    ("annotated_folded", [], "env"),  # folders of chapters whose code is all folded
     ("annotated_install", {}, ""),  # package: what a notebook passes to pip install
     ("annotated_verified", [], "html"),  # packages whose versions are shown
 ]
 DIRECTIVES: dict[str, type[SphinxDirective]] = {
     "annotated-row": rows.AnnotatedRow,
     "deviation": rows.Deviation,
+    "annotated-remark": folding.Remark,
     "exercise": exercises.Exercise,
     "picture": pictures.Picture,
     "solution": exercises.Solution,
@@ -123,7 +134,8 @@ def read_chapter(app: Sphinx, docname: str, source: list[str]) -> None:
     state.page = None
     if str(app.env.doc2path(docname)).endswith(".py"):
         state.page = state.page_of(docname)
-        notebook = site_notebook(state.page.chapter, state.page.record)
+        page = state.page
+        notebook = site_notebook(page.chapter, page.record, page.folds)
         source[0] = nbformat.writes(notebook)
 
 
@@ -243,6 +255,7 @@ def _add_nodes(app: Sphinx) -> None:
     app.add_node(pictures.picture, html=html, latex=skip, text=skip)
     for node, visit, depart in (
         (rows.deviation, rows.visit_deviation, rows.depart_deviation),
+        (folding.fold, folding.visit_fold, folding.depart_fold),
         (exercises.exercise, exercises.visit_exercise, exercises.depart_exercise),
         (exercises.solution, exercises.visit_solution, exercises.depart_solution),
         (ties.tie, ties.visit_tie, ties.depart_tie),

@@ -50,6 +50,8 @@ def the_book() -> Book:
         bibliographies=options["bibtex_bibfiles"],
         license_name=options["annotated_license"],
         pictures=options["annotated_pictures"],
+        folded=options["annotated_folded"],
+        glossary=options["annotated_glossary"],
     )
 
 

@@ -1,24 +1,28 @@
 r"""
 # Which convolution?
 
-Before or after the projection, wider, or full; on queries, on keys or on values. The alternatives to Primer's
-choice, their cost, and their effect.
+The alternatives to Primer's depthwise convolution, with their costs and their effects: before or after the
+projection, wider, or full.
 
-Primer-EZ has a convolution after the projections to queries, keys and values. It is three positions wide and
-has a kernel for each channel. Why there, why three, and why so few parameters?
+Primer-EZ has a {term}`depthwise convolution` after the projections to queries, keys and values, with a kernel
+of width 3 for each channel. Why there, why 3, and why so few parameters?
 
-The search had alternatives. Among its primitives were convolutions of width 3, 7, 15 and 31, each of them
-depth-wise and full (Table 2), and it could put them anywhere. The paper says of the others:
+The search had alternatives. Its primitives include convolutions of width 3, 7, 15 and 31, both depthwise and
+full (Table 2), and it could put them anywhere. The paper says about the others:
 
-| choice | the paper on it |
+| choice | the paper |
 |---|---|
 | before the projection | helps less: 1.54 times instead of 1.76 |
 | wider | no gain, "in several cases" a loss |
 | standard, that is, full | the same |
 | on q, k or v alone | not reported |
 
-The speed-ups are those of "Transformer+Sep Conv" and "Transformer+MDHA" in Table 4, over the Transformer.
-For the second and third row the paper has one sentence and no number. So we measure them, in small models.
+The speed-up factors are those of "Transformer+Sep Conv" and "Transformer+MDHA" over the Transformer (Table
+4). For the second and third row the paper has one sentence and no number.
+
+In short: neither order can imitate the other, and a full convolution costs $d_k$ times as much as a depthwise
+one and gains nothing more. In our longer runs ({doc}`/experiments/chapters/mdha`), widths 5 and 7 do no harm,
+the order makes no measurable difference, and the values gain most from a convolution.
 
 Source: {cite:t}`so2021primer`, section 3, appendices A.1 and A.6.
 """
@@ -35,7 +39,7 @@ from labml_primer.primer.primer_ez import (
 if __name__ == "__main__":
     # ## Before or after
     #
-    # With kernels $w_i$ and a matrix $W$, either order amounts to one matrix $W_i$ for each position in view,
+    # With kernels $w_i$ and a matrix $W$, either order is equivalent to one matrix $W_i$ per position,
     # $y_t = \sum_i x_{t-(K-1)+i}\, W_i$:
     #
     # $$\begin{aligned}
@@ -43,26 +47,35 @@ if __name__ == "__main__":
     #   \text{after, as in MDHA} &: & W_i &= W \operatorname{diag}(w_i)
     # \end{aligned}$$
     #
-    # The first scales rows: each *feature of the residual stream* has its own kernel, and all heads see the
+    # The first scales rows: each *feature of the residual stream* has its own kernel, and all heads get the
     # same result. The second scales columns: each *channel of a head* has its own kernel, so one head may
-    # look at the previous token and another at the current one. How well can one order imitate the other?
-    # With the convolution after, the columns of one channel in all $W_i$ are parallel. So the best fit has
-    # rank one, channel by channel, and the largest singular value says how much of the whole it keeps.
+    # read the previous token and another the current one.
+    #
+    # The table shows how well each order can imitate three given matrices: the share of their squares that
+    # the best fit keeps. With the convolution after, the columns of one channel in all $W_i$ are parallel, so
+    # the best fit has rank one for each channel. Each order keeps all of its own kind, but not of the other.
+    from IPython.display import display
+
+    from labml_primer.training.table import Table
+
     def kept(targets: Tensor, channel: int) -> float:
         values = torch.linalg.svdvals(targets.movedim(channel, 0)).square()
         return (values[:, 0].sum() / values.sum()).item()
 
     torch.manual_seed(0)
     matrix, kernels = torch.randn(64, 64), torch.randn(3, 64)
-    print(f"{'three matrices with':33s}{'before':>8s}{'after':>8s}")
-    for name, targets in (
-        ("a kernel for each feature", kernels[:, :, None] * matrix),
-        ("a kernel for each channel", matrix * kernels[:, None, :]),
-        ("nothing in common", torch.randn(3, 64, 64)),
-    ):
-        print(f"{name:33s}{kept(targets, 1):8.0%}{kept(targets, 2):8.0%}")
-    # Neither is more expressive. The better order is the one whose kernels a head has more use for.
-    # {py:class}`~labml_primer.primer.primer.SeparableConvolutionAttention` is the order that the paper found
+    cases = {
+        "a kernel for each feature": kernels[:, :, None] * matrix,
+        "a kernel for each channel": matrix * kernels[:, None, :],
+        "nothing in common": torch.randn(3, 64, 64),
+    }
+    rows = [
+        (c, *(f"{kept(m, channel):.0%}" for channel in (1, 2)))
+        for c, m in cases.items()
+    ]
+    display(Table(("three matrices with", "before", "after"), rows))
+    # Neither order is more expressive, so measurements must decide.
+    # {py:class}`~labml_primer.primer.primer.SeparableConvolutionAttention` has the order that the paper found
     # less effective.
 
 
@@ -70,7 +83,7 @@ class StandardConvolution(nn.Module):
     r"""
     ## A standard convolution
 
-    It has a matrix for each position in view, and the depth-wise one has a number for each channel. After the
+    It has a matrix for each position, while a depthwise convolution has a number for each channel. After the
     projection to a head $h$, it mixes the channels of that head:
 
     $$y_{t,h} = \sum_{i=0}^{K-1} x_{t-(K-1)+i,\,h}\; W_{i,h}$$
@@ -81,15 +94,15 @@ class StandardConvolution(nn.Module):
     would have $d_\text{model}$ times as many.
 
     :::{deviation} the paper, section 3
-    "Standard convolution" is all that it says, so the place, the heads and the initialization are ours.
+    It only says "standard convolution", so the place, the heads and the initialization are our choice.
     :::
     """
 
     def __init__(self, heads: int, d_k: int, kernel_size: int = 3):
         super().__init__()
         self.kernel_size = kernel_size
-        # A new layer computes the same as a new depth-wise one: the kernels of that are on the diagonals, and
-        # everything that would mix channels is zero. So any difference between two runs is learned.
+        # A new layer computes the same as a new depthwise one, whose kernels are on the diagonals; everything
+        # that would mix channels is zero. So any difference between two runs is learned.
         kernels = SpatialDepthWiseConvolution(heads, d_k, kernel_size).weight
         self.weight = nn.Parameter(kernels.detach().diag_embed())
 
@@ -103,8 +116,8 @@ class ConvolvedAttention(MultiDConvHeadAttention):
     """
     ## Attention with a choice
 
-    {py:class}`~labml_primer.primer.primer_ez.MultiDConvHeadAttention` with three class attributes to choose:
-    the `convolution`, its `width` and its `places`. As they are here, it is the paper's layer.
+    {py:class}`~labml_primer.primer.primer_ez.MultiDConvHeadAttention` with three class attributes: the
+    `convolution`, its `width` and its `places`. With these values it is the paper's layer.
     """
 
     convolution: type[nn.Module] = SpatialDepthWiseConvolution
@@ -134,7 +147,7 @@ class StandardConvolutionAttention(ConvolvedAttention):
     """
     ## Full
 
-    As wide as the paper's, and full.
+    Three wide, as in the paper, and full.
     """
 
     convolution = StandardConvolution
@@ -143,8 +156,8 @@ class StandardConvolutionAttention(ConvolvedAttention):
 if __name__ == "__main__":
     # ## Costs
     #
-    # The Transformer, and the Transformer with one of eight other attentions. It keeps its ReLU, so that
-    # nothing else differs.
+    # The Transformer with one of five other attentions, at the paper's size of 35 million parameters and 64
+    # tokens: parameters and multiply-adds per token, in millions, and the paper's speed-up factors (Table 4).
     from dataclasses import replace
 
     from labml_primer.primer.primer import SeparableConvolutionAttention
@@ -156,15 +169,6 @@ if __name__ == "__main__":
     class Wide15(ConvolvedAttention):
         width = 15
 
-    class OnQueries(ConvolvedAttention):
-        places = ("query",)
-
-    class OnKeys(ConvolvedAttention):
-        places = ("key",)
-
-    class OnValues(ConvolvedAttention):
-        places = ("value",)
-
     entrants: dict[str, type[MultiHeadAttention]] = {
         "no convolution": MultiHeadAttention,
         "after, 3 wide": ConvolvedAttention,
@@ -172,37 +176,29 @@ if __name__ == "__main__":
         "after, 7 wide": WideConvolutionAttention,
         "after, 15 wide": Wide15,
         "standard, 3 wide": StandardConvolutionAttention,
-        "queries alone": OnQueries,
-        "keys alone": OnKeys,
-        "values alone": OnValues,
     }
-    # In the paper's model of 35 million parameters, at 64 tokens: parameters and multiply-adds per token. The
-    # last two columns are the paper's: steps per second, and speed-up (Table 4).
     transformer = Config(
         vocab_size=32_000, d_model=512, heads=8, d_ff=2048, layers=6, max_seq=64
     )
-    paper = {
-        "no convolution": "22.4",
-        "after, 3 wide": "21.0  1.76",
-        "before, 3 wide": "21.0  1.54",
-    }
-    print(f"{'':18s}{'params':>8s}{'mul-adds':>10s}   paper")
+    paper = {"no convolution": "1", "after, 3 wide": "1.76", "before, 3 wide": "1.54"}
+    sizes = []
     for name, attention in entrants.items():
         with torch.device("meta"):
             model = LanguageModel(replace(transformer, attention=attention))
         columns = zip(*costs(model).values(), strict=True)
-        size, products = (sum(column) / 1e6 for column in columns)
-        print(f"{name:18s}{size:7.2f}M{products:9.2f}M   {paper.get(name, '')}")
-    # All except the standard one add almost no parameters and multiply-adds. They do take time, because every
-    # element has to be read and written for very little arithmetic.
+        millions = [f"{sum(column) / 1e6:.2f}" for column in columns]
+        sizes.append((name, *millions, paper.get(name, "")))
+    display(Table(("attention", "parameters", "multiply-adds", "speed-up"), sizes))
+    # Only the standard convolution has many more parameters and multiply-adds. The others do take time,
+    # because every element is read and written for very little arithmetic ({doc}`../primer/faster`).
 
 
 if __name__ == "__main__":
-    # ## Results
+    # ## Results in one block
     #
-    # One block, trained on the plays, so that no second block can make up for what the first cannot do. Each
-    # attention has three random seeds, which set the initial weights and the order of the text. A dot is the
-    # final loss of a run, a line the mean of three.
+    # Each dot is the final loss of a run, each line the mean of three random seeds. The models have a single
+    # block, so that no second block can compensate for a weak attention. Any convolution helps; the standard
+    # one, with 8 times as many weights, is not better than the depthwise one.
     import matplotlib.pyplot as plt
 
     corpus = load_corpus()
@@ -228,7 +224,7 @@ if __name__ == "__main__":
             ends[seed] = history.validation_loss[-1]
         losses[name] = ends
 
-    fig, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
+    fig, ax = plt.subplots(figsize=(7, 2.4), layout="constrained")
     for row, (name, ends) in enumerate(losses.items()):
         color = {"no convolution": "C5", "after, 3 wide": "C0"}.get(name, "C2")
         ax.plot(ends, [row] * 3, "o", color=color, ms=4, label=f"{name}, one seed")
@@ -237,31 +233,12 @@ if __name__ == "__main__":
     ax.invert_yaxis()
     ax.set_xlabel("final loss, nats per character")
     plt.show()
-    # ### Is it noise?
+    # The wide kernels are slightly ahead in these short runs of a narrow block: previous characters say much
+    # about the next, and a wide kernel reads them at once. The paper found no gain from width in a larger
+    # setting, with subwords, six blocks and 24 hours on a TPU.
     #
-    # Compare each with the paper's choice seed by seed: both have read the same text in the same order, so
-    # their difference has less noise than the two means. Its mean over the three seeds, the lowest and the
-    # highest of them. Below zero is better than the paper's choice.
-    print(f"{'':18s}{'loss':>7s}{'difference':>12s}{'lowest':>9s}{'highest':>9s}")
-    signs: dict[str, list[str]] = {"worse": [], "better": []}
-    for name, ends in losses.items():
-        gap = ends - losses["after, 3 wide"]
-        print(
-            f"{name:18s}{ends.mean():7.3f}"
-            f"{gap.mean():+12.3f}{gap.min():+9.3f}{gap.max():+9.3f}"
-        )
-        if gap.min() > 0:
-            signs["worse"].append(name)
-        if gap.max() < 0:
-            signs["better"].append(name)
-    for sign, names in signs.items():
-        print(f"{sign} with every seed: {'; '.join(names) or 'none'}")
-    # Three seeds agree by chance one time in four, so of eight attentions two would be in these lists without
-    # any real difference. A difference of 0.1 is more than that; those of the wide kernels may be noise.
-    #
-    # The paper found no gain from wide kernels in a larger setting: subwords, six blocks and 24 hours of a
-    # TPU. Ours is one narrow block that reads characters for some seconds. Previous characters say much about
-    # the next. A wide kernel uses them at once; attention and a second block first have to learn it.
+    # {doc}`/experiments/chapters/mdha` has five times as many steps, four blocks, and more variations: one of
+    # queries, keys and values alone, other biases and initial weights.
 
 
 if __name__ == "__main__":
@@ -269,21 +246,20 @@ if __name__ == "__main__":
     #
     # - Convolving before or after the projection costs the same. Neither order can imitate the other; the
     #   paper found the one after, MDHA, more effective.
-    # - In our runs a convolution on queries alone gains more than half of what three gain; on keys or on
-    #   values alone it gains little.
+    # - A standard convolution costs $d_k$ times as much as a depthwise one, and was no better here.
     # - In one small block a wider kernel gains a little. The paper found no gain in larger models.
     #
     # ## Exercise
     #
     # :::{exercise} One matrix for three
-    # A projection followed by a depth-wise convolution is linear, so three matrices, one for each position in
-    # view, can replace both. Compute them. How many multiply-adds per token does that cost, and at which
-    # positions of a text is the result different?
+    # A projection followed by a depthwise convolution is linear, so three matrices, one for each position,
+    # can replace both. Compute them. How many multiply-adds per token do they cost, and at which positions of
+    # a text is the result different?
     # :::
     # :::{solution}
-    # $W_i = W \operatorname{diag}(w_i)$: each kernel scales the columns. That is nearly three times as many
-    # multiply-adds, so the factors are best kept apart after training too. The first two positions differ:
-    # the zeros before the text come after the projection, so they lack its bias.
+    # $W_i = W \operatorname{diag}(w_i)$: each kernel scales the columns. That takes nearly three times as
+    # many multiply-adds, so the two are better kept apart, after training too. The first two positions
+    # differ: the convolution pads with zeros after the projection, so these zeros lack its bias.
     # :::
     torch.manual_seed(0)
     layer, x = MultiDConvHeadAttention(64, 4), torch.randn(2, 20, 64)
@@ -300,5 +276,5 @@ if __name__ == "__main__":
     print("positions that differ:", differ.nonzero().flatten().tolist())
     assert differ[:2].all() and not differ[2:].any()
 
-    # Convolutions can also have branches of their own, next to attention instead of inside it:
+    # Convolutions can also be layers of their own, next to attention instead of inside it:
     # {doc}`evolved_transformer`.

@@ -1,16 +1,19 @@
 r"""
 # Evolved Transformer
 
-The result of an earlier search: convolutions in two branches, placed before the usual block. The model learns
-more per step, and its steps take longer.
+The result of an earlier search: a second attention and two branches of convolutions before the usual block.
+The model learns more per step, but its steps take longer.
 
 Primer was not the first Transformer found by a search. Two years earlier, some of the same authors had found
 another. What was it, and why did they search again?
 
-That search combined large pieces: attention, convolutions of several widths, a gated linear unit. It graded
-each model by its loss after a fixed number of steps, whatever a step cost. The best one was made for
-translation, with an encoder and a decoder. A language model is the decoder alone, and there the search put
-two layers before the usual two:
+In short: that search graded a model by its loss after a fixed number of steps, no matter how long a step
+took. It found a model whose steps are slow. At equal compute the {term}`Evolved Transformer` keeps only part
+of its lead, or none.
+
+The search combined large building blocks: attention, convolutions of several widths, a
+{term}`gated linear unit`. The model is for translation, with an encoder and a decoder. A language model is
+the decoder alone, where the search put two layers before the usual two:
 
 $$
 \begin{aligned}
@@ -22,9 +25,11 @@ X_4 &= X_3 + \operatorname{FFN}(\operatorname{LN}(X_3))
 $$
 
 The last two lines are the usual {py:class}`~labml_primer.transformer.language_model.Block`. The first is
-attention with twice as many heads $H$, the second is a pair of convolutions in parallel. All convolutions are
-causal, so the block suits a language model. The cross-attention of the translation model's decoder, next to
-the first attention and after the second, is left out.
+attention with twice as many heads, and the second is two parallel branches of causal convolutions. The
+translation model's decoder also has cross-attention, which a language model does not need.
+
+:::{picture} evolved_transformer
+:::
 
 Source: {cite:t}`so2019evolved`, Figure 3 and released code (tensor2tensor, `evolved_transformer.py`); the
 runs of {cite:t}`so2021primer`, Tables 4, 5 and 8, appendix A.14 and released code (google-research,
@@ -43,20 +48,20 @@ class SeparableConvolution(nn.Module):
     r"""
     ## A separable convolution
 
-    A full convolution has a matrix for each of the $K$ positions it sees. A *separable* one first runs a
-    kernel along each channel, then mixes the channels with a single matrix:
+    A full convolution has a matrix for each of the $K$ positions it reads. A {term}`separable convolution`
+    first runs a kernel along each channel, then mixes the channels with a single matrix:
 
     $$y_t = b + \Big(\sum_{i=0}^{K-1} w_i \odot x_{t-(K-1)+i}\Big)\,W$$
 
-    $w_i$ has one number per channel for position $i$, and $W$ is the matrix. So width is cheap: one more
-    position adds $d_\text{in}$ parameters instead of $d_\text{in}\,d_\text{out}$.
+    where $w_i$ has one number per channel, and $W$ is the matrix. So width is cheap: one more position adds
+    $d_\text{in}$ parameters instead of $d_\text{in}\,d_\text{out}$.
 
     `[batch, seq, d_in]` to `[batch, seq, d_out]`, with zeros before the first token.
     """
 
     def __init__(self, d_in: int, d_out: int, kernel_size: int):
         super().__init__()
-        # Primer-EZ's convolution, for which all channels are one wide head. It starts as `nn.Conv1d` does.
+        # Primer-EZ's convolution with a single wide head, initialized as `nn.Conv1d` is.
         self.depthwise = SpatialDepthWiseConvolution(1, d_in, kernel_size)
         nn.init.uniform_(self.depthwise.weight, -(kernel_size**-0.5), kernel_size**-0.5)
         self.pointwise = nn.Linear(d_in, d_out)
@@ -68,25 +73,28 @@ class SeparableConvolution(nn.Module):
 if __name__ == "__main__":
     # ## The saving
     #
-    # The three convolutions of a block at `d_model` 512, compared with full ones. Parameters in thousands,
-    # without biases. Each costs one multiply-add per token.
-    print("channels        width  separable     full")
+    # Parameters of the three convolutions of a block at `d_model` 512, in thousands and without biases:
+    # separable, and full. Each parameter costs one multiply-add per token.
+    from IPython.display import display
+
+    from labml_primer.training.table import Table
+
+    rows = []
     for d_in, d_out, width in ((512, 1024, 11), (512, 256, 7), (1024, 512, 7)):
         separable = SeparableConvolution(d_in, d_out, width)
         weights = sum(p.numel() for p in separable.parameters() if p.dim() > 1)
-        print(
-            f"{d_in:4d} to {d_out:4d}{width:9d}{weights / 1e3:10.0f}k"
-            f"{width * d_in * d_out / 1e3:8.0f}k"
-        )
+        full = width * d_in * d_out
+        rows.append((d_in, d_out, width, f"{weights / 1e3:.0f}", f"{full / 1e3:,.0f}"))
+    display(Table(("d_in", "d_out", "width", "separable", "full"), rows))
 
 
 class BranchedConvolution(nn.Module):
     r"""
     ## Two branches
 
-    The wide branch sees eleven positions, has $2d$ channels, and ends with a ReLU. The narrow branch sees
-    seven positions, has $d/2$ channels, and stays linear. Their sum goes through a norm, and a third
-    convolution reduces it to $d$ channels:
+    The wide branch reads 11 positions, has $2d$ channels, and ends with a ReLU. The narrow branch reads 7
+    positions, has $d/2$ channels, and is linear. Their sum goes through a norm, and a third convolution
+    reduces it to $d$ channels:
 
     $$
     \begin{aligned}
@@ -113,8 +121,8 @@ class BranchedConvolution(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         left = self.dropout(F.relu(self.left(x)))
         right = self.dropout(self.right(x))
-        # The narrow branch is padded with zeros to the width of the other. So it reaches only the first
-        # quarter of the channels.
+        # The narrow branch is padded with zeros to the width of the other, so it contributes to the first
+        # quarter of the channels only.
         right = F.pad(right, (0, left.size(-1) - right.size(-1)))
         return self.joined(self.norm(left + right))
 
@@ -122,8 +130,9 @@ class BranchedConvolution(nn.Module):
 if __name__ == "__main__":
     # ## How far back it sees
     #
-    # Change the token at position 8 and see how much each later output changes. The wide branch and the last
-    # convolution together see $11 + 7 - 1 = 17$ positions; through the narrow branch, $13$.
+    # Change the token at position 8. The bars show how much each output changes. No earlier output changes,
+    # because each convolution is causal, and 17 outputs do: the wide branch and the last convolution together
+    # read $11 + 7 - 1 = 17$ positions, those through the narrow branch 13.
     import matplotlib.pyplot as plt
 
     torch.manual_seed(0)
@@ -139,23 +148,21 @@ if __name__ == "__main__":
     ax.axvline(8, color="C5", ls=":", lw=1)
     ax.set(xlabel="position of the output", ylabel="change of the output")
     plt.show()
-    # No output before the token changes, because each convolution is padded on the left only. The first
-    # attention already sees all positions. The convolutions add order: each step back has a weight of its
-    # own.
+    # Attention reads all positions anyway. The convolutions add order: each distance has a weight of its own.
 
 
 class EvolvedBlock(Block):
     r"""
     ## The block
 
-    {py:class}`~labml_primer.transformer.language_model.Block` with two layers before its own. `[batch, seq,
-    d_model]` to the same. With `nn.SiLU` as the configuration's activation, also called Swish, it is the
-    paper's.
+    {py:class}`~labml_primer.transformer.language_model.Block` with two layers before its own,
+    `[batch, seq, d_model]` to the same. With the activation function `nn.SiLU`, also called {term}`Swish`, it
+    is the paper's block.
 
     :::{deviation} the first released code
     Tensor2tensor has one more norm, between the two matrices of the feed-forward layer. The model that
-    Primer's authors ran in T5 has none there (`medium_evolved_transformer.gin`). Theirs is the comparison of
-    this part of the book, so ours has none.
+    Primer's authors ran in T5 has none there (`medium_evolved_transformer.gin`). This part of the book is
+    about their comparison, so ours has none either.
     :::
 
     Raises `ValueError` if `2 * heads` does not divide `d_model`.
@@ -168,8 +175,8 @@ class EvolvedBlock(Block):
         # parameters is the same.
         #
         # :::{deviation} the released code
-        # Tensor2tensor first had at least 16 heads, later twice as many as elsewhere and at most 16. Primer's
-        # `DoubleHeadsAttentionLayer` has twice as many, whatever their number, and so have we.
+        # Tensor2tensor first had at least 16 heads, later twice as many as elsewhere but at most 16. Primer's
+        # `DoubleHeadsAttentionLayer` always has twice as many, as here.
         # :::
         self.wide_attention = config.attention(d_model, 2 * config.heads, dropout)
         self.wide_attention_norm = config.norm(d_model)
@@ -180,7 +187,7 @@ class EvolvedBlock(Block):
         y = self.wide_attention_norm(x)
         x = x + self.dropout(self.wide_attention(y, y, causal=True))
         x = x + self.dropout(self.branches(self.branches_norm(x)))
-        # The rest is the Transformer.
+        # The rest is the usual block.
         return super().forward(x)
 
 
@@ -188,26 +195,26 @@ class GatedEvolvedBlock(EvolvedBlock):
     r"""
     ## The encoder's gate
 
-    A *gated linear unit* multiplies one linear map of its input, feature by feature, with numbers between
-    zero and one that another computes:
+    A *gated linear unit* multiplies a linear map of its input, feature by feature, by numbers between zero
+    and one that a second linear map computes:
 
     $$\operatorname{GLU}(x) = (xW + b) \odot \sigma(xU + c)$$
 
-    The Evolved Transformer is known for it. But in Figure 3 and in all the released code, only the block of
-    the *encoder* begins with one. The decoder has none, so the model that Primer is compared with has none
-    either. This class adds it where the encoder has it, at the front, to see the effect.
+    The Evolved Transformer is known for it. But in Figure 3 and in all released code, only the *encoder's*
+    block begins with one. The decoder has none, so the model that Primer is compared with has none either.
+    This class adds the gate where the encoder has it, at the front.
 
     Source: {cite:t}`dauphin2017language`, section 2, equation 1; {cite:t}`so2019evolved` for the place.
     """
 
     def __init__(self, config: Config):
         super().__init__(config)
-        # Both maps in one matrix.
+        # Both linear maps in one matrix.
         self.gated = nn.Linear(config.d_model, 2 * config.d_model)
         self.gated_norm = config.norm(config.d_model)
 
     def forward(self, x: Tensor) -> Tensor:
-        # PyTorch's `F.glu` splits the features into halves, and multiplies the first with the sigmoid of the
+        # PyTorch's `F.glu` splits the features into halves and multiplies the first by the sigmoid of the
         # second.
         x = x + self.dropout(F.glu(self.gated(self.gated_norm(x)), dim=-1))
         return super().forward(x)
@@ -216,10 +223,9 @@ class GatedEvolvedBlock(EvolvedBlock):
 if __name__ == "__main__":
     # ## How many blocks make a fair comparison?
     #
-    # With $d_\text{ff} = 4d$, a block of the Transformer has $12\,d^2$ parameters and some biases. This one
-    # has those, $4\,d^2$ more in its additional attention and $4.5\,d^2$ in the branches. Here are the sizes
-    # of both in millions, and the numbers of Primer's paper; the vocabulary is a guess, as in
-    # {doc}`../primer/primer`.
+    # With $d_\text{ff} = 4d$, a block of the Transformer has about $12\,d^2$ parameters. This one has
+    # $4\,d^2$ more in its additional attention and $4.5\,d^2$ in the branches. The table shows the sizes of
+    # models of both, in millions, and the numbers of Primer's paper.
     from dataclasses import replace
 
     from labml_primer.training.costs import costs
@@ -228,52 +234,43 @@ if __name__ == "__main__":
         vocab_size=32_000, d_model=512, heads=8, d_ff=2048, layers=6, max_seq=64
     )
     evolved = replace(transformer, layers=4, activation=nn.SiLU, block=EvolvedBlock)
-
-    def millions(config: Config) -> tuple[float, float]:
-        with torch.device("meta"):
-            parts = costs(LanguageModel(config)).values()
-        parameters, products = (
-            sum(column) / 1e6 for column in zip(*parts, strict=True)
-        )
-        return parameters, products
-
-    print(f"{'':20s}{'d':>4s}{'blocks':>8s}{'params':>9s}{'mul-adds':>10s}   paper")
+    sizes = []
     for name, config, d_model, layers, paper in (
         ("Transformer", transformer, 512, 6, "35"),
         ("Evolved Transformer", evolved, 512, 3, ""),
-        ("Evolved Transformer", evolved, 512, 4, "38, Table 4"),
+        ("Evolved Transformer", evolved, 512, 4, "38"),
         ("Transformer", transformer, 768, 12, "110"),
         ("Evolved Transformer", evolved, 768, 6, ""),
-        ("Evolved Transformer", evolved, 768, 7, "110, Table 5"),
+        ("Evolved Transformer", evolved, 768, 7, "110"),
     ):
         config = replace(config, d_model=d_model, d_ff=4 * d_model, layers=layers)
         config = replace(config, heads=d_model // 64)
-        parameters, products = millions(config)
-        print(
-            f"{name:20s}{config.d_model:4d}{layers:8d}{parameters:8.1f}M"
-            f"{products:9.1f}M   {paper}"
-        )
-    # With four blocks instead of six and seven instead of twelve we get the paper's 38 and 110 million, and
-    # its released code has these numbers of blocks. An Evolved block is as deep as two of the Transformer's
-    # and has fewer parameters than two, so the model has one block more than half as many.
+        with torch.device("meta"):
+            parts = zip(*costs(LanguageModel(config)).values(), strict=True)
+        millions = [f"{sum(part) / 1e6:.1f}" for part in parts]
+        sizes.append((name, d_model, layers, *millions, paper))
+    columns = ("model", "d_model", "blocks", "parameters", "multiply-adds", "paper")
+    display(Table(columns, sizes))
+    # Four blocks instead of six, and seven instead of twelve, give the paper's 38 and 110 million (Tables 4
+    # and 5). The released code has these numbers of blocks: one more than half as many.
     #
     # :::{deviation} Primer's paper, appendix A.14
     # It says that a layer of the Evolved Transformer "has significantly less parameters than a standard
     # Transformer layer". It has more than one of them, and fewer than two.
     # :::
     #
-    # A step takes longer all the same. In Table 4, at 35 and 38 million parameters, it took 1.28 times as
-    # long (18.7 steps per second instead of 23.9). Ours took 1.27 times as long at width 256
-    # ({doc}`/benchmarks/speed`). One reason is depth: four blocks of four layers are sixteen in a row, and
-    # the Transformer has twelve. Another is that a convolution moves much memory for few multiply-adds.
+    # A step takes longer all the same: 1.28 times as long in Table 4 (18.7 steps per second instead of 23.9),
+    # and 1.27 times in our measurement at width 256 ({doc}`/benchmarks/speed`). One reason is depth: four
+    # blocks of four layers are 16 layers in a row, and the Transformer has 12. Another is that convolutions
+    # move much memory for few multiply-adds.
 
 
 if __name__ == "__main__":
-    # ## More per step, and slower steps
+    # ## More per step, but slower steps
     #
-    # Five blocks of the Transformer against three of these, at nearly the same number of parameters, and
-    # three with the gate. Each is trained from two seeds.
-    from labml_primer.primer.primer_ez import speedup_factor
+    # The loss of five blocks of the Transformer, of three Evolved blocks with nearly as many parameters, and
+    # of three with the gate, for two seeds each. On the left, by step, the Evolved Transformer is ahead. On
+    # the right, by seconds of processor time, it loses some or all of its lead.
     from labml_primer.training import History, load_corpus, train
 
     corpus = load_corpus()
@@ -295,7 +292,6 @@ if __name__ == "__main__":
         )
 
     histories = {name: [race(name, seed) for seed in (0, 1)] for name in entrants}
-    # The same runs twice: by step on the left, by seconds of processor time on the right.
     fig, (left, right) = plt.subplots(
         1, 2, figsize=(7, 2.8), sharey=True, layout="constrained"
     )
@@ -308,61 +304,36 @@ if __name__ == "__main__":
     right.set(xlabel="seconds of processor time")
     left.legend(frameon=False)
     plt.show()
-    # ### Costs and results
-    #
-    # Parameters and multiply-adds per token, in thousands; then for each seed the final loss and the
-    # {py:func}`~labml_primer.primer.primer_ez.speedup_factor` in steps and in seconds.
-    print(
-        f"{'':14s}{'params':>7s}{'mul-adds':>10s}{'loss':>14s}"
-        f"{'x steps':>12s}{'x seconds':>12s}"
-    )
-    for name, runs in histories.items():
-        size, products = (1e3 * number for number in millions(entrants[name][0]))
-        cells = {"loss": "", "steps": "", "seconds": ""}
-        for first, run in zip(histories["Transformer"], runs, strict=True):
-            cells["loss"] += f"{run.validation_loss[-1]:7.3f}"
-            for cost in ("steps", "seconds"):
-                factor = speedup_factor(
-                    getattr(first, cost),
-                    first.validation_loss,
-                    getattr(run, cost),
-                    run.validation_loss,
-                )
-                cells[cost] += f"{factor:6.2f}"
-        print(f"{name:14s}{size:6.0f}k{products:9.0f}k" + "".join(cells.values()))
-    # In seconds, some or all of the gain is lost, because the steps take longer. These races are short, and
-    # characters favour convolutions (see {doc}`../primer/variations`). Three quarters of the gain remain in
-    # {doc}`/experiments/chapters/ours`, with longer runs, five seeds and a learning rate for each model.
-    #
-    # The gate gains most in both runs, with 10% more parameters. The search could have put one into the
-    # decoder but did not; it optimized for translation, and for larger models.
+    # {doc}`/experiments/chapters/ours` has longer runs, with five seeds and a learning rate for each model.
+    # The gate, with 10% more parameters, gains most in these short runs. The search could have put one into
+    # the decoder, but it optimized larger models for translation.
     #
     # The paper found the same. At equal steps the Evolved Transformer is ahead of the Transformer (Table 8):
-    # a perplexity of 23.11 instead of 23.45 after 1.5 million steps on LM1B, and 19.37 instead of 19.82 after
-    # a million on C4. At equal compute a factor of 1.23 remains on LM1B (Table 4). On C4 none does, because
-    # the Transformer gets there earlier: 0.89 and 0.98 (Table 5).
+    # a {term}`perplexity` of 23.11 instead of 23.45 after 1.5 million steps on LM1B, and 19.37 instead of
+    # 19.82 after a million on C4. At equal compute a factor of 1.23 remains on LM1B (Table 4). On C4 the
+    # Transformer reaches the same loss with less compute: the factors are 0.89 and 0.98 (Table 5).
     #
     # A search finds what it is graded by. This one was graded by steps, and found a model whose steps are
-    # long. The one that found Primer gave each model the same time (at most seven hours of a TPU, although
-    # the final goal is 24 hours; section 2), so a model with slow steps got fewer of them.
+    # long. The search for Primer gave each model the same time, at most seven hours on a TPU (section 2), so
+    # a model with slow steps got fewer of them.
 
 
 if __name__ == "__main__":
     # ## In short
     #
     # - The Evolved Transformer puts a second attention and two convolution branches before the usual block.
-    # - It learns more per step. Its steps take longer, and at equal compute less of the gain remains.
-    # - Its search graded models by steps. The search for Primer graded them by time.
+    # - It learns more per step. But its steps take longer, and at equal compute less of the gain remains.
+    # - Its search graded models after a fixed number of steps; the search for Primer, after a fixed time.
     #
     # ## Exercise
     #
     # :::{exercise} Without attention
-    # Remove both attentions. How many blocks does it take until the convolutions alone show the first of 64
-    # tokens to the last?
+    # Remove both attentions. How many blocks does it take until the last of 64 tokens depends on the first,
+    # through the convolutions alone?
     # :::
     # :::{solution}
-    # Four. A block's convolutions reach 16 positions back, and with the residual connection around them $N$
-    # blocks reach $16\,N$: $1 + 16 \cdot 4 = 65$ positions. Attention reaches all of them in one block.
+    # Four. The convolutions of a block reach 16 positions back, so those of $N$ blocks reach $16\,N$ back:
+    # $1 + 16 \cdot 4 = 65$ positions. Attention reaches all of them in one block.
     # :::
     reaches = []
     for blocks in (1, 2, 3, 4):
@@ -379,5 +350,5 @@ if __name__ == "__main__":
     print("positions that see the first token:", *reaches)
     assert reaches == [17, 33, 49, 65]
 
-    # The other models that Primer is compared with change one layer and leave the block as it is. The first
-    # asks whether attention has to compare at all: {doc}`synthesizer`.
+    # The other models that Primer is compared with change one layer and keep the block. The first asks
+    # whether attention has to compare queries with keys at all: {doc}`synthesizer`.

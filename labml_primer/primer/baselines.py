@@ -1,19 +1,22 @@
 r"""
 # Strong baselines
 
-A new architecture has to beat not the Transformer of 2017, but the improved versions in use since.
+A new architecture has to beat the improved Transformers in use, not only the one of 2017.
 
-If Primer-EZ is better than the first Transformer, is it better than the ones in use?
+Primer-EZ is better than the first Transformer. Is it also better than the improved versions in use?
 
-The paper compares with three. One is the vanilla Transformer. *Transformer+GELU* has another activation, as
-GPT-2 and BERT have. *Transformer++* has three changes that {cite:t}`narang2021transformer` had found to help
-in T5: a norm without a mean, {py:class}`~labml_primer.transformer.normalization.RMSNorm`; and, together
-called SwiGLU, Swish and a feed-forward layer with a gate:
+The paper compares with three models. One is the vanilla Transformer. *Transformer+GELU* has the
+{term}`activation function` {term}`GELU`, as GPT-2 and BERT have. *Transformer++* has three changes that
+{cite:t}`narang2021transformer` had found to help in T5. One is
+{py:class}`~labml_primer.transformer.normalization.RMSNorm`, which does not subtract the mean. The other two
+are the activation function {term}`Swish` and a gate in the feed-forward layer, together called
+{term}`SwiGLU`:
 
 $$\operatorname{FFN}(x) = \big(\operatorname{Swish}(xW) \odot xU\big)\,V$$
 
-Each is a {py:class}`~labml_primer.transformer.language_model.Config` and needs no model of its own. Only one
-layer is missing.
+In short: in the paper GELU gains little and Transformer++ a good part of what Primer-EZ gains, but not all
+(Table 4). Each baseline is a {py:class}`~labml_primer.transformer.language_model.Config`, and only one layer
+is missing, the gated one.
 
 :::{deviation} the paper, section 4
 Its Transformer+GELU has an approximation of GELU. Ours has GELU itself.
@@ -30,15 +33,15 @@ from labml_primer.transformer.feed_forward import PositionwiseFeedForward
 
 class GatedFeedForward(PositionwiseFeedForward):
     r"""
-    ## A feed-forward layer with a gate
+    ## SwiGLU: a feed-forward layer with a gate
 
-    A second matrix reads the same input, and the two results are multiplied, feature by feature, one of them
-    after the activation function:
+    Two linear maps read the same input. One of them, the *gate*, goes through the activation function, and
+    the two results are multiplied feature by feature:
 
     $$\operatorname{FFN}(x) = \big(a(xW + b) \odot (xU + c)\big)\,V + d$$
 
-    With the activation $a$ = Swish it is *SwiGLU*, with GELU *GEGLU*, with ReLU *ReGLU*. Of the last,
-    {doc}`primer_ez` shows that with $U = W$ it is the squared ReLU. `[batch, seq, d_model]` to the same.
+    With the activation function $a$ = Swish this is *SwiGLU*, with GELU *GEGLU*, and with ReLU *ReGLU*. With
+    $U = W$, ReGLU is the squared ReLU ({doc}`primer_ez`). `[batch, seq, d_model]` to the same.
 
     Source: {cite:t}`shazeer2020glu`, section 2. There are no biases there.
     """
@@ -50,9 +53,8 @@ class GatedFeedForward(PositionwiseFeedForward):
         dropout: float = 0.0,
         activation: type[nn.Module] = nn.SiLU,
     ):
-        # Three matrices instead of two, so each is made two thirds as wide, and the sum stays:
-        # $3 \cdot \tfrac23 = 2$. Thus `d_ff` says for every layer how large it is, and configurations that
-        # differ in the gate alone can be compared.
+        # Three matrices instead of two, so each is two thirds as wide, and the number of parameters stays the
+        # same: $3 \cdot \tfrac23 = 2$. So models that differ in the gate alone have the same size.
         width = round(2 * d_ff / 3)
         super().__init__(d_model, width, dropout, activation)
         self.gate = nn.Linear(d_model, width)
@@ -65,28 +67,29 @@ class GatedFeedForward(PositionwiseFeedForward):
 if __name__ == "__main__":
     # ## As many parameters as without
     #
-    # With $w = \tfrac23 d_\text{ff}$ the two layers differ by rounding, and by the biases, of which the gated
-    # one has a third more:
+    # The two layers differ only by rounding and by biases, of which the gated one has a third more.
     import torch
+    from IPython.display import display
 
-    print("d_model   d_ff  plain layer   width  gated layer")
+    from labml_primer.training.table import Table
+
+    rows = []
     for d_model, d_ff in ((64, 256), (512, 2048), (768, 3072), (1024, 8192)):
-        plain, gated = (
-            PositionwiseFeedForward(d_model, d_ff),
-            GatedFeedForward(d_model, d_ff),
-        )
-        counts = [sum(p.numel() for p in f.parameters()) for f in (plain, gated)]
-        print(
-            f"{d_model:7d}{d_ff:7d}{counts[0]:13,}{gated.gate.out_features:8d}"
-            f"{counts[1]:13,}"
-        )
+        plain = PositionwiseFeedForward(d_model, d_ff)
+        gated = GatedFeedForward(d_model, d_ff)
+        counts = [
+            sum(p.numel() for p in layer.parameters()) for layer in (plain, gated)
+        ]
+        width = gated.gate.out_features
+        rows.append((d_model, d_ff, f"{counts[0]:,}", width, f"{counts[1]:,}"))
+    display(Table(("d_model", "d_ff", "plain layer", "width", "gated layer"), rows))
 
 
 if __name__ == "__main__":
     # ## What a gate adds to an activation function
     #
-    # Bands of equal output, for one hidden feature of each kind. A feature of a plain layer sees one
-    # direction of $x$. With a gate it sees two and multiplies them.
+    # The output of one hidden feature, over two directions of the input $x$. A feature of a plain layer
+    # depends on one direction. With a gate it depends on two: on the right, the second changes the sign.
     import matplotlib.pyplot as plt
 
     first, second = torch.meshgrid(
@@ -110,108 +113,61 @@ if __name__ == "__main__":
         ax.set_xlabel(f"first direction: {name}")
     axes[0].set_ylabel("second direction")
     plt.show()
-    # The second direction turns the sign round, which neither ReLU can do. The squared ReLU has no second
-    # direction and pays for no second matrix.
 
 
 if __name__ == "__main__":
-    # ## The race of the baselines
+    # ## Costs and gains
     #
-    # Each model is one line: the Transformer with other parts.
+    # Each model is the Transformer with other parts. The costs are those at the paper's size, 35 million
+    # parameters at 64 tokens: parameters and multiply-adds per token, in millions. The speed-up factors are
+    # the paper's, with two code bases and two kinds of hardware (Table 4).
     from dataclasses import replace
 
-    from labml_primer.primer.primer_ez import (
-        MultiDConvHeadAttention,
-        SquaredReLU,
-        speedup_factor,
-    )
-    from labml_primer.training import load_corpus, train
+    from labml_primer.primer.primer_ez import MultiDConvHeadAttention, SquaredReLU
     from labml_primer.training.costs import costs
     from labml_primer.transformer.language_model import Config, LanguageModel
 
-    paper_size = Config(
+    transformer = Config(
         vocab_size=32_000, d_model=512, heads=8, d_ff=2048, layers=6, max_seq=64
     )
-
-    def models(transformer: Config) -> dict[str, Config]:
-        return {
-            "Transformer": transformer,
-            "Transformer+GELU": replace(transformer, activation=nn.GELU),
-            "Transformer++": replace(
-                transformer,
-                activation=nn.SiLU,
-                feed_forward=GatedFeedForward,
-                norm=nn.RMSNorm,
-            ),
-            "squared ReLU alone": replace(transformer, activation=SquaredReLU),
-            "Primer-EZ": replace(
-                transformer, attention=MultiDConvHeadAttention, activation=SquaredReLU
-            ),
-        }
-
-    corpus = load_corpus()
-    small = Config(corpus.vocab_size, d_model=64, d_ff=256, layers=2, max_seq=64)
-    histories = {}
-    for name, config in models(small).items():
-        torch.manual_seed(0)
-        model = LanguageModel(config)
-        histories[name] = train(model, corpus, name=name, steps=400, seq=64)
-
-    lines = dict(zip(histories, ("C5", "C1", "C2", "C0:", "C0"), strict=True))
-    fig, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
-    for name, history in histories.items():
-        ax.plot(history.steps, history.validation_loss, lines[name], label=name)
-    ax.set(xlabel="step", ylabel="loss, nats per character")
-    ax.legend(frameon=False)
-    plt.show()
-    # ### Costs and gains
-    #
-    # The costs are those of the paper's size, 35 million parameters at 64 tokens: parameters and
-    # multiply-adds per token, in millions. The gains are those of the race above, and of the paper: its
-    # speed-up factors on Tensor2Tensor with TPUs, Tensor2Tensor with a V100, and T5 (Table 4).
-    paper = {
-        "Transformer+GELU": "1.23  1.05  0.97",
-        "Transformer++": "1.37  1.54  1.33",
-        "Primer-EZ": "2.34  2.03  1.75",
-    }
-    vanilla = histories["Transformer"]
-    print(f"{'':19s}params   MACs   loss  x steps  paper")
-    for name, config in models(paper_size).items():
+    plus_plus = replace(
+        transformer,
+        activation=nn.SiLU,
+        feed_forward=GatedFeedForward,
+        norm=nn.RMSNorm,
+    )
+    primer_ez = replace(
+        transformer, attention=MultiDConvHeadAttention, activation=SquaredReLU
+    )
+    gelu = replace(transformer, activation=nn.GELU)
+    paper_rows = (
+        ("Transformer", transformer, "1", "1", "1"),
+        ("Transformer+GELU", gelu, "1.23", "1.05", "0.97"),
+        ("Transformer++", plus_plus, "1.37", "1.54", "1.33"),
+        ("Primer-EZ", primer_ez, "2.34", "2.03", "1.75"),
+    )
+    models = []
+    for name, config, *factors in paper_rows:
         with torch.device("meta"):
             parts = costs(LanguageModel(config)).values()
-        parameters, products = (
-            sum(column) / 1e6 for column in zip(*parts, strict=True)
-        )
-        history = histories[name]
-        factor = speedup_factor(
-            vanilla.steps,
-            vanilla.validation_loss,
-            history.steps,
-            history.validation_loss,
-        )
-        print(
-            f"{name:19s}{parameters:6.2f} {products:6.2f}"
-            f"{history.validation_loss[-1]:7.3f}{factor:9.2f}  {paper.get(name, '')}"
-        )
-    # A model with `nan` did not reach the Transformer's final loss in this race.
+        millions = [f"{sum(part) / 1e6:.2f}" for part in zip(*parts, strict=True)]
+        models.append((name, *millions, *factors))
+    columns = ("parameters", "multiply-adds", "T2T, TPU", "T2T, V100", "T5, TPU")
+    display(Table(("model", *columns), models))
+    # A strong baseline says more than a weak one. Transformer++ alone gains a good part of what Primer-EZ
+    # gains over the first Transformer, while GELU gains little or nothing, depending on the setup.
     #
-    # A strong baseline says more than a weak one: in the paper Transformer++ alone makes up a good part of
-    # Primer-EZ's lead over the first Transformer, and GELU, depending on the setup, little or none of it. For
-    # the squared ReLU alone the paper's table has no row; its Figure 5 draws it above SwiGLU at 110 million
-    # parameters.
-    #
-    # Our race has one seed, and one learning rate for all, which favours some. In
-    # {doc}`/experiments/chapters/ours`, where each model has its own rate and five seeds, Transformer++ does
-    # beat the Transformer.
+    # A single learning rate for all models favours some of them. {doc}`/experiments/chapters/ours` compares
+    # these models with a learning rate and five seeds for each.
 
 
 if __name__ == "__main__":
     # ## In short
     #
-    # - GELU alone changes little. Transformer++ has a gated feed-forward layer with Swish (SwiGLU) and
-    #   RMSNorm.
-    # - A gate costs a third matrix, so its layer is two thirds as wide for the same number of parameters.
-    # - A new architecture should be compared with these, with a learning rate for each.
+    # - Transformer++ is a Transformer with RMSNorm and a gated feed-forward layer, SwiGLU.
+    # - A gate needs a third matrix. For the same number of parameters, the layer is two thirds as wide.
+    # - In the paper GELU gains little, Transformer++ more, and Primer-EZ most.
+    # - A new architecture should be compared with strong baselines, with a learning rate for each model.
     #
     # ## Exercise
     #
@@ -220,9 +176,9 @@ if __name__ == "__main__":
     # what a plain layer with Swish computes.
     # :::
     # :::{solution}
-    # The second matrix becomes zero and its bias one: every feature is multiplied by one. So the gated layer
-    # can be all that a plain one of its own width can. The price is width: it has two thirds of the
-    # features of a plain layer of its size.
+    # Set the matrix of `expand` to zero and its bias to one, so that every feature is multiplied by one. The
+    # gated layer can compute everything that a plain layer of the same width can. The price is width: it has
+    # two thirds of the features of a plain layer with as many parameters.
     # :::
     gated = GatedFeedForward(d_model=64, d_ff=256)
     plain = PositionwiseFeedForward(64, gated.gate.out_features, activation=nn.SiLU)
@@ -234,4 +190,4 @@ if __name__ == "__main__":
     torch.testing.assert_close(gated(x), plain(x))
     print(f"the same outputs, {gated.gate.out_features} features instead of 256")
 
-    # What else did the search find? {doc}`primer` takes it all in.
+    # What else did the search find? {doc}`primer` has all of its changes.

@@ -4,15 +4,15 @@ r"""
 Two gradients written by hand and three convolutions merged into one, swapped into a finished model from
 outside.
 
-{doc}`primer_ez` writes its two changes in the shortest correct way. The squared ReLU and the convolution
-hardly compute anything, yet a training step takes about a tenth longer with them. Where does the time go, and
-how much of it can be won back without touching the model?
+The squared ReLU and the convolution of {doc}`primer_ez` compute very little, yet they make a training step
+about 10% longer. Where does the time go, and how much of it can be saved without changing the model?
 
-In short: an elementwise operation costs what it moves through memory, not what it computes. PyTorch's
-automatic differentiation makes a separate pass over memory, mostly into new memory, for every step of the
-formula. A gradient written by hand reuses memory. {py:func}`~labml_primer.primer.faster.faster` swaps such
-versions into any model and keeps its parameters, outputs and gradients. `torch.compile` needs none of this,
-because it fuses such operations itself. So this chapter is for eager mode, and for the curious.
+In short: the time of an elementwise operation depends on the memory it reads and writes, not on its
+arithmetic. PyTorch's automatic differentiation makes a separate pass over memory for every step of a formula,
+mostly into new memory. A gradient written by hand reuses memory.
+{py:func}`~labml_primer.primer.faster.faster` swaps such versions into any model and keeps its parameters,
+outputs and gradients. {term}`torch.compile` does not need them, because it fuses such operations itself, so
+this chapter is about {term}`eager mode`.
 
 Source: our own measurements; {doc}`/benchmarks/speed` has them for several sizes, next to other libraries.
 """
@@ -37,13 +37,15 @@ Model = TypeVar("Model", bound=nn.Module)
 if __name__ == "__main__":
     # ## Where a step spends its time
     #
-    # PyTorch's profiler adds up the time of each kind of operation in a training step of a small Transformer
-    # and a small Primer-EZ; of five steps in turns the fastest counts. Matrix products do nearly all of the
-    # arithmetic; elementwise operations mostly move numbers.
+    # Milliseconds of each kind of operation in a training step of a small Transformer and a small Primer-EZ,
+    # from PyTorch's profiler: the fastest of five steps. Both spend the same time on matrix products. The
+    # extra time of Primer-EZ is that of elementwise operations, which mostly move numbers.
     from dataclasses import replace
 
+    from IPython.display import display
     from torch.profiler import ProfilerActivity, profile
 
+    from labml_primer.training.table import Table
     from labml_primer.transformer.language_model import Config, LanguageModel
 
     transformer = Config(vocab_size=256, d_model=256, heads=4, d_ff=1024, layers=2)
@@ -77,18 +79,16 @@ if __name__ == "__main__":
         for name, kind in fastest:
             ms = milliseconds(models[name], kinds[kind])
             fastest[name, kind] = min(fastest[name, kind], ms)
-    print(f"{'milliseconds':12s}" + "".join(f"{kind:>17s}" for kind in kinds))
-    for name in models:
-        print(f"{name:12s}" + "".join(f"{fastest[name, kind]:17.1f}" for kind in kinds))
-    # Both have the same matrix products. Primer-EZ's extra time is elementwise.
+    rows = [(n, *(f"{fastest[n, kind]:.1f}" for kind in kinds)) for n in models]
+    display(Table(("milliseconds", *kinds), rows))
 
 
 if __name__ == "__main__":
     # ## Elementwise operations cost memory traffic
     #
-    # The same four million numbers, with less and more arithmetic per number. If arithmetic mattered,
-    # squaring would cost more than copying. It does not: one pass over memory costs about a copy, and two
-    # passes cost two.
+    # The time of some operations on four million numbers, as a multiple of the time of copying them. Each
+    # pass over memory takes about as long as a copy, with more arithmetic or less. Two passes take twice as
+    # long.
     from labml_primer.training import median_seconds
 
     x, out = torch.randn(4_000_000), torch.empty(4_000_000)
@@ -100,8 +100,8 @@ if __name__ == "__main__":
             "relu, then square": lambda: torch.clamp(x, min=0, out=out).mul_(out),
         }
     )
-    for operation, seconds in taken.items():
-        print(f"{operation:23s} {seconds / taken['copy']:5.2f} times a copy")
+    rows = [(name, f"{seconds / taken['copy']:.2f}") for name, seconds in taken.items()]
+    display(Table(("operation", "copies"), rows))
 
 
 class SquaredReLUFunction(torch.autograd.Function):
@@ -110,9 +110,9 @@ class SquaredReLUFunction(torch.autograd.Function):
 
     $$\frac{dy}{dx} = 2\max(x, 0)$$
 
-    Forward and backward, `F.relu(x).square()` passes over all features five times, each time into new memory.
-    By hand there are as many passes, but only two of them need new memory; the others work in place. The
-    gradient is made of operations that PyTorch can differentiate, so second derivatives work too.
+    In its forward and backward pass, `F.relu(x).square()` makes five passes over all features, each into new
+    memory. The version by hand makes five as well, but only two of them need new memory, and the others work
+    in place. PyTorch can differentiate this gradient, so second derivatives work too.
     """
 
     @staticmethod
@@ -130,7 +130,7 @@ class FasterSquaredReLU(SquaredReLU):
     """
     ## Squared ReLU, faster
 
-    {py:class}`~labml_primer.primer.primer_ez.SquaredReLU` with that gradient.
+    {py:class}`~labml_primer.primer.primer_ez.SquaredReLU` with this gradient.
     """
 
     def forward(self, x: Tensor) -> Tensor:
@@ -142,15 +142,15 @@ class CausalSum(torch.autograd.Function):
     r"""
     ## The convolution's gradients by hand
 
-    The sum of shifted products of `x` `[batch, seq, heads, d_k]` and `weight` `[kernel_size, heads, d_k]`.
-    The gradients of all terms are added in one place:
+    The convolution of `x` `[batch, seq, heads, d_k]` with `weight` `[kernel_size, heads, d_k]` is a sum of
+    shifted products. The gradients of all terms are added in place:
 
     $$\begin{aligned}
       \frac{dL}{dx_t} &= \sum_{j} w_{K-1-j}\; \frac{dL}{dy_{t+j}} \\
       \frac{dL}{dw_{K-1-j}} &= \sum_t x_{t-j}\; \frac{dL}{dy_t}
     \end{aligned}$$
 
-    Here $j$ counts how far back a term looks.
+    where $j$ is the number of positions that a term looks back.
     """
 
     @staticmethod
@@ -163,8 +163,8 @@ class CausalSum(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         current, *earlier = reversed(weight.unbind())
         grad_x = grad * current
-        # `vecdot` sums the products along the sequence as it makes them, without storing them. If heads share
-        # a kernel, `sum_to_size` adds up what they contribute.
+        # `vecdot` sums the products along the sequence without storing them. If heads share a kernel,
+        # `sum_to_size` adds up their gradients.
         grad_weight = [vecdot(grad, x, dim=1).sum_to_size(current.shape)]
         for back, w in enumerate(earlier, start=1):
             later = grad[:, back:]
@@ -191,8 +191,8 @@ class FasterConvolution(SpatialDepthWiseConvolution):
     """
     ## The convolution, faster
 
-    {py:class}`~labml_primer.primer.primer_ez.SpatialDepthWiseConvolution` with those gradients, and with the
-    bias of those {doc}`variations` that have one.
+    {py:class}`~labml_primer.primer.primer_ez.SpatialDepthWiseConvolution` with these gradients. It also adds
+    the bias that some {doc}`variations` have.
     """
 
     def forward(self, x: Tensor) -> Tensor:
@@ -206,8 +206,8 @@ class MergedConvolution(nn.Module):
     """
     ## Three convolutions in one
 
-    The kernels of queries, keys and values next to each other, for `[batch, seq, 3 * heads, d_k]`. No channel
-    sees another, so the result is the same. The parameters stay those of the three convolutions.
+    Concatenates the kernels of queries, keys and values, for inputs `[batch, seq, 3 * heads, d_k]`. Channels
+    are independent, so the result is the same. The parameters remain those of the three convolutions.
     """
 
     def __init__(
@@ -230,17 +230,17 @@ class MergedConvolution(nn.Module):
 
 class FasterMultiDConvHeadAttention(MultiDConvHeadAttention):
     """
-    ## Attention that merges them
+    ## Attention with merged convolutions
 
-    While a text is generated, a token is little work in many calls, and the number of calls is what costs. So
-    without gradients one convolution does the work of three. In training three are better: joining queries,
-    keys and values would move them through memory once more.
+    When a model generates text, each token is little work in many calls, so the number of calls matters.
+    Without gradients, one convolution therefore replaces three. In training three are faster, because
+    concatenating queries, keys and values takes another pass over memory.
     """
 
     merged: MergedConvolution
 
     def project(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        # In cross-attention `x` and `y` may differ in length, so they cannot be joined.
+        # In cross-attention `x` and `y` may differ in length, so they cannot be concatenated.
         if torch.is_grad_enabled() or x is not y:
             return super().project(x, y)
         projected = torch.cat(MultiHeadAttention.project(self, x, y), dim=2)
@@ -252,9 +252,9 @@ def faster(model: Model) -> Model:
     """
     ## One call
 
-    Swap the faster versions into `model`, in place, and return it. A layer keeps its parameters, their names
-    and its hooks, and gets another class with another forward pass. So a state dict saved before loads after,
-    and the reverse.
+    Swap the faster versions into `model`, in place, and return it. Only the class of a layer changes, and
+    with it the forward pass; parameters, their names and hooks stay. So a state dict saved before loads
+    after, and vice versa.
     """
     for layer in list(model.modules()):
         if isinstance(layer, SquaredReLU):
@@ -270,8 +270,8 @@ def merge_convolutions(layer: MultiDConvHeadAttention) -> None:
     """
     ## What can be merged
 
-    Three convolutions of the same width. An experiment may have put something else in the place of one; such
-    a layer stays as it is.
+    Merges three convolutions of the same width. If an experiment has replaced one by something else, the
+    layer stays as it is.
     """
     convolutions = [layer.query_conv, layer.key_conv, layer.value_conv]
     widths = {getattr(conv, "kernel_size", None) for conv in convolutions}
@@ -286,8 +286,8 @@ def merge_convolutions(layer: MultiDConvHeadAttention) -> None:
 if __name__ == "__main__":
     # ## The same, and faster
     #
-    # A Primer-EZ and a copy of it in which the faster versions are swapped. The state dicts have the same
-    # keys, and outputs and gradients agree up to rounding.
+    # Swap the faster versions into a copy of a Primer-EZ. Both have the same state dict keys, and their
+    # outputs and gradients agree up to rounding.
     from copy import deepcopy
 
     torch.manual_seed(0)
@@ -306,7 +306,7 @@ if __name__ == "__main__":
         if a.grad is not None and b.grad is not None
     )
     print(f"gradients differ by {largest:.1e} of the largest")
-    # The time of a step, forward and backward, over the Transformer's, in turns in one process.
+    # The time of a forward and a backward pass, as a multiple of the Transformer's.
     models = {
         "Transformer": LanguageModel(replace(transformer, layers=4)),
         "Primer-EZ, plain": plain,
@@ -315,29 +315,29 @@ if __name__ == "__main__":
     taken = median_seconds(
         {name: partial(step, model, tokens) for name, model in models.items()}
     )
-    for name, seconds in taken.items():
-        print(f"{name:18s} {seconds / taken['Transformer']:5.2f}")
-    # On this page the machine may have been busy. {doc}`/benchmarks/speed` has recorded ratios for three
-    # widths and three lengths, and for both models under `torch.compile`.
+    rows = [(n, f"{each / taken['Transformer']:.2f}") for n, each in taken.items()]
+    display(Table(("model", "time"), rows))
+    # The machine that built this page may have been busy. {doc}`/benchmarks/speed` has recorded ratios for
+    # three widths and three lengths, with and without `torch.compile`.
 
 
 if __name__ == "__main__":
     # ## In short
     #
-    # - Elementwise operations cost memory traffic, so a short formula can take a tenth of a training step.
-    # - Gradients written by hand reuse memory and win most of it back; `torch.compile` fuses the operations
-    # itself.
-    # - Speed is swapped in from outside: same parameters, same outputs, same gradients.
+    # - The cost of an elementwise operation is memory traffic, so a short formula can take 10% of a step.
+    # - Gradients written by hand reuse memory and save most of that time. `torch.compile` fuses the
+    #   operations itself.
+    # - The faster versions are swapped in from outside: same parameters, same outputs, same gradients.
     #
     # ## Exercise
     #
     # :::{exercise} How many tensors?
-    # For the backward pass PyTorch keeps tensors of the forward pass. How many does `F.relu(x).square()`
-    # keep, and how many does the version by hand?
+    # PyTorch keeps tensors of the forward pass for the backward pass. How many does `F.relu(x).square()`
+    # keep, and how many does the version by hand keep?
     # :::
     # :::{solution}
     # One each. The ReLU keeps its result, which shows where its slope is zero, and the square keeps its
-    # input, which is the same tensor. By hand it is `x`. So the gain is time, not memory.
+    # input, which is the same tensor. The version by hand keeps `x`. So it saves time, but no memory.
     # :::
     def kept(activation: nn.Module) -> int:
         places: set[int] = set()
@@ -357,4 +357,5 @@ if __name__ == "__main__":
         print(f"{name:8s} keeps {kept(activation)}")
     assert kept(SquaredReLU()) == kept(FasterSquaredReLU()) == 1
 
-    # Now to the models that Primer was compared with: {doc}`/labml_primer/compared/convolutions`.
+    # The next part has the models that Primer was compared with. It begins with the alternatives to Primer's
+    # convolution: {doc}`/labml_primer/compared/convolutions`.

@@ -4,22 +4,23 @@ r"""
 Two changes to the Transformer that a search over programs found: square the ReLU, and let queries, keys and
 values look two tokens back.
 
-Suppose you may change two lines of a Transformer. Which two? {cite:t}`so2021primer` let a search answer: it
-rewrote the program of a language model again and again, and kept what learned most in a fixed time. The model
-that won, Primer, differs from its ancestor in many places. Most of the gain comes from two of them, and a
-Transformer with those two alone is Primer-EZ.
+Suppose you may change two lines of a Transformer. Which two? {cite:t}`so2021primer` let a search answer. It
+changed the program of a language model at random, again and again, and kept the programs that learned most
+in a fixed time. The winner, Primer, differs from the Transformer in nine ways ({doc}`primer`). Two of them
+give most of the gain, and a Transformer with those two alone is Primer-EZ.
 
-The first is in the feed-forward layer, whose activation is squared:
+In short: the first change squares the {term}`activation function` of the {term}`feed-forward layer`:
 
 $$y = \max(x, 0)^2$$
 
-The second is in attention. After the projections to queries, keys and values comes a causal convolution along
-the sequence, three wide, in each channel of each head separately:
+The second adds a {term}`causal convolution` of width 3 to attention, after the projections to queries, keys
+and values, for each channel of each head separately:
 
 $$y_t = w_0\,x_{t-2} + w_1\,x_{t-1} + w_2\,x_t$$
 
-Both make a step slower. The claim is that so many fewer steps are needed that the total compute falls. At the
-end of this chapter a Transformer and a Primer-EZ race each other.
+Both make a step slower, but far fewer steps are needed. In the paper, Primer-EZ reaches the Transformer's
+loss with 1.75 to 2.34 times less compute. {doc}`/experiments/chapters/ours` measures it again, with five
+seeds.
 
 :::{picture} primer_ez
 :::
@@ -46,9 +47,13 @@ class SquaredReLU(nn.Module):
 
     $$\operatorname{SquaredReLU}(x) = \max(x, 0)^2$$
 
-    It takes the place of the ReLU between the two linear maps of the feed-forward layer. It has no parameters
-    and works on any shape. The paper calls it the most effective of Primer's changes (section 3); in our own
-    runs the convolution was more effective ({doc}`/experiments/chapters/ours`).
+    It replaces the {term}`ReLU` between the two linear maps of the feed-forward layer. It has no parameters
+    and works on any shape.
+
+    The paper (section 3) and the walk-through call it the most effective of Primer's changes. That did not
+    hold in our runs: Primer without the convolution is much worse than Primer without the squared ReLU
+    ({doc}`/experiments/chapters/parts`). Most of the convolution's gain is from the values
+    ({doc}`/experiments/chapters/mdha`).
 
     :::{variant} labml_primer.transformer.feed_forward.PositionwiseFeedForward
     :with: activation=SquaredReLU
@@ -62,10 +67,9 @@ class SquaredReLU(nn.Module):
 if __name__ == "__main__":
     # ## The effect of the square
     #
-    # Next to the usual activations, as in the paper's Figure 5. On the left, near zero: the squared ReLU
-    # leaves it as flat as it came, as its slope $2\max(x, 0)$ has no jump. On the right, far out, with both
-    # axes logarithmic: the others all approach the line $y = x$, and the squared ReLU rises twice as steeply.
-    # Twice the input is four times the output.
+    # The squared ReLU next to common activation functions, as in the paper's Figure 5. On the left, near
+    # zero, its slope $2\max(x, 0)$ has no jump. On the right, with both axes logarithmic, the others approach
+    # $y = x$, while the squared ReLU rises twice as steeply: twice the input gives four times the output.
     import matplotlib.pyplot as plt
 
     activations: dict[str, tuple[nn.Module, str]] = {
@@ -85,11 +89,11 @@ if __name__ == "__main__":
     far.annotate("squared ReLU", (12, 300), ha="right", color="C0")
     far.annotate("ReLU, GELU, Swish", (8, 1.5), color="C5")
     plt.show()
-    # ### It is a gate that opens itself
+    # ### The squared ReLU is a gated unit with shared weights
     #
-    # Gated units multiply two projections of the same input; ReGLU {cite:p}`shazeer2020glu` is
-    # $xU \odot \max(xV, 0)$. With $U = V$ the gate and what it lets through are one, and as
-    # $u \cdot \max(u, 0) = \max(u, 0)^2$, the result is the squared ReLU, without the second matrix.
+    # A {term}`gated linear unit` multiplies two projections of the same input. ReGLU
+    # {cite:p}`shazeer2020glu` is $xU \odot \max(xV, 0)$. With $U = V$ it is the squared ReLU, because
+    # $u \cdot \max(u, 0) = \max(u, 0)^2$, and needs one matrix less.
     torch.manual_seed(0)
     x, u = torch.randn(16, 64), torch.randn(64, 256) / 8
     reglu = (x @ u) * F.relu(x @ u)
@@ -99,21 +103,26 @@ if __name__ == "__main__":
 
 class SpatialDepthWiseConvolution(nn.Module):
     r"""
-    ## A causal convolution for each channel
+    ## A causal depthwise convolution
 
-    Each channel $c$ of each head $h$ has a kernel of its own, $K$ = `kernel_size` long, which runs along the
-    sequence and sees no later token:
+    A *convolution* computes each output from the inputs near its position, with the same weights, the
+    {term}`kernel`, at every position. This one is a *causal* {term}`depthwise convolution`. Causal means that
+    it reads no later token, and depthwise that each channel $c$ of each head $h$ has a kernel of its own and
+    reads no other channel. With kernels of length $K$ = `kernel_size`:
 
     $$y_{t,h,c} = \sum_{i=0}^{K-1} w_{i,h,c}\; x_{t-(K-1)+i,\,h,\,c}$$
 
     In the code `weight` is $w$ and `kernel_size` is $K$. The last weight, $w_{K-1}$, is for the current
-    token. Before the first token there are zeros. The paper calls it *spatial*, as positions are its space,
-    and *depth-wise*, as no channel sees another; the projection before it has already mixed them.
+    token. Before the first token there are zeros. The paper calls it *spatial* because it runs over
+    positions.
+
+    :::{picture} convolution
+    :::
 
     :::{deviation} the walk-through of Primer-EZ
-    Its main class has the same `d_k` kernels for **all heads**, with a bias and PyTorch's initialization, and
-    its constructor takes `d_k` alone. Here as in the paper's released code (`causal_depthwise_conv`), each
-    head has its own kernels, without a bias. The walk-through's layer is
+    In its main class **all heads share** `d_k` kernels, with a bias and PyTorch's initialization, and the
+    constructor takes `d_k` alone. Here, as in the paper's released code (`causal_depthwise_conv`), each head
+    has its own kernels, without a bias. The walk-through's layer is
     {py:class}`~labml_primer.primer.variations.MultiDConvSharedByHeadsAttention`. Its tensors are
     sequence-first, ours are batch-first.
     :::
@@ -122,8 +131,8 @@ class SpatialDepthWiseConvolution(nn.Module):
     def __init__(self, heads: int, d_k: int, kernel_size: int = 3):
         super().__init__()
         self.kernel_size = kernel_size
-        # As in the released code, a new layer looks mostly at the current token: its weight is 0.5, that of
-        # each earlier token 0.5/3. With `heads=1` all heads share their kernels, by broadcasting.
+        # As in the released code, the weight of the current token starts at 0.5, and that of each earlier
+        # token at 0.5/3. With `heads=1` all heads share their kernels, by broadcasting.
         self.weight = nn.Parameter(
             torch.full((kernel_size, heads, d_k), 0.5 / kernel_size)
         )
@@ -132,7 +141,7 @@ class SpatialDepthWiseConvolution(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """`[batch, seq, heads, d_k]` to the same shape, for any `seq`."""
         y = x * self.weight[-1]
-        # Token $t$ gets its share of the token `back` places earlier. The first `back` tokens have none.
+        # Add the token `back` positions earlier, times its weight. The first `back` tokens have none.
         for back in range(1, self.kernel_size):
             y[:, back:] += x[:, :-back] * self.weight[-1 - back]
         return y
@@ -151,9 +160,8 @@ if __name__ == "__main__":
     print("outputs that changed:", moved.nonzero().flatten().tolist())
     # ### The same as `nn.Conv1d`
     #
-    # PyTorch's convolution, with as many groups as channels, computes the same, and is what the
-    # walk-through uses. It expects the sequence last, and pads both ends, so the last two outputs are
-    # cropped.
+    # The walk-through uses PyTorch's `nn.Conv1d` with as many groups as channels, which computes the same. It
+    # expects the sequence last and pads both ends, so the last two outputs are cropped.
     reference = nn.Conv1d(128, 128, kernel_size=3, padding=2, groups=128, bias=False)
     reference.load_state_dict({"weight": convolution.weight.flatten(1).T[:, None]})
     channels = x.flatten(2).transpose(1, 2)  # [batch, heads * d_k, seq]
@@ -164,18 +172,17 @@ if __name__ == "__main__":
 
 class MultiDConvHeadAttention(MultiHeadAttention):
     r"""
-    ## Multi-DConv-head attention
+    ## Multi-DConv-head attention (MDHA)
 
-    {py:class}`~labml_primer.transformer.attention.MultiHeadAttention` with a convolution after each
-    of its three projections, and nothing else changed. The pseudo-code of the paper's Figure 4 makes
-    each head of queries, keys and values so: project to the head's size, then convolve along the
-    sequence, three wide, with a causal mask.
+    *MDHA* is {py:class}`~labml_primer.transformer.attention.MultiHeadAttention` with a convolution after each
+    of its three projections, to queries, keys and values, and nothing else changed (the paper's Figure 4).
 
-    Now a key can mean "a *t* and an *h* before me", and a query can ask for it. A plain head sees single
-    tokens, and needs a layer below it that combines them with their neighbours.
+    Now a key can stand for "a *t* and an *h* before me", and a query can ask for it. A head without the
+    convolution compares single tokens, unless a layer below has combined them with their neighbours.
 
-    The order is the reverse of a separable convolution, which the paper found less effective
-    (appendix A.6): first every channel is mixed at each position, then every position in each channel.
+    First the projection mixes channels at each position, then the convolution mixes positions in each
+    channel. A {term}`separable convolution` has the reverse order, which the paper found less effective
+    (appendix A.6; {doc}`primer` has it).
 
     :::{variant} MultiDConvHeadAttention
     :of: MultiHeadAttention
@@ -194,22 +201,29 @@ class MultiDConvHeadAttention(MultiHeadAttention):
 
 
 if __name__ == "__main__":
-    # ## How much is there to learn?
+    # ## How many parameters?
     #
-    # At `d_model` 512 with 8 heads, the size of the first Transformer, for queries, keys and values together:
-    # very little next to the four projections.
+    # At `d_model` 512 with 8 heads, the kernels for queries, keys and values together have very few
+    # parameters compared with the four projections.
+    from IPython.display import display
+
+    from labml_primer.training.table import Table
+
     layer = MultiDConvHeadAttention(d_model=512, heads=8)
     plain = MultiHeadAttention(d_model=512, heads=8)
     projections, total = (
         sum(parameter.numel() for parameter in module.parameters())
         for module in (plain, layer)
     )
-    print(f"kernels:              {total - projections:9,d}")
-    print(f"the four projections: {projections:9,d}")
+    rows = (
+        ("kernels", f"{total - projections:,}"),
+        ("the four projections", f"{projections:,}"),
+    )
+    display(Table(("part", "parameters"), rows))
     # ### It contains plain attention
     #
-    # With the kernel (0, 0, 1) the convolution changes nothing, and the layer is plain attention. So whatever
-    # plain attention can compute, this can.
+    # With the kernel (0, 0, 1) the convolution changes nothing, and the layer is plain attention. So this
+    # layer can compute everything that plain attention can.
     layer.load_state_dict(plain.state_dict(), strict=False)
     for conv in (layer.query_conv, layer.key_conv, layer.value_conv):
         nn.init.zeros_(conv.weight)
@@ -217,9 +231,9 @@ if __name__ == "__main__":
     x = torch.randn(2, 20, 512)
     difference = (layer(x, x, causal=True) - plain(x, x, causal=True)).abs().max()
     print(f"largest difference from plain attention: {difference:.1e}")
-    # From width 256 on a step of Primer-EZ takes about a tenth more time than the Transformer's, and more in
-    # narrower models ({doc}`/benchmarks/speed`). {doc}`faster` shows where the time goes and wins most of it
-    # back.
+    # From width 256 on, a step of Primer-EZ takes about 10% longer than one of the Transformer, and more in
+    # narrower models ({doc}`/benchmarks/speed`). {doc}`faster` shows where the time goes and how to regain
+    # most of it.
 
 
 def speedup_factor(
@@ -231,14 +245,14 @@ def speedup_factor(
     r"""
     ## The speed-up factor
 
-    The paper's measure (section 4.1): the compute that the baseline has spent at its end, divided by the
-    compute after which the model first reaches the same loss.
+    The paper's measure (section 4.1): the compute that the baseline has used at the end of its run, divided
+    by the compute after which the model first reaches the same loss.
 
     $$F = \frac{C_{\text{baseline}}}
                {\min\{\,C : L(C) \le L_{\text{baseline}}\}}$$
 
-    Compute is any cost that grows along a run: steps, seconds. Each run is a list of costs and a list of
-    losses, one of each per evaluation, and the loss is interpolated linearly between evaluations. Returns
+    Compute is any cost that grows during a run, such as steps or seconds. A run is a list of costs and a list
+    of losses, one of each per evaluation; between evaluations the loss is interpolated linearly. Returns
     `nan` if the model never reaches the baseline's loss.
     """
     target = baseline_loss[-1]
@@ -256,8 +270,8 @@ def speedup_factor(
 if __name__ == "__main__":
     # ## The race
     #
-    # A Transformer and a Primer-EZ, each with the same seed, the same characters of Shakespeare in the
-    # same order, and the same number of steps. They differ in the two changes of this chapter.
+    # Train a Transformer and a Primer-EZ with the same random seed, on the same characters of Shakespeare in
+    # the same order. They differ in the two changes of this chapter alone.
     from labml_primer.training import load_corpus, train
     from labml_primer.transformer.generation import generate
 
@@ -276,8 +290,8 @@ if __name__ == "__main__":
         histories[name] = train(
             models[name], corpus, name=name, steps=450, seq=64, evaluations=15
         )
-    # On the left, the loss on plays that neither has read, by step; on the right by seconds of processor
-    # time, where Primer-EZ pays for its slower steps. The dotted line is the Transformer's final loss.
+    # On the left, the loss on held-out plays, by step; on the right, by seconds of processor time, which
+    # includes the cost of Primer-EZ's slower steps. The dotted line is the Transformer's final loss.
     vanilla, primer_ez = histories["Transformer"], histories["Primer-EZ"]
     colors = {"Transformer": "C5", "Primer-EZ": "C0"}
     fig, (left, right) = plt.subplots(
@@ -304,7 +318,7 @@ if __name__ == "__main__":
     left.set(xlabel="step", ylabel="loss, nats per character")
     right.set(xlabel="seconds of processor time")
     plt.show()
-    # ### Who won, and by how much
+    # ### The speed-up
     #
     # The paper's factor, once with steps as the compute and once with seconds.
     factors = {
@@ -322,17 +336,17 @@ if __name__ == "__main__":
         f"Speed-up factor: {factors['steps']:.1f} in steps, "
         f"{factors['seconds']:.1f} in seconds."
     )
-    # This is one seed and a short run. Much of what there is to learn this early is in the one or two
-    # characters before the current one. A convolution sees them directly, and plain attention must first
-    # learn to find them, which may be why Primer-EZ leads so early. {doc}`/experiments/chapters/ours` has
-    # longer runs with five seeds.
+    # This is a short run with one seed, and early in training the one or two previous characters help most.
+    # A convolution reads them directly, while attention must first learn to find them.
+    # {doc}`/experiments/chapters/ours` has longer runs with five seeds.
     #
-    # The walk-through says that Primer-EZ trains "a lot faster". The paper, with runs of many hours, reports
-    # factors from 1.75 to 2.34 for Primer-EZ on the task of its search, by code base and hardware (Table 4),
-    # and from 1.71 to 1.98 on larger data with 110 million parameters (Table 5). Its often quoted 4.2 is the
-    # whole Primer's, at 537 million parameters (Table 1, section 4.3).
+    # The paper reports factors from 1.75 to 2.34 for Primer-EZ on the task of its search, depending on code
+    # base and hardware (Table 4), and from 1.71 to 1.98 on more data with 110 million parameters (Table 5).
+    # The often quoted 4.2 is that of the whole Primer, at 537 million parameters (Table 1, section 4.3).
     #
-    # What do the two write by now? Both continue the same prompt with the same random seed.
+    # ### A sample from each
+    #
+    # Both models continue the same prompt with the same random seed.
     prompt = corpus.encode("ROMEO.\n")[None]
     for name, model in models.items():
         generator = torch.Generator().manual_seed(0)
@@ -343,11 +357,13 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## In short
     #
-    # - Primer-EZ is a Transformer with two changes: a squared ReLU, and a causal convolution, three wide,
-    #   after the projections to queries, keys and values.
-    # - Each head has its own kernels, without a bias. They add a fraction of a percent of parameters.
-    # - In our short race Primer-EZ needs far fewer steps for the same loss; how many depends on data, size
-    #   and positions, and one seed cannot say.
+    # - Primer-EZ is a Transformer with two changes: a squared ReLU, and a causal depthwise convolution of
+    #   width 3 after the projections to queries, keys and values (MDHA).
+    # - Each channel of each head has its own kernel, without a bias. All kernels together add less than 1% to
+    #   the parameters.
+    # - Steps are slower, but fewer are needed for the same loss. The paper reports 1.75 to 2.34 times less
+    #   compute.
+    # - The paper calls the squared ReLU the more effective of the two. In our runs the convolution was.
     #
     # ## Exercise
     #
@@ -356,8 +372,8 @@ if __name__ == "__main__":
     # position 5 of twenty. Which outputs change?
     # :::
     # :::{solution}
-    # Those from 5 to 11. Each convolution passes on what reached it, two positions further, so $n$ of width
-    # $K$ look $n\,(K - 1)$ back. So after three layers Primer-EZ sees tokens six positions back through its
+    # Those from 5 to 11. Each convolution passes information two positions further, so $n$ of width $K$ look
+    # $n\,(K - 1)$ positions back. After three layers, Primer-EZ sees tokens six positions back through its
     # convolutions alone, without attention.
     # :::
     three = nn.Sequential(*(SpatialDepthWiseConvolution(4, 32) for _ in range(3)))
@@ -369,4 +385,4 @@ if __name__ == "__main__":
     print("outputs that changed:", moved)
     assert moved == [5, 6, 7, 8, 9, 10, 11]
 
-    # Which of the two changes does the work? {doc}`variations` takes them apart.
+    # How should the kernels be shared, and which of the two changes does the work? {doc}`variations`.

@@ -3,18 +3,18 @@ r"""
 
 One loop trains every model of this book, so that only the models differ.
 
-How does a model learn from plain text without any labels? The text is its own label. A *language model* reads
-the characters $c_1 \dots c_{t-1}$ and gives each character of the alphabet a probability of coming next.
-Training compares this prediction with $c_t$, the character that does come, and changes the model's parameters
-a little so that $c_t$ becomes more probable. The average of
+How does a model learn from plain text without any labels? The text is its own label. A
+{term}`language model` reads the characters $c_1 \dots c_{t-1}$ and gives each character of the alphabet a
+probability of coming next. Training compares this prediction with $c_t$, the character that does come, and
+changes the model's parameters a little so that $c_t$ becomes more probable. The average of
 
 $$\mathcal{L} = -\log p(c_t \mid c_1 \dots c_{t-1})$$
 
-over many characters is the *loss*. It is the one number by which this book compares models.
+over many characters is the {term}`loss`. It is the one number by which this book compares models.
 
-This chapter defines the loss and the reference points that make it readable, then the parts of the loop:
-batches, learning rate, optimizer, evaluation. At the end the loop trains the smallest language model there
-is, a table with one row for each character, whose best possible loss can be counted.
+The chapter defines the loss and shows which values are good. Then come the parts of the loop: batches,
+evaluation, learning rate, optimizer. At the end the loop trains the smallest language model there is, a table
+with one row for each character, whose best possible loss can be counted.
 
 :::{picture} training
 :::
@@ -39,41 +39,51 @@ from labml_primer.training.progress import Progress
 if __name__ == "__main__":
     # ## From scores to probabilities
     #
-    # A model returns a score for every character, its *logits* $z$. They can be any real numbers. *Softmax*
-    # turns them into probabilities: all positive, with a sum of one.
+    # A model returns a score for every character, its {term}`logits` $z$. They can be any real numbers.
+    # {term}`Softmax` turns them into probabilities, which are positive and sum to one:
     #
     # $$\operatorname{softmax}(z)_i = \frac{e^{z_i}}{\sum_j e^{z_j}}$$
     #
-    # Only differences count: a number added to all scores cancels. A score that is larger by 1 makes a
-    # character $e \approx 2.7$ times as probable. Take an alphabet of four characters, and suppose that "e"
-    # comes next:
+    # Only differences count, because a number added to all scores cancels. A score that is larger by 1 makes
+    # a character $e \approx 2.7$ times as probable. The table shows this for an alphabet of four characters.
+    from labml_primer.training.table import Table
+
     logits = torch.tensor([2.0, 1.0, 0.0, -1.0])
     probabilities = logits.softmax(dim=-1)
-    for character, z, p in zip("etao", logits, probabilities, strict=True):
-        print(f"{character}  score {z:4.1f}  probability {p:.3f}")
-    print(f"sum {probabilities.sum():.3f}, loss for e: {-probabilities[0].log():.3f}")
-    # The loss $-\log p$ is called *cross-entropy*. It is zero for a certain and correct prediction, and grows
-    # without limit as the probability of the true character approaches zero. With the natural logarithm its
-    # unit is the *nat*; 1 nat is $1 / \ln 2 \approx 1.44$ bits. `F.cross_entropy` takes logits and does
-    # softmax and logarithm in one step, which is faster and does not overflow.
+    Table(
+        ["character", "logit", "probability"],
+        [
+            [character, f"{z:.1f}", f"{p:.3f}"]
+            for character, z, p in zip("etao", logits, probabilities, strict=True)
+        ],
+    )
+
+    # Suppose that "e" comes next. The loss $-\log p$ is called {term}`cross-entropy`. It is zero for a
+    # certain and correct prediction, and grows without limit as the probability of the true character
+    # approaches zero. With the natural logarithm its unit is the {term}`nat`; 1 nat is
+    # $1 / \ln 2 \approx 1.44$ bits. `F.cross_entropy` takes logits and does softmax and logarithm in one
+    # step, which is faster and does not overflow.
+    #
+    # {term}`Perplexity` is $e^{\mathcal{L}}$: the number of equally probable characters that would be as hard
+    # to predict.
     e = torch.tensor(0)
-    print(f"F.cross_entropy {F.cross_entropy(logits, e):.3f}")
-    # *Perplexity* is $e^{\mathcal{L}}$: the number of equally probable characters that would be as hard to
-    # predict. Here it is little more than one and a half.
-    print(f"perplexity {F.cross_entropy(logits, e).exp():.3f}")
+    loss = F.cross_entropy(logits, e)
+    torch.testing.assert_close(loss, -probabilities[0].log())
+    print(f"cross-entropy {loss:.3f} nats, perplexity {loss.exp():.3f}")
 
 
 if __name__ == "__main__":
     # ## What is a good loss?
     #
-    # The corpus is 38 plays of Shakespeare, read character by character. Three simple predictors give the
-    # loss its scale:
+    # The corpus is 38 plays of Shakespeare, read character by character. Compare any loss with those of three
+    # simple predictors:
     #
-    # - The *uniform* guess gives each of the $V$ characters probability $1/V$, a loss of $\log V$.
-    # - The *unigram* guess knows how frequent each character is, and not what came before. Its loss is the
-    #   entropy of the frequencies, $-\sum_c p(c) \log p(c)$.
-    # - The *bigram* guess knows how frequent each character is after each other one:
-    #   $-\sum_{a,b} p(a,b) \log p(b \mid a)$.
+    # - The *uniform* guess gives each of the $V$ characters probability $1/V$, a loss of $\log V$. A model
+    #   near it has learned nothing.
+    # - The *unigram* guess knows how frequent each character is, but not which one came before. Its loss is
+    #   the entropy of the frequencies, $-\sum_c p(c) \log p(c)$.
+    # - The *bigram* guess knows how frequent each character is after each other one. Its loss is
+    #   $-\sum_{a,b} p(a,b) \log p(b \mid a)$. A model below it uses more than the last character.
     from labml_primer.training.corpus import load_corpus
 
     corpus = load_corpus()
@@ -86,13 +96,15 @@ if __name__ == "__main__":
     unigram = -torch.special.xlogy(single, single).sum().item()
     following = joint / joint.sum(dim=1, keepdim=True)
     bigram = -torch.special.xlogy(joint, following).sum().item()
-    print(f"{len(corpus.train):,} characters to learn from, {V} of them different")
-    for name, nats in (("uniform", uniform), ("unigram", unigram), ("bigram", bigram)):
-        print(
-            f"{name:8s} {nats:.3f} nats per character, perplexity {math.exp(nats):5.1f}"
-        )
-    # A loss near the first number means that a model has learned nothing, and one near the second that it has
-    # learned how frequent characters are. Below the third, it uses more than the last character.
+    guesses = {"uniform": uniform, "unigram": unigram, "bigram": bigram}
+    Table(
+        ["guess", "loss, nats per character", "perplexity"],
+        [
+            [name, f"{nats:.3f}", f"{math.exp(nats):.1f}"]
+            for name, nats in guesses.items()
+        ],
+        f"{len(corpus.train):,} characters to learn from, {V} of them different",
+    )
 
 
 def draw_windows(text: Tensor, batch: int, seq: int, seed: int, step: int) -> Tensor:
@@ -102,11 +114,11 @@ def draw_windows(text: Tensor, batch: int, seq: int, seed: int, step: int) -> Te
     Return `batch` windows of `seq + 1` successive characters from random places of `text`,
     `[batch, seq + 1]`.
 
-    A window serves twice. Without its last character it is the input, and without its first it is the
+    A window is used twice. Without its last character it is the input, and without its first it is the
     *target*: the same text, shifted by one. So one window has `seq` predictions to learn from.
 
-    The windows depend on `seed` and `step` and on nothing else. Two models trained with the same seed read
-    the same text in the same order, which makes a comparison between them more precise.
+    The windows depend only on `seed` and `step`. Two models trained with the same seed read the same text in
+    the same order, which makes a comparison between them more precise.
     """
     generator = torch.Generator().manual_seed(seed * 1_000_003 + step)
     starts = torch.randint(len(text) - seq, (batch, 1), generator=generator)
@@ -114,8 +126,8 @@ def draw_windows(text: Tensor, batch: int, seq: int, seed: int, step: int) -> Te
 
 
 if __name__ == "__main__":
-    # Two windows of 28 characters, as the model gets them. Each character is to be predicted from those above
-    # and to the left of it; a line break is shown as `|`.
+    # Two windows of 28 characters. Each character of a target is predicted from the input above it and to the
+    # left. A line break is shown as `|`.
     for window in draw_windows(corpus.train, batch=2, seq=28, seed=0, step=1):
         for name, part in (("input", window[:-1]), ("target", window[1:])):
             print(f"{name:7s}", corpus.decode(part).replace("\n", "|"))
@@ -126,10 +138,10 @@ def next_character_loss(model: nn.Module, windows: Tensor) -> Tensor:
     ## The loss
 
     Return the mean cross-entropy over all characters of `windows`, each predicted from those before it in its
-    window. The model takes tokens `[batch, seq]` to logits `[batch, seq, vocab_size]`.
+    window. The model maps tokens `[batch, seq]` to logits `[batch, seq, vocab_size]`.
     """
     logits = model(windows[:, :-1])
-    # In single precision at least, because a sum of exponentials needs the digits.
+    # Use at least single precision, because a sum of exponentials needs the digits.
     return F.cross_entropy(logits.float().flatten(0, 1), windows[:, 1:].flatten())
 
 
@@ -141,10 +153,10 @@ def held_out_windows(text: Tensor, seq: int) -> Tensor:
     """
     ## Evaluation on held-out plays
 
-    The training loss says how well a model predicts text that it learns from, and it may know such text by
-    heart. So three plays are kept out of training, and the loss on them is what counts: *A Midsummer Night's
-    Dream*, *Macbeth* and *Richard II*. They are held out whole. With random pages held out instead, the names
-    and phrases of the same play would be in both parts, and knowing them would pass for knowing English.
+    The training loss says how well a model predicts text that it learns from, and it may know that text by
+    heart. So three whole plays are kept out of training, and the loss on them is the result: *A Midsummer
+    Night's Dream*, *Macbeth* and *Richard II*. If random pages were held out instead, the same names and
+    phrases would be in both parts, and knowing them would look like knowing English.
 
     Return `VALIDATION_WINDOWS` windows spread evenly over `text`, `[windows, seq + 1]`.
     """
@@ -158,8 +170,7 @@ def held_out_loss(model: nn.Module, text: Tensor, batch: int, seq: int) -> float
     windows = held_out_windows(text, seq).to(next(model.parameters()).device)
     was_training = model.training
     model.eval()
-    # `batch` windows at a time, as in training, so that memory is no problem. The result does not depend on
-    # it.
+    # Read `batch` windows at a time, as in training, to save memory. The result does not depend on it.
     total = sum(
         next_character_loss(model, part).item() * len(part)
         for part in windows.split(batch)
@@ -172,15 +183,14 @@ def warmed_up_rate(step: int, rate: float, warmup: int) -> float:
     r"""
     ## The learning rate
 
-    The learning rate is the size of a step. It rises linearly over the first `warmup` steps, and then falls
-    with one over the square root of the step:
+    The {term}`learning rate` is the size of a step. It rises linearly over the first `warmup` steps, the
+    {term}`warm-up`, and then falls with one over the square root of the step:
 
     $$\text{rate}(s) = \text{rate} \cdot \min\!\left(\frac{s}{w}, \sqrt{\frac{w}{s}}\right)$$
 
-    At first it must be small, because the optimizer's averages (below) rest on a few noisy batches. Later it
-    must fall, because steps of constant size jump about the minimum instead of reaching it.
-
-    Steps count from 1.
+    At first it must be small, because the optimizer's averages (below) are based on a few noisy batches.
+    Later it must fall, because steps of constant size jump around the minimum instead of reaching it. Steps
+    count from 1.
 
     :::{deviation} the Transformer's paper, section 5.3
     It derives the peak from the model's width, $1 / \sqrt{d_\text{model}\, w}$. Here the peak is an argument.
@@ -190,8 +200,8 @@ def warmed_up_rate(step: int, rate: float, warmup: int) -> float:
 
 
 if __name__ == "__main__":
-    # The loop's default peaks at 0.004 after 100 steps. At four times as many steps it is half as large. A
-    # longer warm-up delays the peak and raises the rate after it.
+    # The loop's default (teal) peaks at 0.004 after 100 steps. At four times as many steps it is half as
+    # large. A longer warm-up (orange) delays the peak and raises the rate after it.
     import matplotlib.pyplot as plt
 
     fig, ax = plt.subplots(figsize=(7, 2.4), layout="constrained")
@@ -206,9 +216,10 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## The optimizer: AdamW
     #
-    # The *gradient* $g$ says for each parameter how fast the loss grows with it. Plain gradient descent steps
-    # against $g$. *Adam* {cite:p}`kingma2015adam` keeps two running averages for each parameter, of its
-    # gradient and of its square, and steps by the first over the root of the second:
+    # A *forward pass* computes the loss, and a *backward pass* computes its *gradient* $g$: for each
+    # parameter, how fast the loss grows with it. Plain gradient descent steps against $g$. *Adam*
+    # {cite:p}`kingma2015adam` keeps two running averages for each parameter, of its gradient and of the
+    # square of its gradient. The step is the first divided by the root of the second:
     #
     # $$\begin{aligned}
     # m &\leftarrow \beta_1 m + (1 - \beta_1)\, g \\
@@ -219,8 +230,14 @@ if __name__ == "__main__":
     #
     # $\hat m$ and $\hat v$ are $m$ and $v$ divided by the sum of their weights so far, $1 - \beta^s$. The
     # quotient is about one in size if the gradient always points the same way, and smaller if it changes
-    # sign. So the rate says how far any parameter can go in a step, whatever the scale of its gradient. A
-    # loss that is multiplied by 1000 gives the same step:
+    # sign. So the learning rate limits how far a parameter moves in a step, whatever the scale of its
+    # gradient.
+    #
+    # The last term is {term}`weight decay`: each step shrinks every parameter by a small part of itself, so
+    # that weights do not grow without need. The W in {term}`AdamW` means that decay is outside the quotient.
+    # As a part of the gradient it would also be divided by $\sqrt{\hat v}$ {cite:p}`loshchilov2019decoupled`.
+    #
+    # A loss that is multiplied by 1000 gives the same step:
     for factor in (1.0, 1000.0):
         parameter = nn.Parameter(torch.tensor([1.0, -2.0, 0.01]))
         optimizer = torch.optim.AdamW([parameter], lr=0.1, weight_decay=0.0)
@@ -230,9 +247,6 @@ if __name__ == "__main__":
         print(
             f"loss times {factor:6.0f}: step", *(f"{s:.3f}" for s in parameter - before)
         )
-    # The last term is *weight decay*: each step shrinks every parameter by a small part of itself, so that
-    # weights do not grow without need. The W in AdamW says that decay is outside the quotient; as a part of
-    # the gradient it would be divided by $\sqrt{\hat v}$ as well {cite:p}`loshchilov2019decoupled`.
 
 
 @contextmanager
@@ -240,9 +254,9 @@ def auxiliary_losses(model: nn.Module) -> Iterator[list[Tensor]]:
     """
     ## Auxiliary losses
 
-    Collect the losses that layers add to the cross-entropy. A layer has one if it has a method
-    `auxiliary_loss`, which gets the layer's own inputs; one such layer must spread its tokens evenly over its
-    parts. The list fills while the model is called inside the `with` block. Most models have none.
+    Collect the losses that layers add to the cross-entropy while the model is called inside the `with` block.
+    A layer has one if it has a method `auxiliary_loss`, which gets the layer's own inputs. Most models have
+    none. One layer of this book uses it to spread its tokens evenly over its parts.
     """
     collected: list[Tensor] = []
     hooks = [
@@ -264,10 +278,10 @@ class History:
     """
     ## The record of a run
 
-    Parallel lists with one entry per evaluation. Losses are in nats per character, and `train_loss` is the
-    mean over the steps since the previous evaluation. `seconds` is the time spent on training, evaluations
-    excluded: processor time over all cores if the model is on a CPU, which other programs do not distort, and
-    wall-clock time otherwise.
+    Lists with one entry per evaluation. Losses are in nats per character, and `train_loss` is the mean over
+    the steps since the previous evaluation. `seconds` is the time spent on training, without evaluations. On
+    a CPU it is processor time over all cores, which other programs do not distort; otherwise it is wall-clock
+    time.
     """
 
     steps: list[int] = field(default_factory=list)
@@ -292,9 +306,9 @@ def train(
     """
     ## The loop
 
-    Train `model` in place to predict the next character, and return its history. `model` takes tokens
-    `[batch, seq]` to logits `[batch, seq, vocab_size]`. It is evaluated `evaluations` times at even
-    distances, the last time after the last step.
+    Train `model` in place to predict the next character, and return its history. `model` maps tokens
+    `[batch, seq]` to logits `[batch, seq, vocab_size]`. It is evaluated `evaluations` times at equal
+    intervals, the last time after the last step.
 
     The result depends on the model, the seed and the other arguments. It does not depend on PyTorch's global
     random state, which is the same before and after.
@@ -328,7 +342,7 @@ def train(
     seconds = 0.0
     was_training = model.training
     model.train()
-    # Dropout draws from the global generator. It is seeded at each step, and restored at the end.
+    # {term}`Dropout` draws from the global generator. It is seeded at each step, and restored at the end.
     borrowed = torch.random.fork_rng([device] if device.type == "cuda" else [])
     with borrowed, Progress(name) as progress:
         for step in progress.steps(range(1, steps + 1)):
@@ -348,13 +362,13 @@ def train(
             # Backward: the gradient of every parameter.
             optimizer.zero_grad()
             sum(auxiliary, loss).backward()
-            # *Gradient clipping*: if all gradients together, as one long vector, are longer than 1, they are
-            # scaled down to length 1. One unusual batch then cannot distort Adam's averages for many steps.
+            # {term}`Gradient clipping`: if all gradients together, as one long vector, are longer than 1,
+            # they are scaled down to length 1. So one unusual batch cannot distort Adam's averages for many
+            # steps.
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             seconds += clock() - start
-            # labml draws a line with step, loss and time left if the loop runs in a terminal, and nothing
-            # elsewhere. This package alone uses it.
+            # In a terminal, labml shows a line with step, loss and time left. Elsewhere nothing is shown.
             progress.report(step, losses[-1])
             if step in reports:
                 history.steps.append(step)
@@ -371,8 +385,8 @@ def train(
 if __name__ == "__main__":
     # ## The smallest language model
     #
-    # A table with a row for each character, and in the row a score for each next character: `nn.Embedding`
-    # with $V \times V$ parameters. A softmax over a row can be any distribution, so at best the table is the
+    # It is a table with a row for each character, which has a logit for each next character: `nn.Embedding`
+    # with $V \times V$ parameters. The softmax of a row can be any distribution, so at best the table is the
     # bigram guess. It starts with zeros, which is the uniform guess.
     def new_table() -> nn.Embedding:
         table = nn.Embedding(V, V)
@@ -384,8 +398,9 @@ if __name__ == "__main__":
         rate: train(table, corpus, name=f"rate {rate}", rate=rate, evaluations=20)
         for rate, table in tables.items()
     }
-    # Compare with counting. A pair that never occurs in training must not get probability zero, or its first
-    # occurrence in a held-out play would be an infinite loss. So each count is raised by one.
+
+    # Compare with counting. A pair that never occurs in training must not get probability zero, because its
+    # first occurrence in a held-out play would then be an infinite loss. So one is added to each count.
     counted = new_table()
     counted.weight.data = (pairs + 1).log().float()
     best = held_out_loss(counted, corpus.validation, batch=16, seq=128)
@@ -393,49 +408,49 @@ if __name__ == "__main__":
     for rate, history in histories.items():
         print(f"trained at rate {rate:5.3f}   {history.validation_loss[-1]:.3f}")
 
-
-if __name__ == "__main__":
-    # The loss on held-out plays by step. Grey lines are the three reference points. At rate 0.1 (teal) the
-    # table passes the unigram guess within 60 steps and ends within 0.01 of the counted table. At 0.004
-    # (orange), a rate for a Transformer, it has only just passed the unigram guess after 400.
+    # The loss on held-out plays by step. Grey lines are the three guesses. At rate 0.1 (teal) the table
+    # passes the unigram guess within 60 steps and ends within 0.01 of the counted table. At 0.004 (orange), a
+    # rate for a Transformer, it has only just passed the unigram guess after 400.
+    #
+    # The reason is that a step changes a logit by at most about the rate. To give "h" after "t" its
+    # probability, logits must be several units apart, and 400 steps of at most 0.004 add up to about one. In
+    # a Transformer every logit depends on many parameters, so small steps of each suffice.
     fig, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
     for (rate, history), color in zip(histories.items(), ("C1", "C0"), strict=True):
         curve = [uniform, *history.validation_loss]
         ax.plot([0, *history.steps], curve, color=color)
         ax.text(405, curve[-1] + 0.1, f"rate {rate}", color=color)
-    for name, nats in (("uniform", uniform), ("unigram", unigram), ("bigram", bigram)):
+    for name, nats in guesses.items():
         ax.axhline(nats, color="C5", linewidth=0.8)
         ax.text(495, nats - 0.05, name, color="C5", ha="right", va="top")
     ax.set(xlabel="step", ylabel="loss, nats per character")
     ax.set(xlim=(0, 500), ylim=(2.2, 4.6))
     plt.show()
-    # A step changes a score by at most about the rate. To give "h" after "t" its probability, scores must be
-    # several units apart, and 400 steps of at most 0.004 add up to about one. In a Transformer every score
-    # depends on many parameters, so small steps of each suffice.
 
-
-if __name__ == "__main__":
-    # What does the table know? The most probable next characters after a few, with those that were counted.
+    # What does the table know? Each row shows the most probable next characters, with their probabilities,
+    # and in parentheses the frequencies that were counted.
     learned = tables[1e-1].weight.detach().softmax(dim=-1)
+    rows = []
     for character in "qt,\n":
         row = corpus.symbols.index(character)
         top = learned[row].topk(4)
-        print(
-            f"after {character!r:5s}",
-            *(
-                f"{corpus.symbols[i]!r:5s}{p:4.0%} ({following[row, i]:3.0%})"
+        rows.append(
+            [repr(character)]
+            + [
+                f"{corpus.symbols[i]!r} {p:.0%} ({following[row, i]:.0%})"
                 for p, i in zip(top.values, top.indices.tolist(), strict=True)
-            ),
+            ]
         )
+    Table(["after", "first", "second", "third", "fourth"], rows)
 
 
 if __name__ == "__main__":
     # ## Seeds
     #
-    # The *random seed* of a run decides which windows it reads and which features dropout removes. The
-    # parameters a model starts with are decided before, by the seed in force when it is made. The same seeds
-    # give the same numbers, to the last bit on one machine. Another seed gives slightly different ones, and a
-    # difference between two models means something only if it is larger than the difference between seeds.
+    # The {term}`random seed` of a run decides which windows it reads and which features dropout removes. (A
+    # model's initial parameters are decided before, by the seed set when it is made.) The first two lines
+    # have the same seed and agree to the last digit. The others differ slightly. A difference between two
+    # models means something only if it is larger than the differences between seeds.
     for seed in (0, 0, 1, 2):
         history = train(
             new_table(), corpus, name="seed", steps=100, rate=0.1, seed=seed
@@ -446,12 +461,12 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## In short
     #
-    # - A language model gives every possible next character a probability, by a softmax over its scores.
-    # - The loss is the cross-entropy $-\log p$ of the true character, in nats per character. Guessing is
-    #   $\log V$; perplexity is $e^{\mathcal{L}}$.
-    # - A step: draw windows, compute the loss, the gradients, clip them, and let AdamW change the parameters
-    #   by about the learning rate, which warms up and then falls.
-    # - Plays that were held out whole measure what was learned. The seed decides everything random.
+    # - A language model gives every possible next character a probability: the softmax of its logits.
+    # - The loss is the cross-entropy $-\log p$ of the true character, in nats per character. A uniform guess
+    #   has $\log V$. Perplexity is $e^{\mathcal{L}}$.
+    # - A training step draws windows, computes the loss and its gradient, clips the gradient, and lets AdamW
+    #   change each parameter by at most about the learning rate, which warms up and then falls.
+    # - The loss on plays that were held out whole is the result. The seed decides everything random.
     #
     # ## Exercise
     #
@@ -460,9 +475,9 @@ if __name__ == "__main__":
     # gives it 1/4 everywhere. Which has the lower loss? Compute both perplexities.
     # :::
     # :::{solution}
-    # They are equal. The mean of $\log 2$ and $\log 8 = 3 \log 2$ is $2 \log 2 = \log 4$, so both
-    # perplexities are 4. Perplexity is one over the *geometric* mean of the probabilities. The arithmetic
-    # mean, 5/16, would have put the first model ahead.
+    # Both losses are equal. The mean of $\log 2$ and $\log 8 = 3 \log 2$ is $2 \log 2 = \log 4$, so both
+    # perplexities are 4. Perplexity is one over the *geometric* mean of the probabilities. By the arithmetic
+    # mean, 5/16, the first model would have looked better.
     # :::
     sure, steady = torch.tensor([1 / 2, 1 / 8]), torch.tensor([1 / 4, 1 / 4])
     perplexities = [(-p.log()).mean().exp() for p in (sure, steady)]
@@ -470,5 +485,5 @@ if __name__ == "__main__":
     torch.testing.assert_close(perplexities[0], perplexities[1])
     assert sure.mean() > steady.mean()
 
-    # A table of characters sees one character and no more. The Transformer begins by giving each token a
-    # vector: {doc}`../transformer/embedding`.
+    # This table sees one character only. The Transformer begins by giving each token a vector:
+    # {doc}`../transformer/embedding`.

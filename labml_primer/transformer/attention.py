@@ -1,21 +1,23 @@
 r"""
 # Multi-head attention
 
-A look-up by every position in all others. The model learns which questions to ask, and how to be found.
+Each position looks things up in all the others. Training decides what it looks for, and how it is found.
 
 How can a word look at the words around it and find out which of them matter to it?
 
-Attention is a soft look-up. Every position asks with a *query* $q$. Every position offers a *key* $k$, by
-which it can be found, and a *value* $v$, which is its content. A query is compared with all keys, and the
-result is the mean of the values, weighted by how well their keys match:
+{term}`Attention` is a soft look-up. Every position asks with a *query* $q$. Every position also offers a
+*key* $k$, by which it can be found, and a *value* $v$, which is its content. A query is compared with all
+keys, and its result is a mean of the values, weighted by how well their keys match:
 
 $$\operatorname{Attention}(Q, K, V) = \operatorname{softmax}\Big(\frac{QK^\top}{\sqrt{d_k}}\Big)\,V$$
 
 In the code `query`, `key` and `value` are $Q$, $K$ and $V$. Their rows are the single queries, keys and
-values, so one matrix product compares every position with every other. The weights are computed from the
-words themselves, for each sentence separately. The formula does not depend on the order of the words or on
-their number. That is why {doc}`positional_encoding` came first, and why the same trained matrices work at
-every length. The softmax is defined in {doc}`../training/loop`.
+values, so one matrix product compares every position with every other. {term}`Softmax` turns each row of
+scores into weights that sum to one ({doc}`../training/loop`).
+
+The weights are computed from the words themselves, separately for each sentence. The formula does not depend
+on the order of the words or on their number. That is why {doc}`positional_encoding` came first, and why the
+same trained matrices work at every length.
 
 :::{picture} attention
 :::
@@ -48,8 +50,8 @@ def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None = None) ->
     #
     # :::{deviation} the slides, multi-head attention
     # Their mask is of integers, and hides keys with `mask == 0`. Ours is boolean, so that `&`, `|` and `~`
-    # combine masks. They write $-10^9$, which is outside the range of half precision: the demo on masks shows
-    # the result.
+    # combine masks. They write $-10^9$, which is outside the range of half precision, as the section on masks
+    # shows.
     # :::
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf)
@@ -77,37 +79,42 @@ def attention(
 if __name__ == "__main__":
     # ## By hand
     #
-    # The slides follow one query through the formula. "Thinking" attends to itself and to "Machines". With
-    # $d_k = 64$ the two dot products are 112 and 96. These vectors give the same; the values are chosen so
-    # that the weights can be read from the result.
+    # {cite:t}`alammar2018illustrated` follows one query through the formula, and the slides use his numbers.
+    # "Thinking" attends to itself and to "Machines". With $d_k = 64$ the two dot products are 112 and 96; the
+    # vectors below give the same. Compare the last two rows: without the division by 8, "Machines" gets
+    # almost no weight.
+    from labml_primer.training.table import Table
+
     query = torch.ones(1, 64)
     key = torch.tensor([[1.75], [1.5]]).expand(2, 64)
-    value = torch.tensor([[10.0, 0.0], [0.0, 10.0]])
-
     dots = query @ key.T
     scaled = dots / math.sqrt(64)
     weights = scaled.softmax(dim=-1)
-    for step, numbers in (
-        ("dot products", dots),
-        ("divided by 8", scaled),
-        ("softmax", weights),
-        ("weighted sum of values", weights @ value),
-    ):
-        print(f"{step:23s}" + "".join(f"{number:8.2f}" for number in numbers[0]))
-
+    steps = {
+        "dot product": dots,
+        "divided by 8": scaled,
+        "softmax": weights,
+        "softmax without the division": dots.softmax(dim=-1),
+    }
+    Table(
+        ["query: Thinking", "key: Thinking", "key: Machines"],
+        [[step, *(f"{n:.7g}" for n in row[0].tolist())] for step, row in steps.items()],
+    )
+    # The result is the mean of the values with these weights. The two values here are chosen so that the
+    # weights can be read from it.
+    value = torch.tensor([[10.0, 0.0], [0.0, 10.0]])
     assert torch.equal(attention(query, key, value), weights @ value)
-    # Without the division, the second of the same two keys gets almost no weight.
-    print("softmax of 112 and 96:", *(f"{w:.7f}" for w in dots.softmax(dim=-1)[0]))
+    print("result:", *(f"{number:.1f}" for number in attention(query, key, value)[0]))
 
 
 if __name__ == "__main__":
     # ## Why the root of $d_k$
     #
     # A softmax that puts all weight on one key stops learning. The slope of weight $p_j$ with respect to its
-    # own score is $p_j (1 - p_j)$, which is zero both at $p_j = 0$ and at $p_j = 1$. Draw random queries and
-    # 32 random keys, and add up that slope over the keys, as $d_k$ grows.
-    import matplotlib.pyplot as plt
-
+    # own score is $p_j (1 - p_j)$, which is zero both at $p_j = 0$ and at $p_j = 1$. Draw random queries,
+    # each with 32 random keys, and let $d_k$ grow. On the left, the standard deviation of the scores. On the
+    # right, the sum of the slopes. Without the root, scores spread as $\sqrt{d_k}$ does, and the slope falls
+    # towards zero. With it, both are the same at every width.
     torch.manual_seed(0)
     widths = [4**n for n in range(7)]
     spread: dict[str, list[float]] = {"with the root": [], "without": []}
@@ -119,12 +126,9 @@ if __name__ == "__main__":
             p = scores.softmax(dim=-1)
             spread[name].append(scores.std().item())
             slope[name].append((p * (1 - p)).sum(dim=-1).mean().item())
-    print("d_k  ", *(f"{d_k:7d}" for d_k in widths))
-    for name in slope:
-        print(f"\n{name}")
-        print("  std", *(f"{s:7.2f}" for s in spread[name]))
-        print("slope", *(f"{s:7.3f}" for s in slope[name]))
-    # Without the root, the scores spread as $\sqrt{d_k}$ does, and the slope falls towards zero.
+
+    import matplotlib.pyplot as plt
+
     fig, (left, right) = plt.subplots(1, 2, figsize=(7, 2.6), layout="constrained")
     for name, color in (("with the root", "C0"), ("without", "C1")):
         for ax, series in ((left, spread[name]), (right, slope[name])):
@@ -145,8 +149,8 @@ def causal_mask(
     r"""
     ## Causal mask
 
-    `[queries, keys]`, true where a query may attend to a key. A model that predicts the next token must not
-    see it, so each position attends to itself and to the positions before it.
+    Return `[queries, keys]`, true where a query may attend to a key. A model that predicts the next token
+    must not see it, so each position attends only to itself and to the positions before it.
 
     The queries are the *last* of the keys: query $i$ is at position $i + \text{keys} - \text{queries}$. With
     as many queries as keys this is the lower triangle. With one query it is a row of ones: the newest token
@@ -160,11 +164,15 @@ def causal_mask(
 
 
 if __name__ == "__main__":
-    # ## The use of masks
+    # ## Padding mask and causal mask
     #
-    # Sentences of a batch differ in length, so short ones are filled up with *padding*. A *padding mask*
-    # hides the padding from every query: one row, for all of them. A *causal mask* hides later positions: one
-    # row for each query. `&` combines the two.
+    # Sentences of a batch differ in length, so short ones are filled up with {term}`padding`. A
+    # {term}`padding mask` hides the padding from every query: one row, for all of them. A
+    # {term}`causal mask` hides later positions: one row for each query. `&` combines the two.
+    #
+    # The table shows the weights in a sentence of three words, padded to five. Each row sums to one. The last
+    # two rows are queries at padding positions; their outputs are never used, because no query attends to
+    # padding.
     torch.manual_seed(0)
     length = torch.tensor([3, 5])
     padding = torch.arange(5) < length[:, None]
@@ -172,33 +180,35 @@ if __name__ == "__main__":
     both = padding & causal_mask(5, 5)  # [batch, 1, queries, keys]
 
     query, key = torch.randn(2, 1, 5, 8), torch.randn(2, 1, 5, 8)
-    print("weights of the first sentence, 3 of 5 words long")
-    for row in attention_weights(query, key, both)[0, 0]:
-        print(*(f"{weight:5.2f}" for weight in row))
-    # The last two rows are queries at padding positions. Their outputs are never used, because no query
-    # attends to padding.
-    #
-    # In a sentence with no words at all, queries may attend to no key.
-    nowhere = torch.zeros(5, 5, dtype=torch.bool)
+    words = ["dog", "bites", "man", "padding", "padding"]
+    rows = attention_weights(query, key, both)[0, 0]
+    Table(
+        ["query", *(f"key: {word}" for word in words)],
+        [
+            [word, *(f"{weight:.2f}" for weight in row)]
+            for word, row in zip(words, rows, strict=True)
+        ],
+    )
+
+    # In a sentence of padding alone, a query may attend to no key. Minus infinity by itself gives `nan`. The
+    # slides' $-10^9$ gives the mean over all masked keys, which is worse because it looks right. PyTorch's
+    # own function returns zeros since version 2.5, as ours does; before, it returned `nan`.
+    nothing = torch.zeros(5, 5, dtype=torch.bool)
     print("softmax of minus infinity ", torch.full((3,), -math.inf).softmax(dim=-1))
     print("softmax of -1e9           ", torch.full((3,), -1e9).softmax(dim=-1))
-    print("ours                      ", attention_weights(query, key, nowhere)[0, 0, 0])
-    fused = F.scaled_dot_product_attention(query, key, key, attn_mask=nowhere)
+    print("ours                      ", attention_weights(query, key, nothing)[0, 0, 0])
+    fused = F.scaled_dot_product_attention(query, key, key, attn_mask=nothing)
     print("PyTorch's attention, sum  ", fused.abs().sum())
-    # Minus infinity alone gives `nan`. The slides' $-10^9$ gives the mean over all masked keys, padding
-    # included, which is worse because it looks right. PyTorch's own function gives zeros since version 2.5,
-    # as ours does; before, it gave `nan`.
-    #
-    # And half precision? Its largest number is 65,504.
-    forbidden = torch.tensor([True, False])
+
+    # In half precision $-10^9$ is an error: the largest number of `float16` is 65,504. `bfloat16` has the
+    # range of `float32`, so there it is rounded and works.
+    hidden = torch.tensor([True, False])
     for dtype in (torch.bfloat16, torch.float16):
         try:
-            filled = torch.zeros(2, dtype=dtype).masked_fill(forbidden, -1e9)
+            filled = torch.zeros(2, dtype=dtype).masked_fill(hidden, -1e9)
             print(f"{dtype}: {filled.tolist()}")
         except RuntimeError as error:
             print(f"{dtype}: {error}")
-    # So $-10^9$ is an error in `float16`. In `bfloat16`, which has the range of `float32`, it is rounded
-    # and works.
 
 
 class MultiHeadAttention(nn.Module):
@@ -206,7 +216,7 @@ class MultiHeadAttention(nn.Module):
     ## Multi-head attention
 
     One look-up returns one mean, but a word may need several things: the verb it belongs to, the word before
-    it, the last line's rhyme. So several *heads* ask separately. Each has projections of its own, only
+    it, the last line's rhyme. So $H$ *heads* look up separately. Each has projections of its own, only
     $d_k = d_\text{model} / H$ wide, and one more projection combines their results:
 
     $$\begin{aligned}
@@ -214,20 +224,20 @@ class MultiHeadAttention(nn.Module):
       Z &= [\operatorname{head}_1; \dots; \operatorname{head}_H]\,W^O
     \end{aligned}$$
 
-    `x` and `y` are $X$ and $Y$. With `y = x` this is *self-attention*. With the encoder's output as `y` and
-    the decoder's state as `x` it is *cross-attention*: the queries come from one sequence, keys and values
-    from another. All heads together cost about as much as one head of full width.
+    `x` and `y` are $X$ and $Y$. With `y = x` this is {term}`self-attention`. If the queries come from one
+    sequence and keys and values from another, it is {term}`cross-attention`; there `x` is the decoder's state
+    and `y` the encoder's output. All heads together cost about as much as one head of full width.
 
     :::{picture} heads
     :::
 
-    `dropout` applies to the attention weights during training. Raises `ValueError` if `heads` does not divide
-    `d_model`.
+    `dropout` applies to the attention weights during training. Raises `ValueError` if `d_model` is not a
+    multiple of `heads`.
 
     :::{deviation} the slides, multi-head attention
     They apply dropout after the output projection, and not to the weights. The paper's section 5.4 names the
-    former; its authors' released code does both. We apply it to the weights here, and in
-    {doc}`the block <encoder>` to the output. Their constructor takes the number of heads first.
+    former; its authors' released code does both. We apply it to the weights here, and to the output in
+    {doc}`the block <encoder>`. Their constructor takes the number of heads first.
     :::
     """
 
@@ -253,7 +263,7 @@ class MultiHeadAttention(nn.Module):
         """
         Return the queries of `x` and the keys and values of `y`, each `[batch, seq, heads, d_k]`.
 
-        A method of its own, because {doc}`../primer/primer_ez` changes this step and nothing else.
+        This is a method of its own because {doc}`../primer/primer_ez` changes this step and nothing else.
         """
         split = (self.heads, self.d_k)
         return (
@@ -266,10 +276,11 @@ class MultiHeadAttention(nn.Module):
         self, x: Tensor, y: Tensor, mask: Tensor | None = None, causal: bool = False
     ) -> Tensor:
         """
-        `x` is `[batch, queries, d_model]`, `y` is `[batch, keys, d_model]`, and the result has the shape
-        of `x`. `mask` is boolean, broadcasts to `[batch, heads, queries, keys]`, and is true where a query
-        may attend to a key. `causal` also hides all later keys. A query that may attend to no key gets zeros
-        from all heads.
+        Map `x` `[batch, queries, d_model]` and `y` `[batch, keys, d_model]` to the shape of `x`.
+
+        `mask` is boolean, broadcasts to `[batch, heads, queries, keys]`, and is true where a query may attend
+        to a key. `causal` also hides all later keys. A query that may attend to no key gets zeros from all
+        heads.
 
         :::{deviation} the slides, multi-head attention
         Their mask is `[batch, queries, keys]`, and the layer inserts the dimension of the heads. Here the
@@ -282,8 +293,9 @@ class MultiHeadAttention(nn.Module):
         if causal:
             earlier = causal_mask(query.size(2), key.size(2), x.device)
             mask = earlier if mask is None else mask & earlier
-        # {py:func}`~labml_primer.transformer.attention.attention`, fused: PyTorch's FlashAttention kernels
-        # never store the scores of all pairs. A test checks that the two agree.
+        # The same as {py:func}`~labml_primer.transformer.attention.attention`, in one fused operation. Where
+        # it can, PyTorch uses {term}`FlashAttention` {cite:p}`dao2022flashattention`, which never stores the
+        # scores of all pairs. A test checks that the two agree.
         heads = F.scaled_dot_product_attention(
             query,
             key,
@@ -296,7 +308,7 @@ class MultiHeadAttention(nn.Module):
 
 
 if __name__ == "__main__":
-    # ## Does it do what it says?
+    # ## Does the layer compute the formula?
     #
     # Take the layer apart: cut head $h$'s rows out of each large matrix, attend with the pure function,
     # multiply by its columns of $W^O$, and add up. The sum equals the layer's output.
@@ -313,23 +325,44 @@ if __name__ == "__main__":
             )
             total = total + attention(q, k, v) @ layer.output.weight[:, part].T
         difference = (total - layer(x, x)).abs().max()
-    print(f"eight small heads against one layer: largest difference {difference:.1e}")
+    print(f"eight narrow heads and the layer: largest difference {difference:.1e}")
+
     # **Cross-attention.** Ten queries attend to 64 keys. The result has one row per query, for any number of
     # keys.
     print("10 queries, 64 keys:", list(layer(torch.randn(2, 10, 256), x).shape))
-    # **Is it causal?** Change the input from position 40 on, and see whether outputs before it change.
+
+    # **Is it causal?** Change the input from position 40 on. Outputs before 40 must not change.
     later = x.clone()
     later[:, 40:] += 1.0
     moved = layer(later, later, causal=True) - layer(x, x, causal=True)
     moved = moved.abs().amax(dim=(0, 2))
     print(f"largest change before 40: {moved[:40].max():.1e}")
     print(f"largest change from 40:   {moved[40:].max():.1e}")
-    # **Does it depend on the order?** Shuffle the words, and the results are the same, shuffled in the same
-    # way. To attention a sentence is a bag of words: for a permutation $\Pi$ of the rows,
+
+    # **Does it depend on the order?** If the words are shuffled, the results are the same, shuffled in the
+    # same way. To attention a sentence is a bag of words: for a permutation $\Pi$ of the rows,
     # $\operatorname{Att}(\Pi X) = \Pi \operatorname{Att}(X)$.
     order = torch.randperm(64)
     difference = (layer(x[:, order], x[:, order]) - layer(x, x)[:, order]).abs().max()
-    print(f"shuffled before against after: largest difference {difference:.1e}")
+    print(f"shuffled before and shuffled after: largest difference {difference:.1e}")
+
+
+if __name__ == "__main__":
+    # ## Fewer keys and values
+    #
+    # When a model generates text, the keys and values of all earlier tokens stay in memory, in the
+    # {term}`KV cache`. To make it smaller, heads can share them. In {term}`multi-query attention`
+    # {cite:p}`shazeer2019fast` all heads have queries of their own but one common head of keys and values; in
+    # {term}`grouped-query attention` {cite:p}`ainslie2023gqa` each group of heads has one. Many large models
+    # use the second, because it costs little quality. This book does not need it.
+    #
+    # Here are 8 heads of queries in 2 groups, with a quarter of the keys and values. PyTorch's function does
+    # it if asked. It is the same as repeating each key and value for the four heads of its group.
+    query, (key, value) = torch.randn(1, 8, 5, 32), torch.randn(2, 1, 2, 5, 32)
+    grouped = F.scaled_dot_product_attention(query, key, value, enable_gqa=True)
+    repeated = (t.repeat_interleave(4, dim=1) for t in (key, value))
+    difference = (grouped - attention(query, *repeated)).abs().max()
+    print(f"grouped and repeated: largest difference {difference:.1e}")
 
 
 if __name__ == "__main__":
@@ -338,7 +371,8 @@ if __name__ == "__main__":
     # - Attention is a weighted mean of values. The weights are a softmax over the dot products of a query
     #   with all keys, divided by $\sqrt{d_k}$ so that the softmax keeps learning.
     # - A mask hides keys: padding, or later positions. A query without any key gets zeros.
-    # - Heads are several narrow look-ups side by side, combined by one more matrix.
+    # - Heads are several narrow look-ups side by side, combined by one more matrix. They can share keys and
+    #   values to save memory.
     # - Without positions, attention sees a bag of words.
     #
     # ## Exercise

@@ -1,19 +1,19 @@
 r"""
 # Embedding
 
-A table with one trained row of numbers for each token. Looking up rows is how tokens enter the
-Transformer, and training moves tokens that are used in the same way close together.
+A table with one trained row of numbers for each token. A token enters the Transformer as its row, and
+training moves the rows of tokens that are used alike close together.
 
 A model computes with vectors, but text is made of symbols. How does one become the other?
 
-Cut the text into *tokens*: words, pieces of words, or characters. Number the $V$ different ones
+Cut the text into {term}`tokens <token>`: words, pieces of words, or characters. Number the $V$ different ones
 from 0 to $V - 1$, and give each number a row of a matrix $E \in \mathbb{R}^{V \times d}$. A sentence
 $x_1, \dots, x_L$ of token numbers becomes a matrix of rows, scaled by a constant:
 
 $$X = \sqrt{d} \begin{bmatrix} E[x_1] \\ \vdots \\ E[x_L] \end{bmatrix} \in \mathbb{R}^{L \times d}$$
 
-The numbers themselves mean nothing: token 3 is not between tokens 2 and 4. All meaning is in the
-rows, which start as random numbers and are trained with the rest of the model.
+The numbers themselves mean nothing: token 3 is not between tokens 2 and 4. All meaning is in the rows, which
+start as random numbers and are trained with the rest of the model.
 
 :::{picture} embedding
 :::
@@ -38,28 +38,28 @@ class Embedding(nn.Module):
 
     `table` is $E$.
 
-    Raises `ValueError` if `tokens` are not integers. A number outside the table raises PyTorch's
-    own error: a check here would make a GPU wait for every batch.
+    Raises `ValueError` if `tokens` are not integers. A number outside the table raises PyTorch's own error,
+    because a check here would make a GPU wait for every batch.
     """
 
     def __init__(self, vocab_size: int, d_model: int):
         super().__init__()
         self.table = nn.Embedding(vocab_size, d_model)
-        # The rows start with variance $1/d$. The factor $\sqrt{d}$ in `forward` then gives
-        # components of variance one, and a row that is also an output weight starts with length
-        # about one. Both are measured below.
+        # The rows start with variance $1/d$. The factor $\sqrt{d}$ in `forward` then gives components of
+        # variance one, and a row that is also an output weight starts with length about one. Both are
+        # measured below.
         #
         # :::{deviation} the slides, embedding layer
-        # They start from $\mathcal{N}(0, I)$, PyTorch's default, and still multiply by $\sqrt{d}$.
-        # The result is not on the scale of the positions, as they say it is: its root mean square
-        # is $\sqrt{2d}$ times theirs.
+        # They start from $\mathcal{N}(0, I)$, PyTorch's default, and still multiply by $\sqrt{d}$. The result
+        # is not on the scale of the positions, as they say it is: its root mean square is $\sqrt{2d}$ times
+        # theirs.
         # :::
         nn.init.normal_(self.table.weight, std=d_model**-0.5)
         self.scale = math.sqrt(d_model)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        # `long` accepts tokens in smaller types, such as `uint8` or `int32`. It would also truncate
-        # 2.7 to 2, and so hide that the input is not tokens.
+        # `long` accepts tokens in smaller types, such as `uint8` or `int32`. It would also truncate 2.7 to 2,
+        # which would hide that the input is not tokens.
         if (
             tokens.dtype == torch.bool
             or tokens.is_floating_point()
@@ -72,7 +72,7 @@ class Embedding(nn.Module):
 if __name__ == "__main__":
     # ## A look-up is a matrix product
     #
-    # The example of the slides: five words, and the sentence "it is an example".
+    # The example of the slides has five words, and the sentence "it is an example".
     torch.manual_seed(0)
     vocabulary = ["an", "a", "is", "it", "example"]
     sentence = ["it", "is", "an", "example"]
@@ -81,20 +81,26 @@ if __name__ == "__main__":
     print("tokens ", tokens.tolist())
     print("vectors", list(embedding(tokens).shape), "= [batch, seq, d_model]")
 
-    # A token's *one-hot* row is one in its own column and zero elsewhere. Multiplied by $E$ it
-    # picks out a row, so an embedding is a linear layer without bias whose input is one-hot:
+    # A token's {term}`one-hot vector` is one at its own number and zero elsewhere. Its product with $E$ is a
+    # row of $E$, so an embedding is a linear layer without bias whose input is one-hot:
     #
     # $$E[x] = \operatorname{onehot}(x)\, E$$
     #
-    # The product takes $V d$ multiply-adds per token, the look-up none.
+    # The product takes $V d$ multiply-adds per token, the look-up none. The table has the one-hot vectors of
+    # the four words.
+    from labml_primer.training.table import Table
+
     one_hot = F.one_hot(tokens, len(vocabulary)).float()  # [batch, seq, vocab_size]
     product = one_hot @ embedding.table.weight * embedding.scale
-    for name, row in zip(sentence, one_hot[0].int().tolist(), strict=True):
-        print(f"{name:8s}", *row)
-    print("product equals look-up:", torch.equal(product, embedding(tokens)))
+    assert torch.equal(product, embedding(tokens))
+    rows = one_hot[0].int().tolist()
+    Table(
+        ["token", *vocabulary],
+        [[word, *row] for word, row in zip(sentence, rows, strict=True)],
+    )
 
-    # The product also shows which rows learn from a sentence: those of its own words. A word that
-    # never occurs keeps its random row.
+    # The product also shows which rows learn from a sentence: those of its own words. A word that never
+    # occurs keeps its random row.
     embedding(tokens).sum().backward()
     assert embedding.table.weight.grad is not None
     moved = embedding.table.weight.grad.abs().sum(1) > 0
@@ -105,61 +111,63 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Why the factor $\sqrt{d}$?
     #
-    # The next chapter adds to each token's vector one for its position, made of pairs
-    # $(\sin a, \cos a)$. These have a scale of their own: because $\sin^2 a + \cos^2 a = 1$, their
-    # mean square is exactly one half, for every $d$. So random angles can replace positions here.
-    # How large is a token's vector compared with a position's, as a root mean square (rms), and
-    # which part of the mean square of their sum is due to the position?
-    d_model = 512
-    rows = torch.randn(1000, d_model)  # of variance one, to be scaled
-    angles = 2 * math.pi * torch.rand(1000, d_model // 2)
-    positions = torch.cat((angles.sin(), angles.cos()), dim=-1)
-    trained = 0.02 * torch.randn(1000, d_model)
-    print("rows start with         rms of a token  of a position  position's part")
-    for name, token, position in (
-        ("d**-0.5, no factor", rows * d_model**-0.5, positions),
-        ("d**-0.5, factor: ours", rows * d_model**-0.5 * d_model**0.5, positions),
-        ("1, factor: the slides", rows * d_model**0.5, positions),
-        ("0.02, no factor: BERT", rows * 0.02, trained),
-    ):
-        ours, theirs = token.square().mean(), position.square().mean()
-        part = theirs / (ours + theirs)
-        print(f"{name:23s} {ours.sqrt():14.3f} {theirs.sqrt():14.3f} {part:16.1%}")
-    # Without the factor, the position would drown out the token. With it, the token's mean square
-    # is twice the position's: the same scale, with the larger weight on the token. With rows from
-    # $\mathcal{N}(0, I)$, the factor makes the token drown out the position.
+    # The next chapter adds to each token's vector a vector for its position, made of pairs
+    # $(\sin a, \cos a)$. These have a scale of their own: because $\sin^2 a + \cos^2 a = 1$, their mean
+    # square is exactly one half, for every $d$. So random angles can replace positions here.
     #
-    # The positions of BERT {cite:p}`devlin2019bert` and GPT-2 {cite:p}`radford2019language` are
-    # trained like the tokens and can start as small, so neither has the factor. The price is a
-    # maximum length: a position that was not trained has no vector.
+    # The table compares the two vectors by their root mean square (rms). Look at the last column, the
+    # position's share of the mean square of their sum. Without the factor $\sqrt d$, the position would drown
+    # out the token. With it, the token has twice the mean square of the position. With rows from
+    # $\mathcal{N}(0, I)$, the factor makes the token drown out the position.
+    d_model = 512
+    unit = torch.randn(1000, d_model)  # of variance one, to be scaled
+    angles = 2 * math.pi * torch.rand(1000, d_model // 2)
+    waves = torch.cat((angles.sin(), angles.cos()), dim=-1)
+    compared = {
+        "d**-0.5, no factor": (unit * d_model**-0.5, waves),
+        "d**-0.5, factor: ours": (unit * d_model**-0.5 * d_model**0.5, waves),
+        "1, factor: the slides": (unit * d_model**0.5, waves),
+        "0.02, no factor: BERT": (unit * 0.02, 0.02 * torch.randn(1000, d_model)),
+    }
+    shares = []
+    for name, (token, position) in compared.items():
+        ours, theirs = token.square().mean(), position.square().mean()
+        sizes = f"{ours.sqrt():.3f}", f"{theirs.sqrt():.3f}"
+        shares.append([name, *sizes, f"{theirs / (ours + theirs):.1%}"])
+    Table(
+        ["rows start with", "token, rms", "position, rms", "position's share"], shares
+    )
+    # BERT {cite:p}`devlin2019bert` and GPT-2 {cite:p}`radford2019language` train their positions like their
+    # tokens, and both can start small, so neither has the factor. The price is a maximum length: a position
+    # that was not trained has no vector.
 
 
 if __name__ == "__main__":
     # ## One table, two jobs
     #
-    # At the other end of the model, a vector must become a score for each token. Language models
-    # often use the same table for it, $\text{scores} = x E^\top$ {cite:p}`press2017using`, and so
-    # does the Transformer. Then the rows must be small: a final vector $x$ has components of
-    # variance one, and a score is a sum of $d$ products.
+    # At the other end of the model, a vector must become a {term}`logit` for each token. Language models
+    # often use the same table for it, $\text{logits} = x E^\top$ {cite:p}`press2017using`, and so does the
+    # Transformer. Then the rows must be small: a final vector $x$ has components of variance one, and a logit
+    # is a sum of $d$ products.
     #
     # An untrained model should give all tokens the same probability, a loss of $\log V$
-    # ({doc}`../training/loop`).
+    # ({doc}`../training/loop`). With rows of variance $1/d$ the loss is near that; with rows of variance one
+    # it is far above. So the table is kept small, and the factor enlarges its rows at the input.
     vocab_size = 1000
     targets = torch.randint(vocab_size, (2000,))
     final = F.layer_norm(torch.randn(2000, d_model), (d_model,))
     print(f"uniform guess, log V    {math.log(vocab_size):5.1f}")
     for name, std in (("ours,   std d**-0.5", d_model**-0.5), ("slides, std 1", 1.0)):
-        scores = final @ (std * torch.randn(vocab_size, d_model)).T
-        print(f"{name:20s}  {F.cross_entropy(scores, targets):7.1f}")
-    # So the table is kept small, and the factor enlarges its rows at the input.
+        logits = final @ (std * torch.randn(vocab_size, d_model)).T
+        print(f"{name:20s}  {F.cross_entropy(logits, targets):7.1f}")
 
 
 if __name__ == "__main__":
     # ## Learned rows
     #
-    # Train a small language model: the embedding of a character and one linear layer, to predict
-    # the next character of Shakespeare's plays. It sees only that one character, so its row has to
-    # say which characters tend to follow.
+    # Train a small {term}`language model`: the embedding of a character and one linear layer predict the next
+    # character of Shakespeare's plays. The model sees only that one character, so its row has to say which
+    # characters tend to follow.
     import matplotlib.pyplot as plt
 
     from labml_primer.training import load_corpus, train
@@ -172,8 +180,8 @@ if __name__ == "__main__":
     history = train(model, corpus, name="embedding", steps=1000, evaluations=4)
     learned = embedding.table.weight.detach()
 
-    # Training says nothing of vowels or capitals. Do the rows know of them? Sort the characters
-    # into kinds, without those too rare to learn from.
+    # Training says nothing about vowels or capitals. Do the rows know about them? Sort the characters into
+    # kinds, without those too rare to learn from.
     def kind(symbol: str) -> str:
         if symbol in "aeiou":
             return "vowel"
@@ -192,17 +200,18 @@ if __name__ == "__main__":
             *(repr(s)[1:-1] for s, its_kind in members if its_kind == name),
         )
 
-    # Only directions count here: scale all rows to one length, and subtract their mean.
+    # Only directions count here, so scale all rows to one length, and subtract their mean.
     def centred(table: Tensor) -> Tensor:
         rows = F.normalize(table[often], dim=1)
         return rows - rows.mean(0)
 
-    # Thirty-two dimensions do not fit on paper. The figure shows the plane in which the rows differ
-    # most, their first two *principal components*, coloured by kind.
+    # The figure shows the plane in which the rows differ most, their first two *principal components*,
+    # coloured by kind. Vowels are together, and so are capitals. The line break is among the capitals,
+    # because in a play a capital often follows either.
     #
     # :::{deviation} the slides, embedding layer
-    # They draw with t-SNE, which keeps neighbours together and may distort all other distances. In
-    # a projection, points that are far apart in the figure are far apart.
+    # They draw with t-SNE, which keeps neighbours together and may distort all other distances. In a
+    # projection, points that are far apart in the figure are far apart.
     # :::
     _, spread, directions = torch.linalg.svd(centred(learned), full_matrices=False)
     plane = centred(learned) @ directions[:2].T
@@ -224,10 +233,11 @@ if __name__ == "__main__":
     ax.set_xlabel(f"first component, {part[0]:.0%} of the variance")
     ax.set_ylabel(f"second, {part[1]:.0%}")
     plt.show()
-    # The line break is among the capitals: in a play, a capital often follows either.
 
-    # Is the grouping real? Find each character's nearest neighbour, by the angle between rows in
-    # all dimensions, and count how often it is of the same kind.
+    # Is the grouping real? Find each character's nearest neighbour, by the angle between rows in all 32
+    # dimensions, and count how often it is of the same kind. Before training this is as rare as by chance.
+    # After training, characters with similar continuations are close together. That is all the meaning there
+    # is in a table.
     def same_kind(table: Tensor) -> float:
         rows = F.normalize(centred(table), dim=1)
         nearest = (rows @ rows.T).fill_diagonal_(-1).argmax(1).tolist()
@@ -241,31 +251,29 @@ if __name__ == "__main__":
     print(f"  before training {same_kind(start):.0%}")
     print(f"  after           {same_kind(learned):.0%}")
     print(f"  by chance       {pairs / (len(kinds) * (len(kinds) - 1)):.0%}")
-    # Characters with similar continuations have moved together. That is all the meaning in a table,
-    # and in a large model it goes far.
 
 
 if __name__ == "__main__":
     # ## In short
     #
-    # - An embedding is a table with one trained row per token. A look-up equals a product with
-    #   one-hot rows.
+    # - An embedding is a table with one trained row per token. A look-up equals a product with one-hot
+    #   vectors.
     # - Only the rows of tokens that occur in a batch get a gradient from the look-up.
-    # - Small rows, multiplied by $\sqrt{d}$ at the input, are on the scale of the positions, and
-    #   can also   serve as output weights.
+    # - Small rows, multiplied by $\sqrt{d}$ at the input, are on the scale of the positions, and can also
+    #   serve as output weights.
     # - Training moves tokens with similar continuations close together.
     #
     # ## Exercise
     #
     # :::{exercise} A word said twice
-    # Let the loss be the sum of all components of the vectors of "it is it", at $d = 16$. Which
-    # gradient does each of the five rows of the table get?
+    # Let the loss be the sum of all components of the vectors of "it is it", at $d = 16$. Which gradient does
+    # each of the five rows of the table get?
     # :::
     # :::{solution}
-    # Each time a row is read, each of its components receives $\sqrt{d} = 4$. "it" occurs twice and
-    # gets 8, "is" gets 4, and the other rows get 0. So plain gradient descent moves the rows of
-    # frequent words far and those of rare words hardly at all. Adam divides by the size of the
-    # gradients, which evens out much of this.
+    # Each time a row is read, each of its components receives $\sqrt{d} = 4$. "it" occurs twice and gets 8,
+    # "is" gets 4, and the other rows get 0. So plain gradient descent moves the rows of frequent words far
+    # and those of rare words hardly at all. Adam divides by the size of the gradients, which evens out much
+    # of this.
     # :::
     embedding = Embedding(vocab_size=len(vocabulary), d_model=16)
     sentence = ["it", "is", "it"]
@@ -277,5 +285,5 @@ if __name__ == "__main__":
         print(f"{word:8s} {gradient:2.0f}")
     assert received == [0, 0, 4, 8, 0]
 
-    # A table cannot say at which position of the sentence a token is. For that there is
+    # A table does not know where in the sentence a token is. The next chapter adds that:
     # {doc}`positional_encoding`.

@@ -3,18 +3,19 @@ r"""
 
 Two linear maps with an activation function between them, applied to each position separately.
 
-Attention moves information from one position to another. What does a position do with what it got?
+Attention moves information from one position to another. How does a position process the information it
+received?
 
-Attention returns a mean of values: the weights depend on the input in a nonlinear way, but the values are a
-linear map of it. The feed-forward layer applies a nonlinear *activation function* to each position's own
-features. It widens them, applies the function, and narrows them again:
+Attention returns a mean of values, and the values are a linear map of the input. The feed-forward layer adds
+an {term}`activation function`: a nonlinear function of each single number. The layer widens the features of
+each position, applies the function, and narrows them again:
 
 $$\operatorname{FFN}(x) = \max(0,\; xW_1 + b_1)\,W_2 + b_2$$
 
 with $W_1 \in \mathbb{R}^{d_\text{model} \times d_\text{ff}}$ and
-$W_2 \in \mathbb{R}^{d_\text{ff} \times d_\text{model}}$. The paper has $d_\text{model} = 512$ and
-$d_\text{ff} = 2048$: each of the $d_\text{ff}$ columns of $W_1$ looks for one direction in $x$, and the row
-of $W_2$ with the same number says what to add if that direction is found.
+$W_2 \in \mathbb{R}^{d_\text{ff} \times d_\text{model}}$. Here the function is {term}`ReLU`, $\max(0, x)$. The
+paper has $d_\text{model} = 512$ and $d_\text{ff} = 2048$. Each of the $d_\text{ff}$ columns of $W_1$ detects
+one direction in $x$, and the row of $W_2$ with the same number is added in proportion.
 
 :::{picture} feed_forward
 :::
@@ -31,9 +32,9 @@ class PositionwiseFeedForward(nn.Module):
     """
     ## The layer
 
-    Map `[batch, seq, d_model]` to the same shape; any dimensions before the last will do. `activation` is the
-    class of the activation function, constructed without arguments. `dropout` applies to the `d_ff` features
-    during training.
+    Map `[batch, seq, d_model]` to the same shape. There may be any dimensions before the last. `activation`
+    is the class of the activation function, constructed without arguments. During training {term}`dropout`
+    sets random ones of the `d_ff` features to zero and scales up the others.
 
     :::{deviation} the slides, position-wise feed-forward
     They end with a second dropout. {doc}`The block <encoder>` applies dropout to the output of every
@@ -52,7 +53,7 @@ class PositionwiseFeedForward(nn.Module):
         # A linear layer acts on the last dimension only. Nothing else is needed to be "position-wise".
         # `expand` and `contract` are $W_1$ and $W_2$, with their biases.
         self.expand = nn.Linear(d_model, d_ff)
-        # A parameter, because {doc}`../primer/primer_ez` changes this one thing.
+        # The activation function is an argument because {doc}`../primer/primer_ez` changes it.
         #
         # :::{deviation} the slides, position-wise feed-forward
         # They use `nn.ReLU(inplace=True)`, which overwrites its input to save memory. ReLU's gradient can be
@@ -71,8 +72,8 @@ class PositionwiseFeedForward(nn.Module):
 if __name__ == "__main__":
     # ## Each position separately
     #
-    # Shuffle the positions, and the results are shuffled in the same way. Change one position, and no other
-    # result changes. Attention passes the first of these tests as well; it fails the second.
+    # If the positions are shuffled, the results are shuffled in the same way. If one position changes, no
+    # other result changes. Attention passes the first of these tests as well, but fails the second.
     torch.manual_seed(0)
     layer = PositionwiseFeedForward(d_model=512, d_ff=2048)
     x = torch.randn(1, 10, 512)
@@ -82,10 +83,11 @@ if __name__ == "__main__":
         changed = x.clone()
         changed[:, 4] += 1.0
         moved = (layer(changed) - layer(x)).abs().amax(dim=-1)[0]
-    print(f"shuffled before against after: largest difference {shuffled:.1e}")
-    print("changed position 4; moved:", moved.nonzero().flatten().tolist())
-    # The paper also calls it **two convolutions with kernel size 1**. Two `nn.Conv1d` with the same weights,
-    # which expect features before positions, give the same result.
+    print(f"shuffled before and shuffled after: largest difference {shuffled:.1e}")
+    print("position 4 changed; results changed:", moved.nonzero().flatten().tolist())
+
+    # The paper also calls the layer **two convolutions with kernel size 1**. Two `nn.Conv1d` with the same
+    # weights, which expect features before positions, give the same result.
     first, second = nn.Conv1d(512, 2048, 1), nn.Conv1d(2048, 512, 1)
     first.weight.data = layer.expand.weight.data[:, :, None]
     first.bias = layer.expand.bias
@@ -95,7 +97,8 @@ if __name__ == "__main__":
         convolved = second(F.relu(first(x.transpose(1, 2)))).transpose(1, 2)
         difference = (convolved - layer(x)).abs().max()
     print(f"as convolutions: largest difference {difference:.1e}")
-    # **Without the activation function** there would be no second layer. Two linear maps are one:
+
+    # **Without the activation function** the two linear maps would be one:
     # $(xW_1 + b_1)W_2 + b_2 = x\,(W_1W_2) + (b_1W_2 + b_2)$.
     with torch.no_grad():
         straight = PositionwiseFeedForward(512, 2048, activation=nn.Identity)
@@ -103,16 +106,18 @@ if __name__ == "__main__":
         bias = straight.contract.weight @ straight.expand.bias + straight.contract.bias
         collapsed = F.linear(x, weight, bias)
         difference = (collapsed - straight(x)).abs().max()
-    print(f"one map instead of two: largest difference {difference:.1e}")
     parameters = sum(p.numel() for p in straight.parameters())
-    print(f"{parameters:,} parameters do the work of {weight.numel() + bias.numel():,}")
+    print(f"one map instead of two: largest difference {difference:.1e}")
+    print(f"{weight.numel() + bias.numel():,} parameters instead of {parameters:,}")
 
 
 if __name__ == "__main__":
     # ## Where the parameters are
     #
-    # With $d_\text{ff} = 4\,d_\text{model}$ the two matrices hold $8\,d_\text{model}^2$ numbers, and the four
-    # of attention hold $4\,d_\text{model}^2$. So two thirds of a block's parameters are here, at any width.
+    # With $d_\text{ff} = 4\,d_\text{model}$ the two matrices have $8\,d_\text{model}^2$ parameters, and the
+    # four of attention have $4\,d_\text{model}^2$. So two thirds of a block's parameters are in the
+    # feed-forward layer, at any width.
+    from labml_primer.training.table import Table
     from labml_primer.transformer.attention import MultiHeadAttention
 
     parts = {
@@ -121,8 +126,11 @@ if __name__ == "__main__":
         "two norms": nn.ModuleList([nn.LayerNorm(512), nn.LayerNorm(512)]),
     }
     sizes = {name: sum(p.numel() for p in m.parameters()) for name, m in parts.items()}
-    for name, size in sizes.items():
-        print(f"{name:13s}{size:10,}  {size / sum(sizes.values()):5.1%}")
+    total = sum(sizes.values())
+    Table(
+        ["part of a block", "parameters", "share"],
+        [[name, f"{size:,}", f"{size / total:.1%}"] for name, size in sizes.items()],
+    )
 
 
 if __name__ == "__main__":
@@ -136,7 +144,12 @@ if __name__ == "__main__":
     # \end{aligned}$$
     #
     # $\Phi$ is the normal distribution function and $\sigma$ the logistic one. PyTorch calls Swish `SiLU`.
-    # The last is {doc}`Primer's <../primer/primer_ez>`.
+    # The {term}`squared ReLU` is {doc}`Primer's <../primer/primer_ez>`.
+    #
+    # On the left, the four functions. On the right, their slopes, computed by autograd. ReLU's slope jumps
+    # from 0 to 1. {term}`GELU` and {term}`Swish` round off the corner, dip below zero and have a small slope
+    # for negative inputs. Squared ReLU is zero for negative inputs, as ReLU is. For positive inputs its slope
+    # grows with the input, so large features become larger.
     from collections.abc import Callable
 
     import matplotlib.pyplot as plt
@@ -147,7 +160,6 @@ if __name__ == "__main__":
         "Swish": (F.silu, "C2"),
         "squared ReLU": (lambda x: F.relu(x).square(), "C0"),
     }
-    # On the left, the four functions. On the right, their slopes, computed by autograd.
     fig, (left, right) = plt.subplots(1, 2, figsize=(7, 2.8), layout="constrained")
     for function, color in activations.values():
         grid = torch.linspace(-3, 2, 501, requires_grad=True)
@@ -167,16 +179,13 @@ if __name__ == "__main__":
     left.set(xlabel="x", ylabel="value", ylim=(-0.7, 4))
     right.set(xlabel="x", ylabel="slope", ylim=(-0.7, 4))
     plt.show()
-    # ReLU's slope jumps from 0 to 1. GELU and Swish round off the corner, dip below zero and have a small
-    # slope for negative inputs. Squared ReLU is zero for negative inputs, as ReLU is. For positive inputs its
-    # slope grows with the input, so large features become larger.
 
 
 if __name__ == "__main__":
     # ## How many features are zero?
     #
-    # Before training, inputs are as often positive as negative, so ReLU sets about half of the $d_\text{ff}$
-    # features to zero, a different half at each position. Few features are zero everywhere.
+    # Before training, the inputs of ReLU are as often positive as negative, so it sets about half of the
+    # $d_\text{ff}$ features to zero, a different half at each position. No feature is zero everywhere.
     torch.manual_seed(0)
     with torch.no_grad():
         hidden = layer.activation(layer.expand(torch.randn(64, 128, 512)))
@@ -192,27 +201,28 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## In short
     #
-    # - The layer widens each position's features to `d_ff`, applies an activation function, and narrows them.
-    # - Positions do not see each other, and the nonlinearity keeps the two linear maps from being one.
-    # - It has two thirds of a block's parameters.
+    # - The layer widens each position's features to `d_ff`, applies an activation function, and narrows them
+    #   again. Positions do not see each other.
+    # - Without the activation function, the two linear maps would be one.
+    # - The layer has two thirds of a block's parameters.
     # - With ReLU, about half of its features are zero before training.
     #
     # ## Exercise
     #
     # :::{exercise} Large, then small
     # Multiply $W_1$ by 10, with $b_1 = 0$, and divide $W_2$ by 10. How does the layer's output change with
-    # ReLU? And by what must $W_2$ be divided with squared ReLU?
+    # ReLU? By which number must $W_2$ be divided with squared ReLU?
     # :::
     # :::{solution}
     # With ReLU it does not change, because $\max(0, 10z) = 10 \max(0, z)$. Squared ReLU gives 100 times as
-    # much, so $W_2$ must be divided by 100. With squared ReLU the size of the input counts twice.
+    # much, so $W_2$ must be divided by 100.
     # :::
     x, w1, w2 = torch.randn(8, 64), torch.randn(64, 256), torch.randn(256, 64)
     for name, divisor in (("ReLU", 10), ("squared ReLU", 100)):
         function = activations[name][0]
         before, after = function(x @ w1) @ w2, function(x @ (10 * w1)) @ (w2 / divisor)
         torch.testing.assert_close(after, before, rtol=1e-4, atol=1e-2)
-        print(f"{name}: the same, divided by {divisor}")
+        print(f"{name}: same output with W2 divided by {divisor}")
 
-    # The two sub-layers of a block are complete: one moves information, one processes it. The next chapter
-    # stacks dozens of them so that they still learn: {doc}`normalization`.
+    # A block has these two sub-layers: attention moves information, the feed-forward layer processes it. How
+    # to stack dozens of them so that they still train is the next chapter: {doc}`normalization`.

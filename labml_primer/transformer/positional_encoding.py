@@ -1,30 +1,34 @@
 r"""
 # Positional encoding
 
-Attention sees a set of words, not a sequence. A vector of sines and cosines, added to each word, says
-at which position it is, and a step from one position to the next is the same everywhere.
+Attention sees a set of tokens, not a sequence. A vector of sines and cosines, added to each token's vector,
+says at which position it is.
 
-"Dog bites man" and "man bites dog" have the same words. Attention, the next chapter, compares each word
-with every other one without regard to their order; the other layers see one word at a time. (A causal
+"Dog bites man" has the same words as "man bites dog". {term}`Attention`, the next chapter, compares each word
+with every other one without regard to their order, and all other layers see one word at a time. (A causal
 mask will say which words came before, though not how far back.) So the order has to be in the vectors
-themselves. Which properties should a vector $p_t$ for position $t$ have?
+themselves. A vector $p_t$ for position $t$ should have three properties:
 
 1. Unique: no two positions share one.
 2. Consistent: the step from $p_t$ to $p_{t+\phi}$ depends on the offset $\phi$ and not on $t$, so that
    "three words back" can be learned once, for all positions.
 3. Unlimited: there is a $p_t$ for every $t$, of the same size.
 
-Pairs of a sine and a cosine, turning at $d/2$ different speeds, have all three:
+Pairs of a sine and a cosine, turning at $d/2$ different speeds, have all three. This is the
+{term}`positional encoding` of the first Transformer:
 
 $$\begin{aligned}
 p_t^{(2k)} &= \sin(\omega_k t) \\
 p_t^{(2k+1)} &= \cos(\omega_k t)
 \end{aligned} \qquad \omega_k = 10000^{-2k/d}$$
 
+Most models today use the same frequencies in another way: they rotate queries and keys
+({ref}`RoPE <rotary>`, at the end of this chapter).
+
 :::{picture} positions
 :::
 
-Source: {cite:t}`vaswani2017attention`, section 3.5.
+Source: {cite:t}`vaswani2017attention`, section 3.5; {cite:t}`su2021roformer` for rotary positions.
 """
 
 import math
@@ -38,16 +42,16 @@ def positional_encoding(seq: int, d_model: int) -> Tensor:
     r"""
     ## Sines and cosines
 
-    Return the encodings of positions 0 to `seq - 1`, `[seq, d_model]`. The frequencies fall by a
-    constant factor from $\omega_0 = 1$ to $\omega_{d/2-1} = 10000^{-1+2/d}$: the first pair repeats
-    after $2\pi$ positions, the last after nearly $10000 \cdot 2\pi$.
+    Return the encodings of positions 0 to `seq - 1`, `[seq, d_model]`. The frequencies fall by a constant
+    factor from $\omega_0 = 1$ to $\omega_{d/2-1} = 10000^{-1+2/d}$: the first pair repeats after $2\pi$
+    positions, the last after nearly $10000 \cdot 2\pi$.
 
     Raises `ValueError` if `d_model` is odd, because sines and cosines come in pairs.
     """
     if d_model % 2:
         raise ValueError(f"d_model {d_model} is odd; sines and cosines come in pairs")
-    # Angles grow with the position, and float32 has seven digits. Half of them are before the decimal
-    # point at position 5000, so angles are float64, for every type of model.
+    # Angles grow with the position, and float32 has seven digits. At position 5000 half of them are before
+    # the decimal point, so angles are float64, whatever the type of the model.
     position = torch.arange(seq, dtype=torch.float64)
     omega = 10_000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     # Every position times every frequency: `position` and `omega` are $t$ and $\omega_k$.
@@ -60,15 +64,21 @@ def positional_encoding(seq: int, d_model: int) -> Tensor:
 if __name__ == "__main__":
     # ## A table to check by hand
     #
-    # With $d = 4$ there are two frequencies, $\omega_0 = 1$ and $\omega_1 = 1/100$. Position 0 is the
-    # same for every $d$: sines are 0, cosines 1.
-    print("t   sin(t)   cos(t)   sin(t/100)   cos(t/100)")
-    for t, (a, b, c, d) in enumerate(positional_encoding(5, 4).tolist()):
-        print(f"{t}  {a:7.4f}  {b:7.4f}  {c:11.4f}  {d:11.4f}")
+    # With $d = 4$ there are two frequencies, $\omega_0 = 1$ and $\omega_1 = 1/100$. Position 0 is the same
+    # for every $d$: sines are 0, cosines are 1.
+    from labml_primer.training.table import Table
 
-    # The encodings of 100 positions for $d = 64$, sines on the left and cosines on the right. As $k$
-    # rises, the frequency falls. The slow pairs hardly change within 100 positions: their sines stay
-    # near 0 and their cosines near 1. They are there for longer texts.
+    Table(
+        ["t", "sin(t)", "cos(t)", "sin(t/100)", "cos(t/100)"],
+        [
+            [t, *(f"{number:.4f}" for number in row)]
+            for t, row in enumerate(positional_encoding(5, 4).tolist())
+        ],
+    )
+
+    # The encodings of 100 positions for $d = 64$: sines on the left, cosines on the right, one row per
+    # position. As $k$ rises, the frequency falls. The slow pairs hardly change within 100 positions, so
+    # their sines stay near 0 and their cosines near 1. They are there for longer texts.
     import matplotlib.pyplot as plt
 
     encoding = positional_encoding(100, 64)
@@ -84,13 +94,13 @@ if __name__ == "__main__":
 
 
 if __name__ == "__main__":
-    # ## A counter with soft digits
+    # ## Why many frequencies?
     #
-    # The last bit of a binary number changes at each step, the one before it at every second, and each
-    # further bit half as often. No single bit gives the position, but all together do. The figure shows
-    # the bits of $t$ for 64 positions, zeros in blue. Below are the sines of $d = 26$, positive in
-    # blue, whose frequencies very nearly halve as well. They are $\pi$ times slower and change their
-    # sign where a bit changes: soft digits. That is why there are many frequencies.
+    # Compare with a binary number. Its last bit changes at each step, the one before it at every second step,
+    # and each further bit half as often. No single bit gives the position, but all together do. At the top,
+    # the bits of $t$ for 64 positions, zeros in blue. Below, the sines of $d = 26$, positive in blue, whose
+    # frequencies very nearly halve as well. They are $\pi$ times slower, so that they change their sign where
+    # a bit changes.
     steps = torch.arange(64)
     bits = torch.stack([steps >> k & 1 for k in range(6)])  # [bit, position]
     sines = positional_encoding(64, 26)[:, 0:12:2].T
@@ -103,17 +113,17 @@ if __name__ == "__main__":
     axes[1].set_xlabel("position t")
     plt.show()
 
-    # Is each vector unique? In principle one pair is enough: $\pi$ is irrational, so $(\sin t, \cos t)$
-    # never repeats. But it nearly does, because 710 is almost $113 \cdot 2\pi$. Measure the distance of
-    # the two nearest among 1000 positions, and the step from one position to the next.
-    print("d_model   nearest two   one step, shortest and longest")
+    # Is each vector unique? In principle one pair is enough: $\pi$ is irrational, so $(\sin t, \cos t)$ never
+    # repeats. But it nearly does, because 710 is almost $113 \cdot 2\pi$. The table shows the distance
+    # between the two nearest of 1000 positions, and the length of the step from one position to the next.
+    # With a few pairs, no two positions are closer than one step: the nearest position is the next one.
+    measured = []
     for d_model in (2, 4, 8, 16, 512):
         places = positional_encoding(1000, d_model).double()
-        apart = torch.pdist(places).min()
         step = (places[1:] - places[:-1]).norm(dim=1)
-        print(f"{d_model:7d} {apart:13.5f} {step.min():12.4f} {step.max():8.4f}")
-    # A step has the same length everywhere. With a few more pairs, no two positions are closer than
-    # that: the nearest one is the next one.
+        lengths = torch.pdist(places).min(), step.min(), step.max()
+        measured.append([d_model, *(f"{length:.4f}" for length in lengths)])
+    Table(["d_model", "nearest two", "shortest step", "longest step"], measured)
 
 
 if __name__ == "__main__":
@@ -132,9 +142,9 @@ if __name__ == "__main__":
     # $$M(k, \phi) = \begin{bmatrix} \cos \omega_k \phi & \sin \omega_k \phi \\
     # -\sin \omega_k \phi & \cos \omega_k \phi \end{bmatrix},$$
     #
-    # which takes the pair at $t$ to the pair at $t + \phi$ and does not depend on $t$. A pair is like a
-    # hand of a clock, and $M$ turns it. One matrix turns all pairs, with $M(0, \phi)$, $M(1, \phi)$,
-    # ... on its diagonal.
+    # which takes the pair at $t$ to the pair at $t + \phi$ and does not depend on $t$. A pair is like the
+    # hand of a clock, and $M$ turns it. One matrix turns all pairs, with $M(0, \phi)$, $M(1, \phi)$, ... on
+    # its diagonal.
     def step_matrix(offset: int, d_model: int) -> Tensor:
         omega = (10_000.0 ** (-2 * k / d_model) for k in range(d_model // 2))
         turns = (
@@ -143,28 +153,23 @@ if __name__ == "__main__":
         )
         return torch.block_diag(*turns)  # [d_model, d_model]
 
-    # One matrix per offset, tested at 400 positions.
+    # One matrix per offset takes all 400 positions to those `offset` steps later, up to rounding.
     places = positional_encoding(500, 64)
     for offset in (1, 7, 100):
         moved = places[:400] @ step_matrix(offset, 64).T
         error = (moved - places[offset : 400 + offset]).abs().max()
         print(f"offset {offset:3d}: largest error {error:.0e}")
 
-
-if __name__ == "__main__":
-    # ## Why both sine and cosine?
-    #
-    # Without the cosine, the second term of $\sin(a + b)$ is missing. Fit the best possible matrix by
-    # least squares over 2000 positions, and measure the part it leaves unexplained.
+    # Why both sine and cosine? Without the cosine, the second term of $\sin(a + b)$ is missing. Fit the best
+    # possible matrix for a step by least squares, and measure the share of the variance that it leaves
+    # unexplained.
     wave = positional_encoding(2100, 16).double()
     for name, features in (("sines and cosines", wave), ("sines alone", wave[:, 0::2])):
         for offset in (1, 10, 100):
             now, then = features[:2000], features[offset : 2000 + offset]
             best = torch.linalg.lstsq(now, then).solution
             left = (now @ best - then).square().sum() / then.square().sum()
-            print(f"{name:18s} offset {offset:3d}: {left:6.1%} left")
-    # Rotary embeddings {cite:p}`su2021roformer` later built the rotation into attention itself: they
-    # rotate queries and keys, and the words' vectors stay as they are.
+            print(f"{name:18s} offset {offset:3d}: {left:6.1%} unexplained")
 
 
 if __name__ == "__main__":
@@ -174,67 +179,55 @@ if __name__ == "__main__":
     #
     # $$p_t \cdot p_{t+\phi} = \sum_{k=0}^{d/2-1} \cos(\omega_k \phi)$$
     #
-    # It does not depend on $t$, and is the same for $-\phi$. At $\phi = 0$ it is $d/2$.
+    # The dot product does not depend on $t$, and is the same for $-\phi$. At $\phi = 0$ it is $d/2$.
+    #
+    # :::{deviation} the slides, dot product of positions
+    # Their last line reads $\sin^2 \omega_k t \cos \omega_k \phi + \cos^2 \omega_k t \sin \omega_k \phi$,
+    # with a sine at the end where the line before has a cosine. That would depend on $t$, and on the sign of
+    # $\phi$. With the cosine, $\sin^2 + \cos^2 = 1$ gives the sum above.
+    # :::
     d_model, offset = 128, 5
     places = positional_encoding(101, d_model)
     omega = 10_000.0 ** (-torch.arange(0, d_model, 2) / d_model)
-    starts = torch.tensor([0, 10, 50])
-    turn, phase = offset * omega, starts.unsqueeze(1) * omega
-    dots = (places[starts] * places[starts + offset]).sum(1)
-
-    # :::{deviation} the slides, dot product of positions
-    # Their last line reads
-    # $\sin^2 \omega_k t \cos \omega_k \phi + \cos^2 \omega_k t \sin \omega_k \phi$, with a sine at the
-    # end where the line before has a cosine. That would depend on $t$, and on the sign of $\phi$. With
-    # the cosine, $\sin^2 + \cos^2 = 1$ gives the sum above.
-    # :::
-    wrong = phase.sin() ** 2 * turn.cos() + phase.cos() ** 2 * turn.sin()
+    turn = offset * omega
     print(f"d_model {d_model}, offset {offset}: sum of cosines {turn.cos().sum():.4f}")
-    for position, dot, slides in zip(starts.tolist(), dots, wrong.sum(1), strict=True):
-        print(f"t {position:2d}: dot product {dot:.4f}, by the slides {slides:7.4f}")
+    for t in (0, 10, 50):
+        dot, phase = places[t] @ places[t + offset], t * omega
+        slides = phase.sin() ** 2 * turn.cos() + phase.cos() ** 2 * turn.sin()
+        print(f"t {t:2d}: dot product {dot:.4f}, by the slides {slides.sum():7.4f}")
 
-    # On the left, the dot products of all pairs of 100 positions: constant along each diagonal. On the
-    # right, one row for three widths, as a part of $d/2$.
+    # On the left, the dot products of all pairs of 100 positions: constant along each diagonal. On the right,
+    # one row for three widths, as a share of $d/2$. The curve is symmetric and falls, but it does not "decay
+    # nicely" at every step, as the slides say. It has ripples, larger ones in narrower models, so some
+    # positions look nearer than others that are closer.
     fig, (left_ax, right_ax) = plt.subplots(
         1, 2, figsize=(7, 2.9), width_ratios=(1, 1.4), layout="constrained"
     )
     image = left_ax.imshow(places[:100] @ places[:100].T)
-    left_ax.set_xlabel("position")
-    left_ax.set_ylabel("position")
+    left_ax.set(xlabel="position", ylabel="position")
     fig.colorbar(image, ax=left_ax, shrink=0.8)
-    offsets = torch.arange(-100, 101)
     for colour, width, side in (
         ("C5", 32, "center"),
         ("C1", 128, "bottom"),
         ("C0", 512, "top"),
     ):
         table = positional_encoding(201, width)
-        like = table @ table[100] / (width / 2)
-        right_ax.plot(offsets, like, color=colour)
-        right_ax.text(104, like[-1], f"d = {width}", color=colour, va=side)
-        rises = (like[101:] > like[100:-1]).nonzero().flatten().tolist()
-        first = f"first from {rises[0]} to {rises[0] + 1}"
-        print(f"d {width:3d}: rises at {len(rises)} of 100 steps, {first}")
-    right_ax.set_xlim(-100, 165)
-    right_ax.set_ylabel("part of d/2")
-    right_ax.set_xlabel("offset")
+        similar = table @ table[100] / (width / 2)
+        right_ax.plot(torch.arange(-100, 101), similar, color=colour)
+        right_ax.text(104, similar[-1], f"d = {width}", color=colour, va=side)
+    right_ax.set(xlim=(-100, 165), xlabel="offset", ylabel="share of d/2")
     plt.show()
-    # The curve is symmetric and falls, but "decays nicely", as the slides say, is true of the trend
-    # only. It has ripples, larger ones in narrower models, so some offsets look nearer than shorter
-    # ones.
 
 
 def add_positions(x: Tensor, encoding: Tensor) -> Tensor:
     r"""
-    ## Added, not joined
+    ## Added, not concatenated
 
     Add the first `seq` rows of `encoding`, `[max_seq, d_model]`, to `x`, `[batch, seq, d_model]`:
 
     $$X' = X + P$$
 
-    Here `x` and `encoding` are $X$ and $P$.
-
-    Raises `ValueError` if the sentence is longer than the table.
+    Here `x` and `encoding` are $X$ and $P$. Raises `ValueError` if the sentence is longer than the table.
     """
     seq, max_seq = x.size(-2), encoding.size(0)
     if seq > max_seq:
@@ -245,35 +238,23 @@ def add_positions(x: Tensor, encoding: Tensor) -> Tensor:
 if __name__ == "__main__":
     # ## Is adding a loss?
     #
-    # One could append $p_t$ to the word's vector and let a matrix $W \in \mathbb{R}^{2d \times d}$ mix
-    # the two. Split $W$ into its upper half $W_1$ and its lower half $W_2$:
+    # One could instead append $p_t$ to the word's vector and let a matrix $W \in \mathbb{R}^{2d \times d}$
+    # mix the two. Split $W$ into its upper half $W_1$ and its lower half $W_2$:
     #
     # $$[X; P]\, W = X W_1 + P\, W_2$$
     #
-    # Adding is the case $W_1 = W_2 = I$. Little is lost by $W_1$: with
-    # $X = \operatorname{onehot}(x) E$, the product $E W_1$ is again a table of embeddings, and the
-    # table is trained. Only $W_2$ is lost, which could rotate the positions into directions that the
-    # words do not use. It would cost $d^2$ weights.
-    torch.manual_seed(0)
-    d_model = 512
-    x, p = torch.randn(2, 100, d_model), positional_encoding(100, d_model)
-    w = torch.randn(2 * d_model, d_model) / math.sqrt(2 * d_model)
-    joined = torch.cat((x, p.expand_as(x)), dim=-1) @ w
-    apart = x @ w[:d_model] + p @ w[d_model:]
-    stacked = torch.cat((x, p.expand_as(x)), dim=-1) @ torch.eye(d_model).repeat(2, 1)
-    added = add_positions(x, p)
-    print(f"[X; P] W - (X W1 + P W2): {(joined - apart).abs().max():.0e}")
-    print(f"[X; P] [I; I] - (X + P):  {(stacked - added).abs().max():.0e}")
-
-    # Do the positions interfere with the words? Count the directions, of 512, that contain 99% of their
-    # variance.
+    # Adding is the case $W_1 = W_2 = I$. Fixing $W_1$ costs little: with $X = \operatorname{onehot}(x) E$,
+    # the product $E W_1$ is again a table of embeddings, and the table is trained. Only $W_2$ is lost, which
+    # could rotate the positions into directions that the words do not use. It would cost $d^2$ weights.
+    #
+    # Do the positions interfere with the words? Count the directions, of 512, that contain 99% of the
+    # positions' variance. A short text leaves most directions free, a longer one fewer, and training can move
+    # the words into those.
     for seq in (100, 1000):
-        rows = positional_encoding(seq, d_model)
+        rows = positional_encoding(seq, 512)
         spread = torch.linalg.svdvals(rows - rows.mean(0)).square()
         needed = int((spread.cumsum(0) / spread.sum() < 0.99).sum()) + 1
-        print(f"{seq:4d} positions: 99% in {needed} of {d_model} directions")
-    # A short text leaves most directions free, a longer one fewer. Training can move the words into
-    # those.
+        print(f"{seq:4d} positions: 99% in {needed} of 512 directions")
 
 
 class PositionalEncoding(nn.Module):
@@ -282,8 +263,8 @@ class PositionalEncoding(nn.Module):
 
     $$\operatorname{dropout}(X + P)$$
 
-    Map `[batch, seq, d_model]` to the same shape. The table is computed in advance for `max_seq`
-    positions, and a longer sentence raises `ValueError`.
+    Map `[batch, seq, d_model]` to the same shape. The table is computed in advance for `max_seq` positions,
+    and a longer sentence raises `ValueError`.
     """
 
     encoding: Tensor
@@ -293,12 +274,12 @@ class PositionalEncoding(nn.Module):
         # A buffer moves to the GPU with the model, and the optimizer ignores it.
         #
         # :::{deviation} the slides, positional encoding
-        # They store it in checkpoints, which ties a trained model to its `max_seq`. It can be
-        # computed at any time, so ours is not stored.
+        # They store the table in checkpoints, which ties a trained model to its `max_seq`. It can be computed
+        # at any time, so ours is not stored.
         # :::
         encoding = positional_encoding(max_seq, d_model)
         self.register_buffer("encoding", encoding, persistent=False)
-        # Dropout comes after the sum, so a feature of word and position is dropped as one.
+        # {term}`Dropout` comes after the sum, so it drops a feature of the word and of its position together.
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -309,7 +290,9 @@ if __name__ == "__main__":
     # ## Dog bites man
     #
     # Take attention without any parameters: each word receives the mean of all words, weighted by their
-    # similarity. Does the result at "bites", in the middle, change if dog and man are exchanged?
+    # similarity. Exchange dog and man. Without positions, the result at "bites", in the middle, is the same
+    # except for rounding; with positions it is not.
+    torch.manual_seed(0)
     dog, bites, man = torch.randn(3, 1, 16)
     layer = PositionalEncoding(d_model=16)
 
@@ -324,17 +307,16 @@ if __name__ == "__main__":
         other = at_bites(man, bites, dog, positions=positions)
         gap = (one - other).norm() / one.norm()
         print(f"positions {positions!s:5s}: difference {gap:.1e}")
-    # Without positions the two sentences give the same result, except for rounding.
 
 
 class LearnedPositionalEncoding(nn.Module):
     """
     ## The trained layer
 
-    A row for each position, trained like the words': simpler, and able to fit the task. BERT
-    {cite:p}`devlin2019bert` has 512 of them, GPT-2 {cite:p}`radford2019language` 1024. But rows 7 and 8
-    are neighbours only if training makes them so, and there are no rows beyond the last: a sentence
-    longer than `max_seq` raises `ValueError`.
+    A row for each position, trained like those of the words. This is simpler and can fit the task. BERT
+    {cite:p}`devlin2019bert` has 512 of them, GPT-2 {cite:p}`radford2019language` 1024. But rows 7 and 8 are
+    similar only if training makes them so, and there are no rows after the last: a sentence longer than
+    `max_seq` raises `ValueError`.
     """
 
     def __init__(self, d_model: int, max_seq: int, dropout: float = 0.0):
@@ -351,9 +333,9 @@ class LearnedPositionalEncoding(nn.Module):
 if __name__ == "__main__":
     # ## Longer than in training
     #
-    # The slides want longer sentences "without any effort". The formula has a vector for every $t$. But
-    # does the model work there? Take a task in which only position counts: in a row of random tokens,
-    # predict the one three positions back. One attention head can do it.
+    # The slides want longer sentences "without any effort". The formula has a vector for every $t$. But does
+    # the model work there? Take a task in which only position counts: in a row of random tokens, predict the
+    # token three positions back. One attention head can do it.
     from labml_primer.transformer.embedding import Embedding
 
     class ThreeBack(nn.Module):
@@ -362,77 +344,134 @@ if __name__ == "__main__":
             self.words = Embedding(tokens, d_model)
             self.query = nn.Linear(d_model, d_model)
             self.key = nn.Linear(d_model, d_model)
-            self.score = nn.Linear(d_model, tokens)
+            self.logits = nn.Linear(d_model, tokens)
 
         def forward(self, tokens: Tensor, places: Tensor) -> Tensor:
             x = add_positions(self.words(tokens), places)
             q, k = self.query(x), self.key(x)
-            return self.score(F.scaled_dot_product_attention(q, k, x, is_causal=True))
+            return self.logits(F.scaled_dot_product_attention(q, k, x, is_causal=True))
 
-    # It learns from rows of 32 tokens and is then tested on 512. One kind of head always starts at
-    # position 0. Another starts each batch at a random position, so that it sees every position, though
-    # never more than 32 at a time. `right` trains a head and returns its accuracy at each position, and
-    # on the last 32 positions when they are read alone.
-    def right(anywhere: bool, seed: int) -> tuple[Tensor, float]:
+    # It learns from rows of 32 tokens and is tested on 512. One kind of head always starts at position 0. The
+    # other starts each batch at a random position, so it sees every position, though never more than 32 at a
+    # time. `accuracy` trains a head and returns its accuracy at each position.
+    places = positional_encoding(512, 64)
+
+    def accuracy(anywhere: bool, seed: int) -> Tensor:
         torch.manual_seed(seed)
-        places, model = positional_encoding(512, 64), ThreeBack(16, 64)
+        model = ThreeBack(16, 64)
         optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
         for _ in range(400):
             row = torch.randint(16, (32, 32))
             start = int(torch.randint(481, ())) if anywhere else 0
-            scores = model(row, places[start : start + 32])[:, 3:]
+            logits = model(row, places[start : start + 32])[:, 3:]
             optimizer.zero_grad()
-            F.cross_entropy(scores.flatten(0, 1), row[:, :-3].flatten()).backward()
+            F.cross_entropy(logits.flatten(0, 1), row[:, :-3].flatten()).backward()
             optimizer.step()
         row = torch.randint(16, (64, 512))
         with torch.no_grad():
             answers = model(row, places)[:, 3:].argmax(-1)
-            last = model(row[:, -32:], places[-32:])[:, 3:].argmax(-1)
-        at_each = (answers == row[:, :-3]).float().mean(0)  # [509]
-        return at_each, (last == row[:, -32:-3]).float().mean().item()
+        return (answers == row[:, :-3]).float().mean(0)  # [509]
 
-    # The accuracy at each position, as the mean of three heads of each kind.
+    # The mean accuracy of three heads of each kind. The vertical line is the last position of training, the
+    # dotted line is chance. The head that always starts at 0 fails on longer rows: they have new positions,
+    # and more words to ignore than it has learned to ignore. {cite:t}`press2022train` saw language models
+    # fail in this way. The head that has seen every position does better with the same vectors, so the cause
+    # is the training, not the formula.
+    curves = {
+        name: torch.stack([accuracy(anywhere, seed) for seed in range(3)]).mean(0)
+        for name, anywhere in (("from position 0", False), ("from anywhere", True))
+    }
+    for name, curve in curves.items():
+        near, far = curve[:29].mean(), curve[61:].mean()
+        print(f"trained {name:15s}: {near:.0%} below 32, {far:.0%} from 64 to 512")
     fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
-    print("accuracy at positions      below 32  to 64  to 512  last 32 read alone")
-    for anywhere, colour, name in (
-        (False, "C1", "from position 0"),
-        (True, "C0", "from anywhere"),
-    ):
-        parts, alone = zip(*(right(anywhere, seed) for seed in range(3)), strict=True)
-        part = torch.stack(parts).mean(0)
-        near, next_, far = part[:29].mean(), part[29:61].mean(), part[61:].mean()
-        line = f"{near:9.0%} {next_:6.0%} {far:7.0%} {sum(alone) / 3:19.0%}"
-        print(f"trained {name:16s} {line}")
-        blocks = part[:504].view(-1, 8).mean(1)
+    for (name, curve), colour in zip(curves.items(), ("C1", "C0"), strict=True):
+        blocks = curve[:504].view(-1, 8).mean(1)
         ax.plot(8 * torch.arange(63) + 7, blocks, color=colour)
         ax.text(515, blocks[-8:].mean().item(), name, color=colour, va="center")
     ax.axvline(32, color="C5", linewidth=1)
     ax.axhline(1 / 16, color="C5", linewidth=1, linestyle=":")
-    ax.set_xlim(0, 620)
-    ax.set_ylim(0, 1.05)
-    ax.set_xlabel("position")
-    ax.set_ylabel("accuracy")
+    ax.set(xlim=(0, 620), ylim=(0, 1.05), xlabel="position", ylabel="accuracy")
     plt.show()
-    # The table continues, but the skill does not. After the last position of training (the vertical
-    # line) the head that always starts at 0 is bad, though better than chance (dotted).
-    # {cite:t}`press2022train` saw language models fail in this way.
-    #
-    # A longer row has both new positions and new distances. The last 32 positions read alone are new
-    # positions only, and cost it some accuracy. The whole row also has words farther back than any it
-    # has learned to ignore, and they cost it most. The head that has seen every position has learned
-    # "three back" more precisely and ignores far more of them, with the same vectors: the fault was in
-    # the training.
+
+
+def rotate(x: Tensor, positions: Tensor) -> Tensor:
+    r"""
+    (rotary)=
+    ## Rotary positions (RoPE)
+
+    Rotate queries or keys `x`, `[..., seq, d_k]`, by their `positions`, `[seq]`. The shape stays the same.
+
+    {term}`RoPE` adds nothing to the words' vectors. In each attention layer it rotates each pair of features
+    of a query or key by the angle $\omega_k t$:
+
+    $$\begin{bmatrix} x'_{2k} \\ x'_{2k+1} \end{bmatrix} =
+    \begin{bmatrix} \cos \omega_k t & -\sin \omega_k t \\ \sin \omega_k t & \cos \omega_k t \end{bmatrix}
+    \begin{bmatrix} x_{2k} \\ x_{2k+1} \end{bmatrix}$$
+
+    Turning a query by $\omega_k t$ and a key by $\omega_k s$ turns them against each other by
+    $\omega_k (t - s)$. So their dot product, the attention score, depends on the distance $t - s$ only.
+    Values are not rotated, and there are no parameters. Llama and most open language models since use RoPE,
+    in every layer.
+
+    Raises `ValueError` if `d_k` is odd.
+
+    Source: {cite:t}`su2021roformer`, sections 3.2.2 and 3.4.2.
+    """
+    d_k = x.size(-1)
+    if d_k % 2:
+        raise ValueError(f"d_k {d_k} is odd; rotations need pairs of features")
+    exponents = torch.arange(0, d_k, 2, dtype=torch.float64, device=x.device) / d_k
+    angle = torch.outer(positions.double(), 10_000.0**-exponents)  # [seq, d_k / 2]
+    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    # A pair is two adjacent features, as in the paper. Much released code, such as GPT-NeoX's and Hugging
+    # Face's Llama, pairs feature $k$ with feature $k + d_k/2$ instead. The two are equally good, but weights
+    # trained with one give wrong results with the other, unless their features are reordered.
+    even, odd = x[..., 0::2], x[..., 1::2]
+    turned = torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1)
+    return turned.flatten(-2)
+
+
+if __name__ == "__main__":
+    # One random query and one random key, placed at different positions. Along each row the distance is the
+    # same, and so is the score, however far both are moved. Down each column only the distance changes, and
+    # the score with it.
+    torch.manual_seed(0)
+    query, key = torch.randn(2, 1, 64)
+    starts, distances = (0, 10, 1000), (0, 1, 5, 50)
+    scores = torch.tensor(
+        [
+            [
+                rotate(query, torch.tensor([start + distance]))[0]
+                @ rotate(key, torch.tensor([start]))[0]
+                for start in starts
+            ]
+            for distance in distances
+        ]
+    )
+    assert (scores - scores[:, :1]).abs().max() < 1e-4
+    Table(
+        ["distance", *(f"key at {start}" for start in starts)],
+        [
+            [distance, *(f"{score:.3f}" for score in row)]
+            for distance, row in zip(distances, scores.tolist(), strict=True)
+        ],
+    )
+    # The encoding that is added has no such guarantee: its scores also contain products of words with
+    # positions, which depend on where both are. Two other ways to use the distance alone: {term}`ALiBi`
+    # {cite:p}`press2022train` subtracts a multiple of it from each score, and T5 ({doc}`../compared/t5`) adds
+    # a trained number for it.
 
 
 if __name__ == "__main__":
     # ## In short
     #
-    # - Attention does not see order, so each position's vector is added to its word's.
-    # - A pair of sine and cosine per frequency makes positions unique, and a step of $\phi$ positions
-    #   is the   same rotation everywhere. So the dot product of two positions depends only on their
-    #   distance.
-    # - Learned positions are simpler and end at `max_seq`. The formula has no end, but a model trained
-    #   on short   texts can still fail on longer ones.
+    # - Attention does not see order, so a vector for its position is added to each word's vector.
+    # - A sine and a cosine per frequency make positions unique, and a step of $\phi$ positions is the same
+    #   rotation everywhere. So the dot product of two positions depends only on their distance.
+    # - Learned positions are simpler and end at `max_seq`. The formula has no end, but a model trained on
+    #   short texts can still fail on longer ones.
+    # - RoPE rotates queries and keys, so that attention scores depend on distances only.
     #
     # ## Exercise
     #
@@ -451,4 +490,4 @@ if __name__ == "__main__":
     print(f"seven steps back: largest error {error:.0e}")
     assert error < 1e-4
 
-    # Each word's vector now contains its position. The next chapter makes use of it: {doc}`attention`.
+    # Each word's vector now contains its position. The next chapter uses it: {doc}`attention`.

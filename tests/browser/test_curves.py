@@ -8,8 +8,8 @@ from built_book import Site, Visitor, settle
 from playwright.sync_api import Locator, Page, expect
 
 from book.pages.example import MovingAverage
-from experiments.analysis import Spread
-from experiments.chapters.parts import ACTIVATIONS, __data__, relative_perplexity
+from experiments.analysis import Spread, relative_perplexity
+from experiments.chapters.parts import ACTIVATIONS, __data__
 from experiments.records import read_runs
 
 EXAMPLE, DOTS = "book/pages/example", "experiments/chapters/parts"

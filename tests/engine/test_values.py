@@ -168,3 +168,29 @@ def test_expressions_are_found_with_their_first_lines() -> None:
 def test_an_invalid_expression_is_named_with_its_line() -> None:
     with pytest.raises(ChapterError, match=r"^t\.py:4: `a b` is not a Python"):
         expressions(parse('"""# T\n\nNow\n{value}`a\nb`."""\n'), "t.py")
+
+
+PAGE = """
+    # Welcome
+
+    The mean is {value}`f"{total / len(numbers):.3f}" </one>`.
+"""
+
+
+def test_a_page_that_is_no_chapter_shows_the_values_of_one(shelf: New) -> None:
+    made = shelf({"one.py": ONE, "welcome.md": PAGE})
+    made.edit("index.md", "\none\n", "\none\nwelcome\n")
+    assert "The mean is 2.333." in text_of(made.build("-W").page("welcome"))
+    made.edit("one.py", "[1, 2, 4]", "[1, 2, 6]")
+    assert "The mean is 3.000." in text_of(made.build("-W").page("welcome"))
+
+
+@pytest.mark.parametrize("other", ["one", "three"])
+def test_a_value_that_the_named_chapter_does_not_show_is_an_error(
+    shelf: New, other: str
+) -> None:
+    wrong = PAGE.replace(":.3f", ":.4f").replace("</one>", f"</{other}>")
+    made = shelf({"one.py": ONE, "welcome.md": wrong})
+    made.edit("index.md", "\none\n", "\none\nwelcome\n")
+    done = made.build("-W")
+    assert done.code != 0 and "was not evaluated" in done.log

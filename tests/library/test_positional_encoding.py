@@ -1,3 +1,4 @@
+import cmath
 import math
 
 import pytest
@@ -11,6 +12,7 @@ from labml_primer.transformer.positional_encoding import (
     PositionalEncoding,
     add_positions,
     positional_encoding,
+    rotate,
 )
 
 LAYERS = [PositionalEncoding, LearnedPositionalEncoding]
@@ -181,3 +183,43 @@ def test_trained_positions_start_small():
     assert LearnedPositionalEncoding(64, 500).encoding.std().item() == pytest.approx(
         0.02, rel=0.05
     )
+
+
+@settings(max_examples=25)
+@given(d_k=even, positions=st.lists(st.integers(0, 3000), min_size=1, max_size=5))
+def test_rotary_positions_multiply_pairs_by_complex_numbers(
+    d_k: int, positions: list[int]
+):
+    x = torch.randn(2, 3, len(positions), d_k, dtype=torch.float64)
+    turned = rotate(x, torch.tensor(positions))
+    assert turned.shape == x.shape
+    for i, t in enumerate(positions):
+        for k in range(d_k // 2):
+            pair = torch.complex(x[..., i, 2 * k], x[..., i, 2 * k + 1])
+            expected = pair * cmath.exp(1j * t / 10_000 ** (2 * k / d_k))
+            torch.testing.assert_close(turned[..., i, 2 * k], expected.real)
+            torch.testing.assert_close(turned[..., i, 2 * k + 1], expected.imag)
+
+
+@settings(max_examples=25)
+@given(t=st.integers(0, 500), s=st.integers(0, 500), shift=st.integers(0, 5000))
+def test_rotary_scores_depend_on_the_distance_only(t: int, s: int, shift: int):
+    def score(t: int, s: int) -> Tensor:
+        q, k = rotate(query, torch.tensor([t])), rotate(key, torch.tensor([s]))
+        return (q * k).sum()
+
+    query, key = torch.randn(2, 1, 16, dtype=torch.float64)
+    torch.testing.assert_close(score(t + shift, s + shift), score(t, s))
+
+
+def test_rotary_positions_keep_the_type_and_the_length():
+    x = torch.randn(4, 8, dtype=torch.float32)
+    turned = rotate(x, torch.arange(4))
+    assert turned.dtype == torch.float32
+    torch.testing.assert_close(turned.norm(dim=-1), x.norm(dim=-1))
+    assert torch.equal(turned[0], x[0])
+
+
+def test_rotary_positions_refuse_an_odd_width():
+    with pytest.raises(ValueError, match="d_k 7 is odd"):
+        rotate(torch.zeros(2, 7), torch.arange(2))

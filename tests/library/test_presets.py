@@ -63,7 +63,8 @@ def test_a_preset_is_frozen_and_resized_by_a_copy(name: str) -> None:
     assert LanguageModel(config)(torch.zeros(2, 5, dtype=torch.long)).shape == (2, 5, 7)
 
 
-# Table 4, sections 4.2 and 4.3: in millions, rounded. The vocabularies, 32,000 and 32,128, are guesses.
+# Table 4, sections 4.2 and 4.3: in millions, rounded. The vocabularies of 32,000 and 32,128 follow from the
+# sizes in section 4.1.
 # Biases and positions are 0.1 million parameters at the size of the search and 0.9 million at the largest.
 
 

@@ -182,7 +182,7 @@ def figure_25(x: Tensor, w: dict[str, Tensor], heads: int, floor: float) -> Tens
         h28 = h27.sum(-1, keepdim=True)
         h29 = h27 / h28
         h30 = h29.tanh()
-        h31 = h30 * w["attention.gate"][:seq]
+        h31 = h30 * w["attention.gate"][head, :seq]
         branches.append(h31 @ h24)  # 32
     h33 = torch.cat(branches, dim=-1)
     h34 = h33 @ w["attention.output.weight"].T
@@ -243,7 +243,7 @@ def test_only_the_gate_limits_the_length() -> None:
 def test_a_gate_of_zero_hides_the_value_of_a_position() -> None:
     layer, x = SearchedAttention(12, 3).double(), reals(1, 6, 12)
     assert layer.gate is not None
-    layer.gate.data[2:] = 0
+    layer.gate.data[:, 2:] = 0
     # Where weights go still depends on all keys, so it is the values alone that change.
     query, key, values = layer.project(x, x)
     changed = values.clone()

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from annotated.read.modules import Project
+from annotated.read.folds import Folds, folds
+from annotated.read.modules import Module, Project
 
 LOCK = "requirements.lock"
+GLOSSARY = re.compile(r"^`{3,}\{glossary\}\n(.*?)^`{3,}$", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -26,10 +28,17 @@ class Book:
     cite: Callable[[str], str] = str  # key -> "Authors (year)" as Markdown
     license_name: str = ""  # of the code, as "MIT"
     pictures: str = ""  # the package whose modules draw pictures
+    folded: tuple[str, ...] = ()  # folders of chapters whose code is all folded
+    terms: dict[str, str] = field(default_factory=dict)  # name -> page and anchor
 
     def address(self, docname: str) -> str:
         """The address of a page."""
         return f"{self.url}{docname}.html"
+
+    def folds(self, module: Module) -> list[Folds]:
+        """What is folded in each cell of a chapter."""
+        everything = is_below(self.project.docname(module), self.folded)
+        return folds(module.chapter, everything)
 
 
 def book_of(
@@ -42,6 +51,8 @@ def book_of(
     bibliographies: Iterable[str],
     license_name: str = "",
     pictures: str = "",
+    folded: Iterable[str] = (),
+    glossary: str = "",
 ) -> Book:
     """Return the book of these chapters, in order."""
     root = project.root
@@ -57,7 +68,14 @@ def book_of(
         cite=_citations([root / name for name in bibliographies]),
         license_name=license_name,
         pictures=pictures,
+        folded=tuple(folded),
+        terms=_terms(root, glossary) if glossary else {},
     )
+
+
+def is_below(docname: str, folders: Iterable[str]) -> bool:
+    """Return whether a page is in one of the folders."""
+    return any(docname.startswith(f"{folder.rstrip('/')}/") for folder in folders)
 
 
 def verified(lock: Path, packages: list[str]) -> str:
@@ -94,6 +112,20 @@ def _citations(paths: list[Path]) -> Callable[[str], str]:
         return f"[{text}]({entry.fields['url']})" if "url" in entry.fields else text
 
     return cite
+
+
+def _terms(root: Path, name: str) -> dict[str, str]:
+    """Return the terms of a glossary, in lower case, with the page and the anchor of each."""
+    text = (root / name).read_text(encoding="utf-8")
+    page = Path(name).with_suffix("").as_posix()
+    found: dict[str, str] = {}
+    for block in GLOSSARY.findall(text):
+        for term in re.findall(r"^[^\s:].*$", block, re.MULTILINE):
+            # As Sphinx names it. A second term of the same name gets a number there.
+            anchor = re.sub(r"[^a-zA-Z0-9._]+", "-", f"term-{term}").strip("-")
+            place = f"{page}.html#{anchor}"
+            found[term.lower()] = f"{page}.html" if place in found.values() else place
+    return found
 
 
 def site_url(repository: str) -> str:

@@ -9,13 +9,15 @@ from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
-from annotated.page.code import Highlighter, code_node
+from annotated.page.code import Highlighter, code_lines, code_node
 from annotated.page.exercises import exercise, folded, solution
+from annotated.page.folding import fold, remark
 from annotated.page.pictures import picture
 from annotated.page.state import Head, page_of, state_of
 from annotated.page.ties import tied
 from annotated.page.variants import variant
-from annotated.read.parse import Block, Cell, Name
+from annotated.read.folds import Folds
+from annotated.read.parse import Block, Cell, Name, Row
 
 
 class heading(nodes.Element):  # noqa: N801 (docutils names nodes so)
@@ -35,15 +37,19 @@ class AnnotatedRow(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         page = page_of(self.env)
         cell: Cell = page.chapter.cells[int(self.arguments[0])]
-        row = cell.rows[int(self.arguments[1])]
+        index = int(self.arguments[1])
+        row, folds = cell.rows[index], page.folds[int(self.arguments[0])]
         prose, code = _box("sbs__prose"), _box("sbs__code")
         self.state.nested_parse(self.content, self.content_offset, prose)
         tied(prose)
         flagged = any(True for _ in prose.findall(deviation))
-        for i, block in enumerate(row.blocks):
+        shown = self._part(row, folds, hidden=False)
+        for i, block in enumerate(shown):
             code += self._block(
                 page.highlighter, cell, block, first=i == 0, flagged=flagged and i == 0
             )
+        if index in folds.at:
+            code += self._fold(cell, folds, index, prose, flagged and not shown)
         for difference in list(prose.findall(variant)):
             difference.parent.remove(difference)
             code += difference
@@ -62,6 +68,45 @@ class AnnotatedRow(SphinxDirective):
         )
         box += [prose, code]
         return [box]
+
+    def _part(self, row: Row, folds: Folds, hidden: bool) -> list[Block]:
+        """Return the row's blocks with only the lines that are folded, or only the others."""
+        text = page_of(self.env).chapter.lines
+        blocks = []
+        for block in row.blocks:
+            lines = [n for n in block.lines if (n in folds.lines) == hidden]
+            for end in (0, -1):
+                while lines and not text[lines[end] - 1].strip():
+                    lines.pop(end)
+            if lines:
+                name = block.name if lines[0] == block.lines[0] else None
+                blocks.append(Block(lines, name))
+        return blocks
+
+    def _fold(
+        self,
+        cell: Cell,
+        folds: Folds,
+        index: int,
+        prose: nodes.Element,
+        flagged: bool,
+    ) -> nodes.Element:
+        """Return the fold at a row: the lines of its rows, with the comments between them."""
+        page = page_of(self.env)
+        box = fold(summary=folds.counted(cell, folds.at[index], page.chapter))
+        remarks = list(prose.findall(remark))
+        for node in remarks:
+            node.parent.remove(node)
+        for i in folds.at[index].rows:
+            if i in folds.remarks:
+                box += _box("fold__note")
+                box[-1] += remarks.pop(0).children  # type: ignore[operator]
+            for block in self._part(cell.rows[i], folds, hidden=True):
+                first = next(box.findall(code_lines), None) is None
+                box += self._block(
+                    page.highlighter, cell, block, first, flagged and first
+                )
+        return box
 
     def _block(
         self,
@@ -141,8 +186,10 @@ class OutputsInRows(SphinxTransform):
             if row is None:
                 continue
             place = next(row[1].findall(solution), row[1])  # type: ignore[arg-type]
-            for child in list(cell.children):
-                place += child
+            folds = [i for i, child in enumerate(place) if isinstance(child, fold)]
+            at = folds[-1] if folds else len(place)
+            for child in reversed(cell.children):
+                place.insert(at, child)
                 for text in child.findall(nodes.literal_block):
                     text["classes"].append("out")
             cell.parent.remove(cell)

@@ -11,14 +11,20 @@ from nbformat import NotebookNode
 
 from annotated.page.figures import themed
 from annotated.page.values import with_values
+from annotated.read.folds import Folds
 from annotated.read.parse import Cell, Chapter, Row
 from annotated.run.execute import KERNEL, Record
 
-FENCE = "`" * 8
+FENCE, INNER = "`" * 8, "`" * 7
 
 
-def site_notebook(chapter: Chapter, record: Record) -> NotebookNode:
-    """Return Markdown cells for headings and rows, and a code cell for each set of outputs."""
+def site_notebook(
+    chapter: Chapter, record: Record, folds: list[Folds] | None = None
+) -> NotebookNode:
+    """Return Markdown cells for headings and rows, and a code cell for each set of outputs.
+
+    The notes of rows that are folded whole are in the row with the fold.
+    """
     notebook = nbformat.v4.new_notebook(metadata={"kernelspec": KERNEL})
     lines: list[int] = []  # module lines on which the cells start, for messages
     outputs = iter(record.outputs)
@@ -29,10 +35,15 @@ def site_notebook(chapter: Chapter, record: Record) -> NotebookNode:
         lines.append(line - 2)  # then MyST-NB's messages have the right line
 
     for i, cell in enumerate(chapter.cells):
+        folded = folds[i] if folds else Folds()
         for j, row in enumerate(cell.rows):
+            if j in folded.remarks:
+                continue
             head, rest, line = _head(row)
             if head:
                 add(nbformat.v4.new_markdown_cell(head), row.line)
+            remarks = [k for k in _rows(folded, j) if k in folded.remarks]
+            rest = _with_remarks(rest, line, [cell.rows[k] for k in remarks])
             text = f"{FENCE}{{annotated-row}} {i} {j}\n\n{rest}\n{FENCE}"
             add(nbformat.v4.new_markdown_cell(text), line - 2)
         shown = [
@@ -54,6 +65,19 @@ def site_notebook(chapter: Chapter, record: Record) -> NotebookNode:
             )
     notebook.metadata["source_map"] = lines
     return notebook
+
+
+def _rows(folded: Folds, row: int) -> list[int]:
+    return folded.at[row].rows if row in folded.at else []
+
+
+def _with_remarks(text: str, line: int, rows: list[Row]) -> str:
+    """Add the notes of a fold, each on its own line if there is room."""
+    for row in rows:
+        gap = row.line - 2 - line - text.count("\n")
+        text += "\n" * max(2, gap)
+        text += f"{INNER}{{annotated-remark}}\n\n{row.placed}\n{INNER}"
+    return text
 
 
 def _head(row: Row) -> tuple[str, str, int]:

@@ -12,9 +12,10 @@ from sphinx.application import Sphinx
 from sphinx.domains import Domain
 from sphinx.environment import BuildEnvironment
 
-from annotated.page.book import Book, book_of
+from annotated.page.book import Book, book_of, is_below
 from annotated.page.code import Highlighter
 from annotated.page.contents import Entry
+from annotated.read.folds import Folds, folds
 from annotated.read.modules import Module, Project
 from annotated.read.parse import Chapter
 from annotated.run.execute import Job, Record, Store, job_of
@@ -30,6 +31,7 @@ class Page:
     module: Module
     record: Record
     highlighter: Highlighter
+    folds: list[Folds]  # of each cell
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,8 @@ class State:
             bibliographies=getattr(config, "bibtex_bibfiles", []),
             license_name=config.annotated_license,
             pictures=config.annotated_pictures,
+            folded=config.annotated_folded,
+            glossary=config.annotated_glossary,
         )
 
     def job(self, docname: str) -> Job:
@@ -149,7 +153,15 @@ class State:
         module = self.project.at(job.path)
         tensors = by_line(job.chapter, self.shapes(job)["names"])
         highlighter = Highlighter(job.chapter, module.name, module.package, tensors)
-        return Page(job.chapter, self.project, module, self.record(job), highlighter)
+        everything = is_below(docname, self.app.config.annotated_folded)
+        return Page(
+            job.chapter,
+            self.project,
+            module,
+            self.record(job),
+            highlighter,
+            folds(job.chapter, everything),
+        )
 
 
 _states: dict[BuildEnvironment, State] = {}

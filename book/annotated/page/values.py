@@ -1,6 +1,7 @@
 """The ``value`` role: a number in prose, computed by the chapter's kernel.
 
-``{value}`f"{loss:.2f}"``` shows the ``str`` of the expression after the chapter's last cell.
+``{value}`f"{loss:.2f}"``` shows the ``str`` of the expression after the chapter's last cell. On a page
+that is no chapter, ``{value}`f"{loss:.2f}" </folder/chapter>``` shows a value that a chapter shows.
 """
 
 from __future__ import annotations
@@ -14,20 +15,34 @@ from sphinx.util.docutils import SphinxRole
 from annotated.page.state import state_of
 from annotated.read.expressions import ROLE, one_line
 
+OTHER = re.compile(r"(.*?)\s*</([\w/]+)>", re.DOTALL)
+
 
 class Value(SphinxRole):
     """Shows the recorded value of its expression."""
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
-        page = state_of(self.env).page
-        text = page.record.values.get(one_line(self.text)) if page else None
+        expression, values = self._asked()
+        text = values.get(one_line(expression))
         if text is not None:
             return [nodes.inline(self.rawtext, text, classes=["value"])], []
         message = (
-            f"value: `{self.text}` was not evaluated. Use it in a chapter's notes."
+            f"value: `{self.text}` was not evaluated. Use it in a chapter's notes, or name a chapter "
+            "that does: {value}`expression </chapter>`."
         )
         error = self.inliner.reporter.error(message, line=self.lineno)
         return [self.inliner.problematic(self.rawtext, self.rawtext, error)], [error]
+
+    def _asked(self) -> tuple[str, Mapping[str, str]]:
+        """Return the expression, and the values of this chapter or of the one that is named."""
+        state = state_of(self.env)
+        if state.page:
+            return self.text, state.page.record.values
+        match = OTHER.fullmatch(self.text)
+        if not match or match[2] not in state.jobs:
+            return self.text, {}
+        self.env.note_reread()  # the other chapter's values may change
+        return match[1], state.record(state.job(match[2])).values
 
 
 def with_values(prose: str, values: Mapping[str, str]) -> str:

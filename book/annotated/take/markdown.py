@@ -170,10 +170,19 @@ class MarkdownWriter:
             return f"${text}$"
         if role == "value":
             return self._value(one_line(text), line)
+        if role == "term" and self.book.terms:
+            return self._term(label or text, target, line)
         if role in ("ref", "term", "abbr"):
             return label or target
         message = f"the notebook has no form for the role {{{role}}}. Use a link or plain prose."
         raise ChapterError(self.path, line, message)
+
+    def _term(self, label: str, name: str, line: int) -> str:
+        place = self.book.terms.get(" ".join(name.split()).lower())
+        if place is None:
+            message = f"{name} is not in the glossary. Add it, or correct the term."
+            raise ChapterError(self.path, line, message)
+        return f"[{label}]({self.book.url}{place})"
 
     def _value(self, expression: str, line: int) -> str:
         try:

@@ -12,6 +12,7 @@ from typing import Any
 from annotated.page.book import Book
 from annotated.page.site_notebook import visible
 from annotated.read.digest import data, versions
+from annotated.read.folds import Folds
 from annotated.read.modules import Module, text_of
 from annotated.read.names import bound_names
 from annotated.read.parse import Cell, ChapterError, Row, bare, docstring
@@ -73,8 +74,9 @@ class _Writer:
         self._install()
         self._data()
         self._definitions()
-        for cell in self.chapter.cells:
-            self._cell(cell)
+        folds = self.book.folds(self.module)
+        for cell, folded in zip(self.chapter.cells, folds, strict=True):
+            self._cell(cell, folded)
         kernel = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
         return {
             "cells": self.cells,
@@ -181,10 +183,14 @@ class _Writer:
 
     # -- the chapter's own cells -----------------------------------------------------------
 
-    def _cell(self, cell: Cell) -> None:
+    def _cell(self, cell: Cell, folds: Folds) -> None:
         titled = bool(cell.rows) and cell.rows[0] is self.chapter.opening
         first = "" if titled or not cell.rows else self._note(cell.rows[0])
-        numbered = [row for row in cell.rows[1:] if row.prose]
+        numbered = [
+            row
+            for i, row in enumerate(cell.rows)
+            if i and row.prose and i not in folds.remarks
+        ]
         notes = [
             f"{i}. " + _indented(self._note(row)) for i, row in enumerate(numbered, 1)
         ]
@@ -195,50 +201,84 @@ class _Writer:
                 for i, row in enumerate(numbered, 1)
                 if row.blocks
             }
-            source = self._source(cell, marks)
-            outputs = next(self.outputs, [])
-            if source and cell.exercise:
-                self._folded("Solution", source)
-                self._show(outputs)
-            elif source:
+            self._parts(cell, folds, marks)
+
+    def _parts(self, cell: Cell, folds: Folds, marks: dict[int, int]) -> None:
+        """Add the cell's code: as one cell, or with the folded part in a cell of its own."""
+        title = next((fold.title for fold in folds.at.values()), "Solution")
+        kept = {n for i in folds.remarks for n in self._comments(cell.rows[i])}
+        parts = []
+        for nodes, hidden in folds.parts(cell):
+            source = self._source(cell, nodes, marks, kept)
+            if source:
+                parts.append((source, hidden or cell.exercise))
+        outputs = visible(next(self.outputs, []))
+        for i, (source, hidden) in enumerate(parts):
+            if hidden:
+                self._folded(title, source)
+            else:
                 self._add("code", source)
-                self._show(outputs)
+            last = i == len(parts) - 1
+            taken = len(outputs) if last else _before_figure(outputs)
+            self._show(outputs[:taken])
+            outputs = outputs[taken:]
+
+    def _comments(self, row: Row) -> frozenset[int]:
+        """Return the lines of a row's note."""
+        lines = [row.line, *(n for block in row.blocks for n in block.lines)]
+        return self.chapter.aside.intersection(range(min(lines), max(lines)))
 
     def _show(self, outputs: list[dict[str, Any]]) -> None:
-        """Add the outputs that the page shows to the last cell."""
+        """Add these outputs to the last cell."""
         if not self.record:
             return
         self.counted += 1
-        shown = [_portable(output, self.counted) for output in visible(outputs)]
+        shown = [_portable(output, self.counted) for output in outputs]
         self.cells[-1] |= {"execution_count": self.counted, "outputs": shown}
 
     def _note(self, row: Row) -> str:
         return "\n\n".join(self.markdown(text, line) for line, text in row.notes)
 
-    def _source(self, cell: Cell, marks: dict[int, int]) -> str:
-        """Return the cell's code with numbers for its notes, without imports from the project."""
+    def _source(
+        self, cell: Cell, nodes: list[ast.stmt], marks: dict[int, int], kept: set[int]
+    ) -> str:
+        """Return some statements of a cell, without imports from the project.
+
+        Instead of notes they have numbers, except on the lines that are ``kept``.
+        """
         instead = dict(
-            self._replacements(ast.Module(cell.nodes, []), cell.dedent, inside=False)
+            self._replacements(ast.Module(nodes, []), cell.dedent, inside=False)
         )
         out: list[str] = []
-        for n in range(cell.line, cell.end + 1):
+        for n in self._lines(cell, nodes):
             line = instead.get(n, self.chapter.line_of(cell, n))
             if n in marks:
                 out.append(line[: len(line) - len(line.lstrip())] + f"# ({marks[n]})")
+            if n in kept:
+                line = self.chapter.line_of(cell, n)
             doubled = not line.strip() and not (out and out[-1].strip())
-            if not self._is_removed(n, instead) and (
+            if (n in kept or not self._is_removed(n, instead)) and (
                 n in self.chapter.verbatim or not doubled
             ):
                 out.append(line)
         source = "\n".join(out).strip("\n")
         wanted = bare(
-            [without(node, self._local) for node in cell.nodes if not self._local(node)]
+            [without(node, self._local) for node in nodes if not self._local(node)]
         )
         try:
             same = bare(ast.parse(source).body) == wanted
         except SyntaxError:
             same = False
         return source if same else wanted
+
+    def _lines(self, cell: Cell, nodes: list[ast.stmt]) -> Iterator[int]:
+        """Yield the lines of these statements, each with the comments and blank lines above."""
+        after = cell.line - 1
+        for node in cell.nodes:
+            end = node.end_lineno or node.lineno
+            if node in nodes:
+                yield from range(after + 1, end + 1)
+            after = end
 
     def _is_removed(self, line: int, instead: dict[int, str]) -> bool:
         return not instead[line] if line in instead else line in self.chapter.aside
@@ -262,6 +302,12 @@ class _Writer:
                 yield gone[0].lineno, " " * (gone[0].col_offset - dedent) + "pass"
         for child in ast.iter_child_nodes(node):
             yield from self._replacements(child, dedent, inside=True)
+
+
+def _before_figure(outputs: list[dict[str, Any]]) -> int:
+    """Return how many outputs there are before the first figure."""
+    figures = (i for i, o in enumerate(outputs) if "image/svg+xml" in o.get("data", {}))
+    return next(figures, len(outputs))
 
 
 def _portable(output: dict[str, Any], count: int) -> dict[str, Any]:

@@ -16,18 +16,30 @@
     await module.options({ baseUrl: base.pathname, excerptLength: 18 });
     return module;
   });
-  // Definitions by their names, from the index: whoever types one wants to see where it stands.
-  let names;
-  const chapters = new Map([...document.querySelectorAll("#chapnav a")].map(link => [link.pathname, link.lastChild.textContent]));
-  const read = text => [...new DOMParser().parseFromString(text, "text/html").querySelectorAll(".letter a")].map(link => {
-    const url = new URL(link.getAttribute("href"), base);
-    return { name: (link.ariaLabel ?? link.textContent).split(",")[0], page: chapters.get(url.pathname), url };
-  });
-  const defined = async words => {
-    const all = await (names ??= fetch(new URL("genindex.html", base)).then(answer => answer.text()).then(read));
-    const part = words.toLowerCase(), found = all.filter(({ name }) => part.length > 2 && name.toLowerCase().includes(part));
-    const begins = ({ name }) => name.toLowerCase().startsWith(part);
-    return found.sort((a, b) => begins(b) - begins(a) || a.name.length - b.name.length).slice(0, 4);
+  // Pages, sections, definitions and terms, found by their names. They come before what is found in the text.
+  const KINDS = ["page", "definition", "section", "term"];
+  const wordsOf = text => text.replace(/(\p{Ll})(\p{Lu})/gu, "$1 $2").toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+  const named = (name, key) => { // 0: the name itself, 1: its end, 2: its beginning, 3: words inside it
+    const words = wordsOf(name), tails = words.map((_, i) => words.slice(i).join(""));
+    if (tails.includes(key)) return Math.min(tails.indexOf(key), 1);
+    const begins = key.length > 2 ? tails.findIndex(tail => tail.startsWith(key)) : -1;
+    return begins < 0 ? Infinity : begins ? 3 : 2;
+  };
+  const rank = (place, key) => Math.min(...place.names.map(name => named(name, key)));
+  let coming;
+  const placesOf = async words => {
+    const all = await (coming ??= fetch(new URL("_pagefind/places.json", base)).then(answer => answer.json()));
+    const key = wordsOf(words).join("");
+    const found = all.map(place => ({ ...place, rank: rank(place, key) })).filter(place => place.rank < Infinity);
+    const order = ({ kind, names: [name] }) => KINDS.indexOf(kind) + name.length / 1000;
+    found.sort((a, b) => a.rank - b.rank || order(a) - order(b));
+    const exact = found.filter(place => !place.rank).slice(0, 4);
+    // After a term comes the place that the glossary refers to: a definition here, a page's sections below.
+    const explained = exact.map(place => place.explained);
+    const led = all.filter(place => place.kind !== "page" && explained.includes(place.url));
+    // A class comes before its methods.
+    const below = place => found.some(({ url }) => place.url.startsWith(`${url}.`));
+    return { exact: [...exact, ...led], near: found.filter(place => place.rank && !below(place)).slice(0, 4), explained };
   };
   const score = part => part.weighted_locations.reduce((sum, place) => sum + place.balanced_score, 0);
   const open = on => { list.hidden = !on; input.setAttribute("aria-expanded", on); if (!on) choose(-1); };
@@ -44,10 +56,11 @@
     const link = Object.assign(document.createElement("a"), { id: `hit-${number}`, href: hit.url, tabIndex: -1 });
     item.setAttribute("role", "presentation");
     link.setAttribute("role", "option");
-    link.append(Object.assign(document.createElement(hit.name ? "code" : "b"), { textContent: hit.name ?? hit.title }));
+    if (hit.title !== hit.name) link.append(Object.assign(document.createElement("b"), { textContent: hit.title }));
+    if (hit.name) link.append(Object.assign(document.createElement("code"), { textContent: hit.name }));
     if (hit.page !== hit.title) link.append(Object.assign(document.createElement("small"), { textContent: hit.page }));
     const words = document.createElement("span");
-    words.innerHTML = hit.excerpt ?? ""; // Pagefind escapes the text and marks the words
+    words.innerHTML = hit.excerpt ?? ""; // escaped; Pagefind marks the words
     link.append(words);
     item.append(link);
     return item;
@@ -55,13 +68,22 @@
   const search = async () => {
     const words = asked = input.value.trim();
     if (!words) return open(false);
-    // A name in code is looked for by its words, all of them.
+    // A name in code is searched for by all of its words.
     const found = await (await load()).debouncedSearch(words.replace(/[_.]+/g, " "), {}, 120);
     if (!found || words !== asked) return;
-    const [named, ...pages] = await Promise.all([defined(words), ...found.results.slice(0, 6).map(result => result.data())]);
+    const [{ exact, near, explained }, ...pages] = await Promise.all([placesOf(words), ...found.results.slice(0, 6).map(result => result.data())]);
     if (words !== asked) return;
     const parts = page => page.sub_results.sort((a, b) => score(b) - score(a)).slice(0, 3).map(part => ({ ...part, page: page.meta.title }));
-    const hits = [...named, ...pages.flatMap(parts)];
+    const texts = pages.flatMap(parts), same = (a, b) => a.page === b.page && a.title === b.title;
+    const explains = page => explained.some(url => url && new URL(url, base).pathname === page.url);
+    const first = pages.filter(explains).flatMap(page => parts(page).slice(0, 2));
+    const shown = place => {
+      const hit = { title: place.names[0], page: place.page, url: new URL(place.url, base) };
+      const name = place.kind === "definition" ? place.names.at(-1) : null; // in code
+      return { ...hit, name, excerpt: place.text ?? texts.find(text => same(text, hit))?.excerpt };
+    };
+    const all = [...exact.map(shown), ...first, ...near.map(shown), ...texts];
+    const hits = all.filter((hit, i) => all.findIndex(other => same(other, hit)) === i);
     list.replaceChildren(...hits.slice(0, 12).map(entry));
     if (!hits.length) list.replaceChildren(Object.assign(document.createElement("li"), { className: "hits__none", textContent: `Nothing is found for “${words}”.` }));
     open(true);

@@ -1,0 +1,234 @@
+r"""
+# How it was measured
+
+The setting, the statistics and the limits of all measurements in this part, for readers who check them.
+
+The other chapters state results. This one explains once how the numbers were obtained: the text, the learning
+rates, the seeds, the meaning of ±, the tests for noise, the fits, the timing and the records.
+
+In short: every model is trained on the same batches with a learning rate of its own, with three to five
+seeds, and is judged on two plays that chose no learning rate. Differences are compared with the noise between
+seeds. All records are in the repository, and one command makes them again.
+
+Source: our own measurements; {cite:t}`so2021primer`, sections 3 and 4.1, appendices A.7 and A.9;
+{cite:t}`nist2012tukey`; {cite:t}`kaplan2020scaling`.
+"""
+
+import torch
+
+from experiments.analysis import critical_difference, final_losses, noise, widest
+from experiments.figures import WHOLE_MODELS
+from experiments.records import read_runs
+from experiments.tables import Table
+
+__data__ = ("experiments/results/gathered.json",)
+
+if __name__ == "__main__":
+    # ## The text
+    #
+    # Shakespeare's plays, by character. Three plays are held out: a comedy chooses learning rates, and a
+    # tragedy and a history give the reported loss. Since the plays have no scene in common, the text that
+    # chose a rate is not part of a reported number. The reported loss is the mean of the two plays, in nats
+    # per character.
+    from IPython.display import display
+
+    from labml_primer.training import load_corpus
+    from labml_primer.training.corpus import load_plays
+
+    corpus, plays = load_corpus(), load_plays()
+    held_out = {
+        "a-midsummer-night-s-dream": "chooses the learning rates",
+        "macbeth": "reported",
+        "richard-ii": "reported",
+    }
+    rows = [
+        [f"{len(plays) - len(held_out)} plays", f"{len(corpus.train):,}", "training"],
+        *([play, f"{len(plays[play]):,}", use] for play, use in held_out.items()),
+    ]
+    heads = {"text": "", "length": "characters", "use": ""}
+    source = f"{corpus.vocab_size} different characters"
+    display(Table("The text and its split", source, heads, rows))
+
+    # ## The models and their training
+    #
+    # Unless a chapter says otherwise, a model has four blocks of width 128, four heads and a feed-forward
+    # layer of 512, and all models of a comparison have the same number of parameters within 1%. A step reads
+    # 16 sequences of 128 characters. The optimizer is AdamW, without dropout, with gradients clipped at
+    # norm 1. The learning rate rises over 100 steps and then falls with the inverse square root of the step.
+    # It does not depend on the length of the run, so each point of a learning curve is the end of a shorter
+    # run. The models have the hand-written gradients of {doc}`/labml_primer/primer/faster`.
+    #
+    # ## Learning rates
+    #
+    # Each model has its own learning rate. Four to seven rates are tried, each twice the one before, in a
+    # run of 400 steps with one seed, and the comedy decides. No chosen rate is the lowest or the highest
+    # tried. This is the choice for the models of {doc}`ours`, of five rates from 0.001 to 0.016:
+    recorded = read_runs(__data__[0], "speedup")
+    rows = [
+        [
+            name,
+            f"{recorded[model][0]['rate']:.3f}",
+            f"{recorded[model][0]['parameters']:,}",
+        ]
+        for model, (name, _, _) in WHOLE_MODELS.items()
+    ]
+    heads = {"model": "", "learning rate": "", "parameters": "count"}
+    display(Table("Chosen rates", "Our runs", heads, rows))
+    # The tuning runs are a third of the full length or shorter. For half of these models, the two best rates
+    # differ by less than the standard deviation of the seeds. The choice between them is then noise, and it
+    # is the same for all seeds, so no spread below includes it.
+
+    # ## Seeds, and the meaning of ±
+    #
+    # A seed sets the initial weights and the order of the batches. Models are compared seed by seed: on the
+    # same text in the same order. A number like 2.6 ± 0.5 is the mean over the seeds, and their sample
+    # standard deviation $s$. The mean of $n$ seeds is itself uncertain by its *standard error*,
+    # $s / \sqrt n$.
+    #
+    # With three seeds, "better with every seed" is weak evidence. Of two equal models, one is ahead with all
+    # three seeds one time in four.
+    #
+    # ## The speed-up factor
+    #
+    # {py:func}`~labml_primer.primer.primer_ez.speedup_factor` is defined as in the paper: the cost of the
+    # whole run of the Transformer, divided by the cost at which the other model first reached the
+    # Transformer's final loss. The two runs have the same seed. The cost is counted in multiply-adds (a
+    # multiplication with its addition) or in seconds. If a model never reaches that loss, the roles are
+    # exchanged, and the factor is the inverse, below 1.
+    #
+    # A factor amplifies noise. Each one is relative to the final loss of one Transformer, and on a flat curve
+    # a small difference in loss is many steps.
+    #
+    # ## Relative perplexity
+    #
+    # The perplexity $e^l$ at the end of a run, in percent of the baseline's with the same seed:
+    #
+    # $$100\, e^{\,l - l_\text{baseline}}$$
+    #
+    # Its difference from 100 is the paper's *normalized PPLX delta* (appendix A.7), up to the sign. The
+    # baseline's own noise is in every model's number, while the losses in the tables are free of it.
+
+    # ## The critical difference
+    #
+    # With sixteen models there are 120 pairs, and some differ much by chance. To find out how large a
+    # difference noise alone can explain, suppose that the loss of a run is a sum of three parts: one from its
+    # model, one that its seed adds to all models, and noise, $l_{ms} = a_m + b_s + e_{ms}$. With $M$ models
+    # and $S$ seeds, the variance of the noise is estimated by the residual after subtracting both means:
+    #
+    # $$\sigma^2 = \frac{1}{(M - 1)(S - 1)} \sum_{m,s}
+    #   (l_{ms} - \bar l_{m \cdot} - \bar l_{\cdot s} + \bar l_{\cdot \cdot})^2$$
+    #
+    # The range of the means in units of the noise is, times $\sqrt S$, the *studentized range* of Tukey's
+    # test {cite:p}`nist2012tukey`:
+    #
+    # $$\frac{\max_m \bar l_{m \cdot} - \min_m \bar l_{m \cdot}}{\sigma}$$
+    #
+    # We simulate 20,000 tables of pure noise, take the 95% quantile of this range, and multiply it with the
+    # noise of our own table. That is the *critical difference*. If all models were equal, only 5% of such
+    # tables would have any two models farther apart. For the sixteen models of {doc}`mdha`:
+    losses = final_losses(read_runs(__data__[0], "mdha"))
+    critical = critical_difference(losses)
+    print(f"noise               {noise(losses):.3f} nats")
+    print(f"critical difference {critical:.3f} nats")
+    print(f"as perplexity       {100 * critical.expm1():.0f}%")
+    # The test assumes the same noise for all models. Where a model's seeds vary more than others', the
+    # critical difference is too small for its pairs; among quiet models it is too large, and models within it
+    # may still differ.
+
+    # ## The best width, and power laws
+    #
+    # {doc}`sizes` compares architectures at the best of five widths for each budget. The *frontier* of an
+    # architecture is, for each seed, its loss at each budget with the width that is best there in the mean of
+    # the seeds. Between two evaluations, the loss is interpolated linearly. The widths are chosen on the
+    # reported plays and seeds, so each frontier is a little too low.
+    #
+    # The power law $l = a\, c^{-k}$, with $c$ in trillions of multiply-adds, is a line in logarithms. It is
+    # fitted by least squares. The *shift* $b$ assumes parallel lines, with the mean of both slopes:
+    #
+    # $$b = \exp\frac{\overline{\log l_1} - \overline{\log l_0}}{k}$$
+    #
+    # With $b$ times less compute, the better architecture, 0, is as good as the other, 1 (appendix A.9). The
+    # saving without any law reads the same factor from the frontiers themselves.
+    #
+    # The 95% confidence intervals of that chapter treat the three seeds as independent:
+    #
+    # $$\bar x \pm t\, \frac{s}{\sqrt 3}, \quad t = 4.303$$
+    #
+    # with Student's $t$ for two degrees of freedom. Factors are averaged as logarithms. The points of one
+    # curve are not independent, so they do not count as evidence.
+
+    # ## Time
+    #
+    # The seconds of a run are its number of steps times the time of a step. That time is measured separately,
+    # for all models of all plans in one process and in turns, because the time of a run depends on what else
+    # the machine does. It is the processor time of one core, known to a few percent, and ± does not include
+    # this uncertainty.
+    #
+    # {doc}`/benchmarks/speed` also measures in turns: one call of each function, again and again, every other
+    # round in reverse order. Its tables show the median of the rounds' ratios, and how far the quartiles are
+    # from it. A machine that slows down slows both sides, and the ratio stays.
+    #
+    # ## Records
+    #
+    # Every run is a JSON file in `experiments/results`: its configuration, the versions of the software, the
+    # machine, and the curve of its losses. The configuration's digest identifies the run, so plans share
+    # runs, and a stopped plan continues where it was. These commands say how long they take, and then run
+    # what is missing:
+    #
+    #     make experiments ONLY=speedup
+    #     make experiments ONLY=ablation
+    #     make experiments ONLY=activations
+    #     make experiments ONLY=mdha
+    #     make experiments ONLY=scaling
+    #     make experiments ONLY=transfer
+    #     make experiments ONLY=filling
+    #
+    # Tests check that every record matches its plan, that no run diverged and no seed is missing, and that
+    # the statements of the chapters hold for the records. Every measured number in the text is computed from
+    # them when the page is built.
+    #
+    # ## Limits of all measurements
+    #
+    # *Scale.* The models of the paper's Table 4 have 40 times as many parameters, and read 3,000 times as
+    # many tokens. Their savings can be larger or smaller.
+    #
+    # *Data.* Characters are not subwords. Much of the first thousand steps is spent on learning which
+    # characters follow which, and a convolution over three positions helps with just that. This may
+    # overstate the gain from MDHA.
+    #
+    # *Tuning.* Rates were chosen in short runs with one seed. Models that are close to each other could
+    # change places with other rates.
+    #
+    # *Hardware.* All times are those of one processor. On an accelerator, the relative cost of a convolution
+    # is different.
+
+
+if __name__ == "__main__":
+    # ## Exercise
+    #
+    # :::{exercise} Why not test each pair by itself?
+    # Suppose that sixteen models are equally good, and that two are called different as soon as they are
+    # farther apart than 95% of equal pairs. In what share of such tables is at least one pair called
+    # different? How many of the 120 pairs of {doc}`mdha` are, and how many by the critical difference?
+    # :::
+    # :::{solution}
+    # If any pair is that far apart, so are the best and the worst model, and it is enough to look at those.
+    # {value}`f"{wrong['each pair by itself']:.0%}"` of the tables would report a difference where there is
+    # none, and {value}`f"{wrong['critical difference']:.0%}"` by the critical difference.
+    # :::
+    torch.manual_seed(0)
+    chance, others = torch.randn(2, 20_000, *losses.shape)
+    pair = (chance[:, 0] - chance[:, 1]).mean(-1).abs() / noise(chance)
+    thresholds = {
+        "each pair by itself": pair.quantile(0.95),
+        "critical difference": critical / noise(losses),
+    }
+    distances = torch.pdist(losses.mean(-1, keepdim=True))
+    wrong, rows = {}, []
+    for judged, beyond in thresholds.items():
+        wrong[judged] = float((widest(others) > beyond).double().mean())
+        found = int((distances > beyond * noise(losses)).sum())
+        rows.append([judged, f"{wrong[judged]:.0%}", str(found)])
+    heads = {"test": "", "false alarms": "", "our pairs": f"of {len(distances)}"}
+    display(Table("Two ways to test", "20,000 simulated tables", heads, rows))
+    assert wrong["critical difference"] < 0.06

@@ -1,0 +1,108 @@
+"""Figures and tables that several measured chapters share."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from experiments.analysis import (
+    Spread,
+    final_loss,
+    relative_perplexity,
+    setting,
+    speedup,
+)
+from experiments.records import Runs, read_table
+from experiments.tables import Table
+
+# Models of the plan `speedup`: the name in the paper's tables, colour and line. The halves of Primer-EZ are
+# dotted (its activation function) and dashed (its attention).
+WHOLE_MODELS = {
+    "transformer": ("Vanilla Transformer", "C5", "-"),
+    "gelu": ("Transformer+GELU", "C1", "-"),
+    "pp": ("Transformer++", "C2", "-"),
+    "evolved-transformer": ("Evolved Transformer", "C4", "-"),
+    "squared-relu": ("Transformer+squared ReLU", "C0", ":"),
+    "mdha": ("Transformer+MDHA", "C0", "--"),
+    "primer-ez": ("Primer-EZ", "C0", "-"),
+    "primer": ("Primer", "C3", "-"),
+}
+# The paper's set-ups, a library on a kind of hardware each: a short name and a marker.
+SETUPS = {
+    "Tensor2Tensor, TPUv2": ("T2T, TPUv2", "o"),
+    "Tensor2Tensor, V100": ("T2T, V100", "s"),
+    "T5, TPUv2": ("T5, TPUv2", "^"),
+}
+
+
+def theirs(model: str, path: str) -> dict[str, str]:
+    """Return the paper's speed-up factors of a model by set-up, as printed in Table 4 at `path`."""
+    table = read_table(path)
+    return {
+        setup: printed
+        for setup in SETUPS
+        for printed in table.column(
+            "speedup", setup=setup, model=WHOLE_MODELS[model][0]
+        )
+        if printed != "-"
+    }
+
+
+def dots(ax: Any, at: float, name: str, colour: str, seeds: list[float]) -> None:
+    """Draw a hollow dot for each seed and a full one for their mean."""
+    label = f"{name}, a seed"
+    ax.plot(seeds, [at] * len(seeds), "o", color=colour, mfc="none", ms=4, label=label)
+    ax.plot(Spread.of(seeds).mean, at, "o", color=colour, label=f"{name}, mean")
+
+
+def draw(runs: Runs, names: Mapping[str, tuple[str, str]], baseline: str) -> None:
+    """Draw the perplexity of models relative to a baseline's, a line for each, the best on top.
+
+    `names` has the name and colour of each model.
+    """
+    import matplotlib.pyplot as plt
+
+    relative = {
+        model: relative_perplexity(runs[baseline], runs[model]) for model in names
+    }
+    order = sorted(names, key=lambda model: Spread.of(relative[model]).mean)
+    _, ax = plt.subplots(figsize=(7, 0.8 + 0.27 * len(order)), layout="constrained")
+    for at, model in enumerate(order):
+        dots(ax, at, *names[model], relative[model])
+    ax.axvline(100, color="C5", ls=":", lw=1)
+    ax.set_yticks(range(len(order)), [names[model][0] for model in order])
+    ax.set_ylim(len(order) - 0.4, -0.6)
+    ax.set(
+        title=f"mean of {setting([runs[model] for model in names])}",
+        xlabel=f"perplexity, {names[baseline][0]} = 100",
+    )
+    plt.show()
+
+
+def table(
+    runs: Runs, names: Mapping[str, tuple[str, str]], baseline: str, source: str
+) -> Table:
+    """Return a table of models: final loss, relative perplexity, and speed-up factors over a baseline."""
+    rows = []
+    for model, (name, _) in names.items():
+        seeds = runs[model]
+        factors = [
+            "-" if model == baseline else f"{speedup(runs[baseline], seeds, cost):.2f}"
+            for cost in ("multiply_adds", "seconds")
+        ]
+        rows.append(
+            [
+                name,
+                f"{seeds[0]['rate']:.3f}",
+                f"{final_loss(seeds):.3f}",
+                f"{Spread.of(relative_perplexity(runs[baseline], seeds)):.1f}",
+                *factors,
+            ]
+        )
+    columns = {
+        "model": "",
+        "learning rate": "",
+        "loss": "nats",
+        "perplexity": "%",
+        "multiply-adds": "factor",
+        "seconds": "factor",
+    }
+    return Table(f"Compared with {names[baseline][0]}", source, columns, rows)

@@ -1,0 +1,73 @@
+"""A link to a term shows the definition, by pointer and by keyboard."""
+
+import re
+
+from built_book import Visitor
+from playwright.sync_api import expect
+from test_for_everyone import barriers, in_theme
+
+GENERATION = "labml_primer/transformer/generation"
+TERM = "a[href$='#term-KV-cache']"
+WORDS = re.compile("stored keys and values", re.IGNORECASE)
+
+
+def test_a_term_shows_its_definition_when_pointed_at_and_when_focused(
+    visit: Visitor,
+) -> None:
+    page = visit(GENERATION).page
+    tip, link = page.locator("#definition[role=tooltip]"), page.locator(TERM).first
+    link.hover()
+    expect(tip).to_contain_text(WORDS)
+    page.keyboard.press("Escape")
+    expect(tip).to_be_hidden()
+    page.mouse.move(0, 0)
+    link.focus()  # after a key was pressed, so that the focus is visible
+    expect(tip).to_contain_text(WORDS)
+    expect(link).to_have_attribute("aria-describedby", "definition")
+    link.blur()
+    expect(tip).to_be_hidden()
+
+
+def test_a_definition_stays_while_the_pointer_is_on_it(visit: Visitor) -> None:
+    page = visit(GENERATION).page
+    tip, link = page.locator("#definition"), page.locator(TERM).first
+    link.hover()
+    tip.hover()
+    page.wait_for_timeout(500)
+    expect(tip).to_be_visible()
+    page.mouse.move(0, 0)
+    expect(tip).to_be_hidden()
+
+
+def test_a_definition_is_within_the_window(visit: Visitor) -> None:
+    for width in (1400, 390):
+        page = visit(GENERATION, width=width).page
+        for link in page.locator("a:has(> .std-term)").all():
+            link.hover()
+            box = page.locator("#definition").bounding_box()
+            assert box and box["x"] >= 0 and box["x"] + box["width"] <= width
+
+
+def test_a_term_is_a_link_with_a_title_without_scripts(visit: Visitor) -> None:
+    page = visit(GENERATION, scripts=False).page
+    link = page.locator(TERM).first
+    expect(link).to_have_attribute("title", WORDS)
+    link.click()
+    page.wait_for_url(re.compile(r"glossary\.html#term-KV-cache$"))
+
+
+def test_an_open_definition_has_no_barrier(visit: Visitor) -> None:
+    page = visit(GENERATION).page
+    page.locator(TERM).first.hover()
+    for theme in ("light", "dark"):
+        in_theme(page, theme)
+        assert barriers(page) == [], theme
+
+
+def test_no_request_is_made_for_a_definition(visit: Visitor) -> None:
+    opened = visit(GENERATION)
+    opened.page.wait_for_load_state("networkidle")
+    before = list(opened.asked)
+    opened.page.locator(TERM).first.hover()
+    expect(opened.page.locator("#definition")).to_be_visible()
+    assert opened.asked == before

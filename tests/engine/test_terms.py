@@ -1,0 +1,148 @@
+"""The glossary's terms: their definitions at links, their places in the search and in notebooks."""
+
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+from annotated.page.book import book_of
+from annotated.read.modules import Project
+from conftest import ENGINE, Built, Shelf
+
+New = Callable[[dict[str, str]], Shelf]
+CONF = f"""
+import sys
+sys.path[:0] = [{str(ENGINE)!r}, {str(ENGINE / "tools")!r}]
+exclude_patterns = ["_build", "conf.py", "log.txt"]
+extensions = ["annotated", "glossary", "search_index"]
+myst_enable_extensions = ["colon_fence"]
+nb_execution_mode = "off"
+annotated_glossary = "words.md"
+annotated_repository = "https://github.com/someone/fixture"
+"""
+INDEX = """
+# Book
+
+```{toctree}
+one
+words
+```
+"""
+WORDS = """
+# Words
+
+```{glossary}
+:sorted:
+
+KV cache
+key-value cache
+  Stored keys and values, `k < v`.
+
+  {py:func}`~one.remember`
+
+token
+  A unit
+  of text.
+
+  {doc}`/one`
+
+Model++
+Model
+  What predicts.
+```
+"""
+ONE = '''
+"""
+# One
+
+Each {term}`token` has a {term}`place <key-value cache>`; a {term}`Model++` reads it.
+"""
+
+
+def remember() -> None:
+    """
+    ## Remembering
+
+    It fills the {term}`KV
+    cache`.
+    """
+
+
+def forget() -> None:
+    """Forget it."""
+'''
+FILES = {"index.md": INDEX, "words.md": WORDS, "one.py": ONE}
+
+
+@pytest.fixture(scope="module")
+def built(shelf: New) -> Built:
+    done = shelf({**FILES, "conf.py": CONF}).build("-W")
+    assert done.code == 0, done.log
+    return done
+
+
+def links(page: str) -> dict[str, str]:
+    """The words of each link to a term, with its title."""
+    found = re.findall(r"<a ([^>]*)><span class=\"[^\"]*std-term\">(.*?)</span>", page)
+    titles = {
+        " ".join(words.split()): re.search(r'title="(.*?)"', attributes)
+        for attributes, words in found
+    }
+    return {words: title[1] if title else "" for words, title in titles.items()}
+
+
+def test_a_link_to_a_term_holds_its_definition(built: Built) -> None:
+    assert links(built.page("one")) == {
+        "token": "A unit of text.",
+        "place": "Stored keys and values, k &lt; v.",
+        "Model++": "What predicts.",
+        "KV cache": "Stored keys and values, k &lt; v.",
+    }
+
+
+def test_a_changed_definition_reaches_the_pages_that_use_it(shelf: New) -> None:
+    book = shelf({**FILES, "conf.py": CONF})
+    assert book.build("-W").code == 0
+    book.edit("words.md", "What predicts.", "What foresees.")
+    assert "What foresees." in links(book.build("-W").page("one")).values()
+
+
+def test_an_unknown_term_is_an_error_at_its_line(shelf: New) -> None:
+    book = shelf({**FILES, "conf.py": CONF})
+    book.edit("one.py", "KV\n    cache`", "nonsense`")
+    log = book.build("-W").log
+    line = ONE.lstrip("\n").split("\n").index("    It fills the {term}`KV") + 1
+    assert re.search(rf"one\.py:{line}: *term not in glossary: .nonsense", log), log
+
+
+def test_the_notebook_links_each_term_to_its_entry(built: Built) -> None:
+    book = book_of(
+        Project(built.root),
+        title="Fixture",
+        repository="https://github.com/someone/fixture",
+        docnames=["one"],
+        install={},
+        packages=[],
+        bibliographies=[],
+        glossary="words.md",
+    )
+    page = built.page("words")
+    for name in ("kv cache", "key-value cache", "token", "model++"):
+        place, _, anchor = book.terms[name].partition("#")
+        assert place == "words.html" and f'id="{anchor}"' in page
+    # Sphinx gives two terms one name, so it numbers the second.
+    assert book.terms["model"] == "words.html"
+
+
+def test_the_search_knows_pages_sections_definitions_and_terms(built: Built) -> None:
+    path = built.root / "_build/html/_pagefind/places.json"
+    places = {place["url"]: place for place in json.loads(path.read_text("utf-8"))}
+    assert places["one.html"]["kind"] == "page"
+    remember = places["one.html#remember"]
+    assert remember["names"] == ["Remembering", "remember"]
+    assert remember["kind"] == places["one.html#forget"]["kind"] == "definition"
+    cache = places["words.html#term-KV-cache"]
+    assert cache["names"] == ["KV cache", "key-value cache"]
+    assert cache["explained"] == "one.html#remember"
+    assert cache["text"] == "Stored keys and values, k &lt; v."
+    assert places["words.html#term-token"]["explained"] == "one.html"
