@@ -101,6 +101,9 @@ def sample_token(
     tokens more probable; above one it makes the probabilities more even. At zero, its limit, the most
     probable token is taken and nothing is random, which is called {term}`greedy decoding`.
 
+    :::{picture} sampling
+    :::
+
     Raises `ValueError` for a negative temperature.
     """
     if temperature < 0:
