@@ -387,6 +387,9 @@ def beam_search(
     `beams` best beginnings, extends each by every token, and keeps the best of those. It suits tasks with one
     right answer, such as translation, more than open-ended text.
 
+    :::{picture} beam_search
+    :::
+
     A longer sequence has a smaller probability, because it is a product of more factors. To make up for this,
     sequences $Y$ are compared by $\log P(Y)$ divided by a *length penalty* {cite:p}`wu2016google`:
 
