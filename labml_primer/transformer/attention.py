@@ -357,6 +357,9 @@ if __name__ == "__main__":
     # {term}`grouped-query attention` {cite:p}`ainslie2023gqa` each group of heads has one. Many large models
     # use the second, because it costs little quality. This book does not need it.
     #
+    # :::{picture} grouped_queries
+    # :::
+    #
     # Here are 8 heads of queries in 2 groups, with a quarter of the keys and values. PyTorch's function does
     # it if asked. It is the same as repeating each key and value for the four heads of its group.
     query, (key, value) = torch.randn(1, 8, 5, 32), torch.randn(2, 1, 2, 5, 32)

@@ -17,6 +17,9 @@ $W_2 \in \mathbb{R}^{d_\text{ff} \times d_\text{model}}$. Here the function is {
 paper has $d_\text{model} = 512$ and $d_\text{ff} = 2048$. Each of the $d_\text{ff}$ columns of $W_1$ detects
 one direction in $x$, and the row of $W_2$ with the same number is added in proportion.
 
+:::{picture} feed_forward
+:::
+
 Source: {cite:t}`vaswani2017attention`, section 3.3.
 """
 

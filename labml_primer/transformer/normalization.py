@@ -122,6 +122,9 @@ class LayerNorm(nn.Module):
     `[batch, seq, d_model]` keeps its shape. It equals `nn.LayerNorm`, which the other chapters use because it
     is one fused operation.
 
+    :::{picture} layer_norm
+    :::
+
     Source: {cite:t}`ba2016layer`.
     """
 

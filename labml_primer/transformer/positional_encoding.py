@@ -414,6 +414,9 @@ def rotate(x: Tensor, positions: Tensor) -> Tensor:
     Values are not rotated, and there are no parameters. Llama and most open language models since use RoPE,
     in every layer.
 
+    :::{picture} rotary
+    :::
+
     Raises `ValueError` if `d_k` is odd.
 
     Source: {cite:t}`su2021roformer`, sections 3.2.2 and 3.4.2.
