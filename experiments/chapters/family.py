@@ -9,6 +9,9 @@ All of them are one Transformer with something exchanged. Where the paper names 
 an addition, the tree below says so; the changes are in the chapters that the names lead to. Then come all
 presets of `LanguageModel` in one table, to be sorted by what matters to you.
 
+:::{picture} family
+:::
+
 Source: {cite:t}`so2021primer`, sections 3 and 4, and the papers that each chapter names.
 """
 
@@ -83,49 +86,6 @@ FAMILY = {
         "t5-pp", "Primer-EZ's decoder", "compared/t5", "C0"
     ),
 }
-
-
-def depth(name: str) -> int:
-    """How many changes lie between a model and the first."""
-    parent = FAMILY[name].parent
-    return depth(parent) + 1 if parent else 0
-
-
-if __name__ == "__main__":
-    # ## What was changed where
-    #
-    # Each name leads to its chapter. Beside it is what was changed in the model to its left. A model has the
-    # same colour in every figure of this book.
-    import matplotlib.pyplot as plt
-
-    fig, ax = plt.subplots(figsize=(7, 5.6), layout="constrained")
-    line = {name: n for n, name in enumerate(FAMILY)}
-    for name, relative in FAMILY.items():
-        x, y = depth(name) / 2, line[name]
-        if relative.parent:
-            ax.plot(
-                [x - 0.44, x - 0.44, x - 0.08],
-                [line[relative.parent] + 0.35, y, y],
-                color="C5",
-                lw=0.8,
-            )
-        page = f"../../labml_primer/{relative.page}.html"
-        shown = ax.text(x - 0.05, y, name, va="center", color=relative.colour, url=page)
-        ax.annotate(
-            relative.change,
-            (1, 0.5),
-            xycoords=shown,
-            xytext=(6, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize="small",
-            color="C5",
-        )
-    ax.set(xlim=(-0.1, 3.3), ylim=(len(FAMILY) - 0.5, -0.5))
-    ax.axis("off")
-    plt.show()
-    # T5's four are encoder-decoders, and learn another task. The table leaves them out; their own is in
-    # {doc}`/labml_primer/compared/t5`.
 
 
 def small(config: Config, vocab_size: int) -> Config:
