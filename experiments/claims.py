@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-VERDICTS = {"=": "comes out", "≈": "within rounding", "≠": "does not"}
+VERDICTS = {"=": "agrees", "≈": "within rounding", "≠": "disagrees"}
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,13 @@ class Rounded:
     def read(cls, printed: str) -> "Rounded":
         """Return the number that `printed` starts with: "3.8K", "12,193.5", "2.14E+21", "35.00 ± 0.12"."""
         match = re.match(
-            r"([<≥]?)([\d,]*\.?\d+)([eE][+-]?\d+)?([KM]?)(?![\w.])", printed
+            r"([<≥]?)([\d,]*\.?\d+)([eE][+-]?\d+)?([KMB]?)(?![\w.])", printed
         )
         if not match:
             raise ValueError(f"{printed!r} does not start with a number")
         bound, digits, exponent, letter = match.groups(default="")
         # The rounding error is at most half a unit of the last printed digit.
-        unit = float(f"1{exponent}") * {"": 1.0, "K": 1e3, "M": 1e6}[letter]
+        unit = float(f"1{exponent}") * {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9}[letter]
         half = unit / 2 / 10 ** len(digits.partition(".")[2])
         value = unit * float(digits.replace(",", ""))
         if bound:
@@ -76,15 +76,13 @@ class Claim:
         overlap = self.result.low <= claimed.high and claimed.low <= self.result.high
         return "≈" if overlap else "≠"
 
-    def __str__(self) -> str:
-        low, value, high = map(short, vars(self.result).values())
-        line = f"{self.section:5}{self.printed:>8} {self.sign} {value:10} {self.words}"
-        return line if low == high else f"{line:64} {low} to {high}"
-
 
 def short(number: float) -> str:
+    """Return a number with about four digits."""
     if 1000 <= number < 1e5:
         return f"{number:,.1f}"
+    if 1e9 <= number < 1e12:
+        return f"{number / 1e9:.4g}B"
     return f"{number / 1e6:.4g}M" if 1e5 <= number < 1e9 else f"{number:.4g}"
 
 

@@ -7,7 +7,8 @@ import pytest
 from pictures.family import MODELS
 
 from experiments.chapters.family import FAMILY
-from experiments.chapters.paper import COLOURS, read_paper
+from experiments.chapters.paper import COLOURS, __data__
+from experiments.paper_claims import read_paper
 from labml_primer.compared.t5 import T5_PRESETS
 from labml_primer.presets import PRESETS
 
@@ -89,7 +90,7 @@ NAMES = {
     "table", ["table_1", "table_4", "table_5", "table_7", "table_8"]
 )
 def test_every_model_of_the_papers_tables_has_its_colour(table):
-    for name in read_paper()[table].column("model"):
+    for name in read_paper(__data__)[table].column("model"):
         assert COLOURS[name] == FAMILY[NAMES[name]].colour, name
 
 

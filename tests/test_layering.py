@@ -105,6 +105,7 @@ LAYERS = (
     "experiments.claims",
     "experiments.tables",
     "experiments.records",
+    "experiments.paper_claims",
     "experiments.analysis",
     "experiments.scaling",
     "experiments.figures",

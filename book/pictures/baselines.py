@@ -16,9 +16,9 @@ def draw() -> str:
     canvas = Canvas(
         340,
         "Three feed-forward layers",
-        "The Transformer's has a linear layer, a ReLU and a second linear layer. Transformer+GELU has GELU, a "
-        "smooth function like it. Transformer++ has two linear layers side by side, each two thirds as wide. "
-        "One goes through Swish, and the two are multiplied before the last layer.",
+        "The Transformer's has a linear layer, a ReLU and a second linear layer. Transformer+GELU has "
+        "GELU, a smooth function like it. Transformer++ has two linear layers side by side, each two "
+        "thirds as wide. One goes through Swish, and the two are multiplied before the last layer.",
     )
     _plain(canvas, 53, "Transformer", "ReLU", lambda x: max(x, 0.0))
     _plain(canvas, 158, "+GELU", "GELU", _gelu)

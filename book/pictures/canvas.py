@@ -66,18 +66,28 @@ class Canvas:
         self.parts.append(end)
 
     def words(
-        self, x: float, y: float, text: str, kind: str = "", *, side: str = ""
+        self,
+        x: float,
+        y: float,
+        text: str,
+        kind: str = "",
+        *,
+        side: str = "",
+        upward: bool = False,
     ) -> None:
         """Write lines of text whose middle is at `y`.
 
         `side` is `left` if the text starts at `x`, `right` if it ends there; else it is centred.
         `kind` is any of `soft`, `strong`, `title`, `c0` to `c5`. In the text, `*q*` is italic,
         `` `code` `` is code, `_{k}` is an index and `^{T}` a raised one.
+        With `upward` the text is turned to the left.
         """
         lines = text.split("\n")
         top = y - (len(lines) - 1) * 8 + 4.5
         for i, line in enumerate(lines):
             place = f'x="{_n(x)}" y="{_n(top + 16 * i)}"'
+            if upward:
+                place += f' transform="rotate(-90 {_n(x)} {_n(y)})"'
             self.parts.append(
                 f"<text{_class(kind, side)} {place}>{_marked(line)}</text>"
             )

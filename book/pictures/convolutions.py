@@ -26,10 +26,10 @@ def draw() -> str:
     canvas = Canvas(
         336,
         "Choices of a convolution",
-        "Four columns. The convolution comes before the projection or after it; after it, it can be wider, or "
-        "full. Grids of channels by positions show what one output of the convolution reads: three positions "
-        "of its own channel, seven of them, or three of all channels of its head. At the bottom, it is on "
-        "queries, keys and values, or on one of the three.",
+        "Four columns. The convolution comes before the projection or after it; after it, it can be "
+        "wider, or full. Grids of channels by positions show what one output of the convolution reads: "
+        "three positions of its own channel, seven of them, or three of all channels of its head. At the "
+        "bottom, it is on queries, keys and values, or on one of the three.",
     )
     for column, (name, width, channels, before, link) in enumerate(COLUMNS):
         x = LEFT + PITCH * column

@@ -27,9 +27,10 @@ def draw() -> str:
     canvas = Canvas(
         386,
         "Passes over memory",
-        "The plain convolution makes five passes over its tensors, and needs new memory for two products. With "
-        "product and sum in one pass there are three passes and no such memory. While a text is generated, "
-        "the convolutions of queries, keys and values are merged, so that one does the work of three.",
+        "The plain convolution makes five passes over its tensors, and needs new memory for two products. "
+        "With product and sum in one pass there are three passes and no such memory. While a text is "
+        "generated, the convolutions of queries, keys and values are merged, so that one does the work of "
+        "three.",
     )
     _passes(canvas, 8, "Plain", PASSES, "xty", PLAIN)
     _passes(canvas, 224, "Faster", FUSED, "xy", f"{FASTER}.causal_sum")

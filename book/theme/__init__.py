@@ -23,7 +23,7 @@ SCROLLS = r'<div class="table-scroll">\1</div>'
 
 
 def describe(context: dict[str, Any], doctree: nodes.document | None) -> str:
-    """One or two sentences on the page, as plain text."""
+    """Return one or two sentences on the page, as plain text."""
     chapter = context.get("chapter") or {}
     text = unescape(re.sub(r"<[^>]+>", "", chapter.get("summary") or ""))
     if not text and doctree is not None:
@@ -33,7 +33,7 @@ def describe(context: dict[str, Any], doctree: nodes.document | None) -> str:
 
 
 def code(html: str) -> str:
-    """Inline code: a tensor's shape is marked, and what is short stays on one line."""
+    """Return inline code with shapes of tensors marked; short code stays on one line."""
 
     def mark(match: re.Match[str]) -> str:
         text = unescape(re.sub(r"<[^>]+>", "", match[2]))
@@ -45,7 +45,7 @@ def code(html: str) -> str:
 
 
 def glued(html: str) -> str:
-    """Short formulas with the punctuation round them: no line ends between the two."""
+    """Return short formulas with their punctuation: no line breaks between the two."""
     done, at = [], 0
     for opening in re.finditer(r'([(\[“]*)<span class="math">', html):
         depth, end = 0, opening.start()
@@ -66,7 +66,7 @@ def glued(html: str) -> str:
 
 
 def fonts(body: str) -> list[str]:
-    """The fonts that a page's letters ask for: loaded at once, so that nothing moves."""
+    """Return the fonts that a page's characters need, to be loaded before the text shows."""
     wanted = {
         "serif": True,
         "serif-i": re.search(r"<(em|cite)\b|font-style: italic", body),
@@ -78,7 +78,7 @@ def fonts(body: str) -> list[str]:
 
 
 def names(app: Any) -> list[Any]:
-    """The index: every definition of the book under its letter, with its places."""
+    """Return the index: every definition of the book by its first letter, with links."""
     places: dict[str, list[tuple[str, str]]] = {}
     for full, entry in sorted(app.env.get_domain("py").objects.items()):
         if full.endswith(f".{entry.node_id}") and not full.endswith("__"):
@@ -91,14 +91,17 @@ def names(app: Any) -> list[Any]:
 
 
 def polished(body: str) -> str:
-    """A page's text as the theme shows it, without what a screen reader stumbles over."""
+    """Return a page's text as the theme shows it, with markup that screen readers accept."""
     tables = r'(<table class="[^"]*docutils.*?</table>)'
     body = re.sub(tables, SCROLLS, body, flags=re.DOTALL)
-    # A role that ARIA has dropped, a heading without its level, a file's blank lines.
+    # Replace a role that ARIA has dropped, a heading without a level, and blank lines of files.
     body = body.replace('role="doc-biblioentry"', 'role="listitem"')
     body = body.replace('role="heading">', 'role="heading" aria-level="2">')
     body = re.sub(r"\s+</pre></div>", "\n</pre></div>", body)
-    # The search counts a word less in code and outputs, and more where the prose stresses it.
+    # The search counts a word less in code and outputs, and more where the prose stresses it or names a term.
+    for tag in ("<em>", '<span class="xref std std-term">'):
+        body = body.replace(tag, f'{tag[:-1]} data-pagefind-weight="4">')
+    # In the search, words in code and outputs count less, and emphasized words count more.
     body = body.replace("<em>", '<em data-pagefind-weight="4">')
     weighted = '<div data-pagefind-weight="0.2" class="sbs__code'
     body = body.replace('<div class="sbs__code', weighted)
@@ -108,7 +111,7 @@ def polished(body: str) -> str:
 def complete(
     app: Any, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
-    """Gives a page its text, description, scripts and fonts, and the index its names."""
+    """Set a page's text, description, scripts and fonts, and the names of the index."""
     if app.config.html_theme != "primer":
         return
     if 'name="description"' not in (context.get("metatags") or "") and (
@@ -126,14 +129,14 @@ def complete(
 
 
 def style() -> str:
-    """The sheets as one: what shows the page is asked for once, without what is for us alone."""
+    """Return all style sheets as one, which takes one request, without comments."""
     text = "".join((FOLDER / "static" / f"{name}.css").read_text() for name in SHEETS)
     return re.sub(r"\s*\n\s*", "\n", re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL))
 
 
 def restyled(app: Any, env: Any) -> list[str]:
-    """Writes the style. Where it or a script changed, every page is written again, since
-    links carry a digest."""
+    """Write the style. If it or a script changed, write every page again, because links
+    contain a digest."""
     if app.config.html_theme != "primer":
         return []
     out = Path(app.outdir) / "_static"
@@ -143,7 +146,7 @@ def restyled(app: Any, env: Any) -> list[str]:
         for file in (FOLDER / "static").glob("*.js")
     }
     now["primer.css"] = style()
-    # One that is not there was swept: no page asks for it.
+    # A missing file was removed by `sweep`, because no page uses it.
     there = {name: text for name, text in now.items() if (out / name).is_file()}
     same = all((out / name).read_text() == text for name, text in there.items())
     (out / "primer.css").write_text(now["primer.css"])
@@ -151,7 +154,7 @@ def restyled(app: Any, env: Any) -> list[str]:
 
 
 def sweep(app: Any, exception: Exception | None) -> None:
-    """Styles, scripts and pictures that no page asks for leave the site, and so do scripts' comments."""
+    """Remove styles, scripts and pictures that no page uses, and the comments in scripts."""
     if exception is not None or app.config.html_theme != "primer":
         return
     out = Path(app.outdir)
@@ -180,7 +183,5 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("builder-inited", add_script)
     app.connect("env-updated", restyled)
     app.connect("build-finished", sweep, priority=900)
-    app.connect(
-        "html-page-context", complete, priority=900
-    )  # when the others have said theirs
+    app.connect("html-page-context", complete, priority=900)  # after all other handlers
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -21,6 +21,7 @@ import math
 from experiments.analysis import Spread, final_loss, gain, relative_perplexity
 from experiments.figures import draw, table
 from experiments.records import Gathered, Runs, read_runs
+from experiments.tables import Table
 
 __data__ = ("experiments/results/gathered.json",)
 
@@ -142,25 +143,26 @@ if __name__ == "__main__":
     # and neither of the gated units; Swish is just short of it, and the ReLU is certain only in the last row,
     # with the five seeds of {doc}`ours`.
     # :::
-    from labml_primer.training.table import Table
-
     def compare(name: str, worse: list[Gathered], better: list[Gathered]) -> float:
         first, second = final_loss(worse), final_loss(better)
         error = math.hypot(
             *(each.deviation / math.sqrt(each.count) for each in (first, second))
         )
         difference = first.mean - second.mean
-        rows.append((name, f"{difference:.3f}", f"{difference / error:.1f}"))
+        rows.append([name, f"{difference:.3f}", f"{difference / error:.1f}"])
         return difference / error
 
-    rows: list[tuple[str, str, str]] = []
+    rows: list[list[str]] = []
     best = activations.pop("squared-relu")
     errors = {
         model: compare(ACTIVATIONS[model][0], seeds, best)
         for model, seeds in activations.items()
     }
     surely = compare("ReLU, five seeds", five["transformer"], five["squared-relu"])
-    display(Table(("activation function", "nats worse", "standard errors"), rows))
+    heads = ("activation function", "nats worse", "standard errors")
+    display(
+        Table("Worse than the squared ReLU", "Our runs", dict.fromkeys(heads, ""), rows)
+    )
     assert min(surely, errors["gelu"]) > 4
     assert max(errors["relu"], errors["reglu"], errors["swiglu"]) < 4
 

@@ -1,14 +1,14 @@
 r"""
 # Switch Transformer
 
-Replace one feed-forward layer by eight and send each token through one of them: more parameters for the same
-work.
+A mixture of experts: replace one feed-forward layer by eight and send each token through one of them. More
+parameters for the same work.
 
-Must every token meet every parameter? A full stop needs something else from a layer than the middle of a
-name does.
+Must every token use every parameter? A full stop needs something else from a layer than the middle of a name
+does.
 
-A *mixture of experts* has $E$ feed-forward layers, the experts, and a small *router* that chooses among them
-for each token. In the Switch Transformer it chooses one. With $W_r$ for the router's matrix:
+A {term}`mixture of experts` has $E$ feed-forward layers, the experts, and a small *router* that chooses among
+them for each token. In the {term}`Switch Transformer` it chooses one. With $W_r$ for the router's matrix:
 
 $$
 \begin{aligned}
@@ -18,13 +18,13 @@ y &= p_i(x)\,\operatorname{FFN}_i(x)
 \end{aligned}
 $$
 
-The feed-forward layers have $E$ times as many parameters. The work per token is the same, except for the cost
-of routing. How does the router learn? The choice itself has no gradient, but the factor $p_i$ has one: if an
-expert's output reduces the loss, its probability for such tokens rises.
+In short: the feed-forward layers have $E$ times as many parameters, and the work per token is the same,
+except for the cost of routing. The router learns through the factor $p_i$: the choice itself has no gradient,
+but if an expert's output reduces the loss, its probability for such tokens rises.
 
-Two difficulties remain, and they take up most of this chapter. Accelerators need equal batch sizes for every
-expert, but nothing makes the router choose each expert equally often. And an expert that is not chosen does
-not learn, so it continues not to be chosen.
+Two difficulties take up most of this chapter. Accelerators need equal batch sizes for every expert, but the
+router may choose some experts more often than others. And an expert that is never chosen never learns. Both
+are reasons for {term}`load balancing`.
 
 :::{picture} switch
 :::
@@ -46,16 +46,16 @@ def places(chosen: Tensor, experts: int) -> Tensor:
     r"""
     ## Queues
 
-    Each expert has a queue. `chosen` `[tokens]` is the expert of each token. Return each token's place in its
-    queue `[tokens]`, counted from 0: the number of earlier tokens that chose the same expert.
+    Return each token's place in the queue of its expert, counted from 0: the number of earlier tokens that
+    chose the same expert. `chosen` `[tokens]` is the expert of each token; the result has the same shape.
     """
-    # Each token is a one in the column of its expert. The running sum down a column counts those so far.
+    # Each token is a one in the column of its expert. The running sum down a column counts the ones so far.
     ones = chosen[:, None] == torch.arange(experts, device=chosen.device)
     return (ones.cumsum(dim=0) - 1).gather(1, chosen[:, None]).squeeze(1)
 
 
 if __name__ == "__main__":
-    # Ten tokens and three experts. With four places in each queue, the last token for expert 0 is dropped.
+    # Ten tokens, three experts, and four places in each queue: the fifth token for expert 0 is dropped.
     chosen = torch.tensor([0, 2, 0, 0, 1, 0, 2, 0, 1, 2])
     place = places(chosen, experts=3)
     print("token  ", *range(10))
@@ -68,16 +68,16 @@ class Experts(nn.Linear):
     """
     ## One linear layer per expert
 
-    `experts` linear layers, each applied to rows of its own: `[experts, rows, d_in]` to
-    `[experts, rows, d_out]`, in one batched matrix product.
+    `experts` linear layers, each for rows of its own: `[experts, rows, d_in]` to `[experts, rows, d_out]`, in
+    one batched matrix product.
     """
 
     def __init__(self, experts: int, d_in: int, d_out: int):
         super().__init__(d_in, d_out)
         # :::{deviation} the paper, section 2.4
-        # It initializes from a truncated normal distribution of variance $0.1 / d_\text{in}$, a tenth of the
-        # usual, to keep large models stable. Ours are small and start like all linear layers of this book:
-        # uniformly, with variance $\tfrac13 / d_\text{in}$.
+        # It initializes from a truncated normal distribution of variance $0.1 / d_\text{in}$, 10% of the
+        # usual, to keep large models stable. Our models are small, and are initialized like all linear layers
+        # of this book: uniformly, with variance $\tfrac13 / d_\text{in}$.
         # :::
         bound = 1 / math.sqrt(d_in)
         self.weight = nn.Parameter(
@@ -91,7 +91,7 @@ class Experts(nn.Linear):
 
 class SwitchFeedForward(PositionwiseFeedForward):
     r"""
-    ## The layer
+    ## A mixture of experts
 
     `[batch, seq, d_model]` to the same. It is
     {py:class}`~labml_primer.transformer.feed_forward.PositionwiseFeedForward` with
@@ -103,8 +103,9 @@ class SwitchFeedForward(PositionwiseFeedForward):
     * `balance`: the weight $\alpha$ of the loss that balances the load.
 
     :::{deviation} the paper
-    There every other feed-forward layer is a switch, in the runs of Primer's authors every fourth. Here each
-    one is: a {py:class}`~labml_primer.transformer.language_model.Config` has one block for all layers.
+    There every second feed-forward layer has experts, and every fourth in the runs of Primer's authors. Here
+    all have, because a {py:class}`~labml_primer.transformer.language_model.Config` has one block for all
+    layers.
     :::
 
     Raises `ValueError` for fewer than one expert, and for a capacity factor that is not positive.
@@ -132,21 +133,21 @@ class SwitchFeedForward(PositionwiseFeedForward):
 
     def odds(self, x: Tensor) -> Tensor:
         """Return the probabilities $p$, `[tokens, experts]`, in `float32` at least."""
-        # In `bfloat16`, two experts that are almost equal become equal, and the exponentials round badly. The
-        # paper computes this one step in `float32` and calls that *selective precision*: tensors sent to
-        # other devices stay narrow. `torch.autocast` would undo it.
+        # In `bfloat16`, nearly equal scores become equal, and exponentials have large rounding errors. The
+        # paper computes only this step in `float32` and calls that *selective precision*: tensors sent to
+        # other devices stay in `bfloat16`. `torch.autocast` would undo it.
         #
         # :::{deviation} the paper, appendix C, and the released code
-        # During training they multiply `x` by random numbers near one, so that other experts have a chance.
-        # Ours routes the same token the same way each time.
+        # During training they multiply `x` by random numbers near one, so that other experts are tried too.
+        # Ours always routes the same token in the same way.
         # :::
         wide = torch.promote_types(x.dtype, torch.float32)
         with torch.autocast(x.device.type, enabled=False):
             return F.linear(x.to(wide), self.router.weight.to(wide)).softmax(dim=-1)
 
     def forward(self, x: Tensor) -> Tensor:
-        # The queues are in order of position: all first tokens of the batch come before all second ones. So
-        # no token can lose its place to a later one, in any text.
+        # Queues are in the order of positions: all first tokens of the batch come before all second tokens.
+        # So no token loses its place to a later token of any text.
         tokens = x.transpose(0, 1).flatten(0, 1)  # [seq * batch, d_model]
         gate, chosen = self.odds(tokens).max(dim=-1)
         # An expert takes its fair share and a little more (equation 3):
@@ -154,24 +155,24 @@ class SwitchFeedForward(PositionwiseFeedForward):
         # $$\text{capacity} = \frac{\text{tokens}}{E} \cdot \text{capacity factor}$$
         #
         # So all experts have the same number of rows, and their work is one batched product. Unused rows stay
-        # empty. A token that finds its queue full is *dropped*: the layer adds nothing to it, and the
-        # residual connection passes it on unchanged.
+        # empty. A token whose queue is full is *dropped*: the layer adds nothing to it, and the residual
+        # connection passes it on unchanged.
         #
         # :::{deviation} the paper, equation 3, and the released code
         # The code rounds down, with a minimum of four places; we round up, so that every expert has one. For
-        # evaluation it allows twice the fair share. We have room for every token then, because the result for
-        # a text must not depend on the other texts of its batch. That costs $E$ times the products, most of
-        # them with empty rows. Inference servers sort tokens into groups of unequal size instead.
+        # evaluation it allows twice the fair share. We then have room for every token, because the result for
+        # a text must not depend on the other texts of its batch. That costs $E$ times the multiply-adds, most
+        # of them for empty rows. Inference servers sort tokens into groups of unequal size instead.
         # :::
         capacity = tokens.size(0)
         if self.training:
             capacity = math.ceil(tokens.size(0) / self.experts * self.capacity_factor)
         place = places(chosen, self.experts)
-        # Each token's row among all rows of all experts, and one more row, the last, for all dropped tokens.
+        # Each token's row among the rows of all experts. Dropped tokens go to one more row, the last.
         #
         # :::{deviation} the released code
-        # It routes by a product with a matrix of ones and zeros, `[tokens, experts, capacity]`, which suits
-        # TPUs. Its cost grows with the square of the number of tokens, that of copying rows does not.
+        # It routes by a product with a tensor of ones and zeros, `[tokens, experts, capacity]`, which suits
+        # TPUs. Its cost grows with the square of the number of tokens; the cost of copying rows does not.
         # :::
         rows = self.experts * capacity
         row = torch.where(place < capacity, chosen * capacity + place, rows)
@@ -185,15 +186,15 @@ class SwitchFeedForward(PositionwiseFeedForward):
 
     def auxiliary_loss(self, x: Tensor) -> Tensor:
         r"""
-        Return the load-balancing loss (equations 4 to 6), where $f_i$ is the share of tokens that choose
-        expert $i$, and $P_i$ the mean of its probability:
+        Return the *load-balancing loss* (equations 4 to 6), where $f_i$ is the share of tokens that choose
+        expert $i$, and $P_i$ is the mean of its probability:
 
         $$\alpha\,E \sum_i f_i P_i$$
 
-        It is $\alpha$ if all shares are equal. $f$ is a count and has no gradient. Through $P$, the
-        probability of an expert falls faster, the more tokens choose it.
+        It is $\alpha$ if all shares are equal. The count $f$ has no gradient. Through $P$, the probability of
+        an expert falls faster, the more tokens choose it.
 
-        The training loop of this book calls every method of this name, with the input of its layer, and adds
+        The training loop of this book calls every method of this name with the input of its layer, and adds
         the result to the loss.
         """
         odds = self.odds(x.flatten(0, 1))
@@ -205,7 +206,7 @@ class SwitchFeedForward(PositionwiseFeedForward):
 if __name__ == "__main__":
     # ## Token by token
     #
-    # The formulas again, in a loop over tokens, which is easy to check and slow.
+    # The same formulas in a loop over tokens, slow but easy to check, give the same result.
     def one_by_one(layer: SwitchFeedForward, x: Tensor) -> Tensor:
         first, second = layer.expand, layer.contract
         tokens = x.transpose(0, 1).flatten(0, 1)
@@ -232,8 +233,14 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Which tokens affect each other?
     #
-    # During training places are scarce, and an early token may take one from a later token. Four texts of 32
-    # tokens: which results change when something else in the batch does?
+    # During training, tokens compete for places. Take four texts of 32 tokens and change something: how many
+    # results change elsewhere? Later tokens never affect earlier ones, so the layer is causal. But during
+    # training texts of a batch take places from each other, and fewer tokens have fewer places. In evaluation
+    # no token is dropped, and each result depends on its own token only.
+    from IPython.display import display
+
+    from labml_primer.training.table import Table
+
     class Narrow(SwitchFeedForward):
         capacity_factor = 0.75
 
@@ -254,120 +261,55 @@ if __name__ == "__main__":
         return f"{count:3d} of {pairs[0][..., 0].numel()}"
 
     layer = Narrow(64, 256)
-    print(f"{'':49s}{'training':>10s}{'evaluation':>12s}")
-    for change, what in (
-        ("later", "end of text 1 changed: beginnings affected"),
-        ("early", "its beginning changed: ends of others affected"),
-        ("cut", "texts cut in half: beginnings affected"),
-    ):
-        print(
-            f"{what:49s}{moved(layer.train(), change):>10s}"
-            f"{moved(layer.eval(), change):>12s}"
+    rows = [
+        (what, moved(layer.train(), change), moved(layer.eval(), change))
+        for change, what in (
+            ("later", "end of text 1 changed: beginnings affected"),
+            ("early", "its beginning changed: ends of others affected"),
+            ("cut", "texts cut in half: beginnings affected"),
         )
-    # No later token affects an earlier one: the layer is causal. But texts of a batch take places from each
-    # other, and fewer tokens have fewer places. In evaluation no token is dropped, so each result depends on
-    # its own token only, and generation with a KV cache is exact: see {doc}`../transformer/generation`.
+    ]
+    display(Table(("change", "in training", "in evaluation"), rows))
+    # So generation with a {term}`KV cache` is exact ({doc}`../transformer/generation`).
     #
-    # The layer makes more than two matrix products: it sorts tokens, copies them, and multiplies a quarter
-    # more rows. At width 256 a forward and backward pass took 1.4 times as long as that of a plain layer
+    # Besides its two matrix products, the layer sorts and copies tokens, and it multiplies 25% more rows. At
+    # width 256 its forward and backward pass took 1.4 times as long as those of a plain layer
     # ({doc}`/benchmarks/speed`).
 
 
 if __name__ == "__main__":
     # ## How small can the balancing loss be?
     #
-    # Two experts, and the loss without $\alpha$. It is 1 if shares and probabilities are uniform.
+    # The loss without $\alpha$, for two experts. It is 1 if shares and probabilities are uniform. In the last
+    # row three of four tokens choose the same expert, and yet the loss is below 1.
     def uneven(odds: Tensor) -> float:
         shares = F.one_hot(odds.argmax(dim=-1), 2).float().mean(dim=0)
         return float(2 * (shares * odds.mean(dim=0)).sum())
 
     near = torch.tensor([[0.501, 0.499]])
-    for name, odds in (
-        ("half and half, certain", torch.eye(2)),
-        ("all to one, certain", torch.tensor([[1.0, 0.0]])),
-        ("all to one, undecided", near),
-        (
-            "three undecided, one certain",
-            torch.cat([near.expand(3, 2), 1 - torch.eye(2)[:1]]),
+    cases = {
+        "half and half, certain": torch.eye(2),
+        "all to one, certain": torch.tensor([[1.0, 0.0]]),
+        "all to one, undecided": near,
+        "three undecided, one certain": torch.cat(
+            [near.expand(3, 2), 1 - torch.eye(2)[:1]]
         ),
-    ):
-        print(f"{name:30s}{uneven(odds):6.3f}")
+    }
+    losses = [(name, f"{uneven(odds):.3f}") for name, odds in cases.items()]
+    display(Table(("tokens", "loss"), losses))
     # :::{deviation} the paper, section 2.2
-    # It says that the loss is smallest if shares and probabilities are uniform. That holds if the
-    # probabilities are as uneven as the shares: with $P = f$ the loss is $E\sum_i f_i^2$. They need not be.
-    # In the last line three of four tokens go to one expert, and the loss is below 1. The loss pushes in the
-    # right direction, but it does not measure the balance.
+    # It says that the loss is smallest if shares and probabilities are uniform. That is true if $P = f$, when
+    # the loss is $E\sum_i f_i^2$, but the two can differ. The loss pushes in the right direction, but does
+    # not measure the balance.
     # :::
 
 
 if __name__ == "__main__":
-    # ## A race
+    # ## The gain
     #
-    # Small models on the plays, with four experts in each switch. Switch Primer is a Switch Transformer with
-    # the two changes of {doc}`../primer/primer_ez`. The last model has no balancing loss.
-    from dataclasses import replace
-
-    from labml_primer.primer.primer_ez import (
-        MultiDConvHeadAttention,
-        SquaredReLU,
-        speedup_factor,
-    )
-    from labml_primer.training import load_corpus, train
-    from labml_primer.training.costs import costs
-    from labml_primer.transformer.language_model import Config, LanguageModel
-
-    class FourExperts(SwitchFeedForward):
-        experts = 4
-
-    class Unbalanced(FourExperts):
-        balance = 0.0
-
-    corpus = load_corpus()
-    transformer = Config(
-        corpus.vocab_size, d_model=64, heads=4, d_ff=256, layers=2, max_seq=64
-    )
-    primer_ez = replace(
-        transformer, attention=MultiDConvHeadAttention, activation=SquaredReLU
-    )
-    entrants = {
-        "Transformer": transformer,
-        "Switch Transformer": replace(transformer, feed_forward=FourExperts),
-        "Primer-EZ": primer_ez,
-        "Switch Primer": replace(primer_ez, feed_forward=FourExperts),
-        "Switch, no balance": replace(transformer, feed_forward=Unbalanced),
-    }
-    models, histories = {}, {}
-    for name, config in entrants.items():
-        torch.manual_seed(0)
-        models[name] = LanguageModel(config)
-        histories[name] = train(models[name], corpus, name=name, steps=300, seq=64)
-
-    # ### Costs and results
-    #
-    # Parameters and multiply-adds per token, in thousands; the final loss; and the
-    # {py:func}`~labml_primer.primer.primer_ez.speedup_factor` over the Transformer in steps.
-    vanilla = histories["Transformer"]
-    print(f"{'':19s}{'params':>7s}{'mul-adds':>10s}{'loss':>7s}{'x steps':>9s}")
-    for name, history in histories.items():
-        columns = zip(*costs(models[name]).values(), strict=True)
-        size, products = (sum(column) / 1e3 for column in columns)
-        factor = speedup_factor(
-            vanilla.steps,
-            vanilla.validation_loss,
-            history.steps,
-            history.validation_loss,
-        )
-        print(
-            f"{name:19s}{size:6.0f}k{products:9.0f}k"
-            f"{history.validation_loss[-1]:7.3f}{factor:9.2f}"
-        )
-    # Primer's changes help both. The experts do not help in so short a run: each sees a quarter of the text,
-    # and its output is multiplied by a probability that starts between a third and a half.
-    #
-    # The paper of Primer has runs of more than a thousand times as many steps, and there the experts are far
-    # ahead at equal steps. Table 5, on C4, gives the perplexities of the Transformer and the Switch
-    # Transformer after 525 thousand steps and a million, and of each Primer after as much compute as its own
-    # baseline used.
+    # In Primer's paper, experts are far ahead at equal steps, and Primer's changes help with and without
+    # them. Table 5, on C4, has the perplexities of the Transformer and the Switch Transformer after 525
+    # thousand steps and a million, and of each Primer after as much compute as its own baseline used:
     #
     # | model | parameters | 525K | 1M |
     # |---|---|---|---|
@@ -378,8 +320,10 @@ if __name__ == "__main__":
     #
     # It reports speed-ups of 1.45 and 1.56 for Switch Primer over Switch Transformer. It does not state the
     # number of experts; the released configuration, `switch_transformer.gin`, has 32 in every fourth layer.
-    # Is that 550 million? In millions, for 8 to 64 experts in every layer, or in every second, third or
-    # fourth:
+    # Does that give 550 million? These are the sizes, in millions, with 8 to 64 experts in every layer, or in
+    # every second, third or fourth. For 32 in every fourth it does, and no other is as close.
+    from labml_primer.transformer.language_model import Config, LanguageModel
+
     with torch.device("meta"):
         dense = LanguageModel(
             Config(32_128, d_model=768, heads=12, d_ff=3072, layers=12, max_seq=512)
@@ -388,21 +332,58 @@ if __name__ == "__main__":
     expert = sum(
         w.numel() for w in dense.get_submodule("blocks.0.feed_forward").parameters()
     )
-    print("experts " + "".join(f"{count:8d}" for count in (8, 16, 32, 64)))
+    sizes = []
     for every in (1, 2, 3, 4):
         totals = [
             size + 12 // every * ((count - 1) * expert + count * 768)
             for count in (8, 16, 32, 64)
         ]
-        print(f"every {every} " + "".join(f"{number / 1e6:8.0f}" for number in totals))
-    # It is, and no other number here is as close.
+        sizes.append((every, *(f"{number / 1e6:,.0f}" for number in totals)))
+    display(Table(("every", "8 experts", "16", "32", "64"), sizes))
 
 
 if __name__ == "__main__":
     # ## Where the tokens went
     #
-    # For 4,096 characters of a play that no model has read: the share of each expert in each of the two
-    # layers, and the share that would have been dropped during training.
+    # Train three small models with four experts: a Switch Transformer, one with the two changes of
+    # {doc}`../primer/primer_ez`, and one without the balancing loss.
+    from dataclasses import replace
+
+    from labml_primer.primer.primer_ez import MultiDConvHeadAttention, SquaredReLU
+    from labml_primer.training import load_corpus, train
+
+    class FourExperts(SwitchFeedForward):
+        experts = 4
+
+    class Unbalanced(FourExperts):
+        balance = 0.0
+
+    corpus = load_corpus()
+    switch = Config(
+        corpus.vocab_size,
+        d_model=64,
+        heads=4,
+        d_ff=256,
+        layers=2,
+        max_seq=64,
+        feed_forward=FourExperts,
+    )
+    entrants = {
+        "Switch Transformer": switch,
+        "Switch Primer": replace(
+            switch, attention=MultiDConvHeadAttention, activation=SquaredReLU
+        ),
+        "Switch, no balance": replace(switch, feed_forward=Unbalanced),
+    }
+    models = {}
+    for name, config in entrants.items():
+        torch.manual_seed(0)
+        models[name] = LanguageModel(config)
+        train(models[name], corpus, name=name, steps=300, seq=64)
+
+    # The share of each expert in each of the two layers, for 4,096 characters of a held-out play, and the
+    # share of tokens that would have been dropped during training. Without the balancing loss, some experts
+    # are overloaded while others are idle, and more tokens are dropped.
     def choices(model: LanguageModel, tokens: Tensor) -> list[Tensor]:
         """Return the chosen experts of each layer, in the shape of `tokens`."""
         seen: list[Tensor] = []
@@ -420,23 +401,20 @@ if __name__ == "__main__":
         return seen
 
     text = corpus.validation[: 64 * 64].view(64, 64)
-    for name in ("Switch Transformer", "Switch Primer", "Switch, no balance"):
-        for number, chosen in enumerate(choices(models[name], text), 1):
+    routed = []
+    for name, model in models.items():
+        for number, chosen in enumerate(choices(model, text), 1):
             shares = F.one_hot(chosen, 4).float().mean(dim=(0, 1))
             lost = [
                 (places(batch.T.flatten(), 4) >= 16 * 64 / 4 * 1.25).float().mean()
                 for batch in chosen.split(16)
             ]
-            print(
-                f"{name:19s} layer {number} "
-                + "".join(f"{share:6.0%}" for share in shares)
-                + f"   dropped {torch.stack(lost).mean():4.0%}"
-            )
-    # Without the balancing loss some experts are overloaded while others are idle, and more tokens are
-    # dropped.
-    #
-    # Which characters does each expert of Switch Primer get? A column is a character, and its four cells show
-    # how its occurrences are divided among the experts.
+            numbers = (*shares, torch.stack(lost).mean())
+            routed.append((name, number, *(f"{share:.0%}" for share in numbers)))
+    columns = ("model", "layer", *(f"expert {i}" for i in range(4)), "dropped")
+    display(Table(columns, routed))
+    # Which characters does each expert of Switch Primer get? Each column is a character, and its four cells
+    # show how its occurrences are divided among the experts.
     import matplotlib.pyplot as plt
 
     common = (
@@ -472,27 +450,29 @@ if __name__ == "__main__":
             )
     plt.show()
     # The experts have specialized, although no loss asks for it. In the first layer most characters almost
-    # always go to the same expert, and the characters of one expert have something in common: one gets the
-    # vowels, for example, another the spaces and punctuation.
+    # always go to the same expert, and the characters of an expert are related: one gets the vowels, for
+    # example, another the spaces and punctuation.
 
 
 if __name__ == "__main__":
     # ## In short
     #
-    # - A router sends each token to one of $E$ feed-forward layers: $E$ times the parameters, the same work.
-    # - It learns through the factor $p_i$. A second loss keeps the experts' shares equal.
-    # - In training each expert has a fixed capacity, and tokens over it are dropped. In evaluation none are.
+    # - In a mixture of experts, a router sends each token to one of $E$ feed-forward layers: $E$ times the
+    #   parameters for the same work.
+    # - The router learns through the factor $p_i$. A load-balancing loss keeps the experts' shares equal.
+    # - In training, each expert has a fixed capacity, and tokens beyond it are dropped. In evaluation none
+    #   are.
     #
     # ## Exercise
     #
     # :::{exercise} Everything to one expert
-    # Eight experts, and the router sends each of 128 tokens to the first with certainty. How many are dropped
+    # The router sends each of 128 tokens to the first of eight experts with certainty. How many are dropped
     # during training, and how large is the balancing loss? From which capacity factor on is none dropped?
     # :::
     # :::{solution}
-    # The first expert takes $\tfrac{128}{8} \cdot 1.25 = 20$ tokens, and 108 are dropped. As $f_1 = P_1 = 1$,
-    # the loss is $\alpha E$, its maximum. A capacity factor of $E$ has room for all, and then every expert
-    # multiplies as many rows as there are tokens.
+    # The first expert takes $\tfrac{128}{8} \cdot 1.25 = 20$ tokens, and 108 are dropped. Because
+    # $f_1 = P_1 = 1$, the loss is $\alpha E$, its maximum. With a capacity factor of $E$ none is dropped, but
+    # then every expert multiplies as many rows as there are tokens.
     # :::
     crowded = SwitchFeedForward(d_model=16, d_ff=32)
     with torch.no_grad():
@@ -504,4 +484,5 @@ if __name__ == "__main__":
     print(f"{dropped} dropped, loss {loss:.3f}, balanced {crowded.balance:.3f}")
     assert dropped == 108 and abs(loss - 8 * crowded.balance) < 1e-6
 
-    # Most of the paper's larger runs share one more thing, the code base they were made with: {doc}`t5`.
+    # Most of the paper's larger runs use the same code base, T5, with other positions, another task and
+    # another optimizer: {doc}`t5`.

@@ -1,20 +1,21 @@
 r"""
 # Synthesizer
 
-Attention without comparisons: each token decides by itself, or by its position alone, where to attend.
+Attention without comparing queries and keys: where a position attends depends on its own token, or on the
+position alone.
 
 Attention compares every query with every key. Is that necessary? Could a position know where to look before
 it has seen the tokens there?
 
-The weights of {doc}`../transformer/attention` are a softmax of $QK^\top/\sqrt{d_k}$. A Synthesizer replaces
-these scores by another matrix $B$ and leaves the rest unchanged:
+The weights of {doc}`../transformer/attention` are the {term}`softmax` of the scores $QK^\top/\sqrt{d_k}$. A
+{term}`Synthesizer` replaces the scores by another matrix $B$ and leaves the rest unchanged:
 
 $$Y = \operatorname{softmax}(B)\,XW^V$$
 
-A *dense* Synthesizer computes row $i$ of $B$ from token $i$. A *random* one does not look at tokens at all:
-$B$ itself is a parameter, the same for all texts. Both can be *factorized* to have fewer parameters. With $n$
-for the maximum length, $n = k_1 k_2$, $k$ for the number of columns of $R_1$ and $R_2$, and one head (Table 1
-of the paper):
+In short: there are two kinds. A *dense* Synthesizer computes row $i$ of $B$ from token $i$. In a *random* one
+$B$ itself is a parameter, the same for all texts. Both can be *factorized* to have fewer parameters. The
+table counts them for one head, where $n = k_1 k_2$ is the maximum length and $k$ the number of columns of
+$R_1$ and $R_2$ (Table 1 of the paper):
 
 | scores | row $i$ of $B$ | parameters | depends on |
 |---|---|---|---|
@@ -24,7 +25,7 @@ of the paper):
 | random | $R_i$ | $n^2$ | position $i$ |
 | factorized random | from $R_1 R_2^\top$ | $2nk$ | position $i$ |
 
-The paper that this book is about uses a Synthesizer to show that its squared ReLU helps other models too.
+The paper on Primer uses a Synthesizer to show that the squared ReLU helps other models too.
 
 :::{picture} synthesizer
 :::
@@ -52,7 +53,7 @@ class SyntheticAttention(MultiHeadAttention, ABC):
     {py:class}`~labml_primer.transformer.attention.MultiHeadAttention`. Each subclass computes in `scores`
     what replaces $QK^\top$.
 
-    A key is known by its position alone, so there must be scores for every position up to `max_seq`. Raises
+    Scores are for positions, not for tokens, so there must be one for every position up to `max_seq`. Raises
     `ValueError` for more keys, and if `heads` does not divide `d_model`.
     """
 
@@ -60,7 +61,7 @@ class SyntheticAttention(MultiHeadAttention, ABC):
         self, d_model: int, heads: int, dropout: float = 0.0, max_seq: int = 128
     ):
         super().__init__(d_model, heads, dropout)
-        # Keys are not compared with anything.
+        # There are no queries and keys.
         del self.query, self.key
         self.max_seq = max_seq
 
@@ -83,7 +84,7 @@ class SyntheticAttention(MultiHeadAttention, ABC):
         """
         Return `x` as queries, keys without features, and values `[batch, seq, heads, d_k]`.
 
-        Only the number of keys matters, and the KV cache of {doc}`../transformer/generation` counts them.
+        Only the number of keys matters; the KV cache of {doc}`../transformer/generation` counts them.
         """
         value = self.value(y).unflatten(-1, (self.heads, self.d_k))
         return x, value[..., :0], value
@@ -113,14 +114,13 @@ class DenseSynthesizer(SyntheticAttention):
 
     $$F(x_i) = \operatorname{ReLU}(x_i W_1 + b)\,W_2$$
 
-    So it can say "attend to the first position", but not "attend to the word *not*". $W_1$ is
-    `[d_model, d_model]`. Each head gets its $d_k$ features of the hidden layer and has a $W_2$ of its own,
-    `[d_k, max_seq]`.
+    So a token can ask for the first position, but not for the word *not*. $W_1$ is `[d_model, d_model]`. Each
+    head gets $d_k$ features of the hidden layer and has a $W_2$ of its own, `[d_k, max_seq]`.
 
     :::{deviation} the paper, section 3, and the released code
     The paper's formula also adds a bias after $W_2$: a preference for some positions, whatever the token. The
-    released code, `synthetic_attention`, has neither bias, and one $W_2$ for all heads. Table 1 counts $dn$
-    parameters for it, which is a $W_2$ for each head.
+    released code, `synthetic_attention`, has no bias at all and one $W_2$ for all heads. Table 1 counts $dn$
+    parameters for $W_2$, which fits one for each head.
     :::
     """
 
@@ -128,7 +128,7 @@ class DenseSynthesizer(SyntheticAttention):
         self, d_model: int, heads: int, dropout: float = 0.0, max_seq: int = 128
     ):
         super().__init__(d_model, heads, dropout, max_seq)
-        # $W_1$ has the shape and the place of the query projection.
+        # $W_1$ has the shape of the query projection, and replaces it.
         self.query = nn.Linear(d_model, d_model)
         self.targets = self.for_each_head(max_seq)
 
@@ -151,15 +151,15 @@ class FactorizedDenseSynthesizer(DenseSynthesizer):
     r"""
     ## Dense, factorized
 
-    For long texts $W_2$ is large. Write the number of a position with two digits, $j = k_2\,u + v$. Then
-    $k_1$ scores for the first digit and $k_2$ for the second are enough, multiplied:
+    For long texts $W_2$ is large. Write the position of a key with two digits, $j = k_2\,u + v$. Then a score
+    is the product of one for the first digit and one for the second, and $k_1 + k_2$ numbers suffice:
 
     $$\begin{aligned}
       B_{ij} &= A_{i,u}\;C_{i,v} \\
       u &= \lfloor j / k_2 \rfloor, \quad v = j \bmod k_2
     \end{aligned}$$
 
-    with $A_i$ and $C_i$ computed by two narrow matrices that replace $W_2$.
+    Two narrow matrices replace $W_2$ and compute $A_i$ and $C_i$.
 
     :::{deviation} the paper, section 3
     It requires $k_1 k_2 = n$. Here $k_2 = \lceil\sqrt n\rceil$, and $k_1$ is as large as necessary. Scores
@@ -188,8 +188,8 @@ class FactorizedDenseSynthesizer(DenseSynthesizer):
 if __name__ == "__main__":
     # ## Tiling both factors, or an outer product
     #
-    # How many different scores does a row of 64 have if both factors are tiled in the same way, and how many
-    # if one repeats each number and the other repeats the whole?
+    # How many different scores does a row of 64 have if both factors are tiled in the same way? And if one
+    # factor repeats each number, and the other repeats as a whole?
     torch.manual_seed(0)
     first, second = torch.randn(8), torch.randn(8)
     tiled = first.tile(8) * second.tile(8)
@@ -204,10 +204,9 @@ class RandomSynthesizer(SyntheticAttention):
 
     $$B = R$$
 
-    No token matters. $R$ `[heads, max_seq, max_seq]` is initialized at random and then learned (the paper
-    also leaves it as it was initialized). So the layer always attends to the same positions.
-
-    It resembles a convolution as wide as the text, with a different kernel at each position and weights that
+    The scores do not depend on tokens. $R$ `[heads, max_seq, max_seq]` is initialized at random and then
+    learned (the paper also has runs with a fixed $R$). So the layer attends to the same positions in every
+    text, like a convolution as wide as the text, with a different kernel at each position and weights that
     sum to one.
     """
 
@@ -215,8 +214,8 @@ class RandomSynthesizer(SyntheticAttention):
         self, d_model: int, heads: int, dropout: float = 0.0, max_seq: int = 128
     ):
         super().__init__(d_model, heads, dropout, max_seq)
-        # The paper does not specify the distribution. With variance one, like scaled dot products, some keys
-        # weigh more than others from the start, and heads differ.
+        # The paper does not specify the distribution. With variance one, that of scaled dot products, some
+        # keys have larger weights than others from the start, and heads differ.
         self.positions = nn.Parameter(torch.randn(heads, max_seq, max_seq))
 
     def scores(self, x: Tensor, keys: int) -> Tensor:
@@ -229,8 +228,8 @@ class FactorizedRandomSynthesizer(SyntheticAttention):
 
     $$B = R_1 R_2^\top$$
 
-    with two narrow matrices, `[heads, max_seq, rank]`. They look like queries and keys, and they are: of
-    positions instead of tokens. The paper's rank is 8, the released code's 16.
+    with two narrow matrices, `[heads, max_seq, rank]`, which are queries and keys of positions instead of
+    tokens. The rank is 8 in the paper and 16 in the released code.
     """
 
     rank: int = 8
@@ -267,9 +266,13 @@ class SynthesizerBlock(Block):
 if __name__ == "__main__":
     # ## What do the weights depend on?
     #
-    # Take the weights of query 5 of 10. How much do they change, at most, if the query's own token is
-    # replaced, if token 2 is, and if one more token is inserted before the text? (In the last case the weight
-    # of the new token is left out, and the other ten are rescaled to a sum of one.)
+    # The weights of query 5 of 10: how much does the largest change if the query's own token is replaced, if
+    # token 2 is replaced, and if a token is inserted before the text? (In the last case, the weight of the
+    # new token is left out, and the others are rescaled to a sum of one.) Only dot products depend on other
+    # tokens, and only they do not depend on where the text begins.
+    from IPython.display import display
+
+    from labml_primer.training.table import Table
     from labml_primer.transformer.attention import attention_weights
 
     def weights_of(layer: MultiHeadAttention, x: Tensor) -> Tensor:
@@ -289,7 +292,7 @@ if __name__ == "__main__":
     x, another = torch.randn(1, 10, 64), torch.randn(1, 1, 64)
     own, second = x.clone(), x.clone()
     own[:, 5], second[:, 2] = another[:, 0], another[:, 0]
-    print(f"{'':18s}{'own token':>12s}{'token 2':>12s}{'one before':>12s}")
+    rows = []
     for kind, attention in kinds.items():
         layer = attention(64, 4)
         with torch.no_grad():
@@ -297,17 +300,16 @@ if __name__ == "__main__":
             moved = [weights_of(layer, text)[..., 5, :] for text in (own, second)]
             shifted = weights_of(layer, torch.cat([another, x], dim=1))[..., 6, 1:]
             moved.append(shifted / shifted.sum(dim=-1, keepdim=True))
-        print(
-            f"{kind:18s}" + "".join(f"{(m - before).abs().max():12.3f}" for m in moved)
-        )
-    # Only dot products depend on other tokens, and only they do not depend on where the text begins. (In a
-    # whole model they can, because the tokens carry their positions.)
+        rows.append((kind, *(f"{(m - before).abs().max():.3f}" for m in moved)))
+    display(Table(("scores", "own token", "token 2", "token inserted"), rows))
+    # In a whole model Synthesizers can depend on other tokens too, through the layers below, and
+    # dot products on positions, because the tokens carry their positions.
     #
     # ## Number of parameters
     #
-    # A layer of the paper's size, 512 wide, for 512 tokens. The formulas of Table 1 are for one head and
-    # leave out values and output, which are the same for all. With 8 heads, the parameters that belong to
-    # positions occur 8 times.
+    # A layer of width 512 for 512 tokens, by the formulas of Table 1 and counted in our layers, without
+    # values and output, which are the same for all. The formulas are for one head; with 8 heads, the
+    # parameters for positions occur 8 times.
     d, n, H, k1, k2, k = 512, 512, 8, 23, 23, 8
     formulas = {
         "dot products": 2 * d**2,
@@ -316,7 +318,7 @@ if __name__ == "__main__":
         "random": H * n**2,
         "factorized random": H * 2 * n * k,
     }
-    print(f"{'':18s}{'by formula':>12s}{'counted':>12s}")
+    sizes = []
     for kind, attention in kinds.items():
         options = {"max_seq": n} if issubclass(attention, SyntheticAttention) else {}
         names = attention(d, H, **options).named_parameters()
@@ -325,69 +327,15 @@ if __name__ == "__main__":
             for name, weight in names
             if not name.startswith(("value", "output")) and not name.endswith("bias")
         )
-        print(f"{kind:18s}{formulas[kind]:12,}{counted:12,}")
+        sizes.append((kind, f"{formulas[kind]:,}", f"{counted:,}"))
+    display(Table(("scores", "by formula", "counted"), sizes))
 
 
 if __name__ == "__main__":
-    # ## A race
+    # ## Which Synthesizer did the paper on Primer use?
     #
-    # Small models on the plays, and the dense Synthesizer with the squared ReLU of
-    # {doc}`../primer/primer_ez`.
-    from dataclasses import replace
-
-    from labml_primer.primer.primer_ez import SquaredReLU, speedup_factor
-    from labml_primer.training import load_corpus, train
-    from labml_primer.training.costs import costs
-
-    corpus = load_corpus()
-
-    def with_attention(config: Config, attention: type[MultiHeadAttention]) -> Config:
-        synthetic = issubclass(attention, SyntheticAttention)
-        block = SynthesizerBlock if synthetic else Block
-        return replace(config, attention=attention, block=block)
-
-    transformer = Config(
-        corpus.vocab_size, d_model=64, heads=4, d_ff=256, layers=2, max_seq=64
-    )
-    entrants = {
-        "Transformer" if kind == "dot products" else kind: with_attention(
-            transformer, attention
-        )
-        for kind, attention in kinds.items()
-    }
-    entrants["dense, squared ReLU"] = replace(entrants["dense"], activation=SquaredReLU)
-    models, histories = {}, {}
-    for kind, config in entrants.items():
-        torch.manual_seed(0)
-        models[kind] = LanguageModel(config)
-        histories[kind] = train(models[kind], corpus, name=kind, steps=320, seq=64)
-
-    # ### Costs and results
-    #
-    # Parameters and multiply-adds per token, in thousands; the final loss; and the
-    # {py:func}`~labml_primer.primer.primer_ez.speedup_factor` over the Transformer in steps.
-    vanilla = histories["Transformer"]
-    print(f"{'':22s}{'params':>7s}{'mul-adds':>10s}{'loss':>7s}{'x steps':>9s}")
-    for kind, history in histories.items():
-        columns = zip(*costs(models[kind]).values(), strict=True)
-        size, products = (sum(column) / 1e3 for column in columns)
-        factor = speedup_factor(
-            vanilla.steps,
-            vanilla.validation_loss,
-            history.steps,
-            history.validation_loss,
-        )
-        print(
-            f"{kind:22s}{size:6.0f}k{products:9.0f}k"
-            f"{history.validation_loss[-1]:7.3f}{factor:9.2f}"
-        )
-    # A model that did not reach the Transformer's final loss has `nan`. None is far from it: early in
-    # training the last two characters say most about the next, and a layer can find them by position alone.
-    # The random ones also save the time of two projections and of the comparisons: a step took 0.81 of the
-    # Transformer's time at width 256 ({doc}`/benchmarks/speed`).
-    #
-    # The paper of Primer has a larger run: Table 5, on C4, gives perplexities after as much compute as its
-    # baseline used for 525 thousand steps and for a million.
+    # Its Table 5 has perplexities on C4 after as much compute as the baseline used for 525 thousand steps and
+    # for a million:
     #
     # | model | parameters | 525K | 1M |
     # |---|---|---|---|
@@ -396,36 +344,60 @@ if __name__ == "__main__":
     # | with squared ReLU | 145M | 19.55 | 18.83 |
     # | Primer-EZ | 110M | 19.83 | 19.07 |
     #
-    # It reports speed-ups of 1.74 and 1.96 for the squared ReLU. Which Synthesizer was it? The paper does not
-    # say. The sizes of all candidates, and of one more, whose $R$ is added to dot products:
+    # It reports speed-ups of 1.74 and 1.96 for the squared ReLU, but does not say which Synthesizer it was.
+    # These are the sizes of all candidates, in millions of parameters, and of one more, whose $R$ is added to
+    # dot products.
+    from dataclasses import replace
+
+    def with_attention(config: Config, attention: type[MultiHeadAttention]) -> Config:
+        synthetic = issubclass(attention, SyntheticAttention)
+        block = SynthesizerBlock if synthetic else Block
+        return replace(config, attention=attention, block=block)
+
     base = Config(
         vocab_size=32_128, d_model=768, heads=12, d_ff=3072, layers=12, max_seq=512
     )
-    sizes: dict[str, float] = {}
+    millions: dict[str, float] = {}
     for kind, attention in kinds.items():
         with torch.device("meta"):
             model = LanguageModel(with_attention(base, attention))
-        sizes[kind] = sum(p.numel() for p in model.parameters())
-    sizes["R and dot products"] = sizes["dot products"] + 12 * 12 * 512**2
-    for kind, size in sizes.items():
-        print(f"{kind:18s}{size / 1e6:7.1f} million")
+        millions[kind] = sum(p.numel() for p in model.parameters()) / 1e6
+    millions["R and dot products"] = millions["dot products"] + 12 * 12 * 512**2 / 1e6
+    display(
+        Table(("scores", "parameters"), [(k, f"{m:.1f}") for k, m in millions.items()])
+    )
     # The last is closest to 145 million, and the released configuration, `synthesizer.gin`, names it:
-    # `random_plus`. So the paper's Synthesizer compared tokens after all.
+    # `random_plus`. So the Synthesizer in that paper does compare queries with keys.
+    #
+    # The random ones save the time of two projections and of the comparisons: a step took 0.81 of the
+    # Transformer's time at width 256 ({doc}`/benchmarks/speed`).
 
 
 if __name__ == "__main__":
     # ## The learned weights
     #
-    # Where the four heads of each layer attend, for the first 32 positions: the random Synthesizer before and
-    # after the race, and the factorized one after it.
+    # Where the four heads of each of two layers attend, for the first 32 positions: a random Synthesizer
+    # before and after 320 steps of training, and a factorized one after it. The random one has hardly
+    # changed. In the first layer of the factorized one, all four heads have found the previous token.
     import matplotlib.pyplot as plt
 
-    torch.manual_seed(0)
-    shown = {
-        "new": LanguageModel(entrants["random"]),
-        "random": models["random"],
-        "factorized": models["factorized random"],
-    }
+    from labml_primer.training import load_corpus, train
+
+    corpus = load_corpus()
+    small = Config(
+        corpus.vocab_size, d_model=64, heads=4, d_ff=256, layers=2, max_seq=64
+    )
+    shown = {}
+    for row_name, kind, steps in (
+        ("new", "random", 0),
+        ("random", "random", 320),
+        ("factorized", "factorized random", 320),
+    ):
+        torch.manual_seed(0)
+        model = LanguageModel(with_attention(small, kinds[kind]))
+        if steps:
+            train(model, corpus, name=kind, steps=steps, seq=64)
+        shown[row_name] = model
     unread = torch.empty(1, 32, 64)
     fig, axes = plt.subplots(3, 8, figsize=(7, 3.2), layout="constrained")
     for row, (name, model) in zip(axes, shown.items(), strict=True):
@@ -438,30 +410,28 @@ if __name__ == "__main__":
             ax.imshow(weights[0, number % 4], vmin=0, vmax=0.5)
             ax.set(xticks=[], yticks=[])
     plt.show()
-    # In so few steps the random Synthesizer has hardly changed, because a number of $R$ belongs to one pair
-    # of positions and learns from that pair alone. A number of $R_1$ or $R_2$ serves a whole row or column.
-    # With far fewer of them, all four heads in the first layer of the factorized one have found the previous
-    # token.
+    # A number of $R$ belongs to one pair of positions and learns from that pair alone. A number of $R_1$ or
+    # $R_2$ belongs to a whole row or column, and so learns from many pairs.
 
 
 if __name__ == "__main__":
     # ## In short
     #
-    # - A Synthesizer replaces the scores $QK^\top$: a dense one computes them from one token, in a random one
-    #   they are parameters.
-    # - Keys are known by their positions alone, so a text cannot be longer than `max_seq`.
-    # - The one in Primer's paper was most likely `random_plus`, which adds $R$ to dot products.
+    # - A Synthesizer replaces the scores $QK^\top$. A dense one computes them from the query's own token; in
+    #   a random one they are parameters.
+    # - Scores are for positions, so a text cannot be longer than `max_seq`.
+    # - The one in the paper on Primer was most likely `random_plus`, which adds $R$ to dot products.
     #
     # ## Exercise
     #
     # :::{exercise} The mean of three
-    # Write an $R$ with which a {py:class}`~labml_primer.compared.synthesizer.RandomSynthesizer` of one head
+    # Find an $R$ with which a {py:class}`~labml_primer.compared.synthesizer.RandomSynthesizer` of one head
     # returns the mean of three values: each token's own and those of the two tokens before it. What do the
     # first two tokens get?
     # :::
     # :::{solution}
     # Zero for keys at most two positions back, and a large negative number elsewhere. The first token gets
-    # its own value, and the second the mean of two, because weights sum to one over the available keys. A
+    # its own value, and the second the mean of two, because the weights of the available keys sum to one. A
     # convolution would have included zeros.
     # :::
     window = RandomSynthesizer(d_model=16, heads=1, max_seq=10)
@@ -477,5 +447,5 @@ if __name__ == "__main__":
     print(f"largest difference {difference:.0e}")
     assert difference < 1e-5
 
-    # In the paper, squared ReLU and convolutions help one more kind of model, much larger and with hardly
-    # more products per token: {doc}`switch`.
+    # In the paper, squared ReLU and convolutions help one more kind of model, which has five times as many
+    # parameters for about the same work per token: {doc}`switch`.

@@ -7,15 +7,16 @@ where Adam stores two matrices.
 Primer was found as a language model. Do its changes also help a model that reads with one stack of blocks and
 writes with another?
 
-The paper tests this once (appendix A.12), in an existing setting: T5's {cite:p}`raffel2020exploring`, as
-{cite:t}`narang2021transformer` had used it to compare variants of the Transformer. There a decoder with
-Primer-EZ's two changes follows a Transformer++ encoder. Most of the paper's larger runs use T5 as well
-(sections 4.2 and 4.3). This chapter builds the parts of T5 that {doc}`../transformer/model` lacks:
+In short: a little, in the paper's one test (appendix A.12). There a decoder with Primer-EZ's two changes
+follows a {term}`Transformer++` encoder, in the setting of T5 {cite:p}`raffel2020exploring`, which
+{cite:t}`narang2021transformer` had used to compare variants of the Transformer. Most of the paper's larger
+runs also use T5 (sections 4.2 and 4.3). This chapter builds the parts of T5 that {doc}`../transformer/model`
+lacks:
 
-- relative positions, in buckets, added to the scores of attention;
-- linear layers without biases, and one embedding matrix for both ends;
-- a task, *span corruption*: cut spans out of a text, and write them;
-- Adafactor, and the schedule of its learning rate.
+- {term}`relative positions`, in buckets, added to the scores of attention;
+- linear layers without biases, and one embedding matrix for inputs and outputs;
+- a task, {term}`span corruption`: remove spans from a text, and let the model write them;
+- {term}`Adafactor`, and the schedule of its learning rate.
 
 :::{picture} t5
 :::
@@ -44,11 +45,11 @@ def relative_position_bucket(
     max_distance: int = 128,
 ) -> Tensor:
     r"""
-    ## Buckets of distances
+    ## Relative positions, in buckets
 
-    How far back is the key? It matters whether it is the last token or the one before. It hardly matters
-    whether it is 90 tokens back or 91. So of $B$ buckets the first $m = B/2$ hold one distance each, and the
-    others divide the distances up to $M$ = `max_distance`, in steps that grow with the distance:
+    *Relative positions* are distances between query and key. Whether a key is one token back or two makes a
+    difference; whether it is 90 or 91 back hardly does. So of $B$ buckets the first $m = B/2$ hold one
+    distance each, and the others divide the distances up to $M$ = `max_distance`, in growing steps:
 
     $$b(n) = \begin{cases}
       n & n < m \\
@@ -56,18 +57,18 @@ def relative_position_bucket(
     \end{cases}$$
 
     but at most $B - 1$, the bucket of all distances beyond $M$. `distance` is the query's position minus the
-    key's, integers of any shape; the result has the same shape.
+    key's: integers of any shape; the result has the same shape.
 
     If a query may attend to later keys (`bidirectional`), the first half of the buckets is for earlier keys
-    and for itself, the second half for later keys. One bucket stays empty: distance zero in the second half.
-    Otherwise a later key counts as distance zero; a mask hides it anyway.
+    and the query's own position, the second half for later keys. Otherwise a later key counts as distance
+    zero; a mask hides it anyway.
 
     :::{picture} t5_buckets
     :::
 
-    Raises `ValueError` if there are too few buckets for each direction and range, and if `max_distance` is
-    within the exact ones. Source: {cite:t}`raffel2020exploring`, section 2.1, which gives 32 and 128. No
-    paper gives the formula; it is that of the released code.
+    Raises `ValueError` if there are too few buckets, or if `max_distance` is within the exact ones. Source:
+    {cite:t}`raffel2020exploring`, section 2.1, for 32 buckets and a maximum of 128. No paper gives the
+    formula; it is that of the released code.
     """
     one_way = buckets // 2 if bidirectional else buckets
     exact = one_way // 2
@@ -86,8 +87,8 @@ def relative_position_bucket(
 
 
 if __name__ == "__main__":
-    # On the left, the bucket of each distance back, as in a decoder. On the right, both directions, as in an
-    # encoder. The steps are long where many distances share a bucket.
+    # On the left, the bucket of each distance back, for a decoder. On the right, both directions, for an
+    # encoder. Long steps are buckets that many distances share.
     import matplotlib.pyplot as plt
 
     fig, (left, right) = plt.subplots(
@@ -99,8 +100,8 @@ if __name__ == "__main__":
     left.set(xlabel="distance back", ylabel="bucket")
     right.set(xlabel="distance back; ahead is negative")
     plt.show()
-    # Rounding a logarithm down can go wrong at the steps: is $\log 8 / \log 16 \cdot 8$ six, or slightly
-    # less? A check in integers, which need no rounding:
+    # A rounding error at a step would put a distance into the wrong bucket: is $\log 8 / \log 16 \cdot 8$
+    # equal to 6, or slightly less? Integers need no rounding:
     # $b(n) \ge m + j$ if $n^{B-m}\,m^{j} \ge m^{B-m}\,M^{j}$.
     m, M, B = 8, 128, 16
     wrong = [
@@ -115,22 +116,22 @@ if __name__ == "__main__":
 
 class RelativePositionBias(nn.Module):
     r"""
-    ## A bias for each distance and head
+    ## Relative position bias
 
     A table with a row per bucket and a column per head. Its entry is added to the score:
 
     $$S_{h,ij} = \frac{q_i \cdot k_j}{\sqrt{d_k}} + t_{b(i - j),\,h}$$
 
-    The encoder knows positions from this alone. A decoder's causal mask adds some information, and
-    Primer-EZ's convolutions add more. As in T5, all layers of a stack share one table. `forward(seq)` returns
-    `[heads, seq, seq]` for any length.
+    This is all that the encoder knows about positions. In a decoder the causal mask adds some information,
+    and Primer-EZ's convolutions add more. As in T5, all layers of a stack share one table. `forward(seq)`
+    returns `[heads, seq, seq]` for any length.
 
     Source: {cite:t}`raffel2020exploring`, section 2.1.
 
     :::{deviation} T5's released code
-    It does not divide by the root of `d_k`, and starts with queries smaller by that factor. A new layer is
-    the same. So is a trained one: Adafactor, below, changes a weight in proportion to its size, so the factor
-    is preserved. A test trains both.
+    It does not divide by $\sqrt{d_k}$, and initializes the projection of queries smaller by that factor. A
+    new layer computes the same. So does a trained one, because Adafactor changes a weight in proportion to
+    its size, which preserves the factor. A test trains both.
     :::
     """
 
@@ -151,8 +152,8 @@ class Parts:
     """
     ## The parts of a stack
 
-    As in {py:class}`~labml_primer.transformer.language_model.Config`. The encoder and the decoder each have
-    their own, so that they may differ.
+    As in {py:class}`~labml_primer.transformer.language_model.Config`, but the encoder and the decoder each
+    have their own.
     """
 
     attention: type[MultiHeadAttention] = MultiHeadAttention
@@ -163,10 +164,8 @@ class Parts:
 
 @dataclass(frozen=True)
 class T5Config:
-    """
-    The sizes, by default those of T5's base model. With `Parts()` for both stacks it is the "vanilla
-    Transformer" of {cite:t}`narang2021transformer`.
-    """
+    """The sizes and the parts of both stacks. The defaults are T5's base model, which is the "vanilla
+    Transformer" of {cite:t}`narang2021transformer`."""
 
     vocab_size: int = 32_128
     d_model: int = 768
@@ -177,9 +176,9 @@ class T5Config:
     decoder: Parts = Parts()
 
 
-# Table 7's models. The paper describes the last in one sentence: "a Transformer++ encoder and a Primer-EZ
-# decoder". So we apply Primer-EZ's two changes to the vanilla decoder, with convolutions in its
-# self-attention only. Cross-attention reads the encoder's output, whose order the encoder has dealt with.
+# The models of Table 7. The paper describes the last as "a Transformer++ encoder and a Primer-EZ decoder". So
+# we apply Primer-EZ's two changes to the vanilla decoder, with convolutions in self-attention only, because
+# cross-attention reads the encoder's output.
 PLUS_PLUS = Parts(activation=nn.SiLU, feed_forward=GatedFeedForward, norm=nn.RMSNorm)
 PRIMER_EZ = Parts(attention=MultiDConvHeadAttention, activation=SquaredReLU)
 T5_PRESETS = {
@@ -222,10 +221,9 @@ class T5Block(nn.Module):
     ) -> Tensor:
         """`bias` is for self-attention, the boolean `memory_mask` for cross-attention."""
         y = self.attention_norm(x)
-        # PyTorch's fused attention adds a mask of numbers to the scores, so the bias needs no code of its
-        # own.
+        # PyTorch's fused attention adds a mask of numbers to the scores, so the bias is passed as a mask.
         x = x + self.attention(y, y, bias)
-        # Distances between positions of two texts mean nothing, so cross-attention has no bias.
+        # Distances between positions of two different texts have no meaning, so cross-attention has no bias.
         if memory is not None:
             y = self.cross_attention_norm(x)
             x = x + self.cross_attention(y, memory, memory_mask)
@@ -236,7 +234,7 @@ class T5Stack(nn.Module):
     """
     ## A stack
 
-    Blocks, one table of relative positions for all of them, and a last norm. `[batch, seq, d_model]` to the
+    Blocks, one table of relative positions for all of them, and a final norm. `[batch, seq, d_model]` to the
     same.
     """
 
@@ -259,7 +257,7 @@ class T5Stack(nn.Module):
         """Masks are true where attending is allowed, and broadcast to `[batch, heads, queries, keys]`."""
         seq = x.size(1)
         bias = self.positions(seq)
-        # Hidden keys get minus infinity, whatever their distance.
+        # Masked keys get a score of minus infinity.
         if self.decoder:
             bias = bias.masked_fill(~causal_mask(seq, seq, x.device), -math.inf)
         if mask is not None:
@@ -274,10 +272,10 @@ class T5(nn.Module):
     ## The model
 
     `source` `[batch, source]` and `target` `[batch, target]` to logits `[batch, target, vocab_size]`. Each
-    position of the target sees itself, those before it, and the whole source.
+    position of the target depends on itself, on those before it, and on the whole source.
 
-    `source_mask` `[batch, source]` is false at padding; each sequence needs a token that is not padding.
-    Padding at the end of a target needs no mask, because no earlier position sees it.
+    `source_mask` `[batch, source]` is false at {term}`padding`; each sequence needs a token that is not
+    padding. Padding at the end of a target needs no mask, because no earlier position attends to it.
 
     Raises `ValueError` if `heads` does not divide `d_model`.
     """
@@ -289,8 +287,8 @@ class T5(nn.Module):
         self.embedding = nn.Embedding(config.vocab_size, config.d_model)
         self.encoder = T5Stack(config, config.encoder, decoder=False)
         self.decoder = T5Stack(config, config.decoder, decoder=True)
-        # No linear layer has a bias (layer norms keep theirs). The initial variance of a weight is $1/n$ for
-        # $n$ inputs, so outputs are as large as inputs.
+        # No linear layer has a bias (layer norms have one). The initial variance of a weight is $1/n$ for $n$
+        # inputs, so outputs are as large as inputs.
         for layer in self.modules():
             if isinstance(layer, nn.Linear):
                 layer.register_parameter("bias", None)
@@ -302,23 +300,29 @@ class T5(nn.Module):
         mask = None if source_mask is None else source_mask[:, None, None, :]
         memory = self.encoder(self.embedding(source), mask)
         z = self.decoder(self.embedding(target), None, memory, mask)
-        # The rows have components of size one, so their product with the norm's output is about $\sqrt{d}$,
-        # too large for a logit.
+        # Rows of the table and outputs of the norm have components of size 1, so their product has a size of
+        # about $\sqrt{d}$, which is too large for a logit.
         return F.linear(z, self.embedding.weight) / math.sqrt(self.config.d_model)
 
 
 if __name__ == "__main__":
-    # ## Are the sizes the paper's?
+    # ## Parameters, compared with the paper
     #
-    # Millions of parameters, compared with Table 7.
+    # In millions, next to Table 7.
+    from IPython.display import display
+
+    from labml_primer.training.table import Table
+
     paper = {"t5": 223, "t5-gelu": 223, "t5-pp": 224, "t5-primer-ez-decoder": 224}
+    sizes = []
     for name, config in T5_PRESETS.items():
         with torch.device("meta"):
             size = sum(p.numel() for p in T5(config).parameters())
-        print(f"{name:22s}{size / 1e6:7.2f}   {paper[name]}")
+        sizes.append((name, f"{size / 1e6:.2f}", paper[name]))
+    display(Table(("model", "ours", "paper"), sizes))
     # :::{deviation} the paper, Table 7
-    # It counts a million more for the last two than for the first. The gated layer is two thirds as wide and
-    # adds none, and a norm without a mean has fewer parameters. We do not know where the million comes from.
+    # It counts a million more for the last two than for the first two. We do not know where it comes from:
+    # the gated layer is two thirds as wide and adds none, and RMSNorm has fewer parameters.
     # :::
 
 
@@ -332,8 +336,8 @@ def corrupt_spans(
     r"""
     ## Span corruption
 
-    Cut spans out of a text, put a *sentinel* in the place of each, and let the model write them. An example
-    with two spans and the sentinels $X$, $Y$ and $Z$:
+    Replace spans of a text by markers, the *sentinels*, and let the model write the spans. An example with
+    two spans and the sentinels $X$, $Y$ and $Z$:
 
     $$\begin{aligned}
       \text{text} &\colon\ \text{Thank you for inviting me to your party} \\
@@ -341,10 +345,10 @@ def corrupt_spans(
       \text{target} &\colon\ X\ \text{for inviting}\ Y\ \text{your party}\ Z
     \end{aligned}$$
 
-    `rate` is the share of tokens to cut, in spans with a mean length of `mean_length`. The numbers of tokens
-    and spans are the same for every row of `tokens` `[batch, seq]`; only their places are random. So sources
-    and targets are rectangular, `[batch, seq - cut + spans]` and `[batch, cut + spans + 1]`. Sentinels count
-    up from `first_sentinel`.
+    `rate` is the share of tokens to cut, in spans with a mean length of `mean_length`. Every row of `tokens`
+    `[batch, seq]` has the same number of spans and cut tokens; only their places are random. So sources and
+    targets are rectangular, `[batch, seq - cut + spans]` and `[batch, cut + spans + 1]`. Sentinels are
+    numbered from `first_sentinel`.
 
     Raises `ValueError` if there is nothing to cut, or if fewer tokens are kept than there are spans. Source:
     {cite:t}`raffel2020exploring`, section 3.1.4 for the task, 3.3.4 for spans of three and 15 percent.
@@ -355,18 +359,18 @@ def corrupt_spans(
     if not spans <= cut or not spans <= seq - cut:
         raise ValueError(f"{seq} tokens at a rate of {rate}: {spans} spans do not fit")
 
-    # Positive lengths with a given total, for each row: the gaps between cuts at random places.
+    # Random positive lengths with a given total, for each row.
     def lengths(total: int) -> Tensor:
         order = torch.rand(batch, total - 1, generator=generator).argsort(dim=1)
         places = order[:, : spans - 1].sort(dim=1).values + 1
         return F.pad(F.pad(places, (1, 0)), (0, 1), value=total).diff(dim=1)
 
-    # Kept and cut pieces alternate, and a kept one comes first. So piece $2s$ is kept, $2s + 1$ is cut, and
-    # both belong to sentinel $s$.
+    # Kept and cut pieces alternate, beginning with a kept one. So piece $2s$ is kept, piece $2s + 1$ is cut,
+    # and both belong to sentinel $s$.
     #
-    # :::{deviation} the paper of T5, section 3.1.4
-    # It does not say that a text always begins with a kept piece and ends with a cut one. The released code
-    # does it so, and so do we.
+    # :::{deviation} the paper on T5, section 3.1.4
+    # It does not say that a text always begins with a kept piece and ends with a cut one. That follows the
+    # released code.
     # :::
     ends = torch.stack([lengths(seq - cut), lengths(cut)], dim=2).flatten(1).cumsum(1)
     place = torch.arange(seq).expand(batch, seq).contiguous()
@@ -374,14 +378,14 @@ def corrupt_spans(
     begins = F.pad(piece, (1, 0), value=-1).diff(dim=1) > 0
     gone = piece % 2 == 1
     sentinel = (first_sentinel + piece // 2).to(tokens)
-    # Each result has the tokens that the other lacks, and a sentinel for each piece that it lacks itself.
+    # Source and target each have the tokens that the other lacks, and a sentinel for each missing piece.
     source = torch.where(gone, sentinel, tokens)[~gone | begins].view(batch, -1)
     target = torch.where(gone, tokens, sentinel)[gone | begins].view(batch, -1)
     return source, F.pad(target, (0, 1), value=first_sentinel + spans)
 
 
 if __name__ == "__main__":
-    # Two pieces of a held-out play, with `[0]`, `[1]`, ... for the sentinels.
+    # Two passages of a held-out play. `[0]`, `[1]`, ... are the sentinels, and `/` ends a line.
     from labml_primer.training import load_corpus
 
     corpus = load_corpus()
@@ -410,8 +414,8 @@ def t5_rate(step: int, warmup: int = 10_000) -> float:
 
     $$\rho_s = \frac{1}{\sqrt{\max(s,\ w)}}$$
 
-    It is 0.01 for the first $w$ = 10,000 steps and then falls with the square root. The paper calls this
-    warm-up (A.8), although the rate never rises.
+    It is 0.01 for the first $w$ = 10,000 steps and then falls with the square root of the step. The paper
+    calls this warm-up (A.8), although the rate never rises.
     """
     return max(step, warmup) ** -0.5
 
@@ -427,20 +431,20 @@ def adafactor(
     r"""
     ## Adafactor
 
-    Adam stores for each weight the mean of its squared gradients. For a matrix of $n$ by $m$ these are $nm$
-    numbers, as many as there are weights. Adafactor stores their row means $r$ and column means $c$, $n + m$
-    numbers, and estimates
+    Adam stores the mean of each weight's squared gradients. For a matrix of $n$ by $m$ these are $nm$
+    numbers, as many as there are weights. Adafactor stores only their row means $r$ and column means $c$, $n
+    + m$ numbers, and estimates
 
     $$\hat V_{ij} = \frac{r_i\, c_j}{\operatorname{mean}(r)}$$
 
-    This is exact if the matrix of squares has rank one.
+    which is exact if the matrix of squares has rank one.
 
     Return the new weight and the new `rows` `[n]` and `columns` `[m]`, at `step` 1, 2, ... Source:
     {cite:t}`shazeer2018adafactor`, the algorithm for weight matrices; section 6 for the scaling down, 7 for
     $\beta$.
     """
-    # At step $s$ the means keep the share $\beta_s = 1 - s^{-0.8}$ of their old values, which grows with $s$.
-    # As $\beta_1 = 0$, the first step discards the initial zeros, and no bias correction is needed.
+    # At step $s$ the means keep a share $\beta_s = 1 - s^{-0.8}$ of their old values, which grows with $s$.
+    # Because $\beta_1 = 0$, the first step discards the initial zeros, and no bias correction is needed.
     beta = 1 - step**-0.8
     square = gradient.square() + 1e-30
     rows = beta * rows + (1 - beta) * square.mean(dim=1)
@@ -451,7 +455,7 @@ def adafactor(
     def rms(x: Tensor) -> Tensor:
         return x.square().mean().sqrt()
 
-    # If the root mean square of an update is above one, the means are out of date, so it is scaled down.
+    # If the root mean square of an update is above 1, the means are out of date, so it is scaled down to 1.
     update = update / rms(update).clamp(min=1.0)
     # A step is proportional to the size of the weight, so small weights take small steps.
     return weight - rate * rms(weight).clamp(min=1e-3) * update, rows, columns
@@ -460,8 +464,8 @@ def adafactor(
 if __name__ == "__main__":
     # ## The same as PyTorch's
     #
-    # `torch.optim.Adafactor` uses the smaller of its `lr` and $1/\sqrt{s}$. So with its default of 0.01 it
-    # has T5's schedule built in. Thirty steps of both from the same weight:
+    # `torch.optim.Adafactor` uses the smaller of its `lr` and $1/\sqrt{s}$, so with its default of 0.01 it
+    # has T5's schedule. Thirty steps of both, from the same weight:
     torch.manual_seed(0)
     weight = torch.randn(48, 32, dtype=torch.float64) / 8
     theirs = nn.Parameter(weight.clone())
@@ -478,17 +482,36 @@ if __name__ == "__main__":
 
 
 if __name__ == "__main__":
-    # ## A race of three small models
+    # ## The gain
     #
-    # Texts of 128 characters, of which 19 are cut, in six spans. Each model has two blocks in each stack, and
-    # all get the same texts and cuts. The decoder reads the target without its last token, and predicts the
-    # target without its first, which is always sentinel 0.
-    from dataclasses import replace
-
+    # Parameters in millions, multiply-adds in billions for a source of 512 tokens and a target of 114, and
+    # the loss of Table 7, the logarithm of the perplexity on C4. The gain over Transformer++ is small. The
+    # paper's authors conclude that the best changes for a language model need not be the best here.
     from torch.utils.flop_counter import FlopCounterMode
 
-    SENTINELS, SEQ, STEPS = 7, 128, 300
-    colors = {"t5": "C5", "t5-pp": "C2", "t5-primer-ez-decoder": "C0"}
+    table_7 = {"t5": 1.838, "t5-pp": 1.792, "t5-primer-ez-decoder": 1.787}
+    gains = []
+    for name, loss_in_paper in table_7.items():
+        with torch.device("meta"):
+            whole = T5(T5_PRESETS[name])
+            texts = [torch.zeros(1, seq, dtype=torch.long) for seq in (512, 114)]
+        with FlopCounterMode(display=False) as counter, torch.no_grad():
+            whole(*texts)
+        size = sum(p.numel() for p in whole.parameters())
+        products = counter.get_total_flops() / 2e9
+        gains.append((name, f"{size / 1e6:.1f}", f"{products:.1f}", loss_in_paper))
+    display(Table(("model", "parameters", "multiply-adds", "loss"), gains))
+
+
+if __name__ == "__main__":
+    # ## A small model fills gaps
+    #
+    # Train a small model with the Primer-EZ decoder on passages of 128 characters, of which 19 are cut, in
+    # six spans. The decoder reads the target without its last token, and predicts the target without its
+    # first, which is always sentinel 0.
+    from dataclasses import replace
+
+    SEQ = 128
 
     def draw(
         text: Tensor, count: int, generator: torch.Generator
@@ -496,66 +519,31 @@ if __name__ == "__main__":
         starts = torch.randint(len(text) - SEQ, (count, 1), generator=generator)
         return corrupt_spans(text[starts + torch.arange(SEQ)], VOCAB, generator)
 
-    def loss_of(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
-        logits = model(source, target[:, :-1])
-        return F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten())
-
-    held_out = draw(corpus.validation, 64, torch.Generator().manual_seed(1))
-    models: dict[str, T5] = {}
-    losses: dict[str, list[float]] = {}
-    for name in colors:
-        torch.manual_seed(0)
-        small = replace(
-            T5_PRESETS[name],
-            vocab_size=VOCAB + SENTINELS,
+    torch.manual_seed(0)
+    preset = T5_PRESETS["t5-primer-ez-decoder"]
+    sentinels = 7
+    model = T5(
+        replace(
+            preset,
+            vocab_size=VOCAB + sentinels,
             d_model=64,
             heads=4,
             d_ff=256,
             layers=2,
         )
-        model = models[name] = T5(small)
-        optimizer = torch.optim.Adafactor(model.parameters())
-        generator, losses[name] = torch.Generator().manual_seed(0), []
-        for step in range(1, STEPS + 1):
-            loss = loss_of(model, *draw(corpus.train, 8, generator))
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            if step % 30 == 0:
-                with torch.no_grad():
-                    losses[name].append(loss_of(model, *held_out).item())
-
-    fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
-    for name, color in colors.items():
-        ax.plot(range(30, STEPS + 1, 30), losses[name], color=color, label=name)
-    ax.set(xlabel="step", ylabel="loss, nats per token")
-    ax.legend(frameon=False)
-    plt.show()
-    # ### Costs and results
-    #
-    # Parameters, and multiply-adds for a source of 512 tokens and a target of 114, at the paper's size. The
-    # final loss is that of the small models. The last column is Table 7's: the logarithm of the perplexity on
-    # C4, after far longer training.
-    table_7 = {"t5": 1.838, "t5-pp": 1.792, "t5-primer-ez-decoder": 1.787}
-    print(f"{'':22s}params  mul-adds   loss  paper")
-    for name in colors:
-        with torch.device("meta"):
-            whole = T5(T5_PRESETS[name])
-            texts = [torch.zeros(1, seq, dtype=torch.long) for seq in (512, 114)]
-        with FlopCounterMode(display=False) as counter, torch.no_grad():
-            whole(*texts)
-        size = sum(p.numel() for p in whole.parameters())
-        print(
-            f"{name:21s}{size / 1e6:6.1f}M{counter.get_total_flops() / 2e9:9.1f}G"
-            f"{losses[name][-1]:7.3f}{table_7[name]:7.3f}"
-        )
-    # In the paper the gain over Transformer++ is small. Its authors conclude that the best changes for a
-    # language model need not be the best here.
-    #
-    # ### The gaps it fills
-    #
-    # The last model's most probable token at each step, compared with the cut text.
-    source, target = (part[:1] for part in held_out)
+    )
+    optimizer = torch.optim.Adafactor(model.parameters())
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(300):
+        source, target = draw(corpus.train, 8, generator)
+        logits = model(source, target[:, :-1])
+        loss = F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    # The most probable token at each step, compared with the cut text. The model has learned the form,
+    # sentinels in order with a space or a short word after each, but not yet the content.
+    source, target = draw(corpus.validation, 1, torch.Generator().manual_seed(1))
     written = target[:, :1]
     with torch.no_grad():
         while written.size(1) < target.size(1):
@@ -564,27 +552,26 @@ if __name__ == "__main__":
     print("source ", show(source[0]))
     print("cut    ", show(target[0]))
     print("written", show(written[0]))
-    # It has learned the form, sentinels in order and a space or a short word after each, but not yet the
-    # content.
 
 
 if __name__ == "__main__":
     # ## In short
     #
-    # - T5 adds a learned number for each distance and head to the scores of attention, and has no other
-    #   positions.
-    # - It learns by filling gaps, with Adafactor, which stores row and column means of squared gradients.
-    # - In the paper a Primer-EZ decoder is slightly better than a Transformer++ one in this setting.
+    # - T5 has relative positions only: a learned number for each distance and head is added to the scores of
+    #   attention.
+    # - It learns by span corruption, that is, by filling gaps.
+    # - Its optimizer, Adafactor, stores row and column means of squared gradients, where Adam stores a
+    #   matrix.
+    # - In the paper, a Primer-EZ decoder is slightly better than a Transformer++ decoder in this setting.
     #
     # ## Exercise
     #
     # :::{exercise} Put it together again
-    # Write a function that restores the text from a source and its target. What does it need the last
-    # sentinel for?
+    # Write a function that restores the text from a source and its target. Does it need the last sentinel?
     # :::
     # :::{solution}
-    # Cut the target at its sentinels, and replace sentinel $s$ in the source by piece $s$. So nothing is
-    # lost. It does not need the last sentinel, which only shows a generating model when to stop.
+    # Split the target at its sentinels, and replace sentinel $s$ in the source by piece $s$. The function
+    # does not need the last sentinel, which only shows a generating model when to stop.
     # :::
     def put_together(source: Tensor, target: Tensor) -> list[int]:
         pieces: list[list[int]] = []
@@ -598,11 +585,11 @@ if __name__ == "__main__":
             whole += pieces[token - VOCAB] if token >= VOCAB else [token]
         return whole
 
-    rows = corpus.validation[: 100 * SEQ].view(100, SEQ)
-    sources, targets = corrupt_spans(rows, VOCAB, generator)
+    passages = corpus.validation[: 100 * SEQ].view(100, SEQ)
+    sources, targets = corrupt_spans(passages, VOCAB, generator)
     again = [put_together(*pair) for pair in zip(sources, targets, strict=True)]
-    assert again == rows.tolist()
+    assert again == passages.tolist()
     print(f"{len(again)} texts put together again")
 
-    # That was the last model. {doc}`/experiments/chapters/family` draws how all of them are related, with
-    # the cost and the gain of each.
+    # That was the last model. {doc}`/experiments/chapters/family` shows how all of them are related, with the
+    # cost and the gain of each.

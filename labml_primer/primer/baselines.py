@@ -22,6 +22,9 @@ is missing, the gated one.
 Its Transformer+GELU has an approximation of GELU. Ours has GELU itself.
 :::
 
+:::{picture} baselines
+:::
+
 Source: {cite:t}`so2021primer`, section 4 and appendix A.6; {cite:t}`shazeer2020glu`;
 {cite:t}`zhang2019root`; {cite:t}`hendrycks2016gaussian` for GELU.
 """
@@ -33,7 +36,7 @@ from labml_primer.transformer.feed_forward import PositionwiseFeedForward
 
 class GatedFeedForward(PositionwiseFeedForward):
     r"""
-    ## A feed-forward layer with a gate
+    ## SwiGLU: a feed-forward layer with a gate
 
     Two linear maps read the same input. One of them, the *gate*, goes through the activation function, and
     the two results are multiplied feature by feature:

@@ -103,7 +103,7 @@ if __name__ == "__main__":
 
 class SpatialDepthWiseConvolution(nn.Module):
     r"""
-    ## A causal convolution for each channel
+    ## A causal depthwise convolution
 
     A *convolution* computes each output from the inputs near its position, with the same weights, the
     {term}`kernel`, at every position. This one is a *causal* {term}`depthwise convolution`. Causal means that
@@ -172,9 +172,9 @@ if __name__ == "__main__":
 
 class MultiDConvHeadAttention(MultiHeadAttention):
     r"""
-    ## Multi-DConv-head attention
+    ## Multi-DConv-head attention (MDHA)
 
-    MDHA is {py:class}`~labml_primer.transformer.attention.MultiHeadAttention` with a convolution after each
+    *MDHA* is {py:class}`~labml_primer.transformer.attention.MultiHeadAttention` with a convolution after each
     of its three projections, to queries, keys and values, and nothing else changed (the paper's Figure 4).
 
     Now a key can stand for "a *t* and an *h* before me", and a query can ask for it. A head without the
@@ -182,7 +182,7 @@ class MultiDConvHeadAttention(MultiHeadAttention):
 
     First the projection mixes channels at each position, then the convolution mixes positions in each
     channel. A {term}`separable convolution` has the reverse order, which the paper found less effective
-    (appendix A.6).
+    (appendix A.6; {doc}`primer` has it).
 
     :::{variant} MultiDConvHeadAttention
     :of: MultiHeadAttention
@@ -205,14 +205,21 @@ if __name__ == "__main__":
     #
     # At `d_model` 512 with 8 heads, the kernels for queries, keys and values together have very few
     # parameters compared with the four projections.
+    from IPython.display import display
+
+    from labml_primer.training.table import Table
+
     layer = MultiDConvHeadAttention(d_model=512, heads=8)
     plain = MultiHeadAttention(d_model=512, heads=8)
     projections, total = (
         sum(parameter.numel() for parameter in module.parameters())
         for module in (plain, layer)
     )
-    print(f"kernels:              {total - projections:9,d}")
-    print(f"the four projections: {projections:9,d}")
+    rows = (
+        ("kernels", f"{total - projections:,}"),
+        ("the four projections", f"{projections:,}"),
+    )
+    display(Table(("part", "parameters"), rows))
     # ### It contains plain attention
     #
     # With the kernel (0, 0, 1) the convolution changes nothing, and the layer is plain attention. So this

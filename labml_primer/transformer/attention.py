@@ -155,6 +155,9 @@ def causal_mask(
     The queries are the *last* of the keys: query $i$ is at position $i + \text{keys} - \text{queries}$. With
     as many queries as keys this is the lower triangle. With one query it is a row of ones: the newest token
     may attend to everything.
+
+    :::{picture} masks
+    :::
     """
     mask = torch.ones(queries, keys, dtype=torch.bool, device=device)
     return mask.tril(keys - queries)
@@ -224,6 +227,9 @@ class MultiHeadAttention(nn.Module):
     `x` and `y` are $X$ and $Y$. With `y = x` this is {term}`self-attention`. If the queries come from one
     sequence and keys and values from another, it is {term}`cross-attention`; there `x` is the decoder's state
     and `y` the encoder's output. All heads together cost about as much as one head of full width.
+
+    :::{picture} heads
+    :::
 
     `dropout` applies to the attention weights during training. Raises `ValueError` if `d_model` is not a
     multiple of `heads`.

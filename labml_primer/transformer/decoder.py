@@ -5,13 +5,18 @@ The half of the Transformer that writes: it reads its own output so far, looks t
 output, and predicts the next token.
 
 How does a network write a sentence? One token at a time. Each token depends on the source $S$ and on all
-tokens before it, and the probability of the whole is the product:
+tokens before it. The probability of the whole sentence is the product:
 
 $$P(t_1 \dots t_n \mid S) = \prod_{i=1}^{n} P(t_i \mid t_1 \dots t_{i-1}, S)$$
 
-A decoder block therefore has three layers instead of the two of {doc}`encoder`. They are causal
-self-attention over the target so far; *cross-attention*, whose queries come from the target and whose keys
-and values come from the encoder's output $M$, the memory; and the feed-forward layer:
+So a {term}`decoder` block has three layers instead of the two of {doc}`encoder`:
+
+1. causal self-attention over the target so far,
+2. {term}`cross-attention`, whose queries come from the target, and whose keys and values come from the
+   encoder's output $M$, the *memory*,
+3. the feed-forward layer.
+
+In formulas:
 
 $$
 \begin{aligned}
@@ -22,6 +27,9 @@ Z &= B + \operatorname{FFN}(\operatorname{LN}(B))
 $$
 
 The slides stop at the encoder, so the paper is the source of this chapter.
+
+:::{picture} cross_attention
+:::
 
 Source: {cite:t}`vaswani2017attention`, sections 3.1 and 3.2.3.
 """
@@ -37,14 +45,14 @@ class DecoderBlock(nn.Module):
     ## Decoder block
 
     Map `x` `[batch, target, d_model]` and `memory` `[batch, source, d_model]` to `[batch, target, d_model]`.
-    The two lengths are independent of each other.
+    The two lengths may differ.
 
     Raises `ValueError` if `heads` does not divide `d_model`.
     """
 
     def __init__(self, d_model: int, heads: int, d_ff: int, dropout: float = 0.0):
         super().__init__()
-        # Both attentions are of the same class. Only the arguments of the call make one of them *cross*.
+        # Both attentions are of the same class. Only the arguments of the call make the second one *cross*.
         self.attention = MultiHeadAttention(d_model, heads, dropout)
         self.attention_norm = nn.LayerNorm(d_model)
         self.cross_attention = MultiHeadAttention(d_model, heads, dropout)
@@ -65,18 +73,17 @@ class DecoderBlock(nn.Module):
         `[batch, heads, target, source]` and hides padding of the source. `mask` broadcasts to
         `[batch, heads, target, target]` and hides padding of the target, in addition to the causal mask.
         """
-        # Position $i$ sees the positions up to $i$. The token that it has to predict is at $i + 1$, so seeing
-        # one position more would be enough to copy the answer.
+        # Position $i$ sees the positions up to $i$. The token that it has to predict is at $i + 1$. If it saw
+        # that position, it could copy the answer.
         #
         # :::{deviation} the paper, section 3.1
-        # As in {py:class}`~labml_primer.transformer.encoder.EncoderBlock`, a norm comes before each layer,
-        # not after the addition as in the text of 2017.
+        # As in {py:class}`~labml_primer.transformer.encoder.EncoderBlock`, a norm is before each layer, not
+        # after the addition as in the text of 2017.
         # :::
         y = self.attention_norm(x)
         x = x + self.dropout(self.attention(y, y, mask, causal=True))
-        # Queries come from the target, keys and values from the memory. The memory is the output of the
-        # encoder's last norm, so it needs none here. No causal mask is needed, because the whole source is
-        # known before the first word is written.
+        # The memory is the output of the encoder's last norm, so it needs no norm here. It needs no causal
+        # mask either, because the whole source is known before the first word is written.
         y = self.cross_attention_norm(x)
         x = x + self.dropout(self.cross_attention(y, memory, memory_mask))
         # Each position processes the results of both.
@@ -87,9 +94,9 @@ class Decoder(nn.Module):
     """
     ## Decoder
 
-    A stack of blocks and a last norm, for the same reason as in
+    Apply a stack of blocks and a last norm, for the same reason as in
     {py:class}`~labml_primer.transformer.encoder.Encoder`. Every block attends to the same memory, the output
-    of the encoder's *last* block, so encoder and decoder can have different numbers of blocks.
+    of the whole encoder, so encoder and decoder can have different numbers of blocks.
     """
 
     def __init__(
@@ -115,7 +122,7 @@ class Decoder(nn.Module):
 
 
 if __name__ == "__main__":
-    # ## Dependence of outputs on inputs
+    # ## Which inputs can change which outputs?
     #
     # Take a target of eight positions and a memory of twelve, the last three of which are padding. Both are
     # random, because the possible influences follow from the architecture, before any training.
@@ -129,27 +136,37 @@ if __name__ == "__main__":
         y = decoder(x, memory, memory_mask)
     print(tuple(x.shape), "and", tuple(memory.shape), "to", tuple(y.shape))
 
-    # Change the target from position 5 on, then the memory at position 0, then its padding, and see which
-    # outputs change.
+    # Change the target from position 5 on, then the memory at position 0, then its padding. The table has the
+    # largest change at each output position. A later target changes no earlier output, the memory changes
+    # every output, and padding changes none.
+    from labml_primer.training.table import Table
+
     future, source, padding = x.clone(), memory.clone(), memory.clone()
     future[:, 5:] = torch.randn(3, 64)
     source[:, 0] = torch.randn(64)
     padding[:, 9:] = torch.randn(3, 64)
-    print(f"{'what changes':17s}" + "".join(f"{f'out {i}':>8s}" for i in range(8)))
-    for name, target, looked_up in (
-        ("target from 5 on", future, memory),
-        ("memory at 0", x, source),
-        ("memory's padding", x, padding),
-    ):
+    changed = {
+        "target from 5 on": (future, memory),
+        "memory at 0": (x, source),
+        "memory's padding": (x, padding),
+    }
+    table = []
+    for name, (target, looked_up) in changed.items():
         with torch.no_grad():
             moved = decoder(target, looked_up, memory_mask) - y
-        row = moved.abs().amax(dim=-1)[0]
-        print(f"{name:17s}" + "".join(f"{value:8.0e}" for value in row))
+        largest_at = moved.abs().amax(dim=-1)[0]
+        table.append(
+            [name, *(f"{value:.1f}" if value else "0" for value in largest_at)]
+        )
+    Table(["changed", *(f"out {i}" for i in range(8))], table)
 
-    # The figure shows this for all pairs: how strongly each output, projected on a random direction, depends
-    # on each input, as the norm of a gradient. (The output's length would be no use, because the last norm
-    # makes it constant.) An empty cell means that the gradient is exactly zero.
-    import matplotlib.pyplot as plt
+    # The figure shows this for all pairs: how strongly each output depends on each input, as the norm of a
+    # gradient. An empty cell means exactly zero. On the left is a triangle: no output depends on a later
+    # target. On the right is a rectangle that ends where the padding begins: each output depends on the whole
+    # source.
+    #
+    # (The gradient is of the output's component in a random direction. Its length would not do, because the
+    # last norm makes it constant.)
 
     x.requires_grad_()
     memory.requires_grad_()
@@ -159,6 +176,8 @@ if __name__ == "__main__":
         torch.autograd.grad(output[0, i] @ along, (x, memory), retain_graph=True)
         for i in range(8)
     ]
+    import matplotlib.pyplot as plt
+
     fig, axes = plt.subplots(
         1, 2, figsize=(7, 2.6), layout="constrained", width_ratios=(8, 12)
     )
@@ -170,16 +189,14 @@ if __name__ == "__main__":
         ax.imshow(shown, aspect="auto", vmin=-strength.max().item() / 2)
         ax.set(xlabel=f"{name} position", ylabel="output position")
     plt.show()
-    # On the left, a triangle: no output depends on a later target. On the right, a rectangle that ends where
-    # the padding begins: each output depends on the whole source.
 
 
 if __name__ == "__main__":
     # ## Teacher forcing
     #
-    # To write, a decoder needs its own last word before it can predict the next. In *training* the right
-    # words are known. Feed it the whole target, shifted by one. Because no position sees later ones, one pass
-    # gives the prediction after every prefix:
+    # To write, a decoder needs its own last word before it can predict the next. In *training* the correct
+    # words are known. So it reads the whole target, shifted by one. Because no position sees later ones, one
+    # forward pass gives the prediction after every prefix:
     #
     # $$
     # \begin{aligned}
@@ -188,8 +205,11 @@ if __name__ == "__main__":
     # \end{aligned}
     # $$
     #
-    # It reads the teacher's last word instead of its own, hence the name. As a check, compare eight passes
-    # over growing prefixes with one pass over the whole target.
+    # It reads the teacher's last word instead of its own, hence the name {term}`teacher forcing`. A target of
+    # $n$ tokens takes one pass in training and $n$ passes in generation. This makes training parallel along
+    # the sequence, while a recurrent network has to go step by step in both.
+    #
+    # As a check, compare eight passes over growing prefixes with one pass over the whole target.
     with torch.no_grad():
         at_once = decoder(x, memory, memory_mask)
         step_by_step = torch.cat(
@@ -197,8 +217,6 @@ if __name__ == "__main__":
             dim=1,
         )
     print(f"largest difference {(at_once - step_by_step).abs().max():.1e}")
-    # So a target of $n$ tokens takes one pass in training and $n$ in generation. This makes training parallel
-    # along the sequence, while a recurrent network has to go step by step in both.
 
 
 if __name__ == "__main__":
@@ -206,14 +224,14 @@ if __name__ == "__main__":
     #
     # If targets of different length are padded at the *end*, no mask is needed: padding is later than every
     # real position, and later positions are hidden anyway. Padding at the front, which some programs use to
-    # align the last real tokens, does need `mask`. Here are three positions of padding, then the eight:
+    # align the last real tokens, does need `mask`. In a model with positional encodings, the positions have
+    # to be shifted too. Here are three positions of padding, then the eight real ones:
     padded = torch.cat([torch.randn(1, 3, 64), x], dim=1)
     real = (torch.arange(11) >= 3)[None, None, None, :]
     with torch.no_grad():
         for name, mask in (("with the mask", real), ("without", None)):
             result = decoder(padded, memory, memory_mask, mask)[:, 3:]
             print(f"{name:14s} largest change {(result - at_once).abs().max():.1e}")
-    # This demonstration has no positional encodings. In a model, they have to be shifted too.
 
 
 if __name__ == "__main__":
@@ -221,20 +239,21 @@ if __name__ == "__main__":
     #
     # - A decoder block has causal self-attention, cross-attention to the encoder's output, and a feed-forward
     #   layer.
-    # - No output depends on a later target, so one pass trains all positions at once: teacher forcing.
-    # - Generation needs one pass per token.
+    # - No output depends on a later target, so one forward pass trains all positions at once: teacher
+    #   forcing.
+    # - Generation needs one forward pass per token.
     # - Padding at the end of a target needs no mask; padding of the source always does.
     #
     # ## Exercise
     #
     # :::{exercise} The source, shuffled and repeated
     # This decoder has no positional encodings. How does the output change if the nine real rows of the memory
-    # are shuffled? If they are repeated, one set after the other? And if the target is reversed?
+    # are shuffled? If all nine are repeated? And if the target is reversed?
     # :::
     # :::{solution}
-    # To cross-attention the memory is a set. Shuffled it is the same set, and repeated each row gets half the
-    # weight twice, so neither changes the output. The target's order does count, because of the causal mask:
-    # in another order, the same words see different words before them.
+    # To cross-attention the memory is a set. If it is shuffled, it is the same set. If it is repeated, each
+    # row gets half the weight twice. So neither changes the output. The order of the target does matter,
+    # because of the causal mask: in another order, each word sees different words before it.
     # :::
     real, order = memory[:, :9], torch.randperm(9)
     backwards = torch.arange(7, -1, -1)

@@ -15,6 +15,9 @@ $$X = \sqrt{d} \begin{bmatrix} E[x_1] \\ \vdots \\ E[x_L] \end{bmatrix} \in \mat
 The numbers themselves mean nothing: token 3 is not between tokens 2 and 4. All meaning is in the rows, which
 start as random numbers and are trained with the rest of the model.
 
+:::{picture} embedding
+:::
+
 Source: {cite:t}`vaswani2017attention`, section 3.4.
 """
 

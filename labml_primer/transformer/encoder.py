@@ -1,12 +1,12 @@
 r"""
 # Encoder
 
-Attention lets every position gather information from the others, and a feed-forward layer processes it. One
-such pair is a block, and an encoder is a stack of blocks.
+A stack of blocks that reads a text: in each block, attention gathers information from all positions, and a
+feed-forward layer processes it.
 
-How do two layers become a deep network that still trains? Each layer adds to its input instead of replacing
-it. A block takes the vectors $X$ of a sequence, adds the result of attention, then adds the result of the
-feed-forward layer:
+How do these two layers become a deep network that still trains? Each layer adds to its input instead of
+replacing it. A {term}`block` takes the vectors $X$ of a sequence, adds the result of attention, then adds the
+result of the feed-forward layer:
 
 $$
 \begin{aligned}
@@ -15,11 +15,11 @@ Z &= Y + \operatorname{FFN}(\operatorname{LN}(Y))
 \end{aligned}
 $$
 
-The sum that runs from the first block to the last is called the *residual stream*. Its shape,
+The sum that runs from the first block to the last is the {term}`residual stream`. Its shape,
 `[batch, seq, d_model]`, never changes, so any number of blocks can be stacked.
 
-An encoder reads. It is not causal: the first word sees the last. That suits a text that is known in full,
-such as a sentence to translate, but it cannot generate one. The half that writes is {doc}`decoder`.
+An {term}`encoder` is not causal: the first word sees the last. That suits a text that is known in full, such
+as a sentence to translate. To generate a text takes a {doc}`decoder`.
 
 Source: {cite:t}`vaswani2017attention`, section 3.1; the order of the layers is that of the slides, and of
 {cite:t}`xiong2020layer`.
@@ -35,8 +35,8 @@ class EncoderBlock(nn.Module):
     r"""
     ## Encoder block
 
-    Map `[batch, seq, d_model]` to the same shape: self-attention moves information between positions, the
-    feed-forward layer works on each position separately.
+    Map `[batch, seq, d_model]` to the same shape. {term}`Self-attention` moves information between positions;
+    the feed-forward layer works on each position separately.
 
     Raises `ValueError` if `heads` does not divide `d_model`.
     """
@@ -44,8 +44,8 @@ class EncoderBlock(nn.Module):
     def __init__(self, d_model: int, heads: int, d_ff: int, dropout: float = 0.0):
         super().__init__()
         self.attention = MultiHeadAttention(d_model, heads, dropout)
-        # A norm for each of the two layers, with gains and biases of its own: PyTorch's, which computes
-        # {py:class}`~labml_primer.transformer.normalization.LayerNorm` in one fused step.
+        # Each of the two layers has a norm with gains and biases of its own. PyTorch's norm computes the same
+        # as {py:class}`~labml_primer.transformer.normalization.LayerNorm`, in one fused operation.
         self.attention_norm = nn.LayerNorm(d_model)
         self.feed_forward = PositionwiseFeedForward(d_model, d_ff, dropout)
         self.feed_forward_norm = nn.LayerNorm(d_model)
@@ -60,13 +60,13 @@ class EncoderBlock(nn.Module):
         #
         # :::{deviation} the paper, section 3.1
         # The text of 2017 normalizes *after* adding: $\operatorname{LN}(X + \operatorname{MultiHead}(X))$,
-        # known as post-norm. The slides' code, the code that the authors released later, and most models
-        # since are pre-norm, as here. {doc}`normalization` measures the difference.
+        # known as {term}`post-norm`. The slides' code, the code that the authors released later, and most
+        # models since are {term}`pre-norm`, as here. {doc}`normalization` measures the difference.
         # :::
         y = self.attention_norm(x)
         x = x + self.dropout(self.attention(y, y, mask))
-        # In pre-norm the path from `x` to the result holds additions only. A gradient from the last block
-        # reaches every block unchanged, plus the contributions of the layers.
+        # In pre-norm the path from `x` to the result has only additions. So the gradient of the last block
+        # reaches every block unchanged, and each layer adds a contribution.
         return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
 
 
@@ -74,7 +74,7 @@ if __name__ == "__main__":
     # ## Padding must not matter
     #
     # Sentences differ in length, but a batch is a rectangle, so short ones are padded. Here the first
-    # sequence has nine real positions and the second five.
+    # sequence has nine real positions and the second five. The mask hides {term}`padding` as a key.
     import torch
 
     torch.manual_seed(0)
@@ -82,16 +82,9 @@ if __name__ == "__main__":
     x = torch.randn(2, 9, 64)
     lengths = torch.tensor([9, 5])
     mask = (torch.arange(9) < lengths[:, None])[:, None, None, :]
-    print(
-        tuple(x.shape),
-        "to",
-        tuple(block(x, mask).shape),
-        "with a mask",
-        tuple(mask.shape),
-    )
 
-    # The mask hides padding as a key. To check this, compare the five real positions with the result for the
-    # short sequence alone. They are equal for any content of the padding. Without the mask they change.
+    # Compare the results at the five real positions with those of the short sequence alone. With the mask
+    # they are equal up to rounding, for any content of the padding. Without it they change.
     alone = block(x[1:, :5])
     other = x.clone()
     other[1, 5:] = 100.0
@@ -101,16 +94,16 @@ if __name__ == "__main__":
         ("no mask", block(x)),
     ):
         print(f"{name:13s}  largest change {(result[1:, :5] - alone).abs().max():.1e}")
-    # The block also has outputs at padding positions. They are never used: the next block has the same mask,
-    # and the loss leaves them out.
+    # The block also has outputs at padding positions. They are never used, because the next block has the
+    # same mask and the loss leaves them out.
 
 
 class Encoder(nn.Module):
     r"""
     ## Encoder
 
-    $N$ blocks with weights of their own, one after another, and a final norm. `[batch, seq, d_model]` to the
-    same shape. The output is called the *memory* from here on: the decoder looks things up in it.
+    Apply $N$ blocks, each with weights of its own, and a final norm. `[batch, seq, d_model]` keeps its shape.
+    The output is called the *memory* in the next chapters, because the decoder looks things up in it.
     """
 
     def __init__(
@@ -120,8 +113,9 @@ class Encoder(nn.Module):
         self.blocks = nn.ModuleList(
             EncoderBlock(d_model, heads, d_ff, dropout) for _ in range(layers)
         )
-        # With pre-norm no norm is in the stream itself, so its size grows with depth and with training. One
-        # norm at the end makes the output independent of it. With post-norm each block already ends with one.
+        # With pre-norm the stream itself is never normalized, so its size grows with depth and with training.
+        # One norm at the end makes the output independent of that size. With post-norm each block already
+        # ends with a norm.
         self.norm = nn.LayerNorm(d_model)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -145,7 +139,10 @@ if __name__ == "__main__":
     # \end{aligned}
     # $$
     #
-    # For the base model of the paper, $d = 512$ and $d_{\mathrm{ff}} = 2048$, in six layers:
+    # The paper's base model has $d = 512$ and $d_{\mathrm{ff}} = 2048$, in six layers. With the usual
+    # $d_{\mathrm{ff}} = 4d$, two thirds of a block are in its feed-forward layer.
+    from labml_primer.training.table import Table
+
     d, d_ff, layers = 512, 2048, 6
     formula = {
         "attention": 4 * (d**2 + d),
@@ -156,21 +153,25 @@ if __name__ == "__main__":
     # On the device `meta` tensors have shapes but no data, so this takes no memory.
     with torch.device("meta"):
         base = Encoder(layers, d_model=d, heads=8, d_ff=d_ff)
-    for part, expected in formula.items():
-        weights = base.blocks[0].get_submodule(part).parameters()
-        print(f"{part:18s}{sum(w.numel() for w in weights):11,}  formula{expected:11,}")
-    expected = layers * sum(formula.values()) + 2 * d
-    counted = sum(w.numel() for w in base.parameters())
-    print(f"{'the encoder':18s}{counted:11,}  formula{expected:11,}")
-    # With the usual $d_{\mathrm{ff}} = 4d$, two thirds of a block are in its feed-forward layer.
+    counted = {
+        part: sum(w.numel() for w in base.blocks[0].get_submodule(part).parameters())
+        for part in formula
+    }
+    counted["the encoder"] = sum(w.numel() for w in base.parameters())
+    formula["the encoder"] = layers * sum(formula.values()) + 2 * d
+    assert counted == formula
+    Table(
+        ["part", "parameters"],
+        [[part, f"{number:,}"] for part, number in counted.items()],
+    )
 
 
 if __name__ == "__main__":
     # ## Every position sees every other
     #
-    # What is the gain? Delete each `a`, `e`, `i`, `o` and `u` of a text, and let a small encoder predict
-    # them. Then train a second one with the same initial weights and the same examples, but with a mask that
-    # hides all later positions. If the first is better, it is because it sees what is on the right.
+    # How much does that gain? Delete each `a`, `e`, `i`, `o` and `u` of a text, and let a small encoder
+    # predict them. Then train a second one with the same initial weights and the same examples, but with a
+    # mask that hides all later positions. If the first is better, it is because it sees what is on the right.
     from torch.nn import functional as F
 
     from labml_primer.training import load_corpus
@@ -181,7 +182,7 @@ if __name__ == "__main__":
     vowels = corpus.encode("aeiou")
     deleted = corpus.vocab_size
 
-    # The input has one more symbol, for a deleted vowel; the output has five scores per position.
+    # The input has one more symbol, for a deleted vowel. The output has five logits per position.
     class VowelReader(nn.Module):
         def __init__(self, mask: Tensor | None):
             super().__init__()
@@ -226,7 +227,7 @@ if __name__ == "__main__":
         readers[name] = VowelReader(allowed)
         losses[name] = learn(readers[name])
 
-    # Accuracy on plays that were not in training:
+    # Accuracy on plays that were not in training, compared with always answering "e":
     test = windows(corpus.validation, 2000, torch.Generator().manual_seed(2))
     at = torch.isin(test, vowels)
     share = (test[at] == corpus.encode("e")).float().mean()
@@ -236,7 +237,7 @@ if __name__ == "__main__":
             right = vowels[reader(test)[at].argmax(-1)] == test[at]
             print(f"{name:16s} {right.float().mean():.1%}")
 
-    # Two lines of Macbeth, which is one of those plays, with the vowels that each predicts:
+    # Two lines of Macbeth, one of those plays, with the vowels that each reader predicts:
     line = "Double, double toil and trouble; Fire burn and cauldron bubble. "
     text = corpus.encode(line).view(-1, seq)
     at = torch.isin(text, vowels)
@@ -246,7 +247,9 @@ if __name__ == "__main__":
             guess = torch.where(at, vowels[reader(text).argmax(-1)], text)
             print(f"{name:16s} {corpus.decode(guess.flatten())}")
 
-    # The loss of both by step. Grey lines are single batches, coloured ones the mean of 25.
+    # The loss of both by step. Grey lines are single batches, coloured ones the mean of 25. The reader that
+    # sees only the left (orange) is ahead at first, probably because the other one has to learn which side is
+    # which. Then it stops improving, while the one that sees everything (blue) continues.
     import matplotlib.pyplot as plt
 
     fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
@@ -264,21 +267,18 @@ if __name__ == "__main__":
         )
     ax.set(xlabel="step", ylabel="loss (nats per vowel)", xlim=(0, len(values) * 1.25))
     plt.show()
-    # The one that sees only the left is ahead at first. A likely reason is that the other one has to learn
-    # which side is which. Then it stops improving, while the other one continues to improve, at least in
-    # these 700 steps.
 
 
 if __name__ == "__main__":
-    # ## The stream through the layers
+    # ## The size of the residual stream
     #
-    # Each layer adds a vector to the stream. At the start of training these vectors are independent, so their
-    # squared sizes add up. If one contribution has size $a$, a stream that starts with size one has, after
-    # $n$ blocks, the size
+    # Each block adds a vector to the stream. At the start of training these vectors are independent, so their
+    # squared sizes add up. If each has size $a$, a stream that starts with size one has, after $n$ blocks,
+    # the size
     #
     # $$\sqrt{1 + n\,a^2}.$$
     #
-    # Size means the root mean square of the components. Here are 24 untrained blocks:
+    # Size means the root mean square of the components. Take 24 untrained blocks:
     torch.manual_seed(0)
     deep = Encoder(layers=24, d_model=64, heads=4, d_ff=256)
 
@@ -294,8 +294,8 @@ if __name__ == "__main__":
             stream.append(size(y))
             x = y
 
-    # The size of the stream and of what each block adds. The dashed line is the formula, with the mean of
-    # $a^2$ over all blocks.
+    # The grey line is the size of the stream, and the orange line the size of the vector that each block
+    # adds. The dashed line is the formula, with the mean of $a^2$ over all blocks.
     fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
     ax.plot(stream, "o-", color="C5", markersize=3)
     ax.plot(range(1, 25), added, "o-", color="C1", markersize=3)
@@ -304,13 +304,16 @@ if __name__ == "__main__":
     ax.text(
         12, stream[12] + 0.15, "the stream", color="C5", horizontalalignment="right"
     )
-    ax.text(12, added[11] + 0.1, "what one block adds", color="C1")
+    ax.text(12, added[11] + 0.1, "added by one block", color="C1")
     ax.set(xlabel="blocks passed", ylabel="size", ylim=(0, 2))
     plt.show()
 
-    # Training makes the contributions larger. The sizes in the reader that sees everything, with two blocks,
-    # before and after training:
+    # Training makes the contributions larger. The table has the sizes in the reader that sees everything,
+    # which has two blocks. The final norm makes the size about one, for any size of the stream. Without it,
+    # the stream would reach the output layer in different sizes, depending on the depth, the text and the
+    # position.
     torch.manual_seed(0)
+    table = []
     for name, reader in (
         ("untrained", VowelReader(None)),
         ("trained", readers["sees everything"]),
@@ -323,11 +326,10 @@ if __name__ == "__main__":
                 x = layer(x)
                 sizes.append(size(x))
             sizes.append(size(reader.encoder.norm(x)))
-        print(f"{name:10s}" + "".join(f"{value:7.2f}" for value in sizes))
-    print(f"{'':10s}{'input':>7s}{'1':>7s}{'2':>7s}{'norm':>7s}")
-    # The final norm makes both about one, for any size of the stream. The stream's size also differs between
-    # positions and sequences, and a linear layer after it would take a large vector for a confident
-    # prediction.
+        table.append([name, *(f"{value:.2f}" for value in sizes)])
+    Table(
+        ["reader", "input", "after block 1", "after block 2", "after the norm"], table
+    )
 
 
 if __name__ == "__main__":
@@ -336,20 +338,20 @@ if __name__ == "__main__":
     # - A block is self-attention and a feed-forward layer, each with a norm before it and its output added to
     #   the residual stream.
     # - An encoder is a stack of blocks and a final norm. Every position sees every other, which helps to fill
-    #   gaps.
-    # - A mask keeps padding from changing the results of real positions.
-    # - The stream grows with depth and training; the final norm makes its size one.
+    #   gaps in a text.
+    # - A mask keeps padding from changing the results at real positions.
+    # - The stream grows with depth and with training; the final norm makes its size one.
     #
     # ## Exercise
     #
     # :::{exercise} A block that does nothing
-    # Make a block return its input exactly by setting as few of its tensors as possible to zero. Could it
-    # still learn?
+    # Make a block return its input exactly by setting as few of its parameter tensors as possible to zero.
+    # Could it still learn?
     # :::
     # :::{solution}
-    # Four: weight and bias of the last linear map on each of the two branches, `attention.output` and
-    # `feed_forward.contract`. These four learn from the first step. The parameters before them have no
-    # gradient until these have changed. Deep networks are often initialized in this way.
+    # Four tensors: weight and bias of the last linear map on each of the two branches, `attention.output` and
+    # `feed_forward.contract`. These four learn from the first step. The parameters before them have a
+    # gradient of zero until these have changed. Deep networks are often initialized in this way.
     # :::
     block = EncoderBlock(d_model=64, heads=4, d_ff=256)
     with torch.no_grad():
@@ -364,4 +366,4 @@ if __name__ == "__main__":
     print("learn at once:", *learning, sep="\n  ")
     assert len(learning) == 4
 
-    # The half of the Transformer that writes comes next: {doc}`decoder`.
+    # Next comes the half of the Transformer that writes: {doc}`decoder`.

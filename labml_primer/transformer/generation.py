@@ -1,22 +1,26 @@
 r"""
 # Generating text
 
-How to choose the next token from a model's scores, and how to avoid computing everything again for each.
+How to choose the next token from a model's scores, and how a KV cache makes generation fast.
 
 A language model gives a score for every token that may come next. How do you get a text from it?
 
-Choose a token, append it, ask again. Two questions hide in this. *Which* token: always taking the most
-probable one is dull and soon repeats itself, while a sample from the model's distribution now and then
-contains a very improbable token. Most programs sample from a distribution that is made more cautious first,
-by a {term}`temperature` $\tau$ and by cutting off its tail:
+Choose a token, append it to the text, and ask again. This use of a trained model is called {term}`inference`.
+It raises two questions.
+
+*Which token?* Always taking the most probable one soon repeats the same phrases. {term}`Sampling`, drawing a
+token at random by its probability, now and then draws a very improbable one. Most programs sample from a more
+cautious distribution: they divide the logits $z$ by a {term}`temperature` $\tau$ and cut off the tail.
 
 $$P(t) \propto \exp\Big(\frac{z_t}{\tau}\Big) \quad \text{for } t \in \text{kept}$$
 
-And *how fast*: the text has grown by one token, and everything before it is unchanged. In a causal model
-nothing that was computed for the earlier tokens can change either. So a {term}`KV cache` keeps their keys and
-values, and a step costs one token instead of a whole text.
+*How fast?* In a causal model, a new token changes nothing that was computed for the earlier ones. So a
+{term}`KV cache` stores their keys and values, and each step computes one token instead of the whole text.
+Only the first step, the {term}`prefill`, reads the whole prompt. The layers of this book know nothing of a
+cache: it is attached to them from outside, here.
 
-The layers of this book know nothing of a cache. It is attached to them from outside, here.
+:::{picture} kv_cache
+:::
 
 Source: {cite:t}`fan2018hierarchical` for top-k; {cite:t}`holtzman2020curious` for top-p;
 {cite:t}`vaswani2017attention`, section 6.1, and {cite:t}`wu2016google` for beam search.
@@ -45,9 +49,8 @@ def keep_top_k(logits: Tensor, k: int) -> Tensor:
     Keep the $k$ most probable tokens. `logits` is `[..., vocab_size]`, and so is the result: all others are
     set to minus infinity, which softmax turns into zero.
 
-    It guards against the long tail: thousands of tokens that are all improbable can be probable together. But
-    one $k$ does not suit all places. After "to be or not to" there is one good token, after "the" there are
-    hundreds.
+    This cuts off the long tail: thousands of improbable tokens can be probable together. But no single $k$
+    suits all places. After "to be or not to" there is one good token, after "the" there are hundreds.
 
     Raises `ValueError` if `k` is below one. Source: {cite:t}`fan2018hierarchical`, section 5.4.
     """
@@ -62,11 +65,11 @@ def keep_top_p(logits: Tensor, p: float) -> Tensor:
     r"""
     ## Top-p
 
-    Also called *nucleus sampling*. Keep the smallest set of tokens whose probability is at least $p$:
+    Keep the smallest set $S$ of tokens whose probabilities sum to at least $p$:
 
     $$\min_{S} |S| \quad \text{with} \quad \sum_{t \in S} P(t) \ge p$$
 
-    If the model is sure, that is one token; if not, it is many.
+    If the model is sure, that is one token; if not, it is many. This is also called *nucleus sampling*.
 
     Raises `ValueError` unless $0 < p \le 1$. Source: {cite:t}`holtzman2020curious`, section 3.1.
     """
@@ -76,8 +79,8 @@ def keep_top_p(logits: Tensor, p: float) -> Tensor:
         return logits  # rounding must not cut the tail
     ordered, order = logits.sort(dim=-1, descending=True)
     probabilities = ordered.float().softmax(dim=-1)
-    # A token stays if those before it do not yet sum to $p$. So the one that crosses the line stays, and the
-    # first always does.
+    # A token stays if those before it do not yet sum to $p$. So the token that reaches $p$ stays, and the
+    # first one always does.
     before = probabilities.cumsum(dim=-1) - probabilities
     kept = ordered.masked_fill(before >= p, -math.inf)
     # Each score returns to its token's place.
@@ -95,8 +98,8 @@ def sample_token(
     ## Sampling
 
     Sample one token per row: `[batch, vocab_size]` to `[batch]`. A temperature below one makes probable
-    tokens more probable; above one it evens the probabilities out. At zero, its limit, the most probable
-    token is taken, and nothing is random: *greedy decoding*.
+    tokens more probable; above one it makes the probabilities more even. At zero, its limit, the most
+    probable token is taken and nothing is random, which is called {term}`greedy decoding`.
 
     Raises `ValueError` for a negative temperature.
     """
@@ -117,32 +120,36 @@ def sample_token(
 if __name__ == "__main__":
     # ## The effect on the probabilities
     #
-    # Six tokens and their probabilities, before and after.
+    # Each row has the probabilities of six tokens after one change. Temperature changes all of them; the cuts
+    # set some to zero and scale up the others. For the last row, 100,000 tokens were sampled from the first
+    # row and counted: the shares agree with the probabilities.
+    from labml_primer.training.table import Table
+
     odds = torch.tensor([0.40, 0.25, 0.15, 0.10, 0.06, 0.04])
-    for name, scores in (
-        ("unchanged", odds.log()),
-        ("temperature 0.5", odds.log() / 0.5),
-        ("temperature 2", odds.log() / 2),
-        ("top-k, 3", keep_top_k(odds.log(), 3)),
-        ("top-p, 0.75", keep_top_p(odds.log(), 0.75)),
-        ("top-p, 0.3", keep_top_p(odds.log(), 0.3)),
-    ):
-        print(f"{name:16s}" + "".join(f"{p:6.2f}" for p in scores.softmax(dim=-1)))
-    # ### Are the samples right?
-    #
-    # Sample a hundred thousand times and count.
+    changed = {
+        "unchanged": odds.log(),
+        "temperature 0.5": odds.log() / 0.5,
+        "temperature 2": odds.log() / 2,
+        "top-k 3": keep_top_k(odds.log(), 3),
+        "top-p 0.75": keep_top_p(odds.log(), 0.75),
+        "top-p 0.3": keep_top_p(odds.log(), 0.3),
+    }
+    shares = {name: scores.softmax(dim=-1) for name, scores in changed.items()}
     generator = torch.Generator().manual_seed(0)
     sampled = sample_token(odds.log().expand(100_000, 6), generator=generator)
-    shares = torch.bincount(sampled, minlength=6) / 100_000
-    print(f"{'sampled':16s}" + "".join(f"{share:6.2f}" for share in shares))
+    shares["sampled"] = torch.bincount(sampled, minlength=6) / 100_000
+    Table(
+        ["distribution", *(f"token {i}" for i in range(6))],
+        [[name, *(f"{p:.2f}" for p in row)] for name, row in shares.items()],
+    )
 
 
 class Growing:
     """
     ## A tensor that grows
 
-    Keys or values of the tokens so far, `[batch, seq, ...]`. The buffer doubles when it is full, so appending
-    a token does not copy the whole text each time.
+    Store the keys or values of the tokens so far, `[batch, seq, ...]`. The buffer doubles when it is full, so
+    that appending a token does not copy all earlier ones each time.
     """
 
     def __init__(self) -> None:
@@ -167,11 +174,12 @@ def cache_keys_and_values(layer: MultiHeadAttention) -> Iterator[None]:
     """
     ## Attention: keep keys and values
 
-    Past queries are not needed again, because their outputs are known. Their keys and values are: the new
-    query attends to all of them. So
-    {py:meth}`~labml_primer.transformer.attention.MultiHeadAttention.project` still computes keys and values
-    of the new tokens alone, and returns those of the whole text. The causal mask already takes the queries
-    for the last of the keys.
+    Past queries are not needed again, because their outputs are known. Past keys and values are needed,
+    because the new query attends to all of them. So inside the `with` block,
+    {py:meth}`~labml_primer.transformer.attention.MultiHeadAttention.project` computes keys and values for the
+    new tokens only, and returns those of the whole text. The
+    {py:func}`~labml_primer.transformer.attention.causal_mask` fits already: it takes the queries to be the
+    last of the keys.
     """
     keys, values, project = Growing(), Growing(), layer.project
 
@@ -191,9 +199,9 @@ def cache_window(layer: nn.Module, kernel_size: int) -> Iterator[None]:
     """
     ## Convolutions: keep a window
 
-    A causal convolution sees the last `kernel_size` positions of its input `[batch, seq, ...]`. So it gets
-    the previous `kernel_size - 1` inputs in front of the new ones, zeros at first, and the outputs at those
-    places are dropped again. No later output looks farther back.
+    A {term}`causal convolution` sees the last `kernel_size` positions of its input `[batch, seq, ...]`. So it
+    gets the previous `kernel_size - 1` inputs in front of the new ones (zeros at first), and the outputs at
+    those positions are dropped.
     """
     back, forward = kernel_size - 1, layer.forward
     window: Tensor | None = None
@@ -221,7 +229,7 @@ def count_positions(
     """
     ## Positions: keep counting
 
-    New tokens come after `seen` others, so the first of them gets the encoding of position `seen`.
+    The new tokens come after `seen` others, so the first of them gets the encoding of position `seen`.
     """
     seen, max_seq = 0, layer.encoding.size(0)
 
@@ -245,12 +253,14 @@ def kv_cache(model: nn.Module) -> Iterator[None]:
     """
     ## KV cache
 
-    Within `with kv_cache(model):` each call of `model` continues the text of the calls before: it is given
-    the new tokens alone, and computes what it would for the whole text. All texts of a batch grow together.
-    On leaving the block the model is as it was: only methods of its layers were replaced meanwhile.
+    Cache everything that `model` needs of past tokens. Inside `with kv_cache(model):` each call of `model`
+    gets the new tokens alone, and returns the same logits for them as it would for the whole text. The first
+    call is the {term}`prefill`: it gets the whole prompt. After the block the model is as it was before,
+    because only methods of its layers were replaced.
 
-    It reaches every layer that looks at other positions: attention, positions, and whatever says in
-    `kernel_size` how many positions it sees. All other layers treat each position separately.
+    Three kinds of layers look at other positions: attention, positions, and layers with an attribute
+    `kernel_size`. All other layers treat each position separately and need no cache. All texts of a batch
+    grow together.
     """
     with ExitStack() as caches:
         for layer in model.modules():
@@ -278,9 +288,9 @@ def generate(
 
     Return `tokens` `[batch, seq]` followed by `max_new_tokens` sampled ones.
     {py:func}`~labml_primer.transformer.generation.sample_token` explains the settings; `generator` makes the
-    text reproducible. Dropout is off meanwhile.
+    text reproducible. Dropout is off during generation.
 
-    A text may outgrow the model's `max_seq`. Then the model reads its last `max_seq` tokens. Raises
+    If the text becomes longer than the model's `max_seq`, the model reads its last `max_seq` tokens. Raises
     `ValueError` if `tokens` is empty.
     """
     if tokens.size(1) == 0:
@@ -301,8 +311,8 @@ def generate(
             while tokens.size(1) < end and tokens.size(1) <= max_seq:
                 new = choose(model(new)[:, -1])[:, None]
                 tokens = torch.cat([tokens, new], dim=1)
-        # Once the text is too long, each step moves every token to another position, so nothing that was
-        # cached would be right.
+        # Once the text is longer, each step moves every token to another position, so the cache would be
+        # wrong.
         while tokens.size(1) < end:
             new = choose(model(tokens[:, -max_seq:])[:, -1])[:, None]
             tokens = torch.cat([tokens, new], dim=1)
@@ -314,8 +324,8 @@ def generate(
 if __name__ == "__main__":
     # ## Does the cache change the text?
     #
-    # It must not. A Transformer in double precision reads a text in pieces of 1, 5 and 14 tokens, and then as
-    # a whole.
+    # It must not. A Transformer in double precision reads a text in pieces of 1, 5 and 14 tokens with the
+    # cache, and then as a whole without it. The logits agree up to rounding.
     torch.manual_seed(0)
     model = LanguageModel(Config(vocab_size=83)).double()
     tokens = torch.randint(83, (2, 20))
@@ -324,15 +334,17 @@ if __name__ == "__main__":
             pieces = [model(piece) for piece in tokens.split([1, 5, 14], dim=1)]
         difference = (torch.cat(pieces, dim=1) - model(tokens)).abs().max()
     print(f"largest difference {difference:.0e}")
-    # A cached token costs little even in a long text, as the matrices see one token and only the look-up
-    # grows: {doc}`/benchmarks/speed` measures it.
+    # With a cache the matrices process one token per step, and only the attention grows with the text. The
+    # time is measured in {doc}`/benchmarks/speed`.
 
 
 if __name__ == "__main__":
     # ## Cautious and bold
     #
-    # A small model that has read Shakespeare for half a minute continues one prompt with the same random seed
-    # and different settings.
+    # A small model, trained on Shakespeare for half a minute, continues one prompt with the same random seed
+    # and different settings. Greedy decoding repeats itself. At a temperature of 1.5 improbable characters
+    # take over. Top-p cuts them off: the text is varied, but each character is one that the model finds
+    # plausible.
     from labml_primer.training import load_corpus, train
 
     corpus = load_corpus()
@@ -353,8 +365,6 @@ if __name__ == "__main__":
             model, prompt, 56, temperature, top_p=top_p, generator=generator
         )
         print(f"{name}:\n  {corpus.decode(written[0, 7:])!r}")
-    # Greedy decoding repeats itself. At a temperature of 1.5 the improbable tail takes over. Top-p cuts it
-    # off: the text is varied, but each token is one that the model finds plausible.
 
 
 @torch.no_grad()
@@ -370,28 +380,28 @@ def beam_search(
     r"""
     ## Beam search
 
-    The most probable first token need not begin the most probable sequence. A beam keeps the `beams` best
-    beginnings, extends each by every token, and keeps the best of those. It suits tasks with one right
-    answer, such as translation, more than open-ended text.
+    The most probable first token may not begin the most probable sequence. {term}`Beam search` keeps the
+    `beams` best beginnings, extends each by every token, and keeps the best of those. It suits tasks with one
+    right answer, such as translation, more than open-ended text.
 
-    A longer sequence has a smaller probability, because it is a product of more factors. To be fair to long
-    ones, sequences $Y$ are compared by $\log P(Y)$ divided by a *length penalty* {cite:p}`wu2016google`:
+    A longer sequence has a smaller probability, because it is a product of more factors. To make up for this,
+    sequences $Y$ are compared by $\log P(Y)$ divided by a *length penalty* {cite:p}`wu2016google`:
 
     $$\operatorname{lp}(Y) = \Big(\frac{5 + |Y|}{6}\Big)^{\alpha}$$
 
     With $\alpha = 0$ it is one. The Transformer's paper uses four beams and $\alpha = 0.6$ (section 6.1).
 
-    `tokens` is `[batch, seq]`. `next_logits` takes beginnings `[batch * beams, length]` to the scores of the
-    next token, `[batch * beams, vocab_size]`. Returns the continuations `[batch, beams, length]`, best first,
-    and their log-probabilities `[batch, beams]`, not divided. `end` is included, and `padding` follows it. If
-    there are fewer sequences than beams, the missing ones have log-probability minus infinity.
+    `tokens` is `[batch, seq]`. `next_logits` maps beginnings `[batch * beams, length]` to logits of the next
+    token, `[batch * beams, vocab_size]`. Returns the continuations `[batch, beams, length]`, best first, and
+    their log-probabilities `[batch, beams]`, not divided by the penalty. Each includes `end`, followed by
+    `padding`. If there are fewer sequences than beams, the missing ones have log-probability minus infinity.
     """
     if beams < 1:
         raise ValueError(f"beams {beams} is below 1")
     batch, seq = tokens.shape
     tokens = tokens.repeat_interleave(beams, dim=0)
-    # All beams begin with the same tokens. If each counted, the same beginning would be found `beams` times,
-    # so all but the first start out impossible.
+    # All beams begin with the same tokens. If all of them counted, each beginning would be found `beams`
+    # times. So all but the first start with probability zero.
     log_p = torch.full((batch, beams), -math.inf, device=tokens.device)
     log_p[:, 0] = 0.0
     length = torch.zeros_like(log_p)
@@ -400,14 +410,14 @@ def beam_search(
     for _ in range(max_length):
         step = next_logits(tokens).float().log_softmax(dim=-1)
         step = step.unflatten(0, (batch, beams))
-        # A sequence that has ended continues with padding, at probability one. So it stays in the race with a
-        # score that no longer changes, until better ones replace it.
+        # A sequence that has ended continues with padding, at probability one. So its score no longer
+        # changes, and it stays in the beam until better ones replace it.
         step = step.masked_fill(ended[..., None], -math.inf)
         step[..., padding].masked_fill_(ended, 0.0)
         length += ~ended
         total = log_p[..., None] + step  # [batch, beams, vocab]
         score = total / length_penalty(length, alpha)[..., None]
-        # The best of all beams' extensions. The index in the flat list gives beam and token.
+        # Choose the best of all beams' extensions. The index in the flat list gives beam and token.
         best = score.flatten(1).topk(beams).indices
         beam, token = best // step.size(-1), best % step.size(-1)
         # Everything that belongs to a beam moves with it.
@@ -425,7 +435,7 @@ def length_penalty(length: Tensor, alpha: float) -> Tensor:
     """
     ## Length penalty
 
-    The denominator above, for lengths of any shape.
+    Return the denominator above, for lengths of any shape.
     """
     return ((5 + length) / 6) ** alpha
 
@@ -433,8 +443,10 @@ def length_penalty(length: Tensor, alpha: float) -> Tensor:
 if __name__ == "__main__":
     # ## Does the beam find better lines?
     #
-    # The trained model continues the names of ten speakers to the end of the first line. A beam of one is
-    # greedy decoding.
+    # The trained model writes the first line of ten speakers. A beam of one is greedy decoding. The table
+    # shows that a wider beam finds more probable lines, and that they are worse: ending the line at once is
+    # more probable than any particular line of verse. So open-ended text is sampled. Beam search is for tasks
+    # with one right answer, with a length penalty against short ones.
     newline = int(corpus.encode("\n"))
     names = ["ROMEO", "JULIET", "MACBETH", "BRUTUS", "CASSIUS"]
     names += ["PORTIA", "HAMLET", "OPHELIA", "IAGO", "DESDEMONA"]
@@ -446,24 +458,20 @@ if __name__ == "__main__":
                 lambda text: model(text)[:, -1], prompt, newline, 60, beams, alpha=0.0
             )
             lines.append((corpus.decode(written[0, 0]).strip(), log_p[0, 0].item()))
+    results = []
     for beams, lines in found.items():
         mean = sum(value for _, value in lines) / len(lines)
         empty = sum(text == "" for text, _ in lines)
-        print(
-            f"{beams:2d} beams: log P {mean:6.2f} on average, {empty} of 10 lines empty"
-        )
-    # A wider beam finds more probable lines, and they are worse: ending the line at once is more probable
-    # than any particular line of verse. A beam finds what the model believes. Open-ended text is therefore
-    # sampled, and beam search is kept for tasks with one right answer, with a length penalty against short
-    # ones.
+        results.append([beams, f"{mean:.2f}", empty])
+    Table(["beams", "mean log P of a line", "empty lines, of 10"], results)
 
 
 if __name__ == "__main__":
     # ## In short
     #
-    # - Sampling chooses the next token; temperature, top-k and top-p make it more cautious.
-    # - A KV cache keeps keys and values of past tokens, so that a new token costs one token and not a text.
-    # - It is attached to a finished model from outside; the layers know nothing of it.
+    # - Sampling draws the next token by its probability; temperature, top-k and top-p make it more cautious.
+    # - A KV cache stores keys and values of past tokens, so that each step computes one token instead of the
+    #   whole text. It is attached to a finished model from outside; the layers know nothing of it.
     # - Beam search finds more probable sequences, which are not always better ones.
     #
     # ## Exercise
@@ -473,9 +481,9 @@ if __name__ == "__main__":
     # of 0.5? Does a temperature change how many top-k keeps?
     # :::
     # :::{solution}
-    # Four and two. The temperature changes the probabilities first, and where they are more even, more tokens
-    # are needed to reach $p$. Top-k counts tokens, and a temperature keeps their order: it always keeps
-    # three.
+    # Top-p keeps four and two. The temperature changes the probabilities first. If they are more even, more
+    # tokens are needed to reach $p$. Top-k always keeps three, because a temperature does not change the
+    # order of the tokens.
     # :::
     odds = torch.tensor([0.40, 0.25, 0.15, 0.10, 0.06, 0.04])
     for temperature, expected in ((0.5, 2), (1.0, 3), (2.0, 4)):
@@ -485,4 +493,4 @@ if __name__ == "__main__":
         print(f"temperature {temperature}: top-p keeps {by_p}, top-k {by_k}")
         assert (by_p, by_k) == (expected, 3)
 
-    # That was the Transformer. The changes that a search made to it begin with {doc}`../primer/primer_ez`.
+    # That was the Transformer. Next come the changes that a search made to it: {doc}`../primer/primer_ez`.

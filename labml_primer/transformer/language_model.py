@@ -1,21 +1,22 @@
 r"""
 # Language model
 
-Predict the next token from all tokens before it: one stack of blocks with a causal mask.
+A stack of blocks with a causal mask. It predicts the next token from all tokens before it.
 
 Take the source away from {doc}`model`, and with it the encoder and cross-attention. The rest reads a text and
 predicts how it continues. Is half of a Transformer still worth training?
 
-It is what most models since have been. A *language model* assigns a probability to a text, one token at a
-time:
+Yes, most models since have been of this kind. A {term}`language model` assigns a probability to a text, one
+token at a time:
 
 $$P(t_1 \dots t_n) = \prod_{i=1}^{n} P(t_i \mid t_1 \dots t_{i-1})$$
 
-A model that predicts each token from those before it is called *autoregressive*. Because of the causal mask,
-one forward pass predicts the next token at every position at once, so each token of a text is a training
-example. The model is *decoder-only*: no encoder, and blocks of two layers.
+A model that predicts each token from those before it alone is called {term}`autoregressive`. Because of the
+{term}`causal mask`, one forward pass predicts the next token at every position at once, so each token of a
+text is a training example. The model is called *decoder-only*, because it has no encoder. Its blocks have two
+layers instead of the decoder's three, without cross-attention.
 
-Everything that later chapters change (the attention, the activation function, the norm, the whole block) is a
+Later chapters change the attention, the activation function, the norm or the whole block. Each of these is a
 field of one configuration.
 
 Source: {cite:t}`radford2019language` for the architecture; {cite:t}`press2017using` for the tied matrix.
@@ -36,9 +37,10 @@ class Block(nn.Module):
     r"""
     ## The block
 
-    `[batch, seq, d_model]` to the same. It is {py:class}`~labml_primer.transformer.encoder.EncoderBlock` with
-    two differences: a position attends only to itself and to earlier ones, and a configuration names the
-    parts, so that models can differ in one of them.
+    Map `[batch, seq, d_model]` to the same shape. This is
+    {py:class}`~labml_primer.transformer.encoder.EncoderBlock` with two differences: a position attends only
+    to itself and to earlier ones, and a configuration names the parts, so that two models can differ in one
+    part.
     """
 
     def __init__(self, config: "Config"):
@@ -63,7 +65,7 @@ class Config:
     """
     ## The configuration
 
-    Sizes first, then the parts. With the parts as they are here, this is the vanilla Transformer.
+    Sizes first, then the parts. The defaults are the original Transformer's.
     `dataclasses.replace(config, activation=nn.GELU)` is a Transformer with another activation function.
     """
 
@@ -85,8 +87,8 @@ class LanguageModel(nn.Module):
     r"""
     ## The model
 
-    `tokens` `[batch, seq]` to logits `[batch, seq, vocab_size]`: at each position, a score for every token
-    that may come next. Position $i$ has seen tokens 0 to $i$.
+    Map `tokens` `[batch, seq]` to {term}`logits` `[batch, seq, vocab_size]`: at each position, a score for
+    every token that may come next. Position $i$ has seen tokens 0 to $i$.
 
     Raises `ValueError` if `heads` does not divide `d_model`, and for more than `max_seq` tokens.
     """
@@ -94,18 +96,18 @@ class LanguageModel(nn.Module):
     def __init__(self, config: Config):
         super().__init__()
         self.config = config
-        # One matrix $E$ at both ends: a row is a token's vector when it is read, and the direction that
-        # scores it when it is predicted {cite:p}`press2017using`. These *tied weights* save
-        # `vocab_size * d_model` parameters, and each row learns at every step, whether its token occurs in
-        # the text or not.
+        # One matrix $E$ is used at both ends {cite:p}`press2017using`. A row is the token's vector at the
+        # input, and at the output the vector whose product with $z$ is the token's logit. These *tied
+        # weights* save `vocab_size * d_model` parameters, and each row learns at every step, whether its
+        # token occurs in the text or not.
         self.embedding = nn.Embedding(config.vocab_size, config.d_model)
-        # How large should the rows be? The token just read is still in the residual stream when it leaves the
-        # last norm as $z$ with $\lVert z \rVert = \sqrt{d}$, and meets its own row $e$ there. With components
-        # of size $\sigma$, $\lVert e \rVert \approx \sigma\sqrt{d}$, so $e \cdot z$ can reach $\sigma d$. At
-        # PyTorch's $\sigma = 1$ a new model would be certain that each token is repeated. $0.02$ keeps that
-        # score below three at $d = 128$.
+        # How large should the rows be? The row $e$ of the token just read is still a part of the residual
+        # stream at the end. The last norm makes it $z$ with $\lVert z \rVert = \sqrt{d}$, and the token's own
+        # logit is $e \cdot z$. With components of size $\sigma$, $\lVert e \rVert \approx \sigma\sqrt{d}$, so
+        # that logit can be as large as $\sigma d$. At PyTorch's $\sigma = 1$ a new model would be certain
+        # that each token is repeated. With $0.02$ the logit is below three at $d = 128$.
         nn.init.normal_(self.embedding.weight, std=0.02)
-        # Learned positions are as small as the vectors they are added to, so nothing has to be scaled.
+        # Learned positions start as small as the vectors they are added to, so nothing has to be scaled.
         #
         # :::{deviation} the Transformer's paper, sections 3.4 and 3.5
         # There the embedding is multiplied by $\sqrt{d}$, to match fixed sines and cosines.
@@ -132,7 +134,7 @@ class LanguageModel(nn.Module):
 if __name__ == "__main__":
     # ## How many parameters?
     #
-    # With $V$ tokens, $n$ positions and $N$ blocks, and the count of a block from {doc}`encoder`:
+    # With $V$ tokens, $n$ positions and $N$ blocks, and the count for a block from {doc}`encoder`:
     #
     # $$
     # \begin{aligned}
@@ -156,11 +158,15 @@ if __name__ == "__main__":
     # ## The loss before the first step
     #
     # A model that knows nothing should give each token the same probability, which is a loss of $\log V$
-    # nats. A much higher loss means that the first part of training is spent on unlearning.
+    # nats. A much higher loss means that the first part of training is spent on unlearning. The table shows
+    # the loss for three sizes of the embedding's rows. At size one it is far too high, for the reason above:
+    # almost every prediction is the token just read.
     import math
 
+    from labml_primer.training.table import Table
+
     tokens = corpus.validation[: 16 * 129].view(16, 129)
-    print(f"log V {math.log(config.vocab_size):.3f}")
+    table = []
     for label, std in (("1", 1.0), ("1 / sqrt(d)", d**-0.5), ("0.02", 0.02)):
         torch.manual_seed(0)
         model = LanguageModel(config)
@@ -169,18 +175,19 @@ if __name__ == "__main__":
             logits = model(tokens[:, :-1])
         nats = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten()).item()
         repeats = (logits.argmax(dim=-1) == tokens[:, :-1]).float().mean()
-        print(
-            f"rows of size {label:12s} loss {nats:7.3f}, repeats the token {repeats:4.0%}"
-        )
-    # At size one it is as the note above says: every prediction is the token itself.
+        table.append([label, f"{nats:.3f}", f"{repeats:.0%}"])
+    Table(
+        ["size of rows", "loss, nats per character", "predicts a repetition"],
+        table,
+        f"log V is {math.log(config.vocab_size):.3f}",
+    )
 
 
 if __name__ == "__main__":
     # ## Half a minute of Shakespeare
     #
-    # A small model with two layers of four heads learns to predict the next character of the plays.
-    # {doc}`../primer/primer_ez` compares models made and trained in the same way, twice as wide and twice as
-    # deep.
+    # A small model with two blocks of four heads learns to predict the next character of the plays. Compare
+    # its loss with the bigram guess, which {doc}`../training/loop` counts.
     from labml_primer.training import train
 
     torch.manual_seed(0)
@@ -189,14 +196,14 @@ if __name__ == "__main__":
     )
     history = train(model, corpus, name="language_model", steps=1200, seq=32)
     for step, nats in zip(history.steps, history.validation_loss, strict=True):
-        print(f"step {step:4d}  {nats:.3f} nats per character on plays it has not read")
+        print(f"step {step:4d}  {nats:.3f} nats per character on held-out plays")
 
 
 if __name__ == "__main__":
-    # ## Where the heads look
+    # ## What do the heads attend to?
     #
-    # How far back does each head look? A hook sees what enters each layer, and computes its weights once more
-    # with our own function, because the fused one never holds all of them.
+    # A hook receives the inputs of each attention layer and computes its weights with our own function,
+    # because the fused one never stores them.
     from labml_primer.transformer.attention import attention_weights, causal_mask
 
     def look(layer: MultiHeadAttention, inputs: tuple[Tensor, ...]) -> None:
@@ -207,8 +214,9 @@ if __name__ == "__main__":
     for block in model.blocks:
         block.get_submodule("attention").register_forward_pre_hook(look)
 
-    # The mean weight on the character itself (offset 0), on the one before it (offset 1), and so on, for the
-    # later half of held-out windows.
+    # The table has the mean weight on the character itself (offset 0), on the one before it (offset 1), and
+    # so on, in the second half of held-out windows. Look for a large number at offset 1: that head has
+    # learned to attend to the previous character. Uniform attention would give each offset about 0.04.
     seen: list[Tensor] = []
     windows = corpus.validation[: 256 * 32].view(256, 32)
     with torch.no_grad():
@@ -217,20 +225,18 @@ if __name__ == "__main__":
     back = torch.stack(
         [weights.diagonal(-n, -2, -1)[:, 16 - n :].mean(dim=-1) for n in range(7)]
     )  # [offset, layer x head]
-    print("offset       ", *(f"{offset:5d}" for offset in range(7)))
-    for head in range(8):
-        print(
-            f"layer {head // 4} head {head % 4}", *(f"{w:5.2f}" for w in back[:, head])
-        )
-    previous = int(back[1].argmax())
-    print(
-        f"\nThe previous character gets most from head {previous % 4} of layer "
-        f"{previous // 4}: {back[1, previous]:.2f}.\nUniform attention would give it "
-        f"{sum(1 / n for n in range(17, 33)) / 16:.2f}."
+    Table(
+        ["layer", "head", *(f"offset {offset}" for offset in range(7))],
+        [
+            [head // 4, head % 4, *(f"{w:.2f}" for w in back[:, head])]
+            for head in range(8)
+        ],
     )
-    # The same head on a line from a play that the model never saw, next to the head of the second layer that
-    # looks farthest back on average. A row is a query, a column a key. Everything above the diagonal is the
-    # future.
+
+    # Two heads on a line from a play that the model never saw. A row is a query, a column a key, and
+    # everything above the diagonal is the future. On the left, the head with the largest weight on the
+    # previous character: its weights are on the line next to the diagonal. On the right, the head of the
+    # second layer that attends farthest back on average.
     import matplotlib.pyplot as plt
 
     line = "Fair is foul, and foul is fair:"
@@ -238,6 +244,7 @@ if __name__ == "__main__":
     with torch.no_grad():
         model(corpus.encode(line)[None])
     offsets = (torch.arange(32)[:, None] - torch.arange(32)).clamp(min=0)
+    previous = int(back[1].argmax())
     far = 4 + int((weights * offsets)[4:, 16:].sum(dim=-1).mean(dim=-1).argmax())
     letters = list(line.replace(" ", "·"))
     fig, axes = plt.subplots(1, 2, figsize=(7, 3.6), layout="constrained")
@@ -249,24 +256,25 @@ if __name__ == "__main__":
         ax.set_xlabel(f"key, layer {head // 4} head {head % 4}")
     axes[0].set_ylabel("query")
     plt.show()
-    # The model learned by itself that a head should look at the previous character. It pays, because the last
-    # two characters together say much about the next. Remember this picture: {doc}`../primer/primer_ez` gives
-    # every head the last three positions by a convolution, so that no head has to learn them.
+    # The model learned by itself to attend to the previous character, because the last two characters
+    # together say much about the next. Remember this picture: {doc}`../primer/primer_ez` gives every head the
+    # last three positions by a convolution, so that no head has to learn them.
 
 
 if __name__ == "__main__":
     # ## In short
     #
-    # - A language model predicts the next token from all tokens before it, at every position at once.
+    # - An autoregressive language model predicts the next token from all tokens before it, at every position
+    #   at once.
     # - One stack of blocks with a causal mask is enough; it is half of the Transformer.
     # - Embedding and output share one matrix, whose rows start small.
-    # - Its configuration names the parts that later chapters exchange.
+    # - The configuration names the parts that later chapters replace.
     #
     # ## Exercise
     #
     # :::{exercise} Half as wide
-    # Make a model half as wide, with `d_ff` half as large. How many blocks does it need for as many
-    # parameters in its blocks?
+    # Make a model half as wide, with `d_ff` half as large. How many times as many blocks does it need, if all
+    # its blocks together should have the same number of parameters?
     # :::
     # :::{solution}
     # Four times as many. With $d_\text{ff} = 4d$ the matrices of a block have $12\,d^2$ parameters, a quarter
@@ -281,5 +289,5 @@ if __name__ == "__main__":
     print(f"2 blocks of width 128: {wide:,}; 8 blocks of width 64: {deep:,}")
     assert 1.0 < deep / wide < 1.01
 
-    # A trained model scores every possible next token. How to choose one, and how to write many of them
-    # quickly, is in {doc}`generation`.
+    # A trained model scores every possible next token. The next chapter chooses one, and generates many of
+    # them quickly: {doc}`generation`.

@@ -4,16 +4,16 @@ r"""
 Encoder and decoder together, trained to read dates.
 
 How do two stacks of blocks become a model that maps one sequence to another? {doc}`embedding` turns tokens
-into vectors, and {doc}`positional_encoding` adds their positions. {doc}`encoder` and {doc}`decoder` do the
-work. Then one matrix and a softmax turn the decoder's output into a probability for each token of the
-vocabulary:
+into vectors, and {doc}`positional_encoding` adds their positions. {doc}`encoder` reads the source, and
+{doc}`decoder` reads the target so far. Then one matrix and a {term}`softmax` turn the decoder's output into a
+probability for each token of the {term}`vocabulary`:
 
 $$P(t_{i+1} \mid t_1 \dots t_i, S) = \operatorname{softmax}(E\,z_i)$$
 
 with $z_i$ the decoder's output at position $i$, and $E$ a matrix with one row per token.
 
-This chapter builds the model, trains it in about a minute, and shows where its attention goes. The rest of
-the book is about half of it, a stack of blocks that continues a text: {doc}`language_model`.
+This chapter builds the model, trains it in about a minute, and shows what it attends to. The rest of the book
+is about one half of it, a stack of blocks that continues a text: {doc}`language_model`.
 
 :::{picture} transformer
 :::
@@ -36,11 +36,10 @@ class Transformer(nn.Module):
     """
     ## Encoder and decoder
 
-    Map `source` `[batch, source]` and `target` `[batch, target]`, both of integers, to logits
+    Map `source` `[batch, source]` and `target` `[batch, target]`, both of integers, to {term}`logits`
     `[batch, target, target_vocab]`: at each position of the target, a score for every possible next token.
-    The default sizes are those of the paper's base model.
-
-    Sequences in a batch are padded at their end with the token `padding`.
+    The default sizes are those of the paper's base model. Sequences in a batch are padded at their end with
+    the token `padding`.
 
     Raises `ValueError` if `heads` does not divide `d_model`, if `d_model` is odd, and for a sequence longer
     than `max_seq`.
@@ -69,7 +68,7 @@ class Transformer(nn.Module):
 
     def encode(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """Return the memory `[batch, source, d_model]` and its mask `[batch, 1, 1, source]`."""
-        # The same keys are padding for every head and every query, hence two axes of size one.
+        # The same keys are padding for every head and every query, so the mask has two axes of size one.
         mask = (source != self.padding)[:, None, None, :]
         return self.encoder(self.positions(self.source_embedding(source)), mask), mask
 
@@ -78,8 +77,8 @@ class Transformer(nn.Module):
         # Padding at the end of a target is later than every real token, so the causal mask hides it.
         x = self.positions(self.target_embedding(target))
         x = self.decoder(x, memory, memory_mask)
-        # The table that turned tokens into vectors also turns vectors into scores: $E z$, *tied weights*.
-        # Each score says how well $z$ fits the vector of that token.
+        # The table that turned tokens into vectors also turns vectors into logits, $E z$. These are called
+        # *tied weights*. Each logit says how well $z$ fits the vector of that token.
         #
         # :::{deviation} the paper, section 3.4
         # It ties three matrices, including the embedding of the source, because its languages share one
@@ -88,13 +87,15 @@ class Transformer(nn.Module):
         return F.linear(x, self.target_embedding.table.weight)
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        """Predict the whole target at once, by teacher forcing ({doc}`decoder`)."""
+        """Predict the whole target at once, by {term}`teacher forcing` ({doc}`decoder`)."""
         return self.decode(target, *self.encode(source))
 
 
 if __name__ == "__main__":
-    # How large is the paper's base model? Its vocabulary has about 37,000 tokens (section 5.1), in one
-    # table for source, target and output.
+    # How large is the paper's base model? Its vocabulary has about 37,000 tokens (section 5.1), in one table
+    # for source, target and output. Table 3 of the paper says 65 million parameters, about the sum here.
+    from labml_primer.training.table import Table
+
     with torch.device("meta"):
         base = Transformer(source_vocab=37_000, target_vocab=37_000)
     parts = {
@@ -103,17 +104,19 @@ if __name__ == "__main__":
         "one table": base.source_embedding,
     }
     counts = {name: sum(p.numel() for p in m.parameters()) for name, m in parts.items()}
-    for name, count in (counts | {"together": sum(counts.values())}).items():
-        print(f"{name:10s}{count / 1e6:6.1f} million")
-    # Table 3 of the paper says 65 million.
+    counts["together"] = sum(counts.values())
+    Table(
+        ["part", "million parameters"],
+        [[name, f"{count / 1e6:.1f}"] for name, count in counts.items()],
+    )
 
 
 def learning_rate(step: int, d_model: int, warmup: int = 4000) -> float:
     r"""
     ## The learning rate
 
-    It rises linearly for `warmup` steps, then falls with one over the root of the step, as in
-    {doc}`../training/loop`:
+    The {term}`learning rate` rises linearly for `warmup` steps, then falls with one over the root of the
+    step, as in {doc}`../training/loop`:
 
     $$
     \operatorname{rate}(s) = d^{-1/2}\,
@@ -121,10 +124,10 @@ def learning_rate(step: int, d_model: int, warmup: int = 4000) -> float:
     $$
 
     Both expressions are equal at $s = w$, so the peak is $(d\,w)^{-1/2}$. Adam divides by a running estimate
-    of the gradient's size, which is based on only a few batches at first; the warm-up gives it time. Wide
-    models take smaller steps.
+    of the gradient's size, which is based on only a few batches at first, so the first steps must be small.
+    Wide models take smaller steps. `step` counts from 1.
 
-    `step` counts from 1. Source: {cite:t}`vaswani2017attention`, section 5.3.
+    Source: {cite:t}`vaswani2017attention`, section 5.3.
     """
     if step < 1:
         raise ValueError(f"step {step}: steps count from 1")
@@ -132,8 +135,8 @@ def learning_rate(step: int, d_model: int, warmup: int = 4000) -> float:
 
 
 if __name__ == "__main__":
-    # The paper's base model, a wider one, and a longer warm-up. The base model was trained for 100,000 steps;
-    # these are the first 20,000.
+    # The first 20,000 steps for the paper's base model (grey), for a wider model (blue), and for a longer
+    # warm-up (orange). The base model was trained for 100,000 steps.
     import matplotlib.pyplot as plt
 
     steps = range(1, 20_001, 50)
@@ -158,8 +161,8 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## A task: reading dates
     #
-    # People write the same day in a dozen formats. Programs use one, ISO 8601: `2026-11-21`. Converting the
-    # former to the latter is translation on a small scale: parts change their order, and a word becomes a
+    # People write the same day in a dozen formats. Programs use one, ISO 8601: `2026-11-21`. Converting all
+    # formats to this one is translation on a small scale: parts change their order, and a word becomes a
     # number. Some of the source (the weekday) is not needed, and some of the target (the century, if a year
     # has two digits) is not in the source.
     import random
@@ -212,9 +215,8 @@ if __name__ == "__main__":
         source = encode([rng.choice(ways(day)) for day in days])
         return source, encode([f"\1{day}\2" for day in days])
 
-    # The decoder reads the target without its last token and predicts the target without its first. Every
-    # target has ten characters and an end, so none is padded. With targets of several lengths, the loss would
-    # need `ignore_index=PADDING`.
+    # A small model. Adam's settings are the paper's. Its schedule is meant for 100,000 steps; for 800 the
+    # warm-up is shorter, and `lr` halves all rates.
     torch.manual_seed(0)
     model = Transformer(
         len(alphabet),
@@ -225,16 +227,20 @@ if __name__ == "__main__":
         layers=2,
         dropout=0.0,
     )
-    # Adam's settings are the paper's. Its schedule is meant for 100,000 steps; for 800 the warm-up is
-    # shorter, and `lr` halves all rates.
     optimizer = torch.optim.Adam(
         model.parameters(), lr=0.5, betas=(0.9, 0.98), eps=1e-9
     )
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: learning_rate(step + 1, d_model=64, warmup=300)
     )
+
+    # The decoder reads the target without its last token and predicts the target without its first. Every
+    # target has ten characters and an end, so none is padded. With targets of several lengths, the loss would
+    # need `ignore_index=PADDING`.
+    #
     # The final model is the mean of five states, 20 steps apart, as in the paper (section 6.1). Single states
-    # jump about the minimum; their mean is closer to it.
+    # jump around the minimum; their mean is closer to it. The loss in the figure shows this: the scale is
+    # logarithmic, and single batches vary by a large factor until the end.
     averaged = torch.optim.swa_utils.AveragedModel(model)
     losses = []
     for n in range(1, 801):
@@ -255,8 +261,6 @@ if __name__ == "__main__":
     ax.semilogy(losses, color="C5")
     ax.set(xlabel="step", ylabel="loss (nats per character)")
     plt.show()
-    # The scale is logarithmic. The losses of single batches vary by a large factor until the end, which is
-    # the reason for the average.
 
 
 @torch.no_grad()
@@ -266,18 +270,16 @@ def greedy_decode(
     """
     ## Greedy decoding
 
-    Repeatedly choose the most probable next token. `source` is `[batch, source]`; the result is
-    `[batch, length]`, with `length` at most `max_length`. It excludes `start` and includes `end`, followed by
-    padding. It stops when all sequences have ended.
-
-    The model should be in `eval` mode.
+    Repeatedly choose the most probable next token, until all sequences have ended. `source` is
+    `[batch, source]`; the result is `[batch, length]`, with `length` at most `max_length`. It excludes
+    `start` and includes `end`, followed by padding. The model should be in `eval` mode.
     """
     memory, memory_mask = model.encode(source)
     target = source.new_full((source.size(0), 1), start)
     ended = torch.zeros(source.size(0), dtype=torch.bool, device=source.device)
     for _ in range(max_length):
-        # The source is encoded once. The target is read again for each token, although only its last keys and
-        # values are new. {doc}`generation` shows how to cache the others.
+        # The source is encoded once. The target is read again for each token, although only the keys and
+        # values of its last token are new. {doc}`generation` shows how to cache the others.
         token = model.decode(target, memory, memory_mask)[:, -1].argmax(dim=-1)
         token = token.masked_fill(ended, model.padding)
         target = torch.cat([target, token[:, None]], dim=1)
@@ -292,28 +294,40 @@ if __name__ == "__main__":
     #
     # Test every held-out day in every format. An answer is right if all ten characters are.
     model.eval()
-    total = 0
-    for way, example in enumerate(ways(date(2026, 11, 21))):
+    examples, accuracies = ways(date(2026, 11, 21)), []
+    for way in range(len(examples)):
         source = encode([ways(day)[way] for day in held_out])
         answers = greedy_decode(model, source, START, END, max_length=12)
         hits = sum(decode(a) == str(d) for a, d in zip(answers, held_out, strict=True))
-        total += hits
-        print(f"{example:37s}{hits / len(held_out):7.1%}")
-    print(f"{'all':37s}{total / len(held_out) / (way + 1):7.1%}")
+        accuracies.append(hits / len(held_out))
+    overall = sum(accuracies) / len(accuracies)
+    Table(
+        ["format", "accuracy"],
+        [
+            [format_, f"{accuracy:.1%}"]
+            for format_, accuracy in zip(
+                [*examples, "all"], [*accuracies, overall], strict=True
+            )
+        ],
+    )
 
-    # Now four formats that it has never seen:
+    # Now four formats that it has never seen. The answers look like dates but need not be right: it has
+    # learned twelve formats, not the general notion of a date.
     for text in ("2026, 21 November", "21/NOV/2026", "Nov 2026, the 21st", "21112026"):
         answer = greedy_decode(model, encode([text]), START, END, max_length=12)
         print(f"{text:20s} {decode(answer[0])}")
-    # Its answers look like dates but need not be right. It has learned twelve formats, not the general notion
-    # of a date.
 
 
 if __name__ == "__main__":
-    # ## Where does it attend?
+    # ## What does it attend to?
     #
     # The weights of cross-attention show which characters of the input each character of the output is based
-    # on. A hook records the inputs of the layer, and the weights are computed from queries and keys.
+    # on. Each row of the figure is a character of the output, each column one of the input, and the weights
+    # are the mean of all heads in the last block. The queries of the year's last two digits have learned to
+    # find them in the input. Those of the first two attend to the whole sentence. For a month, one
+    # distinctive character of its name can be enough.
+    #
+    # A hook records the inputs of the layer, and the weights are computed from queries and keys.
     from labml_primer.transformer.attention import attention_weights
 
     text = "Saturday the 21st of November 2026"
@@ -337,17 +351,13 @@ if __name__ == "__main__":
     ax.set_yticks(range(10), list("2026-11-21"))
     ax.set(xlabel="input", ylabel="output")
     plt.show()
-    # The figure shows the mean of all heads in the last block. The queries of the year's last two digits have
-    # learned to find them in the input. Those of the first two attend to the whole sentence. For a month, one
-    # distinctive character of its name can be enough.
 
 
 if __name__ == "__main__":
     # ## In short
     #
     # - The Transformer is embedding, positions, encoder, decoder, and the embedding again to score tokens.
-    # - It is trained by teacher forcing, with a learning rate that warms up, and its last states are
-    #   averaged.
+    # - It is trained by teacher forcing, with a learning rate that warms up. Its last states are averaged.
     # - Greedy decoding takes the most probable token at each step.
     # - Trained for a minute, it translates dates, and its cross-attention shows the source of each digit.
     #
@@ -358,9 +368,9 @@ if __name__ == "__main__":
     # steps is the learning rate half of its maximum?
     # :::
     # :::{solution}
-    # It rises linearly, so it is half at half of the warm-up, step 2000. It falls with one over a root, so it
-    # is half when the root has doubled, at four times the warm-up, step 16,000. The other 84,000 steps have a
-    # smaller rate.
+    # It rises linearly, so it is half of the peak at half of the warm-up, step 2000. It falls with one over a
+    # root, so it is half when the root has doubled, at four times the warm-up, step 16,000. The remaining
+    # 84,000 steps have a smaller rate.
     # :::
     import math
 

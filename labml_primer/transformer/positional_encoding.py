@@ -25,6 +25,9 @@ p_t^{(2k+1)} &= \cos(\omega_k t)
 Most models today use the same frequencies in another way: they rotate queries and keys
 ({ref}`RoPE <rotary>`, at the end of this chapter).
 
+:::{picture} positions
+:::
+
 Source: {cite:t}`vaswani2017attention`, section 3.5; {cite:t}`su2021roformer` for rotary positions.
 """
 
@@ -399,8 +402,8 @@ def rotate(x: Tensor, positions: Tensor) -> Tensor:
 
     Rotate queries or keys `x`, `[..., seq, d_k]`, by their `positions`, `[seq]`. The shape stays the same.
 
-    A step is a rotation, so why not rotate? {term}`RoPE` leaves the words' vectors as they are and turns each
-    pair of features of a query or key by the angle $\omega_k t$:
+    {term}`RoPE` adds nothing to the words' vectors. In each attention layer it rotates each pair of features
+    of a query or key by the angle $\omega_k t$:
 
     $$\begin{bmatrix} x'_{2k} \\ x'_{2k+1} \end{bmatrix} =
     \begin{bmatrix} \cos \omega_k t & -\sin \omega_k t \\ \sin \omega_k t & \cos \omega_k t \end{bmatrix}
@@ -408,12 +411,12 @@ def rotate(x: Tensor, positions: Tensor) -> Tensor:
 
     Turning a query by $\omega_k t$ and a key by $\omega_k s$ turns them against each other by
     $\omega_k (t - s)$. So their dot product, the attention score, depends on the distance $t - s$ only.
-    Values are not rotated. There are no parameters, and every layer applies the rotation again.
+    Values are not rotated, and there are no parameters. Llama and most open language models since use RoPE,
+    in every layer.
 
     Raises `ValueError` if `d_k` is odd.
 
-    Source: {cite:t}`su2021roformer`, section 3.2, equation 34. Llama and most open language models since use
-    it.
+    Source: {cite:t}`su2021roformer`, sections 3.2.2 and 3.4.2.
     """
     d_k = x.size(-1)
     if d_k % 2:

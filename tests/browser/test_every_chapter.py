@@ -63,9 +63,15 @@ def test_every_line_of_the_module_stands_on_the_page_once(
     assert sorted(code_lines(text) - set(shown)) == []
 
 
-def test_lines_stand_in_their_order(site: Site, chapter: str) -> None:
-    numbers = [int(str(e["id"])[1:]) for e in site.soup(chapter).select(".ln[id]")]
-    assert numbers == sorted(numbers)
+def test_shown_lines_and_those_of_each_fold_are_in_order(
+    site: Site, chapter: str
+) -> None:
+    soup = site.soup(chapter)
+    folds = [fold.select(".ln[id]") for fold in soup.select("details.fold")]
+    shown = [e for e in soup.select(".ln[id]") if not e.find_parent(class_="fold")]
+    for lines in (shown, *folds):
+        numbers = [int(str(e["id"])[1:]) for e in lines]
+        assert numbers == sorted(numbers)
 
 
 def test_the_name_of_a_definition_is_its_anchor(site: Site, chapter: str) -> None:
@@ -143,11 +149,11 @@ BASELINES = """() => {
   const rows = [];
   for (const row of document.querySelectorAll(".sbs__row")) {
     const [prose, code] = row.children;
-    const line = code.querySelector(".ln:not(details *)"); // not in a solution, which is folded
-    if (!line || !prose.textContent.trim()) continue;
+    const line = code.querySelector(".ln, summary, .out");
+    if (!line || line.matches(".out") || !prose.textContent.trim()) continue; // a figure has no baseline
     const pair = [baseline(prose, ".katex-mathml"), baseline(line, ".lno")];
     if (pair.includes(null)) continue;
-    rows.push([line.id, pair[0] - pair[1]]);
+    rows.push([line.id || line.textContent, pair[0] - pair[1]]);
   }
   return rows;
 }"""
@@ -230,6 +236,7 @@ def test_code_is_copied_without_its_numbers(
     opened.context.grant_permissions(["clipboard-read", "clipboard-write"])
     first = opened.evaluate(
         """() => {
+          for (const fold of document.querySelectorAll(".fold")) fold.open = true;
           const all = [...document.querySelectorAll(":not(.vdiff) > .code")];
           const code = all.reduce((a, b) => b.children.length > a.children.length ? b : a);
           getSelection().selectAllChildren(code);

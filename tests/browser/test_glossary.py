@@ -4,6 +4,7 @@ import re
 
 from built_book import Visitor
 from playwright.sync_api import expect
+from test_for_everyone import barriers, in_theme
 
 GENERATION = "labml_primer/transformer/generation"
 TERM = "a[href$='#term-KV-cache']"
@@ -53,6 +54,14 @@ def test_a_term_is_a_link_with_a_title_without_scripts(visit: Visitor) -> None:
     expect(link).to_have_attribute("title", WORDS)
     link.click()
     page.wait_for_url(re.compile(r"glossary\.html#term-KV-cache$"))
+
+
+def test_an_open_definition_has_no_barrier(visit: Visitor) -> None:
+    page = visit(GENERATION).page
+    page.locator(TERM).first.hover()
+    for theme in ("light", "dark"):
+        in_theme(page, theme)
+        assert barriers(page) == [], theme
 
 
 def test_no_request_is_made_for_a_definition(visit: Visitor) -> None:

@@ -33,7 +33,7 @@ def answers(page: Page, words: str) -> list[str]:
     field.fill("")
     expect(page.locator("#hits")).to_be_hidden()
     field.fill(words)
-    expect(hits.first).to_be_visible()
+    expect(hits.first).to_be_visible(timeout=30_000)
     return [hit.get_attribute("href") or "" for hit in hits.all()]
 
 
@@ -63,4 +63,4 @@ def test_a_term_shows_its_definition_among_the_results(visit: Visitor) -> None:
     page = visit("book/pages/index").page
     page.locator(".search input").fill("nucleus sampling")
     term = page.locator("#hits [href$='#term-top-p-sampling']")
-    expect(term).to_contain_text("smallest set")
+    expect(term).to_contain_text("smallest set", timeout=30_000)

@@ -1,4 +1,4 @@
-"""A figure drawn by matplotlib becomes a part of the page: its colours are the theme's."""
+"""Make a figure drawn by matplotlib a part of the page, in the theme's colours."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import html
 import re
 
-# Colours of `matplotlibrc`, and the theme's variables they stand for.
+# Colours of `matplotlibrc`, and the theme's variables that replace them.
 COLOURS = {
     "ffffff": "ground",
     "24272d": "ink",
@@ -26,9 +26,9 @@ COLOUR = re.compile(r"#(" + "|".join(COLOURS) + r")\b", re.IGNORECASE)
 
 
 def themed(svg: str, label: str) -> str:
-    """An SVG file as HTML: no prolog, no style that would leak, colours from the theme, a name.
+    """Return an SVG file as HTML: no prolog, no style that would leak, theme colours, a label.
 
-    Places are rounded to a hundredth of a point, which halves it.
+    Coordinates are rounded to 0.01 points, which halves the size.
     """
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
@@ -36,14 +36,14 @@ def themed(svg: str, label: str) -> str:
     svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
     svg = NOTE.sub(r"data-\2=\1\3\1", svg)
     svg = PLACES.sub(lambda m: f'{m.group(1)}="{_rounded(m.group(2))}"', svg)
-    # All words have a turn, most of them one by nothing.
+    # Drop no-op rotations from text.
     svg = re.sub(r' transform="rotate\(-?0 [^"]*"', "", svg)
     svg = re.sub(r"\s*font-family:[^;\"]*;?|font: ([\d.]+px)[^;\"]*", _font, svg)
     svg = COLOUR.sub(
         lambda m: f"var(--fig-{COLOURS[m.group(1).lower()]}, {m.group()})", svg
     )
     svg = _own_ids(svg)
-    role = "group" if "<a " in svg else "img"  # what is in an image cannot be reached
+    role = "group" if "<a " in svg else "img"  # links inside an image cannot be focused
     name = html.escape(label, quote=True)
     svg = re.sub(
         r'<svg [^>]*(viewBox="[^"]*")[^>]*>',
@@ -58,7 +58,7 @@ def themed(svg: str, label: str) -> str:
 
 
 def _own_ids(svg: str) -> str:
-    """Keeps the ids that are used, and makes them the figure's own: a page has several figures."""
+    """Keep only ids that are used, and make them unique: a page has several figures."""
     used = set(re.findall(r"""(?:href="|url\()#([^")]+)""", svg))
     prefix = hashlib.sha256(svg.encode()).hexdigest()[:6]
     svg = re.sub(
@@ -70,7 +70,7 @@ def _own_ids(svg: str) -> str:
 
 
 def _rounded(places: str) -> str:
-    """The numbers of a path or of a place, in one line."""
+    """Return the numbers of a path or of a coordinate in one line, rounded."""
     spaced = " ".join(places.split())
     return re.sub(r"-?\d+\.\d{3,}", lambda m: f"{float(m.group()):.2f}", spaced)
 

@@ -15,7 +15,7 @@
   const COPY = icon('<rect x="5.5" y="5.5" width="8" height="8" rx="1.5"/><path d="M10.5 5.5v-2a1 1 0 0 0-1-1h-6a1 1 0 0 0-1 1v6a1 1 0 0 0 1 1h2"/>');
   const WHOLE = icon('<path d="M8 1.8 13.5 5v6L8 14.2 2.5 11V5z"/><path d="M2.5 5 8 8.2 13.5 5M8 8.2v6"/>');
   const LINK = icon('<path d="M6.8 9.2a2.6 2.6 0 0 0 3.7 0l2.3-2.3a2.6 2.6 0 0 0-3.7-3.7l-.9.9"/><path d="M9.2 6.8a2.6 2.6 0 0 0-3.7 0L3.2 9.1a2.6 2.6 0 0 0 3.7 3.7l.9-.9"/>');
-  // The standalone code is in a script, in pieces, each once. It is loaded when a reader turns to the first button.
+  // The standalone code is in a script, in pieces, each once. It is loaded when a reader first points at or focuses a button.
   const held = $("#standalone"), wholes = new Set(held?.dataset.of.split(" "));
   let coming;
   const fetched = () => coming ??= new Promise((done, failed) => document.head.append(Object.assign(
@@ -61,7 +61,7 @@
     else copy(button.href, "Link copied");
   });
 
-  // A link to folded code opens its fold. Browsers open it too, but not all of them and not always before they scroll.
+  // A link to folded code opens its fold. Some browsers do that too, but not always before they scroll.
   const unfold = () => {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
     let closed = false;

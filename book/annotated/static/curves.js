@@ -1,5 +1,5 @@
-/* A figure tells the numbers behind the pointer: of each line that has a name, or of the dot that is nearest.
-   Arrow keys move along, Escape ends it. What axes measure comes with the drawing: `data-axes`, `data-curve`,
+/* A figure shows the values at the pointer: of each line that has a name, or of the nearest dot.
+   Arrow keys move along it, and Escape hides the values. The drawing contains names and scales: `data-axes`, `data-curve`,
    `data-dots`. */
 {
   const NEAR = 6; // closer than that to a dot, one points at it
@@ -9,7 +9,7 @@
   };
   const points = path => [...path.getAttribute("d").matchAll(/(-?[\d.]+) (-?[\d.]+)/g)].map(([, x, y]) => [+x, +y]);
 
-  // From a place in the drawing to what the scale says there, as finely as one can point.
+  // Convert a coordinate of the drawing to a value on the scale, as precisely as one can point.
   const scale = ([label, kind, low, high], from, to) => {
     const part = place => (place - from) / (to - from);
     const digits = Math.min(9, Math.max(0, Math.ceil(-Math.log10(Math.abs(high - low) / 200))));
@@ -18,7 +18,7 @@
       : place => (low + part(place) * (high - low)).toFixed(digits).replace(/^-(?=[0.]*$)/, "").replace("-", "−");
     return { label, at };
   };
-  // How high a line stands at a place, between its two nearest points.
+  // The height of a line at a coordinate, interpolated between its two nearest points.
   const height = (line, place) => {
     for (let i = 1; i < line.length; i++) {
       const [[x, y], [right, top]] = [line[i - 1], line[i]];
@@ -36,7 +36,7 @@
     const dots = [...group.querySelectorAll("[data-dots] use")].map(dot => ({
       name: dot.closest("[data-dots]").dataset.dots, x: +dot.getAttribute("x"), y: +dot.getAttribute("y"),
     })).sort((a, b) => a.y - b.y || a.x - b.x);
-    // Where arrow keys lead to, from left to right or from dot to dot.
+    // The stops of the arrow keys: from left to right, or from dot to dot.
     const middle = (top + bottom) / 2;
     const places = Array.from({ length: 51 }, (_, i) => ({ x: left + i * (right - left) / 50, y: middle }));
     const stops = curves.length ? places : dots;
@@ -57,11 +57,11 @@
   };
   const swatch = colour => set(made("i"), { style: `background: ${colour}` });
   const row = (name, value, ...before) => made("p", ...before, name, " ", made("span", value));
-  // Lines are told by how high they stand at a place.
+  // For lines, show the value of each at a coordinate.
   const heights = (axes, x) => axes.curves.map(curve => ({ ...curve, y: height(curve.line, x) }))
     .filter(({ y }) => y >= axes.top && y <= axes.bottom).sort((a, b) => a.y - b.y)
     .map(({ name, colour, y }) => row(name, axes.y.at(y), swatch(colour)));
-  // A dot is told by what both axes measure, where they say what that is.
+  // For a dot, show the values on both axes that have a label.
   const measures = (axes, dot) => ["x", "y"].filter(way => axes[way].label)
     .map(way => row(axes[way].label, axes[way].at(dot[way])));
 

@@ -27,7 +27,7 @@
   tell();
   laidOut(() => $("[aria-current]", list)?.scrollIntoView({ block: "nearest", behavior: "instant" }));
 
-  // Search as one types comes when a reader turns to the field.
+  // The search script is loaded when a reader focuses the field.
   const form = $("form.search"), ways = ["pointerover", "focusin"], base = document.currentScript.src;
   const seek = () => {
     for (const on of ways) form.removeEventListener(on, seek);
@@ -41,7 +41,7 @@
     for (const menu of menus()) if (!menu.contains(event.target) || event.target.closest("a")) menu.open = false;
   });
 
-  // Keys: "/" searches, Escape closes, arrows walk the line numbers (one tab stop a row).
+  // Keys: "/" searches, Escape closes, arrow keys move along the line numbers (one tab stop per row).
   addEventListener("keydown", event => {
     const { key, target } = event;
     if (key === "Escape") {
@@ -78,11 +78,11 @@
     laidOut(spy);
   }
 
-  // A long formula shrinks a little before its box scrolls; a box that scrolls takes the keyboard.
+  // A long formula shrinks a little before its box scrolls; a box that scrolls can be focused.
   const formulas = ".katex-display";
   const boxes = "pre, .out, .output, .table-scroll, div.math, .katex-display";
   const fit = () => {
-    // First all are measured, then all are changed: the page is laid out once, not once a formula.
+    // Measure all, then change all, so that the page is laid out once and not once per formula.
     const sized = $$(formulas).map(box => box.firstElementChild);
     for (const inner of sized) inner.style.fontSize = "";
     const rooms = sized.map(inner => inner.parentElement.clientWidth / inner.parentElement.scrollWidth);

@@ -37,7 +37,7 @@
     // After a term comes the place that the glossary refers to: a definition here, a page's sections below.
     const explained = exact.map(place => place.explained);
     const led = all.filter(place => place.kind !== "page" && explained.includes(place.url));
-    // A method gives way to its class.
+    // A class comes before its methods.
     const below = place => found.some(({ url }) => place.url.startsWith(`${url}.`));
     return { exact: [...exact, ...led], near: found.filter(place => place.rank && !below(place)).slice(0, 4), explained };
   };
@@ -68,7 +68,7 @@
   const search = async () => {
     const words = asked = input.value.trim();
     if (!words) return open(false);
-    // A name in code is looked for by its words, all of them.
+    // A name in code is searched for by all of its words.
     const found = await (await load()).debouncedSearch(words.replace(/[_.]+/g, " "), {}, 120);
     if (!found || words !== asked) return;
     const [{ exact, near, explained }, ...pages] = await Promise.all([placesOf(words), ...found.results.slice(0, 6).map(result => result.data())]);

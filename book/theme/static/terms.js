@@ -1,7 +1,7 @@
 /* A link to the glossary shows the definition when it is pointed at or focused. The definition stays while
    it is pointed at, and Escape closes it. A tap follows the link. Without scripts it is the link's title. */
 (() => {
-  const tip = document.body.appendChild(Object.assign(document.createElement("div"), { id: "definition", className: "tip tip--definition", hidden: true }));
+  const tip = document.querySelector("main").appendChild(Object.assign(document.createElement("span"), { id: "definition", className: "tip tip--definition", hidden: true }));
   tip.setAttribute("role", "tooltip");
   const definitions = new Map();
   for (const name of document.querySelectorAll("a[title] > .std-term")) {

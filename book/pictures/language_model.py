@@ -1,0 +1,81 @@
+"""The language model whole: tokens, embedding, N blocks, norm, logits."""
+
+from pictures.canvas import Canvas
+
+BOOK = "labml_primer.transformer."
+MODEL = BOOK + "language_model."
+LAYERS = [
+    ("Causal attention", BOOK + "attention.MultiHeadAttention"),
+    ("Feed-forward", BOOK + "feed_forward.PositionwiseFeedForward"),
+]
+NORM = BOOK + "normalization.LayerNorm"
+READ, PREDICTED = ["to", "be", "or", "not"], ["be", "or", "not", "to"]
+MIDDLE, WIDE, TALL, PITCH = 120, 148, 24, 106
+LEFT, SHAPE = MIDDLE - WIDE / 2, 232
+FIRST = 386  # bottom of the first sub-layer's norm
+
+
+def draw() -> str:
+    """Return the picture as SVG."""
+    canvas = Canvas(
+        538,
+        "The language model",
+        "From the bottom up. Tokens, to be or not, go through the embedding and get positions. N blocks "
+        "follow, each with causal attention and a feed-forward layer, both after a norm and added to the "
+        "residual stream. A last norm and a linear layer, whose matrix is the embedding's table, give logits "
+        "for the next token at each position: be or not to.",
+    )
+    _tokens(canvas, 526, READ)
+    _shape(canvas, 526, "tokens\n`[batch, seq]`")
+    canvas.arrow((MIDDLE, 510), (MIDDLE, 494))
+    canvas.box(LEFT, 470, WIDE, TALL, "Embedding", link=BOOK + "embedding.Embedding")
+    canvas.arrow((MIDDLE, 470), (MIDDLE, 458))
+    positions = BOOK + "positional_encoding.LearnedPositionalEncoding"
+    canvas.box(LEFT, 434, WIDE, TALL, "Positions", link=positions)
+    canvas.line((MIDDLE, 434), (MIDDLE, FIRST + 10))
+    _shape(canvas, 446, "`[batch, seq, d_model]`")
+    top = _block(canvas)
+    canvas.arrow((MIDDLE, top + 29), (MIDDLE, top - 12))
+    canvas.box(LEFT, top - 36, WIDE, TALL, "Layer norm", link=NORM)
+    canvas.arrow((MIDDLE, top - 36), (MIDDLE, top - 48))
+    canvas.box(
+        LEFT, top - 72, WIDE, TALL, "Linear", link=MODEL + "LanguageModel.forward"
+    )
+    _shape(canvas, top - 24, "`[batch, seq, d_model]`")
+    canvas.arrow((MIDDLE, top - 72), (MIDDLE, top - 88))
+    _tokens(canvas, top - 104, PREDICTED)
+    _shape(canvas, top - 104, "logits\n`[batch, seq, vocab_size]`")
+    # the table at both ends
+    x = LEFT - 32
+    canvas.line(
+        (LEFT, 482), (x, 482), (x, top - 60), (LEFT, top - 60), kind="c1 dashed"
+    )
+    canvas.words(x - 12, 300, "one table", "c1", upward=True)
+    return canvas.svg()
+
+
+def _block(canvas: Canvas) -> float:
+    """Draw the block. Return the height of its top."""
+    bottom = FIRST + 26
+    top = bottom - PITCH * len(LAYERS) - 16
+    canvas.box(LEFT - 16, top, WIDE + 48, bottom - top, kind="area", round=10)
+    with canvas.link(MODEL + "Block"):
+        canvas.words(SHAPE, (top + bottom) / 2, "*N* blocks", "strong", side="left")
+    for i, (text, link) in enumerate(LAYERS):
+        y = FIRST - PITCH * i
+        canvas.arrow((MIDDLE, y + 20), (MIDDLE, y))
+        canvas.box(LEFT, y - 24, WIDE, TALL, "Layer norm", link=NORM)
+        canvas.arrow((MIDDLE, y - 24), (MIDDLE, y - 36))
+        canvas.box(LEFT, y - 60, WIDE, TALL, text, link=link)
+        canvas.arrow((MIDDLE, y - 60), (MIDDLE, y - 70))
+        canvas.around(MIDDLE, y + 15, y - 78, LEFT + WIDE + 16)
+    return top
+
+
+def _tokens(canvas: Canvas, y: float, words: list[str]) -> None:
+    for i, word in enumerate(words):
+        canvas.words(MIDDLE + 36 * (i - 1.5), y, f"*{word}*")
+
+
+def _shape(canvas: Canvas, y: float, text: str) -> None:
+    canvas.words(SHAPE, y, text, "soft", side="left")

@@ -1,0 +1,124 @@
+"""Folded code: opened by pointer, keyboard and links, in print, and without scripts."""
+
+import pytest
+from built_book import Site, Visitor
+from playwright.sync_api import Locator, Page, expect
+
+FOLDED = "labml_primer/transformer/positional_encoding"  # its figures
+RESULTS = "experiments/chapters/sizes"  # all of it
+
+
+def first_fold(page: Page) -> Locator:
+    return page.locator("details.fold").first
+
+
+def is_open(fold: Locator) -> bool:
+    found: bool = fold.evaluate("fold => fold.open")
+    return found
+
+
+def last_line(site: Site, page: str) -> str:
+    """The anchor of a line at the end of the page's longest fold."""
+    folds = site.soup(page).select("details.fold")
+    longest = max(folds, key=lambda fold: len(fold.select(".ln")))
+    return str(longest.select(".ln")[-1]["id"])
+
+
+@pytest.mark.parametrize("where", [FOLDED, RESULTS])
+def test_folded_code_is_hidden_until_its_summary_is_clicked(
+    visit: Visitor, where: str
+) -> None:
+    fold = first_fold(visit(where).page)
+    line = fold.locator(".ln").first
+    expect(line).to_be_hidden()
+    fold.locator("summary").click()
+    expect(line).to_be_visible()
+
+
+def test_a_fold_is_reached_and_opened_by_keyboard(visit: Visitor) -> None:
+    page = visit(FOLDED).page
+    fold = first_fold(page)
+    fold.locator("summary").focus()
+    page.keyboard.press("Enter")
+    assert is_open(fold)
+    page.keyboard.press("Tab")  # the first line's number
+    assert page.evaluate("document.activeElement.matches('details.fold .lno')")
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+@pytest.mark.parametrize("where", [FOLDED, RESULTS])
+def test_a_link_to_a_folded_line_opens_its_fold(
+    visit: Visitor, site: Site, where: str, scripts: bool
+) -> None:
+    line = last_line(site, where)
+    page = visit(f"{where}#{line}", scripts=scripts).page
+    expect(page.locator(f"#{line}")).to_be_in_viewport()
+
+
+def test_a_link_on_the_page_opens_a_fold(visit: Visitor, site: Site) -> None:
+    line = last_line(site, RESULTS)
+    page = visit(RESULTS).page
+    page.evaluate("line => { location.hash = line; }", line)
+    expect(page.locator(f"#{line}")).to_be_in_viewport()
+
+
+def test_a_link_to_a_folded_definition_opens_its_fold(visit: Visitor) -> None:
+    page = visit(f"{RESULTS}#power_law").page
+    expect(page.locator("#power_law .ln").first).to_be_in_viewport()
+
+
+def test_arrows_pass_over_closed_folds(visit: Visitor) -> None:
+    page = visit(FOLDED).page
+    before = page.locator("details.fold").first.locator(
+        "xpath=preceding::*[contains(@class, 'lno')][1]"
+    )
+    before.focus()
+    page.keyboard.press("ArrowDown")
+    inside = "document.activeElement.closest('details.fold') !== null"
+    assert page.evaluate("document.activeElement.matches('.lno')")
+    assert not page.evaluate(inside)
+
+
+def test_folded_code_is_open_on_paper(visit: Visitor, site: Site) -> None:
+    line = last_line(site, FOLDED)
+    page = visit(FOLDED).page
+    page.emulate_media(media="print")
+    height = f"document.getElementById('{line}').getBoundingClientRect().height"
+    assert page.evaluate(height) > 0
+    assert page.locator(f"#{line}").evaluate("line => line.checkVisibility()")
+
+
+def test_a_definition_in_a_closed_fold_is_copied(visit: Visitor) -> None:
+    page = visit(RESULTS).page
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    assert not page.locator("#loss_at .ln").first.is_visible()
+    page.evaluate("document.querySelector('[data-copy=loss_at]').click()")
+    expect(page.locator("#toast")).to_contain_text("loss_at copied")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith("def loss_at(")
+
+
+def test_a_figure_is_above_the_fold_of_its_code(visit: Visitor) -> None:
+    page = visit(FOLDED).page
+    summary = page.locator("summary", has_text="Code of this figure").first
+    figure = page.locator(".sbs__row", has=summary).first.locator("figure")
+    above, below = figure.bounding_box(), summary.bounding_box()
+    assert above and below
+    assert above["y"] + above["height"] <= below["y"]
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_prose_starts_at_the_top_of_its_figure(visit: Visitor, width: int) -> None:
+    page = visit(RESULTS, width=width).page
+    apart = page.evaluate(
+        """() => [...document.querySelectorAll(".sbs__row")].flatMap(row => {
+             const [prose, code] = row.children;
+             const out = code.querySelector(
+               ":scope > .cell_output:first-child > :first-child > :is(.out--plot, .out--table)");
+             if (!out || !prose.textContent.trim()) return [];
+             const edge = innerWidth > 1180 ? "top" : "bottom";
+             return out.getBoundingClientRect().top - prose.getBoundingClientRect()[edge];
+           })"""
+    )
+    assert apart
+    assert all(0 <= distance < 40 for distance in apart), apart
