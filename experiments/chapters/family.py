@@ -9,6 +9,14 @@ our long runs. In short: most models have about as many parameters and multiply-
 and in the time of a step.
 
 Source: {cite:t}`so2021primer`, sections 3 and 4, and the papers that each chapter cites.
+All of them are one Transformer with something exchanged. Where the paper names a model as another one with
+an addition, the tree below says so; the changes are in the chapters that the names lead to. Then come all
+presets of `LanguageModel` in one table, to be sorted by what matters to you.
+
+:::{picture} family
+:::
+
+Source: {cite:t}`so2021primer`, sections 3 and 4, and the papers that each chapter names.
 """
 
 from dataclasses import dataclass
@@ -137,6 +145,14 @@ RECORDED = {
     "switch-transformer": ("transfer", "switch"),
     "switch-primer": ("transfer", "switch-primer"),
 }
+
+
+def small(config: Config, vocab_size: int) -> Config:
+    """A preset at the size of this page: two blocks of width 64."""
+    return replace(
+        config, vocab_size=vocab_size, d_model=64, heads=4, d_ff=256, layers=2
+    )
+
 
 if __name__ == "__main__":
     # ## All language models in one table

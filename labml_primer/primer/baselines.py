@@ -24,6 +24,7 @@ Its Transformer+GELU has an approximation of GELU. Ours has GELU itself.
 :::
 
 :::{picture} gated
+:::{picture} baselines
 :::
 
 Source: {cite:t}`so2021primer`, section 4 and appendix A.6; {cite:t}`shazeer2020glu`;
