@@ -236,7 +236,7 @@ def test_code_is_copied_without_its_numbers(
     opened.context.grant_permissions(["clipboard-read", "clipboard-write"])
     first = opened.evaluate(
         """() => {
-          for (const fold of document.querySelectorAll(".fold")) fold.open = true;
+          for (const fold of document.querySelectorAll("main details")) fold.open = true;
           const all = [...document.querySelectorAll(":not(.vdiff) > .code")];
           const code = all.reduce((a, b) => b.children.length > a.children.length ? b : a);
           getSelection().selectAllChildren(code);
