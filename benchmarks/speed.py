@@ -24,7 +24,6 @@ import json
 from pathlib import Path
 
 from benchmarks.records import grid, ratio_table, ratios, recorded, spread
-from experiments.chapters.family import FAMILY
 from experiments.tables import Table
 
 # A file for each question. `python -m benchmarks.step` measures the contents of `step.json`. The last is a
@@ -165,11 +164,22 @@ if __name__ == "__main__":
             ("evolved-transformer", t5, "Evolved Transformer"),
         )
     }
+    colours = {
+        "transformer-gelu": "C1",
+        "transformer-pp": "C2",
+        "transformer-squared-relu": "C0",
+        "transformer-mdha": "C0",
+        "transformer-sep-conv": "C0",
+        "primer-ez": "C0",
+        "primer": "C3",
+        "evolved-transformer": "C4",
+        "switch-primer": "C0",
+    }
     relatives = [r["of"] for r in cells[0]["ratios"] if r["over"] == "transformer"]
     widths = [cell["where"]["d_model"] for cell in cells]
     fig, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
     for line, name in enumerate(relatives):
-        color = FAMILY[name].colour
+        color = colours.get(name, "C5")
         cells_of = zip(widths, ratios(compared, name, "transformer"), strict=True)
         for nth, (width, ratio) in enumerate(cells_of, start=1):
             alpha, label = nth / len(widths), f"{name}, width {width}"

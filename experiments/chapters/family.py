@@ -8,127 +8,13 @@ each name leads to its chapter. The table below it compares the cost of all lang
 our long runs. In short: most models have about as many parameters and multiply-adds. They differ in the loss
 and in the time of a step.
 
-Source: {cite:t}`so2021primer`, sections 3 and 4, and the papers that each chapter cites.
-All of them are one Transformer with something exchanged. Where the paper names a model as another one with
-an addition, the tree below says so; the changes are in the chapters that the names lead to. Then come all
-presets of `LanguageModel` in one table, to be sorted by what matters to you.
-
 :::{picture} family
 :::
 
-Source: {cite:t}`so2021primer`, sections 3 and 4, and the papers that each chapter names.
+Source: {cite:t}`so2021primer`, sections 3 and 4, and the papers that each chapter cites.
 """
 
-from dataclasses import dataclass
-
 __data__ = ("experiments/results/gathered.json",)
-
-
-@dataclass(frozen=True)
-class Relative:
-    """A model: its parent, the change from it, the page that explains it, and its colour."""
-
-    parent: str
-    change: str
-    page: str
-    colour: str = "C5"
-
-
-FAMILY = {
-    "transformer": Relative(
-        "", "attention and a feed-forward layer", "transformer/model"
-    ),
-    "transformer-gelu": Relative("transformer", "GELU", "primer/baselines", "C1"),
-    "transformer-pp": Relative(
-        "transformer", "RMSNorm, SwiGLU", "primer/baselines", "C2"
-    ),
-    "transformer-squared-relu": Relative(
-        "transformer", "squared ReLU", "primer/primer_ez", "C0"
-    ),
-    "transformer-sep-conv": Relative(
-        "transformer", "convolutions before the projections", "primer/primer", "C0"
-    ),
-    "transformer-mdha": Relative(
-        "transformer", "convolutions after the projections", "primer/primer_ez", "C0"
-    ),
-    "primer-ez": Relative("transformer-mdha", "squared ReLU", "primer/primer_ez", "C0"),
-    "primer": Relative(
-        "primer-ez", "queries of keys, its own norms and order", "primer/primer", "C3"
-    ),
-    "evolved-transformer": Relative(
-        "transformer",
-        "branches of convolutions, a second attention",
-        "compared/evolved_transformer",
-        "C4",
-    ),
-    "synthesizer-dense": Relative(
-        "transformer", "weights from one token", "compared/synthesizer"
-    ),
-    "synthesizer-factorized-dense": Relative(
-        "synthesizer-dense", "two factors", "compared/synthesizer"
-    ),
-    "synthesizer-random": Relative(
-        "synthesizer-dense", "weights from no token", "compared/synthesizer"
-    ),
-    "synthesizer-factorized-random": Relative(
-        "synthesizer-random", "two factors", "compared/synthesizer"
-    ),
-    "switch-transformer": Relative(
-        "transformer", "many feed-forward layers, one per token", "compared/switch"
-    ),
-    "switch-primer": Relative(
-        "switch-transformer", "Primer-EZ's two changes", "compared/switch", "C0"
-    ),
-    "t5": Relative("transformer", "an encoder, distances, Adafactor", "compared/t5"),
-    "t5-gelu": Relative("t5", "GELU", "compared/t5", "C1"),
-    "t5-pp": Relative("t5", "RMSNorm, SwiGLU", "compared/t5", "C2"),
-    "t5-primer-ez-decoder": Relative(
-        "t5-pp", "Primer-EZ's decoder", "compared/t5", "C0"
-    ),
-}
-
-
-def depth(name: str) -> int:
-    """Return the number of changes between a model and the first."""
-    parent = FAMILY[name].parent
-    return depth(parent) + 1 if parent else 0
-
-
-if __name__ == "__main__":
-    # ## Which model changes which
-    #
-    # Next to each name is its change from the model to its left. A model has the same colour in every figure
-    # of this book. T5's four models are encoder-decoders, and
-    # {doc}`their chapter </labml_primer/compared/t5>` has their costs.
-    import matplotlib.pyplot as plt
-
-    fig, ax = plt.subplots(figsize=(7, 5.6), layout="constrained")
-    line = {name: n for n, name in enumerate(FAMILY)}
-    for name, relative in FAMILY.items():
-        x, y = depth(name) / 2, line[name]
-        if relative.parent:
-            ax.plot(
-                [x - 0.44, x - 0.44, x - 0.08],
-                [line[relative.parent] + 0.35, y, y],
-                color="C5",
-                lw=0.8,
-            )
-        page = f"../../labml_primer/{relative.page}.html"
-        shown = ax.text(x - 0.05, y, name, va="center", color=relative.colour, url=page)
-        ax.annotate(
-            relative.change,
-            (1, 0.5),
-            xycoords=shown,
-            xytext=(6, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize="small",
-            color="C5",
-        )
-    ax.set(xlim=(-0.1, 3.3), ylim=(len(FAMILY) - 0.5, -0.5))
-    ax.axis("off")
-    plt.show()
-
 
 # The recorded runs of a model: the plan and the name in it.
 RECORDED = {
@@ -145,14 +31,6 @@ RECORDED = {
     "switch-transformer": ("transfer", "switch"),
     "switch-primer": ("transfer", "switch-primer"),
 }
-
-
-def small(config: Config, vocab_size: int) -> Config:
-    """A preset at the size of this page: two blocks of width 64."""
-    return replace(
-        config, vocab_size=vocab_size, d_model=64, heads=4, d_ff=256, layers=2
-    )
-
 
 if __name__ == "__main__":
     # ## All language models in one table

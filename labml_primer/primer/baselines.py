@@ -23,7 +23,6 @@ is missing, the gated one.
 Its Transformer+GELU has an approximation of GELU. Ours has GELU itself.
 :::
 
-:::{picture} gated
 :::{picture} baselines
 :::
 
