@@ -27,8 +27,6 @@ from benchmarks.records import grid, ratio_table, ratios, recorded, spread
 from experiments.chapters.family import FAMILY
 from experiments.tables import Table
 
-# A file for each question. `python -m benchmarks.step` measures the contents of `step.json`. The last is a
-# table of the paper, from {doc}`/experiments/chapters/paper`.
 __data__ = (
     "benchmarks/results/attention.json",
     "benchmarks/results/compared.json",

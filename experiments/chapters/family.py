@@ -121,24 +121,6 @@ if __name__ == "__main__":
     ax.axis("off")
     plt.show()
 
-
-# The recorded runs of a model: the plan and the name in it.
-RECORDED = {
-    "transformer": ("speedup", "transformer"),
-    "transformer-gelu": ("speedup", "gelu"),
-    "transformer-pp": ("speedup", "pp"),
-    "transformer-squared-relu": ("speedup", "squared-relu"),
-    "transformer-mdha": ("speedup", "mdha"),
-    "primer-ez": ("speedup", "primer-ez"),
-    "primer": ("speedup", "primer"),
-    "evolved-transformer": ("speedup", "evolved-transformer"),
-    "synthesizer-dense": ("transfer", "synthesizer-dense"),
-    "synthesizer-random": ("transfer", "synthesizer-random"),
-    "switch-transformer": ("transfer", "switch"),
-    "switch-primer": ("transfer", "switch-primer"),
-}
-
-if __name__ == "__main__":
     # ## All language models in one table
     #
     # Parameters and multiply-adds are those of the paper's size: 32,000 tokens, width 512, sequences of 64.
@@ -158,6 +140,20 @@ if __name__ == "__main__":
     from labml_primer.training import load_corpus, median_seconds
     from labml_primer.training.costs import costs
 
+    recorded = {  # the plan and the name in it
+        "transformer": ("speedup", "transformer"),
+        "transformer-gelu": ("speedup", "gelu"),
+        "transformer-pp": ("speedup", "pp"),
+        "transformer-squared-relu": ("speedup", "squared-relu"),
+        "transformer-mdha": ("speedup", "mdha"),
+        "primer-ez": ("speedup", "primer-ez"),
+        "primer": ("speedup", "primer"),
+        "evolved-transformer": ("speedup", "evolved-transformer"),
+        "synthesizer-dense": ("transfer", "synthesizer-dense"),
+        "synthesizer-random": ("transfer", "synthesizer-random"),
+        "switch-transformer": ("transfer", "switch"),
+        "switch-primer": ("transfer", "switch-primer"),
+    }
     corpus = load_corpus()
     tokens = corpus.validation[: 16 * 64].view(16, 64)
 
@@ -184,9 +180,9 @@ if __name__ == "__main__":
     times = {name: each / seconds["transformer"] for name, each in seconds.items()}
 
     def recorded_loss(name: str) -> str:
-        if name not in RECORDED:
+        if name not in recorded:
             return "-"
-        plan, model = RECORDED[name]
+        plan, model = recorded[name]
         return f"{final_loss(read_runs(__data__[0], plan)[model]):.3f}"
 
     rows = []
