@@ -139,8 +139,8 @@ if __name__ == "__main__":
     # Time of a step over the Transformer's, for three widths, on sequences of 64. Each model has three
     # blocks, and the Evolved Transformer two, as the released code gives it four instead of six. So most have
     # about as many parameters (in millions, at the largest width), the Evolved Transformer some more and the
-    # Synthesizers some less. The Switch Transformers have about as many multiply-adds instead. The last
-    # column is the paper's: a ratio of steps per second in Table 4, on TPUv2s, in T5 or, if it has none
+    # Synthesizers some less. The Switch Transformers have about as many {term}`multiply-adds` instead. The
+    # last column is the paper's: a ratio of steps per second in Table 4, on TPUv2s, in T5 or, if it has none
     # there, in Tensor2Tensor. All have the faster versions of {doc}`/labml_primer/primer/faster` swapped in.
     compared = recorded("compared")
     cells = compared["cells"]

@@ -6,7 +6,10 @@ Every model of this book: which other model it changes, how, and at what cost.
 All of them are the Transformer with something exchanged. The tree shows which model is a change of which;
 each name leads to its chapter. The table below it compares the cost of all language models, and their loss in
 our long runs. In short: most models have about as many parameters and multiply-adds. They differ in the loss
-and in the time of a step.
+and in the time of a step. A model has the same colour in every figure of this book.
+
+:::{picture} family
+:::
 
 Source: {cite:t}`so2021primer`, sections 3 and 4, and the papers that each chapter cites.
 """
@@ -80,53 +83,14 @@ FAMILY = {
 }
 
 
-def depth(name: str) -> int:
-    """Return the number of changes between a model and the first."""
-    parent = FAMILY[name].parent
-    return depth(parent) + 1 if parent else 0
-
-
 if __name__ == "__main__":
-    # ## Which model changes which
-    #
-    # Next to each name is its change from the model to its left. A model has the same colour in every figure
-    # of this book. T5's four models are encoder-decoders, and
-    # {doc}`their chapter </labml_primer/compared/t5>` has their costs.
-    import matplotlib.pyplot as plt
-
-    fig, ax = plt.subplots(figsize=(7, 5.6), layout="constrained")
-    line = {name: n for n, name in enumerate(FAMILY)}
-    for name, relative in FAMILY.items():
-        x, y = depth(name) / 2, line[name]
-        if relative.parent:
-            ax.plot(
-                [x - 0.44, x - 0.44, x - 0.08],
-                [line[relative.parent] + 0.35, y, y],
-                color="C5",
-                lw=0.8,
-            )
-        page = f"../../labml_primer/{relative.page}.html"
-        shown = ax.text(x - 0.05, y, name, va="center", color=relative.colour, url=page)
-        ax.annotate(
-            relative.change,
-            (1, 0.5),
-            xycoords=shown,
-            xytext=(6, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize="small",
-            color="C5",
-        )
-    ax.set(xlim=(-0.1, 3.3), ylim=(len(FAMILY) - 0.5, -0.5))
-    ax.axis("off")
-    plt.show()
-
     # ## All language models in one table
     #
     # Parameters and multiply-adds are those of the paper's size: 32,000 tokens, width 512, sequences of 64.
     # The time is that of a forward and backward pass of small models, two blocks of width 64, relative to the
     # Transformer's. The loss is that of our long runs, with the standard deviation over three to five seeds
-    # ({doc}`results`); models without long runs have none. Click on a head to sort.
+    # ({doc}`results`); models without long runs have none. T5's four models are encoder-decoders, and
+    # {doc}`their chapter </labml_primer/compared/t5>` has their costs. Click on a head to sort.
     from dataclasses import replace
     from functools import partial
 

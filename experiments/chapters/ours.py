@@ -44,7 +44,7 @@ if __name__ == "__main__":
     # ## The answer in one figure
     #
     # The loss on the held-out plays as training costs more. Lower and further left is better. The dotted line
-    # is the Transformer's final loss: Primer-EZ (teal, solid) crosses it after about a third of the compute.
+    # is the Transformer's final loss: Primer-EZ (teal, solid) crosses it before half of the compute.
     # Bands are the range of the seeds. The first quarter of the runs is left out.
     recorded = read_runs(__data__[0], "speedup")
     runs = {model: recorded[model] for model in WHOLE_MODELS}
@@ -78,8 +78,8 @@ if __name__ == "__main__":
 
     # ## All factors
     #
-    # The final loss of each model, our speed-up factors in multiply-adds and in seconds, and the paper's
-    # factors, which are of time. Click on a column's head to sort by it.
+    # The final loss of each model, our {term}`speed-up factors <speed-up factor>` in {term}`multiply-adds`
+    # and in seconds, and the paper's factors, which are of time. Click on a column's head to sort by it.
     #
     # :::{deviation} the paper, Table 4
     # There the Evolved Transformer is deeper than the others and has more parameters, 38 instead of 35
