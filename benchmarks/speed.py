@@ -26,8 +26,6 @@ from pathlib import Path
 from benchmarks.records import grid, ratio_table, ratios, recorded, spread
 from experiments.tables import Table
 
-# A file for each question. `python -m benchmarks.step` measures the contents of `step.json`. The last is a
-# table of the paper, from {doc}`/experiments/chapters/paper`.
 __data__ = (
     "benchmarks/results/attention.json",
     "benchmarks/results/compared.json",

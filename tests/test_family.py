@@ -8,6 +8,7 @@ import pytest
 from pictures.family import MODELS
 
 from experiments.chapters.paper import COLOURS, __data__
+from experiments.figures import COLOURS
 from experiments.paper_claims import read_paper
 from labml_primer.compared.t5 import T5_PRESETS
 from labml_primer.presets import PRESETS

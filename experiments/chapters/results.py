@@ -84,8 +84,8 @@ if __name__ == "__main__":
     ax.axvline(1, color="C5", ls=":", lw=1)
     ax.set_yticks(range(at + 1), [WHOLE_MODELS[model][0] for model in runs][1:])
     ax.set_ylim(at + 0.6, -0.6)
+    fig.suptitle(f"mean ± deviation of {setting(runs.values())}", fontsize="medium")
     ax.set(
-        title=f"mean ± deviation of {setting(runs.values())}",
         xlabel="speed-up factor in time",
     )
     plt.show()

@@ -60,7 +60,6 @@ MODELS = {
     "primer": ("Primer", "C3"),
 }
 WIDTHS = (32, 48, 64, 96, 128)
-# The units in which a budget is counted.
 COSTS = {"multiply_adds": ("trillion multiply-adds", 1e12), "seconds": ("minutes", 60)}
 
 
@@ -75,8 +74,6 @@ if __name__ == "__main__":
         model: {width: recorded[f"{model}-{width}"] for width in WIDTHS}
         for model in MODELS
     }
-    # The budgets are from a quarter of the whole on. The Primers reach a loss earlier, so their frontiers
-    # begin at lower budgets.
     ends = {cost: whole(sweep, cost) for cost in COSTS}
     budgets = {cost: budgets_up_to(end, 2) for cost, end in ends.items()}
     fronts = {
