@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
+from pictures.family import MODELS
 
-from experiments.chapters.family import FAMILY, depth
+from experiments.chapters.family import FAMILY
 from experiments.chapters.paper import COLOURS, __data__
 from experiments.paper_claims import read_paper
 from labml_primer.compared.t5 import T5_PRESETS
@@ -24,6 +25,11 @@ def test_every_model_but_the_first_comes_after_its_parent():
         assert FAMILY[name].parent in ([""] if n == 0 else names[:n])
 
 
+def depth(name: str) -> int:
+    parent = FAMILY[name].parent
+    return depth(parent) + 1 if parent else 0
+
+
 def test_children_follow_their_parent_and_precede_its_next_sibling():
     """The tree is drawn in this order, so that no lines cross."""
     way: list[str] = []
@@ -31,6 +37,18 @@ def test_children_follow_their_parent_and_precede_its_next_sibling():
         del way[depth(name) :]
         assert not way or way[-1] == FAMILY[name].parent
         way.append(name)
+
+
+def test_picture_has_the_same_tree_colours_and_pages_as_the_chapter():
+    drawn = {
+        name: (model.depth, model.colour.upper() or "C5")
+        for name, model in MODELS.items()
+    }
+    assert list(drawn) == list(FAMILY)
+    assert drawn == {name: (depth(name), FAMILY[name].colour) for name in FAMILY}
+    for name, model in MODELS.items():
+        module = "labml_primer." + FAMILY[name].page.replace("/", ".")
+        assert f"{model.link}.".startswith(f"{module}."), name
 
 
 def test_every_model_links_to_a_chapter():

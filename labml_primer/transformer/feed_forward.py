@@ -145,14 +145,7 @@ if __name__ == "__main__":
     #
     # $\Phi$ is the normal distribution function and $\sigma$ the logistic one. PyTorch calls Swish `SiLU`.
     # The {term}`squared ReLU` is {doc}`Primer's <../primer/primer_ez>`.
-    #
-    # On the left, the four functions. On the right, their slopes, computed by autograd. ReLU's slope jumps
-    # from 0 to 1. {term}`GELU` and {term}`Swish` round off the corner, dip below zero and have a small slope
-    # for negative inputs. Squared ReLU is zero for negative inputs, as ReLU is. For positive inputs its slope
-    # grows with the input, so large features become larger.
     from collections.abc import Callable
-
-    import matplotlib.pyplot as plt
 
     activations: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
         "ReLU": (F.relu, "C5"),
@@ -160,6 +153,13 @@ if __name__ == "__main__":
         "Swish": (F.silu, "C2"),
         "squared ReLU": (lambda x: F.relu(x).square(), "C0"),
     }
+
+    # On the left, the four functions; on the right, their slopes, computed by autograd. ReLU's slope jumps
+    # from 0 to 1. {term}`GELU` and {term}`Swish` round off the corner, dip below zero and have a small slope
+    # for negative inputs. Squared ReLU is zero for negative inputs, as ReLU is. For positive inputs its slope
+    # grows with the input, so large features become larger.
+    import matplotlib.pyplot as plt
+
     fig, (left, right) = plt.subplots(1, 2, figsize=(7, 2.8), layout="constrained")
     for function, color in activations.values():
         grid = torch.linspace(-3, 2, 501, requires_grad=True)
