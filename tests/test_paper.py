@@ -272,6 +272,11 @@ def test_with_a_third_of_the_compute_quality_is_no_lower() -> None:
         assert theirs.result.value < ours.result.value
 
 
+def test_every_headline_is_a_claim_that_agrees() -> None:
+    signs = {(e.section, e.words): e.sign for e in every_claim(PAPER)}
+    assert {signs[key] for key in chapter.HEADLINES} <= {"=", "≈"}
+
+
 def test_failing_averages_match_when_one_task_is_left_out() -> None:
     ours = slice(0, 4)  # the four models; the last column is of others
     all_tasks = averages(PAPER, "choice")[ours]

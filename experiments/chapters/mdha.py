@@ -73,7 +73,7 @@ if __name__ == "__main__":
     # ## The answer in one figure
     #
     # The final loss of sixteen models, the best on top. Hollow dots are seeds, full dots their mean. The
-    # shaded band is the critical difference to either side of the walk-through's layer: inside it, a
+    # shaded band is the {term}`critical difference` to either side of the walk-through's layer: inside it, a
     # difference may be noise.
     runs = read_runs(__data__[0], "mdha")
     runs = {model: runs[model] for model in MODELS}

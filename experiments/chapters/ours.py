@@ -78,8 +78,8 @@ if __name__ == "__main__":
 
     # ## All factors
     #
-    # The final loss of each model, our speed-up factors in multiply-adds and in seconds, and the paper's
-    # factors, which are of time. Click on a column's head to sort by it.
+    # The final loss of each model, our {term}`speed-up factors <speed-up factor>` in {term}`multiply-adds`
+    # and in seconds, and the paper's factors, which are of time. Click on a column's head to sort by it.
     #
     # :::{deviation} the paper, Table 4
     # There the Evolved Transformer is deeper than the others and has more parameters, 38 instead of 35

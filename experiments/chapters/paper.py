@@ -444,8 +444,8 @@ if __name__ == "__main__":
     # ## Halving hurdles: 6.2 times, and 4,064 seconds
     #
     # The search pays for 25 thousand trainings by stopping most of them early: a training continues only if
-    # it is in the better half at each hurdle. The marks are set so that each of the $n + 1$ bands between $n$
-    # hurdles costs the same in all, so each band is twice as long as the one before:
+    # it is in the better half at each {term}`hurdle`. The marks are set so that each of the $n + 1$ bands
+    # between $n$ hurdles costs the same in all, so each band is twice as long as the one before:
     #
     # $$m_i = T\, \frac{2^i - 1}{2^{n+1} - 1}, \qquad
     #   \text{on average } \frac{n + 1}{2^{n+1} - 1}\,T$$

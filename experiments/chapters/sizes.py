@@ -8,8 +8,8 @@ compute, a small model reads more text, and a large one learns more from each to
 still save when each architecture has its best size? And does the saving last as budgets grow?
 
 In short: they do save. At its best width, Primer-EZ needs
-{value}`f"{1 / saves['multiply_adds', 'primer-ez'][0]:.0%}"` of the Transformer's multiply-adds (95%
-confidence interval {value}`f"{1 / saves['multiply_adds', 'primer-ez'][2]:.0%}"` to
+{value}`f"{1 / saves['multiply_adds', 'primer-ez'][0]:.0%}"` of the Transformer's {term}`multiply-adds` (95%
+{term}`confidence interval` {value}`f"{1 / saves['multiply_adds', 'primer-ez'][2]:.0%}"` to
 {value}`f"{1 / saves['multiply_adds', 'primer-ez'][1]:.0%}"`) and
 {value}`f"{1 / saves['seconds', 'primer-ez'][0]:.0%}"` of its time. Three seeds do not show whether that
 changes with the budget. The models are 32 to 128 wide; {doc}`method` explains the frontiers, fits and
@@ -370,8 +370,8 @@ if __name__ == "__main__":
     ax.legend(frameon=False)
     plt.show()
     # The forward pass of a Primer takes at most {value}`f"{longer:.0%}"` longer than that of a Transformer of
-    # its width. The paper finds the same (Figure 8). Widths above 64 are slower and no better: at this
-    # compute, such models had too few steps.
+    # its width. The paper makes this comparison in Figure 8, without stating times in its text. Widths above
+    # 64 are slower and no better: at this compute, such models had too few steps.
 
     # ## Limits
     #

@@ -130,7 +130,7 @@ class BranchedConvolution(nn.Module):
 if __name__ == "__main__":
     # ## How far back it sees
     #
-    # Change the token at position 8. The bars show how much each output changes. No earlier output changes,
+    # The bars show how much each output changes if the token at position 8 changes. No earlier output does,
     # because each convolution is causal, and 17 outputs do: the wide branch and the last convolution together
     # read $11 + 7 - 1 = 17$ positions, those through the narrow branch 13.
     import matplotlib.pyplot as plt

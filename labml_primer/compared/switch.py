@@ -413,8 +413,8 @@ if __name__ == "__main__":
             routed.append((name, number, *(f"{share:.0%}" for share in numbers)))
     columns = ("model", "layer", *(f"expert {i}" for i in range(4)), "dropped")
     display(Table(columns, routed))
-    # Which characters does each expert of Switch Primer get? Each column is a character, and its four cells
-    # show how its occurrences are divided among the experts.
+    # The characters of each expert of Switch Primer: each column is a character, and its four cells show how
+    # its occurrences are divided among the experts.
     import matplotlib.pyplot as plt
 
     common = (

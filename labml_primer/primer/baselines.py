@@ -5,12 +5,13 @@ A new architecture has to beat the improved Transformers in use, not only the on
 
 Primer-EZ is better than the first Transformer. Is it also better than the improved versions in use?
 
-The paper compares with three models. One is the vanilla Transformer. *Transformer+GELU* has the
-{term}`activation function` {term}`GELU`, as GPT-2 and BERT have. *Transformer++* has three changes that
+The paper compares with three models. One is the vanilla Transformer. *Transformer+GELU* has another
+{term}`activation function`, {term}`GELU`, as GPT-2 and BERT have: $x\,\Phi(x)$, where $\Phi$ is the
+distribution function of the normal distribution. *Transformer++* has three changes that
 {cite:t}`narang2021transformer` had found to help in T5. One is
 {py:class}`~labml_primer.transformer.normalization.RMSNorm`, which does not subtract the mean. The other two
-are the activation function {term}`Swish` and a gate in the feed-forward layer, together called
-{term}`SwiGLU`:
+are the activation function {term}`Swish`, $x\,\sigma(x)$ with the sigmoid $\sigma$, and a gate in the
+feed-forward layer, together called {term}`SwiGLU`:
 
 $$\operatorname{FFN}(x) = \big(\operatorname{Swish}(xW) \odot xU\big)\,V$$
 
@@ -22,6 +23,7 @@ is missing, the gated one.
 Its Transformer+GELU has an approximation of GELU. Ours has GELU itself.
 :::
 
+:::{picture} gated
 :::{picture} baselines
 :::
 

@@ -1,5 +1,5 @@
 r"""
-# Primer, the whole of it
+# Primer in full
 
 Everything that the search changed in the Transformer, one change at a time: its formula, its cost, what the
 paper says about it, and what it amounts to on a closer look.
@@ -16,8 +16,8 @@ only. The paper sorts them (section 3):
 
 | change | the paper on it | in "Primer" |
 |---|---|---|
-| squared ReLU | helps always | yes |
-| convolution, MDHA | helps always | yes |
+| squared ReLU | always helps | yes |
+| convolution, MDHA | always helps | yes |
 | queries computed from keys | "generally hurts" | yes |
 | norm before attention, after feed-forward | some cases | yes |
 | norm with $x(x - \mu)$ | "not always effective" | yes |
@@ -128,8 +128,8 @@ class SharedQueryAttention(MultiHeadAttention):
     $$Q = K\,W$$
 
     for a learned $W \in \mathbb{R}^{d_\text{model} \times d_\text{model}}$. Alone this changes little: the
-    queries are $x\,W^K W$, which is one matrix, as before, and any matrix if $W^K$ can be inverted. It
-    matters together with the convolution of {py:class}`~labml_primer.primer.primer.PrimerAttention`.
+    queries are $x\,W^K W$, and $W^K W$ can be any matrix if $W^K$ can be inverted. It matters together with
+    the convolution of {py:class}`~labml_primer.primer.primer.PrimerAttention`.
 
     For {term}`self-attention` only: raises `ValueError` if `y` is not `x`.
 
@@ -455,8 +455,8 @@ if __name__ == "__main__":
     undone.load_state_dict(weights)
     difference = (searched(x) - undone(x)).abs().max()
     print(f"factor and second residual, undone: largest difference {difference:.1e}")
-    # Two changes that cannot be undone. On the left, the tanh, applied to attention weights; on the right,
-    # the activation with the constant $-0.57$, next to the squared ReLU.
+    # On the left, the tanh, applied to attention weights; on the right, the activation with the constant
+    # $-0.57$, next to the squared ReLU. These two changes cannot be undone.
     import matplotlib.pyplot as plt
 
     fig, (left, right) = plt.subplots(1, 2, figsize=(7, 2.6), layout="constrained")

@@ -28,7 +28,7 @@ def costs(model: nn.Module) -> dict[str, tuple[int, int]]:
         parameters, before = parts.get(part, (0, 0))
         parts[part] = parameters + weight.numel(), before + products
     # Two products with each key, for the score and for the weighted sum; one if scores are
-    # not made of keys. On average a query attends to half of all keys.
+    # not computed from keys. On average a query attends to half of all keys.
     keys = sum(
         1 + hasattr(module, "key")
         for name, module in model.named_modules()

@@ -333,7 +333,9 @@ def test_the_words_of_a_figure_do_not_lie_on_each_other(
     assert crossed == []
 
 
-@pytest.mark.parametrize("of", ["ours", "parts", "mdha", "sizes", "transfer"])
+@pytest.mark.parametrize(
+    "of", ["results", "ours", "parts", "mdha", "sizes", "transfer"]
+)
 def test_figures_of_recorded_runs_say_what_they_rest_on(site: Site, of: str) -> None:
     figures = site.soup(f"experiments/chapters/{of}").select(".plot")
     assert figures

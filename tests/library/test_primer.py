@@ -54,7 +54,7 @@ def test_both_orders_have_equally_many_parameters() -> None:
     assert before == after
 
 
-# Queries made of keys
+# Queries computed from keys
 
 
 def test_queries_are_keys_times_w() -> None:
