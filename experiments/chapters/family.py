@@ -8,15 +8,13 @@ each name leads to its chapter. The table below it compares the cost of all lang
 our long runs. In short: most models have about as many parameters and multiply-adds. They differ in the loss
 and in the time of a step.
 
-Source: {cite:t}`so2021primer`, sections 3 and 4, and the papers that each chapter cites.
-All of them are one Transformer with something exchanged. Where the paper names a model as another one with
-an addition, the tree below says so; the changes are in the chapters that the names lead to. Then come all
-presets of `LanguageModel` in one table, to be sorted by what matters to you.
+A model has the same colour in every figure of this book. T5's four models are encoder-decoders, and
+{doc}`their chapter </labml_primer/compared/t5>` has their costs.
 
 :::{picture} family
 :::
 
-Source: {cite:t}`so2021primer`, sections 3 and 4, and the papers that each chapter names.
+Source: {cite:t}`so2021primer`, sections 3 and 4, and the papers that each chapter cites.
 """
 
 from dataclasses import dataclass
@@ -88,48 +86,6 @@ FAMILY = {
 }
 
 
-def depth(name: str) -> int:
-    """Return the number of changes between a model and the first."""
-    parent = FAMILY[name].parent
-    return depth(parent) + 1 if parent else 0
-
-
-if __name__ == "__main__":
-    # ## Which model changes which
-    #
-    # Next to each name is its change from the model to its left. A model has the same colour in every figure
-    # of this book. T5's four models are encoder-decoders, and
-    # {doc}`their chapter </labml_primer/compared/t5>` has their costs.
-    import matplotlib.pyplot as plt
-
-    fig, ax = plt.subplots(figsize=(7, 5.6), layout="constrained")
-    line = {name: n for n, name in enumerate(FAMILY)}
-    for name, relative in FAMILY.items():
-        x, y = depth(name) / 2, line[name]
-        if relative.parent:
-            ax.plot(
-                [x - 0.44, x - 0.44, x - 0.08],
-                [line[relative.parent] + 0.35, y, y],
-                color="C5",
-                lw=0.8,
-            )
-        page = f"../../labml_primer/{relative.page}.html"
-        shown = ax.text(x - 0.05, y, name, va="center", color=relative.colour, url=page)
-        ax.annotate(
-            relative.change,
-            (1, 0.5),
-            xycoords=shown,
-            xytext=(6, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize="small",
-            color="C5",
-        )
-    ax.set(xlim=(-0.1, 3.3), ylim=(len(FAMILY) - 0.5, -0.5))
-    ax.axis("off")
-    plt.show()
-
-
 # The recorded runs of a model: the plan and the name in it.
 RECORDED = {
     "transformer": ("speedup", "transformer"),
@@ -145,14 +101,6 @@ RECORDED = {
     "switch-transformer": ("transfer", "switch"),
     "switch-primer": ("transfer", "switch-primer"),
 }
-
-
-def small(config: Config, vocab_size: int) -> Config:
-    """A preset at the size of this page: two blocks of width 64."""
-    return replace(
-        config, vocab_size=vocab_size, d_model=64, heads=4, d_ff=256, layers=2
-    )
-
 
 if __name__ == "__main__":
     # ## All language models in one table
