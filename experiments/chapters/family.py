@@ -9,6 +9,9 @@ our long runs. In short: most models have about as many parameters and multiply-
 and in the time of a step.
 and in the time of a step. A model has the same colour in every figure of this book.
 
+A model has the same colour in every figure of this book. T5's four models are encoder-decoders, and
+{doc}`their chapter </labml_primer/compared/t5>` has their costs.
+
 :::{picture} family
 :::
 
@@ -97,6 +100,22 @@ FAMILY = {
     ),
 }
 
+
+# The recorded runs of a model: the plan and the name in it.
+RECORDED = {
+    "transformer": ("speedup", "transformer"),
+    "transformer-gelu": ("speedup", "gelu"),
+    "transformer-pp": ("speedup", "pp"),
+    "transformer-squared-relu": ("speedup", "squared-relu"),
+    "transformer-mdha": ("speedup", "mdha"),
+    "primer-ez": ("speedup", "primer-ez"),
+    "primer": ("speedup", "primer"),
+    "evolved-transformer": ("speedup", "evolved-transformer"),
+    "synthesizer-dense": ("transfer", "synthesizer-dense"),
+    "synthesizer-random": ("transfer", "synthesizer-random"),
+    "switch-transformer": ("transfer", "switch"),
+    "switch-primer": ("transfer", "switch-primer"),
+}
 
 if __name__ == "__main__":
     # ## All language models in one table
