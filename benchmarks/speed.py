@@ -1,32 +1,31 @@
 r"""
 # Speed
 
-The time of a training step and of a generated token: Primer-EZ and the models it was compared with, plain,
-faster and compiled, and the same models in other libraries.
+The time of a training step and of a generated token: Primer-EZ and the models it was compared with, and the
+same models in other libraries.
 
-A model that learns in fewer steps has gained nothing if each step takes that much longer. How long does a
-step of Primer-EZ take, compared with the Transformer's? How much of the difference is the plain code's? And
-how do other libraries compare?
+A model that learns in fewer steps gains nothing if each step takes that much longer. How long does a step of
+Primer-EZ take, compared with the Transformer's? How much of the difference is due to the plain code? And how
+do other libraries compare?
 
-Nothing here is measured while the page is built. The numbers were recorded on one machine; their files are in
-the book's repository, and `make benchmarks` records them again. Other machines have other numbers.
+In short: a training step of the plain Primer-EZ takes {value}`over(forms["plain"])` times as long as the
+Transformer's, with hand-written gradients {value}`over(forms["faster"])` times, and compiled
+{value}`over(forms["compiled"])` times. That is little compared with the steps that it saves
+({doc}`/experiments/chapters/results`). Each range is over nine pairs of width and length on one processor.
 
-The two sides of a comparison ran in one process and took turns: one call of each, and again, every other
-round in reverse order. The tables show the median of the rounds' ratios. A machine that slows down for a
-while slows both sides, and their ratio stays.
+The numbers were recorded on one machine; other machines have others. The records are in `benchmarks/results`,
+and `make benchmarks` makes them again. {doc}`/experiments/chapters/method` explains how two things are timed
+in turns.
 
-Source: the records in `benchmarks/results`; {cite:t}`so2021primer`, Table 4, for the steps of its authors.
+Source: our own measurements; {cite:t}`so2021primer`, Table 4, for the steps of its authors.
 """
 
 import json
-from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import Any
 
-from experiments.chapters.family import FAMILY
+from benchmarks.records import grid, ratio_table, ratios, recorded, spread
+from experiments.tables import Table
 
-# What was recorded, a file for each question. `python -m benchmarks.step` measures what is in `step.json`.
-# And, at the end, a table of the paper, from {doc}`/experiments/chapters/paper`.
 __data__ = (
     "benchmarks/results/attention.json",
     "benchmarks/results/compared.json",
@@ -38,62 +37,33 @@ __data__ = (
     "experiments/paper_tables/table_4.json",
 )
 
-
-def recorded(question: str) -> dict[str, Any]:
-    """
-    ## A record
-
-    One question's file: machine, versions, commit, date and settings; and for each place of a grid, such as a
-    width and a length, medians and ratios, with their quartiles.
-    """
-    path = Path("benchmarks/results") / f"{question}.json"
-    record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return record
-
-
-def ratios(record: dict[str, Any], of: str, over: str, **where: int) -> list[float]:
-    """
-    ## Its ratios
-
-    The median ratio of one thing over another, at every place of the grid that is as `where` says.
-    """
-    return [
-        ratio["median"]
-        for cell in record["cells"]
-        if where.items() <= cell["where"].items()
-        for ratio in cell["ratios"]
-        if (ratio["of"], ratio["over"]) == (of, over)
-    ]
-
-
 if __name__ == "__main__":
-    # ## The answer in short
+    # ## The answer in one figure
     #
-    # A training step is forward, backward and optimizer, for a model of four blocks, of widths from 128 to
-    # 512 on sequences from 64 to 512: always 1,024 tokens in all, of 256 symbols.
+    # A training step is forward, backward and optimizer, here for a model of four blocks, of widths from 128
+    # to 512 on sequences from 64 to 512, always 1,024 tokens in all. Each dot is a width and a length. On the
+    # line, a step of Primer-EZ takes as long as the Transformer's. *Plain* is the code of
+    # {doc}`/labml_primer/primer/primer_ez`, *faster* has the hand-written gradients of
+    # {doc}`/labml_primer/primer/faster`, and *compiled* is the plain code under `torch.compile`, compared
+    # with a compiled Transformer.
     step = recorded("step")
     forms = {
         "plain": ("Primer-EZ", "Transformer"),
         "faster": ("Primer-EZ, faster", "Transformer"),
         "compiled": ("Primer-EZ, compiled", "Transformer, compiled"),
     }
-    print("A step of Primer-EZ over one of the Transformer")
-    for name, pair in forms.items():
-        found = ratios(step, *pair)
-        print(f"  {name:9s} {min(found):.2f} to {max(found):.2f}")
-    print("The same model elsewhere, over ours")
     others = {
         "labml-nn": ("labml-nn", "Primer-EZ, shared kernels"),
         "nn.Conv1d": ("nn.Conv1d", "Primer-EZ"),
         "x-transformers": ("x-transformers", "squared ReLU"),
         "PyTorch": ("PyTorch", "squared ReLU"),
     }
-    for name, pair in others.items():
+
+    def over(pair: tuple[str, str]) -> str:
+        """The lowest and the highest ratio of a pair."""
         found = ratios(step, *pair)
-        print(f"  {name:15s} {min(found):.2f} to {max(found):.2f}")
-    # *Plain* is the code of {doc}`/labml_primer/primer/primer_ez`, *faster* has the hand-written gradients of
-    # {doc}`/labml_primer/primer/faster`, and *compiled* is the plain code under `torch.compile`, compared
-    # with a compiled Transformer. Each dot is a width and a length.
+        return f"{min(found):.2f} to {max(found):.2f}"
+
     import matplotlib.pyplot as plt
 
     fig, ax = plt.subplots(figsize=(7, 1.9), layout="constrained")
@@ -113,6 +83,14 @@ if __name__ == "__main__":
     ax.margins(y=0.3)
     ax.set(xlabel="time of a training step of Primer-EZ, over the Transformer's")
     plt.show()
+    # The same as numbers, and the same models in other libraries, divided by ours (above 1, ours is faster):
+    from IPython.display import display
+
+    rows = [[name, over(pair)] for name, pair in (forms | others).items()]
+    heads = {"": "", "time of a step": "ratio"}
+    display(
+        Table("Primer-EZ over Transformer, others over ours", "step.json", heads, rows)
+    )
     # ### On which machine, and when
     #
     # Time is processor time with one thread, and wall-clock time with more. A `+` after a commit means that
@@ -120,43 +98,13 @@ if __name__ == "__main__":
     machine, versions = step["machine"], step["versions"]
     print(f"{machine['cpu']}, {machine['cores']} cores, {machine['system']}")
     print(", ".join(f"{name} {version}" for name, version in versions.items()))
+    rows = []
     for path in __data__[:-1]:
         record = recorded(Path(path).stem)
-        threads = record["machine"]["threads"]
-        print(
-            f"{record['question']:11s} {record['date']}  {record['commit']:9s}"
-            f"{threads} thread{'s' * (threads > 1)}"
-        )
-
-
-def table(record: dict[str, Any], pairs: dict[str, tuple[str, str]]) -> str:
-    """
-    ## A table of ratios
-
-    A row for each of `pairs`, a column for each place of the grid. Below it, how far the quartiles lie from
-    the medians where they are farthest.
-    """
-    lines = [
-        f"{name:18s}" + "".join(f"{cell['where'][name]:6d}" for cell in record["cells"])
-        for name in record["cells"][0]["where"]
-    ]
-    for label, (of, over) in pairs.items():
-        row = "".join(f"{ratio:6.2f}" for ratio in ratios(record, of, over))
-        lines.append(f"{label:18s}{row}")
-    farthest = spread(record["cells"], pairs.values())
-    return "\n".join([*lines, f"half of the rounds lie within {farthest:.2f}"])
-
-
-def spread(
-    cells: Iterable[dict[str, Any]], pairs: Collection[tuple[str, str]]
-) -> float:
-    """How far the quartiles lie from the medians, where they are farthest."""
-    return max(
-        max(ratio["high"] - ratio["median"], ratio["median"] - ratio["low"])
-        for cell in cells
-        for ratio in cell["ratios"]
-        if (ratio["of"], ratio["over"]) in pairs
-    )
+        threads = str(record["machine"]["threads"])
+        rows.append([record["question"], threads, record["date"], record["commit"]])
+    heads = dict.fromkeys(("question", "threads", "date", "commit"), "")
+    display(Table("When it was recorded", "The records", heads, rows))
 
 
 if __name__ == "__main__":
@@ -168,20 +116,20 @@ if __name__ == "__main__":
     # {value}`f"{in_table_4('Tensor2Tensor, V100', 'Primer-EZ'):.2f}"` on a V100.
     changes = {
         "Primer-EZ": forms["plain"],
-        "  faster": forms["faster"],
-        "  both compiled": forms["compiled"],
+        "... faster": forms["faster"],
+        "... both compiled": forms["compiled"],
         "squared ReLU alone": ("squared ReLU", "Transformer"),
     }
-    print(table(step, changes))
-    # And attention alone, forward and backward: with convolutions over without.
+    display(ratio_table(step, "A step over the Transformer's", changes))
+    # Attention alone, forward and backward, with convolutions over without:
     attention = recorded("attention")
     with_and_without = {
         "MDHA": ("MDHA", "plain attention"),
-        "  faster": ("MDHA, faster", "plain attention"),
+        "... faster": ("MDHA, faster", "plain attention"),
     }
-    print(table(attention, with_and_without))
-    # Convolutions move much data and compute little. Their cost grows with the width, that of the matrices
-    # with its square.
+    display(ratio_table(attention, "MDHA over plain attention", with_and_without))
+    # Convolutions move much data and compute little. Their cost grows with the width, while that of the
+    # matrix products grows with its square. So the relative cost falls for wide models.
 
 
 if __name__ == "__main__":
@@ -190,8 +138,8 @@ if __name__ == "__main__":
     # Time of a step over the Transformer's, for three widths, on sequences of 64. Each model has three
     # blocks, and the Evolved Transformer two, as the released code gives it four instead of six. So most have
     # about as many parameters (in millions, at the largest width), the Evolved Transformer some more and the
-    # Synthesizers some less. The Switch Transformers have about as many multiply-adds instead. The last
-    # column is the paper's: a ratio of steps per second in Table 4, on TPUv2s, in T5 or, if it has none
+    # Synthesizers some less. The Switch Transformers have about as many {term}`multiply-adds` instead. The
+    # last column is the paper's: a ratio of steps per second in Table 4, on TPUv2s, in T5 or, if it has none
     # there, in Tensor2Tensor. All have the faster versions of {doc}`/labml_primer/primer/faster` swapped in.
     compared = recorded("compared")
     cells = compared["cells"]
@@ -202,7 +150,7 @@ if __name__ == "__main__":
     def in_table_4(setup: str, model: str) -> float:
         return rates[setup, "Vanilla Transformer"] / rates[setup, model]
 
-    told = {
+    in_paper = {
         name: in_table_4(setup, model)
         for name, setup, model in (
             ("transformer-gelu", t5, "Transformer+GELU"),
@@ -214,35 +162,51 @@ if __name__ == "__main__":
             ("evolved-transformer", t5, "Evolved Transformer"),
         )
     }
+    colours = {
+        "transformer-gelu": "C1",
+        "transformer-pp": "C2",
+        "transformer-squared-relu": "C0",
+        "transformer-mdha": "C0",
+        "transformer-sep-conv": "C0",
+        "primer-ez": "C0",
+        "primer": "C3",
+        "evolved-transformer": "C4",
+        "switch-primer": "C0",
+    }
     relatives = [r["of"] for r in cells[0]["ratios"] if r["over"] == "transformer"]
     widths = [cell["where"]["d_model"] for cell in cells]
-    print(f"{'d_model':30s}{'':7s}" + "".join(f"{d:6d}" for d in widths) + "   paper")
-    for name in relatives:
-        size = cells[-1]["parameters"][name] / 1e6
-        row = "".join(f"{r:6.2f}" for r in ratios(compared, name, "transformer"))
-        paper = f"{told[name]:8.2f}" if name in told else ""
-        print(f"{name:30s}{size:6.1f}M{row}{paper}")
-    pairs = [(name, "transformer") for name in relatives]
-    within = "".join(f"{spread([cell], pairs):6.2f}" for cell in cells)
-    print(f"{'half of the rounds lie within':37s}{within}")
-    # Each dot is a width, the lightest the narrowest. A cross is the paper's.
     fig, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
     for line, name in enumerate(relatives):
-        color = FAMILY[name].colour
+        color = colours.get(name, "C5")
         cells_of = zip(widths, ratios(compared, name, "transformer"), strict=True)
         for nth, (width, ratio) in enumerate(cells_of, start=1):
             alpha, label = nth / len(widths), f"{name}, width {width}"
             ax.plot(ratio, line, "o", color=color, alpha=alpha, ms=5, label=label)
-        if name in told:
-            ax.plot(told[name], line, "x", color=color, label=f"{name}, the paper's")
+        if name in in_paper:
+            ax.plot(
+                in_paper[name], line, "x", color=color, label=f"{name}, the paper's"
+            )
     ax.axvline(1, color="C5", lw=1)
     ax.set_yticks(range(len(relatives)), relatives)
     ax.invert_yaxis()
     ax.set(xlabel="time of a training step, over the Transformer's")
     plt.show()
+    rows = []
+    for name in relatives:
+        size = f"{cells[-1]['parameters'][name] / 1e6:.1f}"
+        each = [f"{ratio:.2f}" for ratio in ratios(compared, name, "transformer")]
+        in_print = f"{in_paper[name]:.2f}" if name in in_paper else "-"
+        rows.append([name, size, *each, in_print])
+    pairs = [(name, "transformer") for name in relatives]
+    within = ", ".join(f"{spread([cell], pairs):.2f}" for cell in cells)
+    heads = {"model": "", "parameters": "millions"}
+    heads |= dict.fromkeys([f"width {d}" for d in widths], "") | {"the paper": ""}
+    note = f"Half of the rounds are within {within} of the median"
+    display(Table("A step over the Transformer's", note, heads, rows))
     # And the Switch layer alone, forward and backward, over a dense layer of the same multiply-adds. It has
     # eight times the parameters, sorts the tokens, and computes a quarter more rows than there are tokens.
-    print(table(compared, {"Switch layer": ("Switch layer", "dense layer")}))
+    layer = {"Switch layer": ("Switch layer", "dense layer")}
+    display(ratio_table(compared, "Switch layer over dense layer", layer))
     # The layer is a part of a Switch Transformer's step. The optimizer, which moves every expert, is another.
 
 
@@ -259,7 +223,7 @@ if __name__ == "__main__":
     # - **x-transformers** is its own `TransformerWrapper`, with `ff_relu_squared` and flash attention. It
     #   has no convolutions, nor biases in attention and norms. Ours are zero here.
     # - **PyTorch** is `nn.TransformerEncoderLayer`, pre-norm, with a causal mask and the squared ReLU.
-    print(table(step, others))
+    display(ratio_table(step, "A step in other libraries, over ours", others))
     # And attention alone, forward and backward:
     layers = {
         "labml-nn": ("labml-nn", "plain attention"),
@@ -268,35 +232,40 @@ if __name__ == "__main__":
         "x-transformers": ("x-transformers", "plain attention"),
         "PyTorch": ("PyTorch", "plain attention"),
     }
-    print(table(attention, layers))
+    display(ratio_table(attention, "Attention in other libraries, over ours", layers))
     # Are they of the same size? The last model of the table:
     counts = step["cells"][-1]["parameters"]
-    for name, (of, over) in others.items():
-        print(f"{name:15s}{counts[of]:11,} parameters, ours {counts[over]:11,}")
+    rows = [
+        [name, f"{counts[a]:,}", f"{counts[b]:,}"] for name, (a, b) in others.items()
+    ]
+    heads = dict.fromkeys(("library", "parameters", "ours"), "")
+    display(Table("Sizes of the models", "step.json", heads, rows))
 
 
 if __name__ == "__main__":
     # ## How much faster could it be?
     #
-    # A step consists mostly of matrix products. Its multiplications and additions, counted on paper, divided
-    # by its time are a speed, and no step can be faster than the machine multiplies matrices: large square
-    # ones, and ones of the sizes that the blocks have. Both models have the faster versions swapped in.
+    # A step consists mostly of matrix products. Its multiplications and additions, divided by its time, are a
+    # speed, and no step can be faster than the machine multiplies matrices: large square ones, or ones of the
+    # sizes that the blocks have. The first table has speeds in GFLOP per second, the second the shares that
+    # the models reach. Both models have the hand-written gradients.
     floor = recorded("floor")
-    for name in floor["cells"][0]["where"]:
-        places = "".join(f"{cell['where'][name]:7d}" for cell in floor["cells"])
-        print(f"{name:28s}{places}")
-    print("GFLOP/s")
-    for name in floor["cells"][0]["values"]:
-        speeds = [cell["values"][name] for cell in floor["cells"]]
-        print(f"  {name:26s}" + "".join(f"{speed:7.0f}" for speed in speeds))
-    for over in ("square product", "products of its own sizes"):
-        print(f"as a share of the {over}")
-        for name in ("Transformer", "Primer-EZ"):
-            shares = ratios(floor, name, over)
-            print(f"  {name:26s}" + "".join(f"{share:7.0%}" for share in shares))
-    # The rest of the time goes into elementwise operations: norms, activations, convolutions, softmax, the
-    # optimizer. They wait for memory, not for multiplications. Two threads also wait for each other after
-    # every operation, and a narrow model has many small ones.
+    speeds = {
+        name: [f"{cell['values'][name]:.0f}" for cell in floor["cells"]]
+        for name in floor["cells"][0]["values"]
+    }
+    display(grid(floor, "GFLOP per second", speeds))
+    shares = {
+        f"{name}, of the {limit}": [
+            f"{share:.0%}" for share in ratios(floor, name, limit)
+        ]
+        for limit in ("square product", "products of its own sizes")
+        for name in ("Transformer", "Primer-EZ")
+    }
+    display(grid(floor, "Share of that speed", shares))
+    # The rest of the time goes into elementwise operations: norms, activation functions, convolutions,
+    # softmax, the optimizer. They are limited by memory, not by multiplications. Two threads also wait for
+    # each other after every operation, and a narrow model has many small ones.
 
 
 if __name__ == "__main__":
@@ -310,7 +279,7 @@ if __name__ == "__main__":
         "Primer-EZ": ("Primer-EZ, compiled, bf16", "Transformer"),
         "both compiled": ("Primer-EZ, compiled, bf16", "Transformer, compiled, bf16"),
     }
-    print(table(compiled, ways))
+    display(ratio_table(compiled, "Compiled in bfloat16", ways))
     # The last row is Primer-EZ over the Transformer, each compiled.
 
 
@@ -342,15 +311,21 @@ if __name__ == "__main__":
     plt.show()
     # How many times as many tokens per second with the cache as without:
     gains = {name: (f"{name}, cached", f"{name}, uncached") for name in models}
-    print(table(generation, gains))
+    display(
+        ratio_table(generation, "Tokens per second, with over without cache", gains)
+    )
     # And with the cache, compared with the Transformer. A token is so little work that the number of calls
     # counts, which is why {doc}`/labml_primer/primer/faster` merges three convolutions into one.
     to_transformer = {
         "Primer-EZ": ("Primer-EZ, cached", "Transformer, cached"),
-        "  faster": ("Primer-EZ, faster, cached", "Transformer, cached"),
+        "... faster": ("Primer-EZ, faster, cached", "Transformer, cached"),
         "Primer": ("Primer, cached", "Transformer, cached"),
     }
-    print(table(generation, to_transformer))
+    display(
+        ratio_table(
+            generation, "Tokens per second, over the Transformer's", to_transformer
+        )
+    )
 
 
 if __name__ == "__main__":
@@ -360,12 +335,11 @@ if __name__ == "__main__":
     # kept for the backward pass, and gradients. In MiB, with the same 1,024 tokens at every length. PyTorch's
     # profiler records every allocation.
     memory = recorded("memory")
-    for name in memory["cells"][0]["where"]:
-        row = "".join(f"{cell['where'][name]:6d}" for cell in memory["cells"])
-        print(f"{name:26s}" + row)
-    for name in memory["cells"][0]["values"]:
-        row = "".join(f"{cell['values'][name]:6.0f}" for cell in memory["cells"])
-        print(f"{name:26s}" + row)
+    peaks = {
+        name: [f"{cell['values'][name]:.0f}" for cell in memory["cells"]]
+        for name in memory["cells"][0]["values"]
+    }
+    display(grid(memory, "Peak memory, MiB", peaks))
 
 
 if __name__ == "__main__":
@@ -380,10 +354,26 @@ if __name__ == "__main__":
     # Less than $1/r$. The speed-up $f$ compares times, so the share was $1/(f r)$. Both learned much from
     # each step. The Evolved Transformer lost half of its savings to slower steps, and Primer-EZ little.
     # :::
+    rows = []
     for name, factor in (("primer-ez", 1.75), ("evolved-transformer", 1.23)):
-        may, did = 1 / told[name], 1 / (factor * told[name])
+        may, did = 1 / in_paper[name], 1 / (factor * in_paper[name])
         here = 1 / ratios(compared, name, "transformer")[-1]
-        print(
-            f"{name:20s} might need {may:4.0%}, did {did:4.0%}; here it might {here:4.0%}"
-        )
+        rows.append([name, f"{may:.0%}", f"{did:.0%}", f"{here:.0%}"])
         assert did < may < 1
+    columns = ("model", "may need, paper", "needed, paper", "may need, here")
+    display(
+        Table(
+            "Share of the Transformer's steps",
+            "Table 4",
+            dict.fromkeys(columns, ""),
+            rows,
+        )
+    )
+
+    # ## In short
+    #
+    # - A step of Primer-EZ costs up to {value}`f"{100 * (max(ratios(step, *forms['plain'])) - 1):.0f}%"` more
+    #   than the Transformer's in plain code, and at most
+    #   {value}`f"{100 * (max(ratios(step, *forms['faster'])) - 1):.0f}%"` more with hand-written gradients.
+    # - The wider the model, the less the convolutions cost.
+    # - Generation needs the KV cache, with which all of these models generate many times faster.

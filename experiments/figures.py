@@ -32,6 +32,27 @@ SETUPS = {
     "T5, TPUv2": ("T5, TPUv2", "^"),
 }
 
+# The colours of the models in the paper's tables, as in the family tree.
+COLOURS = {
+    model: colour
+    for colour, models in {
+        "C0": (
+            *("Transformer+MDHA", "Transformer+Sep Conv"),
+            *("Primer-EZ", "Primer-EZ Decoder"),
+            *("Switch Primer", "Synthesizer + Squared ReLU"),
+        ),
+        "C1": ("Transformer+GELU", "Transformer+GeLU*"),
+        "C2": ("Transformer++", "T5++"),
+        "C3": ("Primer",),
+        "C4": ("Evolved Transformer",),
+        "C5": (
+            *("Vanilla Transformer", "Vanilla Transformer*", "Original T5"),
+            *("Switch Transformer", "Synthesizer"),
+        ),
+    }.items()
+    for model in models
+}
+
 
 def theirs(model: str, path: str) -> dict[str, str]:
     """Return the paper's speed-up factors of a model by set-up, as printed in Table 4 at `path`."""

@@ -14,6 +14,16 @@ DAY = 24 * 60 * 60  # seconds
 Paper = dict[str, Table]
 """The tables by the names of their files. Entries stay text, as printed."""
 
+# The claims of the chapter's first figure: section, words, and how the figure calls them.
+HEADLINES = {
+    ("4.3", "hours, original T5 over Primer"): "T5 over Primer, hours",
+    ("4.3", "hours, T5++ over Primer"): "T5++ over Primer, hours",
+    ("4.1", "least speedup of the Primers"): "search task, at least",
+    ("4.2", "least speedup at the end"): "larger data, at least",
+    ("4.2", "Switch at 525K, speedup"): "Switch Transformer",
+    ("4.2", "Synthesizer at 1M, speedup"): "Synthesizer",
+}
+
 
 def read_paper(paths: Sequence[str]) -> Paper:
     """Return the tables at these paths, and the numbers of the running text."""

@@ -192,6 +192,7 @@ def test_gathered_file_matches_the_records() -> None:
 # Prose: its numbers are computed from the records, and these claims hold for them
 
 GATHERED = str(RESULTS / "gathered.json")
+PARTS = ("mdha", "squared-relu", "order", "norm", "shared-query")
 TABLE_4 = ROOT / "experiments" / "paper_tables" / "table_4.json"
 
 
@@ -294,6 +295,23 @@ def test_claims_on_other_models_hold_for_the_records() -> None:
     assert min(gain(filled, m, "t5") for m in ("t5-pp", "t5-primer-ez-decoder")) > 0
     run = read_plans()["transfer"].models["switch"]
     assert (run.batch, run.seq) == (16, 128)
+
+
+def test_what_results_calls_not_reproduced_is_not_in_the_records() -> None:
+    changes, activations, details, others = (
+        read_runs(GATHERED, plan)
+        for plan in ("ablation", "activations", "mdha", "transfer")
+    )
+    missed = {part: gain(changes, "primer", f"without-{part}") for part in PARTS}
+    assert max(missed, key=lambda part: missed[part]) == "mdha"
+    wider = Spread.of(relative_perplexity(changes["transformer"], changes["with-12x"]))
+    assert abs(wider.mean - 100) < wider.deviation
+    assert not all(ahead(activations, "squared-relu", "swiglu"))
+    for width in ("width-5", "width-7"):
+        assert all(ahead(details, width, "channel"))
+    for name in ("synthesizer-dense", "synthesizer-random"):
+        saved = speedup(others[name], others[f"{name}-squared-relu"], "seconds")
+        assert saved.mean + 2 * saved.deviation < 1.7
 
 
 def between_the_best_two_rates(plan: Plan, run: Run) -> float:

@@ -1,12 +1,14 @@
 """Tests of the family tree."""
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from pictures.family import MODELS
 
-from experiments.chapters.family import FAMILY, depth
 from experiments.chapters.paper import COLOURS, __data__
+from experiments.figures import COLOURS
 from experiments.paper_claims import read_paper
 from labml_primer.compared.t5 import T5_PRESETS
 from labml_primer.presets import PRESETS
@@ -15,27 +17,19 @@ ROOT = Path(__file__).parent.parent
 
 
 def test_family_has_exactly_the_presets():
-    assert set(FAMILY) == set(PRESETS) | set(T5_PRESETS)
+    assert set(MODELS) == set(PRESETS) | set(T5_PRESETS)
 
 
-def test_every_model_but_the_first_comes_after_its_parent():
-    names = list(FAMILY)
-    for n, name in enumerate(names):
-        assert FAMILY[name].parent in ([""] if n == 0 else names[:n])
+def test_every_model_but_the_first_follows_its_parent_or_a_relative():
+    """The tree is drawn in this order: a model is at most one level deeper than the one before."""
+    depths = [model.depth for model in MODELS.values()]
+    assert depths[0] == 0
+    for before, depth in pairwise(depths):
+        assert 1 <= depth <= before + 1
 
 
-def test_children_follow_their_parent_and_precede_its_next_sibling():
-    """The tree is drawn in this order, so that no lines cross."""
-    way: list[str] = []
-    for name in FAMILY:
-        del way[depth(name) :]
-        assert not way or way[-1] == FAMILY[name].parent
-        way.append(name)
-
-
-def test_every_model_links_to_a_chapter():
-    for relative in FAMILY.values():
-        assert (ROOT / "labml_primer" / f"{relative.page}.py").is_file()
+def colour(model: str) -> str:
+    return MODELS[model].colour.upper() or "C5"
 
 
 # What chapters call a model in their figures.
@@ -73,7 +67,7 @@ NAMES = {
 )
 def test_every_model_of_the_papers_tables_has_its_colour(table):
     for name in read_paper(__data__)[table].column("model"):
-        assert COLOURS[name] == FAMILY[NAMES[name]].colour, name
+        assert COLOURS[name] == colour(NAMES[name]), name
 
 
 def test_a_model_has_one_colour_in_every_chapter():
@@ -82,10 +76,10 @@ def test_a_model_has_one_colour_in_every_chapter():
     seen = set()
     for folder in ("labml_primer", "experiments", "benchmarks"):
         for path in (ROOT / folder).rglob("*.py"):
-            for name, colour in named.findall(path.read_text(encoding="utf-8")):
+            for name, named_colour in named.findall(path.read_text(encoding="utf-8")):
                 preset = NAMES.get(name, name)
-                if preset in FAMILY:
-                    assert colour == FAMILY[preset].colour, (path, name)
+                if preset in MODELS:
+                    assert named_colour == colour(preset), (path, name)
                     seen.add(preset)
     assert seen >= {
         "transformer",

@@ -67,12 +67,17 @@ def reached(name: str, demos: bool) -> set[str]:
     return found
 
 
+# The map of all models is near the front of the book. Its demonstrations build the models of later chapters;
+# what others import from it does not.
+MAP = "experiments.chapters.family"
+
+
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_a_chapter_imports_no_later_chapter_directly_or_through_others(
     name: str,
 ) -> None:
     later = CHAPTERS[CHAPTERS.index(name) + 1 :]
-    assert not reached(name, demos=True) & set(later)
+    assert not reached(name, demos=name != MAP) & set(later)
 
 
 def test_no_module_imports_itself_through_others() -> None:

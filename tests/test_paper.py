@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from experiments.chapters import paper as chapter
 from experiments.claims import Rounded, claim, recompute
 from experiments.paper_claims import (
+    HEADLINES,
     Paper,
     average_time,
     averages,
@@ -270,6 +271,11 @@ def test_with_a_third_of_the_compute_quality_is_no_lower() -> None:
         ours, theirs = (mean[f"{model}, {group}"] for model in (primer, base))
         assert float(theirs.printed) < float(ours.printed) < float(theirs.printed) + 0.5
         assert theirs.result.value < ours.result.value
+
+
+def test_every_headline_is_a_claim_that_agrees() -> None:
+    signs = {(e.section, e.words): e.sign for e in every_claim(PAPER)}
+    assert {signs[key] for key in HEADLINES} <= {"=", "≈"}
 
 
 def test_failing_averages_match_when_one_task_is_left_out() -> None:

@@ -44,7 +44,7 @@ def draw() -> str:
         canvas.box(_left(place), OUT, CELL, TALL, "", "dashed", round=0)
         if seen:
             with canvas.at(*seen):
-                _number(canvas, place, OUT, _output(place))
+                _number(canvas, place, OUT, output(place))
     canvas.words(200, IN + 102, "in one channel of *q*, *k* or *v*", "soft")
     for place in range(STEPS):
         with canvas.at(place + 1):
@@ -52,7 +52,7 @@ def draw() -> str:
     return canvas.svg()
 
 
-def _output(place: int) -> float:
+def output(place: int) -> float:
     """Return the sum of the products at a position."""
     padded = (0.0, 0.0, *INPUT)
     return sum(w * padded[place + i] for i, w in enumerate(WEIGHTS))
@@ -75,7 +75,7 @@ def _window(canvas: Canvas, place: int) -> None:
     terms = " + ".join(
         f"{name} · {padded[place + i]:.1f}" for i, name in enumerate(NAMES)
     )
-    text = f"*y*_{{{place}}} = {terms} = {_output(place):.1f}"
+    text = f"*y*_{{{place}}} = {terms} = {output(place):.1f}"
     canvas.words(200, IN + 82, text, "caption soft")
 
 

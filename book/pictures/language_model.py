@@ -10,32 +10,32 @@ LAYERS = [
 ]
 NORM = BOOK + "normalization.LayerNorm"
 READ, PREDICTED = ["to", "be", "or", "not"], ["be", "or", "not", "to"]
-MIDDLE, WIDE, TALL, PITCH = 120, 148, 24, 106
-LEFT, SHAPE = MIDDLE - WIDE / 2, 232
-FIRST = 386  # bottom of the first sub-layer's norm
+MIDDLE, WIDE, TALL, PITCH = 110, 148, 24, 106
+LEFT, SHAPE = MIDDLE - WIDE / 2, 222
+FIRST = 342  # bottom of the first sub-layer's norm
 
 
 def draw() -> str:
     """Return the picture as SVG."""
     canvas = Canvas(
-        538,
+        504,
         "The language model",
         "From the bottom up. Tokens, to be or not, go through the embedding and get positions. N blocks "
         "follow, each with causal attention and a feed-forward layer, both after a norm and added to the "
         "residual stream. A last norm and a linear layer, whose matrix is the embedding's table, give logits "
         "for the next token at each position: be or not to.",
     )
-    _tokens(canvas, 526, READ)
-    _shape(canvas, 526, "tokens\n`[batch, seq]`")
-    canvas.arrow((MIDDLE, 510), (MIDDLE, 494))
-    canvas.box(LEFT, 470, WIDE, TALL, "Embedding", link=BOOK + "embedding.Embedding")
-    canvas.arrow((MIDDLE, 470), (MIDDLE, 458))
+    _tokens(canvas, 480, READ)
+    _shape(canvas, 480, "tokens\n`[batch, seq]`")
+    canvas.arrow((MIDDLE, 466), (MIDDLE, 450))
+    canvas.box(LEFT, 426, WIDE, TALL, "Embedding", link=BOOK + "embedding.Embedding")
+    canvas.arrow((MIDDLE, 426), (MIDDLE, 414))
     positions = BOOK + "positional_encoding.LearnedPositionalEncoding"
-    canvas.box(LEFT, 434, WIDE, TALL, "Positions", link=positions)
-    canvas.line((MIDDLE, 434), (MIDDLE, FIRST + 10))
-    _shape(canvas, 446, "`[batch, seq, d_model]`")
+    canvas.box(LEFT, 390, WIDE, TALL, "Positions", link=positions)
+    canvas.line((MIDDLE, 390), (MIDDLE, FIRST + 10))
+    _shape(canvas, 402, "`[batch, seq, d_model]`")
     top = _block(canvas)
-    canvas.arrow((MIDDLE, top + 29), (MIDDLE, top - 12))
+    canvas.arrow((MIDDLE, top + 10), (MIDDLE, top - 12))
     canvas.box(LEFT, top - 36, WIDE, TALL, "Layer norm", link=NORM)
     canvas.arrow((MIDDLE, top - 36), (MIDDLE, top - 48))
     canvas.box(
@@ -46,11 +46,11 @@ def draw() -> str:
     _tokens(canvas, top - 104, PREDICTED)
     _shape(canvas, top - 104, "logits\n`[batch, seq, vocab_size]`")
     # the table at both ends
-    x = LEFT - 32
-    canvas.line(
-        (LEFT, 482), (x, 482), (x, top - 60), (LEFT, top - 60), kind="c1 dashed"
-    )
-    canvas.words(x - 12, 300, "one table", "c1", upward=True)
+    x, low, high = 10, 438, top - 60
+    middle = (low + high) / 2
+    for end, near in ((low, middle + 36), (high, middle - 36)):
+        canvas.line((LEFT, end), (x, end), (x, near), kind="c1 dashed")
+    canvas.words(x, middle, "one table", "c1", upward=True)
     return canvas.svg()
 
 

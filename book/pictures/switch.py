@@ -96,7 +96,7 @@ def _dropped(canvas: Canvas, token: int) -> None:
     canvas.line((x, ROUTER), (x, ROUTER - 14))
     canvas.line((x - 4, ROUTER - 18), (x + 4, ROUTER - 10), kind="thick")
     canvas.line((x - 4, ROUTER - 10), (x + 4, ROUTER - 18), kind="thick")
-    canvas.words(x, GATE + 13, "dropped", "soft")
+    canvas.words(x + 5, GATE + 13, "dropped", "soft")
     canvas.box(x - BOX / 2, OUT, BOX, 28, "0", "dashed")
 
 

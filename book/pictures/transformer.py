@@ -74,7 +74,7 @@ def _stack(
         canvas.box(left, y - 60, WIDE, TALL, text, colour, link)
         canvas.arrow((x, y - 60), (x, y - 70))
         canvas.around(x, y + 15, y - 78, outer)
-    canvas.arrow((x, top + 29), (x, top - 12))
+    canvas.arrow((x, top + 10), (x, top - 12))
     _norm(canvas, left, top - 36)
     return top - 36
 

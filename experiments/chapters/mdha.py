@@ -14,10 +14,6 @@ than widths 5 and 7, and an initialization as plain attention is worse than no b
 larger than noise explains; for most other pairs, three seeds do not decide. All models have
 {value}`f"{runs['none'][0]['parameters'] / 1e6:.1f}"` million parameters.
 
-The paper compares convolutions before and after the projections (Table 4), and says without numbers that
-wider kernels do not help and in several cases hurt (section 3). Its released code differs from the
-walk-through of {cite:t}`jayasiri2020annotated` in the sharing, the bias and the initialization.
-
 Source: {cite:t}`so2021primer`, section 3, appendix A.6 and its released code;
 {cite:t}`jayasiri2020annotated`.
 """
@@ -39,8 +35,7 @@ from experiments.records import Runs, read_runs
 
 __data__ = ("experiments/results/gathered.json",)
 
-# A name and a colour: teal for all with convolutions, grey for the Transformer without.
-MODELS = {
+MODELS = {  # a name and a colour
     "channel": ("the walk-through's layer", "C0"),
     "none": ("no convolution", "C5"),
     "shared": ("one kernel for all", "C0"),
@@ -60,20 +55,11 @@ MODELS = {
 }
 
 
-def names_of(models: Iterable[str]) -> str:
-    return ", ".join(MODELS[model][0] for model in models)
-
-
-def some(*names: str) -> dict[str, tuple[str, str]]:
-    """Return the names and colours of these models."""
-    return {name: MODELS[name] for name in names}
-
-
 if __name__ == "__main__":
     # ## The answer in one figure
     #
     # The final loss of sixteen models, the best on top. Hollow dots are seeds, full dots their mean. The
-    # shaded band is the critical difference to either side of the walk-through's layer: inside it, a
+    # shaded band is the {term}`critical difference` to either side of the walk-through's layer: inside it, a
     # difference may be noise.
     runs = read_runs(__data__[0], "mdha")
     runs = {model: runs[model] for model in MODELS}
@@ -101,6 +87,10 @@ if __name__ == "__main__":
     # which all heads share, of width 3, with a bias, with PyTorch's random initialization, after all three
     # projections. Two rows differ in more: the paper's layer, which {doc}`ours` and {doc}`parts` call MDHA,
     # and the same with its convolutions before the projections. All have the ReLU.
+    #
+    # The paper compares convolutions before and after the projections (Table 4), and says without numbers
+    # that wider kernels do not help and in several cases hurt (section 3). Its released code differs from the
+    # walk-through of {cite:t}`jayasiri2020annotated` in the sharing, the bias and the initialization.
     from IPython.display import display
 
     display(table(runs, MODELS, "channel", "Details changed"))
@@ -110,6 +100,12 @@ if __name__ == "__main__":
     quiet = [model for model in MODELS if model not in noisy]
     worse = [model for model in MODELS if all(ahead(runs, "channel", model))]
     better = [model for model in MODELS if all(ahead(runs, model, "channel"))]
+
+    def names_of(models: Iterable[str]) -> str:
+        return ", ".join(MODELS[model][0] for model in models)
+
+    def some(*names: str) -> dict[str, tuple[str, str]]:
+        return {name: MODELS[name] for name in names}
 
     def distance(worse: str, better: str) -> str:
         """How far the mean final loss of a model is above another's, in critical differences."""

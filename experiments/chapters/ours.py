@@ -44,7 +44,7 @@ if __name__ == "__main__":
     # ## The answer in one figure
     #
     # The loss on the held-out plays as training costs more. Lower and further left is better. The dotted line
-    # is the Transformer's final loss: Primer-EZ (teal, solid) crosses it after about a third of the compute.
+    # is the Transformer's final loss: Primer-EZ (teal, solid) crosses it before half of the compute.
     # Bands are the range of the seeds. The first quarter of the runs is left out.
     recorded = read_runs(__data__[0], "speedup")
     runs = {model: recorded[model] for model in WHOLE_MODELS}
@@ -63,8 +63,8 @@ if __name__ == "__main__":
     ax.axhline(final_loss(vanilla).mean, color="C5", ls=":", lw=1)
     quarter = len(cost) // 4
     losses = [run["loss"] for seeds in runs.values() for run in seeds]
+    fig.suptitle(f"mean and range of {setting(runs.values())}", fontsize="medium")
     ax.set(
-        title=f"mean and range of {setting(runs.values())}",
         xlabel="multiply-adds, trillions",
         ylabel="loss, nats per character",
         xlim=(cost[quarter], cost[-1]),
@@ -78,8 +78,8 @@ if __name__ == "__main__":
 
     # ## All factors
     #
-    # The final loss of each model, our speed-up factors in multiply-adds and in seconds, and the paper's
-    # factors, which are of time. Click on a column's head to sort by it.
+    # The final loss of each model, our {term}`speed-up factors <speed-up factor>` in {term}`multiply-adds`
+    # and in seconds, and the paper's factors, which are of time. Click on a column's head to sort by it.
     #
     # :::{deviation} the paper, Table 4
     # There the Evolved Transformer is deeper than the others and has more parameters, 38 instead of 35
@@ -152,8 +152,10 @@ if __name__ == "__main__":
         ax.plot(budgets, means, line, color=colour, lw=1.3, label=name)
         ax.fill_between(budgets, low, high, color=colour, alpha=0.1, lw=0)
     ax.axhline(1, color="C5", ls=":", lw=1)
+    fig.suptitle(
+        f"mean ± deviation of {setting(runs.values())} at the end", fontsize="medium"
+    )
     ax.set(
-        title=f"mean ± deviation of {setting(runs.values())} at the end",
         xlabel="multiply-adds of the Transformer, trillions",
         ylabel="speed-up factor",
     )

@@ -22,7 +22,9 @@ import torch
 from matplotlib.axes import Axes
 
 from experiments.claims import Rounded, recompute
+from experiments.figures import COLOURS
 from experiments.paper_claims import (
+    HEADLINES,
     a_days_steps,
     average_time,
     averages,
@@ -55,37 +57,6 @@ __data__ = (
     "experiments/paper_tables/text.json",
 )
 
-# The colours of the models, as in {doc}`family`.
-COLOURS = {
-    model: colour
-    for colour, models in {
-        "C0": (
-            *("Transformer+MDHA", "Transformer+Sep Conv"),
-            *("Primer-EZ", "Primer-EZ Decoder"),
-            *("Switch Primer", "Synthesizer + Squared ReLU"),
-        ),
-        "C1": ("Transformer+GELU", "Transformer+GeLU*"),
-        "C2": ("Transformer++", "T5++"),
-        "C3": ("Primer",),
-        "C4": ("Evolved Transformer",),
-        "C5": (
-            *("Vanilla Transformer", "Vanilla Transformer*", "Original T5"),
-            *("Switch Transformer", "Synthesizer"),
-        ),
-    }.items()
-    for model in models
-}
-
-
-# The claims of the first figure: section, words, and how the figure calls them.
-HEADLINES = {
-    ("4.3", "hours, original T5 over Primer"): "T5 over Primer, hours",
-    ("4.3", "hours, T5++ over Primer"): "T5++ over Primer, hours",
-    ("4.1", "least speedup of the Primers"): "search task, at least",
-    ("4.2", "least speedup at the end"): "larger data, at least",
-    ("4.2", "Switch at 525K, speedup"): "Switch Transformer",
-    ("4.2", "Synthesizer at 1M, speedup"): "Synthesizer",
-}
 
 if __name__ == "__main__":
     # ## The answer in one figure
@@ -444,8 +415,8 @@ if __name__ == "__main__":
     # ## Halving hurdles: 6.2 times, and 4,064 seconds
     #
     # The search pays for 25 thousand trainings by stopping most of them early: a training continues only if
-    # it is in the better half at each hurdle. The marks are set so that each of the $n + 1$ bands between $n$
-    # hurdles costs the same in all, so each band is twice as long as the one before:
+    # it is in the better half at each {term}`hurdle`. The marks are set so that each of the $n + 1$ bands
+    # between $n$ hurdles costs the same in all, so each band is twice as long as the one before:
     #
     # $$m_i = T\, \frac{2^i - 1}{2^{n+1} - 1}, \qquad
     #   \text{on average } \frac{n + 1}{2^{n+1} - 1}\,T$$

@@ -6,7 +6,7 @@ Which of Primer's changes do the work, and is the squared ReLU the best activati
 Primer is five changes at once, and Primer-EZ is two of them. {doc}`ours` measures whole models, and this
 chapter takes them apart. The paper has bars for both questions (Figures 26 and 5); here are numbers.
 
-In short: MDHA does most of the work. Without it, Primer's perplexity is
+In short: {term}`MDHA` does most of the work. Without it, Primer's {term}`perplexity` is
 {value}`change(changes, "primer", "without-mdha")` higher; without the squared ReLU, it is
 {value}`change(changes, "primer", "without-squared-relu")` higher, and without the order of norms
 {value}`change(changes, "primer", "without-order")`, in the mean of three seeds. The squared ReLU is as good
@@ -134,8 +134,8 @@ if __name__ == "__main__":
     # ## Exercise
     #
     # :::{exercise} Which difference is more than noise?
-    # The mean of $n$ seeds with standard deviation $s$ has the *standard error* $s / \sqrt n$. By how many
-    # standard errors of their difference is each activation function worse than the squared ReLU?
+    # The mean of $n$ seeds with {term}`standard deviation` $s$ has the {term}`standard error` $s / \sqrt n$.
+    # By how many standard errors of their difference is each activation function worse than the squared ReLU?
     # :::
     # :::{solution}
     # Errors of independent means add as squares, $\sqrt{s_1^2 / n_1 + s_2^2 / n_2}$. With three seeds of

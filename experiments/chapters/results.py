@@ -6,10 +6,10 @@ Does Primer save what its paper says? Our measurements at a small size, next to 
 The short answers, each from runs of our own:
 
 - **The saving.** Primer-EZ reaches the Transformer's final loss {value}`f"{in_time['primer-ez']:.1f}"` times
-  faster, and Primer {value}`f"{in_time['primer']:.1f}"` times faster (mean ± standard deviation over five
-  seeds). The paper has {value}`paper_range("primer-ez")` and {value}`paper_range("primer")`.
-- **The part that does the work.** The convolutions of MDHA. Primer without them has a perplexity
-  {value}`change("primer", "without-mdha")` higher; without the squared ReLU, it is
+  faster, and Primer {value}`f"{in_time['primer']:.1f}"` times faster (mean ± {term}`standard deviation` over
+  five seeds). The paper has {value}`paper_range("primer-ez")` and {value}`paper_range("primer")`.
+- **The part that does the work.** The convolutions of {term}`MDHA`. Primer without them has a
+  {term}`perplexity` {value}`change("primer", "without-mdha")` higher; without the squared ReLU, it is
   {value}`change("primer", "without-squared-relu")` higher.
 - **The cost.** A training step of Primer-EZ takes {value}`f"{min(steps['plain']):.2f}"` to
   {value}`f"{max(steps['plain']):.2f}"` times as long as a Transformer's, and at most
@@ -43,9 +43,9 @@ __data__ = (
 if __name__ == "__main__":
     # ## How much do the models save?
     #
-    # The speed-up factor in time: the time the Transformer needs for its final loss, over the time a model
-    # needs for that loss. Full dots are ours, with the standard deviation over five seeds. Hollow marks are
-    # the paper's, in its three set-ups. To the right of the dotted line, a model is faster than the
+    # The {term}`speed-up factor` in time: the time the Transformer needs for its final loss, over the time a
+    # model needs for that loss. Full dots are ours, with the standard deviation over five seeds. Hollow
+    # marks are the paper's, in its three set-ups. To the right of the dotted line, a model is faster than the
     # Transformer. {doc}`ours` has the learning curves and the details.
     recorded = read_runs(__data__[0], "speedup")
     runs = {model: recorded[model] for model in WHOLE_MODELS}
@@ -84,8 +84,8 @@ if __name__ == "__main__":
     ax.axvline(1, color="C5", ls=":", lw=1)
     ax.set_yticks(range(at + 1), [WHOLE_MODELS[model][0] for model in runs][1:])
     ax.set_ylim(at + 0.6, -0.6)
+    fig.suptitle(f"mean ± deviation of {setting(runs.values())}", fontsize="medium")
     ax.set(
-        title=f"mean ± deviation of {setting(runs.values())}",
         xlabel="speed-up factor in time",
     )
     plt.show()

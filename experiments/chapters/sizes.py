@@ -8,8 +8,8 @@ compute, a small model reads more text, and a large one learns more from each to
 still save when each architecture has its best size? And does the saving last as budgets grow?
 
 In short: they do save. At its best width, Primer-EZ needs
-{value}`f"{1 / saves['multiply_adds', 'primer-ez'][0]:.0%}"` of the Transformer's multiply-adds (95%
-confidence interval {value}`f"{1 / saves['multiply_adds', 'primer-ez'][2]:.0%}"` to
+{value}`f"{1 / saves['multiply_adds', 'primer-ez'][0]:.0%}"` of the Transformer's {term}`multiply-adds` (95%
+{term}`confidence interval` {value}`f"{1 / saves['multiply_adds', 'primer-ez'][2]:.0%}"` to
 {value}`f"{1 / saves['multiply_adds', 'primer-ez'][1]:.0%}"`) and
 {value}`f"{1 / saves['seconds', 'primer-ez'][0]:.0%}"` of its time. Three seeds do not show whether that
 changes with the budget. The models are 32 to 128 wide; {doc}`method` explains the frontiers, fits and
@@ -60,7 +60,6 @@ MODELS = {
     "primer": ("Primer", "C3"),
 }
 WIDTHS = (32, 48, 64, 96, 128)
-# The units in which a budget is counted.
 COSTS = {"multiply_adds": ("trillion multiply-adds", 1e12), "seconds": ("minutes", 60)}
 
 
@@ -75,8 +74,6 @@ if __name__ == "__main__":
         model: {width: recorded[f"{model}-{width}"] for width in WIDTHS}
         for model in MODELS
     }
-    # The budgets are from a quarter of the whole on. The Primers reach a loss earlier, so their frontiers
-    # begin at lower budgets.
     ends = {cost: whole(sweep, cost) for cost in COSTS}
     budgets = {cost: budgets_up_to(end, 2) for cost, end in ends.items()}
     fronts = {

@@ -24,6 +24,9 @@ In short: neither order can imitate the other, and a full convolution costs $d_k
 one and gains nothing more. In our longer runs ({doc}`/experiments/chapters/mdha`), widths 5 and 7 do no harm,
 the order makes no measurable difference, and the values gain most from a convolution.
 
+:::{picture} convolutions
+:::
+
 Source: {cite:t}`so2021primer`, section 3, appendices A.1 and A.6.
 """
 

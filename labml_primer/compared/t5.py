@@ -439,6 +439,9 @@ def adafactor(
 
     which is exact if the matrix of squares has rank one.
 
+    :::{picture} adafactor
+    :::
+
     Return the new weight and the new `rows` `[n]` and `columns` `[m]`, at `step` 1, 2, ... Source:
     {cite:t}`shazeer2018adafactor`, the algorithm for weight matrices; section 6 for the scaling down, 7 for
     $\beta$.

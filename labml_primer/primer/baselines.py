@@ -23,6 +23,9 @@ is missing, the gated one.
 Its Transformer+GELU has an approximation of GELU. Ours has GELU itself.
 :::
 
+:::{picture} baselines
+:::
+
 Source: {cite:t}`so2021primer`, section 4 and appendix A.6; {cite:t}`shazeer2020glu`;
 {cite:t}`zhang2019root`; {cite:t}`hendrycks2016gaussian` for GELU.
 """

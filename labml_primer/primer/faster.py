@@ -14,6 +14,9 @@ mostly into new memory. A gradient written by hand reuses memory.
 outputs and gradients. {term}`torch.compile` does not need them, because it fuses such operations itself, so
 this chapter is about {term}`eager mode`.
 
+:::{picture} faster
+:::
+
 Source: our own measurements; {doc}`/benchmarks/speed` has them for several sizes, next to other libraries.
 """
 

@@ -254,6 +254,9 @@ def speedup_factor(
     Compute is any cost that grows during a run, such as steps or seconds. A run is a list of costs and a list
     of losses, one of each per evaluation; between evaluations the loss is interpolated linearly. Returns
     `nan` if the model never reaches the baseline's loss.
+
+    :::{picture} speedup
+    :::
     """
     target = baseline_loss[-1]
     # The first evaluation at or below the target, and where the line to it crosses.

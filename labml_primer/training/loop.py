@@ -16,6 +16,9 @@ The chapter defines the loss and shows which values are good. Then come the part
 evaluation, learning rate, optimizer. At the end the loop trains the smallest language model there is, a table
 with one row for each character, whose best possible loss can be counted.
 
+:::{picture} training
+:::
+
 Source: {cite:t}`vaswani2017attention`, section 5.3, for the optimizer and its learning rate;
 {cite:t}`loshchilov2019decoupled` for weight decay; {cite:t}`pascanu2013difficulty` for gradient clipping.
 """

@@ -112,9 +112,7 @@ if __name__ == "__main__":
     #
     # A softmax that puts all weight on one key stops learning. The slope of weight $p_j$ with respect to its
     # own score is $p_j (1 - p_j)$, which is zero both at $p_j = 0$ and at $p_j = 1$. Draw random queries,
-    # each with 32 random keys, and let $d_k$ grow. On the left, the standard deviation of the scores. On the
-    # right, the sum of the slopes. Without the root, scores spread as $\sqrt{d_k}$ does, and the slope falls
-    # towards zero. With it, both are the same at every width.
+    # each with 32 random keys, and let $d_k$ grow.
     torch.manual_seed(0)
     widths = [4**n for n in range(7)]
     spread: dict[str, list[float]] = {"with the root": [], "without": []}
@@ -127,6 +125,9 @@ if __name__ == "__main__":
             spread[name].append(scores.std().item())
             slope[name].append((p * (1 - p)).sum(dim=-1).mean().item())
 
+    # On the left, the standard deviation of the scores by $d_k$; on the right, the sum of the slopes. Without
+    # the root, scores spread as $\sqrt{d_k}$ does, and the slope falls towards zero. With it, both are the
+    # same at every width.
     import matplotlib.pyplot as plt
 
     fig, (left, right) = plt.subplots(1, 2, figsize=(7, 2.6), layout="constrained")
@@ -355,6 +356,9 @@ if __name__ == "__main__":
     # {cite:p}`shazeer2019fast` all heads have queries of their own but one common head of keys and values; in
     # {term}`grouped-query attention` {cite:p}`ainslie2023gqa` each group of heads has one. Many large models
     # use the second, because it costs little quality. This book does not need it.
+    #
+    # :::{picture} grouped_queries
+    # :::
     #
     # Here are 8 heads of queries in 2 groups, with a quarter of the keys and values. PyTorch's function does
     # it if asked. It is the same as repeating each key and value for the four heads of its group.

@@ -21,6 +21,9 @@ The sum that runs from the first block to the last is the {term}`residual stream
 An {term}`encoder` is not causal: the first word sees the last. That suits a text that is known in full, such
 as a sentence to translate. To generate a text takes a {doc}`decoder`.
 
+:::{picture} encoder
+:::
+
 Source: {cite:t}`vaswani2017attention`, section 3.1; the order of the layers is that of the slides, and of
 {cite:t}`xiong2020layer`.
 """

@@ -17,6 +17,9 @@ $W_2 \in \mathbb{R}^{d_\text{ff} \times d_\text{model}}$. Here the function is {
 paper has $d_\text{model} = 512$ and $d_\text{ff} = 2048$. Each of the $d_\text{ff}$ columns of $W_1$ detects
 one direction in $x$, and the row of $W_2$ with the same number is added in proportion.
 
+:::{picture} feed_forward
+:::
+
 Source: {cite:t}`vaswani2017attention`, section 3.3.
 """
 
@@ -142,14 +145,7 @@ if __name__ == "__main__":
     #
     # $\Phi$ is the normal distribution function and $\sigma$ the logistic one. PyTorch calls Swish `SiLU`.
     # The {term}`squared ReLU` is {doc}`Primer's <../primer/primer_ez>`.
-    #
-    # On the left, the four functions. On the right, their slopes, computed by autograd. ReLU's slope jumps
-    # from 0 to 1. {term}`GELU` and {term}`Swish` round off the corner, dip below zero and have a small slope
-    # for negative inputs. Squared ReLU is zero for negative inputs, as ReLU is. For positive inputs its slope
-    # grows with the input, so large features become larger.
     from collections.abc import Callable
-
-    import matplotlib.pyplot as plt
 
     activations: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
         "ReLU": (F.relu, "C5"),
@@ -157,6 +153,13 @@ if __name__ == "__main__":
         "Swish": (F.silu, "C2"),
         "squared ReLU": (lambda x: F.relu(x).square(), "C0"),
     }
+
+    # On the left, the four functions; on the right, their slopes, computed by autograd. ReLU's slope jumps
+    # from 0 to 1. {term}`GELU` and {term}`Swish` round off the corner, dip below zero and have a small slope
+    # for negative inputs. Squared ReLU is zero for negative inputs, as ReLU is. For positive inputs its slope
+    # grows with the input, so large features become larger.
+    import matplotlib.pyplot as plt
+
     fig, (left, right) = plt.subplots(1, 2, figsize=(7, 2.8), layout="constrained")
     for function, color in activations.values():
         grid = torch.linspace(-3, 2, 501, requires_grad=True)

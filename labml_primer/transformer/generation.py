@@ -101,6 +101,9 @@ def sample_token(
     tokens more probable; above one it makes the probabilities more even. At zero, its limit, the most
     probable token is taken and nothing is random, which is called {term}`greedy decoding`.
 
+    :::{picture} sampling
+    :::
+
     Raises `ValueError` for a negative temperature.
     """
     if temperature < 0:
@@ -383,6 +386,9 @@ def beam_search(
     The most probable first token may not begin the most probable sequence. {term}`Beam search` keeps the
     `beams` best beginnings, extends each by every token, and keeps the best of those. It suits tasks with one
     right answer, such as translation, more than open-ended text.
+
+    :::{picture} beam_search
+    :::
 
     A longer sequence has a smaller probability, because it is a product of more factors. To make up for this,
     sequences $Y$ are compared by $\log P(Y)$ divided by a *length penalty* {cite:p}`wu2016google`:

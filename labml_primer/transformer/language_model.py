@@ -19,6 +19,9 @@ layers instead of the decoder's three, without cross-attention.
 Later chapters change the attention, the activation function, the norm or the whole block. Each of these is a
 field of one configuration.
 
+:::{picture} language_model
+:::
+
 Source: {cite:t}`radford2019language` for the architecture; {cite:t}`press2017using` for the tied matrix.
 """
 

@@ -135,8 +135,8 @@ def learning_rate(step: int, d_model: int, warmup: int = 4000) -> float:
 
 
 if __name__ == "__main__":
-    # The first 20,000 steps for the paper's base model (grey), for a wider model (blue), and for a longer
-    # warm-up (orange). The base model was trained for 100,000 steps.
+    # The learning rate in the first 20,000 steps for the paper's base model (grey), for a wider model (blue),
+    # and for a longer warm-up (orange). The base model was trained for 100,000 steps.
     import matplotlib.pyplot as plt
 
     steps = range(1, 20_001, 50)
@@ -239,8 +239,7 @@ if __name__ == "__main__":
     # need `ignore_index=PADDING`.
     #
     # The final model is the mean of five states, 20 steps apart, as in the paper (section 6.1). Single states
-    # jump around the minimum; their mean is closer to it. The loss in the figure shows this: the scale is
-    # logarithmic, and single batches vary by a large factor until the end.
+    # jump around the minimum; their mean is closer to it.
     averaged = torch.optim.swa_utils.AveragedModel(model)
     losses = []
     for n in range(1, 801):
@@ -257,6 +256,7 @@ if __name__ == "__main__":
             averaged.update_parameters(model)
     model.load_state_dict(averaged.module.state_dict())
 
+    # The loss by step, on a logarithmic scale. Until the end, it varies by a large factor between batches.
     fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
     ax.semilogy(losses, color="C5")
     ax.set(xlabel="step", ylabel="loss (nats per character)")

@@ -60,9 +60,10 @@ if __name__ == "__main__":
         error = (x * torch.randn_like(x)).sum()
         return torch.autograd.grad(error, stack[0].weight)[0].norm().item()
 
-    # Both scales are logarithmic, and each curve is divided by its own value at depth 1. In a plain stack
-    # (orange) the gradient vanishes as layers are added. With residuals alone (blue) it explodes, and the
-    # features grow with it. With residuals and a norm (teal) it keeps its size.
+    # The gradient at the first layer by the number of layers, divided by its value at depth 1. Both scales
+    # are logarithmic. In a plain stack (orange) the gradient vanishes as layers are added. With residuals
+    # alone (blue) it explodes, and the features grow with it. With residuals and a norm (teal) it keeps its
+    # size.
     depths = [1, 2, 4, 8, 16, 32, 64]
     curves = {
         "plain": [first_gradient(n, plain) for n in depths],
@@ -120,6 +121,9 @@ class LayerNorm(nn.Module):
     Mean $\mu$ and variance $\sigma^2$ are over the last dimension alone, so no position sees another.
     `[batch, seq, d_model]` keeps its shape. It equals `nn.LayerNorm`, which the other chapters use because it
     is one fused operation.
+
+    :::{picture} layer_norm
+    :::
 
     Source: {cite:t}`ba2016layer`.
     """
@@ -185,9 +189,10 @@ if __name__ == "__main__":
                 f"shifted by 10: {shifted.abs().max():.4f}"
             )
 
-    # *Batch norm* {cite:p}`ioffe2015batch` takes mean and variance of each feature over all positions of all
-    # sentences. In the figure a row is a position and a column a feature; numbers of one colour share their
-    # mean and variance. The first sentence has four words, the second two, and the rest is padding.
+    # In the figure a row is a position and a column a feature, and numbers of one colour share their mean and
+    # variance. Layer norm and RMSNorm take each position by itself. *Batch norm* {cite:p}`ioffe2015batch`
+    # takes each feature over all positions of all sentences. The first sentence has four words, the second
+    # two, and the rest is padding.
     words = ["first 1", "first 2", "first 3", "first 4", "second 1", "second 2", "", ""]
     rows, columns = torch.meshgrid(torch.arange(8), torch.arange(6), indexing="ij")
     fig, axes = plt.subplots(1, 2, figsize=(7, 2.6), layout="constrained")

@@ -22,7 +22,7 @@ p_t^{(2k)} &= \sin(\omega_k t) \\
 p_t^{(2k+1)} &= \cos(\omega_k t)
 \end{aligned} \qquad \omega_k = 10000^{-2k/d}$$
 
-Most models today use the same frequencies in another way: they rotate queries and keys
+Most language models today use such frequencies in another way: they rotate queries and keys
 ({ref}`RoPE <rotary>`, at the end of this chapter).
 
 :::{picture} positions
@@ -96,11 +96,11 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Why many frequencies?
     #
-    # Compare with a binary number. Its last bit changes at each step, the one before it at every second step,
-    # and each further bit half as often. No single bit gives the position, but all together do. At the top,
-    # the bits of $t$ for 64 positions, zeros in blue. Below, the sines of $d = 26$, positive in blue, whose
-    # frequencies very nearly halve as well. They are $\pi$ times slower, so that they change their sign where
-    # a bit changes.
+    # At the top, the bits of the binary number $t$ for 64 positions, zeros in blue; below, the sines of
+    # $d = 26$, positive in blue. The last bit changes at each step, the one before it at every second step,
+    # and each further bit half as often. No single bit gives the position, but all together do. The
+    # frequencies of the sines very nearly halve as well. They are $\pi$ times slower, so that they change
+    # their sign where a bit changes.
     steps = torch.arange(64)
     bits = torch.stack([steps >> k & 1 for k in range(6)])  # [bit, position]
     sines = positional_encoding(64, 26)[:, 0:12:2].T
@@ -413,6 +413,9 @@ def rotate(x: Tensor, positions: Tensor) -> Tensor:
     $\omega_k (t - s)$. So their dot product, the attention score, depends on the distance $t - s$ only.
     Values are not rotated, and there are no parameters. Llama and most open language models since use RoPE,
     in every layer.
+
+    :::{picture} rotary
+    :::
 
     Raises `ValueError` if `d_k` is odd.
 

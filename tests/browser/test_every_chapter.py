@@ -236,7 +236,7 @@ def test_code_is_copied_without_its_numbers(
     opened.context.grant_permissions(["clipboard-read", "clipboard-write"])
     first = opened.evaluate(
         """() => {
-          for (const fold of document.querySelectorAll(".fold")) fold.open = true;
+          for (const fold of document.querySelectorAll("main details")) fold.open = true;
           const all = [...document.querySelectorAll(":not(.vdiff) > .code")];
           const code = all.reduce((a, b) => b.children.length > a.children.length ? b : a);
           getSelection().selectAllChildren(code);
@@ -333,7 +333,9 @@ def test_the_words_of_a_figure_do_not_lie_on_each_other(
     assert crossed == []
 
 
-@pytest.mark.parametrize("of", ["ours", "parts", "mdha", "sizes", "transfer"])
+@pytest.mark.parametrize(
+    "of", ["results", "ours", "parts", "mdha", "sizes", "transfer"]
+)
 def test_figures_of_recorded_runs_say_what_they_rest_on(site: Site, of: str) -> None:
     figures = site.soup(f"experiments/chapters/{of}").select(".plot")
     assert figures

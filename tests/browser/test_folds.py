@@ -1,5 +1,7 @@
 """Folded code: opened by pointer, keyboard and links, in print, and without scripts."""
 
+import re
+
 import pytest
 from built_book import Site, Visitor
 from playwright.sync_api import Locator, Page, expect
@@ -22,6 +24,14 @@ def last_line(site: Site, page: str) -> str:
     folds = site.soup(page).select("details.fold")
     longest = max(folds, key=lambda fold: len(fold.select(".ln")))
     return str(longest.select(".ln")[-1]["id"])
+
+
+def folded_definition(site: Site) -> tuple[str, str]:
+    """A page, and the name of a definition in one of its folds."""
+    for page in site.chapters:
+        for box in site.soup(page).select("details.fold .def--own[id]"):
+            return page, str(box["id"])
+    raise LookupError("no chapter has a folded definition")
 
 
 @pytest.mark.parametrize("where", [FOLDED, RESULTS])
@@ -62,9 +72,12 @@ def test_a_link_on_the_page_opens_a_fold(visit: Visitor, site: Site) -> None:
     expect(page.locator(f"#{line}")).to_be_in_viewport()
 
 
-def test_a_link_to_a_folded_definition_opens_its_fold(visit: Visitor) -> None:
-    page = visit(f"{RESULTS}#power_law").page
-    expect(page.locator("#power_law .ln").first).to_be_in_viewport()
+def test_a_link_to_a_folded_definition_opens_its_fold(
+    visit: Visitor, site: Site
+) -> None:
+    where, name = folded_definition(site)
+    page = visit(f"{where}#{name}").page
+    expect(page.locator(f"[id='{name}'] .ln").first).to_be_in_viewport()
 
 
 def test_arrows_pass_over_closed_folds(visit: Visitor) -> None:
@@ -88,14 +101,15 @@ def test_folded_code_is_open_on_paper(visit: Visitor, site: Site) -> None:
     assert page.locator(f"#{line}").evaluate("line => line.checkVisibility()")
 
 
-def test_a_definition_in_a_closed_fold_is_copied(visit: Visitor) -> None:
-    page = visit(RESULTS).page
+def test_a_definition_in_a_closed_fold_is_copied(visit: Visitor, site: Site) -> None:
+    where, name = folded_definition(site)
+    page = visit(where).page
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    assert not page.locator("#loss_at .ln").first.is_visible()
-    page.evaluate("document.querySelector('[data-copy=loss_at]').click()")
-    expect(page.locator("#toast")).to_contain_text("loss_at copied")
+    assert not page.locator(f"[id='{name}'] .ln").first.is_visible()
+    page.evaluate(f"document.querySelector('[data-copy=\"{name}\"]').click()")
+    expect(page.locator("#toast")).to_contain_text(f"{name} copied")
     copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied.startswith("def loss_at(")
+    assert re.match(rf"(@.*\n)*(def|class) {name}\b", copied)
 
 
 def test_a_figure_is_above_the_fold_of_its_code(visit: Visitor) -> None:

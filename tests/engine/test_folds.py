@@ -182,8 +182,18 @@ def test_a_fold_says_what_it_is_the_code_of(chapter: Parse) -> None:
         from book import Table
 
         Table(["a"], [[1]])
-        # A print.
+        # A table from elsewhere.
+        display(table)
+        # A print, and an import for later.
+        from matplotlib.axes import Axes
+
         print(3)
         """)
     found = [fold.title for f in folds(chapter(text), True) for fold in f.at.values()]
-    assert found == ["Code", "Code of this figure", "Code of this table", "Code"]
+    assert found == [
+        "Code",
+        "Code of this figure",
+        "Code of this table",
+        "Code of this table",
+        "Code",
+    ]

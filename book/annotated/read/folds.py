@@ -87,7 +87,7 @@ def folds(chapter: Chapter, everything: bool = False) -> list[Folds]:
     for cell in chapter.cells:
         drawing = finder.drawing(cell)
         marked = finder.marked(cell)
-        title = _title(cell, drawn=bool(drawing))
+        title = _title(cell, drawn=not all(map(_prepares, drawing)))
         if cell.exercise or not cell.nodes:
             found.append(Folds())
         elif everything or marked:
@@ -110,7 +110,8 @@ def _title(cell: Cell, drawn: bool) -> str:
     calls = [
         n for node in cell.nodes for n in ast.walk(node) if isinstance(n, ast.Call)
     ]
-    if any(isinstance(n.func, ast.Name) and n.func.id == "Table" for n in calls):
+    names = {n.func.id for n in calls if isinstance(n.func, ast.Name)}
+    if names & {"Table", "display"}:
         return "Code of this table"
     return "Code"
 
