@@ -6,11 +6,7 @@ Every model of this book: which other model it changes, how, and at what cost.
 All of them are the Transformer with something exchanged. The tree shows which model is a change of which;
 each name leads to its chapter. The table below it compares the cost of all language models, and their loss in
 our long runs. In short: most models have about as many parameters and multiply-adds. They differ in the loss
-and in the time of a step.
 and in the time of a step. A model has the same colour in every figure of this book.
-
-A model has the same colour in every figure of this book. T5's four models are encoder-decoders, and
-{doc}`their chapter </labml_primer/compared/t5>` has their costs.
 
 :::{picture} family
 :::
@@ -36,95 +32,13 @@ RECORDED = {
     "switch-primer": ("transfer", "switch-primer"),
 }
 
-
-@dataclass(frozen=True)
-class Relative:
-    """A model: its parent, the change from it, the page that explains it, and its colour."""
-
-    parent: str
-    change: str
-    page: str
-    colour: str = "C5"
-
-
-FAMILY = {
-    "transformer": Relative(
-        "", "attention and a feed-forward layer", "transformer/model"
-    ),
-    "transformer-gelu": Relative("transformer", "GELU", "primer/baselines", "C1"),
-    "transformer-pp": Relative(
-        "transformer", "RMSNorm, SwiGLU", "primer/baselines", "C2"
-    ),
-    "transformer-squared-relu": Relative(
-        "transformer", "squared ReLU", "primer/primer_ez", "C0"
-    ),
-    "transformer-sep-conv": Relative(
-        "transformer", "convolutions before the projections", "primer/primer", "C0"
-    ),
-    "transformer-mdha": Relative(
-        "transformer", "convolutions after the projections", "primer/primer_ez", "C0"
-    ),
-    "primer-ez": Relative("transformer-mdha", "squared ReLU", "primer/primer_ez", "C0"),
-    "primer": Relative(
-        "primer-ez", "queries of keys, its own norms and order", "primer/primer", "C3"
-    ),
-    "evolved-transformer": Relative(
-        "transformer",
-        "branches of convolutions, a second attention",
-        "compared/evolved_transformer",
-        "C4",
-    ),
-    "synthesizer-dense": Relative(
-        "transformer", "weights from one token", "compared/synthesizer"
-    ),
-    "synthesizer-factorized-dense": Relative(
-        "synthesizer-dense", "two factors", "compared/synthesizer"
-    ),
-    "synthesizer-random": Relative(
-        "synthesizer-dense", "weights from no token", "compared/synthesizer"
-    ),
-    "synthesizer-factorized-random": Relative(
-        "synthesizer-random", "two factors", "compared/synthesizer"
-    ),
-    "switch-transformer": Relative(
-        "transformer", "many feed-forward layers, one per token", "compared/switch"
-    ),
-    "switch-primer": Relative(
-        "switch-transformer", "Primer-EZ's two changes", "compared/switch", "C0"
-    ),
-    "t5": Relative("transformer", "an encoder, distances, Adafactor", "compared/t5"),
-    "t5-gelu": Relative("t5", "GELU", "compared/t5", "C1"),
-    "t5-pp": Relative("t5", "RMSNorm, SwiGLU", "compared/t5", "C2"),
-    "t5-primer-ez-decoder": Relative(
-        "t5-pp", "Primer-EZ's decoder", "compared/t5", "C0"
-    ),
-}
-
-
-# The recorded runs of a model: the plan and the name in it.
-RECORDED = {
-    "transformer": ("speedup", "transformer"),
-    "transformer-gelu": ("speedup", "gelu"),
-    "transformer-pp": ("speedup", "pp"),
-    "transformer-squared-relu": ("speedup", "squared-relu"),
-    "transformer-mdha": ("speedup", "mdha"),
-    "primer-ez": ("speedup", "primer-ez"),
-    "primer": ("speedup", "primer"),
-    "evolved-transformer": ("speedup", "evolved-transformer"),
-    "synthesizer-dense": ("transfer", "synthesizer-dense"),
-    "synthesizer-random": ("transfer", "synthesizer-random"),
-    "switch-transformer": ("transfer", "switch"),
-    "switch-primer": ("transfer", "switch-primer"),
-}
-
 if __name__ == "__main__":
     # ## All language models in one table
     #
     # Parameters and multiply-adds are those of the paper's size: 32,000 tokens, width 512, sequences of 64.
     # The time is that of a forward and backward pass of small models, two blocks of width 64, relative to the
     # Transformer's. The loss is that of our long runs, with the standard deviation over three to five seeds
-    # ({doc}`results`); models without long runs have none. T5's four models are encoder-decoders, and
-    # {doc}`their chapter </labml_primer/compared/t5>` has their costs. Click on a head to sort.
+    # ({doc}`results`); models without long runs have none. Click on a head to sort.
     from dataclasses import replace
     from functools import partial
 
@@ -138,20 +52,6 @@ if __name__ == "__main__":
     from labml_primer.training import load_corpus, median_seconds
     from labml_primer.training.costs import costs
 
-    recorded = {  # the plan and the name in it
-        "transformer": ("speedup", "transformer"),
-        "transformer-gelu": ("speedup", "gelu"),
-        "transformer-pp": ("speedup", "pp"),
-        "transformer-squared-relu": ("speedup", "squared-relu"),
-        "transformer-mdha": ("speedup", "mdha"),
-        "primer-ez": ("speedup", "primer-ez"),
-        "primer": ("speedup", "primer"),
-        "evolved-transformer": ("speedup", "evolved-transformer"),
-        "synthesizer-dense": ("transfer", "synthesizer-dense"),
-        "synthesizer-random": ("transfer", "synthesizer-random"),
-        "switch-transformer": ("transfer", "switch"),
-        "switch-primer": ("transfer", "switch-primer"),
-    }
     corpus = load_corpus()
     tokens = corpus.validation[: 16 * 64].view(16, 64)
 
@@ -178,9 +78,9 @@ if __name__ == "__main__":
     times = {name: each / seconds["transformer"] for name, each in seconds.items()}
 
     def recorded_loss(name: str) -> str:
-        if name not in recorded:
+        if name not in RECORDED:
             return "-"
-        plan, model = recorded[name]
+        plan, model = RECORDED[name]
         return f"{final_loss(read_runs(__data__[0], plan)[model]):.3f}"
 
     rows = []
