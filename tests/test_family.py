@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pictures.family import MODELS
 
-from experiments.chapters.paper import COLOURS, __data__
+from experiments.chapters.paper import __data__
 from experiments.figures import COLOURS
 from experiments.paper_claims import read_paper
 from labml_primer.compared.t5 import T5_PRESETS

@@ -6,11 +6,7 @@ Every model of this book: which other model it changes, how, and at what cost.
 All of them are the Transformer with something exchanged. The tree shows which model is a change of which;
 each name leads to its chapter. The table below it compares the cost of all language models, and their loss in
 our long runs. In short: most models have about as many parameters and multiply-adds. They differ in the loss
-and in the time of a step.
 and in the time of a step. A model has the same colour in every figure of this book.
-
-A model has the same colour in every figure of this book. T5's four models are encoder-decoders, and
-{doc}`their chapter </labml_primer/compared/t5>` has their costs.
 
 :::{picture} family
 :::
@@ -19,103 +15,6 @@ Source: {cite:t}`so2021primer`, sections 3 and 4, and the papers that each chapt
 """
 
 __data__ = ("experiments/results/gathered.json",)
-
-# The recorded runs of a model: the plan and the name in it.
-RECORDED = {
-    "transformer": ("speedup", "transformer"),
-    "transformer-gelu": ("speedup", "gelu"),
-    "transformer-pp": ("speedup", "pp"),
-    "transformer-squared-relu": ("speedup", "squared-relu"),
-    "transformer-mdha": ("speedup", "mdha"),
-    "primer-ez": ("speedup", "primer-ez"),
-    "primer": ("speedup", "primer"),
-    "evolved-transformer": ("speedup", "evolved-transformer"),
-    "synthesizer-dense": ("transfer", "synthesizer-dense"),
-    "synthesizer-random": ("transfer", "synthesizer-random"),
-    "switch-transformer": ("transfer", "switch"),
-    "switch-primer": ("transfer", "switch-primer"),
-}
-
-
-@dataclass(frozen=True)
-class Relative:
-    """A model: its parent, the change from it, the page that explains it, and its colour."""
-
-    parent: str
-    change: str
-    page: str
-    colour: str = "C5"
-
-
-FAMILY = {
-    "transformer": Relative(
-        "", "attention and a feed-forward layer", "transformer/model"
-    ),
-    "transformer-gelu": Relative("transformer", "GELU", "primer/baselines", "C1"),
-    "transformer-pp": Relative(
-        "transformer", "RMSNorm, SwiGLU", "primer/baselines", "C2"
-    ),
-    "transformer-squared-relu": Relative(
-        "transformer", "squared ReLU", "primer/primer_ez", "C0"
-    ),
-    "transformer-sep-conv": Relative(
-        "transformer", "convolutions before the projections", "primer/primer", "C0"
-    ),
-    "transformer-mdha": Relative(
-        "transformer", "convolutions after the projections", "primer/primer_ez", "C0"
-    ),
-    "primer-ez": Relative("transformer-mdha", "squared ReLU", "primer/primer_ez", "C0"),
-    "primer": Relative(
-        "primer-ez", "queries of keys, its own norms and order", "primer/primer", "C3"
-    ),
-    "evolved-transformer": Relative(
-        "transformer",
-        "branches of convolutions, a second attention",
-        "compared/evolved_transformer",
-        "C4",
-    ),
-    "synthesizer-dense": Relative(
-        "transformer", "weights from one token", "compared/synthesizer"
-    ),
-    "synthesizer-factorized-dense": Relative(
-        "synthesizer-dense", "two factors", "compared/synthesizer"
-    ),
-    "synthesizer-random": Relative(
-        "synthesizer-dense", "weights from no token", "compared/synthesizer"
-    ),
-    "synthesizer-factorized-random": Relative(
-        "synthesizer-random", "two factors", "compared/synthesizer"
-    ),
-    "switch-transformer": Relative(
-        "transformer", "many feed-forward layers, one per token", "compared/switch"
-    ),
-    "switch-primer": Relative(
-        "switch-transformer", "Primer-EZ's two changes", "compared/switch", "C0"
-    ),
-    "t5": Relative("transformer", "an encoder, distances, Adafactor", "compared/t5"),
-    "t5-gelu": Relative("t5", "GELU", "compared/t5", "C1"),
-    "t5-pp": Relative("t5", "RMSNorm, SwiGLU", "compared/t5", "C2"),
-    "t5-primer-ez-decoder": Relative(
-        "t5-pp", "Primer-EZ's decoder", "compared/t5", "C0"
-    ),
-}
-
-
-# The recorded runs of a model: the plan and the name in it.
-RECORDED = {
-    "transformer": ("speedup", "transformer"),
-    "transformer-gelu": ("speedup", "gelu"),
-    "transformer-pp": ("speedup", "pp"),
-    "transformer-squared-relu": ("speedup", "squared-relu"),
-    "transformer-mdha": ("speedup", "mdha"),
-    "primer-ez": ("speedup", "primer-ez"),
-    "primer": ("speedup", "primer"),
-    "evolved-transformer": ("speedup", "evolved-transformer"),
-    "synthesizer-dense": ("transfer", "synthesizer-dense"),
-    "synthesizer-random": ("transfer", "synthesizer-random"),
-    "switch-transformer": ("transfer", "switch"),
-    "switch-primer": ("transfer", "switch-primer"),
-}
 
 if __name__ == "__main__":
     # ## All language models in one table
