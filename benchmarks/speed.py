@@ -38,8 +38,6 @@ __data__ = (
 )
 
 if __name__ == "__main__":
-    # ## The answer in one figure
-    #
     # A training step is forward, backward and optimizer, here for a model of four blocks, of widths from 128
     # to 512 on sequences from 64 to 512, always 1,024 tokens in all. Each dot is a width and a length. On the
     # line, a step of Primer-EZ takes as long as the Transformer's. *Plain* is the code of
@@ -91,7 +89,7 @@ if __name__ == "__main__":
     display(
         Table("Primer-EZ over Transformer, others over ours", "step.json", heads, rows)
     )
-    # ### On which machine, and when
+    # ## On which machine, and when
     #
     # Time is processor time with one thread, and wall-clock time with more. A `+` after a commit means that
     # code was changed since.

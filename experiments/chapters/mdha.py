@@ -56,8 +56,6 @@ MODELS = {  # a name and a colour
 
 
 if __name__ == "__main__":
-    # ## The answer in one figure
-    #
     # The final loss of sixteen models, the best on top. Hollow dots are seeds, full dots their mean. The
     # shaded band is the {term}`critical difference` to either side of the walk-through's layer: inside it, a
     # difference may be noise.

@@ -41,8 +41,6 @@ __data__ = (
 
 
 if __name__ == "__main__":
-    # ## The answer in one figure
-    #
     # The loss on the held-out plays as training costs more. Lower and further left is better. The dotted line
     # is the Transformer's final loss: Primer-EZ (teal, solid) crosses it before half of the compute.
     # Bands are the range of the seeds. The first quarter of the runs is left out.

@@ -59,8 +59,6 @@ __data__ = (
 
 
 if __name__ == "__main__":
-    # ## The answer in one figure
-    #
     # The speed-ups that the paper claims. A cross is the claim as printed. A bar is the range that the tables
     # allow: every value that the formula can have when its inputs are rounded to the printed ones. A claim
     # agrees if its own rounding meets the bar, or if "at least" is below it. All six do.

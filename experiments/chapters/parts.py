@@ -53,8 +53,6 @@ def change(runs: Runs, baseline: str, model: str) -> str:
 
 
 if __name__ == "__main__":
-    # ## Which of Primer's changes?
-    #
     # Primer without each of its changes. Hollow dots are seeds, full dots their mean. To the right of the
     # dotted line, Primer is worse without the change, so the change helps. Only MDHA is missed much.
     #

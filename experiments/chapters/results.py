@@ -41,8 +41,6 @@ __data__ = (
 )
 
 if __name__ == "__main__":
-    # ## How much do the models save?
-    #
     # The {term}`speed-up factor` in time: the time the Transformer needs for its final loss, over the time a
     # model needs for that loss. Full dots are ours, with the standard deviation over five seeds. Hollow
     # marks are the paper's, in its three set-ups. To the right of the dotted line, a model is faster than the

@@ -64,8 +64,6 @@ COSTS = {"multiply_adds": ("trillion multiply-adds", 1e12), "seconds": ("minutes
 
 
 if __name__ == "__main__":
-    # ## The answer in one figure
-    #
     # How many times less Primer-EZ (teal) and Primer (plum) need for the loss that the Transformer reaches at
     # each budget, when all three have the best of five widths. Bands are 95% confidence intervals. A
     # horizontal line would be a saving that is the same at every budget.

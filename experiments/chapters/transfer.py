@@ -65,8 +65,6 @@ def millions(runs: list[Gathered]) -> str:
 
 
 if __name__ == "__main__":
-    # ## With and without the changes
-    #
     # The final loss of each family, without the changes (grey) and with them (teal). Hollow dots are seeds,
     # full dots their mean. With the changes, every seed is better.
     from IPython.display import display

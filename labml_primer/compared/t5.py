@@ -432,8 +432,8 @@ def adafactor(
     ## Adafactor
 
     Adam stores the mean of each weight's squared gradients. For a matrix of $n$ by $m$ these are $nm$
-    numbers, as many as there are weights. Adafactor stores only their row means $r$ and column means $c$, $n
-    + m$ numbers, and estimates
+    numbers, as many as there are weights. Adafactor stores only their row means $r$ and column means $c$,
+    $n + m$ numbers, and estimates
 
     $$\hat V_{ij} = \frac{r_i\, c_j}{\operatorname{mean}(r)}$$
 

@@ -61,13 +61,45 @@ RESULTS = '''
         # What comes out.
         print(triple(2))
 '''
-INDEX = "# Book\n\n```{toctree}\n:caption: Part\n\none\nmeasured/two\n```\n"
+ANSWER = '''
+    """
+    # Answer
+
+    A summary.
+
+    In short, yes.
+    """
+
+    import math
+
+    if __name__ == "__main__":
+        # The line rises.
+        import matplotlib.pyplot as plt
+
+        plt.plot([1, math.pi])
+        plt.show()
+
+        # ## Details
+        #
+        # A table.
+        print("a table")
+'''
+INDEX = (
+    "# Book\n\n```{toctree}\n:caption: Part\n\none\nmeasured/two\nmeasured/three\n```\n"
+)
 CONF = 'annotated_folded = ["measured"]\n'
 
 
 @pytest.fixture(scope="module")
 def built(shelf: Callable[[dict[str, str]], Shelf]) -> Built:
-    made = shelf({"index.md": INDEX, "one.py": ONE, "measured/two.py": RESULTS})
+    made = shelf(
+        {
+            "index.md": INDEX,
+            "one.py": ONE,
+            "measured/two.py": RESULTS,
+            "measured/three.py": ANSWER,
+        }
+    )
     conf = made.root / "conf.py"
     conf.write_text(conf.read_text() + CONF, encoding="utf-8")
     done = made.build("-W", "--keep-going")
@@ -100,6 +132,21 @@ def test_a_figure_comes_before_its_folded_code(built: Built) -> None:
     shown = [line for line in lines(row) if line not in lines(fold)]
     assert shown == ["values = [double(x) for x in range(3)]", "print(values)"]
     assert "Look at the line." in row.get_text()
+
+
+def test_a_figure_without_a_heading_is_beside_the_answer_of_a_folded_chapter(
+    built: Built,
+) -> None:
+    page = BeautifulSoup(built.page("measured/three"), "html.parser")
+    opening, details = page.select(".sbs__row")
+    prose, code = (opening.select_one(f".sbs__{n}") for n in ("prose", "code"))
+    assert prose and prose.get_text().strip() == "In short, yes."
+    assert code and code.select_one("figure svg")
+    note = code.select_one(".figure-note")
+    assert note and note.get_text().strip() == "The line rises."
+    first = code.find(["figure", "details"])
+    assert first and first.name == "figure" and len(code.select("details.fold")) == 2
+    assert "a table" in details.get_text()
 
 
 def test_folded_lines_keep_their_numbers_and_links(built: Built) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import Any
 
 from docutils import nodes
@@ -213,6 +214,12 @@ def _is_row(node: nodes.Node) -> bool:
     return isinstance(node, nodes.container) and "sbs__row" in node["classes"]
 
 
+def _all_folded(code: nodes.Element) -> bool:
+    """Return whether no line of code is shown outside a fold."""
+    blocks = (n for n in code.children if isinstance(n, nodes.container))
+    return not any("sbs__block" in n["classes"] for n in blocks)
+
+
 def is_sheet(node: nodes.Node) -> bool:
     """Is it the box around all rows of a page?"""
     return isinstance(node, nodes.container) and "sbs__sheet" in node["classes"]
@@ -234,6 +241,7 @@ class Sheet(SphinxPostTransform):
             if section is not page:
                 section["classes"].append("sbs__section")
                 self._hoist(section)
+        self._answer(page)
         head = [
             n
             for n in page.children
@@ -251,6 +259,28 @@ class Sheet(SphinxPostTransform):
             ]
         page.children = []
         page += [*head, sheet]
+
+    def _answer(self, page: nodes.section) -> None:
+        """Move figures without a heading of their own next to an opening whose code is folded.
+
+        Their notes become their captions.
+        """
+        before = takewhile(lambda n: not isinstance(n, nodes.section), page.children)
+        rows = [n for n in before if _is_row(n)]
+        code: nodes.Element = rows[0][1] if rows else nodes.Element()  # type: ignore[index, assignment]
+        if not code.children or not _all_folded(code):
+            return
+        shown: list[nodes.Node] = []
+        folds = list(code.children)
+        for row in takewhile(lambda row: _all_folded(row[1]), rows[1:]):  # type: ignore[index, arg-type]
+            note, outputs = row.children
+            note["classes"] = ["figure-note"]  # type: ignore[index]
+            folds += [n for n in outputs.children if isinstance(n, fold)]
+            shown += [n for n in outputs.children if not isinstance(n, fold)]
+            shown += [note] if note.children else []
+            page.remove(row)
+        code.children = []
+        code += [*shown, *folds]
 
     def _theme_has_title_block(self) -> bool:
         theme = getattr(self.app.builder, "theme", None)
