@@ -72,11 +72,17 @@ ANSWER = '''
 
     import math
 
+
+    def line():
+        """Return the ends of the line."""
+        return [1, math.pi]
+
+
     if __name__ == "__main__":
         # The line rises.
         import matplotlib.pyplot as plt
 
-        plt.plot([1, math.pi])
+        plt.plot(line())
         plt.show()
 
         # ## Details
@@ -145,7 +151,9 @@ def test_a_figure_without_a_heading_is_beside_the_answer_of_a_folded_chapter(
     note = code.select_one(".figure-note")
     assert note and note.get_text().strip() == "The line rises."
     first = code.find(["figure", "details"])
-    assert first and first.name == "figure" and len(code.select("details.fold")) == 2
+    assert first and first.name == "figure" and len(code.select("details.fold")) == 3
+    hidden = code.select_one("details.fold .fold__note")
+    assert hidden and "Return the ends" in hidden.get_text()
     assert "a table" in details.get_text()
 
 

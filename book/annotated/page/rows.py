@@ -274,10 +274,15 @@ class Sheet(SphinxPostTransform):
         folds = list(code.children)
         for row in takewhile(lambda row: _all_folded(row[1]), rows[1:]):  # type: ignore[index, arg-type]
             note, outputs = row.children
-            note["classes"] = ["figure-note"]  # type: ignore[index]
-            folds += [n for n in outputs.children if isinstance(n, fold)]
+            hidden = [n for n in outputs.children if isinstance(n, fold)]
+            demo = "sbs__row--demo" in row["classes"]  # type: ignore[index]
+            note["classes"] = ["figure-note" if demo else "fold__note"]  # type: ignore[index]
             shown += [n for n in outputs.children if not isinstance(n, fold)]
-            shown += [note] if note.children else []
+            if demo and note.children:
+                shown.append(note)
+            elif note.children and hidden:
+                hidden[0].insert(0, note)
+            folds += hidden
             page.remove(row)
         code.children = []
         code += [*shown, *folds]
