@@ -99,7 +99,7 @@ if __name__ == "__main__":
         difference = (convolved - layer(x)).abs().max()
     print(f"as convolutions: largest difference {difference:.1e}")
 
-    # **Without the activation function** the two linear maps would be one, here with an eighth of the parameters:
+    # **Without the activation function** the two linear maps would be one, with an eighth of the parameters:
     # $(xW_1 + b_1)W_2 + b_2 = x\,(W_1W_2) + (b_1W_2 + b_2)$.
     with torch.no_grad():
         straight = PositionwiseFeedForward(512, 2048, activation=nn.Identity)
