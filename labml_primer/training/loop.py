@@ -48,7 +48,7 @@ if __name__ == "__main__":
     #
     # Only differences between scores count, because a number added to all of them cancels. In the table, with
     # an alphabet of four characters, each logit is 1 less than the one above it, so each probability is
-    # $e \approx 2.7$ times smaller.
+    # smaller by a factor of $e \approx 2.7$.
     from labml_primer.training.table import Table
 
     logits = torch.tensor([2.0, 1.0, 0.0, -1.0])
@@ -237,8 +237,8 @@ if __name__ == "__main__":
     # \end{aligned}$$
     #
     # The constants $\beta_1$ and $\beta_2$, just below 1, set how many past steps the averages cover. Both
-    # averages start at 0, so $\hat m$ and $\hat v$ are $m$ and $v$ divided by $1 - \beta^s$, the sum of the
-    # weights after $s$ steps. The tiny $\varepsilon$ prevents a division by zero.
+    # averages start at 0, so $\hat m$ and $\hat v$ are $m$ and $v$ divided by the sum of their weights after
+    # $s$ steps, $1 - \beta^s$. The tiny $\varepsilon$ prevents a division by zero.
     #
     # The quotient is about one in size if the gradient always has the same sign, and smaller if the sign
     # changes. So the learning rate limits how far a parameter moves in a step, whatever the scale of its

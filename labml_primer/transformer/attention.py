@@ -220,7 +220,8 @@ class MultiHeadAttention(nn.Module):
 
     One look-up returns one mean, but a word may need several things: the verb it belongs to, the word before
     it, the name it refers to. So $H$ *heads* look up separately. Each has linear maps of its own, called
-    projections, which are only $d_k = d_\text{model} / H$ wide. One more projection combines the results:
+    projections, which are only $d_k = d_\text{model} / H$ wide. The results are put side by side, and one
+    more projection combines them:
 
     $$\begin{aligned}
       \operatorname{head}_h &= \operatorname{Attention}(XW^Q_h,\; YW^K_h,\; YW^V_h) \\

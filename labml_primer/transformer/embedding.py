@@ -73,7 +73,8 @@ class Embedding(nn.Module):
 if __name__ == "__main__":
     # ## A look-up is a matrix product
     #
-    # The slides' example has a vocabulary of five words and the sentence "it is an example".
+    # The slides that this book follows {cite:p}`liu_transformer` have an example with a vocabulary of five
+    # words and the sentence "it is an example".
     torch.manual_seed(0)
     vocabulary = ["an", "a", "is", "it", "example"]
     sentence = ["it", "is", "an", "example"]

@@ -4,10 +4,11 @@ r"""
 Attention sees a set of tokens, not a sequence. A vector of sines and cosines, added to each token's vector,
 marks its position.
 
-"Dog bites man" has the same words as "man bites dog". {term}`Attention`, the next chapter, compares each word
-with every other one without regard to their order, and all other layers see one word at a time. (A
-{term}`causal mask` shows which words came before, but not how far back.) So the order has to be in the
-vectors themselves. A vector $p_t$ of width $d$ for position $t$ should have three properties:
+"Dog bites man" has the same words as "man bites dog". (In examples the tokens are words.) {term}`Attention`,
+the next chapter, compares each word with every other one without regard to their order, and all other layers
+see one word at a time. A {term}`causal mask` shows which words came before, but not how far back. So the
+order has to be in the vectors themselves. A vector $p_t$ of width $d$ for position $t$ should have three
+properties:
 
 1. Unique: no two positions share one.
 2. Consistent: the step from $p_t$ to $p_{t+\phi}$ depends on the offset $\phi$ and not on $t$, so that
