@@ -446,7 +446,7 @@ def length_penalty(length: Tensor, alpha: float) -> Tensor:
     """
     ## Length penalty
 
-    Return the penalty of {py:func}`~labml_primer.transformer.generation.beam_search` for lengths of any shape.
+    Return the penalty of {py:func}`~labml_primer.transformer.generation.beam_search` for a tensor of lengths.
     """
     return ((5 + length) / 6) ** alpha
 
