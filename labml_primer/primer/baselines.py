@@ -15,9 +15,10 @@ feed-forward layer, together called {term}`SwiGLU`:
 
 $$\operatorname{FFN}(x) = \big(\operatorname{Swish}(xW) \odot xU\big)\,V$$
 
-In short: in the paper, the {term}`speed-up factor` is 0.97 to 1.23 with GELU, 1.33 to 1.54 for Transformer++,
-and 1.75 to 2.34 for Primer-EZ (Table 4). Each baseline is a {py:class}`~labml_primer.transformer.language_model.Config`. The
-only layer that it needs and earlier chapters lack is the gated one.
+In short: in the paper, the {term}`speed-up factor` is 0.97 to 1.23 with GELU, 1.33 to 1.54 for
+Transformer++, and 1.75 to 2.34 for Primer-EZ (Table 4). Each baseline is a
+{py:class}`~labml_primer.transformer.language_model.Config`. They need only one layer that earlier chapters do
+not have, the gated one.
 
 :::{deviation} the paper, section 4
 Its Transformer+GELU uses an approximation of GELU. Ours uses the exact function.
@@ -161,8 +162,8 @@ if __name__ == "__main__":
         models.append((name, *millions, *factors))
     columns = ("parameters", "multiply-adds", "T2T, TPU", "T2T, V100", "T5, TPU")
     display(Table(("model", *columns), models))
-    # Transformer++ has about a quarter to a half of Primer-EZ's gain over the vanilla Transformer. GELU's gain
-    # depends on the setup: with T5 there is none.
+    # Transformer++ has about a quarter to a half of Primer-EZ's gain over the vanilla Transformer. The gain
+    # of GELU depends on the setup: with T5 there is none.
     #
     # A single learning rate for all models would favour some of them. {doc}`/experiments/chapters/ours`
     # compares these models with a tuned learning rate and five seeds for each.
