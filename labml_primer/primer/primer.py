@@ -487,8 +487,8 @@ if __name__ == "__main__":
     # ## Parameters, compared with the paper
     #
     # The paper does not state the size of its vocabulary, but it can be computed from its largest model in
-    # section 4.1, with 385 million parameters. Its 12 layers have width 1024 and a feed-forward layer 12
-    # times as wide, which makes $12 \cdot (4 + 2 \cdot 12) \cdot 1024^2$ weights. The rest is the embedding table,
+    # section 4.1, with 385 million parameters. Its 12 layers of width 1024 have feed-forward layers 12 times
+    # as wide, so they have $12 \cdot (4 + 2 \cdot 12) \cdot 1024^2$ weights. The rest is the embedding table,
     # if that is also the output matrix. As 385 is rounded, this leaves a range:
     blocks = 12 * (4 + 2 * 12) * 1024**2
     fewest, most = (int((million * 1e6 - blocks) / 1024) for million in (384.5, 385.5))
