@@ -77,7 +77,8 @@ if __name__ == "__main__":
     # {value}`change(changes, "transformer", "with-order")` and
     # {value}`change(changes, "transformer", "with-squared-relu")`. Three seeds do not show which of the three
     # helps most, nor whether the other changes help at all. Primer's norm cannot: it is the Transformer's
-    # except for rounding and a smaller $\varepsilon$, so its row shows how much rounding alone changes a run.
+    # except for rounding and a smaller $\varepsilon$, so its row shows how much such small
+    # differences change a run.
     #
     # Alone, the squared ReLU and the order of norms gain much more than within Primer, where both help a
     # little with every seed. So the changes overlap, and not only with MDHA: Primer without MDHA has both and
@@ -87,8 +88,8 @@ if __name__ == "__main__":
     #
     # The paper recommends MDHA and the squared ReLU, which helped in both of its libraries (appendix A.7).
     # Both help here too. It calls the squared ReLU the most effective change (section 3), but here it is
-    # MDHA. The wider feed-forward layer, which it finds useful for small models, shows no effect here. Queries
-    # computed from keys generally hurt in the paper; here, three seeds do not show it.
+    # MDHA. The wider feed-forward layer, which it finds useful for small models, shows no effect here.
+    # Queries computed from keys generally hurt in the paper; here, three seeds do not show it.
 
 
 ACTIVATIONS = {
