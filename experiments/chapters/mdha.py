@@ -5,9 +5,9 @@ Convolutions after queries, keys and values: which of their details matter?
 
 In short: MDHA helps because it sees the previous tokens, and values gain most from it: convolutions on values
 alone end at least as well as on all three. Kernels of width 1, which see no other token, gain nothing. Width
-2 is worse than widths 5 and 7, and a start as plain attention is worse than the layer without a bias. These
-differences are larger than noise explains; for most other pairs, three seeds do not decide. All models have
-{value}`f"{runs['none'][0]['parameters'] / 1e6:.1f}"` million parameters.
+2 is worse than widths 5 and 7, and kernels initialized as plain attention are worse than the layer without a
+bias. These differences are larger than noise explains; for most other pairs, three seeds do not decide. All
+models have {value}`f"{runs['none'][0]['parameters'] / 1e6:.1f}"` million parameters.
 
 MDHA, *multi-DConv-head attention*, is attention with a convolution after each of its projections. Of
 Primer's changes it matters most ({doc}`parts`). It has six details: which heads and channels share a kernel,
