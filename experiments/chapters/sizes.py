@@ -291,7 +291,7 @@ if __name__ == "__main__":
     heads = dict.fromkeys(("model", "exponent k", "shift b", "difference in k"), "")
     display(Table("Fitted power laws", "Our runs", heads, rows))
     # The lines may be parallel: three seeds show no difference in slope. But they do not determine a slope
-    # well. By its 95% interval, the Transformer's may be
+    # well. Within its interval, the Transformer's may be
     # {value}`f"{slopes['transformer'][0] / laws['transformer'][1]:.1f}"` to
     # {value}`f"{slopes['transformer'][1] / laws['transformer'][1]:.1f}"` times the fitted one. Since $b$
     # depends on the slopes, Primer-EZ's may be
@@ -303,7 +303,7 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Quality against the time of a forward pass
     #
-    # In use, a model costs only its forward passes. Each dot is one of the models above. The time is that of
+    # A model in use costs only its forward passes. Each dot is one of the models above. The time is that of
     # reading 16 sequences of 128 characters on one core, measured when this page was built. Lower and further
     # left is better: every Primer is below every Transformer.
     from labml_primer.training import load_corpus, median_seconds
