@@ -21,8 +21,8 @@ if __name__ == "__main__":
     #
     # Parameters and multiply-adds are those of the paper's size: 32,000 tokens, width 512, sequences of 64.
     # The time is that of a forward and backward pass of small models, two blocks of width 64, relative to the
-    # Transformer's. The loss is that of our long runs, over three to five seeds ({doc}`method`); models without
-    # long runs have none. T5's four models are encoder-decoders, and
+    # Transformer's. The loss is that of our long runs, over three to five seeds ({doc}`method`); models
+    # without long runs have none. T5's four models are encoder-decoders, and
     # {doc}`their chapter </labml_primer/compared/t5>` has their costs. Click on a head to sort.
     from dataclasses import replace
     from functools import partial

@@ -70,8 +70,8 @@ if __name__ == "__main__":
     ]
     heads = {"model": "", "learning rate": "", "parameters": "count"}
     display(Table("Chosen rates", "Our runs", heads, rows))
-    # The tuning runs are at most 1/3 as long as the full ones. For half of these models, the losses of the two
-    # best rates differ by less than the standard deviation of the seeds. The choice between them is then
+    # The tuning runs are at most 1/3 as long as the full ones. For half of these models, the losses of the
+    # two best rates differ by less than the standard deviation of the seeds. The choice between them is then
     # noise. All seeds share it, so no ± of this book includes it.
 
     # ## Seeds, and the meaning of ±
@@ -100,15 +100,15 @@ if __name__ == "__main__":
     #
     # $$100\, e^{\,l - l_\text{baseline}}$$
     #
-    # Its difference from 100 is the paper's *normalized PPLX delta* (appendix A.7) in percent, up to the sign.
-    # The baseline's noise is part of every model's number; the losses in the tables do not contain it.
+    # Its difference from 100 is the paper's *normalized PPLX delta* (appendix A.7) in percent, up to the
+    # sign. The baseline's noise is part of every model's number; the losses in the tables do not contain it.
 
     # ## The critical difference
     #
     # With sixteen models there are 120 pairs, and some differ much by chance. To find how large a difference
     # noise alone can explain, suppose that the loss of a run is the sum of an effect of its model, an effect
-    # of its seed, and noise, $l_{ms} = a_m + b_s + e_{ms}$. With $M$ models and $S$ seeds, the variance of the
-    # noise is estimated from the residuals:
+    # of its seed, and noise, $l_{ms} = a_m + b_s + e_{ms}$. With $M$ models and $S$ seeds, the variance of
+    # the noise is estimated from the residuals:
     #
     # $$\sigma^2 = \frac{1}{(M - 1)(S - 1)} \sum_{m,s}
     #   (l_{ms} - \bar l_{m \cdot} - \bar l_{\cdot s} + \bar l_{\cdot \cdot})^2$$
@@ -165,8 +165,8 @@ if __name__ == "__main__":
     #
     # Every run is a JSON file in `experiments/results`: its configuration, the versions of the software, the
     # machine, and the curve of its losses. Plans share runs of the same configuration, and a stopped plan
-    # continues where it was. `make experiments` runs all that is missing, after saying how long it takes. With
-    # `ONLY` it runs one plan:
+    # continues where it was. `make experiments` runs all that is missing, after saying how long it takes.
+    # With `ONLY` it runs one plan:
     #
     #     make experiments ONLY=speedup
     #     make experiments ONLY=ablation
@@ -185,8 +185,9 @@ if __name__ == "__main__":
     # *Scale.* The models of the paper's Table 4 have 40 times as many parameters, and read 3,000 times as
     # many tokens.
     #
-    # *Data.* Characters are not subwords. In a short run, a model mostly learns which characters follow which,
-    # and a convolution over three positions helps with just that. This may overstate the gain from MDHA.
+    # *Data.* Characters are not subwords. In a short run, a model mostly learns which characters follow
+    # which, and a convolution over three positions helps with just that. This may overstate the gain from
+    # MDHA.
     #
     # *Tuning.* Rates were chosen in short runs with one seed. Models with similar losses could change places
     # with other rates.
@@ -199,9 +200,9 @@ if __name__ == "__main__":
     # ## Exercise
     #
     # :::{exercise} Why not test each pair by itself?
-    # Suppose that sixteen models are equally good, and that two are called different if they are farther apart
-    # than 95% of equal pairs. In what share of such tables is at least one pair called different? How many of
-    # the 120 pairs of {doc}`mdha` are, and how many by the critical difference?
+    # Suppose that sixteen models are equally good, and that two are called different if they are farther
+    # apart than 95% of equal pairs. In what share of such tables is at least one pair called different? How
+    # many of the 120 pairs of {doc}`mdha` are, and how many by the critical difference?
     # :::
     # :::{solution}
     # If any pair is that far apart, so are the best and the worst model, and it is enough to look at those.

@@ -363,8 +363,8 @@ if __name__ == "__main__":
     ax.legend(frameon=False)
     plt.show()
     # The forward pass of a Primer takes at most {value}`f"{longer:.0%}"` longer than that of a Transformer of
-    # its width. Figure 8 of the paper makes this comparison. Widths above 64 are slower and no better: at this
-    # compute, such models had too few steps.
+    # its width. Figure 8 of the paper makes this comparison. Widths above 64 are slower and no better: at
+    # this compute, such models had too few steps.
 
     # ## Limits
     #
@@ -374,9 +374,9 @@ if __name__ == "__main__":
     #
     # *Other shapes.* Only the width varies here; the paper varies depth and the feed-forward layer too.
     #
-    # *Learning rates.* Each was chosen after 400 steps, which is 1/3 of the run for the widest models and 1/18
-    # for the narrowest. At 400 steps, the Transformers' losses hardly depend on the rate, so their rates may
-    # be chosen less well than the Primers'. The intervals include the noise of the seeds only.
+    # *Learning rates.* Each was chosen after 400 steps, which is 1/3 of the run for the widest models and
+    # 1/18 for the narrowest. At 400 steps, the Transformers' losses hardly depend on the rate, so their rates
+    # may be chosen less well than the Primers'. The intervals include the noise of the seeds only.
     #
     # *Data.* The two narrowest models read the plays three times, the widest read half of them.
     #

@@ -84,8 +84,8 @@ if __name__ == "__main__":
         xlabel="loss, nats per character",
     )
     plt.show()
-    # The perplexity is in percent of the unchanged model's, and the factors are speed-ups over that model. The
-    # last column has the paper's factors, at the compute that its unchanged model spends in 525 thousand
+    # The perplexity is in percent of the unchanged model's, and the factors are speed-ups over that model.
+    # The last column has the paper's factors, at the compute that its unchanged model spends in 525 thousand
     # steps and in a million.
     printed = read_table(__data__[1])
     saves = {
@@ -145,10 +145,10 @@ THEIRS = {
 if __name__ == "__main__":
     # ## T5, an encoder-decoder
     #
-    # The Primer-EZ decoder has the encoder of a Transformer++, so compare it with the row *Transformer++*: the
-    # two overlap. The encoder and the decoder have two blocks each, and are trained with T5's Adafactor, whose
-    # learning rate is constant in so short a run. The perplexity is that of the removed spans and of the
-    # sentinels that mark them.
+    # The Primer-EZ decoder has the encoder of a Transformer++, so compare it with the row *Transformer++*:
+    # the two overlap. The encoder and the decoder have two blocks each, and are trained with T5's Adafactor,
+    # whose learning rate is constant in so short a run. The perplexity is that of the removed spans and of
+    # the sentinels that mark them.
     filling = read_runs(__data__[0], "filling")
     draw(filling, MODELS, "t5")
     display(table(filling, MODELS, "t5", "Compare Table 7"))
