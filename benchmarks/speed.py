@@ -37,12 +37,11 @@ __data__ = (
 )
 
 if __name__ == "__main__":
-    # The time of a training step (forward, backward and optimizer), over the Transformer's. Each dot is a width
-    # from 128 to 512 and a length from 64 to 512, with four blocks and 1,024 tokens per step. On the line, both
-    # models take as long. *Plain* is the code of
-    # {doc}`/labml_primer/primer/primer_ez`, *faster* has the hand-written gradients of
-    # {doc}`/labml_primer/primer/faster`, and *compiled* is the plain code under `torch.compile`, compared
-    # with a compiled Transformer.
+    # The time of a training step (forward, backward and optimizer), over the Transformer's. Each dot is a
+    # width from 128 to 512 and a length from 64 to 512, with four blocks and 1,024 tokens per step. On the
+    # line, both models take as long. *Plain* is the code of {doc}`/labml_primer/primer/primer_ez`, *faster*
+    # has the hand-written gradients of {doc}`/labml_primer/primer/faster`, and *compiled* is the plain code
+    # under `torch.compile`, compared with a compiled Transformer.
     step = recorded("step")
     forms = {
         "plain": ("Primer-EZ", "Transformer"),
@@ -132,10 +131,10 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## The models it was compared with
     #
-    # Time of a step over the Transformer's, for three widths (darker is wider), on sequences of 64. A cross and
-    # the last column are the paper's: the ratio of steps per second in Table 4, on TPUv2s, in T5 or, if it has
-    # none there, in Tensor2Tensor. Each model has three blocks; the Evolved Transformer has two, as the
-    # released code gives it four instead of six. So most have about as many parameters, the Evolved
+    # Time of a step over the Transformer's, for three widths (darker is wider), on sequences of 64. A cross
+    # and the last column are the paper's: the ratio of steps per second in Table 4, on TPUv2s, in T5 or, if
+    # it has none there, in Tensor2Tensor. Each model has three blocks; the Evolved Transformer has two, as
+    # the released code gives it four instead of six. So most have about as many parameters, the Evolved
     # Transformer some more and the Synthesizers some less. The Switch Transformers have about as many
     # {term}`multiply-adds` instead. All use the faster versions of {doc}`/labml_primer/primer/faster`.
     compared = recorded("compared")
@@ -244,8 +243,8 @@ if __name__ == "__main__":
     #
     # A step consists mostly of matrix products, so it cannot be faster than the machine multiplies matrices.
     # The first table has the speeds of steps and of two kinds of products, large square ones and those of the
-    # blocks' sizes, in GFLOP per second. The second has the shares of these limits that the models reach. Both
-    # models have the hand-written gradients.
+    # blocks' sizes, in GFLOP per second. The second has the shares of these limits that the models reach.
+    # Both models have the hand-written gradients.
     floor = recorded("floor")
     speeds = {
         name: [f"{cell['values'][name]:.0f}" for cell in floor["cells"]]
@@ -283,8 +282,8 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Generation
     #
-    # Tokens per second for one text on one thread, by the length that the text has reached. Solid lines have a
-    # KV cache; dashed ones compute everything again for each token
+    # Tokens per second for one text on one thread, by the length that the text has reached. Solid lines have
+    # a KV cache; dashed ones compute everything again for each token
     # ({doc}`/labml_primer/transformer/generation`).
     generation = recorded("generation")
     models = {"Transformer": "C5", "Primer-EZ": "C0", "Primer": "C3"}
@@ -311,9 +310,9 @@ if __name__ == "__main__":
     display(
         ratio_table(generation, "Tokens per second, with over without cache", gains)
     )
-    # And with the cache, compared with the Transformer. Below 1, the Transformer generates faster. A token is so
-    # little work that the number of calls counts, which is why {doc}`/labml_primer/primer/faster` merges three
-    # convolutions into one. That helps at most sizes, but does not make up for the convolutions.
+    # And with the cache, compared with the Transformer. Below 1, the Transformer generates faster. A token is
+    # so little work that the number of calls counts, which is why {doc}`/labml_primer/primer/faster` merges
+    # three convolutions into one. That helps at most sizes, but does not make up for the convolutions.
     to_transformer = {
         "Primer-EZ": ("Primer-EZ, cached", "Transformer, cached"),
         "... faster": ("Primer-EZ, faster, cached", "Transformer, cached"),
@@ -349,8 +348,8 @@ if __name__ == "__main__":
     # Transformer need in the paper, with their speed-ups of 1.75 and 1.23 on T5 (Table 4)?
     # :::
     # :::{solution}
-    # Less than $1/r$. The speed-up $f$ compares times, so the share was $1/(f r)$. Both learned more per step.
-    # The Evolved Transformer lost half of its saving to slower steps, and Primer-EZ little.
+    # Less than $1/r$. The speed-up $f$ compares times, so the share was $1/(f r)$. Both learned more per
+    # step. The Evolved Transformer lost half of its saving to slower steps, and Primer-EZ little.
     # :::
     rows = []
     for name, factor in (("primer-ez", 1.75), ("evolved-transformer", 1.23)):

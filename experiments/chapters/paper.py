@@ -99,8 +99,8 @@ if __name__ == "__main__":
     # ## Table 1: 4.2 times, at the compute of T5
     #
     # Perplexity by training hours, for 537 million parameters and batches of a million tokens. The dotted
-    # lines are the final perplexities of the baselines. Lower is better, further left is cheaper. The abstract
-    # and sections 1 and 4.3 use these numbers.
+    # lines are the final perplexities of the baselines. Lower is better, further left is cheaper. The
+    # abstract and sections 1 and 4.3 use these numbers.
     table = paper["table_1"]
     fig, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
     for name, side in (("Original T5", 8), ("T5++", 8), ("Primer", -8)):
@@ -255,8 +255,8 @@ if __name__ == "__main__":
     # 27 one-shot tasks. The Transformer is the one with GELU, as in GPT-3. *Primer* is here without its
     # shared queries and keys, which the paper found to hurt (section 4.4). *1/3* and *full* are shares of the
     # training compute. Each dot is a task's score minus that of the fully trained Transformer, and the bar is
-    # the smallest significant difference by a t-test: a difference whose bar does not touch the dotted line is
-    # significant.
+    # the smallest significant difference by a t-test: a difference whose bar does not touch the dotted line
+    # is significant.
     table = paper["table_6"]
     columns = [
         table.column(name)
@@ -302,17 +302,17 @@ if __name__ == "__main__":
     display(verdicts("Averages over tasks", means))
     # :::{deviation} the paper, Table 6
     # Of the averages over multiple-choice tasks, only that of GPT-3 XL is over the 19 tasks of the table. The
-    # four others agree if ReCoRD is left out, on which all models have more than 80 points. So GPT-3's average
-    # cannot be compared with theirs.
+    # four others agree if ReCoRD is left out, on which all models have more than 80 points. So GPT-3's
+    # average cannot be compared with theirs.
     # :::
     without = averages(paper, "choice", without="ReCoRD")
     display(verdicts("Averages without ReCoRD", without))
 
     # ## Table 7: encoder-decoders
     #
-    # An encoder and a decoder that fill gaps in a text. The paper claims no numbers: the changes "perform only
-    # as well as Transformer++" (section 5). The first two rows (*) are those of an earlier study. The authors
-    # trained only the last two models, once each. Lower is better for perplexity, higher for scores:
+    # An encoder and a decoder that fill gaps in a text. The paper claims no numbers: the changes "perform
+    # only as well as Transformer++" (section 5). The first two rows (*) are those of an earlier study. The
+    # authors trained only the last two models, once each. Lower is better for perplexity, higher for scores:
     # Primer-EZ's decoder is better than Transformer++ in two of the four, and worse in two.
     table = paper["table_7"]
     fig, axes = plt.subplots(1, 4, figsize=(7, 1.8), layout="constrained", sharey=True)
@@ -402,16 +402,16 @@ if __name__ == "__main__":
     ax.set_yticks([2.5, 3, 3.5, 4], ["2.5", "3.0", "3.5", "4.0"])
     ax.minorticks_off()
     plt.show()
-    # The amount saved grows with compute. The share saved, $1 - 1/b$, is the same at every budget. The growing
-    # *factors* of Tables 1 and 5 are a different effect: at a fixed size both curves flatten, so in longer
-    # training the worse model takes longer for the same last gain (section 4.3). {doc}`sizes` fits such lines
-    # to our runs.
+    # The amount saved grows with compute. The share saved, $1 - 1/b$, is the same at every budget. The
+    # growing *factors* of Tables 1 and 5 are a different effect: at a fixed size both curves flatten, so in
+    # longer training the worse model takes longer for the same last gain (section 4.3). {doc}`sizes` fits
+    # such lines to our runs.
 
     # ## Halving hurdles: 6.2 times, and 4,064 seconds
     #
-    # The search could afford 25 thousand trainings because it stopped most of them early: a training continues
-    # only if it is in the better half at each {term}`hurdle`. The $n$ hurdles divide the time $T$ into $n + 1$
-    # bands that cost the same in all, so each band is twice as long as the one before:
+    # The search could afford 25 thousand trainings because it stopped most of them early: a training
+    # continues only if it is in the better half at each {term}`hurdle`. The $n$ hurdles divide the time $T$
+    # into $n + 1$ bands that cost the same in all, so each band is twice as long as the one before:
     #
     # $$m_i = T\, \frac{2^i - 1}{2^{n+1} - 1}, \qquad
     #   \text{on average } \frac{n + 1}{2^{n+1} - 1}\,T$$
@@ -456,8 +456,9 @@ if __name__ == "__main__":
     # the emissions of the search. With the factors as printed, it saves
     # {value}`f"{recomputed['saved, over the search']:.0%}"` of them. In compute, the saving is
     # {value}`f"{recomputed['FLOPs, over the search']:.1f}"` times the search, and this part of the argument
-    # checks out. In emissions it is less, for two reasons: electricity in Oklahoma has 1/6 of Georgia's carbon
-    # per megawatt-hour, and by these figures the newer chips compute about 3 times as much per megawatt-hour.
+    # checks out. In emissions it is less, for two reasons: electricity in Oklahoma has 1/6 of Georgia's
+    # carbon per megawatt-hour, and by these figures the newer chips compute about 3 times as much per
+    # megawatt-hour.
     #
     # The numbers of the running text that these formulas use:
     display(paper["text"])
@@ -467,12 +468,13 @@ if __name__ == "__main__":
     # ## Exercise
     #
     # :::{exercise} Fewer steps, or shorter ones?
-    # The first page's 4.2 is a quotient of hours. Split it: how many times fewer steps did Primer need than the
-    # original T5, and how many times as long did a step take? Which printed number makes both so uncertain?
+    # The first page's 4.2 is a quotient of hours. Split it: how many times fewer steps did Primer need than
+    # the original T5, and how many times as long did a step take? Which printed number makes both so
+    # uncertain?
     # :::
     # :::{solution}
-    # About {value}`f"{fewer.value:.1f}"` times fewer steps, each about {value}`f"{longer.value:.1f}"` times as
-    # long. T5's steps are printed with a single digit: "1M" can be anything from 0.5 to 1.5 million.
+    # About {value}`f"{fewer.value:.1f}"` times fewer steps, each about {value}`f"{longer.value:.1f}"` times
+    # as long. T5's steps are printed with a single digit: "1M" can be anything from 0.5 to 1.5 million.
     # :::
     table = paper["table_1"]
     steps_printed, hours_printed = (
