@@ -125,7 +125,7 @@ if __name__ == "__main__":
     }
     display(ratio_table(attention, "MDHA over plain attention", with_and_without))
     # Convolutions move much data and compute little. Their cost grows with the width, while that of the
-    # matrix products grows with its square. So their relative cost falls with the width.
+    # matrix products grows with its square. So their share of a whole step falls with the width.
 
 
 if __name__ == "__main__":
