@@ -7,9 +7,9 @@ projection, wider, or full.
 Primer-EZ has a {term}`depthwise convolution` after the projections to queries, keys and values, with a kernel
 of width 3 for each channel. Why there, why 3, and why so few parameters?
 
-In short: neither order can imitate the other. A full convolution costs $d_k$ times as much as a depthwise one,
-and was no better in our short runs. In our longer runs ({doc}`/experiments/chapters/mdha`), widths 5 and 7 do
-not hurt, three seeds show no effect of the order, and values gain most from a convolution.
+In short: neither order can imitate the other. A full convolution costs $d_k$ times as much as a depthwise
+one, and was no better in our short runs. In our longer runs ({doc}`/experiments/chapters/mdha`), widths 5 and
+7 do not hurt, three seeds show no effect of the order, and values gain most from a convolution.
 
 The search had alternatives. Its primitives include convolutions of width 3, 7, 15 and 31, both depthwise and
 full (Table 2), and it could put them anywhere. The paper says about the others:
@@ -201,8 +201,8 @@ if __name__ == "__main__":
     # ## Results in one block
     #
     # Each dot is the final loss of a run, each line the mean of three random seeds. The models have a single
-    # block, so that no second block can compensate for a weak attention. Every convolution helps; the standard
-    # one, with 8 times as many weights, is not better than the depthwise one.
+    # block, so that no second block can compensate for a weak attention. Every convolution helps; the
+    # standard one, with 8 times as many weights, is not better than the depthwise one.
     import matplotlib.pyplot as plt
 
     corpus = load_corpus()

@@ -148,7 +148,8 @@ if __name__ == "__main__":
     ax.axvline(8, color="C5", ls=":", lw=1)
     ax.set(xlabel="position of the output", ylabel="change of the output")
     plt.show()
-    # Attention reads all positions anyway. The convolutions distinguish them: each distance has its own weight.
+    # Attention reads all positions anyway. The convolutions distinguish them: each distance has its own
+    # weight.
 
 
 class EvolvedBlock(Block):
@@ -307,11 +308,11 @@ if __name__ == "__main__":
     # {doc}`/experiments/chapters/ours` has longer runs, with five seeds and a learning rate for each model.
     # The gate, with 10% more parameters, gains most in these short runs of two seeds.
     #
-    # The paper found the same loss of the lead. At equal steps the Evolved Transformer is ahead of the Transformer (Table 8):
-    # a {term}`perplexity` of 23.11 instead of 23.45 after 1.5 million steps on LM1B, and 19.37 instead of
-    # 19.82 after a million on C4. At equal compute, a speed-up factor of 1.23 ± 0.02 remains on LM1B (Table
-    # 4). On C4 the factors are 0.89 and 0.98 (Table 5): the Transformer reaches the same loss with less
-    # compute.
+    # The paper found the same loss of the lead. At equal steps the Evolved Transformer is ahead of the
+    # Transformer (Table 8): a {term}`perplexity` of 23.11 instead of 23.45 after 1.5 million steps on LM1B,
+    # and 19.37 instead of 19.82 after a million on C4. At equal compute, a speed-up factor of 1.23 ± 0.02
+    # remains on LM1B (Table 4). On C4 the factors are 0.89 and 0.98 (Table 5): the Transformer reaches the
+    # same loss with less compute.
     #
     # A search finds what it is graded by. This one was graded by steps, and found a model whose steps are
     # long. The search for Primer gave each model the same time, at most seven hours on a TPU (section 2), so
