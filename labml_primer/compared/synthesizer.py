@@ -114,8 +114,9 @@ class DenseSynthesizer(SyntheticAttention):
 
     $$F(x_i) = \operatorname{ReLU}(x_i W_1 + b)\,W_2$$
 
-    So a token can attend to the first position, but not search for the word *not*. $W_1$ is `[d_model, d_model]`. Each
-    head gets $d_k$ features of the hidden layer and has a $W_2$ of its own, `[d_k, max_seq]`.
+    So a token can attend to the first position, but not search for the word *not*. $W_1$ is
+    `[d_model, d_model]`. Each head gets $d_k$ features of the hidden layer and has a $W_2$ of its own,
+    `[d_k, max_seq]`.
 
     :::{deviation} the paper, section 3, and the released code
     The paper's formula also adds a bias after $W_2$: a preference for some positions, whatever the token. The
