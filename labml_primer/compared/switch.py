@@ -4,7 +4,7 @@ r"""
 A mixture of experts: replace one feed-forward layer by eight and send each token through one of them. More
 parameters for the same work.
 
-Must every token use every parameter? A period needs other features than the middle of a name.
+Must every token use every parameter? A period needs different features from the middle of a name.
 
 A {term}`mixture of experts` has $E$ feed-forward layers, the experts, and a small *router* that chooses among
 them for each token. In the {term}`Switch Transformer` it chooses one. With $W_r$ for the router's matrix:
