@@ -8,7 +8,7 @@ The paper says "4.2 times less compute". Which numbers is that computed from, an
 In short: of {value}`len(claims)` claims, {value}`count("=")` agree with the numbers they are computed from,
 {value}`count("≈")` agree within rounding, and {value}`count("≠")` do not. The large claims are among those
 that agree: 1.7 times on the search task, 1.8 on larger data, 4 at T5's compute, and within rounding 4.2. The
-factor of 3 at 1.9 billion parameters cannot be recomputed, because the paper prints no hours or steps for it.
+factor of 3 at 1.9 billion parameters cannot be recomputed: its table has neither hours nor steps.
 
 This checks the paper's arithmetic only. {doc}`results` has our attempt to repeat its experiments.
 
