@@ -10,8 +10,8 @@ changes are not distinguished from a Transformer++, as in the paper. The models 
 {value}`millions(families["synthesizer-dense"])` to {value}`millions(families["switch"])` million parameters;
 {doc}`method` has the rest.
 
-The paper puts the changes into three families of models besides its language models (section 4.2, appendix
-A.12), and so does this chapter:
+The paper puts the changes into three other families of models too (section 4.2, appendix A.12), and so does
+this chapter:
 
 - in a {doc}`Switch Transformer </labml_primer/compared/switch>`, which sends each token to one of many
   feed-forward layers, the attention and the activation function become Primer-EZ's;
@@ -167,8 +167,8 @@ if __name__ == "__main__":
     lead = gain(filling, "t5-primer-ez-decoder", "t5-pp")
     # The Primer-EZ decoder is about as good as the Transformer++ whose encoder it has: better by
     # {value}`f"{lead:.2f}"` nats in the mean, but not with every seed. Both end better than T5 in the mean.
-    # The paper finds the same with one run of each, and concludes that this task benefits from other modeling
-    # decisions than a language model (appendix A.12).
+    # The paper finds the same, with one run of each of the two, and concludes that this task benefits from
+    # other modeling decisions than a language model (appendix A.12).
     #
     # Except for the Transformer++, the seeds end far apart. Each line below is one seed. The loss stays near
     # 2.4 nats per token, often for hundreds of steps, and then falls. The step at which it falls differs more
