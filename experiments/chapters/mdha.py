@@ -166,8 +166,8 @@ if __name__ == "__main__":
         return {m: [until(run, end) for run in seeds] for m, seeds in runs.items()}
 
     # A bias can add little. On keys it shifts all scores of a query by the same amount, which the softmax
-    # ignores. On values, the bias of the output projection does the same. On queries, the bias of their
-    # projection does, except at the second token, where the kernel sees only two tokens. (The first token
+    # ignores. On values, the bias of the output projection can replace it. On queries, the bias of their
+    # projection can, except at the second token, where the kernel sees only two tokens. (The first token
     # attends only to itself.)
     #
     # The released initialization cannot be distinguished from PyTorch's. The one as plain attention is worse
