@@ -10,8 +10,8 @@ Primer-EZ take, compared with the Transformer's? And how do other libraries comp
 In short: a training step of the plain Primer-EZ takes {value}`over(forms["plain"])` times as long as the
 Transformer's, with hand-written gradients {value}`over(forms["faster"])` times, and compiled
 {value}`over(forms["compiled"])` times. That is little compared with the steps that it saves
-({doc}`/experiments/chapters/results`). But it generates fewer tokens per second, at every size measured. Each
-range is over nine pairs of width and length.
+({doc}`/experiments/chapters/results`). But Primer-EZ generates fewer tokens per second at every size
+measured. Each range is over nine pairs of width and length.
 
 All was recorded on one processor; other machines give other numbers. The records are in `benchmarks/results`,
 and `make benchmarks` makes them again. {doc}`/experiments/chapters/method` explains the timing in turns.
