@@ -7,12 +7,11 @@ where Adam stores two matrices.
 Primer was found as a language model. Do its changes also help a model that reads with one stack of blocks and
 writes with another?
 
-In short: compared with the Transformer, yes; compared with {term}`Transformer++`, the paper's one test does
-not show it (appendix A.12, one run of each). There a decoder with Primer-EZ's two changes follows a
-Transformer++ encoder, in the setting of T5 {cite:p}`raffel2020exploring`, which
-{cite:t}`narang2021transformer` had used to compare variants of the Transformer. Most of the paper's larger
-runs also use T5 (sections 4.2 and 4.3). This chapter builds the parts of T5 that {doc}`../transformer/model`
-lacks:
+In short: the paper's one test does not show it (appendix A.12, one run of each model). There a decoder with
+Primer-EZ's two changes follows a {term}`Transformer++` encoder, and the model is about as good as a whole
+Transformer++. The setting is that of T5 {cite:p}`raffel2020exploring`, in which
+{cite:t}`narang2021transformer` had compared variants of the Transformer. Most of the paper's larger runs also
+use T5 (sections 4.2 and 4.3). This chapter builds the parts of T5 that {doc}`../transformer/model` lacks:
 
 - {term}`relative positions`, in buckets, added to the scores of attention;
 - linear layers without biases, and one embedding matrix for inputs and outputs;
