@@ -8,7 +8,7 @@ A model that learns in fewer steps gains nothing if each step takes that much lo
 Primer-EZ take, compared with the Transformer's? And how do other libraries compare?
 
 In short: a training step of the plain Primer-EZ takes {value}`over(forms["plain"])` times as long as the
-Transformer's, with hand-written gradients {value}`over(forms["faster"])` times, and compiled
+Transformer's, with hand-written gradients {value}`over(forms["faster"])` times, and with both compiled
 {value}`over(forms["compiled"])` times. That is little compared with the steps that it saves
 ({doc}`/experiments/chapters/results`). But Primer-EZ generates fewer tokens per second at every size
 measured. Each range is over nine pairs of width and length.
