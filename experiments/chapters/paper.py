@@ -3,7 +3,8 @@ r"""
 
 Every table of results of the Primer paper as data, and every claim that can be recomputed from them.
 
-The paper says "4.2 times less compute". Which numbers is that computed from, and does the division check out?
+The paper says "4.2 times less compute". Which numbers is that computed from, and does the division check
+out?
 
 In short: of {value}`len(claims)` claims, {value}`count("=")` agree with the numbers they are computed from,
 {value}`count("≈")` agree within rounding, and {value}`count("≠")` do not. The large claims are among those
