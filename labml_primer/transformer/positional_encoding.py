@@ -241,7 +241,7 @@ def add_positions(x: Tensor, encoding: Tensor) -> Tensor:
 
 
 if __name__ == "__main__":
-    # ## Is adding a loss?
+    # ## Does adding lose information?
     #
     # One could instead append $p_t$ to the word's vector and let a matrix $W \in \mathbb{R}^{2d \times d}$
     # mix the two. Split $W$ into its upper half $W_1$ and its lower half $W_2$:
