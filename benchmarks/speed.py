@@ -111,9 +111,9 @@ if __name__ == "__main__":
     # {value}`f"{in_table_4(t5, 'Primer-EZ'):.2f}"` on TPUs, in Tensor2Tensor and in T5, and
     # {value}`f"{in_table_4('Tensor2Tensor, V100', 'Primer-EZ'):.2f}"` on a V100.
     #
-    # Where the ratio of both compiled is below 1, compiling made the Transformer's step longer, so it is not a
-    # gain over the plain Transformer. The row below it compares with the plain Transformer instead: a compiled
-    # Primer-EZ takes {value}`f"{min(to_plain):.2f}"` to {value}`f"{max(to_plain):.2f}"` times as long.
+    # Where the ratio of both compiled is below 1, compiling made the Transformer's step longer, so it is not
+    # a gain over the plain Transformer. Compared with the plain Transformer, a compiled Primer-EZ takes
+    # {value}`f"{min(to_plain):.2f}"` to {value}`f"{max(to_plain):.2f}"` times as long.
     changes = {
         "Primer-EZ": forms["plain"],
         "... faster": forms["faster"],

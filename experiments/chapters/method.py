@@ -155,8 +155,8 @@ if __name__ == "__main__":
     #
     # The seconds of a run are its number of steps times the time of a step. That time is measured separately,
     # for all models in one process and in turns, because the time of a run depends on what else the machine
-    # does. It is the processor time of one core. Its own uncertainty is not part of ±; the Speed chapter shows
-    # how far apart the rounds of such a measurement are.
+    # does. It is the processor time of one core. Its own uncertainty is not part of ±;
+    # {doc}`/benchmarks/speed` shows how far apart the rounds of such a measurement are.
     #
     # {doc}`/benchmarks/speed` also measures in turns: one call of each function, again and again, every other
     # round in reverse order. Its tables show the median of the rounds' ratios, and how far the quartiles are

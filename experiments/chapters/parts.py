@@ -125,12 +125,13 @@ if __name__ == "__main__":
     #
     # ## Limits
     #
-    # *Positions.* All models have a learned table of absolute positions, and the paper's have relative ones. A
-    # convolution gives a model its nearest positions for free, so MDHA may matter less, and the squared ReLU
-    # relatively more, with relative positions ({doc}`/book/pages/descendants`).
+    # *Positions.* All models have a learned table of absolute positions, and the paper's have relative ones.
+    # A convolution reads the nearest positions without having to find them, so with relative positions MDHA
+    # may matter less, and the squared ReLU more ({doc}`/book/pages/descendants`).
     #
-    # *Seeds.* With three seeds, small differences are not decided; the exercise says how small. {doc}`method` lists
-    # the limits of scale, data, tuning and hardware.
+    # *Seeds.* With three seeds, small differences are not decided; the exercise says how small.
+    #
+    # {doc}`method` lists the limits of scale, data, tuning and hardware.
 
 
 if __name__ == "__main__":
@@ -172,8 +173,8 @@ if __name__ == "__main__":
 
     # ## In short
     #
-    # - With learned absolute positions, MDHA matters most: without it, Primer loses more than half of its gain
-    #   in the mean.
+    # - With learned absolute positions, MDHA matters most: without it, Primer loses more than half of its
+    #   gain in the mean.
     # - The squared ReLU and the norm after the feed-forward layer help too, and overlap with the rest.
     # - The squared and the cubed ReLU do as well as SwiGLU, with one projection fewer.
     #

@@ -18,7 +18,8 @@ In short, from our own runs:
   Primer grows during training. The section *Not reproduced* has the whole list.
 
 The models have learned absolute positions, and the paper's have relative ones, so the gains of the
-convolutions may be overstated ({doc}`method`, *Limits*). The scale is small: {value}`f"{runs['transformer'][0]['parameters'] / 1e6:.1f}"` million parameters, and
+convolutions may be overstated ({doc}`method`, *Limits*). The scale is small:
+{value}`f"{runs['transformer'][0]['parameters'] / 1e6:.1f}"` million parameters, and
 {value}`f"{runs['transformer'][0]['steps'][-1] * 16 * 128 / 1e6:.1f}"` million characters of Shakespeare per
 run. The paper's models of the same comparison have 35 million parameters. {doc}`method` explains how
 everything was measured and what ± means.
