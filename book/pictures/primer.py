@@ -13,7 +13,7 @@ from pictures.links import (
 
 SEARCHED = f"{PRIMER}.SearchedAttention"
 MIDDLE, WIDE, TALL, PITCH = 118, 160, 24, 33
-LEFT, SIDE, NOTES = MIDDLE - WIDE / 2, MIDDLE + WIDE / 2 + 14, 236
+SIDE, NOTES = MIDDLE + WIDE / 2 + 14, 236
 QUERY, KEY, VALUE = MIDDLE - 56, MIDDLE, MIDDLE + 56  # middles of narrow boxes
 NARROW = 48
 BOTTOM = 568
