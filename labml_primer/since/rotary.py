@@ -366,5 +366,5 @@ if __name__ == "__main__":
     slow = (128 * omega < 2 * torch.pi / 10).nonzero().flatten()
     print(f"pairs {slow[0]} to {slow[-1]} of 16")
 
-    # Rotary positions are one of the parts that most models have today: {doc}`modern`. Which of Primer's gains
-    # are left with them? {doc}`/book/pages/descendants` says what we know so far.
+    # Which of Primer's gains are left if positions are rotary?
+    # {doc}`/experiments/chapters/results` says what is known so far.
