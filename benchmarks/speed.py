@@ -120,6 +120,7 @@ if __name__ == "__main__":
         "... both compiled": forms["compiled"],
     }
     step_ratios = {
+    entries = {
         name: [f"{ratio:.2f}" for ratio in ratios(step, *pair)]
         for name, pair in changes.items()
     }
@@ -133,6 +134,11 @@ if __name__ == "__main__":
     step_ratios["squared ReLU alone"] = [f"{ratio:.2f}" for ratio in alone]
     within = f"half of the rounds within {spread(step['cells'], changes.values()):.2f}"
     display(grid(step, f"A step over the Transformer's ({within})", step_ratios))
+    entries["... compiled, over the plain Transformer"] = [f"{r:.2f}" for r in to_plain]
+    alone = ratios(step, "squared ReLU", "Transformer")
+    entries["squared ReLU alone"] = [f"{ratio:.2f}" for ratio in alone]
+    within = f"half of the rounds within {spread(step['cells'], changes.values()):.2f}"
+    display(grid(step, f"A step over the Transformer's ({within})", entries))
     # Attention alone, forward and backward, with convolutions over without:
     attention = recorded("attention")
     with_and_without = {
