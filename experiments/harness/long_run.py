@@ -318,7 +318,6 @@ class Training:
         return self.workers.count == 1 and self.workers.device.type == "cpu"
 
 
-@cache
 def fingerprint(run: Run) -> list[float]:
     """Return the losses of two small steps in double precision.
 
@@ -326,11 +325,17 @@ def fingerprint(run: Run) -> list[float]:
     They do not change with a rewriting that computes the same.
     """
     small = replace(run, seed=0, rate=1e-3, batch=2, steps=2, evaluations=1)
+    return losses_of(replace(small, bfloat16=False, whole=False))
+
+
+@cache
+def losses_of(run: Run) -> list[float]:
+    """Return the losses of a run's steps in double precision. Its result is kept."""
     with torch.random.fork_rng(devices=[]):
-        training = Training(replace(small, bfloat16=False), Path(), Workers())
+        training = Training(run, Path(), Workers())
         training.model.double()
-        training.step()
-        training.step()
+        for _ in range(run.steps):
+            training.step()
     return training.losses
 
 
