@@ -1,0 +1,810 @@
+r"""
+# Programs
+
+A Transformer block written as a program of small operations: the space that was searched for Primer.
+
+A search over architectures can only find what it can write down. How does one write a block so that a small
+random change of the text is a new architecture?
+
+In short: a block is a list of *subprograms*, and a subprogram is a list of *instructions*. An instruction
+applies one of 39 primitive operations, such as an addition or a matrix product, to results of earlier ones,
+or it calls another subprogram. There is no operation for attention; it is a subprogram of ten primitives. The
+Transformer needs 36 instructions in ten subprograms, Primer 42. Here such a program becomes an `nn.Module`
+that computes the same as the book's own block, at about the same speed.
+
+The subprograms make large changes out of small ones. Queries, keys and values are projected by *one*
+subprogram, called three times, so one inserted convolution is {term}`MDHA`. One inserted square is the
+{term}`squared ReLU`.
+
+Source: {cite:t}`so2021primer`, section 2, appendices A.1, A.2 and A.5, Figures 1, 2 and 13 to 25. The authors
+released models, but no code of the search, so what the paper leaves open is decided here. Each such decision
+is marked.
+"""
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from zlib import crc32
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+# ## The values a program computes
+#
+# Every value is `[copies, batch, seq, width]`. Most have one copy. Inside a branch, an instruction runs several
+# times at once with weights of its own (*branching*, below), and the copies are the runs. A value of one copy
+# is shared by all of them.
+#
+# A width is any number: that of the {term}`residual stream`, that of a head, `seq` for attention scores, or 1
+# for a mean.
+
+
+def resize(x: Tensor, width: int) -> Tensor:
+    """Cut the features of `x` to `width`, or repeat them from the first until they are as many."""
+    if x.size(-1) == width:
+        return x
+    return x.repeat(1, 1, 1, math.ceil(width / x.size(-1)))[..., :width]
+
+
+def match(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    r"""
+    ## Widths that differ
+
+    Return `x` and `y` with equal widths. A program may add 48 features to 64; nothing in the search forbids
+    it.
+
+    :::{deviation} the paper, appendix A.2
+    "We deterministically pseudorandomly set one of the tensor dimensions to match the other." Neither the
+    choice of the tensor nor the way of setting its size is described. Here a checksum of the two widths
+    chooses the tensor, and {py:func}`~labml_primer.search.programs.resize` cuts it or repeats its features.
+    Repeating needs no parameters, and unlike zeros, it does not make a division infinite.
+    :::
+    """
+    widths = x.size(-1), y.size(-1)
+    if widths[0] == widths[1]:
+        return x, y
+    if crc32(repr(widths).encode()) % 2:
+        return resize(x, widths[1]), y
+    return x, resize(y, widths[0])
+
+
+def elementwise(function: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Tensor]:
+    """Return `function` for values of different widths. A width of 1, such as a mean's, is broadcast."""
+
+    def apply(x: Tensor, y: Tensor) -> Tensor:
+        if 1 not in (x.size(-1), y.size(-1)):
+            x, y = match(x, y)
+        return function(x, y)
+
+    return apply
+
+
+def divide(x: Tensor, y: Tensor) -> Tensor:
+    """Return $x / y$. If `y` is one number per row, multiply by its reciprocal, which is faster."""
+    return x * y.reciprocal() if y.size(-1) == 1 else x / y
+
+
+def reciprocal(x: Tensor) -> Tensor:
+    """Return $1/x$, and 0 for 0."""
+    # As $1/\infty$, so that the gradient there is 0 too. A `torch.where` after dividing has `nan`.
+    return x.masked_fill(x == 0, math.inf).reciprocal()
+
+
+def matmul(x: Tensor, y: Tensor) -> Tensor:
+    r"""
+    ## Causality
+
+    A block must not see later tokens, and a random program would use them if it could. The paper adds masks
+    "to operations that move information spatially". These are few: the two matrix products and the
+    convolutions. Every other primitive computes row $i$ of its result, the one for position $i$, from row $i$
+    alone.
+
+    The rule for these few is that row $i$ of the result depends on the rows up to $i$ of the inputs. If each
+    operation obeys it, so does every program. For $XY$ the triangle of $X$ on and below the diagonal is used:
+
+    $$(XY)_i = \sum_{j \le i} x_{ij}\, y_j$$
+
+    `x` needs one column for each row of `y`, so it is resized to `seq`.
+    """
+    return resize(x, y.size(-2)).tril() @ y
+
+
+def transposed_matmul(x: Tensor, y: Tensor) -> Tensor:
+    r"""
+    Return $XY^\top$, zero above the diagonal: entry $i, j$ compares position $i$ with position $j \le i$.
+
+    :::{deviation} the paper, appendix A.2 and Figure 24
+    How the automatic mask relates to the primitive MASK is not said. In the Transformer's program both are
+    needed: after the product with its zeros comes EXP, and $e^0 = 1$. MASK makes these zero again, for the
+    sum that the softmax divides by. Without MASK a program is still causal, but divides by a larger sum.
+    :::
+    """
+    x, y = match(x, y)
+    return (x @ y.transpose(-2, -1)).tril()
+
+
+def convolve(x: Tensor, weight: Tensor) -> Tensor:
+    r"""
+    ## Dense layers and convolutions
+
+    Convolve over positions. `weight` is `[kernel_size * width, copies, units]`; with a kernel of size 1 this
+    is a dense layer. The paper shifts the inputs by the kernel's size minus one, and so do we, with zeros
+    before the first token.
+
+    :::{deviation} the paper, Table 2
+    `tf.layers.dense` has a bias unless told otherwise. The programs add a SHIFT where the Transformer has
+    one, so here dense layers and convolutions have no bias.
+    :::
+    """
+    kernel_size, copies = weight.size(0) // x.size(-1), weight.size(1)
+    if kernel_size > 1:
+        x = F.pad(x, (0, 0, kernel_size - 1, 0)).unfold(2, kernel_size, 1).flatten(3)
+    # All copies with the same input are one large product, as in
+    # {py:class}`~labml_primer.transformer.attention.MultiHeadAttention`.
+    if x.size(0) == 1:
+        y = x.squeeze(0) @ weight.flatten(1)
+        return y.unflatten(-1, (copies, -1)).movedim(2, 0)
+    y = torch.bmm(x.flatten(1, 2), weight.transpose(0, 1))
+    return y.unflatten(1, x.shape[1:3])
+
+
+def convolve_depthwise(x: Tensor, weight: Tensor) -> Tensor:
+    """
+    Convolve each feature with its own kernel. `weight` is `[kernel_size, copies, 1, 1, width]`.
+
+    The same as {py:class}`~labml_primer.primer.primer_ez.SpatialDepthWiseConvolution`, with copies for heads.
+
+    :::{deviation} the paper, Figure 25
+    Table 2 gives this operation a dimension, its number of filters, and instructions 14, 18 and 23 print 384.
+    Their inputs have 48 features, and their outputs must have 48, because eight of them become the 384 of
+    instruction 33. So the dimension is ignored.
+    :::
+    """
+    y = x * weight[-1]
+    for back in range(1, min(len(weight), x.size(2))):
+        y[:, :, back:] += x[:, :, :-back] * weight[-1 - back]
+    return y
+
+
+# ## Branches
+#
+# An instruction may run 1, 2, 4, 8 or 16 times at once, with weights of its own each time, and the results are
+# concatenated along the features. The eight heads of attention are one call of S1 with eight branches. Branches
+# may be nested, so in general there are `copies` of a value, and each becomes `branches` times as many.
+def fork(x: Tensor, branches: int) -> Tensor:
+    """Return the input of the branches. A value of one copy stays one, shared by all of them."""
+    return x if x.size(0) == 1 else x.repeat_interleave(branches, dim=0)
+
+
+def merge(x: Tensor, branches: int) -> Tensor:
+    """Concatenate the results of the branches: `[copies * branches, ..., width]` to `[copies, ...]`."""
+    if x.size(0) == 1:
+        return x.repeat(1, 1, 1, branches)
+    x = x.unflatten(0, (-1, branches))
+    return x.permute(0, 2, 3, 1, 4).flatten(3)
+
+
+BRANCHING = {"BRANCH INPUT 1": fork, "BRANCH INPUT 2": fork, "BRANCH MERGE": merge}
+
+# ## Weights
+#
+# A shape is computed from the width of the input, the `units` of the output and the number of copies.
+Shape = Callable[[int, int, int], tuple[int, ...]]
+
+
+def features(width: int, units: int, copies: int) -> tuple[int, ...]:
+    """Return the shape of one weight per feature."""
+    return copies, 1, 1, width
+
+
+def dense(kernel_size: int) -> Shape:
+    """Return the shape of the weights of a dense layer or convolution."""
+    return lambda width, units, copies: (kernel_size * width, copies, units)
+
+
+def depthwise(kernel_size: int) -> Shape:
+    """Return the shape of the kernels of a depthwise convolution."""
+    return lambda width, units, copies: (kernel_size, copies, 1, 1, width)
+
+
+def start_dense(weight: Tensor) -> Tensor:
+    """Draw weights as `nn.Linear` does, between $-1/\\sqrt{n}$ and $1/\\sqrt{n}$ for $n$ inputs."""
+    return nn.init.uniform_(weight, -(len(weight) ** -0.5), len(weight) ** -0.5)
+
+
+def start_depthwise(weight: Tensor) -> Tensor:
+    """Start kernels as Primer-EZ does: 0.5 for the current token, 0.5/`kernel_size` for earlier ones."""
+    nn.init.constant_(weight, 0.5 / len(weight))
+    nn.init.constant_(weight[-1], 0.5)
+    return weight
+
+
+@dataclass(frozen=True)
+class Primitive:
+    """
+    ## The 39 primitives
+
+    `arguments` says what a primitive takes: the tensors `x` and `y`, the constant `c`, the dimension `d` and
+    its own weights `w`. An instruction has all of the first four, and those that are not named are ignored.
+    """
+
+    apply: Callable[..., Tensor]
+    arguments: str
+    shape: Shape = features
+    start: Callable[[Tensor], Tensor] = nn.init.zeros_
+
+
+# The paper's Table 2, in its order. The names are those of the table.
+#
+# :::{deviation} the paper, Table 2: SCALE and SHIFT
+# There SCALE adds a variable and SHIFT multiplies by one. They are exchanged: the Transformer's norm ends with
+# SCALE and SHIFT, and the bias after a dense layer is a SHIFT (Figures 20 and 24).
+# :::
+# :::{deviation} the paper, Table 2: axes
+# It names no axis for the sums, means and products. TensorFlow's own choices would reduce everything to one
+# number. With the last axis, and a width of 1 kept, Figure 24 is a layer norm and a softmax. We take the last
+# axis for the cumulative operations too, so that none of them moves information between positions.
+# :::
+# :::{deviation} the paper, Table 2: MASK
+# `tf.linalg.band_part` needs the band, which is not given. It must be the lower triangle for Figure 24 to be a
+# softmax over earlier tokens. That is also defined for features: position $i$ keeps the first $i + 1$.
+# :::
+PRIMITIVES = {
+    "ADD": Primitive(elementwise(torch.add), "xy"),
+    "DIFFERENCE": Primitive(elementwise(torch.sub), "xy"),
+    "DIVIDE": Primitive(elementwise(divide), "xy"),
+    "MULTIPLY": Primitive(elementwise(torch.mul), "xy"),
+    "ABS ROOT": Primitive(lambda x: x.abs().sqrt(), "x"),
+    "SQUARE": Primitive(torch.square, "x"),
+    "EXP": Primitive(torch.exp, "x"),
+    "LOG": Primitive(lambda x: x.abs().log(), "x"),
+    "C MUL": Primitive(torch.mul, "xc"),
+    "ABS": Primitive(torch.abs, "x"),
+    "RECIP": Primitive(reciprocal, "x"),
+    "SIGN": Primitive(torch.sign, "x"),
+    "COS": Primitive(torch.cos, "x"),
+    "SIN": Primitive(torch.sin, "x"),
+    "TANH": Primitive(torch.tanh, "x"),
+    "MAX": Primitive(lambda x, c: F.threshold(x, c, c), "xc"),
+    "MIN": Primitive(lambda x, c: x.clamp(max=c), "xc"),
+    "SCALE": Primitive(torch.mul, "xw", features, nn.init.ones_),
+    "SHIFT": Primitive(torch.add, "xw", features, nn.init.zeros_),
+    "SIGMOID": Primitive(torch.sigmoid, "x"),
+    "MASK": Primitive(torch.tril, "x"),
+    "CUM PROD": Primitive(lambda x: x.cumprod(-1), "x"),
+    "CUM SUM": Primitive(lambda x: x.cumsum(-1), "x"),
+    "RED MEAN": Primitive(lambda x: x.mean(-1, keepdim=True), "x"),
+    "RED SUM": Primitive(lambda x: x.sum(-1, keepdim=True), "x"),
+    "RED MIN": Primitive(lambda x: x.amin(-1, keepdim=True), "x"),
+    "RED MAX": Primitive(lambda x: x.amax(-1, keepdim=True), "x"),
+    "RED PROD": Primitive(lambda x: x.prod(-1, keepdim=True), "x"),
+    "MAT MUL": Primitive(matmul, "xy"),
+    "T-MAT MUL": Primitive(transposed_matmul, "xy"),
+    "CONV 1X1": Primitive(convolve, "xdw", dense(1), start_dense),
+    "CONV 3X1": Primitive(convolve, "xdw", dense(3), start_dense),
+    "CONV 7X1": Primitive(convolve, "xdw", dense(7), start_dense),
+    "CONV 15X1": Primitive(convolve, "xdw", dense(15), start_dense),
+    "CONV 31X1": Primitive(convolve, "xdw", dense(31), start_dense),
+    "DCONV 3X1": Primitive(convolve_depthwise, "xw", depthwise(3), start_depthwise),
+    "DCONV 7X1": Primitive(convolve_depthwise, "xw", depthwise(7), start_depthwise),
+    "DCONV 15X1": Primitive(convolve_depthwise, "xw", depthwise(15), start_depthwise),
+    "DCONV 31X1": Primitive(convolve_depthwise, "xw", depthwise(31), start_depthwise),
+}
+
+# What the fields of an instruction and the banks may be (appendix A.2).
+BRANCHES = (1, 2, 4, 8, 16)
+DIMENSIONS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
+CONSTANTS_IN_BANK, DIMENSIONS_IN_BANK = 2, 6
+
+# The paper limits neither the length of a program nor its depth. A few short subprograms that call each other
+# twice are a program of billions, so a program beyond these limits is an error.
+MOST_SUBPROGRAMS, MOST_LINES, MOST_COPIES = 100, 10_000, 256
+MOST_FEATURES, MOST_WEIGHTS = 2**17, 10**8
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """
+    ## Instructions
+
+    An operation and its arguments. `operation` is the name of a primitive, or `S5` for a call of subprogram 5.
+    `first` and `second` are indices of values: 0 and 1 are the inputs of the subprogram, and its first
+    instruction computes value 2. `constant` and `dimension` are indices into the banks of the program.
+
+    A primitive ignores the fields it does not need, but they are still there. A mutation that replaces ADD by
+    CONV 1X1 finds a dimension ready.
+    """
+
+    operation: str
+    first: int = 0
+    second: int = 0
+    constant: int = 0
+    dimension: int = 0
+    branches: int = 1
+
+    @property
+    def called(self) -> int | None:
+        """The number of the subprogram that is called, or `None` for a primitive."""
+        call = re.fullmatch(r"S(\d+)", self.operation)
+        return int(call[1]) if call else None
+
+    def __str__(self) -> str:
+        """Return `CONV 1X1(h2, h2) c1 d3 @8`. Fields that are 0, or one branch, are left out."""
+        fields = (
+            (f" c{self.constant}" if self.constant else "")
+            + (f" d{self.dimension}" if self.dimension else "")
+            + (f" @{self.branches}" if self.branches != 1 else "")
+        )
+        return f"{self.operation}(h{self.first}, h{self.second}){fields}"
+
+
+@dataclass(frozen=True)
+class DNA:
+    """
+    ## DNA
+
+    Subprograms, the first of which is MAIN, and two banks: constants, and dimensions relative to the base of
+    the model. Instructions share the values of the banks, so one mutation of a dimension changes queries, keys
+    and values together.
+
+    Raises `ValueError`, with the place, for a program that does not make sense. A subprogram calls only those
+    with a higher number, so no program runs forever.
+    """
+
+    subprograms: tuple[tuple[Instruction, ...], ...]
+    constants: tuple[float, ...]
+    dimensions: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        check_bank("constants", self.constants, CONSTANTS_IN_BANK)
+        check_bank("dimensions", self.dimensions, DIMENSIONS_IN_BANK)
+        for dimension in self.dimensions:
+            if dimension not in DIMENSIONS:
+                raise ValueError(f"dimension {dimension} is none of {DIMENSIONS}")
+        if not 0 < len(self.subprograms) <= MOST_SUBPROGRAMS:
+            raise ValueError(
+                f"{len(self.subprograms)} subprograms; 1 to {MOST_SUBPROGRAMS} are allowed"
+            )
+        for s, subprogram in enumerate(self.subprograms):
+            for value, instruction in enumerate(subprogram, start=2):
+                problem = self.problem(s, value, instruction)
+                if problem:
+                    raise ValueError(f"S{s}, h{value} = {instruction}: {problem}")
+
+    def problem(self, s: int, value: int, instruction: Instruction) -> str:
+        """Return what is wrong with the instruction of `S{s}` that computes `h{value}`, or nothing."""
+        called = instruction.called
+        if called is None and instruction.operation not in PRIMITIVES:
+            return f"there is no operation {instruction.operation!r}"
+        if called is not None and not s < called < len(self.subprograms):
+            return (
+                f"S{s} can call subprograms S{s + 1} to S{len(self.subprograms) - 1}"
+                if s + 1 < len(self.subprograms)
+                else f"S{s} is the last subprogram and cannot call any"
+            )
+        for index in (instruction.first, instruction.second):
+            if not 0 <= index < value:
+                return f"h{index} is not computed before h{value}"
+        if not 0 <= instruction.constant < CONSTANTS_IN_BANK:
+            return f"the bank has no constant c{instruction.constant}"
+        if not 0 <= instruction.dimension < DIMENSIONS_IN_BANK:
+            return f"the bank has no dimension d{instruction.dimension}"
+        if instruction.branches not in BRANCHES:
+            return f"{instruction.branches} branches are none of {BRANCHES}"
+        return ""
+
+    def __len__(self) -> int:
+        """The number of instructions."""
+        return sum(map(len, self.subprograms))
+
+    def __str__(self) -> str:
+        """Return the text that {py:func}`~labml_primer.search.programs.parse` reads."""
+        lines = [
+            f"constants {' '.join(map(repr, self.constants))}",
+            f"dimensions {' '.join(map(str, self.dimensions))}",
+        ]
+        for s, subprogram in enumerate(self.subprograms):
+            lines.append(f"S{s}")
+            lines += (f"  h{v} = {i}" for v, i in enumerate(subprogram, start=2))
+        return "\n".join(lines) + "\n"
+
+
+def check_bank(name: str, values: Sequence[float], size: int) -> None:
+    """Raise `ValueError` unless a bank has `size` finite values."""
+    if len(values) != size:
+        raise ValueError(f"{len(values)} {name}; the bank holds {size}")
+    for value in values:
+        if not math.isfinite(value):
+            raise ValueError(f"{name} must be finite, not {value}")
+
+
+INSTRUCTION = re.compile(
+    r"h(?P<value>\d{1,6}) = (?P<operation>[A-Z][A-Z0-9 -]*)"
+    r"\(h(?P<first>\d{1,6}), h(?P<second>\d{1,6})\)"
+    r"(?: c(?P<constant>\d{1,6}))?(?: d(?P<dimension>\d{1,6}))?"
+    r"(?: @(?P<branches>\d{1,6}))?",
+    re.ASCII,
+)
+
+
+def parse(text: str) -> DNA:
+    """
+    ## Programs as text
+
+    Return the program that `text` describes, in the form that `str` of a DNA has. Empty lines and indents do
+    not matter.
+
+    The text is matched, not evaluated: it cannot do anything but name operations. Raises `ValueError` with the
+    line for text in another form, or if a label is not the next one, and as DNA does.
+    """
+    subprograms: list[list[Instruction]] = []
+    constants: tuple[float, ...] = ()
+    dimensions: tuple[int, ...] = ()
+    for number, line in enumerate(map(str.strip, text.splitlines()), start=1):
+        try:
+            if line.startswith("constants "):
+                constants = tuple(map(float, line.split()[1:]))
+            elif line.startswith("dimensions "):
+                dimensions = tuple(map(int, line.split()[1:]))
+            elif re.fullmatch(r"S\d+", line):
+                expect(line, f"S{len(subprograms)}")
+                subprograms.append([])
+            elif line:
+                subprograms[-1].append(read(line, len(subprograms[-1]) + 2))
+        except IndexError:
+            raise ValueError(f"line {number}: an instruction before S0") from None
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from None
+    return DNA(tuple(map(tuple, subprograms)), constants, dimensions)
+
+
+def read(line: str, value: int) -> Instruction:
+    """Return the instruction of a line, which must be the one that computes `h{value}`."""
+    fields = INSTRUCTION.fullmatch(line)
+    if not fields:
+        raise ValueError(f"{line!r} is not like h2 = CONV 1X1(h0, h0) c0 d0 @1")
+    expect(f"h{fields['value']}", f"h{value}")
+    return Instruction(
+        fields["operation"],
+        int(fields["first"]),
+        int(fields["second"]),
+        int(fields["constant"] or 0),
+        int(fields["dimension"] or 0),
+        int(fields["branches"] or 1),
+    )
+
+
+def expect(label: str, expected: str) -> None:
+    """Raise `ValueError` if a label is not the expected one."""
+    if label != expected:
+        raise ValueError(f"{label} where {expected} comes next")
+
+
+# ## The Transformer as a program
+#
+# The program the search began with (Figures 13 to 22). S1 is self-attention, S2 the feed-forward layer, S3 the
+# projection for queries, keys and values, S4 softmax, S5 the norm, S8 the residual connection and S9 ReLU.
+#
+# :::{deviation} the paper, Figures 13 to 22
+# The figures draw the subprograms as graphs. Their instructions are chosen so that they expand to exactly
+# the lists of Figures 24 and 25, ignored fields included; a test compares all lines. The last two dimensions
+# of each bank are used by no instruction and are printed nowhere. They are ours.
+# :::
+TRANSFORMER = parse(
+    """
+    constants 0.0 0.125
+    dimensions 2 1 8 32 4 16
+    S0
+      h2 = S5(h0, h0)
+      h3 = S1(h2, h2) @8
+      h4 = CONV 1X1(h3, h3) d2
+      h5 = S8(h0, h4)
+      h6 = S5(h5, h5)
+      h7 = S2(h6, h6)
+      h8 = S8(h5, h7)
+    S1
+      h2 = S3(h0, h0)
+      h3 = S3(h0, h0)
+      h4 = C MUL(h3, h3) c1
+      h5 = S3(h0, h0)
+      h6 = T-MAT MUL(h4, h2)
+      h7 = S4(h6, h6)
+      h8 = MAT MUL(h7, h5)
+    S2
+      h2 = CONV 1X1(h0, h0) d3
+      h3 = SHIFT(h2, h2)
+      h4 = S9(h3, h3)
+      h5 = CONV 1X1(h4, h4) d2
+      h6 = SHIFT(h5, h5)
+    S3
+      h2 = CONV 1X1(h0, h0) d1
+    S4
+      h2 = EXP(h0, h0)
+      h3 = MASK(h2, h2)
+      h4 = RED SUM(h3, h3)
+      h5 = DIVIDE(h3, h4)
+    S5
+      h2 = S6(h0, h0)
+      h3 = S7(h2, h2)
+    S6
+      h2 = RED MEAN(h0, h0)
+      h3 = DIFFERENCE(h0, h2)
+      h4 = MULTIPLY(h3, h3)
+      h5 = RED MEAN(h4, h4)
+      h6 = ABS ROOT(h5, h5)
+      h7 = DIVIDE(h3, h6)
+    S7
+      h2 = SCALE(h0, h0)
+      h3 = SHIFT(h2, h2)
+    S8
+      h2 = ADD(h0, h1)
+    S9
+      h2 = MAX(h0, h0)
+    """
+)
+
+# ## Primer as a program
+#
+# The program the search ended with. S3 has a convolution, S9 a square; {doc}`../primer/primer` explains all
+# changes.
+#
+# :::{deviation} the paper, Figures 15 and 22 against Figure 25
+# The figures have one dense layer of 4608 units and MAX with the constant 0. The list has two of 2304, by
+# branching, and the constant $-0.57$. The constants 0 and 4608 are in no bank of this program, so we follow
+# the list.
+# :::
+PRIMER = parse(
+    """
+    constants -1.12 -0.57
+    dimensions 16 8 1 48 2 32
+    S0
+      h2 = S5(h0, h0)
+      h3 = S1(h2, h2) @8
+      h4 = CONV 1X1(h3, h3) d1
+      h5 = S8(h0, h4)
+      h6 = S2(h5, h5)
+      h7 = S5(h6, h6)
+      h8 = S8(h5, h7)
+    S1
+      h2 = S3(h0, h0)
+      h3 = S3(h0, h1)
+      h4 = CONV 1X1(h3, h1) d2
+      h5 = S3(h0, h0)
+      h6 = T-MAT MUL(h4, h3)
+      h7 = S4(h6, h6)
+      h8 = SCALE(h7, h3) d1
+      h9 = MAT MUL(h8, h5)
+    S2
+      h2 = CONV 1X1(h0, h1) d3 @2
+      h3 = SHIFT(h2, h2)
+      h4 = S9(h3, h3)
+      h5 = CONV 1X1(h4, h4) d1
+    S3
+      h2 = MAX(h1, h1) c1
+      h3 = CONV 1X1(h0, h0) d2
+      h4 = DCONV 3X1(h3, h0) d1
+      h5 = C MUL(h4, h4) d1
+    S4
+      h2 = EXP(h0, h0)
+      h3 = MASK(h2, h2)
+      h4 = RED SUM(h3, h3)
+      h5 = DIVIDE(h3, h4)
+      h6 = TANH(h5, h0) d1
+    S5
+      h2 = S6(h0, h0)
+      h3 = S7(h2, h2)
+    S6
+      h2 = RED MEAN(h0, h0)
+      h3 = DIFFERENCE(h0, h2)
+      h4 = MULTIPLY(h3, h0)
+      h5 = RED MEAN(h4, h4)
+      h6 = ABS ROOT(h5, h5)
+      h7 = DIVIDE(h3, h6)
+    S7
+      h2 = SCALE(h0, h0)
+      h3 = SHIFT(h2, h2) c1 d1
+    S8
+      h2 = ADD(h0, h1)
+      h3 = ADD(h2, h1)
+    S9
+      h2 = MAX(h0, h0) c1
+      h3 = SQUARE(h2, h0)
+    """
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """
+    ## From DNA to one list
+
+    A line of the expanded program, as Figures 24 and 25 print them: a primitive with its inputs and with its
+    values from the banks, or one of the three operations that mark branches.
+
+    `branches` is the number of branches that begin or end here, and `copies` how many run at once.
+    """
+
+    operation: str
+    first: int
+    second: int
+    constant: float
+    dimension: int
+    branches: int
+    copies: int
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """The values that are used. BRANCH INPUT 1, BRANCH INPUT 2 and BRANCH MERGE use one."""
+        primitive = PRIMITIVES.get(self.operation)
+        binary = primitive is not None and "y" in primitive.arguments
+        return (self.first, self.second) if binary else (self.first,)
+
+
+def expanded_size(dna: DNA) -> int:
+    """Return how many lines a program has with all calls resolved, without resolving them."""
+    sizes: dict[int, int] = {}
+    for s in reversed(range(len(dna.subprograms))):
+        sizes[s] = sum(
+            (1 if i.called is None else sizes[i.called]) + 3 * (i.branches > 1)
+            for i in dna.subprograms[s]
+        )
+    return sizes[0]
+
+
+def expand(dna: DNA) -> list[Line]:
+    r"""
+    Return the lines of a program with all calls resolved. The first line computes value 2, as values 0 and 1
+    are the inputs.
+
+    An instruction with branches becomes its own lines between two that mark its inputs and one that
+    concatenates the results along the features.
+
+    A subprogram returns its last value. So an empty one, which a mutation can leave behind, returns its second
+    input; the paper does not say.
+
+    Raises `ValueError` for more than `MOST_LINES` lines, or more than `MOST_COPIES` branches inside each
+    other.
+    """
+    size = expanded_size(dna)
+    if size > MOST_LINES:
+        raise ValueError(f"{size:,} lines; at most {MOST_LINES:,} are allowed")
+    lines: list[Line] = []
+
+    def add(
+        operation: str, first: int, second: int, i: Instruction, copies: int
+    ) -> int:
+        constant, dimension = dna.constants[i.constant], dna.dimensions[i.dimension]
+        lines.append(
+            Line(operation, first, second, constant, dimension, i.branches, copies)
+        )
+        return len(lines) + 1
+
+    def execute(i: Instruction, first: int, second: int, copies: int) -> int:
+        if i.called is None:
+            return add(i.operation, first, second, i, copies)
+        values = [first, second]
+        for inner in dna.subprograms[i.called]:
+            values.append(
+                branch(inner, values[inner.first], values[inner.second], copies)
+            )
+        return values[-1]
+
+    def branch(i: Instruction, first: int, second: int, copies: int) -> int:
+        if i.branches == 1:
+            return execute(i, first, second, copies)
+        copies *= i.branches
+        if copies > MOST_COPIES:
+            raise ValueError(
+                f"{copies} branches at once; at most {MOST_COPIES} are allowed"
+            )
+        first = add("BRANCH INPUT 1", first, first, i, copies)
+        second = add("BRANCH INPUT 2", second, second, i, copies)
+        result = execute(i, first, second, copies)
+        return add("BRANCH MERGE", result, result, i, copies)
+
+    execute(Instruction("S0"), 0, 1, copies=1)
+    return lines
+
+
+def live_values(lines: Sequence[Line]) -> list[int]:
+    """
+    Return the values that a program's result needs, in their order. The rest is dead code and never runs.
+
+    In the paper TensorFlow removes it. A search keeps it, because a later mutation may use it.
+    """
+    live = {len(lines) + 1}
+    for value in reversed(range(2, len(lines) + 2)):
+        if value in live:
+            live.update(lines[value - 2].inputs)
+    return sorted(value for value in live if value >= 2)
+
+
+class Program(nn.Module):
+    r"""
+    ## From the list to a module
+
+    Map `[batch, seq, d_model]` to the same shape, for up to `seq` tokens. `d_model` is 8 times the base of the
+    dimensions, as 512 is 8 times 64 in Figure 24, and 384 is 8 times 48 in Figure 25.
+
+    A program has a loop over its lines, about 40 short ones, and none over branches. All branches are one
+    dimension of the tensors. A value that is the same in all branches has one copy until weights make them
+    differ.
+
+    Raises `ValueError` if `d_model` is not a multiple of 8, as {py:func}`~labml_primer.search.programs.expand`
+    does, for more than `MOST_FEATURES` features per token in one value, and for more than `MOST_WEIGHTS`
+    weights, before they are allocated. The module raises it for more than `seq` tokens.
+
+    :::{deviation} the paper, section 2
+    Both inputs of MAIN are the block's input. The paper draws two and says nothing of the second; neither of
+    its programs uses it.
+    :::
+    """
+
+    def __init__(self, dna: DNA, d_model: int, seq: int):
+        super().__init__()
+        if d_model % 8:
+            raise ValueError(f"d_model {d_model} is not a multiple of 8")
+        self.base, self.seq = d_model // 8, seq
+        self.lines = expand(dna)
+        self.live = live_values(self.lines)
+        self.weights = nn.ParameterDict()
+        self.widths = {0: d_model, 1: d_model}
+        # The shape of a weight depends on the width of its input. Run the program once on a batch of zero
+        # texts, which costs nothing, and make each weight when its turn comes.
+        values = {value: torch.empty(1, 0, seq, d_model) for value in (0, 1)}
+        with torch.no_grad():
+            for value in self.live:
+                line = self.lines[value - 2]
+                self.add_weight(value, line, self.widths[line.first])
+                values[value] = self.compute(value, values)
+                self.widths[value] = width = values[value].size(-1)
+                if width * line.copies > MOST_FEATURES:
+                    raise ValueError(
+                        f"value {value}, {line.operation}, has {width * line.copies:,} "
+                        f"features per token; at most {MOST_FEATURES:,} are allowed"
+                    )
+
+    def add_weight(self, value: int, line: Line, width: int) -> None:
+        """Make the weight of a line, if it has one, for an input of `width` features."""
+        primitive = PRIMITIVES.get(line.operation)
+        if primitive is None or "w" not in primitive.arguments:
+            return
+        shape = primitive.shape(width, line.dimension * self.base, line.copies)
+        total = math.prod(shape) + sum(w.numel() for w in self.weights.values())
+        if total > MOST_WEIGHTS:
+            raise ValueError(
+                f"value {value}, {line.operation}, makes it {total:,} weights; "
+                f"at most {MOST_WEIGHTS:,} are allowed"
+            )
+        self.weights[str(value)] = nn.Parameter(primitive.start(torch.empty(shape)))
+
+    def compute(self, value: int, values: dict[int, Tensor]) -> Tensor:
+        """Return the result of the line that computes `value`, from `values`."""
+        line = self.lines[value - 2]
+        x = values[line.first]
+        if line.operation in BRANCHING:
+            return BRANCHING[line.operation](x, line.branches)
+        primitive = PRIMITIVES[line.operation]
+        arguments: dict[str, Tensor | float] = {"x": x, "c": line.constant}
+        if "y" in primitive.arguments:
+            arguments["y"] = values[line.second]
+        if "w" in primitive.arguments:
+            arguments["w"] = self.weights[str(value)]
+        return primitive.apply(*(arguments[a] for a in primitive.arguments if a != "d"))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """`[batch, tokens, d_model]` to the same shape."""
+        tokens, d_model = x.shape[1:]
+        if tokens > self.seq:
+            raise ValueError(f"{tokens} tokens are more than the program's {self.seq}")
+        # A gate on attention weights has one scalar per position, so a program has one length. What follows
+        # the text does not matter, because programs are causal.
+        padded = F.pad(x, (0, 0, 0, self.seq - tokens)) if tokens < self.seq else x
+        values = {0: padded.unsqueeze(0), 1: padded.unsqueeze(0)}
+        for value in self.live:
+            values[value] = self.compute(value, values)
+        # The result must be as wide as the stream, whatever the program made of it.
+        last = values[self.live[-1] if self.live else 1]
+        return resize(last, d_model).squeeze(0)[:, :tokens]
