@@ -24,7 +24,7 @@ is marked.
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from zlib import crc32
 
 import torch
@@ -92,6 +92,13 @@ def reciprocal(x: Tensor) -> Tensor:
     return x.masked_fill(x == 0, math.inf).reciprocal()
 
 
+def lower(x: Tensor) -> Tensor:
+    """Return `x` with zeros above the diagonal of its last two dimensions, `[seq, width]`."""
+    # On a CPU this takes half the time of `torch.tril`.
+    mask = torch.ones(x.shape[-2:], dtype=torch.bool, device=x.device).tril()
+    return torch.where(mask, x, 0.0)
+
+
 def matmul(x: Tensor, y: Tensor) -> Tensor:
     r"""
     ## Causality
@@ -108,7 +115,7 @@ def matmul(x: Tensor, y: Tensor) -> Tensor:
 
     `x` needs one column for each row of `y`, so it is resized to `seq`.
     """
-    return resize(x, y.size(-2)).tril() @ y
+    return lower(resize(x, y.size(-2))) @ y
 
 
 def transposed_matmul(x: Tensor, y: Tensor) -> Tensor:
@@ -122,7 +129,7 @@ def transposed_matmul(x: Tensor, y: Tensor) -> Tensor:
     :::
     """
     x, y = match(x, y)
-    return (x @ y.transpose(-2, -1)).tril()
+    return lower(x @ y.transpose(-2, -1))
 
 
 def convolve(x: Tensor, weight: Tensor) -> Tensor:
@@ -272,7 +279,7 @@ PRIMITIVES = {
     "SCALE": Primitive(torch.mul, "xw", features, nn.init.ones_),
     "SHIFT": Primitive(torch.add, "xw", features, nn.init.zeros_),
     "SIGMOID": Primitive(torch.sigmoid, "x"),
-    "MASK": Primitive(torch.tril, "x"),
+    "MASK": Primitive(lower, "x"),
     "CUM PROD": Primitive(lambda x: x.cumprod(-1), "x"),
     "CUM SUM": Primitive(lambda x: x.cumsum(-1), "x"),
     "RED MEAN": Primitive(lambda x: x.mean(-1, keepdim=True), "x"),
@@ -412,12 +419,12 @@ class DNA:
 
 
 def check_bank(name: str, values: Sequence[float], size: int) -> None:
-    """Raise `ValueError` unless a bank has `size` finite values."""
+    """Raise `ValueError` unless a bank has `size` values that `float32` can hold."""
     if len(values) != size:
         raise ValueError(f"{len(values)} {name}; the bank holds {size}")
     for value in values:
-        if not math.isfinite(value):
-            raise ValueError(f"{name} must be finite, not {value}")
+        if not abs(value) < 1e38:
+            raise ValueError(f"{name} must be between -1e38 and 1e38, not {value}")
 
 
 INSTRUCTION = re.compile(
@@ -799,12 +806,242 @@ class Program(nn.Module):
         tokens, d_model = x.shape[1:]
         if tokens > self.seq:
             raise ValueError(f"{tokens} tokens are more than the program's {self.seq}")
-        # A gate on attention weights has one scalar per position, so a program has one length. What follows
-        # the text does not matter, because programs are causal.
-        padded = F.pad(x, (0, 0, 0, self.seq - tokens)) if tokens < self.seq else x
-        values = {0: padded.unsqueeze(0), 1: padded.unsqueeze(0)}
+        # A gate on attention weights has one scalar per position, so a program has one length. A shorter text is
+        # padded with its last token; as programs are causal, any padding would do. But a norm of zeros is
+        # `nan`, which even a weight of zero passes on.
+        if tokens < self.seq:
+            x = x[:, torch.arange(self.seq, device=x.device).clamp(max=tokens - 1)]
+        values = {0: x.unsqueeze(0), 1: x.unsqueeze(0)}
         for value in self.live:
             values[value] = self.compute(value, values)
         # The result must be as wide as the stream, whatever the program made of it.
         last = values[self.live[-1] if self.live else 1]
         return resize(last, d_model).squeeze(0)[:, :tokens]
+
+
+def sees_the_future(block: nn.Module, x: Tensor) -> bool:
+    """
+    ## Is it causal?
+
+    Return whether an output of `block` depends on a later input. `x` is one text, `[1, seq, d_model]`.
+
+    A program is causal by construction. A search that trusts its construction finds the mistake in it, because
+    whatever sees the next token wins. So this is tested for every candidate, by changing everything from some
+    position on and comparing the outputs before it.
+    """
+    seq = x.size(1)
+    cuts = torch.tensor([1, seq // 2, seq - 1], device=x.device)
+    before = torch.arange(seq, device=x.device) < cuts[:, None]  # [cuts, seq]
+    changed = torch.where(before[..., None], x, torch.randn_like(x))
+    with torch.no_grad():
+        expected, result = block(x.expand_as(changed)), block(changed)
+    # Exactly equal: a masked term is a zero, and everything else is computed from the same numbers in the same
+    # order.
+    same = (expected == result) | (expected.isnan() & result.isnan())
+    return not bool(same.all(dim=-1)[before].all())
+
+
+if __name__ == "__main__":
+    # ## The paper's example
+    #
+    # Figure 2 has a program of four instructions. The result needs two of them; SIN and MUL are dead code. At
+    # `d_model` 512 the base is 64, and dimension 8 means 512 units.
+    from IPython.display import display
+
+    from labml_primer.training.table import Table
+
+    figure_2 = parse(
+        """
+        constants 0.0 0.0
+        dimensions 8 1 1 1 1 1
+        S0
+          h2 = CONV 1X1(h0, h0)
+          h3 = SIN(h1, h1)
+          h4 = MULTIPLY(h2, h3)
+          h5 = ADD(h0, h2)
+        """
+    )
+    torch.manual_seed(0)
+    program = Program(figure_2, d_model=512, seq=64)
+    x = torch.randn(2, 64, 512)
+    with torch.no_grad():
+        by_hand = x + x @ program.weights["2"].squeeze(1)
+        difference = (program(x) - by_hand).abs().max()
+    print(f"runs {program.live} of {list(range(2, 6))}")
+    print(f"h0 + dense(h0) by hand: largest difference {difference:.1e}")
+    # ### Programs that make no sense
+    #
+    # A call of itself, values from nowhere, labels that count wrong, something that is code, and eleven
+    # subprograms that call each other sixteen times: each is an error that names the place.
+    banks = "constants 0 0\ndimensions 1 1 1 1 1 1\n"
+    sixteen = "".join(f"h{v} = S{{n}}(h0, h0)\n" for v in range(2, 18))
+    for text in (
+        banks + "S0\nh2 = S0(h0, h0)",
+        banks + "S0\nh2 = ADD(h0, h7)",
+        banks + "S0\nh3 = ADD(h0, h1)",
+        banks + "S0\nh2 = __import__('os')(h0, h0)",
+        banks
+        + "".join(f"S{n}\n" + sixteen.format(n=n + 1) for n in range(10))
+        + "S10\nh2 = SIN(h0, h0)",
+    ):
+        try:
+            Program(parse(text), d_model=64, seq=8)
+        except ValueError as error:
+            print(error)
+
+
+# ## Figures 24 and 25
+#
+# :::{deviation} the paper, Figures 24 and 25 against Table 2
+# Their names are not those of the table, and INPUT and the BRANCH operations are in no vocabulary. The
+# dimension that BRANCH_MERGE prints is the width of its result, which is in no bank.
+# :::
+PRINTED_NAMES = {
+    "ABS ROOT": "ABS_SQUARE_ROOT",
+    "C MUL": "CONSTANT_MUL",
+    "CONV 1X1": "DENSE",
+    "MASK": "EMBEDDING_MASK",
+    "T-MAT MUL": "TRANSPOSE_MAT_MUL",
+}
+
+
+def printed(program: Program) -> list[str]:
+    """Return the lines of a program as Figures 24 and 25 print them."""
+    lines = ["(0) INPUT", "(1) INPUT"]
+    for value, line in enumerate(program.lines, start=2):
+        name = PRINTED_NAMES.get(line.operation, line.operation).replace(" ", "_")
+        name = re.sub("^RED_", "REDUCE_", name)
+        name = re.sub("^DCONV_", "DEPTHWISE_CONV_", name)
+        name = name.replace("BRANCH_INPUT", f"BRANCH_{line.branches}_INPUT")
+        dimension = line.dimension * program.base
+        if line.operation == "BRANCH MERGE":
+            dimension = program.widths.get(value, dimension)
+        lines.append(
+            f"({value}) {name} In0: {line.first} In1: {line.second} "
+            f"Dim: {dimension} C: {line.constant:.2f}"
+        )
+    return lines
+
+
+if __name__ == "__main__":
+    # The two programs in the form of the figures, for comparing with the paper. Instructions that never run
+    # are marked.
+    for name, dna, d_model in (
+        ("Transformer", TRANSFORMER, 512),
+        ("Primer", PRIMER, 384),
+    ):
+        program = Program(dna, d_model, seq=64)
+        print(f"{name}, Figure {24 if dna is TRANSFORMER else 25}")
+        for value, text in enumerate(printed(program)):
+            print(text, "" if value < 2 or value in program.live else "  dead")
+        print()
+    # In Primer's list, instructions 12 to 16 and 21 are dead, besides two branch marks. Twelve to fifteen are a
+    # whole projection with its convolution: the search put queries that are computed from keys in its place,
+    # and nothing reads it any more.
+    sizes = []
+    for name, dna in (("Transformer", TRANSFORMER), ("Primer", PRIMER)):
+        lines = expand(dna)
+        sizes.append((name, len(dna), len(lines), len(live_values(lines))))
+    display(Table(("program", "instructions", "expanded", "that run"), sizes))
+
+
+if __name__ == "__main__":
+    # ## The same as the book's own blocks
+    #
+    # Copy the weights of {py:class}`~labml_primer.transformer.language_model.Block` into the Transformer's
+    # program, and those of {py:class}`~labml_primer.primer.primer.SearchedBlock` into Primer's. The blocks
+    # have biases that the programs lack, and an $\varepsilon$ in their norms. Both are set to zero.
+    #
+    # :::{deviation} the paper, Figure 24
+    # The programs subtract no maximum before EXP and add no $\varepsilon$ before dividing, and we add neither.
+    # So a softmax overflows if a score is above 88 in `float32`, and a norm of equal features is `nan`. Such
+    # candidates are rejected.
+    # :::
+    from labml_primer.primer.primer import (
+        PrimerNorm,
+        SearchedActivation,
+        SearchedAttention,
+        SearchedBlock,
+    )
+    from labml_primer.transformer.language_model import Block, Config
+
+    # The constant before the scores is 0.125, which is $1/\sqrt{d_k}$ at the paper's `d_model` only.
+    config = Config(1, d_model=512, heads=8, d_ff=2048, norm=PrimerNorm)
+    searched = replace(config, attention=SearchedAttention, d_ff=6144)
+    searched = replace(searched, activation=SearchedActivation)
+    # The names of the blocks' weights, in the order in which the programs use them. Instruction 12 of the
+    # Transformer makes the keys, 13 the queries.
+    norm, last_norm, attention, feed_forward = (
+        "attention_norm.weight attention_norm.bias",
+        "feed_forward_norm.weight feed_forward_norm.bias",
+        "attention.key.weight attention.query.weight attention.value.weight",
+        "feed_forward.expand.weight feed_forward.expand.bias feed_forward.contract.weight",
+    )
+    searched_attention = (
+        "attention.key.weight attention.key_conv.weight attention.mixing "
+        "attention.value.weight attention.value_conv.weight attention.gate"
+    )
+    output = "attention.output.weight"
+    blocks = (
+        (
+            TRANSFORMER,
+            Block(config).double(),
+            f"{norm} {attention} {output} {last_norm} {feed_forward} "
+            "feed_forward.contract.bias",
+        ),
+        (
+            PRIMER,
+            SearchedBlock(searched).double(),
+            f"{norm} {searched_attention} {output} {feed_forward} {last_norm}",
+        ),
+    )
+    torch.manual_seed(0)
+    x = torch.randn(1, 64, 512, dtype=torch.float64)
+    for dna, block, names in blocks:
+        for module in block.modules():
+            if isinstance(module, PrimerNorm):
+                module.eps = 0.0
+        program = Program(dna, d_model=512, seq=64).double()
+        for name, parameter in block.named_parameters():
+            if name in names.split():
+                nn.init.normal_(parameter, std=0.05)
+            else:
+                nn.init.zeros_(parameter)
+        for name, weight in zip(names.split(), program.weights.values(), strict=True):
+            source: Tensor = block.get_parameter(name)
+            if name == "attention.mixing":  # [heads, d_k, d_k]
+                source = source.movedim(0, 1)
+            elif source.dim() == 2 and name != "attention.gate":
+                source = source.T
+            weight.data.copy_(source.reshape(weight.shape))
+        with torch.no_grad():
+            difference = (program(x) - block(x)).abs().max()
+        print(f"{type(block).__name__}: largest difference {difference:.0e}")
+        print(f"  sees the future: {sees_the_future(program, x)}")
+
+
+if __name__ == "__main__":
+    # ## The time to build and to run
+    #
+    # A search builds thousands of programs and trains each for seconds, so building must be quick, and a
+    # candidate should not lose time to being a program. The table has the time to build the Transformer's
+    # program, and its training step as a multiple of the hand-written block's, for 1,024 tokens in texts of 64.
+    from labml_primer.training import median_seconds
+
+    def step(block: nn.Module, x: Tensor) -> Callable[[], None]:
+        return lambda: block(x).sum().backward()
+
+    rows = []
+    for d_model in (64, 128, 256, 512):
+        x = torch.randn(16, 64, d_model, requires_grad=True)
+        block = Block(Config(1, d_model=d_model, heads=8, d_ff=4 * d_model))
+        taken = median_seconds(
+            {
+                "build": lambda d=d_model: Program(TRANSFORMER, d, seq=64),  # type: ignore[misc]
+                "program": step(Program(TRANSFORMER, d_model, seq=64), x),
+                "block": step(block, x),
+            }
+        )
+        ratio = taken["program"] / taken["block"]
+        rows.append((d_model, f"{1000 * taken['build']:.1f} ms", f"{ratio:.2f}"))
+    display(Table(("d_model", "build", "step, program / block"), rows))
