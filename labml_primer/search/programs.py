@@ -31,14 +31,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-# ## The values a program computes
+# ## The values of a program
 #
-# Every value is `[copies, batch, seq, width]`. Most have one copy. Inside a branch, an instruction runs several
-# times at once with weights of its own (*branching*, below), and the copies are the runs. A value of one copy
-# is shared by all of them.
-#
-# A width is any number: that of the {term}`residual stream`, that of a head, `seq` for attention scores, or 1
-# for a mean.
+# Every value is a tensor `[copies, batch, seq, width]`. The width is that of the {term}`residual stream`,
+# that of a head, `seq` for attention scores, or 1 for a mean. There are several copies where an instruction
+# runs several times at once, for example once for each head.
 
 
 def resize(x: Tensor, width: int) -> Tensor:
@@ -177,9 +174,11 @@ def convolve_depthwise(x: Tensor, weight: Tensor) -> Tensor:
 
 # ## Branches
 #
-# An instruction may run 1, 2, 4, 8 or 16 times at once, with weights of its own each time, and the results are
-# concatenated along the features. The eight heads of attention are one call of S1 with eight branches. Branches
-# may be nested, so in general there are `copies` of a value, and each becomes `branches` times as many.
+# An instruction may run 1, 2, 4, 8 or 16 times at once, with weights of its own each time, and the results
+# are concatenated along the features. The eight heads of attention are one call with eight branches.
+#
+# All branches are computed at once: they are the first dimension of a value. Branches may be nested, and then
+# a value of 8 copies has 8 times 2.
 def fork(x: Tensor, branches: int) -> Tensor:
     """Return the input of the branches. A value of one copy stays one, shared by all of them."""
     return x if x.size(0) == 1 else x.repeat_interleave(branches, dim=0)
@@ -222,7 +221,14 @@ def start_dense(weight: Tensor) -> Tensor:
 
 
 def start_depthwise(weight: Tensor) -> Tensor:
-    """Start kernels as Primer-EZ does: 0.5 for the current token, 0.5/`kernel_size` for earlier ones."""
+    """
+    Start kernels as Primer-EZ does: 0.5 for the current token, 0.5/`kernel_size` for earlier ones.
+
+    :::{deviation} the paper
+    It does not say how weights start, neither these nor those of dense layers. SCALE starts at 1 and SHIFT at
+    0, as in a layer norm.
+    :::
+    """
     nn.init.constant_(weight, 0.5 / len(weight))
     nn.init.constant_(weight[-1], 0.5)
     return weight
@@ -246,17 +252,22 @@ class Primitive:
 # The paper's Table 2, in its order. The names are those of the table.
 #
 # :::{deviation} the paper, Table 2: SCALE and SHIFT
-# There SCALE adds a variable and SHIFT multiplies by one. They are exchanged: the Transformer's norm ends with
-# SCALE and SHIFT, and the bias after a dense layer is a SHIFT (Figures 20 and 24).
+# There SCALE adds a variable and SHIFT multiplies by one. They are exchanged: the Transformer's norm ends
+# with SCALE and SHIFT, and the bias after a dense layer is a SHIFT (Figures 20 and 24).
 # :::
 # :::{deviation} the paper, Table 2: axes
 # It names no axis for the sums, means and products. TensorFlow's own choices would reduce everything to one
 # number. With the last axis, and a width of 1 kept, Figure 24 is a layer norm and a softmax. We take the last
 # axis for the cumulative operations too, so that none of them moves information between positions.
 # :::
+# :::{deviation} the paper, Figure 24: no safeguards
+# The programs subtract no maximum before EXP and add no $\varepsilon$ before dividing, and we add neither. So
+# a softmax overflows if a score is above 88 in `float32`, and a norm of equal features is `nan`. A search
+# rejects such candidates.
+# :::
 # :::{deviation} the paper, Table 2: MASK
-# `tf.linalg.band_part` needs the band, which is not given. It must be the lower triangle for Figure 24 to be a
-# softmax over earlier tokens. That is also defined for features: position $i$ keeps the first $i + 1$.
+# `tf.linalg.band_part` needs a band, which is not given. It must be the lower triangle for Figure 24 to be a
+# softmax over earlier tokens. It is defined for features, too: position $i$ keeps the first $i + 1$.
 # :::
 PRIMITIVES = {
     "ADD": Primitive(elementwise(torch.add), "xy"),
@@ -316,8 +327,8 @@ class Instruction:
     """
     ## Instructions
 
-    An operation and its arguments. `operation` is the name of a primitive, or `S5` for a call of subprogram 5.
-    `first` and `second` are indices of values: 0 and 1 are the inputs of the subprogram, and its first
+    An operation and its arguments. `operation` is the name of a primitive, or `S5` for a call of subprogram
+    5. `first` and `second` are indices of values: 0 and 1 are the inputs of the subprogram, and its first
     instruction computes value 2. `constant` and `dimension` are indices into the banks of the program.
 
     A primitive ignores the fields it does not need, but they are still there. A mutation that replaces ADD by
@@ -352,9 +363,9 @@ class DNA:
     """
     ## DNA
 
-    Subprograms, the first of which is MAIN, and two banks: constants, and dimensions relative to the base of
-    the model. Instructions share the values of the banks, so one mutation of a dimension changes queries, keys
-    and values together.
+    Subprograms, the first of which is MAIN, and two banks: constants, and dimensions relative to the model's
+    base. Instructions share the values of the banks, so one mutation changes the width of queries, keys and
+    values together.
 
     Raises `ValueError`, with the place, for a program that does not make sense. A subprogram calls only those
     with a higher number, so no program runs forever.
@@ -443,8 +454,8 @@ def parse(text: str) -> DNA:
     Return the program that `text` describes, in the form that `str` of a DNA has. Empty lines and indents do
     not matter.
 
-    The text is matched, not evaluated: it cannot do anything but name operations. Raises `ValueError` with the
-    line for text in another form, or if a label is not the next one, and as DNA does.
+    The text is matched, never evaluated, so it cannot do more than name operations. Raises `ValueError` with
+    the line for text in another form, or if a label is not the next one, and as DNA does.
     """
     subprograms: list[list[Instruction]] = []
     constants: tuple[float, ...] = ()
@@ -491,13 +502,18 @@ def expect(label: str, expected: str) -> None:
 
 # ## The Transformer as a program
 #
-# The program the search began with (Figures 13 to 22). S1 is self-attention, S2 the feed-forward layer, S3 the
-# projection for queries, keys and values, S4 softmax, S5 the norm, S8 the residual connection and S9 ReLU.
+# The program the search began with (Figures 13 to 22).
+#
+# * S1 is self-attention with one head, S2 the feed-forward layer.
+# * S3 projects to queries, keys and values. S4 is softmax.
+# * S5 is the norm. It calls S6, which divides by the standard deviation, and S7, which scales and shifts.
+# * S8 is the residual connection, S9 ReLU.
 #
 # :::{deviation} the paper, Figures 13 to 22
 # The figures draw the subprograms as graphs. Their instructions are chosen so that they expand to exactly
 # the lists of Figures 24 and 25, ignored fields included; a test compares all lines. The last two dimensions
-# of each bank are used by no instruction and are printed nowhere. They are ours.
+# of each bank are used by no instruction and are printed nowhere. They are ours. The constant 0.125 is that
+# of Figure 14, $1/\sqrt{64}$; Figure 24 prints 0.12.
 # :::
 TRANSFORMER = parse(
     """
@@ -557,10 +573,10 @@ TRANSFORMER = parse(
 # The program the search ended with. S3 has a convolution, S9 a square; {doc}`../primer/primer` explains all
 # changes.
 #
-# :::{deviation} the paper, Figures 15 and 22 against Figure 25
-# The figures have one dense layer of 4608 units and MAX with the constant 0. The list has two of 2304, by
-# branching, and the constant $-0.57$. The constants 0 and 4608 are in no bank of this program, so we follow
-# the list.
+# :::{deviation} the paper, Figures 14, 15 and 22 against Figure 25
+# The figures have queries with a matrix of 384 units, one dense layer of 4608 units, and MAX with the
+# constant 0. The list has 48 units for each head, two dense layers of 2304 by branching, and $-0.57$. A
+# program of two constants, of which one is $-1.12$, cannot have both 0 and $-0.57$, so we follow the list.
 # :::
 PRIMER = parse(
     """
@@ -668,8 +684,8 @@ def expand(dna: DNA) -> list[Line]:
     An instruction with branches becomes its own lines between two that mark its inputs and one that
     concatenates the results along the features.
 
-    A subprogram returns its last value. So an empty one, which a mutation can leave behind, returns its second
-    input; the paper does not say.
+    A subprogram returns its last value. So an empty one, which a mutation can leave behind, returns its
+    second input. The paper does not mention this case.
 
     Raises `ValueError` for more than `MOST_LINES` lines, or more than `MOST_COPIES` branches inside each
     other.
@@ -732,16 +748,20 @@ class Program(nn.Module):
     r"""
     ## From the list to a module
 
-    Map `[batch, seq, d_model]` to the same shape, for up to `seq` tokens. `d_model` is 8 times the base of the
-    dimensions, as 512 is 8 times 64 in Figure 24, and 384 is 8 times 48 in Figure 25.
+    Map `[batch, seq, d_model]` to the same shape, for up to `seq` tokens.
 
-    A program has a loop over its lines, about 40 short ones, and none over branches. All branches are one
-    dimension of the tensors. A value that is the same in all branches has one copy until weights make them
-    differ.
+    The module loops over the lines of its program, about 40, but not over branches. A value that is the same
+    in all branches has one copy, until weights make them differ.
 
-    Raises `ValueError` if `d_model` is not a multiple of 8, as {py:func}`~labml_primer.search.programs.expand`
-    does, for more than `MOST_FEATURES` features per token in one value, and for more than `MOST_WEIGHTS`
-    weights, before they are allocated. The module raises it for more than `seq` tokens.
+    Raises `ValueError` as {py:func}`~labml_primer.search.programs.expand` does, if `d_model` is not a
+    multiple of 8, and for more than `MOST_FEATURES` features per token in one value or `MOST_WEIGHTS`
+    weights, before they are allocated. Calling it with more than `seq` tokens raises it, too.
+
+    :::{deviation} the paper, appendix A.2
+    What are dimensions relative to? 512 is 8 times 64 in Figure 24, and 384 is 8 times 48 in Figure 25, so
+    here the base is an eighth of `d_model`. The paper brings all models to 32 to 38 million parameters and
+    does not say how. Here whoever builds a program chooses `d_model`.
+    :::
 
     :::{deviation} the paper, section 2
     Both inputs of MAIN are the block's input. The paper draws two and says nothing of the second; neither of
@@ -806,9 +826,9 @@ class Program(nn.Module):
         tokens, d_model = x.shape[1:]
         if tokens > self.seq:
             raise ValueError(f"{tokens} tokens are more than the program's {self.seq}")
-        # A gate on attention weights has one scalar per position, so a program has one length. A shorter text is
-        # padded with its last token; as programs are causal, any padding would do. But a norm of zeros is
-        # `nan`, which even a weight of zero passes on.
+        # A program has one length, because a gate on attention weights has one scalar for each position of a
+        # key, in each head. A shorter text is padded with its last token. As programs are causal, any padding
+        # would do, except zeros: their norm is `nan`, which even a weight of zero passes on.
         if tokens < self.seq:
             x = x[:, torch.arange(self.seq, device=x.device).clamp(max=tokens - 1)]
         values = {0: x.unsqueeze(0), 1: x.unsqueeze(0)}
@@ -825,9 +845,9 @@ def sees_the_future(block: nn.Module, x: Tensor) -> bool:
 
     Return whether an output of `block` depends on a later input. `x` is one text, `[1, seq, d_model]`.
 
-    A program is causal by construction. A search that trusts its construction finds the mistake in it, because
-    whatever sees the next token wins. So this is tested for every candidate, by changing everything from some
-    position on and comparing the outputs before it.
+    Programs are causal by construction. But if there were a mistake in the construction, the search would
+    find it, because a block that sees the next token wins. So each candidate is tested: everything from some
+    position on is changed, and the outputs before it must stay the same.
     """
     seq = x.size(1)
     cuts = torch.tensor([1, seq // 2, seq - 1], device=x.device)
@@ -835,8 +855,7 @@ def sees_the_future(block: nn.Module, x: Tensor) -> bool:
     changed = torch.where(before[..., None], x, torch.randn_like(x))
     with torch.no_grad():
         expected, result = block(x.expand_as(changed)), block(changed)
-    # Exactly equal: a masked term is a zero, and everything else is computed from the same numbers in the same
-    # order.
+    # Exactly equal, because masked terms are zeros, and all others are the same numbers in the same order.
     same = (expected == result) | (expected.isnan() & result.isnan())
     return not bool(same.all(dim=-1)[before].all())
 
@@ -871,8 +890,8 @@ if __name__ == "__main__":
     print(f"h0 + dense(h0) by hand: largest difference {difference:.1e}")
     # ### Programs that make no sense
     #
-    # A call of itself, values from nowhere, labels that count wrong, something that is code, and eleven
-    # subprograms that call each other sixteen times: each is an error that names the place.
+    # A subprogram that calls itself, a value that does not exist, a wrong label, Python code, and ten
+    # subprograms each of which calls the next 16 times: each is an error that says what is wrong.
     banks = "constants 0 0\ndimensions 1 1 1 1 1 1\n"
     sixteen = "".join(f"h{v} = S{{n}}(h0, h0)\n" for v in range(2, 18))
     for text in (
@@ -935,9 +954,9 @@ if __name__ == "__main__":
         for value, text in enumerate(printed(program)):
             print(text, "" if value < 2 or value in program.live else "  dead")
         print()
-    # In Primer's list, instructions 12 to 16 and 21 are dead, besides two branch marks. Twelve to fifteen are a
-    # whole projection with its convolution: the search put queries that are computed from keys in its place,
-    # and nothing reads it any more.
+    # In Primer's list, instructions 12 to 16 and 21 are dead, and two branch marks. Instructions 12 to 15 are
+    # a whole projection with its convolution. The search put queries that are computed from keys in its
+    # place, and nothing reads it any more.
     sizes = []
     for name, dna in (("Transformer", TRANSFORMER), ("Primer", PRIMER)):
         lines = expand(dna)
@@ -950,13 +969,7 @@ if __name__ == "__main__":
     #
     # Copy the weights of {py:class}`~labml_primer.transformer.language_model.Block` into the Transformer's
     # program, and those of {py:class}`~labml_primer.primer.primer.SearchedBlock` into Primer's. The blocks
-    # have biases that the programs lack, and an $\varepsilon$ in their norms. Both are set to zero.
-    #
-    # :::{deviation} the paper, Figure 24
-    # The programs subtract no maximum before EXP and add no $\varepsilon$ before dividing, and we add neither.
-    # So a softmax overflows if a score is above 88 in `float32`, and a norm of equal features is `nan`. Such
-    # candidates are rejected.
-    # :::
+    # have biases that the programs lack, and an $\varepsilon$ in their norms. Here all of these are zero.
     from labml_primer.primer.primer import (
         PrimerNorm,
         SearchedActivation,
@@ -1025,7 +1038,7 @@ if __name__ == "__main__":
     #
     # A search builds thousands of programs and trains each for seconds, so building must be quick, and a
     # candidate should not lose time to being a program. The table has the time to build the Transformer's
-    # program, and its training step as a multiple of the hand-written block's, for 1,024 tokens in texts of 64.
+    # program, and its training step divided by the hand-written block's, for 16 texts of 64 tokens.
     from labml_primer.training import median_seconds
 
     def step(block: nn.Module, x: Tensor) -> Callable[[], None]:
@@ -1045,3 +1058,33 @@ if __name__ == "__main__":
         ratio = taken["program"] / taken["block"]
         rows.append((d_model, f"{1000 * taken['build']:.1f} ms", f"{ratio:.2f}"))
     display(Table(("d_model", "build", "step, program / block"), rows))
+    # The extra time is that of operations which the block fuses, softmax and the norms above all. At width 64
+    # they are a larger part of a step, because a head has 8 features for each of 64 scores.
+
+
+if __name__ == "__main__":
+    # ## In short
+    #
+    # - A program is a list of subprograms, and each instruction is one of 39 primitives or a call.
+    # - The Transformer has 36 instructions, Primer 42. Expanded, they are the lists that the paper prints.
+    # - Only matrix products and convolutions move information between positions. They are causal, so every
+    #   program is.
+    # - As a module, a program computes the same as a hand-written block.
+    #
+    # ## Exercise
+    #
+    # :::{exercise} Primer-EZ as a program
+    # Change the Transformer's program into Primer-EZ's with two instructions. Which subprograms get them?
+    # :::
+    # :::{solution}
+    # S3, which projects to queries, keys and values, gets a DCONV 3X1, and S9 a SQUARE. Because S3 is called
+    # three times, one instruction is three convolutions.
+    # :::
+    one, two = Instruction("DCONV 3X1", 2, 2), Instruction("SQUARE", 2, 2)
+    subprograms = list(TRANSFORMER.subprograms)
+    subprograms[3] += (one,)
+    subprograms[9] += (two,)
+    primer_ez = replace(TRANSFORMER, subprograms=tuple(subprograms))
+    operations = [line.operation for line in expand(primer_ez)]
+    print({name: operations.count(name) for name in ("DCONV 3X1", "SQUARE")})
+    assert operations.count("DCONV 3X1") == 3
