@@ -5,17 +5,16 @@ The time of a training step and of a generated token: Primer-EZ and the models i
 same models in other libraries.
 
 A model that learns in fewer steps gains nothing if each step takes that much longer. How long does a step of
-Primer-EZ take, compared with the Transformer's? How much of the difference is due to the plain code? And how
-do other libraries compare?
+Primer-EZ take, compared with the Transformer's? And how do other libraries compare?
 
 In short: a training step of the plain Primer-EZ takes {value}`over(forms["plain"])` times as long as the
-Transformer's, with hand-written gradients {value}`over(forms["faster"])` times, and compiled
+Transformer's, with hand-written gradients {value}`over(forms["faster"])` times, and with both compiled
 {value}`over(forms["compiled"])` times. That is little compared with the steps that it saves
-({doc}`/experiments/chapters/results`). Each range is over nine pairs of width and length on one processor.
+({doc}`/experiments/chapters/results`). But Primer-EZ generates fewer tokens per second at every size
+measured. Each range is over nine pairs of width and length.
 
-The numbers were recorded on one machine; other machines have others. The records are in `benchmarks/results`,
-and `make benchmarks` makes them again. {doc}`/experiments/chapters/method` explains how two things are timed
-in turns.
+All was recorded on one processor; other machines give other numbers. The records are in `benchmarks/results`,
+and `make benchmarks` makes them again. {doc}`/experiments/chapters/method` explains the timing in turns.
 
 Source: our own measurements; {cite:t}`so2021primer`, Table 4, for the steps of its authors.
 """
@@ -38,12 +37,11 @@ __data__ = (
 )
 
 if __name__ == "__main__":
-    # A training step is forward, backward and optimizer, here for a model of four blocks, of widths from 128
-    # to 512 on sequences from 64 to 512, always 1,024 tokens in all. Each dot is a width and a length. On the
-    # line, a step of Primer-EZ takes as long as the Transformer's. *Plain* is the code of
-    # {doc}`/labml_primer/primer/primer_ez`, *faster* has the hand-written gradients of
-    # {doc}`/labml_primer/primer/faster`, and *compiled* is the plain code under `torch.compile`, compared
-    # with a compiled Transformer.
+    # The time of a training step (forward, backward and optimizer), over the Transformer's. Each dot is a
+    # width from 128 to 512 and a length from 64 to 512, with four blocks and 1,024 tokens per step. On the
+    # line, both models take as long. *Plain* is the code of {doc}`/labml_primer/primer/primer_ez`, *faster*
+    # has the hand-written gradients of {doc}`/labml_primer/primer/faster`, and *compiled* is the plain code
+    # under `torch.compile`, compared with a compiled Transformer.
     step = recorded("step")
     forms = {
         "plain": ("Primer-EZ", "Transformer"),
@@ -81,7 +79,7 @@ if __name__ == "__main__":
     ax.margins(y=0.3)
     ax.set(xlabel="time of a training step of Primer-EZ, over the Transformer's")
     plt.show()
-    # The same as numbers, and the same models in other libraries, divided by ours (above 1, ours is faster):
+    # The same as numbers, and models in other libraries, divided by ours (above 1, ours is faster):
     from IPython.display import display
 
     rows = [[name, over(pair)] for name, pair in (forms | others).items()]
@@ -108,10 +106,13 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Primer-EZ over the Transformer
     #
-    # The time of a step over the Transformer's, by width and length. In Table 4 of {cite:t}`so2021primer` it
+    # The time of a step over the Transformer's, by width and length. By Table 4 of {cite:t}`so2021primer` it
     # is {value}`f"{in_table_4(tensor2tensor, 'Primer-EZ'):.2f}"` and
     # {value}`f"{in_table_4(t5, 'Primer-EZ'):.2f}"` on TPUs, in Tensor2Tensor and in T5, and
     # {value}`f"{in_table_4('Tensor2Tensor, V100', 'Primer-EZ'):.2f}"` on a V100.
+    #
+    # Where the compiled ratio is below 1, compiling made the Transformer's step longer, so it is not a gain
+    # over the plain Transformer.
     changes = {
         "Primer-EZ": forms["plain"],
         "... faster": forms["faster"],
@@ -127,18 +128,18 @@ if __name__ == "__main__":
     }
     display(ratio_table(attention, "MDHA over plain attention", with_and_without))
     # Convolutions move much data and compute little. Their cost grows with the width, while that of the
-    # matrix products grows with its square. So the relative cost falls for wide models.
+    # matrix products grows with its square. So their share of a whole step falls with the width.
 
 
 if __name__ == "__main__":
     # ## The models it was compared with
     #
-    # Time of a step over the Transformer's, for three widths, on sequences of 64. Each model has three
-    # blocks, and the Evolved Transformer two, as the released code gives it four instead of six. So most have
-    # about as many parameters (in millions, at the largest width), the Evolved Transformer some more and the
-    # Synthesizers some less. The Switch Transformers have about as many {term}`multiply-adds` instead. The
-    # last column is the paper's: a ratio of steps per second in Table 4, on TPUv2s, in T5 or, if it has none
-    # there, in Tensor2Tensor. All have the faster versions of {doc}`/labml_primer/primer/faster` swapped in.
+    # Time of a step over the Transformer's, for three widths (darker is wider), on sequences of 64. A cross
+    # and the last column are the paper's: the ratio of steps per second in Table 4, on TPUv2s, in T5 or, if
+    # it has none there, in Tensor2Tensor. Each model has three blocks; the Evolved Transformer has two, as
+    # the released code gives it four instead of six. So most have about as many parameters, the Evolved
+    # Transformer some more and the Synthesizers some less. The Switch Transformers have about as many
+    # {term}`multiply-adds` instead. All use the faster versions of {doc}`/labml_primer/primer/faster`.
     compared = recorded("compared")
     cells = compared["cells"]
     printed = json.loads(Path(__data__[-1]).read_text(encoding="utf-8"))["rows"]
@@ -205,14 +206,14 @@ if __name__ == "__main__":
     # eight times the parameters, sorts the tokens, and computes a quarter more rows than there are tokens.
     layer = {"Switch layer": ("Switch layer", "dense layer")}
     display(ratio_table(compared, "Switch layer over dense layer", layer))
-    # The layer is a part of a Switch Transformer's step. The optimizer, which moves every expert, is another.
+    # A Switch Transformer's step also has an optimizer that updates every expert.
 
 
 if __name__ == "__main__":
     # ## Other libraries over ours
     #
     # The same model in another library, with the same weights; both must give the same outputs before they
-    # are timed. Ours is the plain code. Above one, ours is faster.
+    # are timed. Ours is the plain code. Above 1, ours is faster.
     #
     # - **labml-nn** has Primer-EZ itself, with kernels that all heads share; ours has them here too. Its
     #   call to a tracker, which no longer accepts tensors, is removed.
@@ -243,10 +244,10 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## How much faster could it be?
     #
-    # A step consists mostly of matrix products. Its multiplications and additions, divided by its time, are a
-    # speed, and no step can be faster than the machine multiplies matrices: large square ones, or ones of the
-    # sizes that the blocks have. The first table has speeds in GFLOP per second, the second the shares that
-    # the models reach. Both models have the hand-written gradients.
+    # A step consists mostly of matrix products, so it cannot be faster than the machine multiplies matrices.
+    # The first table has the speeds of steps and of two kinds of products, large square ones and those of the
+    # blocks' sizes, in GFLOP per second. The second has the shares of these limits that the models reach.
+    # Both models have the hand-written gradients.
     floor = recorded("floor")
     speeds = {
         name: [f"{cell['values'][name]:.0f}" for cell in floor["cells"]]
@@ -262,8 +263,8 @@ if __name__ == "__main__":
     }
     display(grid(floor, "Share of that speed", shares))
     # The rest of the time goes into elementwise operations: norms, activation functions, convolutions,
-    # softmax, the optimizer. They are limited by memory, not by multiplications. Two threads also wait for
-    # each other after every operation, and a narrow model has many small ones.
+    # softmax, the optimizer. They are limited by memory, not by multiplications. With two threads, each
+    # operation also ends with a wait, and a narrow model has many short operations.
 
 
 if __name__ == "__main__":
@@ -284,9 +285,9 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Generation
     #
-    # Tokens per second for one text, on one thread, when the text has reached a length. Solid lines have a KV
-    # cache; dashed ones compute everything again for each token, see
-    # {doc}`/labml_primer/transformer/generation`.
+    # Tokens per second for one text on one thread, by the length that the text has reached. Solid lines have
+    # a KV cache; dashed ones compute everything again for each token
+    # ({doc}`/labml_primer/transformer/generation`).
     generation = recorded("generation")
     models = {"Transformer": "C5", "Primer-EZ": "C0", "Primer": "C3"}
     sizes = sorted({cell["where"]["d_model"] for cell in generation["cells"]})
@@ -312,8 +313,9 @@ if __name__ == "__main__":
     display(
         ratio_table(generation, "Tokens per second, with over without cache", gains)
     )
-    # And with the cache, compared with the Transformer. A token is so little work that the number of calls
-    # counts, which is why {doc}`/labml_primer/primer/faster` merges three convolutions into one.
+    # And with the cache, compared with the Transformer. Below 1, the Transformer generates faster. A token is
+    # so little work that the number of calls counts, which is why {doc}`/labml_primer/primer/faster` merges
+    # three convolutions into one. That helps at most sizes, but does not make up for the convolutions.
     to_transformer = {
         "Primer-EZ": ("Primer-EZ, cached", "Transformer, cached"),
         "... faster": ("Primer-EZ, faster, cached", "Transformer, cached"),
@@ -330,8 +332,9 @@ if __name__ == "__main__":
     # ## Memory
     #
     # The peak memory of tensors during a step, besides the weights and the optimizer's state: activations
-    # kept for the backward pass, and gradients. In MiB, with the same 1,024 tokens at every length. PyTorch's
-    # profiler records every allocation.
+    # kept for the backward pass, and gradients. In MiB, with the same 1,024 tokens at every length, by
+    # PyTorch's profiler. Primer-EZ needs more than the Transformer at every size; hand-written gradients
+    # reduce its need a little.
     memory = recorded("memory")
     peaks = {
         name: [f"{cell['values'][name]:.0f}" for cell in memory["cells"]]
@@ -349,8 +352,8 @@ if __name__ == "__main__":
     # Transformer need in the paper, with their speed-ups of 1.75 and 1.23 on T5 (Table 4)?
     # :::
     # :::{solution}
-    # Less than $1/r$. The speed-up $f$ compares times, so the share was $1/(f r)$. Both learned much from
-    # each step. The Evolved Transformer lost half of its savings to slower steps, and Primer-EZ little.
+    # Less than $1/r$. The speed-up $f$ compares times, so the share was $1/(f r)$. Both learned more per
+    # step. The Evolved Transformer lost half of its saving to slower steps, and Primer-EZ little.
     # :::
     rows = []
     for name, factor in (("primer-ez", 1.75), ("evolved-transformer", 1.23)):
@@ -373,5 +376,6 @@ if __name__ == "__main__":
     # - A step of Primer-EZ costs up to {value}`f"{100 * (max(ratios(step, *forms['plain'])) - 1):.0f}%"` more
     #   than the Transformer's in plain code, and at most
     #   {value}`f"{100 * (max(ratios(step, *forms['faster'])) - 1):.0f}%"` more with hand-written gradients.
-    # - The wider the model, the less the convolutions cost.
-    # - Generation needs the KV cache, with which all of these models generate many times faster.
+    # - The wider the model, the less the convolutions cost relative to a step.
+    # - The KV cache makes generation faster, the more so the longer the text. With it, Primer-EZ generates
+    #   fewer tokens per second than the Transformer.

@@ -42,8 +42,14 @@ class Canvas:
     @contextmanager
     def link(self, target: str) -> Iterator[None]:
         """Make what is drawn inside a link to a module or definition: `package.module.Class`."""
+        start = len(self.parts)
         with self._group(f'<a href="{escape(target)}">', "</a>"):
             yield
+        if "<text" not in "".join(
+            self.parts[start:]
+        ):  # then its name is the definition's
+            name = escape(target.rpartition(".")[2])
+            self.parts[start] = f'<a href="{escape(target)}" aria-label="{name}">'
 
     @contextmanager
     def at(self, *steps: int) -> Iterator[None]:
@@ -193,12 +199,12 @@ class Canvas:
         self.parts.append(f'<rect class="box" {size}/>')
         if shade:
             opacity = f'fill-opacity="{0.85 * min(1.0, shade):.2f}"'
-            self.parts.append(f"<rect{_class('t', kind)} {size} {opacity}/>")
+            self.parts.append(f"<rect{_class('tint', kind)} {size} {opacity}/>")
 
     def bar(self, x: float, y: float, width: float, height: float, kind: str) -> None:
         """Draw a bar on which words can be read."""
         size = f'x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}"'
-        self.parts.append(f'<rect{_class("t", kind)} {size} fill-opacity=".3"/>')
+        self.parts.append(f'<rect{_class("tint", kind)} {size} fill-opacity=".3"/>')
 
     def frame(
         self, x: float, y: float, width: float, height: float, kind: str = ""

@@ -3,10 +3,10 @@ r"""
 
 Every model of this book: which other model it changes, how, and at what cost.
 
-All of them are the Transformer with something exchanged. The tree shows which model is a change of which;
-each name leads to its chapter. The table below it compares the cost of all language models, and their loss in
-our long runs. In short: most models have about as many parameters and multiply-adds. They differ in the loss
-and in the time of a step. A model has the same colour in every figure of this book.
+In short: most models have about as many parameters and multiply-adds as the Transformer. They differ in the
+loss and in the time of a step. The tree shows which model is a change of which; each name links to its
+chapter. The table below it compares the costs and losses of all language models. A model has the same colour
+in every figure of this book.
 
 :::{picture} family
 :::
@@ -21,8 +21,8 @@ if __name__ == "__main__":
     #
     # Parameters and multiply-adds are those of the paper's size: 32,000 tokens, width 512, sequences of 64.
     # The time is that of a forward and backward pass of small models, two blocks of width 64, relative to the
-    # Transformer's. The loss is that of our long runs, with the standard deviation over three to five seeds
-    # ({doc}`results`); models without long runs have none. T5's four models are encoder-decoders, and
+    # Transformer's. The loss is that of our long runs, over three to five seeds ({doc}`method`); models
+    # without long runs have none. T5's four models are encoder-decoders, and
     # {doc}`their chapter </labml_primer/compared/t5>` has their costs. Click on a head to sort.
     from dataclasses import replace
     from functools import partial
@@ -106,12 +106,11 @@ if __name__ == "__main__":
     source = "Time measured when this page was built; losses from our records"
     display(Table("All language models", source, columns, rows))
     # The recorded models have 0.8 to 0.9 million parameters, except the Switch Transformers with 4.5 million.
-    # The Evolved Transformer has fewer blocks than the others at the paper's size and in the long runs, and
-    # as many in the measurement of time. Models of one size on one processor do not show how they rank
-    # elsewhere.
+    # The Evolved Transformer has fewer blocks than the others at the paper's size and in the long runs, but
+    # as many in the measurement of time. At other sizes or on other processors, the order may differ.
     #
     # ## In short
     #
     # - Every model is the Transformer with a part exchanged or added. Primer-EZ exchanges two.
     # - Except for the Switch Transformers, all have about as many parameters and multiply-adds as the
-    #   Transformer, so the loss and the time decide.
+    #   Transformer, so compare the loss and the time.

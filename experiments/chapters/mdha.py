@@ -3,16 +3,16 @@ r"""
 
 Convolutions after queries, keys and values: which of their details matter?
 
-MDHA, *multi-DConv-head attention*, is attention with a convolution after each of its projections. Of
-Primer's changes it matters most ({doc}`parts`). To build the layer, one has to decide six things: which heads
-and channels share a kernel, the width of the kernel, whether it has a bias, its initial weights, whether it
-comes before or after the projections, and which of queries, keys and values have one.
+In short: MDHA helps because it sees the previous tokens, and values gain most from it: convolutions on values
+alone end at least as well as on all three. Kernels of width 1, which see no other token, gain nothing. Width
+2 is worse than widths 5 and 7, and kernels initialized as plain attention are worse than the layer without a
+bias. These differences are larger than noise explains; for most other pairs, three seeds do not decide. All
+models have {value}`f"{runs['none'][0]['parameters'] / 1e6:.1f}"` million parameters.
 
-In short: seeing the previous tokens is what helps, and values gain most from it. Values alone end at least
-as well as all three together. Kernels of width 1, which see no other token, gain nothing. Width 2 is worse
-than widths 5 and 7, and an initialization as plain attention is worse than no bias. These differences are
-larger than noise explains; for most other pairs, three seeds do not decide. All models have
-{value}`f"{runs['none'][0]['parameters'] / 1e6:.1f}"` million parameters.
+MDHA, *multi-DConv-head attention*, is attention with a convolution after each of its projections. Of
+Primer's changes it matters most ({doc}`parts`). It has six details: which heads and channels share a kernel,
+the width of the kernel, its bias, its initial weights, its place before or after the projections, and which
+of queries, keys and values have one.
 
 Source: {cite:t}`so2021primer`, section 3, appendix A.6 and its released code;
 {cite:t}`jayasiri2020annotated`.
@@ -56,9 +56,9 @@ MODELS = {  # a name and a colour
 
 
 if __name__ == "__main__":
-    # The final loss of sixteen models, the best on top. Hollow dots are seeds, full dots their mean. The
-    # shaded band is the {term}`critical difference` to either side of the walk-through's layer: inside it, a
-    # difference may be noise.
+    # The final loss of sixteen models, the best on top. Hollow dots are seeds, full dots their mean. In the
+    # shaded band, a model differs from the walk-through's layer by less than the
+    # {term}`critical difference`, so the difference may be noise.
     runs = read_runs(__data__[0], "mdha")
     runs = {model: runs[model] for model in MODELS}
     critical = float(critical_difference(final_losses(runs)))
@@ -111,7 +111,7 @@ if __name__ == "__main__":
 
     # The critical difference is {value}`f"{critical:.3f}"` nats, or
     # {value}`f"{percent:.0f}%"` of perplexity ({doc}`method` derives it). It assumes the
-    # same noise for all models, which is not so: the standard deviation is
+    # same noise for all models, but the standard deviation is
     # {value}`f"{min(deviations[model] for model in noisy):.2f}"` nats or more for {value}`names_of(noisy)`,
     # and at most {value}`f"{max(deviations[model] for model in quiet):.2f}"` for the others.
     #
@@ -125,8 +125,8 @@ if __name__ == "__main__":
     # of a head, or one for each channel of each head, as in the paper.
     draw(runs, some("shared", "channel", "head-and-channel"), "channel")
     # None of the three is shown to be better. One kernel for all has the noisiest seeds, with a standard
-    # deviation of {value}`f"{deviations['shared']:.2f}"` nats. Such a layer has four numbers for all of its
-    # queries, four for its keys and four for its values, so one bad initialization may matter much.
+    # deviation of {value}`f"{deviations['shared']:.2f}"` nats. A possible reason: with four numbers each for
+    # all queries, keys and values, one bad initial number matters more.
 
     # ## How wide?
     #
@@ -137,23 +137,23 @@ if __name__ == "__main__":
         "channel",
     )
     rates = {model: runs[model][0]["rate"] for model in MODELS}
-    # The point of the convolution is to see other tokens. With width 1, the layer computes what plain
-    # attention can compute and no more, because its factors could be part of the projections. It ends
+    # The convolution helps by seeing other tokens. With width 1, the layer can compute only what plain
+    # attention can, because its factors could be part of the projections. It ends
     # {value}`distance("width-1", "channel")` critical differences above width 3, and even
     # {value}`distance("width-1", "none")` above no convolution. But these are two of the noisy models, and
     # the seeds disagree on the second.
     #
     # Width 2 is {value}`distance("width-2", "channel")` critical differences worse than width 3, with every
     # seed. Its learning rate is lower, {value}`rates["width-2"]` instead of {value}`rates["channel"]`, which
-    # may be the reason. Wider kernels do no harm here: widths 5 and 7 are better with every seed, by
+    # may be the reason. Wider kernels do not hurt here: widths 5 and 7 are better with every seed, by
     # {value}`distance("channel", "width-5")` and {value}`distance("channel", "width-7")` critical
     # differences, with a rate of {value}`rates["width-5"]`. Width 2 is worse than these two by
     # {value}`distance("width-2", "width-5")` and {value}`distance("width-2", "width-7")`.
 
     # ## Which initialization, and a bias?
     #
-    # In the released code, a kernel starts as half of the current token and a sixth of each of the two before
-    # it. A layer whose kernels start as the current token alone is plain attention at first.
+    # In the released code, a kernel starts with 1/2 for the current token and 1/6 for each of the two before
+    # it. A layer whose kernels start with 1 and zeros is plain attention at first.
     draw(
         runs,
         some("none", "channel", "no-bias", "released-start", "identity-start"),
@@ -165,18 +165,18 @@ if __name__ == "__main__":
         end = runs["none"][0]["steps"].index(steps) + 1
         return {m: [until(run, end) for run in seeds] for m, seeds in runs.items()}
 
-    # A bias is not needed, because it can add little. On keys it shifts all scores of a query by the same
-    # amount, which the softmax ignores. On values, the bias of the output projection does the same. On
-    # queries, the bias of their projection does, except at the second token, where the kernel sees only two.
-    # (The first token attends only to itself.)
+    # A bias can add little. On keys it shifts all scores of a query by the same amount, which the softmax
+    # ignores. On values, the bias of the output projection can replace it. On queries, the bias of their
+    # projection can, except at the second token, where the kernel sees only two tokens. (The first token
+    # attends only to itself.)
     #
     # The released initialization cannot be distinguished from PyTorch's. The one as plain attention is worse
     # with every seed, by {value}`distance("identity-start", "channel")` critical differences. Such a layer
-    # may have to learn first that neighbours matter: it is worse by
+    # may first have to learn that neighbours matter: it is worse by
     # {value}`f"{gain(after(450), 'channel', 'identity-start'):.2f}"` nats at step 450, and by
     # {value}`f"{gain(runs, 'channel', 'identity-start'):.2f}"` at the end. It ends better than no convolution
-    # with every seed, by {value}`distance("none", "identity-start")` critical differences, and
-    # {value}`distance("identity-start", "no-bias")` worse than the layer without a bias.
+    # with every seed, by {value}`distance("none", "identity-start")` critical differences, and worse than the
+    # layer without a bias, by {value}`distance("identity-start", "no-bias")`.
 
     # ## Before or after the projections?
     #
@@ -185,8 +185,8 @@ if __name__ == "__main__":
     # {py:class}`~labml_primer.primer.primer.SeparableConvolutionAttention`, exchanges convolution and
     # projection.
     draw(runs, some("paper", "before-projection", "channel"), "paper")
-    # In the paper, MDHA's order saves more (factors of 1.76 and 1.54, Table 4), although the two
-    # perplexities, 34.26 ± 0.12 and 34.34 ± 0.10, differ by less than their spread. Here no difference is
+    # In the paper, MDHA's order saves more (factors of 1.76 ± 0.06 and 1.54 ± 0.05, Table 4), although the
+    # two perplexities, 34.26 ± 0.12 and 34.34 ± 0.10, differ by less than their spread. Here no difference is
     # shown, and the seeds of the paper's layer are too far apart to show a small one.
 
     # ## Queries, keys or values?
@@ -202,11 +202,11 @@ if __name__ == "__main__":
         """How much of the gain of all three a model has."""
         return f"{gain(runs, model, 'none') / gain(runs, 'channel', 'none'):.0%}"
 
-    # A convolution helps on each of the three. Queries alone have {value}`share("only-queries")` of the gain
-    # of all three, and keys alone {value}`share("only-keys")`. Values alone have
-    # {value}`share("only-values")`, for the cost of one convolution instead of three. They are better than
-    # queries alone by {value}`distance("only-queries", "only-values")` critical differences, than keys alone
-    # by {value}`distance("only-keys", "only-values")`, and than all three, with every seed, by
+    # A convolution helps on each of the three. In the mean, queries alone have {value}`share("only-queries")`
+    # of the gain of all three, keys alone {value}`share("only-keys")`, and values alone
+    # {value}`share("only-values")`, for the cost of one convolution instead of three. Values alone are better
+    # than queries alone by {value}`distance("only-queries", "only-values")` critical differences, than keys
+    # alone by {value}`distance("only-keys", "only-values")`, and than all three, with every seed, by
     # {value}`distance("channel", "only-values")`.
     #
     # A possible reason: a value that contains its neighbours carries them to every token that attends to it,
@@ -219,18 +219,17 @@ if __name__ == "__main__":
     # nats worse after 300 steps, and {value}`f"{gain(runs, 'channel', 'none'):.2f}"` at the end. Longer runs
     # may reduce the gain.
     #
-    # *Combinations.* One detail is changed at a time. Two changes together may gain more or less than the sum
-    # of both.
+    # *Combinations.* One detail is changed at a time. Two together may gain more or less than the sum.
     #
-    # *Learning rates.* Each model has its own (see the table), chosen with one seed. The critical difference
-    # does not include the noise of this choice, so some differences may be those of rates.
+    # *Learning rates.* The critical difference does not include the noise in the choice of each model's rate
+    # (see the table), so some differences may be due to the rates.
     #
     # {doc}`method` lists the limits of scale, data and hardware.
     #
     # ## In short
     #
     # - The convolution helps because it sees the previous tokens; values gain most from that.
-    # - Width 3 is not special here: 5 and 7 are at least as good.
-    # - The bias and the sharing of kernels make no difference that three seeds can show.
+    # - Widths 5 and 7 are at least as good as 3 here.
+    # - Three seeds show no effect of the bias or of the sharing of kernels.
     #
     # And at other sizes? {doc}`sizes` trains the Transformer, Primer-EZ and Primer at five widths.

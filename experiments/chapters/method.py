@@ -3,12 +3,9 @@ r"""
 
 The setting, the statistics and the limits of all measurements in this part, for readers who check them.
 
-The other chapters state results. This one explains once how the numbers were obtained: the text, the learning
-rates, the seeds, the meaning of ±, the tests for noise, the fits, the timing and the records.
-
 In short: every model is trained on the same batches with a learning rate of its own, with three to five
 seeds, and is judged on two plays that chose no learning rate. Differences are compared with the noise between
-seeds. All records are in the repository, and one command makes them again.
+seeds. All records are in the repository, and `make experiments` makes them again.
 
 Source: our own measurements; {cite:t}`so2021primer`, sections 3 and 4.1, appendices A.7 and A.9;
 {cite:t}`nist2012tukey`; {cite:t}`kaplan2020scaling`.
@@ -27,9 +24,8 @@ if __name__ == "__main__":
     # ## The text
     #
     # Shakespeare's plays, by character. Three plays are held out: a comedy chooses learning rates, and a
-    # tragedy and a history give the reported loss. Since the plays have no scene in common, the text that
-    # chose a rate is not part of a reported number. The reported loss is the mean of the two plays, in nats
-    # per character.
+    # tragedy and a history give the reported loss, so the text that chose a rate is not part of a reported
+    # number. The reported loss is the mean of the two plays, in nats per character.
     from IPython.display import display
 
     from labml_primer.training import load_corpus
@@ -60,9 +56,9 @@ if __name__ == "__main__":
     #
     # ## Learning rates
     #
-    # Each model has its own learning rate. Four to seven rates are tried, each twice the one before, in a
-    # run of 400 steps with one seed, and the comedy decides. No chosen rate is the lowest or the highest
-    # tried. This is the choice for the models of {doc}`ours`, of five rates from 0.001 to 0.016:
+    # Each model has its own learning rate. Four to seven rates are tried, each twice the one before, in runs
+    # of 400 steps with one seed, and the loss on the comedy decides. No chosen rate is the lowest or the
+    # highest tried. For the models of {doc}`ours`, five rates from 0.001 to 0.016 were tried:
     recorded = read_runs(__data__[0], "speedup")
     rows = [
         [
@@ -74,9 +70,9 @@ if __name__ == "__main__":
     ]
     heads = {"model": "", "learning rate": "", "parameters": "count"}
     display(Table("Chosen rates", "Our runs", heads, rows))
-    # The tuning runs are a third of the full length or shorter. For half of these models, the two best rates
-    # differ by less than the standard deviation of the seeds. The choice between them is then noise, and it
-    # is the same for all seeds, so no spread below includes it.
+    # The tuning runs are at most 1/3 as long as the full ones. For half of these models, the losses of the
+    # two best rates differ by less than the standard deviation of the seeds. The choice between them is then
+    # noise. All seeds share it, so no ± of this book includes it.
 
     # ## Seeds, and the meaning of ±
     #
@@ -85,19 +81,18 @@ if __name__ == "__main__":
     # standard deviation $s$. The mean of $n$ seeds is itself uncertain by its *standard error*,
     # $s / \sqrt n$.
     #
-    # With three seeds, "better with every seed" is weak evidence. Of two equal models, one is ahead with all
-    # three seeds one time in four.
+    # With three seeds, "better with every seed" is weak evidence: of two equal models, one is ahead with all
+    # three seeds in 25% of cases. With five seeds it is 6%.
     #
     # ## The speed-up factor
     #
     # {py:func}`~labml_primer.primer.primer_ez.speedup_factor` is defined as in the paper: the cost of the
     # whole run of the Transformer, divided by the cost at which the other model first reached the
-    # Transformer's final loss. The two runs have the same seed. The cost is counted in multiply-adds (a
-    # multiplication with its addition) or in seconds. If a model never reaches that loss, the roles are
-    # exchanged, and the factor is the inverse, below 1.
+    # Transformer's final loss. The two runs have the same seed. The cost is counted in {term}`multiply-adds`
+    # or in seconds. If a model never reaches that loss, the roles are exchanged, and the factor is the
+    # inverse, below 1.
     #
-    # A factor amplifies noise. Each one is relative to the final loss of one Transformer, and on a flat curve
-    # a small difference in loss is many steps.
+    # A factor amplifies noise, because on a flat curve a small difference in loss is many steps.
     #
     # ## Relative perplexity
     #
@@ -105,35 +100,34 @@ if __name__ == "__main__":
     #
     # $$100\, e^{\,l - l_\text{baseline}}$$
     #
-    # Its difference from 100 is the paper's *normalized PPLX delta* (appendix A.7), up to the sign. The
-    # baseline's own noise is in every model's number, while the losses in the tables are free of it.
+    # Its difference from 100 is the paper's *normalized PPLX delta* (appendix A.7) in percent, up to the
+    # sign. The baseline's noise is part of every model's number; the losses in the tables do not contain it.
 
     # ## The critical difference
     #
-    # With sixteen models there are 120 pairs, and some differ much by chance. To find out how large a
-    # difference noise alone can explain, suppose that the loss of a run is a sum of three parts: one from its
-    # model, one that its seed adds to all models, and noise, $l_{ms} = a_m + b_s + e_{ms}$. With $M$ models
-    # and $S$ seeds, the variance of the noise is estimated by the residual after subtracting both means:
+    # With sixteen models there are 120 pairs, and some differ much by chance. To find how large a difference
+    # noise alone can explain, suppose that the loss of a run is the sum of an effect of its model, an effect
+    # of its seed, and noise, $l_{ms} = a_m + b_s + e_{ms}$. With $M$ models and $S$ seeds, the variance of
+    # the noise is estimated from the residuals:
     #
     # $$\sigma^2 = \frac{1}{(M - 1)(S - 1)} \sum_{m,s}
     #   (l_{ms} - \bar l_{m \cdot} - \bar l_{\cdot s} + \bar l_{\cdot \cdot})^2$$
     #
-    # The range of the means in units of the noise is, times $\sqrt S$, the *studentized range* of Tukey's
+    # The range of the means in units of the noise, times $\sqrt S$, is the *studentized range* of Tukey's
     # test {cite:p}`nist2012tukey`:
     #
     # $$\frac{\max_m \bar l_{m \cdot} - \min_m \bar l_{m \cdot}}{\sigma}$$
     #
-    # We simulate 20,000 tables of pure noise, take the 95% quantile of this range, and multiply it with the
-    # noise of our own table. That is the *critical difference*. If all models were equal, only 5% of such
-    # tables would have any two models farther apart. For the sixteen models of {doc}`mdha`:
+    # The *critical difference* is the 95% quantile of this range in 20,000 simulated tables of pure noise,
+    # times the $\sigma$ of our own table. If all models were equal, only 5% of such tables would have any two
+    # models farther apart. For the sixteen models of {doc}`mdha`:
     losses = final_losses(read_runs(__data__[0], "mdha"))
     critical = critical_difference(losses)
     print(f"noise               {noise(losses):.3f} nats")
     print(f"critical difference {critical:.3f} nats")
     print(f"as perplexity       {100 * critical.expm1():.0f}%")
-    # The test assumes the same noise for all models. Where a model's seeds vary more than others', the
-    # critical difference is too small for its pairs; among quiet models it is too large, and models within it
-    # may still differ.
+    # The test assumes the same noise for all models. For pairs of a model whose seeds vary more, the critical
+    # difference is too small. For pairs of models whose seeds vary less, it is too large.
 
     # ## The best width, and power laws
     #
@@ -143,7 +137,7 @@ if __name__ == "__main__":
     # reported plays and seeds, so each frontier is a little too low.
     #
     # The power law $l = a\, c^{-k}$, with $c$ in trillions of multiply-adds, is a line in logarithms. It is
-    # fitted by least squares. The *shift* $b$ assumes parallel lines, with the mean of both slopes:
+    # fitted by least squares. The *shift* $b$ assumes parallel lines, with $k$ the mean of both exponents:
     #
     # $$b = \exp\frac{\overline{\log l_1} - \overline{\log l_0}}{k}$$
     #
@@ -155,14 +149,13 @@ if __name__ == "__main__":
     # $$\bar x \pm t\, \frac{s}{\sqrt 3}, \quad t = 4.303$$
     #
     # with Student's $t$ for two degrees of freedom. Factors are averaged as logarithms. The points of one
-    # curve are not independent, so they do not count as evidence.
+    # curve are not independent, so only seeds are counted.
 
     # ## Time
     #
     # The seconds of a run are its number of steps times the time of a step. That time is measured separately,
-    # for all models of all plans in one process and in turns, because the time of a run depends on what else
-    # the machine does. It is the processor time of one core, known to a few percent, and ± does not include
-    # this uncertainty.
+    # for all models in one process and in turns, because the time of a run depends on what else the machine
+    # does. It is the processor time of one core, known to a few percent, which ± does not include.
     #
     # {doc}`/benchmarks/speed` also measures in turns: one call of each function, again and again, every other
     # round in reverse order. Its tables show the median of the rounds' ratios, and how far the quartiles are
@@ -171,9 +164,9 @@ if __name__ == "__main__":
     # ## Records
     #
     # Every run is a JSON file in `experiments/results`: its configuration, the versions of the software, the
-    # machine, and the curve of its losses. The configuration's digest identifies the run, so plans share
-    # runs, and a stopped plan continues where it was. These commands say how long they take, and then run
-    # what is missing:
+    # machine, and the curve of its losses. Plans share runs of the same configuration, and a stopped plan
+    # continues where it was. `make experiments` runs all that is missing, after saying how long it takes.
+    # With `ONLY` it runs one plan:
     #
     #     make experiments ONLY=speedup
     #     make experiments ONLY=ablation
@@ -190,14 +183,14 @@ if __name__ == "__main__":
     # ## Limits of all measurements
     #
     # *Scale.* The models of the paper's Table 4 have 40 times as many parameters, and read 3,000 times as
-    # many tokens. Their savings can be larger or smaller.
+    # many tokens.
     #
-    # *Data.* Characters are not subwords. Much of the first thousand steps is spent on learning which
-    # characters follow which, and a convolution over three positions helps with just that. This may
-    # overstate the gain from MDHA.
+    # *Data.* Characters are not subwords. In a short run, a model mostly learns which characters follow
+    # which, and a convolution over three positions helps with just that. This may overstate the gain from
+    # MDHA.
     #
-    # *Tuning.* Rates were chosen in short runs with one seed. Models that are close to each other could
-    # change places with other rates.
+    # *Tuning.* Rates were chosen in short runs with one seed. Models with similar losses could change places
+    # with other rates.
     #
     # *Hardware.* All times are those of one processor. On an accelerator, the relative cost of a convolution
     # is different.
@@ -207,9 +200,9 @@ if __name__ == "__main__":
     # ## Exercise
     #
     # :::{exercise} Why not test each pair by itself?
-    # Suppose that sixteen models are equally good, and that two are called different as soon as they are
-    # farther apart than 95% of equal pairs. In what share of such tables is at least one pair called
-    # different? How many of the 120 pairs of {doc}`mdha` are, and how many by the critical difference?
+    # Suppose that sixteen models are equally good, and that two are called different if they are farther
+    # apart than 95% of equal pairs. In what share of such tables is at least one pair called different? How
+    # many of the 120 pairs of {doc}`mdha` are, and how many by the critical difference?
     # :::
     # :::{solution}
     # If any pair is that far apart, so are the best and the worst model, and it is enough to look at those.

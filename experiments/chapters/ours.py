@@ -4,18 +4,17 @@ r"""
 Eight models of the paper's Table 4, trained again at a size that two processor cores can train, with five
 seeds each.
 
-On its search task, the paper says, Primer needs less than half of the compute of a Transformer. Does that
-hold at a size that a reader can check: in hours, on a processor, on characters?
+The paper says that on its search task, Primer needs less than half of a Transformer's compute. Does that
+hold at a size that a reader can check within hours on a processor?
 
-In short: it does. To reach the Transformer's final loss, Primer-EZ needs
+In short: yes. To reach the Transformer's final loss, Primer-EZ needs
 {value}`f"{counted['multiply_adds']['primer-ez']:.1f}"` times fewer multiply-adds and
 {value}`f"{in_time['primer-ez']:.1f}"` times less time, and Primer {value}`f"{in_time['primer']:.1f}"` times
-less time (mean ± standard deviation over five seeds). Every seed of both saves time. The
-models have {value}`f"{vanilla[0]['parameters'] / 1e6:.1f}"` million parameters and read
+less time. Both save time with every seed. The models have
+{value}`f"{vanilla[0]['parameters'] / 1e6:.1f}"` million parameters and read
 {value}`f"{vanilla[0]['steps'][-1] * 16 * 128 / 1e6:.1f}"` million characters.
 
-{doc}`results` draws these factors next to the paper's, and {doc}`method` explains how they were measured.
-With the best size for each model, both save more ({doc}`sizes`).
+{doc}`method` explains the factors and ±. {doc}`sizes` compares the models at the best size of each.
 
 Source: {cite:t}`so2021primer`, sections 3, 4.1 and A.14, Table 4.
 """
@@ -41,9 +40,9 @@ __data__ = (
 
 
 if __name__ == "__main__":
-    # The loss on the held-out plays as training costs more. Lower and further left is better. The dotted line
-    # is the Transformer's final loss: Primer-EZ (teal, solid) crosses it before half of the compute.
-    # Bands are the range of the seeds. The first quarter of the runs is left out.
+    # The loss on the held-out plays, by compute; lower and further left is better. The dotted line is the
+    # Transformer's final loss: Primer-EZ (teal, solid) crosses it before half of the compute. Bands are the
+    # range of the seeds. The first quarter of the runs is left out.
     recorded = read_runs(__data__[0], "speedup")
     runs = {model: recorded[model] for model in WHOLE_MODELS}
     vanilla = runs["transformer"]
@@ -80,9 +79,8 @@ if __name__ == "__main__":
     # and in seconds, and the paper's factors, which are of time. Click on a column's head to sort by it.
     #
     # :::{deviation} the paper, Table 4
-    # There the Evolved Transformer is deeper than the others and has more parameters, 38 instead of 35
-    # million. Here it has as many as the others: three of its blocks, which are larger, with a feed-forward
-    # layer of 204.
+    # There the Evolved Transformer has more parameters than the others, 38 instead of 35 million. Here it has
+    # as many as the others: three of its larger blocks, with a feed-forward layer of width 204.
     # :::
     from IPython.display import display
 
@@ -113,19 +111,19 @@ if __name__ == "__main__":
     v100 = theirs("pp", __data__[1])["Tensor2Tensor, V100"]
     last = [run["loss"][-1] for run in vanilla]
     # In time, MDHA, Primer-EZ and Primer save as much here as in the paper, or more. Transformer++ saves
-    # {value}`f"{in_time['pp']:.2f}"`, less than the {value}`v100` of the V100, and about as much as in the
-    # other two set-ups. The Evolved Transformer saves much more here. It has convolutions too, and characters
-    # may be easy for them. GELU saves nothing, as in one of the paper's three set-ups. Primer-EZ ends with a
-    # lower loss than Primer with every seed.
+    # {value}`f"{in_time['pp']:.2f}"`, less than the {value}`v100` on the V100, and about as much as in the
+    # other two set-ups. The Evolved Transformer saves much more here, perhaps because its convolutions suit
+    # characters. GELU saves nothing, as in one of the paper's three set-ups. Primer-EZ ends with a lower loss
+    # than Primer with every seed.
     #
-    # The factors vary a lot between seeds, because the final losses of the Transformers differ by up to
+    # The factors vary a lot between seeds, because the Transformer's final loss varies by up to
     # {value}`f"{max(last) - min(last):.2f}"` nats, which on a flat curve is many steps. This explains most of
-    # the deviation of Primer-EZ and Primer. The seeds of MDHA and Transformer++ differ as much themselves.
+    # the deviation of Primer-EZ and Primer. MDHA and Transformer++ also vary as much themselves.
 
     # ## Does the saving grow?
     #
     # The paper says so, at a fixed size (Figure 9). Each point below is the factor over a Transformer that
-    # stops at that budget. A rising line would be a growing saving.
+    # stops at that budget, so a rising line is a growing saving.
     spent = vanilla[0]["multiply_adds"]
     ends = range(len(spent) // 4, len(spent) + 1)
     at_budgets = {
@@ -159,19 +157,20 @@ if __name__ == "__main__":
     )
     ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     plt.show()
-    # For MDHA and Primer it does not grow here. They gain most early, and their factors fall by
-    # {value}`f"{falls['mdha']:.0%}"` and {value}`f"{falls['primer']:.0%}"`, with every seed. Primer-EZ's
-    # falls with some seeds only, and the Evolved Transformer's stays within 5%. Those of the squared ReLU and
-    # of Transformer++ grow, by {value}`f"{-falls['squared-relu']:.0%}"` and {value}`f"{-falls['pp']:.0%}"`.
+    # For MDHA and Primer it does not grow here. Their factors fall with every seed, by
+    # {value}`f"{falls['mdha']:.0%}"` and {value}`f"{falls['primer']:.0%}"` in the mean. Primer-EZ's falls
+    # with some seeds only, and the Evolved Transformer's changes by less than 5%. Those of the squared ReLU
+    # and of Transformer++ grow, by {value}`f"{-falls['squared-relu']:.0%}"` and
+    # {value}`f"{-falls['pp']:.0%}"`.
     #
-    # One explanation, which nothing here proves: a convolution starts out knowing that nearby characters
-    # matter most, which attention must learn first. That lead is largest early, and our longest run is short
-    # compared with the paper's shortest.
+    # A possible explanation, which we have not tested: a convolution is built to use nearby characters, while
+    # attention must first learn that they matter. That lead is largest early, and our runs are much shorter
+    # than the paper's.
     #
     # ## Limits
     #
-    # *Size.* At this compute, the Transformer, Primer-EZ and Primer are better when half as wide.
-    # {doc}`sizes` compares them at their best sizes.
+    # *Size.* At this compute, the Transformer, Primer-EZ and Primer are better at half the width
+    # ({doc}`sizes`).
     #
     # *Close models.* For half of the models, the two best learning rates differ by less than the noise, so
     # models with similar factors could change places.

@@ -3,15 +3,15 @@ r"""
 
 Every table of results of the Primer paper as data, and every claim that can be recomputed from them.
 
-A paper says "4.2 times less compute". Which numbers is it computed from, and does the division check out?
+The paper says "4.2 times less compute". Which numbers is that computed from, and does the division check
+out?
 
 In short: of {value}`len(claims)` claims, {value}`count("=")` agree with the numbers they are computed from,
 {value}`count("≈")` agree within rounding, and {value}`count("≠")` do not. The large claims are among those
 that agree: 1.7 times on the search task, 1.8 on larger data, 4 at T5's compute, and within rounding 4.2. The
-3 times at 1.9 billion parameters cannot be recomputed: the third is a column's name.
+factor of 3 at 1.9 billion parameters cannot be recomputed: its table has neither hours nor steps.
 
-This says which numbers of the paper can be used without asking its authors. It does not say whether the
-experiments can be repeated ({doc}`results` has our attempt).
+This checks the paper's arithmetic only. {doc}`results` has our attempt to repeat its experiments.
 
 Source: {cite:t}`so2021primer`, sections 1 to 5, appendices A.3 and A.6 to A.14.
 """
@@ -61,7 +61,7 @@ __data__ = (
 if __name__ == "__main__":
     # The speed-ups that the paper claims. A cross is the claim as printed. A bar is the range that the tables
     # allow: every value that the formula can have when its inputs are rounded to the printed ones. A claim
-    # agrees if its own rounding meets the bar, or if "at least" is below it. All six do.
+    # agrees if its own rounding meets the bar; a claim of "at least" also if it is below the bar.
     paper = read_paper(__data__)
     claims = every_claim(paper)
     headlines = [
@@ -90,19 +90,18 @@ if __name__ == "__main__":
 
     # ## All claims
     #
-    # Each claim is a formula on printed numbers. Since these are rounded, a claim is compared with the whole
-    # range that the formula can have. It *agrees* if the formula of the printed numbers rounds to the claim;
-    # *within rounding* if it does not, but some inputs that round to the printed ones would; and *disagrees*
-    # if none would. Click on the head of the last column to see what disagrees. Each such claim is flagged
-    # below, next to the table it belongs to.
+    # Each claim is a formula on printed numbers. It *agrees* if the formula of the printed numbers rounds to
+    # the claim; *within rounding* if it does not, but some inputs that round to the printed ones would; and
+    # *disagrees* if none would. Click on the head of the last column to sort by it. Each claim that disagrees
+    # is flagged below, next to its table.
     recomputed = {each.words: each.result.value for each in claims}
     display(verdicts("All claims", claims))
 
     # ## Table 1: 4.2 times, at the compute of T5
     #
-    # 537 million parameters, batches of a million tokens: the hours in which each model reached the final
-    # perplexity of the baselines (the dotted lines). Down is better, left is cheaper. The abstract and
-    # sections 1 and 4.3 use these numbers.
+    # Perplexity by training hours, for 537 million parameters and batches of a million tokens. The dotted
+    # lines are the final perplexities of the baselines. Lower is better, further left is cheaper. The
+    # abstract and sections 1 and 4.3 use these numbers.
     table = paper["table_1"]
     fig, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
     for name, side in (("Original T5", 8), ("T5++", 8), ("Primer", -8)):
@@ -133,8 +132,8 @@ if __name__ == "__main__":
     plt.show()
     display(table)
     display(verdicts("Claims on Table 1", large_scale(paper)))
-    # The abstract's 4 agrees. The famous 4.2 is near the end of its range: a value that rounds to it is at
-    # least 4.15, and 15.75 thousand hours over 3.75 is the most there can be.
+    # The abstract's 4 agrees. The 4.2 is near the end of its range: a value that rounds to it is at least
+    # 4.15, and the largest possible one is 15.75 thousand hours over 3.75.
     #
     # :::{deviation} the paper, section 1
     # The perplexity is 0.9 lower after the same number of *steps*. They cost 10% more hours.
@@ -142,16 +141,15 @@ if __name__ == "__main__":
     #
     # :::{deviation} the paper, Table 1
     # Two rows of one model on the same chips should have one speed. At the speed of 480 thousand steps in 8.3
-    # thousand hours, Primer's 207 thousand steps are less than 3.8 thousand hours, and the saving is more
-    # than 4.2. T5++'s 251 thousand steps would be 4.1 thousand hours at its own speed, and are 4.6. The paper
-    # does not say which of the numbers is off.
+    # thousand hours, Primer's 207 thousand steps take less than 3.8 thousand hours, and the saving is more
+    # than 4.2. T5++'s 251 thousand steps would take 4.1 thousand hours at its own speed, but are printed with
+    # 4.6. The paper does not explain this.
     # :::
 
     # ## Table 4: 1.7 times, on the search task
     #
     # 24 hours of training at 35 million parameters, in two libraries and on two kinds of hardware. The
-    # *speedup* is how many times as much compute the vanilla Transformer (the dotted line) takes for its
-    # final quality. Dots have the printed spread as bars.
+    # *speedup* is how many times as much compute the vanilla Transformer takes for its final quality.
     #
     # :::{deviation} the paper, captions of Figure 6 and Table 4
     # They call it the *fraction* of compute that a model needs. The printed numbers are one over that
@@ -159,7 +157,8 @@ if __name__ == "__main__":
     # :::
     table = paper["table_4"]
 
-    # Draw a line for each model, with a bar if a spread is printed.
+    # The speedup of each model in the three set-ups, with the printed spread as a bar. The dotted line is the
+    # vanilla Transformer.
     def dots(
         ax: Axes, names: list[str], entries: list[str], hollow: bool = False
     ) -> None:
@@ -205,7 +204,7 @@ if __name__ == "__main__":
     #
     # T5 at 110 million parameters, and the changes in two other families of models. Each model is compared at
     # two budgets of compute: what its baseline takes for 525 thousand steps (hollow), and for a million
-    # (full). At a fixed size, the saving grows with the budget, for all except GELU on PG19.
+    # (full). At this fixed size, the saving grows with the budget for all except GELU on PG19.
     table = paper["table_5"]
     fig, axes = plt.subplots(1, 2, figsize=(7, 2.6), layout="constrained")
     for ax, data in zip(axes, ("C4", "PG19"), strict=True):
@@ -228,9 +227,9 @@ if __name__ == "__main__":
     # trained"; the text does not say at which budget the Switch Transformer's is.
     #
     # :::{deviation} the paper, section 4.2
-    # Its numbers for the Switch Transformer hold at the first budget, and those for the Synthesizer at the
-    # second. The last two rows are the Switch Transformer at the second budget: the speedup is larger than
-    # claimed, and the gain in perplexity smaller.
+    # Its numbers for the Switch Transformer agree with the first budget, and those for the Synthesizer with
+    # the second. The last two rows have the Switch Transformer at the second budget: the speedup is larger
+    # than claimed, and the gain in perplexity smaller.
     # :::
 
     # ## The sizes of the models
@@ -255,10 +254,10 @@ if __name__ == "__main__":
     # ## Table 6: 3 times, at 1.9 billion parameters
     #
     # 27 one-shot tasks. The Transformer is the one with GELU, as in GPT-3. *Primer* is here without its
-    # shared queries and keys, which the paper found to hurt (section 4.4). *1/3* and *full* are of the
+    # shared queries and keys, which the paper found to hurt (section 4.4). *1/3* and *full* are shares of the
     # training compute. Each dot is a task's score minus that of the fully trained Transformer, and the bar is
-    # the smallest significant difference by a t-test: if it does not touch the dotted line, the difference
-    # counts.
+    # the smallest significant difference by a t-test: a difference whose bar does not touch the dotted line
+    # is significant.
     table = paper["table_6"]
     columns = [
         table.column(name)
@@ -280,12 +279,12 @@ if __name__ == "__main__":
     axes[0].set_yticks(range(len(tasks)), [row[0] for row in tasks])
     plt.show()
     display(table)
-    # The caption names a t-test at $p < 0.05$, on means and standard deviations of five checkpoints. So the
-    # difference has to be more than
+    # The caption names a t-test at $p < 0.05$, on means and standard deviations of five checkpoints. Then the
+    # difference must exceed
     #
     # $$t_{8} \sqrt{\frac{s_0^2 + s_1^2}{5}}, \quad t_{8} = 2.306$$
     #
-    # Figure 27 draws 95% intervals around each mean. To ask instead that these do not overlap is stricter:
+    # Figure 27 draws 95% intervals around each mean. It is stricter to require that these do not overlap:
     #
     # $$t_{4}\, \frac{s_0 + s_1}{\sqrt 5}, \quad t_{4} = 2.776$$
     display(verdicts("Counts by the t-test", one_shot(paper)))
@@ -293,8 +292,8 @@ if __name__ == "__main__":
     # :::{deviation} the paper, section 4.4 against the caption of Table 6
     # The counts of the text agree, within rounding, with intervals that do not overlap, and not with a
     # t-test. By the t-test that the caption names, more tasks differ: at a third of the compute, Primer is
-    # better on more tasks than claimed, and also worse on more. The balance still favours Primer. Either way,
-    # the five checkpoints are of one training run, and none of this shows what another seed would give.
+    # better on more tasks than claimed, and also worse on more. The balance still favours Primer. Since the
+    # five checkpoints are of one training run, neither test includes the noise between seeds.
     # :::
     #
     # The factor of 3 itself cannot be checked, because the table has neither hours nor steps. Quality can:
@@ -304,18 +303,18 @@ if __name__ == "__main__":
     display(verdicts("Averages over tasks", means))
     # :::{deviation} the paper, Table 6
     # Of the averages over multiple-choice tasks, only that of GPT-3 XL is over the 19 tasks of the table. The
-    # four others agree when ReCoRD is left out, where all models have more than 80 points. So GPT-3's average
-    # must not be compared with theirs.
+    # four others agree if ReCoRD is left out, on which all models have more than 80 points. So GPT-3's
+    # average cannot be compared with theirs.
     # :::
     without = averages(paper, "choice", without="ReCoRD")
     display(verdicts("Averages without ReCoRD", without))
 
     # ## Table 7: encoder-decoders
     #
-    # An encoder and a decoder that fill gaps in a text. The paper makes no claim in numbers: the changes
-    # "perform only as well as Transformer++" (section 5). The first two rows (*) are those of an earlier
-    # study. The authors trained only the last two models, once each. A lower perplexity and a higher score
-    # are better: Primer-EZ's decoder is better than Transformer++ in two of the four, and worse in two.
+    # An encoder and a decoder that fill gaps in a text. The paper claims no numbers: the changes "perform
+    # only as well as Transformer++" (section 5). The first two rows (*) are those of an earlier study. The
+    # authors trained only the last two models, once each. Lower is better for perplexity, higher for scores:
+    # Primer-EZ's decoder is better than Transformer++ in two of the four, and worse in two.
     table = paper["table_7"]
     fig, axes = plt.subplots(1, 4, figsize=(7, 1.8), layout="constrained", sharey=True)
     for ax, column in zip(axes, list(table.columns)[2:], strict=True):
@@ -328,9 +327,9 @@ if __name__ == "__main__":
     # ## Table 8: the same number of steps
     #
     # The runs of Tables 4 and 5 on T5 again, compared after the same number of steps instead of the same
-    # time. This shows how much a model learns from a token, whatever it costs. The Evolved Transformer, whose
-    # search optimized just this, is ahead of Transformer++ on LM1B and nearly level with it on C4. When time
-    # counts, in Table 5, it is worse than the vanilla Transformer.
+    # time. This shows how much a model learns per token, whatever its cost. The Evolved Transformer, whose
+    # search optimized just this, has a perplexity 0.24 lower than Transformer++ on LM1B, and 0.08 higher on
+    # C4. At equal compute, in Table 5, it is worse than the vanilla Transformer.
     table = paper["table_8"]
     fig, axes = plt.subplots(1, 2, figsize=(7, 2.2), layout="constrained", sharey=True)
     for ax, data in zip(axes, ("LM1B", "C4"), strict=True):
@@ -338,7 +337,7 @@ if __name__ == "__main__":
         ax.set_xlabel(f"perplexity, {data}")
     plt.show()
     display(table)
-    # Both tables have the same runs on C4, at most a third of the steps apart.
+    # Both tables have the same runs on C4. Those of Table 5 have up to a third fewer steps.
     rows = []
     for name, entry in zip(
         *map(table.column, ("model", "perplexity, C4")), strict=True
@@ -353,15 +352,14 @@ if __name__ == "__main__":
     display(
         Table("C4 in both tables", "So et al. 2021", dict.fromkeys(heads, ""), rows)
     )
-    # Transformer++ has a perplexity higher by 0.01 after its last two thousand steps, so two evaluations of
-    # one run differ by about that much.
+    # The perplexity of Transformer++ rises by 0.01 in its last two thousand steps, so such small differences
+    # between evaluations mean nothing.
 
     # ## Savings that follow a power law
     #
-    # Trained at the best size for each budget, models are on a line in logarithms: the loss is
-    # $l = a\,c^{-k}$ at compute $c$. The paper finds the lines of two architectures roughly parallel, shifted
-    # by $\log b^k$. The better one, 0, then reaches the loss of the other, 1, with $b$ times less compute, at
-    # any loss:
+    # At the best size for each budget, the loss is a power law of the compute $c$, $l = a\,c^{-k}$: a line in
+    # logarithms. The paper finds the lines of two architectures roughly parallel, shifted by $\log b^k$. Then
+    # the better one, 0, reaches any loss of the other, 1, with $b$ times less compute:
     #
     # $$a_0\, c_0^{-k} = a_0\, b^k\, c_1^{-k}, \quad\text{so } c_0 = \frac{c_1}{b}$$
     #
@@ -405,22 +403,22 @@ if __name__ == "__main__":
     ax.set_yticks([2.5, 3, 3.5, 4], ["2.5", "3.0", "3.5", "4.0"])
     ax.minorticks_off()
     plt.show()
-    # The amount that is saved grows with compute. The share, $1 - 1/b$, is the same at every budget. The
-    # growing *factors* of Tables 1 and 5 are a different effect: at a fixed size, both curves flatten, and
-    # the longer the training, the longer the worse model takes for the last bit (section 4.3). {doc}`sizes`
-    # fits such lines to runs of ours.
+    # The amount saved grows with compute. The share saved, $1 - 1/b$, is the same at every budget. The
+    # growing *factors* of Tables 1 and 5 are a different effect: at a fixed size both curves flatten, so in
+    # longer training the worse model takes longer for the same last gain (section 4.3). {doc}`sizes` fits
+    # such lines to our runs.
 
     # ## Halving hurdles: 6.2 times, and 4,064 seconds
     #
-    # The search pays for 25 thousand trainings by stopping most of them early: a training continues only if
-    # it is in the better half at each {term}`hurdle`. The marks are set so that each of the $n + 1$ bands
-    # between $n$ hurdles costs the same in all, so each band is twice as long as the one before:
+    # The search could afford 25 thousand trainings because it stopped most of them early: a training
+    # continues only if it is in the better half at each {term}`hurdle`. The $n$ hurdles divide the time $T$
+    # into $n + 1$ bands that cost the same in all, so each band is twice as long as the one before:
     #
     # $$m_i = T\, \frac{2^i - 1}{2^{n+1} - 1}, \qquad
     #   \text{on average } \frac{n + 1}{2^{n+1} - 1}\,T$$
     #
-    # More hurdles save more, and the first comes earlier. The authors stop at four, because a fifth would put
-    # the first below ten minutes, where results are too noisy (appendix A.3).
+    # With more hurdles the search saves more, but the first comes earlier. The authors stop at four, because
+    # with five the first would come before ten minutes, where results are too noisy (appendix A.3).
     rows = []
     for n in range(6):
         marks = hurdle_marks(25_200, n)
@@ -445,22 +443,23 @@ if __name__ == "__main__":
     # pretrainings of section 4.4 it multiplies power and hours.
     display(verdicts("Claims on emissions", emissions(paper)))
     # :::{deviation} the paper, appendix A.13: trainings with T5
-    # The product that the text writes out is {value}`f"{recomputed['T5 trainings, t']:.2f}"` tonnes, not
-    # 8.54. No rounding of its factors explains it.
+    # The product as printed is {value}`f"{recomputed['T5 trainings, t']:.2f}"` tonnes, not 8.54. No rounding
+    # of its factors explains the difference.
     # :::
     #
     # :::{deviation} the paper, appendix A.13: pretrainings
-    # The product that the text writes out is {value}`f"{recomputed['pretrainings, t']:.2f}"` tonnes, 10% of
-    # the claim. With 0.55 tonnes of carbon per megawatt-hour instead of 0.055, it would be 29.26. But then
-    # Oklahoma would be worse than Georgia with 0.336, and the text calls it favorable.
+    # The product as printed is {value}`f"{recomputed['pretrainings, t']:.2f}"` tonnes, 10% of the claim. With
+    # 0.55 tonnes of carbon per megawatt-hour instead of 0.055, it would be 29.26. But then Oklahoma would be
+    # worse than Georgia with 0.336, while the text calls it favorable.
     # :::
     #
     # The text takes a third of the wrong product, and concludes that one training with Primer saves 4.7 times
     # the emissions of the search. With the factors as printed, it saves
     # {value}`f"{recomputed['saved, over the search']:.0%}"` of them. In compute, the saving is
     # {value}`f"{recomputed['FLOPs, over the search']:.1f}"` times the search, and this part of the argument
-    # checks out. In emissions it is less, for two reasons: electricity in Oklahoma has a sixth of Georgia's
-    # carbon, and by these figures the newer chips compute about three times as much with it.
+    # checks out. In emissions it is less, for two reasons: electricity in Oklahoma has 1/6 of Georgia's
+    # carbon per megawatt-hour, and by these figures the newer chips compute about 3 times as much per
+    # megawatt-hour.
     #
     # The numbers of the running text that these formulas use:
     display(paper["text"])
@@ -470,14 +469,13 @@ if __name__ == "__main__":
     # ## Exercise
     #
     # :::{exercise} Fewer steps, or shorter ones?
-    # The first page's 4.2 is a quotient of hours. Split it: how many times as few steps did Primer need as
-    # the original T5, and how many times as long did one of them take? Which printed number leaves both so
+    # The first page's 4.2 is a quotient of hours. Split it: how many times fewer steps did Primer need than
+    # the original T5, and how many times as long did a step take? Which printed number makes both so
     # uncertain?
     # :::
     # :::{solution}
-    # About {value}`f"{fewer.value:.1f}"` times as few, each about {value}`f"{longer.value:.1f}"` times as
-    # long. T5's steps are printed with a single digit: "1M" can be
-    # anything from half a million to one and a half.
+    # About {value}`f"{fewer.value:.1f}"` times fewer steps, each about {value}`f"{longer.value:.1f}"` times
+    # as long. T5's steps are printed with a single digit: "1M" can be anything from 0.5 to 1.5 million.
     # :::
     table = paper["table_1"]
     steps_printed, hours_printed = (
@@ -507,4 +505,4 @@ if __name__ == "__main__":
     # - The one that matters is the last: one training saves part of the search's emissions, not 4.7 times as
     #   much.
     #
-    # Do the savings hold in other hands? {doc}`ours` trains the models again.
+    # Can others reproduce the savings? {doc}`ours` trains the models again.

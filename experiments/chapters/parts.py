@@ -3,15 +3,15 @@ r"""
 
 Which of Primer's changes do the work, and is the squared ReLU the best activation function?
 
-Primer is five changes at once, and Primer-EZ is two of them. {doc}`ours` measures whole models, and this
-chapter takes them apart. The paper has bars for both questions (Figures 26 and 5); here are numbers.
-
 In short: {term}`MDHA` does most of the work. Without it, Primer's {term}`perplexity` is
 {value}`change(changes, "primer", "without-mdha")` higher; without the squared ReLU, it is
 {value}`change(changes, "primer", "without-squared-relu")` higher, and without the order of norms
 {value}`change(changes, "primer", "without-order")`, in the mean of three seeds. The squared ReLU is as good
-as SwiGLU without needing a second projection. The models have 0.8 million parameters; {doc}`method` has the
-setting and the statistics.
+as SwiGLU, within noise, without needing a second projection. The models have 0.8 million parameters;
+{doc}`method` has the setting and the statistics.
+
+Primer is five changes at once, and Primer-EZ is two of them. {doc}`ours` measures whole models; this chapter
+takes them apart. For both questions, the paper has bar charts without numbers (Figures 26 and 5).
 
 Source: {cite:t}`so2021primer`, section 3 and appendix A.7, Figures 5 and 26.
 """
@@ -54,7 +54,7 @@ def change(runs: Runs, baseline: str, model: str) -> str:
 
 if __name__ == "__main__":
     # Primer without each of its changes. Hollow dots are seeds, full dots their mean. To the right of the
-    # dotted line, Primer is worse without the change, so the change helps. Only MDHA is missed much.
+    # dotted line, Primer is worse without the change, so the change helps.
     #
     # :::{deviation} the paper, Figure 26
     # There Primer is also shown without its wider feed-forward layer. The model that the paper's other
@@ -66,8 +66,8 @@ if __name__ == "__main__":
     draw(changes, REMOVED, "primer")
     display(table(changes, REMOVED, "primer", "Compare Figure 26, right"))
     # Each change alone in a Transformer; {doc}`/labml_primer/primer/primer` explains them. To the left of the
-    # dotted line, the change helps. A sixth change is one that the paper tried: a feed-forward layer twelve
-    # times as wide as the residual stream, and a narrower stream.
+    # dotted line, the change helps. The last is the search's sixth change, which the paper leaves out of
+    # Primer: a narrower residual stream, and a feed-forward layer twelve times as wide as the stream.
     draw(changes, INSERTED, "transformer")
     display(table(changes, INSERTED, "transformer", "Compare Figure 26, left"))
     five = read_runs(__data__[0], "speedup")  # with five seeds
@@ -77,19 +77,19 @@ if __name__ == "__main__":
     # {value}`change(changes, "transformer", "with-order")` and
     # {value}`change(changes, "transformer", "with-squared-relu")`. Three seeds do not show which of the three
     # helps most, nor whether the other changes help at all. Primer's norm cannot: it is the Transformer's
-    # except for rounding and a smaller $\varepsilon$, so its line shows how far such small differences move a
-    # run.
+    # except for rounding and a smaller $\varepsilon$, so its row shows how much such small
+    # differences change a run.
     #
-    # Alone, the squared ReLU and the order of norms gain much more than they do within Primer, where both
-    # help with every seed but little. So the changes overlap, and not only with MDHA: Primer without MDHA has
-    # both and ends at {value}`f"{final_loss(changes['without-mdha']).mean:.2f}"` nats, while a Transformer
+    # Alone, the squared ReLU and the order of norms gain much more than within Primer, where both help a
+    # little with every seed. So the changes overlap, and not only with MDHA: Primer without MDHA has both and
+    # ends at {value}`f"{final_loss(changes['without-mdha']).mean:.2f}"` nats, while a Transformer
     # with the order alone ends at {value}`f"{final_loss(changes['with-order']).mean:.2f}"`. Added to MDHA
     # alone, the squared ReLU gains {value}`f"{squared_relu_gain:.2f}"` nats ({doc}`ours`).
     #
-    # The paper recommends MDHA and the squared ReLU, which helped in all of its libraries (appendix A.7).
+    # The paper recommends MDHA and the squared ReLU, which helped in both of its libraries (appendix A.7).
     # Both help here too. It calls the squared ReLU the most effective change (section 3), but here it is
-    # MDHA. The wider feed-forward layer, which it finds useful for small models, does nothing here. Queries
-    # computed from keys, which it calls harmful, do little harm in runs of this length.
+    # MDHA. The wider feed-forward layer, which it finds useful for small models, shows no effect here.
+    # Queries computed from keys generally hurt in the paper; here, three seeds do not show it.
 
 
 ACTIVATIONS = {
@@ -114,13 +114,13 @@ if __name__ == "__main__":
     display(table(activations, ACTIVATIONS, "relu", "Compare Figure 5"))
     reglu, swiglu = (gain(activations, gate, "relu") for gate in ("reglu", "swiglu"))
     # Both gated units end below the ReLU: ReGLU by {value}`f"{reglu:.2f}"` nats, which may be noise, and
-    # SwiGLU by {value}`f"{swiglu:.2f}"`, with every seed. The squared ReLU is as good as SwiGLU, without the
-    # second projection. The paper finds it better than both (section 3); SwiGLU's seeds are far apart here,
-    # so a small lead would not show. GELU and Swish, which smooth the ReLU's corner, gain nothing.
+    # SwiGLU by {value}`f"{swiglu:.2f}"`, with every seed. The paper finds the squared ReLU better than both
+    # (section 3); SwiGLU's seeds are far apart here, so a small lead would not show. GELU and Swish, which
+    # smooth the ReLU's corner, gain nothing.
     #
     # A third power does as well as a second. So does the square of a leaky ReLU, whose slope of 0.01 below
-    # zero nearly vanishes when squared. It seems to matter that the output grows faster than the input, and
-    # less how much faster.
+    # zero nearly vanishes when squared. So the output should perhaps grow faster than the input, but how much
+    # faster matters less.
     #
     # ## Limits
     #
@@ -136,10 +136,11 @@ if __name__ == "__main__":
     # By how many standard errors of their difference is each activation function worse than the squared ReLU?
     # :::
     # :::{solution}
-    # Errors of independent means add as squares, $\sqrt{s_1^2 / n_1 + s_2^2 / n_2}$. With three seeds of
-    # each, a difference of fewer than about four of them may still be noise. So the squared ReLU beats GELU,
-    # and neither of the gated units; Swish is just short of it, and the ReLU is certain only in the last row,
-    # with the five seeds of {doc}`ours`.
+    # The squares of independent errors add, so the error of a difference is
+    # $\sqrt{s_1^2 / n_1 + s_2^2 / n_2}$. With three seeds of each, a difference of fewer than about four such
+    # errors may still be noise. So GELU is worse than the squared ReLU, and Swish is just short of that. The
+    # gated units are not shown to be worse. The ReLU is, but only in the last row, with the five seeds of
+    # {doc}`ours`.
     # :::
     def compare(name: str, worse: list[Gathered], better: list[Gathered]) -> float:
         first, second = final_loss(worse), final_loss(better)
@@ -166,8 +167,8 @@ if __name__ == "__main__":
 
     # ## In short
     #
-    # - MDHA is the change that Primer needs. Without it, more than half of the gain is lost.
+    # - MDHA matters most: without it, Primer loses more than half of its gain in the mean.
     # - The squared ReLU and the norm after the feed-forward layer help too, and overlap with the rest.
-    # - The squared and the cubed ReLU do as well as SwiGLU, with one projection less.
+    # - The squared and the cubed ReLU do as well as SwiGLU, with one projection fewer.
     #
     # Which of MDHA's details matter? {doc}`mdha` takes it apart.

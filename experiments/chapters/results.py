@@ -3,25 +3,24 @@ r"""
 
 Does Primer save what its paper says? Our measurements at a small size, next to the paper's.
 
-The short answers, each from runs of our own:
+In short, from our own runs:
 
 - **The saving.** Primer-EZ reaches the Transformer's final loss {value}`f"{in_time['primer-ez']:.1f}"` times
-  faster, and Primer {value}`f"{in_time['primer']:.1f}"` times faster (mean ± {term}`standard deviation` over
-  five seeds). The paper has {value}`paper_range("primer-ez")` and {value}`paper_range("primer")`.
-- **The part that does the work.** The convolutions of {term}`MDHA`. Primer without them has a
-  {term}`perplexity` {value}`change("primer", "without-mdha")` higher; without the squared ReLU, it is
-  {value}`change("primer", "without-squared-relu")` higher.
-- **The cost.** A training step of Primer-EZ takes {value}`f"{min(steps['plain']):.2f}"` to
+  faster, and Primer {value}`f"{in_time['primer']:.1f}"` times faster, over five seeds. The paper has
+  {value}`paper_range("primer-ez")` and {value}`paper_range("primer")`.
+- **The most effective change.** The convolutions of {term}`MDHA`. Primer's {term}`perplexity` is
+  {value}`change("primer", "without-mdha")` higher without them and
+  {value}`change("primer", "without-squared-relu")` higher without the squared ReLU (means of three seeds).
+- **The cost.** On a processor, a training step of Primer-EZ takes {value}`f"{min(steps['plain']):.2f}"` to
   {value}`f"{max(steps['plain']):.2f}"` times as long as a Transformer's, and at most
   {value}`f"{max(steps['faster']):.2f}"` times with hand-written gradients.
-- **Not reproduced.** That the squared ReLU is the most effective change, and that the saving grows during
-  training. The last section has the whole list.
+- **Not reproduced.** That the squared ReLU is the most effective change, and that the saving of MDHA and
+  Primer grows during training. The section *Not reproduced* has the whole list.
 
-All of this is at a small scale: {value}`f"{runs['transformer'][0]['parameters'] / 1e6:.1f}"` million
-parameters,
+The scale is small: {value}`f"{runs['transformer'][0]['parameters'] / 1e6:.1f}"` million parameters, and
 {value}`f"{runs['transformer'][0]['steps'][-1] * 16 * 128 / 1e6:.1f}"` million characters of Shakespeare per
-run, one processor core. The paper's models of the same comparison have 35 million parameters. {doc}`method`
-explains how everything was measured and what ± means.
+run. The paper's models of the same comparison have 35 million parameters. {doc}`method` explains how
+everything was measured and what ± means.
 
 Source: {cite:t}`so2021primer`, sections 3 and 4, Tables 4 and 5, Figures 5, 9 and 26; our own measurements.
 """
@@ -41,10 +40,9 @@ __data__ = (
 )
 
 if __name__ == "__main__":
-    # The {term}`speed-up factor` in time: the time the Transformer needs for its final loss, over the time a
-    # model needs for that loss. Full dots are ours, with the standard deviation over five seeds. Hollow
-    # marks are the paper's, in its three set-ups. To the right of the dotted line, a model is faster than the
-    # Transformer. {doc}`ours` has the learning curves and the details.
+    # The {term}`speed-up factor` in time: the Transformer's time to its final loss, divided by a model's time
+    # to the same loss. Full dots are ours, hollow marks the paper's in its three set-ups. Models to the right
+    # of the dotted line are faster than the Transformer. {doc}`ours` has the learning curves.
     recorded = read_runs(__data__[0], "speedup")
     runs = {model: recorded[model] for model in WHOLE_MODELS}
     in_time = factors(runs, "seconds")
@@ -111,10 +109,10 @@ if __name__ == "__main__":
 
     # ## Which part does the work?
     #
-    # Each of Primer's changes alone in a Transformer, and Primer without it: the change of the perplexity, in
-    # percent, over three seeds. A good change is negative on the left and positive on the right. MDHA is the
-    # only one that is missed much. {doc}`parts` compares all parts and eight activation functions, and
-    # {doc}`mdha` the details of the convolutions.
+    # The change of the perplexity, in percent over three seeds, when one of Primer's changes is added to a
+    # Transformer or removed from Primer. A change that helps is negative in the first column and positive in
+    # the second. {doc}`parts` compares all parts and eight activation functions, and {doc}`mdha` the details
+    # of the convolutions.
     parts = read_runs(__data__[0], "ablation")
 
     def difference(baseline: str, model: str) -> str:
@@ -173,14 +171,14 @@ if __name__ == "__main__":
     # ## Does it last at other sizes and in other models?
     #
     # With the best width for each budget, Primer-EZ still saves: {doc}`sizes` has the factors with their
-    # confidence intervals. In Switch Transformers and Synthesizers the changes help with every seed, and T5
-    # is undecided ({doc}`transfer`). {doc}`paper` checks the paper's own arithmetic: most of its claims
-    # follow from its tables.
+    # confidence intervals. The changes help Switch Transformers and Synthesizers with every seed; for T5, the
+    # runs are too noisy to decide ({doc}`transfer`). {doc}`paper` checks the paper's own arithmetic: most of
+    # its claims follow from its tables.
 
     # ## Not reproduced
     #
-    # In every row, our runs disagree with the paper or do not show its effect. At our scale, this says that
-    # the effect is not universal, not that the paper is wrong.
+    # In every row, our runs disagree with the paper or do not show its effect. Since our models are small,
+    # this shows at most that an effect is not universal, not that the paper is wrong.
     activations = read_runs(__data__[0], "activations")
     others = read_runs(__data__[0], "transfer")
     widths = read_runs(__data__[0], "mdha")
@@ -230,6 +228,6 @@ if __name__ == "__main__":
     # ## In short
     #
     # - Primer-EZ's two changes save more than half of the training time here too, mostly by the convolutions.
-    # - With hand-written gradients, a step takes at most
-    #   {value}`f"{100 * (max(steps['faster']) - 1):.0f}%"` longer.
-    # - The size of the saving varies with the seed, so a single run shows little.
+    # - With hand-written gradients, its step takes at most
+    #   {value}`f"{100 * (max(steps['faster']) - 1):.0f}%"` longer than the Transformer's.
+    # - The saving varies between seeds, so one run does not measure it.

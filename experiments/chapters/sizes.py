@@ -3,11 +3,11 @@ r"""
 
 Three models at five widths each: which width is best for a budget, and how much is saved at the best width?
 
-{doc}`ours` trains every model at one size. But anyone with a budget also chooses the size: for the same
-compute, a small model reads more text, and a large one learns more from each token. Do Primer-EZ and Primer
-still save when each architecture has its best size? And does the saving last as budgets grow?
+{doc}`ours` trains every model at one size. But a budget leaves the size open: for the same compute, a small
+model reads more text, and a large one learns more from each token. Do Primer-EZ and Primer still save when
+each architecture has its best size? And does the saving last as budgets grow?
 
-In short: they do save. At its best width, Primer-EZ needs
+In short: they still save. At its best width, Primer-EZ needs
 {value}`f"{1 / saves['multiply_adds', 'primer-ez'][0]:.0%}"` of the Transformer's {term}`multiply-adds` (95%
 {term}`confidence interval` {value}`f"{1 / saves['multiply_adds', 'primer-ez'][2]:.0%}"` to
 {value}`f"{1 / saves['multiply_adds', 'primer-ez'][1]:.0%}"`) and
@@ -64,9 +64,9 @@ COSTS = {"multiply_adds": ("trillion multiply-adds", 1e12), "seconds": ("minutes
 
 
 if __name__ == "__main__":
-    # How many times less Primer-EZ (teal) and Primer (plum) need for the loss that the Transformer reaches at
-    # each budget, when all three have the best of five widths. Bands are 95% confidence intervals. A
-    # horizontal line would be a saving that is the same at every budget.
+    # How many times less compute (left) and time (right) Primer-EZ (teal) and Primer (plum) need for the loss
+    # that the Transformer reaches at each budget. All three have the best of five widths. Bands are 95%
+    # confidence intervals. A horizontal line would be the same saving at every budget.
     recorded = read_runs(__data__[0], "scaling")
     sweep: dict[str, Sizes] = {
         model: {width: recorded[f"{model}-{width}"] for width in WIDTHS}
@@ -133,14 +133,13 @@ if __name__ == "__main__":
     at_128 = [speedup(five["transformer"], five["primer-ez"], cost) for cost in COSTS]
     # At one size, {doc}`ours` has factors of {value}`f"{at_128[0].mean:.1f}"` in multiply-adds and
     # {value}`f"{at_128[1].mean:.1f}"` in time for Primer-EZ, so choosing the size does not reduce the saving.
-    # Primer saves less in the mean, but the seeds do not distinguish the two. A saving that does not change
-    # with the budget would agree with the paper's Figure 7, at the best sizes. At a fixed size, the paper
-    # sees it grow (Figure 9).
+    # Primer saves less in the mean, but the seeds do not distinguish the two. The paper has a constant saving
+    # at the best sizes (Figure 7), and a growing one at a fixed size (Figure 9).
 
     # ## Which width is best?
     #
-    # The loss by compute, a thin line for each width, with the range of its seeds. The broad line is the best
-    # width at every budget. On the left, the Transformer: its narrowest model is best for longest.
+    # The loss by compute, with a thin line for each width and the range of its seeds. The broad line is the
+    # best width at every budget.
     fig, axes = plt.subplots(1, 3, figsize=(7, 3.6), layout="constrained", sharey=True)
     for ax, (model, (name, colour)) in zip(axes, MODELS.items(), strict=True):
         for width, runs in sweep[model].items():
@@ -151,7 +150,7 @@ if __name__ == "__main__":
             label = f"{name}, width {width}"
             ax.plot(spent, means, color=colour, lw=0.6, label=label)
             ax.fill_between(spent, least, most, color=colour, alpha=0.1, lw=0)
-            # Its name where it comes into sight.
+            # Label each line where it enters the axes.
             first = next(i for i, c in enumerate(spent) if c > 0.8 and means[i] < 2.2)
             ax.annotate(
                 str(width),
@@ -185,10 +184,10 @@ if __name__ == "__main__":
     ]
     heads = dict.fromkeys(("budget", *(name for name, _ in MODELS.values())), "")
     display(Table("Best of five widths", "Our runs", heads, rows))
-    # Counted in multiply-adds, 32 is best for the Transformer up to the last budget of its runs of that
-    # width. The Primers reach the same losses at width 32 too, at lower budgets. Still narrower models might
-    # be better, and would change the factors. Counted in time, 32 is not best at any budget: on this
-    # processor, narrow models compute less in a minute.
+    # Counted in multiply-adds, 32 is best for the Transformer up to the last budget that its runs of that
+    # width reach. The Primers reach the same losses at width 32 too, at lower budgets. Narrower models might
+    # be better still, and would change the factors. Counted in time, 32 is not best at any budget: on this
+    # processor, narrow models make fewer multiply-adds per minute.
     #
     # The width of 128 in {doc}`ours` is too large for its budget. With it, the Transformer ends at
     # {value}`f"{final_loss(sweep['transformer'][128]).mean:.2f}"` nats per character; with a width of 48 and
@@ -197,7 +196,7 @@ if __name__ == "__main__":
     # ## All runs
     #
     # All models have four blocks with four heads, and a feed-forward layer four times as wide as the model.
-    # Each width trains for as many steps as take 6.4 trillion multiply-adds, the narrowest for half of that.
+    # Each width trains for 6.4 trillion multiply-adds, the narrowest for half of that.
     rows = []
     for width in WIDTHS:
         for model, (name, _) in MODELS.items():
@@ -230,7 +229,7 @@ if __name__ == "__main__":
     # ## Is it a power law?
     #
     # The best of the five widths at every budget as points, and the fitted laws $l = a\,c^{-k}$ as lines.
-    # Both axes are logarithmic. In the paper the lines are parallel.
+    # Both axes are logarithmic. In the paper the lines are roughly parallel.
     laws, slopes = {}, {}
     for model in MODELS:
         fitted = map(power_law, fronts["multiply_adds"][model])
@@ -291,23 +290,22 @@ if __name__ == "__main__":
         rows.append([name, exponent, shifted, difference])
     heads = dict.fromkeys(("model", "exponent k", "shift b", "difference in k"), "")
     display(Table("Fitted power laws", "Our runs", heads, rows))
-    # The lines may be parallel: three seeds do not show a difference in slope. They do not determine a slope
-    # well either. The Transformer's may be
+    # The lines may be parallel: three seeds show no difference in slope. But they do not determine a slope
+    # well. Within its interval, the Transformer's may be
     # {value}`f"{slopes['transformer'][0] / laws['transformer'][1]:.1f}"` to
     # {value}`f"{slopes['transformer'][1] / laws['transformer'][1]:.1f}"` times the fitted one. Since $b$
     # depends on the slopes, Primer-EZ's may be
     # {value}`f"{shifts['primer-ez'][2] / shifts['primer-ez'][0]:.1f}"` times larger or smaller than fitted,
-    # and Primer's {value}`f"{shifts['primer'][2] / shifts['primer'][0]:.1f}"` times. The first figure needs
-    # no law and is more certain.
+    # and Primer's {value}`f"{shifts['primer'][2] / shifts['primer'][0]:.1f}"` times. The savings in the first
+    # figure assume no law and are more certain.
 
 
 if __name__ == "__main__":
     # ## Quality against the time of a forward pass
     #
-    # For inference, training costs nothing. Each dot is one of the models above, all trained for the same
-    # compute, except the narrowest for half. The time is that of reading 16 sequences of 128 characters on
-    # one core, measured in turns when this page was built. Lower is better, and so is further left: every
-    # Primer is below every Transformer.
+    # A model in use costs only its forward passes. Each dot is one of the models above. The time is that of
+    # reading 16 sequences of 128 characters on one core, measured when this page was built. Lower and further
+    # left is better: every Primer is below every Transformer.
     from labml_primer.training import load_corpus, median_seconds
 
     torch.set_num_threads(1)
@@ -365,20 +363,20 @@ if __name__ == "__main__":
     ax.legend(frameon=False)
     plt.show()
     # The forward pass of a Primer takes at most {value}`f"{longer:.0%}"` longer than that of a Transformer of
-    # its width. The paper makes this comparison in Figure 8, without stating times in its text. Widths above
-    # 64 are slower and no better: at this compute, such models had too few steps.
+    # its width. Figure 8 of the paper makes this comparison. Widths above 64 are slower and no better: at
+    # this compute, such models had too few steps.
 
     # ## Limits
     #
-    # *A law.* Budgets differ by a factor of four, and the paper's models by 17 in their parameters alone. On
-    # so short a range, many curves look like a straight line. A law of this form also falls to zero, and the
-    # loss of a text does not.
+    # *A law.* Our budgets differ by a factor of four, while the paper's models differ by 17 in parameters
+    # alone. On so short a range, many curves look like a straight line. A law of this form also falls to
+    # zero, and the loss of a text does not.
     #
     # *Other shapes.* Only the width varies here; the paper varies depth and the feed-forward layer too.
     #
-    # *Learning rates.* Each was chosen after 400 steps, which is a third of the run for the widest models and
-    # an eighteenth for the narrowest. At 400 steps, rates differ little for the Transformers, which may
-    # favour the Primers. The intervals include the noise of the seeds only.
+    # *Learning rates.* Each was chosen after 400 steps, which is 1/3 of the run for the widest models and
+    # 1/18 for the narrowest. At 400 steps, the Transformers' losses hardly depend on the rate, so their rates
+    # may be chosen less well than the Primers'. The intervals include the noise of the seeds only.
     #
     # *Data.* The two narrowest models read the plays three times, the widest read half of them.
     #
@@ -393,9 +391,9 @@ if __name__ == "__main__":
     # the best width of each architecture need for the loss that those end with?
     # :::
     # :::{solution}
-    # Divide the budget that they spent by the one at which the frontier is as good. In multiply-adds, the
-    # right size saves the Transformer as much as Primer-EZ's changes do. In time it saves much less, if
-    # anything, because narrow models compute less in a minute on this processor.
+    # Divide the budget that they spent by the one at which the frontier has the same loss. In multiply-adds,
+    # the right size saves the Transformer as much as Primer-EZ's changes do. In time it saves much less, if
+    # anything, because narrow models are less efficient on this processor.
     # :::
     rows = []
     for cost in COSTS:

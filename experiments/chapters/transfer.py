@@ -3,8 +3,15 @@ r"""
 
 Do Primer-EZ's changes help other kinds of models, for which the search never tried them?
 
-The search looked for a better autoregressive Transformer. The paper also puts the changes into three other
-families of models (section 4.2, appendix A.12), and so does this chapter:
+In short: in Switch Transformers and Synthesizers the changes lower the loss with every one of three seeds.
+The Switch Transformer gains as much as in the paper
+({value}`f"{saves['switch-primer']['seconds']:.1f}"` times less time), the Synthesizers less. In T5, the
+changes are not distinguished from a Transformer++, as in the paper. The models have
+{value}`millions(families["synthesizer-dense"])` to {value}`millions(families["switch"])` million parameters;
+{doc}`method` has the rest.
+
+The paper puts the changes into three other families of models too (section 4.2, appendix A.12), and so does
+this chapter:
 
 - in a {doc}`Switch Transformer </labml_primer/compared/switch>`, which sends each token to one of many
   feed-forward layers, the attention and the activation function become Primer-EZ's;
@@ -12,13 +19,6 @@ families of models (section 4.2, appendix A.12), and so does this chapter:
   the squared ReLU alone;
 - in {doc}`T5 </labml_primer/compared/t5>`, which fills gaps in a text, the decoder becomes Primer-EZ's and
   the encoder a Transformer++'s.
-
-In short: in Switch Transformers and Synthesizers the changes lower the loss with every one of three seeds.
-The Switch Transformer gains as much as in the paper
-({value}`f"{saves['switch-primer']['seconds']:.1f}"` times less time), the Synthesizers less. In T5, the
-changes are not distinguished from a Transformer++, as in the paper. The models have
-{value}`millions(families["synthesizer-dense"])` to {value}`millions(families["switch"])` million parameters;
-{doc}`method` has the rest.
 
 Source: {cite:t}`so2021primer`, section 4.2, appendices A.10 and A.12, Tables 5 and 7.
 """
@@ -66,7 +66,7 @@ def millions(runs: list[Gathered]) -> str:
 
 if __name__ == "__main__":
     # The final loss of each family, without the changes (grey) and with them (teal). Hollow dots are seeds,
-    # full dots their mean. With the changes, every seed is better.
+    # full dots their mean. Further left is better.
     from IPython.display import display
 
     families = read_runs(__data__[0], "transfer")
@@ -84,9 +84,9 @@ if __name__ == "__main__":
         xlabel="loss, nats per character",
     )
     plt.show()
-    # Perplexity is in percent of that without the changes, and the factors are speed-ups over it. The last
-    # column has the paper's factors, at the compute that the model without the changes spends in 525
-    # thousand steps and in a million.
+    # The perplexity is in percent of the unchanged model's, and the factors are speed-ups over that model.
+    # The last column has the paper's factors, at the compute that its unchanged model spends in 525 thousand
+    # steps and in a million.
     printed = read_table(__data__[1])
     saves = {
         model: {
@@ -123,10 +123,10 @@ if __name__ == "__main__":
     }
     source = "Table 5 in the last column"
     display(Table("With and without the changes", source, columns, rows))
-    # The Switch Primer saves as much as in the paper, or more. In the Synthesizers the squared ReLU saves
-    # less than in the paper, and less than in a Transformer ({doc}`ours`). Its gain depends on the rest of
-    # the model: {doc}`parts` finds it small within Primer. So another Synthesizer may gain more, and the
-    # paper does not say which one it used.
+    # In the Synthesizers, the squared ReLU saves less than in the paper, and less than in a Transformer
+    # ({doc}`ours`). Its gain depends on the rest of the model: {doc}`parts` finds it small within Primer. The
+    # paper does not say which Synthesizer it used. It was most likely one that adds random scores to dot
+    # products ({doc}`/labml_primer/compared/synthesizer`), which is neither of these two.
 
 # The name and colour of each model, and its name in Table 7.
 MODELS = {
@@ -145,10 +145,10 @@ THEIRS = {
 if __name__ == "__main__":
     # ## T5, an encoder-decoder
     #
-    # The Primer-EZ decoder has the encoder of a Transformer++, so compare it with the line *Transformer++*:
-    # the two overlap. The encoder and the decoder have two blocks each. All are trained as T5 is, with
-    # Adafactor, whose learning rate is constant in so short a run. The perplexity is that of the removed
-    # spans and of the sentinels that name them.
+    # The Primer-EZ decoder has the encoder of a Transformer++, so compare it with the row *Transformer++*:
+    # the two overlap. The encoder and the decoder have two blocks each, and are trained with T5's Adafactor,
+    # whose learning rate is constant in so short a run. The perplexity is that of the removed spans and of
+    # the sentinels that mark them.
     filling = read_runs(__data__[0], "filling")
     draw(filling, MODELS, "t5")
     display(table(filling, MODELS, "t5", "Compare Table 7"))
@@ -167,11 +167,12 @@ if __name__ == "__main__":
     lead = gain(filling, "t5-primer-ez-decoder", "t5-pp")
     # The Primer-EZ decoder is about as good as the Transformer++ whose encoder it has: better by
     # {value}`f"{lead:.2f}"` nats in the mean, but not with every seed. Both end better than T5 in the mean.
-    # The paper finds the same, and concludes that this task benefits from other changes (appendix A.12).
+    # The paper finds the same, with one run of each of the two, and concludes that this task benefits from
+    # other modeling decisions than a language model (appendix A.12).
     #
     # Except for the Transformer++, the seeds end far apart. Each line below is one seed. The loss stays near
-    # 2.4 for a long time and then falls. When it falls differs more between seeds than between models, and
-    # some runs end before it does.
+    # 2.4 nats per token, often for hundreds of steps, and then falls. The step at which it falls differs more
+    # between seeds than between models, and some runs end before it.
     fig, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
     for model, (name, colour) in MODELS.items():
         for run, line in zip(filling[model], ("-", "--", ":"), strict=True):
@@ -190,15 +191,15 @@ if __name__ == "__main__":
     # it later may still be the better one in the end.
     #
     # *Learning rates.* After the 400 steps that choose a rate, all encoder-decoders are still on the plateau,
-    # and their best two rates differ very little. The choice is noise.
+    # so the choice is mostly noise.
     #
     # *Scale.* The paper's Switch Transformers have 550 million parameters. {doc}`method` lists the other
     # limits.
     #
     # ## In short
     #
-    # - Primer-EZ's changes speed a Switch Transformer up as much as in the paper.
-    # - The squared ReLU alone helps Synthesizers, a little.
+    # - Primer-EZ's changes speed up a Switch Transformer as much as in the paper.
+    # - The squared ReLU alone helps Synthesizers, but less than in the paper.
     # - For T5, runs of this length show no difference between Primer-EZ's decoder and a Transformer++'s.
     #
     # All of this compares learning. {doc}`/benchmarks/speed` compares the time of a step.

@@ -7,22 +7,22 @@ projection, wider, or full.
 Primer-EZ has a {term}`depthwise convolution` after the projections to queries, keys and values, with a kernel
 of width 3 for each channel. Why there, why 3, and why so few parameters?
 
+In short: neither order can imitate the other. A full convolution costs $d_k$ times as much as a depthwise
+one, and was no better in our short runs. In our longer runs ({doc}`/experiments/chapters/mdha`), widths 5 and
+7 do not hurt, three seeds show no effect of the order, and values gain most from a convolution.
+
 The search had alternatives. Its primitives include convolutions of width 3, 7, 15 and 31, both depthwise and
 full (Table 2), and it could put them anywhere. The paper says about the others:
 
 | choice | the paper |
 |---|---|
-| before the projection | helps less: 1.54 times instead of 1.76 |
+| before the projection | helps less: 1.54 ± 0.05 times instead of 1.76 ± 0.06 |
 | wider | no gain, "in several cases" a loss |
 | standard, that is, full | the same |
 | on q, k or v alone | not reported |
 
 The speed-up factors are those of "Transformer+Sep Conv" and "Transformer+MDHA" over the Transformer (Table
 4). For the second and third row the paper has one sentence and no number.
-
-In short: neither order can imitate the other, and a full convolution costs $d_k$ times as much as a depthwise
-one and gains nothing more. In our longer runs ({doc}`/experiments/chapters/mdha`), widths 5 and 7 do no harm,
-the order makes no measurable difference, and the values gain most from a convolution.
 
 :::{picture} convolutions
 :::
@@ -54,9 +54,10 @@ if __name__ == "__main__":
     # same result. The second scales columns: each *channel of a head* has its own kernel, so one head may
     # read the previous token and another the current one.
     #
-    # The table shows how well each order can imitate three given matrices: the share of their squares that
-    # the best fit keeps. With the convolution after, the columns of one channel in all $W_i$ are parallel, so
-    # the best fit has rank one for each channel. Each order keeps all of its own kind, but not of the other.
+    # The table shows how well each order can imitate three given matrices: the share of the sum of their
+    # squares that the best fit keeps. With the convolution after, the columns of one channel in all $W_i$ are
+    # parallel, so the best fit has rank one for each channel. Each order keeps 100% of its own kind, but not
+    # of the other.
     from IPython.display import display
 
     from labml_primer.training.table import Table
@@ -192,16 +193,16 @@ if __name__ == "__main__":
         millions = [f"{sum(column) / 1e6:.2f}" for column in columns]
         sizes.append((name, *millions, paper.get(name, "")))
     display(Table(("attention", "parameters", "multiply-adds", "speed-up"), sizes))
-    # Only the standard convolution has many more parameters and multiply-adds. The others do take time,
-    # because every element is read and written for very little arithmetic ({doc}`../primer/faster`).
+    # Only the standard convolution has many more parameters and multiply-adds. The others still take time,
+    # because they read and write every element for very little arithmetic ({doc}`../primer/faster`).
 
 
 if __name__ == "__main__":
     # ## Results in one block
     #
     # Each dot is the final loss of a run, each line the mean of three random seeds. The models have a single
-    # block, so that no second block can compensate for a weak attention. Any convolution helps; the standard
-    # one, with 8 times as many weights, is not better than the depthwise one.
+    # block, so that no second block can compensate for a weak attention. Every convolution helps; the
+    # standard one, with 8 times as many weights, is not better than the depthwise one.
     import matplotlib.pyplot as plt
 
     corpus = load_corpus()
@@ -236,12 +237,12 @@ if __name__ == "__main__":
     ax.invert_yaxis()
     ax.set_xlabel("final loss, nats per character")
     plt.show()
-    # The wide kernels are slightly ahead in these short runs of a narrow block: previous characters say much
-    # about the next, and a wide kernel reads them at once. The paper found no gain from width in a larger
-    # setting, with subwords, six blocks and 24 hours on a TPU.
+    # The wide kernels are slightly ahead in these short runs of a narrow block. A possible reason: previous
+    # characters say much about the next, and a wide kernel reads more of them. The paper found no gain from
+    # width in a larger setting, with subwords, six blocks and 24 hours on a TPU.
     #
-    # {doc}`/experiments/chapters/mdha` has five times as many steps, four blocks, and more variations: one of
-    # queries, keys and values alone, other biases and initial weights.
+    # {doc}`/experiments/chapters/mdha` has five times as many steps, four blocks, and more variations:
+    # convolutions on queries, keys or values alone, with other biases and initial weights.
 
 
 if __name__ == "__main__":

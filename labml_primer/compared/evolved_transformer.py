@@ -7,9 +7,9 @@ The model learns more per step, but its steps take longer.
 Primer was not the first Transformer found by a search. Two years earlier, some of the same authors had found
 another. What was it, and why did they search again?
 
-In short: that search graded a model by its loss after a fixed number of steps, no matter how long a step
-took. It found a model whose steps are slow. At equal compute the {term}`Evolved Transformer` keeps only part
-of its lead, or none.
+In short: the first search graded a model by its loss after a fixed number of steps, no matter how long a step
+took. It found a model with slow steps. At equal compute the {term}`Evolved Transformer` keeps only part of
+its lead, or none.
 
 The search combined large building blocks: attention, convolutions of several widths, a
 {term}`gated linear unit`. The model is for translation, with an encoder and a decoder. A language model is
@@ -148,7 +148,8 @@ if __name__ == "__main__":
     ax.axvline(8, color="C5", ls=":", lw=1)
     ax.set(xlabel="position of the output", ylabel="change of the output")
     plt.show()
-    # Attention reads all positions anyway. The convolutions add order: each distance has a weight of its own.
+    # Attention reads all positions anyway. The convolutions distinguish them: each distance has its own
+    # weight.
 
 
 class EvolvedBlock(Block):
@@ -200,9 +201,9 @@ class GatedEvolvedBlock(EvolvedBlock):
 
     $$\operatorname{GLU}(x) = (xW + b) \odot \sigma(xU + c)$$
 
-    The Evolved Transformer is known for it. But in Figure 3 and in all released code, only the *encoder's*
-    block begins with one. The decoder has none, so the model that Primer is compared with has none either.
-    This class adds the gate where the encoder has it, at the front.
+    In Figure 3 and in all released code, only the *encoder's* block begins with one. The decoder has none, so
+    the model that Primer is compared with has none either. This class adds the gate where the encoder has it,
+    at the front.
 
     Source: {cite:t}`dauphin2017language`, section 2, equation 1; {cite:t}`so2019evolved` for the place.
     """
@@ -256,7 +257,7 @@ if __name__ == "__main__":
     #
     # :::{deviation} Primer's paper, appendix A.14
     # It says that a layer of the Evolved Transformer "has significantly less parameters than a standard
-    # Transformer layer". It has more than one of them, and fewer than two.
+    # Transformer layer". It has more, though fewer than two of them.
     # :::
     #
     # A step takes longer all the same: 1.28 times as long in Table 4 (18.7 steps per second instead of 23.9),
@@ -305,13 +306,13 @@ if __name__ == "__main__":
     left.legend(frameon=False)
     plt.show()
     # {doc}`/experiments/chapters/ours` has longer runs, with five seeds and a learning rate for each model.
-    # The gate, with 10% more parameters, gains most in these short runs. The search could have put one into
-    # the decoder, but it optimized larger models for translation.
+    # The gate, with 10% more parameters, gains most in these short runs of two seeds.
     #
-    # The paper found the same. At equal steps the Evolved Transformer is ahead of the Transformer (Table 8):
-    # a {term}`perplexity` of 23.11 instead of 23.45 after 1.5 million steps on LM1B, and 19.37 instead of
-    # 19.82 after a million on C4. At equal compute a factor of 1.23 remains on LM1B (Table 4). On C4 the
-    # Transformer reaches the same loss with less compute: the factors are 0.89 and 0.98 (Table 5).
+    # The paper found the same loss of the lead. At equal steps the Evolved Transformer is ahead of the
+    # Transformer (Table 8): a {term}`perplexity` of 23.11 instead of 23.45 after 1.5 million steps on LM1B,
+    # and 19.37 instead of 19.82 after a million on C4. At equal compute, a speed-up factor of 1.23 ± 0.02
+    # remains on LM1B (Table 4). On C4 the factors are 0.89 and 0.98 (Table 5): the Transformer reaches the
+    # same loss with less compute.
     #
     # A search finds what it is graded by. This one was graded by steps, and found a model whose steps are
     # long. The search for Primer gave each model the same time, at most seven hours on a TPU (section 2), so

@@ -4,8 +4,7 @@ r"""
 A mixture of experts: replace one feed-forward layer by eight and send each token through one of them. More
 parameters for the same work.
 
-Must every token use every parameter? A full stop needs something else from a layer than the middle of a name
-does.
+Must every token use every parameter? A period needs different features from the middle of a name.
 
 A {term}`mixture of experts` has $E$ feed-forward layers, the experts, and a small *router* that chooses among
 them for each token. In the {term}`Switch Transformer` it chooses one. With $W_r$ for the router's matrix:
@@ -273,7 +272,7 @@ if __name__ == "__main__":
     # So generation with a {term}`KV cache` is exact ({doc}`../transformer/generation`).
     #
     # Besides its two matrix products, the layer sorts and copies tokens, and it multiplies 25% more rows. At
-    # width 256 its forward and backward pass took 1.4 times as long as those of a plain layer
+    # width 256, its forward and backward pass took 1.4 times as long as a dense layer's
     # ({doc}`/benchmarks/speed`).
 
 
@@ -307,9 +306,9 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## The gain
     #
-    # In Primer's paper, experts are far ahead at equal steps, and Primer's changes help with and without
-    # them. Table 5, on C4, has the perplexities of the Transformer and the Switch Transformer after 525
-    # thousand steps and a million, and of each Primer after as much compute as its own baseline used:
+    # In Primer's paper, a Switch Transformer is far ahead of the Transformer at equal steps, and Primer's
+    # changes help both. Table 5, on C4, has the perplexities of the two after 525 thousand steps and a
+    # million, and of each Primer after as much compute as its own baseline used:
     #
     # | model | parameters | 525K | 1M |
     # |---|---|---|---|
@@ -320,8 +319,8 @@ if __name__ == "__main__":
     #
     # It reports speed-ups of 1.45 and 1.56 for Switch Primer over Switch Transformer. It does not state the
     # number of experts; the released configuration, `switch_transformer.gin`, has 32 in every fourth layer.
-    # Does that give 550 million? These are the sizes, in millions, with 8 to 64 experts in every layer, or in
-    # every second, third or fourth. For 32 in every fourth it does, and no other is as close.
+    # The table has the sizes, in millions, with 8 to 64 experts in every layer, or in every second, third or
+    # fourth. The size with 32 in every fourth is closest to 550 million.
     from labml_primer.transformer.language_model import Config, LanguageModel
 
     with torch.device("meta"):
@@ -449,9 +448,9 @@ if __name__ == "__main__":
                 column, -row, character, color=f"C{experts[column]}", family="monospace"
             )
     plt.show()
-    # The experts have specialized, although no loss asks for it. In the first layer most characters almost
-    # always go to the same expert, and the characters of an expert are related: one gets the vowels, for
-    # example, another the spaces and punctuation.
+    # The experts have specialized, although the loss does not require it. In the first layer most characters
+    # almost always go to the same expert, and the characters of an expert are related: one gets the vowels,
+    # for example, another the spaces and punctuation.
 
 
 if __name__ == "__main__":

@@ -114,8 +114,9 @@ class DenseSynthesizer(SyntheticAttention):
 
     $$F(x_i) = \operatorname{ReLU}(x_i W_1 + b)\,W_2$$
 
-    So a token can ask for the first position, but not for the word *not*. $W_1$ is `[d_model, d_model]`. Each
-    head gets $d_k$ features of the hidden layer and has a $W_2$ of its own, `[d_k, max_seq]`.
+    So a token can attend to the first position, but not search for the word *not*. $W_1$ is
+    `[d_model, d_model]`. Each head gets $d_k$ features of the hidden layer and has a $W_2$ of its own,
+    `[d_k, max_seq]`.
 
     :::{deviation} the paper, section 3, and the released code
     The paper's formula also adds a bias after $W_2$: a preference for some positions, whatever the token. The
@@ -302,8 +303,8 @@ if __name__ == "__main__":
             moved.append(shifted / shifted.sum(dim=-1, keepdim=True))
         rows.append((kind, *(f"{(m - before).abs().max():.3f}" for m in moved)))
     display(Table(("scores", "own token", "token 2", "token inserted"), rows))
-    # In a whole model Synthesizers can depend on other tokens too, through the layers below, and
-    # dot products on positions, because the tokens carry their positions.
+    # In a whole model, the weights of a Synthesizer can depend on other tokens through the layers below, and
+    # dot products can depend on positions, because positions are added to the tokens.
     #
     # ## Number of parameters
     #
@@ -345,8 +346,7 @@ if __name__ == "__main__":
     # | Primer-EZ | 110M | 19.83 | 19.07 |
     #
     # It reports speed-ups of 1.74 and 1.96 for the squared ReLU, but does not say which Synthesizer it was.
-    # These are the sizes of all candidates, in millions of parameters, and of one more, whose $R$ is added to
-    # dot products.
+    # These are the sizes of all candidates in millions of parameters. The last adds $R$ to dot products.
     from dataclasses import replace
 
     def with_attention(config: Config, attention: type[MultiHeadAttention]) -> Config:
@@ -367,10 +367,10 @@ if __name__ == "__main__":
         Table(("scores", "parameters"), [(k, f"{m:.1f}") for k, m in millions.items()])
     )
     # The last is closest to 145 million, and the released configuration, `synthesizer.gin`, names it:
-    # `random_plus`. So the Synthesizer in that paper does compare queries with keys.
+    # `random_plus`. So the Synthesizer in that paper most likely does compare queries with keys.
     #
-    # The random ones save the time of two projections and of the comparisons: a step took 0.81 of the
-    # Transformer's time at width 256 ({doc}`/benchmarks/speed`).
+    # The random ones save the time of two projections and of the comparisons: at width 256, a step took 0.81
+    # times as long as the Transformer's ({doc}`/benchmarks/speed`).
 
 
 if __name__ == "__main__":
@@ -432,7 +432,7 @@ if __name__ == "__main__":
     # :::{solution}
     # Zero for keys at most two positions back, and a large negative number elsewhere. The first token gets
     # its own value, and the second the mean of two, because the weights of the available keys sum to one. A
-    # convolution would have included zeros.
+    # convolution would have averaged in zeros.
     # :::
     window = RandomSynthesizer(d_model=16, heads=1, max_seq=10)
     places = torch.arange(10)

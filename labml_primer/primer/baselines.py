@@ -3,24 +3,25 @@ r"""
 
 A new architecture has to beat the improved Transformers in use, not only the one of 2017.
 
-Primer-EZ is better than the first Transformer. Is it also better than the improved versions in use?
+Primer-EZ is better than the first Transformer. Is it also better than the improved versions?
 
-The paper compares with three models. One is the vanilla Transformer. *Transformer+GELU* has another
-{term}`activation function`, {term}`GELU`, as GPT-2 and BERT have: $x\,\Phi(x)$, where $\Phi$ is the
-distribution function of the normal distribution. *Transformer++* has three changes that
-{cite:t}`narang2021transformer` had found to help in T5. One is
+The paper compares with three models. The *vanilla* Transformer is that of 2017.
+*Transformer+GELU* has the {term}`activation function` of GPT-2 and BERT, {term}`GELU`: $x\,\Phi(x)$, where
+$\Phi$ is the distribution function of the standard normal distribution. *Transformer++* has three changes
+that {cite:t}`narang2021transformer` found to help in T5. One is
 {py:class}`~labml_primer.transformer.normalization.RMSNorm`, which does not subtract the mean. The other two
 are the activation function {term}`Swish`, $x\,\sigma(x)$ with the sigmoid $\sigma$, and a gate in the
 feed-forward layer, together called {term}`SwiGLU`:
 
 $$\operatorname{FFN}(x) = \big(\operatorname{Swish}(xW) \odot xU\big)\,V$$
 
-In short: in the paper GELU gains little and Transformer++ a good part of what Primer-EZ gains, but not all
-(Table 4). Each baseline is a {py:class}`~labml_primer.transformer.language_model.Config`, and only one layer
-is missing, the gated one.
+In short: in the paper, the {term}`speed-up factor` is 0.97 to 1.23 with GELU, 1.33 to 1.54 for
+Transformer++, and 1.75 to 2.34 for Primer-EZ (Table 4). Each baseline is a
+{py:class}`~labml_primer.transformer.language_model.Config`. They need only one layer that earlier chapters do
+not have, the gated one.
 
 :::{deviation} the paper, section 4
-Its Transformer+GELU has an approximation of GELU. Ours has GELU itself.
+Its Transformer+GELU uses an approximation of GELU. Ours uses the exact function.
 :::
 
 :::{picture} baselines
@@ -45,9 +46,9 @@ class GatedFeedForward(PositionwiseFeedForward):
     $$\operatorname{FFN}(x) = \big(a(xW + b) \odot (xU + c)\big)\,V + d$$
 
     With the activation function $a$ = Swish this is *SwiGLU*, with GELU *GEGLU*, and with ReLU *ReGLU*. With
-    $U = W$, ReGLU is the squared ReLU ({doc}`primer_ez`). `[batch, seq, d_model]` to the same.
+    $U = W$, ReGLU is the squared ReLU ({doc}`primer_ez`). Maps `[batch, seq, d_model]` to the same shape.
 
-    Source: {cite:t}`shazeer2020glu`, section 2. There are no biases there.
+    Source: {cite:t}`shazeer2020glu`, section 2, which has no biases.
     """
 
     def __init__(
@@ -57,8 +58,8 @@ class GatedFeedForward(PositionwiseFeedForward):
         dropout: float = 0.0,
         activation: type[nn.Module] = nn.SiLU,
     ):
-        # Three matrices instead of two, so each is two thirds as wide, and the number of parameters stays the
-        # same: $3 \cdot \tfrac23 = 2$. So models that differ in the gate alone have the same size.
+        # There are three matrices instead of two. So that the number of parameters stays the same, each is
+        # two thirds as wide: $3 \cdot \tfrac23 = 2$. Note that the layer has fewer than `d_ff` features.
         width = round(2 * d_ff / 3)
         super().__init__(d_model, width, dropout, activation)
         self.gate = nn.Linear(d_model, width)
@@ -71,7 +72,8 @@ class GatedFeedForward(PositionwiseFeedForward):
 if __name__ == "__main__":
     # ## As many parameters as without
     #
-    # The two layers differ only by rounding and by biases, of which the gated one has a third more.
+    # The two numbers of parameters differ only by rounding and by the biases of hidden features, of which
+    # the gated layer has a third more.
     import torch
     from IPython.display import display
 
@@ -92,8 +94,9 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## What a gate adds to an activation function
     #
-    # The output of one hidden feature, over two directions of the input $x$. A feature of a plain layer
-    # depends on one direction. With a gate it depends on two: on the right, the second changes the sign.
+    # The output of one hidden feature, over two directions of the input $x$: blue is positive, red negative.
+    # A feature of a plain layer depends on one direction only. With a gate (on the right) it depends on two,
+    # and the second can change its sign.
     import matplotlib.pyplot as plt
 
     first, second = torch.meshgrid(
@@ -122,9 +125,10 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Costs and gains
     #
-    # Each model is the Transformer with other parts. The costs are those at the paper's size, 35 million
-    # parameters at 64 tokens: parameters and multiply-adds per token, in millions. The speed-up factors are
-    # the paper's, with two code bases and two kinds of hardware (Table 4).
+    # Each model is the Transformer with other parts. The first two columns are the costs at the paper's size
+    # and a length of 64: parameters and {term}`multiply-adds` per token, in millions. They are almost the
+    # same. The other three are the paper's {term}`speed-up factors <speed-up factor>` with two code bases,
+    # Tensor2Tensor (T2T) and T5, on a TPU or a V100 GPU (Table 4).
     from dataclasses import replace
 
     from labml_primer.primer.primer_ez import MultiDConvHeadAttention, SquaredReLU
@@ -158,11 +162,11 @@ if __name__ == "__main__":
         models.append((name, *millions, *factors))
     columns = ("parameters", "multiply-adds", "T2T, TPU", "T2T, V100", "T5, TPU")
     display(Table(("model", *columns), models))
-    # A strong baseline says more than a weak one. Transformer++ alone gains a good part of what Primer-EZ
-    # gains over the first Transformer, while GELU gains little or nothing, depending on the setup.
+    # Transformer++ has about a quarter to a half of Primer-EZ's gain over the vanilla Transformer. The gain
+    # of GELU depends on the setup: with T5 there is none.
     #
-    # A single learning rate for all models favours some of them. {doc}`/experiments/chapters/ours` compares
-    # these models with a learning rate and five seeds for each.
+    # A single learning rate for all models would favour some of them. {doc}`/experiments/chapters/ours`
+    # compares these models with a tuned learning rate and five seeds for each.
 
 
 if __name__ == "__main__":
@@ -171,18 +175,18 @@ if __name__ == "__main__":
     # - Transformer++ is a Transformer with RMSNorm and a gated feed-forward layer, SwiGLU.
     # - A gate needs a third matrix. For the same number of parameters, the layer is two thirds as wide.
     # - In the paper GELU gains little, Transformer++ more, and Primer-EZ most.
-    # - A new architecture should be compared with strong baselines, with a learning rate for each model.
+    # - A new architecture should be compared with strong baselines, each with its own learning rate.
     #
     # ## Exercise
     #
     # :::{exercise} Hold the gate open
-    # Set two tensors of a {py:class}`~labml_primer.primer.baselines.GatedFeedForward` so that it computes
-    # what a plain layer with Swish computes.
+    # Set two tensors of a {py:class}`~labml_primer.primer.baselines.GatedFeedForward` so that it computes the
+    # same as a plain layer with Swish.
     # :::
     # :::{solution}
     # Set the matrix of `expand` to zero and its bias to one, so that every feature is multiplied by one. The
-    # gated layer can compute everything that a plain layer of the same width can. The price is width: it has
-    # two thirds of the features of a plain layer with as many parameters.
+    # gated layer can compute everything that a plain layer of the same width can. But with as many
+    # parameters, it has only two thirds of a plain layer's features.
     # :::
     gated = GatedFeedForward(d_model=64, d_ff=256)
     plain = PositionwiseFeedForward(64, gated.gate.out_features, activation=nn.SiLU)

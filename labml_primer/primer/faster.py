@@ -1,18 +1,18 @@
 r"""
 # The same, faster
 
-Two gradients written by hand and three convolutions merged into one, swapped into a finished model from
-outside.
+Two gradients written by hand, and three convolutions merged into one. One call swaps them into a finished
+model.
 
 The squared ReLU and the convolution of {doc}`primer_ez` compute very little, yet they make a training step
 about 10% longer. Where does the time go, and how much of it can be saved without changing the model?
 
-In short: the time of an elementwise operation depends on the memory it reads and writes, not on its
-arithmetic. PyTorch's automatic differentiation makes a separate pass over memory for every step of a formula,
-mostly into new memory. A gradient written by hand reuses memory.
-{py:func}`~labml_primer.primer.faster.faster` swaps such versions into any model and keeps its parameters,
-outputs and gradients. {term}`torch.compile` does not need them, because it fuses such operations itself, so
-this chapter is about {term}`eager mode`.
+In short: the time of an *elementwise* operation, one that treats each number separately, depends on the
+memory it reads and writes, not on its arithmetic. PyTorch's automatic differentiation makes a separate pass
+over memory for every step of a formula, mostly into new memory. A gradient written by hand reuses memory.
+{py:func}`~labml_primer.primer.faster.faster` swaps such versions into any model of this book and keeps its
+parameters, outputs and gradients. With {term}`torch.compile` they are not needed, because it fuses such
+operations itself, so this chapter is about {term}`eager mode`.
 
 :::{picture} faster
 :::
@@ -40,9 +40,9 @@ Model = TypeVar("Model", bound=nn.Module)
 if __name__ == "__main__":
     # ## Where a step spends its time
     #
-    # Milliseconds of each kind of operation in a training step of a small Transformer and a small Primer-EZ,
-    # from PyTorch's profiler: the fastest of five steps. Both spend the same time on matrix products. The
-    # extra time of Primer-EZ is that of elementwise operations, which mostly move numbers.
+    # Milliseconds of each kind of operation in a forward and a backward pass of a small Transformer and a
+    # small Primer-EZ, from PyTorch's profiler: the fastest of five. Both spend about the same time on matrix
+    # products. The extra time of Primer-EZ is in the elementwise operations.
     from dataclasses import replace
 
     from IPython.display import display
@@ -89,8 +89,8 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Elementwise operations cost memory traffic
     #
-    # The time of some operations on four million numbers, as a multiple of the time of copying them. Each
-    # pass over memory takes about as long as a copy, with more arithmetic or less, and a second pass adds to
+    # The time of some operations on four million numbers, as a multiple of the time of copying them. One pass
+    # over memory takes about as long as a copy, whatever it computes. A second pass, in the last row, adds to
     # that.
     from labml_primer.training import median_seconds
 
@@ -113,9 +113,9 @@ class SquaredReLUFunction(torch.autograd.Function):
 
     $$\frac{dy}{dx} = 2\max(x, 0)$$
 
-    In its forward and backward pass, `F.relu(x).square()` makes five passes over all features, each into new
-    memory. The version by hand makes five as well, but only two of them need new memory, and the others work
-    in place. PyTorch can differentiate this gradient, so second derivatives work too.
+    Forward and backward together, `F.relu(x).square()` goes over all features five times, and each time needs
+    new memory. The version by hand also goes over them five times, but needs new memory only twice, and
+    otherwise works in place. PyTorch can differentiate this gradient, so second derivatives work too.
     """
 
     @staticmethod
@@ -133,7 +133,7 @@ class FasterSquaredReLU(SquaredReLU):
     """
     ## Squared ReLU, faster
 
-    {py:class}`~labml_primer.primer.primer_ez.SquaredReLU` with this gradient.
+    {py:class}`~labml_primer.primer.primer_ez.SquaredReLU` with the gradient above.
     """
 
     def forward(self, x: Tensor) -> Tensor:
@@ -146,14 +146,13 @@ class CausalSum(torch.autograd.Function):
     ## The convolution's gradients by hand
 
     The convolution of `x` `[batch, seq, heads, d_k]` with `weight` `[kernel_size, heads, d_k]` is a sum of
-    shifted products. The gradients of all terms are added in place:
+    shifted products. Its gradients, with $L$ for the loss and $j$ for the number of positions that a term
+    looks back, are added up in place:
 
     $$\begin{aligned}
       \frac{dL}{dx_t} &= \sum_{j} w_{K-1-j}\; \frac{dL}{dy_{t+j}} \\
       \frac{dL}{dw_{K-1-j}} &= \sum_t x_{t-j}\; \frac{dL}{dy_t}
     \end{aligned}$$
-
-    where $j$ is the number of positions that a term looks back.
     """
 
     @staticmethod
@@ -166,8 +165,8 @@ class CausalSum(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         current, *earlier = reversed(weight.unbind())
         grad_x = grad * current
-        # `vecdot` sums the products along the sequence without storing them. If heads share a kernel,
-        # `sum_to_size` adds up their gradients.
+        # `vecdot` sums the products along the sequence without storing them. `sum_to_size` adds up the
+        # gradients of the batch, and those of heads or channels that share a kernel.
         grad_weight = [vecdot(grad, x, dim=1).sum_to_size(current.shape)]
         for back, w in enumerate(earlier, start=1):
             later = grad[:, back:]
@@ -180,8 +179,8 @@ def causal_sum(x: Tensor, weight: Tensor) -> Tensor:
     """
     ## The sum itself
 
-    As in {py:class}`~labml_primer.primer.primer_ez.SpatialDepthWiseConvolution`, with product and sum in one
-    pass.
+    Compute the same as {py:class}`~labml_primer.primer.primer_ez.SpatialDepthWiseConvolution`, with product
+    and sum in one pass.
     """
     current, *earlier = reversed(weight.unbind())
     y = x * current
@@ -194,8 +193,8 @@ class FasterConvolution(SpatialDepthWiseConvolution):
     """
     ## The convolution, faster
 
-    {py:class}`~labml_primer.primer.primer_ez.SpatialDepthWiseConvolution` with these gradients. It also adds
-    the bias that some {doc}`variations` have.
+    {py:class}`~labml_primer.primer.primer_ez.SpatialDepthWiseConvolution` with the gradients above. It also
+    adds the bias that some {doc}`variations` have.
     """
 
     def forward(self, x: Tensor) -> Tensor:
@@ -209,7 +208,7 @@ class MergedConvolution(nn.Module):
     """
     ## Three convolutions in one
 
-    Concatenates the kernels of queries, keys and values, for inputs `[batch, seq, 3 * heads, d_k]`. Channels
+    Concatenate the kernels of queries, keys and values, for inputs `[batch, seq, 3 * heads, d_k]`. Channels
     are independent, so the result is the same. The parameters remain those of the three convolutions.
     """
 
@@ -235,9 +234,9 @@ class FasterMultiDConvHeadAttention(MultiDConvHeadAttention):
     """
     ## Attention with merged convolutions
 
-    When a model generates text, each token is little work in many calls, so the number of calls matters.
-    Without gradients, one convolution therefore replaces three. In training three are faster, because
-    concatenating queries, keys and values takes another pass over memory.
+    When a model generates text, each operation has little to compute, so the number of operations determines
+    the time. Without gradients, one convolution therefore replaces three. In training three are faster,
+    because concatenating queries, keys and values takes another pass over memory.
     """
 
     merged: MergedConvolution
@@ -256,8 +255,8 @@ def faster(model: Model) -> Model:
     ## One call
 
     Swap the faster versions into `model`, in place, and return it. Only the class of a layer changes, and
-    with it the forward pass; parameters, their names and hooks stay. So a state dict saved before loads
-    after, and vice versa.
+    with it the forward pass; parameters, their names and hooks stay. So a state dict saved before the swap
+    can be loaded after it, and vice versa.
     """
     for layer in list(model.modules()):
         if isinstance(layer, SquaredReLU):
@@ -273,8 +272,8 @@ def merge_convolutions(layer: MultiDConvHeadAttention) -> None:
     """
     ## What can be merged
 
-    Merges three convolutions of the same width. If an experiment has replaced one by something else, the
-    layer stays as it is.
+    Merge the three convolutions of `layer` if they have the same kernel size. If an experiment has replaced
+    one by something else, the layer stays as it is.
     """
     convolutions = [layer.query_conv, layer.key_conv, layer.value_conv]
     widths = {getattr(conv, "kernel_size", None) for conv in convolutions}
@@ -309,7 +308,8 @@ if __name__ == "__main__":
         if a.grad is not None and b.grad is not None
     )
     print(f"gradients differ by {largest:.1e} of the largest")
-    # The time of a forward and a backward pass, as a multiple of the Transformer's.
+    # The time of a forward and a backward pass, as a multiple of the Transformer's. The faster version should
+    # lie between the other two.
     models = {
         "Transformer": LanguageModel(replace(transformer, layers=4)),
         "Primer-EZ, plain": plain,
@@ -320,8 +320,8 @@ if __name__ == "__main__":
     )
     rows = [(n, f"{each / taken['Transformer']:.2f}") for n, each in taken.items()]
     display(Table(("model", "time"), rows))
-    # The machine that built this page may have been busy. {doc}`/benchmarks/speed` has recorded ratios for
-    # three widths and three lengths, with and without `torch.compile`.
+    # The machine that built this page may have been busy. {doc}`/benchmarks/speed` has careful measurements
+    # for three widths and three lengths, with and without `torch.compile`.
 
 
 if __name__ == "__main__":
@@ -330,7 +330,7 @@ if __name__ == "__main__":
     # - The cost of an elementwise operation is memory traffic, so a short formula can take 10% of a step.
     # - Gradients written by hand reuse memory and save most of that time. `torch.compile` fuses the
     #   operations itself.
-    # - The faster versions are swapped in from outside: same parameters, same outputs, same gradients.
+    # - One call swaps in the faster versions: same parameters, same outputs, same gradients.
     #
     # ## Exercise
     #
@@ -340,7 +340,7 @@ if __name__ == "__main__":
     # :::
     # :::{solution}
     # One each. The ReLU keeps its result, which shows where its slope is zero, and the square keeps its
-    # input, which is the same tensor. The version by hand keeps `x`. So it saves time, but no memory.
+    # input, which is the same tensor. The version by hand keeps `x`. So it saves time, but keeps as much.
     # :::
     def kept(activation: nn.Module) -> int:
         places: set[int] = set()

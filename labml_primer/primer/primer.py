@@ -1,18 +1,18 @@
 r"""
 # Primer in full
 
-Everything that the search changed in the Transformer, one change at a time: its formula, its cost, what the
-paper says about it, and what it amounts to on a closer look.
+Everything that the search changed in the Transformer, one change at a time: its formula, what the paper says
+about it, and what it computes.
 
 {doc}`primer_ez` took two of Primer's changes. What are the others, and why are they left out?
 
 *Primer* is short for *PRIMitives searched transformER*: the search did not combine finished layers, but
-primitive operations such as additions, matrix products and squares. So its result is a program, with useful
-changes, changes that help in some settings only, and some that do nothing.
+primitive operations such as additions, matrix products and squares. So its result is a program, a list of
+instructions.
 
-In short: there are nine changes. Two help everywhere, the squared ReLU and the convolution, and Primer-EZ is
-the Transformer with these two. Of the rest, some hurt, some do nothing, and some help at one size or length
-only. The paper sorts them (section 3):
+In short: there are nine changes. According to the paper two always help, the squared ReLU and the
+convolution, and Primer-EZ is the Transformer with these two. Of the rest, some hurt, some do nothing, and
+some help at one size or length only (section 3):
 
 | change | the paper on it | in "Primer" |
 |---|---|---|
@@ -26,8 +26,8 @@ only. The paper sorts them (section 3):
 | factor, tanh, second residual | no difference | no |
 | no bias after feed-forward | not mentioned (Figure 15) | no |
 
-The last column is what the paper's experiments call Primer; the searched program has all nine. Here each
-change but the last is a class, an attribute or a size in a
+The model that the paper calls *Primer* in its experiments has the first five; the program that the search
+found has all nine. Here each change except the last is a class, an attribute or a size in a
 {py:class}`~labml_primer.transformer.language_model.Config`, so Primer without one of them is a configuration.
 
 :::{picture} primer
@@ -62,21 +62,21 @@ class SeparableConvolutionAttention(MultiHeadAttention):
     r"""
     ## The other order: a separable convolution
 
-    Should one convolve before the projection, or after it? A {term}`separable convolution` is depthwise
-    first and mixes the channels afterwards. With $\ast$ for the convolution:
+    Should the convolution come before the projection, or after it? A {term}`separable convolution` is a
+    {term}`depthwise convolution` first and mixes the channels afterwards. With $\ast$ for the former:
 
     $$\begin{aligned}
       \text{separable} &: & q &= (w \ast x)\,W \\
       \text{MDHA} &: & q &= w \ast (x\,W)
     \end{aligned}$$
 
-    Both have as many parameters and multiply-adds. But before the projection, a kernel belongs to a feature
-    of the {term}`residual stream`, and all heads get the same mixture; after it, a kernel belongs to a
-    channel of a head. In Table 4 the separable order speeds up the Transformer by a factor of 1.54,
-    {term}`MDHA` by 1.76.
+    Both have the same number of parameters and {term}`multiply-adds`. But before the projection, a kernel
+    belongs to a feature of the {term}`residual stream`, and all heads get the same mixture; after it, a
+    kernel belongs to a channel of one head. In the paper's Table 4 the separable order has a
+    {term}`speed-up factor` of 1.54, and {term}`MDHA` one of 1.76.
 
-    The paper gives only the name "Transformer+Sep Conv". One kernel per feature, for each of queries, keys
-    and values, fits its parameter counts and its steps per second.
+    The paper says no more of this model than its name, "Transformer+Sep Conv". One kernel per feature, for
+    each of queries, keys and values, fits its number of parameters and its steps per second.
     """
 
     def __init__(self, d_model: int, heads: int, dropout: float = 0.0):
@@ -86,7 +86,7 @@ class SeparableConvolutionAttention(MultiHeadAttention):
         self.value_conv = SpatialDepthWiseConvolution(1, d_model)
 
     def project(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        # For the convolution, the stream is one head of width `d_model`.
+        # To the convolution, the features of a position are one head of width `d_model`.
         x, y = x.unsqueeze(2), y.unsqueeze(2)
         split = (self.heads, self.d_k)
         return (
@@ -99,8 +99,9 @@ class SeparableConvolutionAttention(MultiHeadAttention):
 if __name__ == "__main__":
     # ## When does the order matter?
     #
-    # With one kernel for all channels and no bias in the projections, the two orders compute the same,
-    # because a matrix over channels and a sum over positions commute. With different kernels they do not.
+    # If all channels have the same kernel, and the projections have no bias, the two orders compute the same,
+    # because a matrix over channels and a sum over positions commute. With different kernels the results
+    # differ.
     torch.manual_seed(0)
     separable = SeparableConvolutionAttention(d_model=64, heads=4)
     after = MultiDConvHeadAttention(d_model=64, heads=4)
@@ -111,7 +112,7 @@ if __name__ == "__main__":
                 weight.zero_()
             if "conv" in name and kernels.startswith("random"):
                 weight.normal_()
-        # [kernel_size, heads, d_k] of the one is [kernel_size, 1, d_model] of the other
+        # The kernels `[kernel_size, heads, d_k]` of MDHA become `[kernel_size, 1, d_model]`.
         separable.load_state_dict(
             {n: w.view(3, 1, 64) if "conv" in n else w for n, w in weights.items()}
         )
@@ -127,17 +128,17 @@ class SharedQueryAttention(MultiHeadAttention):
 
     $$Q = K\,W$$
 
-    for a learned $W \in \mathbb{R}^{d_\text{model} \times d_\text{model}}$. Alone this changes little: the
-    queries are $x\,W^K W$, and $W^K W$ can be any matrix if $W^K$ can be inverted. It matters together with
-    the convolution of {py:class}`~labml_primer.primer.primer.PrimerAttention`.
+    for a trained $W \in \mathbb{R}^{d_\text{model} \times d_\text{model}}$. Alone this changes little: the
+    queries are $x\,W^K W$, and $W^K W$ can be any matrix if the key matrix $W^K$ is invertible. It matters
+    together with the convolution of {py:class}`~labml_primer.primer.primer.PrimerAttention`.
 
     For {term}`self-attention` only: raises `ValueError` if `y` is not `x`.
 
     :::{deviation} the paper, section 3 against Figure 25
-    The text has $W \in \mathbb{R}^{d \times d}$, and so does the released code, over all heads at once. In
-    the searched program, instruction 20 maps 48 numbers to 48: each head has a $W$ of its own, and all of
-    them together are smaller by a factor of `heads`. The parameter counts near the end of this chapter show
-    which runs had which. Here $W$ is $d_\text{model} \times d_\text{model}$.
+    The text has one $W \in \mathbb{R}^{d \times d}$ for all heads, and so does the released code. In the
+    searched program (Figure 25), instruction 20 maps 48 numbers to 48: each head has a $W$ of its own, and
+    all of them together are smaller by a factor of `heads`. The parameter counts near the end of this chapter
+    suggest which runs had which. Here $W$ is $d_\text{model} \times d_\text{model}$.
     :::
     """
 
@@ -166,7 +167,7 @@ class PrimerAttention(SharedQueryAttention):
     ## Primer's attention
 
     Keys and values are convolved, and queries are computed from the convolved keys. So two convolutions
-    suffice, and a head's queries and keys depend on the same three tokens.
+    suffice, and the query and the key of a position depend on the same three tokens.
 
     The paper finds that this sharing "generally hurts" (section 3), and Primer-EZ leaves it out.
     """
@@ -190,10 +191,11 @@ class PrimerNorm(LayerNorm):
     $$y = \frac{x - \mu}{\sqrt{\big|\tfrac1d \sum_i x_i (x_i - \mu)\big| + \varepsilon}}
           \odot \gamma + \beta$$
 
-    `[..., d_model]` to the same.
+    with the gain $\gamma$ and the bias $\beta$ of layer norm. Maps `[..., d_model]` to the same shape.
 
     :::{deviation} the paper, section 3
-    It calls this a modified layer norm. Mathematically it is the same one: because $\sum_i (x_i - \mu) = 0$,
+    It calls this a modified layer norm. Mathematically it is the same one: because
+    $\sum_i (x_i - \mu) = 0$,
 
     $$\sum_i x_i(x_i - \mu) = \sum_i (x_i - \mu)^2$$
 
@@ -207,12 +209,12 @@ class PrimerNorm(LayerNorm):
     def forward(self, x: Tensor) -> Tensor:
         wide = x.to(torch.promote_types(x.dtype, torch.float32))
         centered = wide - wide.mean(dim=-1, keepdim=True)
-        # A mean of squares cannot be negative, but this mean can be, by rounding. So the program takes the
-        # root of its magnitude: ABS_SQUARE_ROOT.
+        # A mean of squares cannot be negative, but this mean can be, by rounding. So the searched program
+        # takes the root of its absolute value, with the instruction ABS_SQUARE_ROOT.
         variance = (wide * centered).mean(dim=-1, keepdim=True).abs()
         # :::{deviation} the paper, Figures 24 and 25
-        # The programs have no $\varepsilon$, neither the Transformer's nor Primer's: instructions 4 to 7
-        # multiply, take the mean, take the root, and divide. With it, equal features do not divide by zero.
+        # Neither program, the Transformer's or Primer's, has an $\varepsilon$: instructions 4 to 7 multiply,
+        # take the mean, take the root, and divide. With it, equal features do not cause a division by zero.
         # :::
         normalized = centered * torch.rsqrt(variance + self.eps)
         return normalized.to(x.dtype) * self.weight + self.bias
@@ -221,9 +223,10 @@ class PrimerNorm(LayerNorm):
 if __name__ == "__main__":
     # ## How large is the rounding?
     #
-    # The largest difference between the two norms, in outputs and in gradients, for features whose mean is
-    # farther and farther from zero. With `bfloat16`, mean and variance are computed in `bfloat16` too, as may
-    # have happened on the paper's hardware. Our class uses at least `float32` for them.
+    # The largest difference between the two norms, in outputs and in gradients, for features whose mean is 0,
+    # 1 or 10. In double and single precision it is negligible. In `bfloat16` it is not: with a mean of 10 it
+    # comes close to 1, the root mean square of the outputs. (Here, mean and variance are computed in
+    # `bfloat16` too, as may have happened on the paper's hardware. Our class uses at least `float32`.)
     from IPython.display import display
 
     from labml_primer.training.table import Table
@@ -254,8 +257,8 @@ if __name__ == "__main__":
             differences = ((usual - primer).abs().max(), (first - second).abs().max())
             rows.append((str(dtype)[6:], mean, *(f"{d:.0e}" for d in differences)))
     display(Table(("precision", "mean", "outputs differ by", "gradients by"), rows))
-    # So if this change ever made a difference, it was by rounding or by chance. That agrees with the paper,
-    # which finds it "not always effective".
+    # So if this change ever made a difference, it was by rounding or by chance. That fits the paper's finding
+    # that it is "not always effective".
 
 
 class PrimerBlock(Block):
@@ -272,27 +275,28 @@ class PrimerBlock(Block):
     \end{aligned}
     $$
 
-    In the {term}`post-norm` Transformer of 2017 the norm is applied to the residual stream itself. Here each
-    layer still only adds to the stream. The parameters are those of
+    In the {term}`post-norm` Transformer of 2017 the norm is applied to the residual stream itself. Here it is
+    not, and each layer still only adds to the stream. The parameters are those of
     {py:class}`~labml_primer.transformer.language_model.Block`.
 
-    Source: section 3 and Figure 13, where the norm and the feed-forward layer switch places.
+    Source: {cite:t}`so2021primer`, section 3 and Figure 13, where the norm and the feed-forward layer switch
+    places.
     """
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.attention_norm(x)
         x = x + self.dropout(self.attention(y, y, causal=True))
         # The feed-forward layer reads the stream without a norm. With the squared ReLU, twice the input gives
-        # four times the output, and the norm after it restores a fixed size.
+        # about four times the output, and the norm after it restores a fixed size.
         return x + self.dropout(self.feed_forward_norm(self.feed_forward(x)))
 
 
 if __name__ == "__main__":
     # ## The size of the residual stream
     #
-    # The root mean square of the residual stream after some of twelve untrained blocks. In Primer's block the
-    # feed-forward layer adds a vector of size 1, because its norm comes last, so the size grows as
-    # $\sqrt{1 + n}$ and a little more for attention.
+    # The size (root mean square) of the residual stream after $n$ untrained blocks. In Primer's block the
+    # feed-forward layer adds a vector of size 1, because its norm comes last. So the stream grows as
+    # $\sqrt{1 + n}$, and a little more because of attention. In the usual block it grows much more slowly.
     torch.manual_seed(0)
     wide, depths = Config(vocab_size=1, activation=SquaredReLU), (0, 1, 2, 4, 8, 12)
     sizes = []
@@ -311,27 +315,27 @@ class SearchedAttention(PrimerAttention):
     r"""
     ## Attention as the search left it
 
-    Instructions 10 to 34 of Figure 25. Besides the shared queries and the convolutions it has four changes. A
-    subclass turns one of the first three off by setting its attribute:
+    Instructions 10 to 34 of the paper's Figure 25. Besides queries from keys and the convolutions, it has
+    four changes. A subclass turns one of the first three off by setting its attribute:
 
     $$\begin{aligned}
       A &= \tanh\operatorname{softmax}(QK^\top) \odot s \\
       K &\leftarrow -1.12\,K, \quad V \leftarrow -1.12\,V
     \end{aligned}$$
 
-    * `factor`: keys and values are multiplied by it. $W$ and the output projection can undo that.
-    * `tanh`: between 0 and 1, the range of weights, it is almost linear; it reduces a weight of 1 to 0.76.
+    * `factor`: the number that keys and values are multiplied by. $W$ and the output projection can undo it.
+    * `tanh`: apply tanh to the attention weights. It hardly changes small weights and reduces 1 to 0.76.
     * `length`: the number of scalars in the gate $s$ of a head, one for each *position* of a key, the same
       for all queries and texts. With `None` there is no gate.
-    * There is no division by $\sqrt{d_k}$. Each head has a $W$ of its own, which can do the same.
+    * There is no division by $\sqrt{d_k}$. The $W$ of each head can learn it.
 
     Raises `ValueError` for more than `length` tokens, because the gate has no scalars for them. The paper
     leaves the gate out for this reason; it improved perplexity for sequences of fixed length (section 3).
 
     :::{deviation} the paper, Table 2
-    There SCALE is $x + \text{variable}$ and SHIFT is $x \cdot \text{variable}$. The two are exchanged: a
-    layer norm ends with SCALE and SHIFT, and the bias of a linear layer is a SHIFT (Figure 24). So
-    instruction 31, SCALE, is a product.
+    There SCALE is $x + \text{variable}$ and SHIFT is $x \cdot \text{variable}$. The two must have been
+    exchanged: in Figure 24 a layer norm ends with SCALE and SHIFT, and the bias of a linear layer is a SHIFT.
+    So here instruction 31, SCALE, is a product.
     :::
     """
 
@@ -372,8 +376,8 @@ class SearchedAttention(PrimerAttention):
         if causal:
             earlier = causal_mask(queries, keys, x.device)
             mask = earlier if mask is None else mask & earlier
-        # The weights themselves are changed, so PyTorch's fused attention cannot be used. The factor undoes
-        # the division by $\sqrt{d_k}$.
+        # The weights themselves are changed, so PyTorch's fused attention cannot be used. The factor
+        # $\sqrt{d_k}$ undoes the division in `attention_weights`.
         weights = attention_weights(query * math.sqrt(self.d_k), key, mask)
         if self.tanh:
             weights = weights.tanh()
@@ -394,10 +398,10 @@ class SearchedActivation(nn.Module):
     $$\max(x, -0.57)^2$$
 
     :::{deviation} the paper, Figure 22 against Figure 25
-    The text and Figure 22 have $\max(x, 0)^2$. In the list of instructions, the MAX before the SQUARE has the
-    constant $-0.57$. A program has a bank of two constants (appendix A.2), and in this list they are $-1.12$
-    and $-0.57$; there is no zero. If the list is right, the search found this function, which is 0 at zero
-    and, to the left, rises to $0.57^2 \approx 0.32$ and stays there.
+    The text and Figure 22 have $\max(x, 0)^2$. In the list of instructions, Figure 25, the MAX before the
+    SQUARE has the constant $-0.57$. A program has a bank of two constants (appendix A.2), and here they are
+    $-1.12$ and $-0.57$; there is no zero. If the list is right, the search found this function instead. It is
+    0 at zero, rises to $0.57^2 \approx 0.32$ on the left, and is constant from there on.
     :::
     """
 
@@ -413,10 +417,11 @@ class SearchedBlock(PrimerBlock):
 
     $$x + \operatorname{sub}(x) + \operatorname{sub}(x)$$
 
-    This is $x + 2\operatorname{sub}(x)$. Halving the weights of the last layer would undo it; the paper calls
-    it a "functional no-op" (Figure 21). During training it depends on the optimizer. With Adam, the first
-    step has twice the effect; with {term}`Adafactor`, which the paper used, it has the same effect, because
-    steps are proportional to the weights.
+    where $\operatorname{sub}$ is attention or the feed-forward layer with its norm. This is
+    $x + 2\operatorname{sub}(x)$. Halving the weights that come last in $\operatorname{sub}$ undoes it; the
+    paper calls it a "functional no-op" (Figure 21). Its effect on training depends on the optimizer. With
+    Adam, a first step changes the output twice as much; with {term}`Adafactor`, which the paper used, as much
+    as without, because its steps are proportional to the weights.
     """
 
     def forward(self, x: Tensor) -> Tensor:
@@ -428,9 +433,10 @@ class SearchedBlock(PrimerBlock):
 if __name__ == "__main__":
     # ## Changes that can be undone
     #
-    # Without tanh and gate, the searched block computes the same as a block without the factor that adds only
-    # once, if that block's $W$ is multiplied by $1.12^2$, its output projection by $-1.12$, and everything
-    # that is added by 2.
+    # The factor and the second residual change nothing that the weights could not. Take a searched block
+    # without tanh and gate, and a block that has no factor and adds each residual once. The two compute the
+    # same, if the second has $W$ multiplied by $1.12^2$, the output projection by $-1.12$, and the last
+    # weights of both layers by 2.
     class Straight(SearchedAttention):
         tanh, length = False, None
 
@@ -455,8 +461,8 @@ if __name__ == "__main__":
     undone.load_state_dict(weights)
     difference = (searched(x) - undone(x)).abs().max()
     print(f"factor and second residual, undone: largest difference {difference:.1e}")
-    # On the left, the tanh, applied to attention weights; on the right, the activation with the constant
-    # $-0.57$, next to the squared ReLU. These two changes cannot be undone.
+    # Two other changes cannot be undone: on the left, the tanh, applied to attention weights; on the right,
+    # the activation function with the constant $-0.57$, next to the squared ReLU.
     import matplotlib.pyplot as plt
 
     fig, (left, right) = plt.subplots(1, 2, figsize=(7, 2.6), layout="constrained")
@@ -480,16 +486,16 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Parameters, compared with the paper
     #
-    # The paper does not state the size of its vocabulary, but it can be computed. Its models with 6 to 12
-    # layers have 23 to 385 million parameters (section 4.1). In the largest, 12 layers of width 1024 with a
-    # feed-forward layer 12 times as wide have $12 \cdot (4 + 2 \cdot 12) \cdot 1024^2$ weights. The rest is
-    # the embedding table, if it is also the output matrix. As 385 is rounded, that leaves a range:
+    # The paper does not state the size of its vocabulary, but it can be computed from its largest model in
+    # section 4.1, with 385 million parameters. Its 12 layers of width 1024 have feed-forward layers 12 times
+    # as wide, so they have $12 \cdot (4 + 2 \cdot 12) \cdot 1024^2$ weights. The rest is the embedding table,
+    # if that is also the output matrix. As 385 is rounded, this leaves a range:
     blocks = 12 * (4 + 2 * 12) * 1024**2
     fewest, most = (int((million * 1e6 - blocks) / 1024) for million in (384.5, 385.5))
     print(f"vocabulary: {fewest:,} to {most:,} tokens")
-    # So 32,000 tokens fit the search task, and for the runs in T5 we take T5's 32,128. The table compares the
-    # numbers of parameters, in millions, with Table 4 and sections 4.2 and 4.3, which round to whole ones.
-    # Our models also have a table of positions, and biases everywhere: the column *extra* counts both.
+    # So we take 32,000 tokens for the search task, and T5's 32,128 for the runs in T5. The table compares our
+    # parameters, in millions, with the paper's whole numbers (Table 4, sections 4.2 and 4.3). Our models also
+    # have a table of positions, and biases everywhere: the column *extra* counts both.
     transformer = Config(
         vocab_size=32_000, d_model=512, heads=8, d_ff=2048, layers=6, max_seq=64
     )
@@ -528,11 +534,11 @@ if __name__ == "__main__":
         millions = f"{sum(counts.values()) / 1e6:.2f}"
         counted.append((name, millions, f"{extra / 1e6:.2f}", stated))
     display(Table(("model", "ours", "extra", "paper"), counted))
-    # The counts show how the paper's queries were computed. With a $W$ for each head, Primer has 1.4 million
-    # parameters less than the Transformer's 35, and Table 4 has 34 for Tensor2Tensor, the library of the
-    # search. With one $W$ it has as many, and section 4.3, which used T5, gives one number for all its
-    # models, 537 million. No choice explains why Primer and Primer-EZ have 36 million in T5, one more than
-    # the Transformer.
+    # The counts suggest how the paper computed its queries. With a $W$ for each head, Primer has 1.4 million
+    # parameters fewer than the Transformer; that fits the 34 and 35 million of Table 4 for Tensor2Tensor, the
+    # library of the search. With one $W$, both have about as many; that fits section 4.3, which used T5 and
+    # gives 537 million for all its models. Neither explains why Table 4 has 36 million for Primer and
+    # Primer-EZ in T5, one more than for the Transformer.
     #
     # ## What does each change contribute?
     #
@@ -540,16 +546,17 @@ if __name__ == "__main__":
     # change alone in a Transformer, and Primer without each change. There the convolution contributes most.
     # {doc}`/experiments/chapters/ours` compares the whole models.
     #
-    # In the paper, Primer has speed-up factors of 2.12, 2.13 and 1.72, and Primer-EZ 2.34, 2.03 and 1.75, on
-    # Tensor2Tensor with TPUs, with a V100, and on T5 (Table 4). So the simpler of the two is about as good.
+    # In the paper's three setups, Tensor2Tensor on TPUs, Tensor2Tensor on a V100 GPU, and T5, Primer has
+    # speed-up factors of 2.12, 2.13 and 1.72, and Primer-EZ of 2.34, 2.03 and 1.75 (Table 4). So the simpler
+    # of the two is about as good.
 
 
 if __name__ == "__main__":
     # ## In short
     #
-    # - The search made nine changes. Primer-EZ has the two that helped in every library and at every size.
-    # - Primer's norm is a layer norm up to rounding. Its constant factors and its doubled residual can be
-    #   undone by the weights.
+    # - The search made nine changes. Primer-EZ has the two that, in the paper, always help.
+    # - Primer's norm is a layer norm up to rounding. The weights can undo its constant factors and its
+    #   doubled residual.
     # - Computing queries from keys saves a convolution, but generally hurts in the paper.
     # - In the paper, Primer-EZ is about as good as Primer.
     #
@@ -561,9 +568,10 @@ if __name__ == "__main__":
     # inverted. Which weights and which bias must its queries have?
     # :::
     # :::{solution}
-    # With vectors as columns, $k = A x + a$ and $q = B x + b$. So the input is $x = A^{-1}(k - a)$, and
-    # $q = BA^{-1} k + (b - BA^{-1} a)$. After a convolution this is impossible, because a key is a mixture of
-    # three tokens, from which the current one cannot be recovered.
+    # With vectors as columns, plain attention has the key $k = A x + a$ and the query $q = B x + b$. So
+    # $x = A^{-1}(k - a)$ and $q = BA^{-1} k + (b - BA^{-1} a)$: the weights are $BA^{-1}$, and the bias is
+    # $b - BA^{-1} a$. After a convolution this is impossible, because a key is then a mixture of three
+    # tokens, from which $W$ cannot recover the current one.
     # :::
     free = MultiHeadAttention(d_model=64, heads=4).double()
     shared = SharedQueryAttention(d_model=64, heads=4).double()
@@ -577,4 +585,4 @@ if __name__ == "__main__":
     print(f"largest difference {difference:.0e}")
     assert difference < 1e-8
 
-    # The changes cost time, too. {doc}`faster` shows how much, and how to avoid most of it.
+    # Primer-EZ's changes also take time. {doc}`faster` shows how much, and how to save most of it.

@@ -5,28 +5,29 @@ Two changes to the Transformer that a search over programs found: square the ReL
 values look two tokens back.
 
 Suppose you may change two lines of a Transformer. Which two? {cite:t}`so2021primer` let a search answer. It
-changed the program of a language model at random, again and again, and kept the programs that learned most
-in a fixed time. The winner, Primer, differs from the Transformer in nine ways ({doc}`primer`). Two of them
-give most of the gain, and a Transformer with those two alone is Primer-EZ.
+repeatedly changed the program of a language model at random, and continued from the programs that predicted
+best after a fixed training time. The winner, Primer, differs from the Transformer in nine ways
+({doc}`primer`). Two of them give most of the gain, and a Transformer with those two alone is Primer-EZ.
 
 In short: the first change squares the {term}`activation function` of the {term}`feed-forward layer`:
 
 $$y = \max(x, 0)^2$$
 
 The second adds a {term}`causal convolution` of width 3 to attention, after the projections to queries, keys
-and values, for each channel of each head separately:
+and values. Each channel (one of the `d_k` features) of each head is convolved separately. With $x_t$ and
+$y_t$ its values at position $t$ before and after:
 
 $$y_t = w_0\,x_{t-2} + w_1\,x_{t-1} + w_2\,x_t$$
 
 Both make a step slower, but far fewer steps are needed. In the paper, Primer-EZ reaches the Transformer's
-loss with 1.75 to 2.34 times less compute. {doc}`/experiments/chapters/ours` measures it again, with five
-seeds.
+loss with 1.75 to 2.34 times less compute. {doc}`/experiments/chapters/ours` measures this in small models,
+with five seeds.
 
 :::{picture} primer_ez
 :::
 
 Source: {cite:t}`so2021primer`, sections 3 and 4, and released code (google-research, `primer/t5_models.py`);
-the annotated walk-through of {cite:t}`jayasiri2020annotated`.
+the annotated implementation of Primer-EZ by {cite:t}`jayasiri2020annotated`, below called the *walk-through*.
 """
 
 import math
@@ -50,10 +51,9 @@ class SquaredReLU(nn.Module):
     It replaces the {term}`ReLU` between the two linear maps of the feed-forward layer. It has no parameters
     and works on any shape.
 
-    The paper (section 3) and the walk-through call it the most effective of Primer's changes. That did not
-    hold in our runs: Primer without the convolution is much worse than Primer without the squared ReLU
-    ({doc}`/experiments/chapters/parts`). Most of the convolution's gain is from the values
-    ({doc}`/experiments/chapters/mdha`).
+    The paper (section 3) and the walk-through call it the most effective of Primer's changes. In our small
+    runs the convolution is: Primer loses much more without the convolution than without the squared ReLU
+    ({doc}`/experiments/chapters/parts`).
 
     :::{variant} labml_primer.transformer.feed_forward.PositionwiseFeedForward
     :with: activation=SquaredReLU
@@ -68,8 +68,9 @@ if __name__ == "__main__":
     # ## The effect of the square
     #
     # The squared ReLU next to common activation functions, as in the paper's Figure 5. On the left, near
-    # zero, its slope $2\max(x, 0)$ has no jump. On the right, with both axes logarithmic, the others approach
-    # $y = x$, while the squared ReLU rises twice as steeply: twice the input gives four times the output.
+    # zero: its slope, $2\max(x, 0)$, has no jump, unlike that of ReLU. On the right, with both axes
+    # logarithmic: the others approach $y = x$, while the squared ReLU rises twice as steeply, because twice
+    # the input gives four times the output.
     import matplotlib.pyplot as plt
 
     activations: dict[str, tuple[nn.Module, str]] = {
@@ -91,8 +92,8 @@ if __name__ == "__main__":
     plt.show()
     # ### The squared ReLU is a gated unit with shared weights
     #
-    # A {term}`gated linear unit` multiplies two projections of the same input. ReGLU
-    # {cite:p}`shazeer2020glu` is $xU \odot \max(xV, 0)$. With $U = V$ it is the squared ReLU, because
+    # A {term}`gated linear unit` multiplies two projections of the same input. One of this kind, ReGLU
+    # {cite:p}`shazeer2020glu`, is $xU \odot \max(xV, 0)$. With $U = V$ it is the squared ReLU, because
     # $u \cdot \max(u, 0) = \max(u, 0)^2$, and needs one matrix less.
     torch.manual_seed(0)
     x, u = torch.randn(16, 64), torch.randn(64, 256) / 8
@@ -108,13 +109,12 @@ class SpatialDepthWiseConvolution(nn.Module):
     A *convolution* computes each output from the inputs near its position, with the same weights, the
     {term}`kernel`, at every position. This one is a *causal* {term}`depthwise convolution`. Causal means that
     it reads no later token, and depthwise that each channel $c$ of each head $h$ has a kernel of its own and
-    reads no other channel. With kernels of length $K$ = `kernel_size`:
+    reads no other channel. With $w$ for `weight` and $K$ for `kernel_size`:
 
     $$y_{t,h,c} = \sum_{i=0}^{K-1} w_{i,h,c}\; x_{t-(K-1)+i,\,h,\,c}$$
 
-    In the code `weight` is $w$ and `kernel_size` is $K$. The last weight, $w_{K-1}$, is for the current
-    token. Before the first token there are zeros. The paper calls it *spatial* because it runs over
-    positions.
+    The last weight, $w_{K-1}$, is for the current token. Inputs before the first token count as zero. The
+    paper calls it *spatial* because it runs over positions.
 
     :::{picture} convolution
     :::
@@ -122,9 +122,8 @@ class SpatialDepthWiseConvolution(nn.Module):
     :::{deviation} the walk-through of Primer-EZ
     In its main class **all heads share** `d_k` kernels, with a bias and PyTorch's initialization, and the
     constructor takes `d_k` alone. Here, as in the paper's released code (`causal_depthwise_conv`), each head
-    has its own kernels, without a bias. The walk-through's layer is
-    {py:class}`~labml_primer.primer.variations.MultiDConvSharedByHeadsAttention`. Its tensors are
-    sequence-first, ours are batch-first.
+    has its own kernels, without a bias. The walk-through's layer is here, too:
+    {py:class}`~labml_primer.primer.variations.MultiDConvSharedByHeadsAttention`.
     :::
     """
 
@@ -132,7 +131,8 @@ class SpatialDepthWiseConvolution(nn.Module):
         super().__init__()
         self.kernel_size = kernel_size
         # As in the released code, the weight of the current token starts at 0.5, and that of each earlier
-        # token at 0.5/3. With `heads=1` all heads share their kernels, by broadcasting.
+        # token at 0.5/3 (for a kernel of size 3). With `heads=1`, broadcasting gives all heads of the input
+        # the same kernels.
         self.weight = nn.Parameter(
             torch.full((kernel_size, heads, d_k), 0.5 / kernel_size)
         )
@@ -141,7 +141,7 @@ class SpatialDepthWiseConvolution(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """`[batch, seq, heads, d_k]` to the same shape, for any `seq`."""
         y = x * self.weight[-1]
-        # Add the token `back` positions earlier, times its weight. The first `back` tokens have none.
+        # Add the input `back` positions earlier, times its weight. The first `back` positions have none.
         for back in range(1, self.kernel_size):
             y[:, back:] += x[:, :-back] * self.weight[-1 - back]
         return y
@@ -150,7 +150,7 @@ class SpatialDepthWiseConvolution(nn.Module):
 if __name__ == "__main__":
     # ## Three positions wide, and causal
     #
-    # Change the token at position 5 and see which outputs change: its own and the two after it.
+    # Change the input at position 5. The outputs that change are its own and the two after it.
     torch.manual_seed(0)
     convolution = SpatialDepthWiseConvolution(heads=4, d_k=32)
     x = torch.randn(1, 10, 4, 32)
@@ -161,7 +161,7 @@ if __name__ == "__main__":
     # ### The same as `nn.Conv1d`
     #
     # The walk-through uses PyTorch's `nn.Conv1d` with as many groups as channels, which computes the same. It
-    # expects the sequence last and pads both ends, so the last two outputs are cropped.
+    # expects the sequence in the last dimension and pads both ends, so the last two outputs are cropped.
     reference = nn.Conv1d(128, 128, kernel_size=3, padding=2, groups=128, bias=False)
     reference.load_state_dict({"weight": convolution.weight.flatten(1).T[:, None]})
     channels = x.flatten(2).transpose(1, 2)  # [batch, heads * d_k, seq]
@@ -178,11 +178,11 @@ class MultiDConvHeadAttention(MultiHeadAttention):
     of its three projections, to queries, keys and values, and nothing else changed (the paper's Figure 4).
 
     Now a key can stand for "a *t* and an *h* before me", and a query can ask for it. A head without the
-    convolution compares single tokens, unless a layer below has combined them with their neighbours.
+    convolution compares single tokens, unless an earlier layer has combined them with their neighbours.
 
-    First the projection mixes channels at each position, then the convolution mixes positions in each
-    channel. A {term}`separable convolution` has the reverse order, which the paper found less effective
-    (appendix A.6; {doc}`primer` has it).
+    The projection mixes channels at each position, then the convolution mixes positions in each channel. A
+    {term}`separable convolution` has the reverse order, which the paper found less effective (appendix A.6;
+    {doc}`primer` has the layer).
 
     :::{variant} MultiDConvHeadAttention
     :of: MultiHeadAttention
@@ -203,8 +203,8 @@ class MultiDConvHeadAttention(MultiHeadAttention):
 if __name__ == "__main__":
     # ## How many parameters?
     #
-    # At `d_model` 512 with 8 heads, the kernels for queries, keys and values together have very few
-    # parameters compared with the four projections.
+    # At `d_model` 512 with 8 heads, all kernels for queries, keys and values together have less than 1% of
+    # the parameters of the four projections.
     from IPython.display import display
 
     from labml_primer.training.table import Table
@@ -222,8 +222,8 @@ if __name__ == "__main__":
     display(Table(("part", "parameters"), rows))
     # ### It contains plain attention
     #
-    # With the kernel (0, 0, 1) the convolution changes nothing, and the layer is plain attention. So this
-    # layer can compute everything that plain attention can.
+    # With the kernel (0, 0, 1) the convolution changes nothing, so the layer can compute everything that
+    # plain attention can.
     layer.load_state_dict(plain.state_dict(), strict=False)
     for conv in (layer.query_conv, layer.key_conv, layer.value_conv):
         nn.init.zeros_(conv.weight)
@@ -231,9 +231,9 @@ if __name__ == "__main__":
     x = torch.randn(2, 20, 512)
     difference = (layer(x, x, causal=True) - plain(x, x, causal=True)).abs().max()
     print(f"largest difference from plain attention: {difference:.1e}")
-    # From width 256 on, a step of Primer-EZ takes about 10% longer than one of the Transformer, and more in
-    # narrower models ({doc}`/benchmarks/speed`). {doc}`faster` shows where the time goes and how to regain
-    # most of it.
+    # From `d_model` 256 on, a training step of Primer-EZ takes about 10% longer than one of the Transformer,
+    # and more in narrower models ({doc}`/benchmarks/speed`). {doc}`faster` shows where the time goes and how
+    # to save most of it.
 
 
 def speedup_factor(
@@ -245,8 +245,8 @@ def speedup_factor(
     r"""
     ## The speed-up factor
 
-    The paper's measure (section 4.1): the compute that the baseline has used at the end of its run, divided
-    by the compute after which the model first reaches the same loss.
+    The paper's measure (section 4.1): the compute $C$ that the baseline has used at the end of its run,
+    divided by the compute after which the model first reaches the same loss $L$.
 
     $$F = \frac{C_{\text{baseline}}}
                {\min\{\,C : L(C) \le L_{\text{baseline}}\}}$$
@@ -294,7 +294,8 @@ if __name__ == "__main__":
             models[name], corpus, name=name, steps=450, seq=64, evaluations=15
         )
     # On the left, the loss on held-out plays, by step; on the right, by seconds of processor time, which
-    # includes the cost of Primer-EZ's slower steps. The dotted line is the Transformer's final loss.
+    # includes the cost of Primer-EZ's slower steps. The dotted line is the Transformer's final loss: look
+    # where Primer-EZ crosses it.
     vanilla, primer_ez = histories["Transformer"], histories["Primer-EZ"]
     colors = {"Transformer": "C5", "Primer-EZ": "C0"}
     fig, (left, right) = plt.subplots(
@@ -323,7 +324,7 @@ if __name__ == "__main__":
     plt.show()
     # ### The speed-up
     #
-    # The paper's factor, once with steps as the compute and once with seconds.
+    # The paper's factor, once with steps as the compute and once with seconds of processor time.
     factors = {
         cost: speedup_factor(
             getattr(vanilla, cost),
@@ -339,17 +340,18 @@ if __name__ == "__main__":
         f"Speed-up factor: {factors['steps']:.1f} in steps, "
         f"{factors['seconds']:.1f} in seconds."
     )
-    # This is a short run with one seed, and early in training the one or two previous characters help most.
-    # A convolution reads them directly, while attention must first learn to find them.
-    # {doc}`/experiments/chapters/ours` has longer runs with five seeds.
+    # This is one short run, and early in training the one or two previous characters help most. A convolution
+    # reads them directly, while attention must first learn to find them. {doc}`/experiments/chapters/ours`
+    # has longer runs with five seeds.
     #
     # The paper reports factors from 1.75 to 2.34 for Primer-EZ on the task of its search, depending on code
     # base and hardware (Table 4), and from 1.71 to 1.98 on more data with 110 million parameters (Table 5).
-    # The often quoted 4.2 is that of the whole Primer, at 537 million parameters (Table 1, section 4.3).
+    # The often quoted 4.2 is for the whole Primer, with 537 million parameters (Table 1, section 4.3).
     #
     # ### A sample from each
     #
-    # Both models continue the same prompt with the same random seed.
+    # Both models continue the same prompt with the same random seed. After 450 steps neither writes English;
+    # the difference in loss is hard to see in one sample.
     prompt = corpus.encode("ROMEO.\n")[None]
     for name, model in models.items():
         generator = torch.Generator().manual_seed(0)
@@ -363,21 +365,20 @@ if __name__ == "__main__":
     # - Primer-EZ is a Transformer with two changes: a squared ReLU, and a causal depthwise convolution of
     #   width 3 after the projections to queries, keys and values (MDHA).
     # - Each channel of each head has its own kernel, without a bias. All kernels together add less than 1% to
-    #   the parameters.
+    #   the parameters of attention.
     # - Steps are slower, but fewer are needed for the same loss. The paper reports 1.75 to 2.34 times less
     #   compute.
-    # - The paper calls the squared ReLU the more effective of the two. In our runs the convolution was.
+    # - The paper calls the squared ReLU the more effective of the two. In our runs it is the convolution.
     #
     # ## Exercise
     #
     # :::{exercise} Three in a row
-    # One convolution looks two tokens back. Apply three of them, one after another, and change the token at
-    # position 5 of twenty. Which outputs change?
+    # One convolution looks two positions back. Apply three of them, one after another, to twenty positions,
+    # and change the input at position 5. Which outputs change?
     # :::
     # :::{solution}
     # Those from 5 to 11. Each convolution passes information two positions further, so $n$ of width $K$ look
-    # $n\,(K - 1)$ positions back. After three layers, Primer-EZ sees tokens six positions back through its
-    # convolutions alone, without attention.
+    # $n\,(K - 1)$ positions back.
     # :::
     three = nn.Sequential(*(SpatialDepthWiseConvolution(4, 32) for _ in range(3)))
     stream = torch.randn(1, 20, 4, 32)

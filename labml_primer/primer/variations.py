@@ -1,10 +1,11 @@
 r"""
 # Variations on Primer-EZ
 
-Should the heads share the kernels of the convolution, or even all channels? Three variations of the layer,
-and which of Primer-EZ's two changes does the work.
+Should heads, or even channels, share the kernels of the convolution? Three variations of the layer, and which
+of Primer-EZ's two changes does the work.
 
 The convolution of {doc}`primer_ez` has a {term}`kernel` for each channel of each head. Are so many needed?
+With $K$ weights in a kernel, there are four ways:
 
 | kernels | parameters for each of q, k and v |
 |---|---|
@@ -13,18 +14,19 @@ The convolution of {doc}`primer_ez` has a {term}`kernel` for each channel of eac
 | one per channel, shared by the heads | $(K + 1)\,d_k$ |
 | one for everything | $K + 1$ |
 
-The second is the walk-through's per-head variation, the third its main class, and the fourth its shared
-variation. All three have a bias and PyTorch's initialization.
+The last three are from the annotated implementation of {cite:t}`jayasiri2020annotated`, the *walk-through*:
+its per-head variation, its main class, and its shared variation. All three have a bias and PyTorch's
+initialization.
 
-In short: all four take about the same time, and our runs of three seeds show no difference in loss between
-them ({doc}`/experiments/chapters/mdha`). Of Primer-EZ's two changes, the convolution does more of the work
-here, contrary to the paper ({doc}`/experiments/chapters/parts`).
+In short: all four take about the same time, and our runs of three seeds each show no difference in loss
+between them ({doc}`/experiments/chapters/mdha`). Of Primer-EZ's two changes, the convolution does more of the
+work in our runs, contrary to the paper ({doc}`/experiments/chapters/parts`).
 
 :::{picture} kernels
 :::
 
-Source: the annotated walk-through of {cite:t}`jayasiri2020annotated`, its pages on Primer-EZ and on
-variations; {cite:t}`so2021primer`, section 3.
+Source: {cite:t}`jayasiri2020annotated`, pages on Primer-EZ and on variations; {cite:t}`so2021primer`,
+section 3.
 """
 
 import torch
@@ -42,8 +44,8 @@ class BiasedConvolution(SpatialDepthWiseConvolution):
     ## With a bias and PyTorch's initialization
 
     {py:class}`~labml_primer.primer.primer_ez.SpatialDepthWiseConvolution` with the parameters of `nn.Conv1d`:
-    it has a bias, and all parameters are drawn uniformly between $-1/\sqrt{K}$ and $1/\sqrt{K}$. So a new
-    layer mixes three tokens at random. `[batch, seq, heads, d_k]` to the same.
+    it has a bias, and all parameters are drawn uniformly between $-1/\sqrt{K}$ and $1/\sqrt{K}$. So an
+    untrained layer mixes three tokens with random weights. Maps `[batch, seq, heads, d_k]` to the same shape.
     """
 
     def __init__(self, heads: int, d_k: int, kernel_size: int = 3):
@@ -92,8 +94,8 @@ class SpatialDepthWiseSharedConvolution(BiasedConvolution):
 
     $$y_{t,h,c} = b + \sum_{i=0}^{K-1} w_i\; x_{t-(K-1)+i,\,h,\,c}$$
 
-    It can blur, sharpen or shift a sequence, but all channels in the same way. `[batch, seq, heads, d_k]` to
-    the same.
+    It can blur, sharpen or shift a sequence, but all channels in the same way. Maps
+    `[batch, seq, heads, d_k]` to the same shape.
     """
 
     def __init__(self, kernel_size: int = 3):
@@ -124,7 +126,8 @@ class SpatialDepthWisePerHeadConvolution(BiasedConvolution):
 
     $$y_{t,h,c} = b_{h,c} + \sum_{i=0}^{K-1} w_{i,h,c}\; x_{t-(K-1)+i,\,h,\,c}$$
 
-    One head may read the current token, another the one before. `[batch, seq, heads, d_k]` to the same.
+    One head may read the current token, another the one before. Maps `[batch, seq, heads, d_k]` to the same
+    shape.
 
     :::{deviation} the paper's released code
     Of the walk-through's three convolutions this is the closest to the paper's, which has no bias and starts
@@ -154,8 +157,8 @@ class MultiDPHConvHeadAttention(MultiDConvHeadAttention):
 if __name__ == "__main__":
     # ## How many parameters each adds
     #
-    # The parameters that each adds to an attention layer at `d_model` 512 with 8 heads. In time they hardly
-    # differ: every element is multiplied three times in any case, with weights of its own or shared ones.
+    # The parameters that each adds to an attention layer at `d_model` 512 with 8 heads. Their times hardly
+    # differ, because every element is multiplied three times in any case, whether weights are shared or not.
     from IPython.display import display
 
     from labml_primer.training.table import Table
@@ -175,18 +178,18 @@ if __name__ == "__main__":
     display(Table(("kernels", "parameters"), rows))
     # ### Which is best?
     #
-    # {doc}`/experiments/chapters/mdha` compares the four ways to share with three seeds each, together with
-    # other widths, biases and initial weights, and finds no difference between the four.
+    # {doc}`/experiments/chapters/mdha` compares the four with three seeds each, and also other widths, biases
+    # and initial weights. It finds no difference between the four.
     #
     # ### Which of the two changes does the work?
     #
     # The walk-through and the paper (section 3) call the squared ReLU the more effective change. In our runs
-    # the convolution was: Primer without it is much worse than Primer without the squared ReLU
+    # it is the convolution: Primer without it is much worse than Primer without the squared ReLU
     # ({doc}`/experiments/chapters/parts`).
     #
     # Two differences may explain this. Our models read characters, and a character says little without the
-    # one before it; the paper's models read subwords. And the paper trained for 1.1 to 2.1 million steps of
-    # 4,096 tokens (Table 4, section 4.1), our records for 1,200 steps of 2,048.
+    # one before it, while the paper's models read subwords. And the paper trained for 1.1 to 2.1 million
+    # steps of 4,096 tokens (Table 4, section 4.1), but our runs had 1,200 steps of 2,048.
 
 
 if __name__ == "__main__":
@@ -195,14 +198,14 @@ if __name__ == "__main__":
     # - Kernels can be shared by the heads or by all channels. That saves few parameters and no time.
     # - The walk-through's main class differs from the paper's layer: its heads share kernels, it has a bias,
     #   and it starts with random weights.
-    # - Our runs show no difference in loss between the four ways to share.
+    # - Our runs show no difference in loss between the four.
     # - In our runs the convolution contributes more than the squared ReLU.
     #
     # ## Exercise
     #
     # :::{exercise} From coarse to fine
-    # Set the weights of a convolution with kernels for each channel of each head so that it computes the same
-    # as one shared kernel. Why is the reverse impossible?
+    # Set the weights of a convolution with a kernel for each channel of each head so that it computes the
+    # same as one shared kernel. Why is the reverse impossible?
     # :::
     # :::{solution}
     # Copy the one kernel to every channel: the finer layer can compute everything that the coarser one can.
@@ -219,4 +222,4 @@ if __name__ == "__main__":
     print(f"{numbers[0]} parameters and {numbers[1]}, and the same outputs")
     assert numbers == [4, 512]
 
-    # Is Primer-EZ also better than the improved Transformers in use by then? {doc}`baselines`.
+    # Is Primer-EZ also better than the improved Transformers of its time? {doc}`baselines`.

@@ -3,18 +3,20 @@ r"""
 
 One loop trains every model of this book, so that only the models differ.
 
-How does a model learn from plain text without any labels? The text is its own label. A
-{term}`language model` reads the characters $c_1 \dots c_{t-1}$ and gives each character of the alphabet a
-probability of coming next. Training compares this prediction with $c_t$, the character that does come, and
-changes the model's parameters a little so that $c_t$ becomes more probable. The average of
+How does a model learn from plain text without any labels? The text is its own label. A {term}`language model`
+reads the characters $c_1 \dots c_{t-1}$ and gives each character of the alphabet a probability of coming
+next. Training compares this prediction with $c_t$, the character that does come, and adjusts the model's
+{term}`parameters`, the numbers it computes with, so that $c_t$ becomes a little more probable. The
+{term}`loss` $\mathcal{L}$ is the average over many characters of
 
 $$\mathcal{L} = -\log p(c_t \mid c_1 \dots c_{t-1})$$
 
-over many characters is the {term}`loss`. It is the one number by which this book compares models.
+It is the one number by which this book compares models.
 
-The chapter defines the loss and shows which values are good. Then come the parts of the loop: batches,
-evaluation, learning rate, optimizer. At the end the loop trains the smallest language model there is, a table
-with one row for each character, whose best possible loss can be counted.
+The chapter first defines the loss and shows which values are good. It then builds the parts of the loop:
+batches, evaluation, learning rate, optimizer. At the end the loop trains the smallest language model there
+is, a table with one row per character. Its best possible loss is known, because it can be computed by
+counting pairs of characters.
 
 :::{picture} training
 :::
@@ -39,13 +41,14 @@ from labml_primer.training.progress import Progress
 if __name__ == "__main__":
     # ## From scores to probabilities
     #
-    # A model returns a score for every character, its {term}`logits` $z$. They can be any real numbers.
-    # {term}`Softmax` turns them into probabilities, which are positive and sum to one:
+    # A model returns a score for every character. These scores are its {term}`logits` $z$ and can be any real
+    # numbers. {term}`Softmax` turns them into probabilities, which are positive and sum to one:
     #
     # $$\operatorname{softmax}(z)_i = \frac{e^{z_i}}{\sum_j e^{z_j}}$$
     #
-    # Only differences count, because a number added to all scores cancels. A score that is larger by 1 makes
-    # a character $e \approx 2.7$ times as probable. The table shows this for an alphabet of four characters.
+    # Only differences between scores count, because a number added to all of them cancels. In the table, with
+    # an alphabet of four characters, each logit is 1 less than the one above it, so each probability is
+    # smaller by a factor of $e \approx 2.7$.
     from labml_primer.training.table import Table
 
     logits = torch.tensor([2.0, 1.0, 0.0, -1.0])
@@ -58,11 +61,11 @@ if __name__ == "__main__":
         ],
     )
 
-    # Suppose that "e" comes next. The loss $-\log p$ is called {term}`cross-entropy`. It is zero for a
-    # certain and correct prediction, and grows without limit as the probability of the true character
-    # approaches zero. With the natural logarithm its unit is the {term}`nat`; 1 nat is
-    # $1 / \ln 2 \approx 1.44$ bits. `F.cross_entropy` takes logits and does softmax and logarithm in one
-    # step, which is faster and does not overflow.
+    # Suppose that "e" comes next. The loss $-\log p$ is called {term}`cross-entropy`. It is zero if the model
+    # gave the true character probability 1, and it grows without limit as that probability approaches 0. With
+    # the natural logarithm its unit is the {term}`nat`; 1 nat is $1 / \ln 2 \approx 1.44$ bits.
+    # `F.cross_entropy` takes logits and computes softmax and logarithm in one step, which is faster and does
+    # not overflow.
     #
     # {term}`Perplexity` is $e^{\mathcal{L}}$: the number of equally probable characters that would be as hard
     # to predict.
@@ -75,15 +78,19 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## What is a good loss?
     #
-    # The corpus is 38 plays of Shakespeare, read character by character. Compare any loss with those of three
-    # simple predictors:
+    # The corpus is 38 plays of Shakespeare, read character by character. Three simple predictors give a scale
+    # for any loss:
     #
-    # - The *uniform* guess gives each of the $V$ characters probability $1/V$, a loss of $\log V$. A model
-    #   near it has learned nothing.
-    # - The *unigram* guess knows how frequent each character is, but not which one came before. Its loss is
+    # - The *uniform* guess gives each of the $V$ characters probability $1/V$, so its loss is $\log V$. A
+    #   model near it has learned nothing.
+    # - The *unigram* guess knows how frequent each character is, but ignores the text before it. Its loss is
     #   the entropy of the frequencies, $-\sum_c p(c) \log p(c)$.
-    # - The *bigram* guess knows how frequent each character is after each other one. Its loss is
-    #   $-\sum_{a,b} p(a,b) \log p(b \mid a)$. A model below it uses more than the last character.
+    # - The *bigram* guess knows how frequently each character $b$ follows each character $a$. Its loss is
+    #   $-\sum_{a,b} p(a,b) \log p(b \mid a)$. A model with a lower loss must use more than the last
+    #   character.
+    #
+    # In the table, the perplexity is the number of equally probable characters that each guess, in effect,
+    # chooses from.
     from labml_primer.training.corpus import load_corpus
 
     corpus = load_corpus()
@@ -111,14 +118,14 @@ def draw_windows(text: Tensor, batch: int, seq: int, seed: int, step: int) -> Te
     """
     ## A batch of windows
 
-    Return `batch` windows of `seq + 1` successive characters from random places of `text`,
+    Return a {term}`batch`: `batch` windows of `seq + 1` consecutive characters from random places in `text`,
     `[batch, seq + 1]`.
 
-    A window is used twice. Without its last character it is the input, and without its first it is the
-    *target*: the same text, shifted by one. So one window has `seq` predictions to learn from.
+    A window is used twice. Without its last character it is the input; without its first it is the *target*,
+    the same text shifted by one. So one window has `seq` predictions to learn from.
 
     The windows depend only on `seed` and `step`. Two models trained with the same seed read the same text in
-    the same order, which makes a comparison between them more precise.
+    the same order, so they can be compared more precisely.
     """
     generator = torch.Generator().manual_seed(seed * 1_000_003 + step)
     starts = torch.randint(len(text) - seq, (batch, 1), generator=generator)
@@ -126,8 +133,8 @@ def draw_windows(text: Tensor, batch: int, seq: int, seed: int, step: int) -> Te
 
 
 if __name__ == "__main__":
-    # Two windows of 28 characters. Each character of a target is predicted from the input above it and to the
-    # left. A line break is shown as `|`.
+    # Two windows of 28 characters. Each character of a target is predicted from the input character directly
+    # above it and those to the left of that. A line break is shown as `|`.
     for window in draw_windows(corpus.train, batch=2, seq=28, seed=0, step=1):
         for name, part in (("input", window[:-1]), ("target", window[1:])):
             print(f"{name:7s}", corpus.decode(part).replace("\n", "|"))
@@ -137,11 +144,11 @@ def next_character_loss(model: nn.Module, windows: Tensor) -> Tensor:
     """
     ## The loss
 
-    Return the mean cross-entropy over all characters of `windows`, each predicted from those before it in its
-    window. The model maps tokens `[batch, seq]` to logits `[batch, seq, vocab_size]`.
+    Return the mean cross-entropy over `windows`. Every character except the first of its window is predicted
+    from those before it. The model maps tokens `[batch, seq]` to logits `[batch, seq, vocab_size]`.
     """
     logits = model(windows[:, :-1])
-    # Use at least single precision, because a sum of exponentials needs the digits.
+    # Half precision has too few digits for a sum of exponentials, so use single precision.
     return F.cross_entropy(logits.float().flatten(0, 1), windows[:, 1:].flatten())
 
 
@@ -153,9 +160,9 @@ def held_out_windows(text: Tensor, seq: int) -> Tensor:
     """
     ## Evaluation on held-out plays
 
-    The training loss says how well a model predicts text that it learns from, and it may know that text by
-    heart. So three whole plays are kept out of training, and the loss on them is the result: *A Midsummer
-    Night's Dream*, *Macbeth* and *Richard II*. If random pages were held out instead, the same names and
+    The training loss is measured on text that the model learns from and may know by heart. So three whole
+    plays are kept out of training, *A Midsummer Night's Dream*, *Macbeth* and *Richard II*, and the loss on
+    them, the *validation loss*, is the result. If random pages were held out instead, the same names and
     phrases would be in both parts, and knowing them would look like knowing English.
 
     Return `VALIDATION_WINDOWS` windows spread evenly over `text`, `[windows, seq + 1]`.
@@ -183,14 +190,15 @@ def warmed_up_rate(step: int, rate: float, warmup: int) -> float:
     r"""
     ## The learning rate
 
-    The {term}`learning rate` is the size of a step. It rises linearly over the first `warmup` steps, the
-    {term}`warm-up`, and then falls with one over the square root of the step:
+    The {term}`learning rate` scales how far one training step moves the parameters. It rises linearly over
+    the first $w$ steps, the {term}`warm-up`, and then falls in proportion to one over the square root of the
+    step $s$:
 
     $$\text{rate}(s) = \text{rate} \cdot \min\!\left(\frac{s}{w}, \sqrt{\frac{w}{s}}\right)$$
 
     At first it must be small, because the optimizer's averages (below) are based on a few noisy batches.
     Later it must fall, because steps of constant size jump around the minimum instead of reaching it. Steps
-    count from 1.
+    count from 1, and $w$ is `warmup`.
 
     :::{deviation} the Transformer's paper, section 5.3
     It derives the peak from the model's width, $1 / \sqrt{d_\text{model}\, w}$. Here the peak is an argument.
@@ -200,8 +208,8 @@ def warmed_up_rate(step: int, rate: float, warmup: int) -> float:
 
 
 if __name__ == "__main__":
-    # The loop's default (teal) peaks at 0.004 after 100 steps. At four times as many steps it is half as
-    # large. A longer warm-up (orange) delays the peak and raises the rate after it.
+    # The loop's default learning rate (teal) peaks at 0.004 after 100 steps. By step 400, four times as many,
+    # it has halved. A longer warm-up (orange) delays the peak and raises the rate after it.
     import matplotlib.pyplot as plt
 
     fig, ax = plt.subplots(figsize=(7, 2.4), layout="constrained")
@@ -216,10 +224,10 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## The optimizer: AdamW
     #
-    # A *forward pass* computes the loss, and a *backward pass* computes its *gradient* $g$: for each
-    # parameter, how fast the loss grows with it. Plain gradient descent steps against $g$. *Adam*
-    # {cite:p}`kingma2015adam` keeps two running averages for each parameter, of its gradient and of the
-    # square of its gradient. The step is the first divided by the root of the second:
+    # A *forward pass* computes the loss. A *backward pass* computes its *gradient* $g$: for each parameter,
+    # how fast the loss grows with it. Plain gradient descent moves each parameter $\theta$ against its $g$.
+    # *Adam* {cite:p}`kingma2015adam` keeps two running averages for each parameter, $m$ of its gradient and
+    # $v$ of the square of its gradient, and moves it by the first divided by the square root of the second:
     #
     # $$\begin{aligned}
     # m &\leftarrow \beta_1 m + (1 - \beta_1)\, g \\
@@ -228,16 +236,21 @@ if __name__ == "__main__":
     #   + \lambda \theta \Big)
     # \end{aligned}$$
     #
-    # $\hat m$ and $\hat v$ are $m$ and $v$ divided by the sum of their weights so far, $1 - \beta^s$. The
-    # quotient is about one in size if the gradient always points the same way, and smaller if it changes
-    # sign. So the learning rate limits how far a parameter moves in a step, whatever the scale of its
+    # The constants $\beta_1$ and $\beta_2$, just below 1, set how many past steps the averages cover. Both
+    # averages start at 0, so $\hat m$ and $\hat v$ are $m$ and $v$ divided by the sum of their weights after
+    # $s$ steps, $1 - \beta^s$. The tiny $\varepsilon$ prevents a division by zero.
+    #
+    # The quotient is about one in size if the gradient always has the same sign, and smaller if the sign
+    # changes. So the learning rate limits how far a parameter moves in a step, whatever the scale of its
     # gradient.
     #
-    # The last term is {term}`weight decay`: each step shrinks every parameter by a small part of itself, so
-    # that weights do not grow without need. The W in {term}`AdamW` means that decay is outside the quotient.
-    # As a part of the gradient it would also be divided by $\sqrt{\hat v}$ {cite:p}`loshchilov2019decoupled`.
+    # The last term is {term}`weight decay`: each step shrinks every parameter by a small fraction $\lambda$
+    # of itself, times the rate, so that weights do not grow without need. The W in {term}`AdamW` means that
+    # decay is outside the quotient. If it were part of the gradient, it would also be divided by
+    # $\sqrt{\hat v}$ {cite:p}`loshchilov2019decoupled`.
     #
-    # A loss that is multiplied by 1000 gives the same step:
+    # The demo takes one step at rate 0.1. A loss 1000 times as large gives the same step. The three
+    # parameters, whose gradients differ by up to 200 times, all move by 0.1 too:
     for factor in (1.0, 1000.0):
         parameter = nn.Parameter(torch.tensor([1.0, -2.0, 0.01]))
         optimizer = torch.optim.AdamW([parameter], lr=0.1, weight_decay=0.0)
@@ -255,8 +268,8 @@ def auxiliary_losses(model: nn.Module) -> Iterator[list[Tensor]]:
     ## Auxiliary losses
 
     Collect the losses that layers add to the cross-entropy while the model is called inside the `with` block.
-    A layer has one if it has a method `auxiliary_loss`, which gets the layer's own inputs. Most models have
-    none. One layer of this book uses it to spread its tokens evenly over its parts.
+    A layer has one if it has a method `auxiliary_loss`, which gets the layer's own inputs. In this book only
+    {doc}`../compared/switch` has one, to spread tokens evenly over the parts of its layer.
     """
     collected: list[Tensor] = []
     hooks = [
@@ -278,10 +291,10 @@ class History:
     """
     ## The record of a run
 
-    Lists with one entry per evaluation. Losses are in nats per character, and `train_loss` is the mean over
-    the steps since the previous evaluation. `seconds` is the time spent on training, without evaluations. On
-    a CPU it is processor time over all cores, which other programs do not distort; otherwise it is wall-clock
-    time.
+    Each list has one entry per evaluation. Losses are in nats per character, and `train_loss` is the mean
+    over the steps since the previous evaluation. `seconds` is the time spent on training, without
+    evaluations. On a CPU it is processor time over all cores, which other programs do not distort; otherwise
+    it is wall-clock time.
     """
 
     steps: list[int] = field(default_factory=list)
@@ -310,8 +323,8 @@ def train(
     `[batch, seq]` to logits `[batch, seq, vocab_size]`. It is evaluated `evaluations` times at equal
     intervals, the last time after the last step.
 
-    The result depends on the model, the seed and the other arguments. It does not depend on PyTorch's global
-    random state, which is the same before and after.
+    The result depends only on the model, the seed and the other arguments. PyTorch's global random state does
+    not affect it and is the same afterwards.
 
     Raises `ValueError` for impossible settings, and `FloatingPointError` as soon as a loss is infinite or not
     a number.
@@ -327,8 +340,8 @@ def train(
 
     device = next(model.parameters()).device
     clock = time.process_time if device.type == "cpu" else time.perf_counter
-    # $\beta_2 = 0.98$ as in the Transformer's paper: an average over about 50 steps, where PyTorch's default
-    # of 0.999 averages over 1000, more than most runs here have.
+    # $\beta_2 = 0.98$, as in the Transformer's paper, averages over about 50 steps. PyTorch's default, 0.999,
+    # averages over about 1000, which is more than most runs here have.
     #
     # :::{deviation} the Transformer's paper, section 5.3
     # It uses Adam, without weight decay, and $\varepsilon = 10^{-9}$. Ours is PyTorch's $10^{-8}$.
@@ -385,9 +398,9 @@ def train(
 if __name__ == "__main__":
     # ## The smallest language model
     #
-    # It is a table with a row for each character, which has a logit for each next character: `nn.Embedding`
-    # with $V \times V$ parameters. The softmax of a row can be any distribution, so at best the table is the
-    # bigram guess. It starts with zeros, which is the uniform guess.
+    # It is a table with a row for each character. The row contains a logit for each possible next character:
+    # `nn.Embedding` with $V \times V$ parameters. The softmax of a row can be any distribution, so the best
+    # table is the bigram guess. At the start all logits are zero, which is the uniform guess.
     def new_table() -> nn.Embedding:
         table = nn.Embedding(V, V)
         nn.init.zeros_(table.weight)
@@ -399,8 +412,9 @@ if __name__ == "__main__":
         for rate, table in tables.items()
     }
 
-    # Compare with counting. A pair that never occurs in training must not get probability zero, because its
-    # first occurrence in a held-out play would then be an infinite loss. So one is added to each count.
+    # Compare training with counting. A pair that never occurs in training must not get probability zero,
+    # because its first occurrence in a held-out play would then cost an infinite loss. So one is added to
+    # each count.
     counted = new_table()
     counted.weight.data = (pairs + 1).log().float()
     best = held_out_loss(counted, corpus.validation, batch=16, seq=128)
@@ -410,11 +424,11 @@ if __name__ == "__main__":
 
     # The loss on held-out plays by step. Grey lines are the three guesses. At rate 0.1 (teal) the table
     # passes the unigram guess within 60 steps and ends within 0.01 of the counted table. At 0.004 (orange), a
-    # rate for a Transformer, it has only just passed the unigram guess after 400.
+    # typical rate for a small Transformer, it has only just passed the unigram guess after 400 steps.
     #
-    # The reason is that a step changes a logit by at most about the rate. To give "h" after "t" its
-    # probability, logits must be several units apart, and 400 steps of at most 0.004 add up to about one. In
-    # a Transformer every logit depends on many parameters, so small steps of each suffice.
+    # The reason is that a step changes a logit by at most about the learning rate. To give "h" after "t" its
+    # probability, logits must be several units apart, but 400 steps of at most 0.004 add up to only about
+    # one. In a Transformer every logit depends on many parameters, so small steps of each suffice.
     fig, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
     for (rate, history), color in zip(histories.items(), ("C1", "C0"), strict=True):
         curve = [uniform, *history.validation_loss]
@@ -427,8 +441,9 @@ if __name__ == "__main__":
     ax.set(xlim=(0, 500), ylim=(2.2, 4.6))
     plt.show()
 
-    # What does the table know? Each row shows the most probable next characters, with their probabilities,
-    # and in parentheses the frequencies that were counted.
+    # What has the table learned? Each row shows the most probable next characters after one character, with
+    # their probabilities, and in parentheses the frequencies that were counted. The two agree to within a few
+    # percentage points.
     learned = tables[1e-1].weight.detach().softmax(dim=-1)
     rows = []
     for character in "qt,\n":
@@ -447,10 +462,10 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Seeds
     #
-    # The {term}`random seed` of a run decides which windows it reads and which features dropout removes. (A
-    # model's initial parameters are decided before, by the seed set when it is made.) The first two lines
-    # have the same seed and agree to the last digit. The others differ slightly. A difference between two
-    # models means something only if it is larger than the differences between seeds.
+    # The {term}`random seed` of a run determines which windows it reads and which features {term}`dropout`
+    # removes. (It does not determine the initial parameters, which are drawn earlier, when the model is
+    # made.) The first two lines have the same seed and agree in every digit. The others differ slightly. A
+    # difference between two models means something only if it is larger than such differences between seeds.
     for seed in (0, 0, 1, 2):
         history = train(
             new_table(), corpus, name="seed", steps=100, rate=0.1, seed=seed
@@ -463,16 +478,17 @@ if __name__ == "__main__":
     #
     # - A language model gives every possible next character a probability: the softmax of its logits.
     # - The loss is the cross-entropy $-\log p$ of the true character, in nats per character. A uniform guess
-    #   has $\log V$. Perplexity is $e^{\mathcal{L}}$.
+    #   has loss $\log V$. Perplexity is $e^{\mathcal{L}}$.
     # - A training step draws windows, computes the loss and its gradient, clips the gradient, and lets AdamW
     #   change each parameter by at most about the learning rate, which warms up and then falls.
-    # - The loss on plays that were held out whole is the result. The seed decides everything random.
+    # - The result of a run is its loss on plays that were held out whole. Its seed determines every random
+    #   choice in it.
     #
     # ## Exercise
     #
     # :::{exercise} Sure or steady
-    # One model gives the true character probability 1/2 at half of the places and 1/8 at the others. Another
-    # gives it 1/4 everywhere. Which has the lower loss? Compute both perplexities.
+    # One model gives the true character probability 1/2 half of the time and 1/8 otherwise. Another gives it
+    # 1/4 every time. Which has the lower loss? Compute both perplexities.
     # :::
     # :::{solution}
     # Both losses are equal. The mean of $\log 2$ and $\log 8 = 3 \log 2$ is $2 \log 2 = \log 4$, so both

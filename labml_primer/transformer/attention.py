@@ -1,23 +1,24 @@
 r"""
 # Multi-head attention
 
-Each position looks things up in all the others. Training decides what it looks for, and how it is found.
+Each position looks up information at all positions. Training decides what it looks for.
 
-How can a word look at the words around it and find out which of them matter to it?
+How can a word find out which of the words around it matter to it, and use them?
 
 {term}`Attention` is a soft look-up. Every position asks with a *query* $q$. Every position also offers a
-*key* $k$, by which it can be found, and a *value* $v$, which is its content. A query is compared with all
-keys, and its result is a mean of the values, weighted by how well their keys match:
+*key* $k$, by which it can be found, and a *value* $v$, which is its content. All three are computed from the
+position's vector by trained matrices. A query is compared with all keys, and its result is a mean of the
+values, weighted by how well their keys match:
 
 $$\operatorname{Attention}(Q, K, V) = \operatorname{softmax}\Big(\frac{QK^\top}{\sqrt{d_k}}\Big)\,V$$
 
-In the code `query`, `key` and `value` are $Q$, $K$ and $V$. Their rows are the single queries, keys and
-values, so one matrix product compares every position with every other. {term}`Softmax` turns each row of
-scores into weights that sum to one ({doc}`../training/loop`).
+Each row of $Q$, $K$ and $V$ is one query, key or value; queries and keys have $d_k$ components. So one matrix
+product, $QK^\top$, compares every query with every key. {term}`Softmax` turns each row of these scores into
+weights that sum to one ({doc}`../training/loop`).
 
-The weights are computed from the words themselves, separately for each sentence. The formula does not depend
-on the order of the words or on their number. That is why {doc}`positional_encoding` came first, and why the
-same trained matrices work at every length.
+The weights are computed separately for each sentence, from its own words. The formula does not depend on the
+order of the words or on their number. That is why {doc}`positional_encoding` came first, and why the same
+trained matrices work at every length.
 
 :::{picture} attention
 :::
@@ -36,28 +37,28 @@ def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None = None) ->
     r"""
     ## Attention weights
 
-    `query` is `[..., queries, d_k]`, `key` is `[..., keys, d_k]`. The result is `[..., queries, keys]`:
-    row $i$ holds the weights that query $i$ gives to the keys, and sums to one.
+    Return the weight that each query gives to each key. `query` is `[..., queries, d_k]`, `key` is
+    `[..., keys, d_k]`, and the result is `[..., queries, keys]`. Each row is one query's and sums to one.
 
-    `mask` is boolean, broadcasts to `[..., queries, keys]`, and is true where a query may attend to a key.
-    The row of a query that may attend to no key is all zeros.
+    `mask` hides keys. It is boolean, broadcasts to `[..., queries, keys]`, and is true where a query may
+    attend to a key. The row of a query that may attend to no key is all zeros.
     """
     # Compare every query with every key: $S_{ij} = q_i \cdot k_j / \sqrt{d_k}$. If the components of $q_i$
     # and $k_j$ are independent, with mean zero and variance one, the sum of their $d_k$ products has variance
-    # $d_k$. Dividing by $\sqrt{d_k}$ makes it one again.
+    # $d_k$. Dividing by $\sqrt{d_k}$ makes the variance one again.
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))
     # A masked key must have weight exactly zero, and $e^{-\infty} = 0$ in every precision.
     #
     # :::{deviation} the slides, multi-head attention
-    # Their mask is of integers, and hides keys with `mask == 0`. Ours is boolean, so that `&`, `|` and `~`
-    # combine masks. They write $-10^9$, which is outside the range of half precision, as the section on masks
-    # shows.
+    # Their mask contains integers, and hides keys with `mask == 0`. Ours is boolean, so that `&`, `|` and `~`
+    # combine masks. Instead of $-\infty$ they write $-10^9$. That is outside the range of half precision, as
+    # the section on masks shows.
     # :::
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf)
     weights = scores.softmax(dim=-1)
-    # Softmax turns a row of only $-\infty$ into $0/0$, which is `nan`, and one such row would spread through
-    # the whole model. A query that may attend to no key gets zero weights instead.
+    # If a row contains only $-\infty$, softmax computes $0/0$, which is `nan`, and one such row would spread
+    # through the whole model. A query that may attend to no key gets zero weights instead.
     if mask is not None:
         weights = weights.masked_fill(~mask, 0.0)
     return weights
@@ -69,9 +70,9 @@ def attention(
     r"""
     ## One look-up
 
-    $\operatorname{softmax}(QK^\top / \sqrt{d_k})\,V$, with the weights of
-    {py:func}`~labml_primer.transformer.attention.attention_weights`. `value` is `[..., keys, d_v]`, and
-    the result is `[..., queries, d_v]`: for each query, one mean of the values.
+    Return $\operatorname{softmax}(QK^\top / \sqrt{d_k})\,V$, with the weights of
+    {py:func}`~labml_primer.transformer.attention.attention_weights`. `value` is `[..., keys, d_v]`, and the
+    result is `[..., queries, d_v]`: for each query, one weighted mean of the values.
     """
     return attention_weights(query, key, mask) @ value
 
@@ -81,8 +82,8 @@ if __name__ == "__main__":
     #
     # {cite:t}`alammar2018illustrated` follows one query through the formula, and the slides use his numbers.
     # "Thinking" attends to itself and to "Machines". With $d_k = 64$ the two dot products are 112 and 96; the
-    # vectors below give the same. Compare the last two rows: without the division by 8, "Machines" gets
-    # almost no weight.
+    # vectors below are chosen to give these. Compare the last two rows: without the division by
+    # $\sqrt{64} = 8$, "Machines" gets almost no weight.
     from labml_primer.training.table import Table
 
     query = torch.ones(1, 64)
@@ -100,8 +101,8 @@ if __name__ == "__main__":
         ["query: Thinking", "key: Thinking", "key: Machines"],
         [[step, *(f"{n:.7g}" for n in row[0].tolist())] for step, row in steps.items()],
     )
-    # The result is the mean of the values with these weights. The two values here are chosen so that the
-    # weights can be read from it.
+    # The result is the mean of the values with these weights. The two values here are chosen so that each
+    # number of the result is 10 times a weight.
     value = torch.tensor([[10.0, 0.0], [0.0, 10.0]])
     assert torch.equal(attention(query, key, value), weights @ value)
     print("result:", *(f"{number:.1f}" for number in attention(query, key, value)[0]))
@@ -110,9 +111,9 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Why the root of $d_k$
     #
-    # A softmax that puts all weight on one key stops learning. The slope of weight $p_j$ with respect to its
-    # own score is $p_j (1 - p_j)$, which is zero both at $p_j = 0$ and at $p_j = 1$. Draw random queries,
-    # each with 32 random keys, and let $d_k$ grow.
+    # A softmax that puts all weight on one key stops learning, because its gradient vanishes. The slope of
+    # weight $p_j$ with respect to its own score is $p_j (1 - p_j)$, which is zero both at $p_j = 0$ and at
+    # $p_j = 1$. To see when this happens, draw random queries, each with 32 random keys, and let $d_k$ grow.
     torch.manual_seed(0)
     widths = [4**n for n in range(7)]
     spread: dict[str, list[float]] = {"with the root": [], "without": []}
@@ -126,8 +127,8 @@ if __name__ == "__main__":
             slope[name].append((p * (1 - p)).sum(dim=-1).mean().item())
 
     # On the left, the standard deviation of the scores by $d_k$; on the right, the sum of the slopes. Without
-    # the root, scores spread as $\sqrt{d_k}$ does, and the slope falls towards zero. With it, both are the
-    # same at every width.
+    # the root (orange), the spread of the scores grows as $\sqrt{d_k}$ and the slope falls towards zero. With
+    # it (teal), both stay the same at every width.
     import matplotlib.pyplot as plt
 
     fig, (left, right) = plt.subplots(1, 2, figsize=(7, 2.6), layout="constrained")
@@ -153,9 +154,9 @@ def causal_mask(
     Return `[queries, keys]`, true where a query may attend to a key. A model that predicts the next token
     must not see it, so each position attends only to itself and to the positions before it.
 
-    The queries are the *last* of the keys: query $i$ is at position $i + \text{keys} - \text{queries}$. With
-    as many queries as keys this is the lower triangle. With one query it is a row of ones: the newest token
-    may attend to everything.
+    The queries are at the *last* positions of the keys: query $i$ is at position
+    $i + \text{keys} - \text{queries}$. If there are as many queries as keys, the mask is the lower triangle.
+    If there is one query, it is a row of ones: the newest token may attend to everything.
 
     :::{picture} masks
     :::
@@ -167,11 +168,12 @@ def causal_mask(
 if __name__ == "__main__":
     # ## Padding mask and causal mask
     #
-    # Sentences of a batch differ in length, so short ones are filled up with {term}`padding`. A
-    # {term}`padding mask` hides the padding from every query: one row, for all of them. A
-    # {term}`causal mask` hides later positions: one row for each query. `&` combines the two.
+    # Sentences in a batch differ in length, so short ones are filled up with {term}`padding`. A
+    # {term}`padding mask` hides the padding from every query, so one row serves them all. A
+    # {term}`causal mask` hides later positions, so it has a row for each query. `&` combines the two.
     #
-    # The table shows the weights in a sentence of three words, padded to five. Each row sums to one. The last
+    # The table shows the weights in a sentence of three words, padded to five. The causal mask makes the
+    # zeros above the diagonal, the padding mask those in the last two columns. Each row sums to one. The last
     # two rows are queries at padding positions; their outputs are never used, because no query attends to
     # padding.
     torch.manual_seed(0)
@@ -191,9 +193,9 @@ if __name__ == "__main__":
         ],
     )
 
-    # In a sentence of padding alone, a query may attend to no key. Minus infinity by itself gives `nan`. The
+    # If a sentence is all padding, a query may attend to no key. Minus infinity by itself gives `nan`. The
     # slides' $-10^9$ gives the mean over all masked keys, which is worse because it looks right. PyTorch's
-    # own function returns zeros since version 2.5, as ours does; before, it returned `nan`.
+    # own function has returned zeros since version 2.5, as ours does; before that it returned `nan`.
     nothing = torch.zeros(5, 5, dtype=torch.bool)
     print("softmax of minus infinity ", torch.full((3,), -math.inf).softmax(dim=-1))
     print("softmax of -1e9           ", torch.full((3,), -1e9).softmax(dim=-1))
@@ -217,8 +219,9 @@ class MultiHeadAttention(nn.Module):
     ## Multi-head attention
 
     One look-up returns one mean, but a word may need several things: the verb it belongs to, the word before
-    it, the last line's rhyme. So $H$ *heads* look up separately. Each has projections of its own, only
-    $d_k = d_\text{model} / H$ wide, and one more projection combines their results:
+    it, the name it refers to. So $H$ *heads* look up separately. Each has linear maps of its own, called
+    projections, which are only $d_k = d_\text{model} / H$ wide. The results are put side by side, and one
+    more projection combines them:
 
     $$\begin{aligned}
       \operatorname{head}_h &= \operatorname{Attention}(XW^Q_h,\; YW^K_h,\; YW^V_h) \\
@@ -226,8 +229,9 @@ class MultiHeadAttention(nn.Module):
     \end{aligned}$$
 
     `x` and `y` are $X$ and $Y$. With `y = x` this is {term}`self-attention`. If the queries come from one
-    sequence and keys and values from another, it is {term}`cross-attention`; there `x` is the decoder's state
-    and `y` the encoder's output. All heads together cost about as much as one head of full width.
+    sequence and the keys and values from another, it is {term}`cross-attention`: `x` is then the state of the
+    {term}`decoder` and `y` the output of the {term}`encoder`. All heads together cost about as much as one
+    head of full width.
 
     :::{picture} heads
     :::
@@ -236,9 +240,9 @@ class MultiHeadAttention(nn.Module):
     multiple of `heads`.
 
     :::{deviation} the slides, multi-head attention
-    They apply dropout after the output projection, and not to the weights. The paper's section 5.4 names the
-    former; its authors' released code does both. We apply it to the weights here, and to the output in
-    {doc}`the block <encoder>`. Their constructor takes the number of heads first.
+    They apply dropout after the output projection, and not to the weights. The paper's section 5.4 names only
+    the output; its authors' released code does both. We apply it to the weights here, and to the output in
+    {doc}`the block <encoder>`.
     :::
     """
 
@@ -248,7 +252,7 @@ class MultiHeadAttention(nn.Module):
             raise ValueError(f"d_model {d_model} is not a multiple of heads {heads}")
         self.heads = heads
         self.d_k = d_model // heads
-        # The $H$ narrow matrices $W^Q_1 \dots W^Q_H$, side by side, are one square matrix, since
+        # The $H$ narrow matrices $W^Q_1 \dots W^Q_H$, side by side, are one square matrix, because
         # $H \cdot d_k = d_\text{model}$. One large product is faster than $H$ small ones.
         #
         # :::{deviation} the paper, section 3.2.2
@@ -289,7 +293,8 @@ class MultiHeadAttention(nn.Module):
         `[batch, 1, 1, keys]`.
         :::
         """
-        # The heads move to where PyTorch expects a batch: `[batch, heads, seq, d_k]`.
+        # Move the heads next to the batch, `[batch, heads, seq, d_k]`, so that each head of each sentence is
+        # a look-up of its own.
         query, key, value = (t.transpose(1, 2) for t in self.project(x, y))
         if causal:
             earlier = causal_mask(query.size(2), key.size(2), x.device)
@@ -304,15 +309,15 @@ class MultiHeadAttention(nn.Module):
             attn_mask=mask,
             dropout_p=self.dropout if self.training else 0.0,
         )  # [batch, heads, queries, d_k]
-        # Side by side again, `[batch, queries, d_model]`; $W^O$ combines the heads' results.
+        # Put the heads side by side again, `[batch, queries, d_model]`; $W^O$ combines their results.
         return self.output(heads.transpose(1, 2).flatten(2))
 
 
 if __name__ == "__main__":
     # ## Does the layer compute the formula?
     #
-    # Take the layer apart: cut head $h$'s rows out of each large matrix, attend with the pure function,
-    # multiply by its columns of $W^O$, and add up. The sum equals the layer's output.
+    # Take the layer apart: cut head $h$'s rows out of each large matrix, apply `attention` from above,
+    # multiply by the head's columns of $W^O$, and add up. The sum equals the layer's output up to rounding.
     torch.manual_seed(0)
     layer = MultiHeadAttention(d_model=256, heads=8)
     x = torch.randn(2, 64, 256)
@@ -341,8 +346,8 @@ if __name__ == "__main__":
     print(f"largest change from 40:   {moved[40:].max():.1e}")
 
     # **Does it depend on the order?** If the words are shuffled, the results are the same, shuffled in the
-    # same way. To attention a sentence is a bag of words: for a permutation $\Pi$ of the rows,
-    # $\operatorname{Att}(\Pi X) = \Pi \operatorname{Att}(X)$.
+    # same way: for a permutation $\Pi$ of the rows, $\operatorname{Att}(\Pi X) = \Pi \operatorname{Att}(X)$.
+    # To attention a sentence is a bag of words.
     order = torch.randperm(64)
     difference = (layer(x[:, order], x[:, order]) - layer(x, x)[:, order]).abs().max()
     print(f"shuffled before and shuffled after: largest difference {difference:.1e}")
@@ -352,16 +357,17 @@ if __name__ == "__main__":
     # ## Fewer keys and values
     #
     # When a model generates text, the keys and values of all earlier tokens stay in memory, in the
-    # {term}`KV cache`. To make it smaller, heads can share them. In {term}`multi-query attention`
-    # {cite:p}`shazeer2019fast` all heads have queries of their own but one common head of keys and values; in
-    # {term}`grouped-query attention` {cite:p}`ainslie2023gqa` each group of heads has one. Many large models
-    # use the second, because it costs little quality. This book does not need it.
+    # {term}`KV cache`. To make it smaller, heads can share them. All heads keep queries of their own. In
+    # {term}`multi-query attention` {cite:p}`shazeer2019fast` they share a single head of keys and values; in
+    # {term}`grouped-query attention` {cite:p}`ainslie2023gqa` each group of heads shares one. Many large
+    # models use the second, because it costs little quality. The models of this book use neither.
     #
     # :::{picture} grouped_queries
     # :::
     #
-    # Here are 8 heads of queries in 2 groups, with a quarter of the keys and values. PyTorch's function does
-    # it if asked. It is the same as repeating each key and value for the four heads of its group.
+    # Here 8 heads of queries form 2 groups, which have a quarter of the keys and values. PyTorch's function
+    # supports this with `enable_gqa`. The result is the same as with each key and value repeated for the four
+    # heads of its group.
     query, (key, value) = torch.randn(1, 8, 5, 32), torch.randn(2, 1, 2, 5, 32)
     grouped = F.scaled_dot_product_attention(query, key, value, enable_gqa=True)
     repeated = (t.repeat_interleave(4, dim=1) for t in (key, value))
@@ -374,7 +380,7 @@ if __name__ == "__main__":
     #
     # - Attention is a weighted mean of values. The weights are a softmax over the dot products of a query
     #   with all keys, divided by $\sqrt{d_k}$ so that the softmax keeps learning.
-    # - A mask hides keys: padding, or later positions. A query without any key gets zeros.
+    # - A mask hides keys: padding, or later positions. A query whose keys are all hidden gets zeros.
     # - Heads are several narrow look-ups side by side, combined by one more matrix. They can share keys and
     #   values to save memory.
     # - Without positions, attention sees a bag of words.
@@ -386,7 +392,7 @@ if __name__ == "__main__":
     # Which is it?
     # :::
     # :::{solution}
-    # That of the keys. A bias $b$ raises every score of query $i$ by the same $q_i \cdot b$, and softmax
+    # The bias of the keys. A bias $b$ raises every score of query $i$ by the same $q_i \cdot b$, and softmax
     # depends only on the differences of scores. The bias of the queries adds $b \cdot k_j$, a different
     # number for each key.
     # :::

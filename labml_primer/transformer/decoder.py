@@ -4,8 +4,9 @@ r"""
 The half of the Transformer that writes: it reads its own output so far, looks things up in the encoder's
 output, and predicts the next token.
 
-How does a network write a sentence? One token at a time. Each token depends on the source $S$ and on all
-tokens before it. The probability of the whole sentence is the product:
+How does a network write a sentence, such as the translation of a source sentence $S$? One token at a time.
+Each token $t_i$ of the *target*, the sentence to write, depends on the source and on all tokens before it.
+The probability of the whole sentence is the product:
 
 $$P(t_1 \dots t_n \mid S) = \prod_{i=1}^{n} P(t_i \mid t_1 \dots t_{i-1}, S)$$
 
@@ -16,7 +17,7 @@ So a {term}`decoder` block has three layers instead of the two of {doc}`encoder`
    encoder's output $M$, the *memory*,
 3. the feed-forward layer.
 
-In formulas:
+With LN for the layer norm before each:
 
 $$
 \begin{aligned}
@@ -26,12 +27,10 @@ Z &= B + \operatorname{FFN}(\operatorname{LN}(B))
 \end{aligned}
 $$
 
-The slides stop at the encoder, so the paper is the source of this chapter.
-
 :::{picture} cross_attention
 :::
 
-Source: {cite:t}`vaswani2017attention`, sections 3.1 and 3.2.3.
+Source: {cite:t}`vaswani2017attention`, sections 3.1 and 3.2.3. The slides stop at the encoder.
 """
 
 from torch import Tensor, nn
@@ -52,7 +51,8 @@ class DecoderBlock(nn.Module):
 
     def __init__(self, d_model: int, heads: int, d_ff: int, dropout: float = 0.0):
         super().__init__()
-        # Both attentions are of the same class. Only the arguments of the call make the second one *cross*.
+        # Both attention layers are of the same class. Cross-attention differs only in the arguments of its
+        # call, in `forward`.
         self.attention = MultiHeadAttention(d_model, heads, dropout)
         self.attention_norm = nn.LayerNorm(d_model)
         self.cross_attention = MultiHeadAttention(d_model, heads, dropout)
@@ -73,20 +73,19 @@ class DecoderBlock(nn.Module):
         `[batch, heads, target, source]` and hides padding of the source. `mask` broadcasts to
         `[batch, heads, target, target]` and hides padding of the target, in addition to the causal mask.
         """
-        # Position $i$ sees the positions up to $i$. The token that it has to predict is at $i + 1$. If it saw
-        # that position, it could copy the answer.
+        # Position $i$ sees the positions up to $i$ and has to predict the token at $i + 1$. If it saw that
+        # position, it could copy the answer.
         #
         # :::{deviation} the paper, section 3.1
-        # As in {py:class}`~labml_primer.transformer.encoder.EncoderBlock`, a norm is before each layer, not
-        # after the addition as in the text of 2017.
+        # As in {py:class}`~labml_primer.transformer.encoder.EncoderBlock`, the norm is before each layer, not
+        # after the addition as in the paper.
         # :::
         y = self.attention_norm(x)
         x = x + self.dropout(self.attention(y, y, mask, causal=True))
-        # The memory is the output of the encoder's last norm, so it needs no norm here. It needs no causal
+        # The memory has gone through the encoder's final norm, so it needs no norm here. It needs no causal
         # mask either, because the whole source is known before the first word is written.
         y = self.cross_attention_norm(x)
         x = x + self.dropout(self.cross_attention(y, memory, memory_mask))
-        # Each position processes the results of both.
         return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
 
 
@@ -94,9 +93,9 @@ class Decoder(nn.Module):
     """
     ## Decoder
 
-    Apply a stack of blocks and a last norm, for the same reason as in
-    {py:class}`~labml_primer.transformer.encoder.Encoder`. Every block attends to the same memory, the output
-    of the whole encoder, so encoder and decoder can have different numbers of blocks.
+    Apply a stack of blocks and a final norm, as
+    {py:class}`~labml_primer.transformer.encoder.Encoder` does. Every block attends to the same memory, the
+    output of the whole encoder, so encoder and decoder can have different numbers of blocks.
     """
 
     def __init__(
@@ -124,8 +123,9 @@ class Decoder(nn.Module):
 if __name__ == "__main__":
     # ## Which inputs can change which outputs?
     #
-    # Take a target of eight positions and a memory of twelve, the last three of which are padding. Both are
-    # random, because the possible influences follow from the architecture, before any training.
+    # Take a target of eight positions and a memory of twelve, the last three of which are padding. Random
+    # vectors and an untrained decoder will do, because the architecture alone decides what can depend on
+    # what.
     import torch
 
     torch.manual_seed(0)
@@ -136,9 +136,9 @@ if __name__ == "__main__":
         y = decoder(x, memory, memory_mask)
     print(tuple(x.shape), "and", tuple(memory.shape), "to", tuple(y.shape))
 
-    # Change the target from position 5 on, then the memory at position 0, then its padding. The table has the
-    # largest change at each output position. A later target changes no earlier output, the memory changes
-    # every output, and padding changes none.
+    # Change the target from position 5 on; then, instead, the memory at position 0; then its padding. The
+    # table has the largest change at each output position. The target changes no output before position 5,
+    # the memory changes every output, and padding changes none.
     from labml_primer.training.table import Table
 
     future, source, padding = x.clone(), memory.clone(), memory.clone()
@@ -162,11 +162,11 @@ if __name__ == "__main__":
 
     # The figure shows this for all pairs: how strongly each output depends on each input, as the norm of a
     # gradient. An empty cell means exactly zero. On the left is a triangle: no output depends on a later
-    # target. On the right is a rectangle that ends where the padding begins: each output depends on the whole
-    # source.
+    # target position. On the right is a rectangle that ends where the padding begins: each output depends on
+    # every real position of the source.
     #
-    # (The gradient is of the output's component in a random direction. Its length would not do, because the
-    # last norm makes it constant.)
+    # (The gradient is that of the output's component in a random direction. The output's length would not
+    # do, because the final norm makes it constant.)
 
     x.requires_grad_()
     memory.requires_grad_()
@@ -194,9 +194,9 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Teacher forcing
     #
-    # To write, a decoder needs its own last word before it can predict the next. In *training* the correct
-    # words are known. So it reads the whole target, shifted by one. Because no position sees later ones, one
-    # forward pass gives the prediction after every prefix:
+    # To generate, a decoder needs the token it has just written before it can predict the next. In *training*
+    # the correct tokens are known, so it reads the whole target, shifted by one. Because no position sees
+    # later ones, one forward pass predicts the next token after every prefix:
     #
     # $$
     # \begin{aligned}
@@ -205,11 +205,12 @@ if __name__ == "__main__":
     # \end{aligned}
     # $$
     #
-    # It reads the teacher's last word instead of its own, hence the name {term}`teacher forcing`. A target of
-    # $n$ tokens takes one pass in training and $n$ passes in generation. This makes training parallel along
-    # the sequence, while a recurrent network has to go step by step in both.
+    # It continues the teacher's tokens instead of its own, hence the name {term}`teacher forcing`. A target
+    # of $n$ tokens takes one pass in training, but $n$ passes in generation. A recurrent network has to go
+    # step by step in both.
     #
-    # As a check, compare eight passes over growing prefixes with one pass over the whole target.
+    # As a check, compare eight passes over growing prefixes with one pass over the whole target. They should
+    # agree up to rounding.
     with torch.no_grad():
         at_once = decoder(x, memory, memory_mask)
         step_by_step = torch.cat(
@@ -222,10 +223,11 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Padding in the target
     #
-    # If targets of different length are padded at the *end*, no mask is needed: padding is later than every
+    # If targets of different lengths are padded at the *end*, no mask is needed: padding comes after every
     # real position, and later positions are hidden anyway. Padding at the front, which some programs use to
-    # align the last real tokens, does need `mask`. In a model with positional encodings, the positions have
-    # to be shifted too. Here are three positions of padding, then the eight real ones:
+    # align the last real tokens, does need `mask`. A model with positional encodings has to shift the
+    # positions too. Here three positions of padding come before the eight real ones. The outputs at the real
+    # positions stay the same with the mask only:
     padded = torch.cat([torch.randn(1, 3, 64), x], dim=1)
     real = (torch.arange(11) >= 3)[None, None, None, :]
     with torch.no_grad():
@@ -251,9 +253,9 @@ if __name__ == "__main__":
     # are shuffled? If all nine are repeated? And if the target is reversed?
     # :::
     # :::{solution}
-    # To cross-attention the memory is a set. If it is shuffled, it is the same set. If it is repeated, each
-    # row gets half the weight twice. So neither changes the output. The order of the target does matter,
-    # because of the causal mask: in another order, each word sees different words before it.
+    # Cross-attention sums over the rows of the memory, and the order of a sum does not matter. If all rows
+    # are repeated, each gets half the weight twice. So neither changes the output. The order of the target
+    # does matter, because of the causal mask: in another order, each position sees different ones before it.
     # :::
     real, order = memory[:, :9], torch.randperm(9)
     backwards = torch.arange(7, -1, -1)

@@ -4,16 +4,17 @@ r"""
 A table with one trained row of numbers for each token. A token enters the Transformer as its row, and
 training moves the rows of tokens that are used alike close together.
 
-A model computes with vectors, but text is made of symbols. How does one become the other?
+A model computes with vectors, but text is made of symbols. How does a symbol become a vector?
 
 Cut the text into {term}`tokens <token>`: words, pieces of words, or characters. Number the $V$ different ones
-from 0 to $V - 1$, and give each number a row of a matrix $E \in \mathbb{R}^{V \times d}$. A sentence
-$x_1, \dots, x_L$ of token numbers becomes a matrix of rows, scaled by a constant:
+from 0 to $V - 1$, and give each a row of $d$ numbers (in the code `d_model`) in a matrix
+$E \in \mathbb{R}^{V \times d}$. A sentence of $L$ tokens with the numbers $x_1, \dots, x_L$ becomes a matrix
+of their rows, scaled by a constant:
 
 $$X = \sqrt{d} \begin{bmatrix} E[x_1] \\ \vdots \\ E[x_L] \end{bmatrix} \in \mathbb{R}^{L \times d}$$
 
-The numbers themselves mean nothing: token 3 is not between tokens 2 and 4. All meaning is in the rows, which
-start as random numbers and are trained with the rest of the model.
+The token numbers mean nothing: token 3 is not between tokens 2 and 4. All meaning is in the rows, which start
+as random numbers and are trained with the rest of the model.
 
 :::{picture} embedding
 :::
@@ -45,21 +46,21 @@ class Embedding(nn.Module):
     def __init__(self, vocab_size: int, d_model: int):
         super().__init__()
         self.table = nn.Embedding(vocab_size, d_model)
-        # The rows start with variance $1/d$. The factor $\sqrt{d}$ in `forward` then gives components of
-        # variance one, and a row that is also an output weight starts with length about one. Both are
-        # measured below.
+        # The components of a row start with variance $1/d$. Multiplied by $\sqrt{d}$ in `forward`, they have
+        # variance one. Without the factor, the row has length about one, which suits it as an output weight.
+        # The sections below measure why both matter.
         #
         # :::{deviation} the slides, embedding layer
-        # They start from $\mathcal{N}(0, I)$, PyTorch's default, and still multiply by $\sqrt{d}$. The result
-        # is not on the scale of the positions, as they say it is: its root mean square is $\sqrt{2d}$ times
-        # theirs.
+        # They start from $\mathcal{N}(0, I)$, PyTorch's default, and still multiply by $\sqrt{d}$. They say
+        # that the tokens are then on the scale of the positions, but their root mean square is $\sqrt{2d}$
+        # times as large.
         # :::
         nn.init.normal_(self.table.weight, std=d_model**-0.5)
         self.scale = math.sqrt(d_model)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        # `long` accepts tokens in smaller types, such as `uint8` or `int32`. It would also truncate 2.7 to 2,
-        # which would hide that the input is not tokens.
+        # `long` allows smaller integer types, such as `uint8` or `int32`. But it would also truncate 2.7 to
+        # 2, so anything that is not an integer is rejected first.
         if (
             tokens.dtype == torch.bool
             or tokens.is_floating_point()
@@ -72,7 +73,8 @@ class Embedding(nn.Module):
 if __name__ == "__main__":
     # ## A look-up is a matrix product
     #
-    # The example of the slides has five words, and the sentence "it is an example".
+    # The slides that this book follows {cite:p}`liu_transformer` have an example with a vocabulary of five
+    # words and the sentence "it is an example".
     torch.manual_seed(0)
     vocabulary = ["an", "a", "is", "it", "example"]
     sentence = ["it", "is", "an", "example"]
@@ -86,8 +88,8 @@ if __name__ == "__main__":
     #
     # $$E[x] = \operatorname{onehot}(x)\, E$$
     #
-    # The product takes $V d$ multiply-adds per token, the look-up none. The table has the one-hot vectors of
-    # the four words.
+    # The product takes $V d$ multiply-adds per token, the look-up none. The table shows the one-hot vectors
+    # of the four words: the 1 in each row is in the word's own column.
     from labml_primer.training.table import Table
 
     one_hot = F.one_hot(tokens, len(vocabulary)).float()  # [batch, seq, vocab_size]
@@ -99,8 +101,8 @@ if __name__ == "__main__":
         [[word, *row] for word, row in zip(sentence, rows, strict=True)],
     )
 
-    # The product also shows which rows learn from a sentence: those of its own words. A word that never
-    # occurs keeps its random row.
+    # The product also shows which rows learn from a sentence: only the rows that are multiplied by a 1 get a
+    # gradient. Here these are all rows except that of "a".
     embedding(tokens).sum().backward()
     assert embedding.table.weight.grad is not None
     moved = embedding.table.weight.grad.abs().sum(1) > 0
@@ -112,13 +114,14 @@ if __name__ == "__main__":
     # ## Why the factor $\sqrt{d}$?
     #
     # The next chapter adds to each token's vector a vector for its position, made of pairs
-    # $(\sin a, \cos a)$. These have a scale of their own: because $\sin^2 a + \cos^2 a = 1$, their mean
-    # square is exactly one half, for every $d$. So random angles can replace positions here.
+    # $(\sin a, \cos a)$. The scale of such a vector is fixed: because $\sin^2 a + \cos^2 a = 1$, its mean
+    # square is exactly one half, for every $d$ and every angle. So random angles can replace real positions
+    # here.
     #
     # The table compares the two vectors by their root mean square (rms). Look at the last column, the
-    # position's share of the mean square of their sum. Without the factor $\sqrt d$, the position would drown
-    # out the token. With it, the token has twice the mean square of the position. With rows from
-    # $\mathcal{N}(0, I)$, the factor makes the token drown out the position.
+    # position's share of the mean square of their sum. Without the factor $\sqrt d$, the position drowns out
+    # the token. With it, the token has twice the mean square of the position. If rows start from
+    # $\mathcal{N}(0, I)$ instead, the factor makes the token drown out the position.
     d_model = 512
     unit = torch.randn(1000, d_model)  # of variance one, to be scaled
     angles = 2 * math.pi * torch.rand(1000, d_model // 2)
@@ -137,20 +140,20 @@ if __name__ == "__main__":
     Table(
         ["rows start with", "token, rms", "position, rms", "position's share"], shares
     )
-    # BERT {cite:p}`devlin2019bert` and GPT-2 {cite:p}`radford2019language` train their positions like their
-    # tokens, and both can start small, so neither has the factor. The price is a maximum length: a position
-    # that was not trained has no vector.
+    # BERT {cite:p}`devlin2019bert` and GPT-2 {cite:p}`radford2019language` train a vector for each position.
+    # These can start as small as the tokens' rows, so neither model has the factor. The price is a maximum
+    # length: a position that was not trained has no vector.
 
 
 if __name__ == "__main__":
     # ## One table, two jobs
     #
-    # At the other end of the model, a vector must become a {term}`logit` for each token. Language models
+    # At the other end of the model, a vector $x$ must become a {term}`logit` for each token. Language models
     # often use the same table for it, $\text{logits} = x E^\top$ {cite:p}`press2017using`, and so does the
-    # Transformer. Then the rows must be small: a final vector $x$ has components of variance one, and a logit
-    # is a sum of $d$ products.
+    # Transformer. This is called *weight tying*. It requires small rows: the components of $x$ have variance
+    # one, and a logit is a sum of $d$ products, so its variance is $d$ times that of a row's components.
     #
-    # An untrained model should give all tokens the same probability, a loss of $\log V$
+    # An untrained model should give all tokens about the same probability, a loss of $\log V$
     # ({doc}`../training/loop`). With rows of variance $1/d$ the loss is near that; with rows of variance one
     # it is far above. So the table is kept small, and the factor enlarges its rows at the input.
     vocab_size = 1000
@@ -180,8 +183,8 @@ if __name__ == "__main__":
     history = train(model, corpus, name="embedding", steps=1000, evaluations=4)
     learned = embedding.table.weight.detach()
 
-    # Training says nothing about vowels or capitals. Do the rows know about them? Sort the characters into
-    # kinds, without those too rare to learn from.
+    # Training never mentions vowels or capitals. Do the rows reflect them anyway? Sort the characters into
+    # kinds, and leave out those too rare to learn from.
     def kind(symbol: str) -> str:
         if symbol in "aeiou":
             return "vowel"
@@ -200,18 +203,18 @@ if __name__ == "__main__":
             *(repr(s)[1:-1] for s, its_kind in members if its_kind == name),
         )
 
-    # Only directions count here, so scale all rows to one length, and subtract their mean.
+    # Only directions matter here, so scale all rows to length one, and subtract their mean.
     def centred(table: Tensor) -> Tensor:
         rows = F.normalize(table[often], dim=1)
         return rows - rows.mean(0)
 
     # The figure shows the plane in which the rows differ most, their first two *principal components*,
-    # coloured by kind. Vowels are together, and so are capitals. The line break is among the capitals,
-    # because in a play a capital often follows either.
+    # coloured by kind. Capitals are on the left, vowels (orange) at the upper right, and most punctuation at
+    # the lower right. The line break is among the capitals, because in a play a capital often follows either.
     #
     # :::{deviation} the slides, embedding layer
-    # They draw with t-SNE, which keeps neighbours together and may distort all other distances. In a
-    # projection, points that are far apart in the figure are far apart.
+    # They draw with t-SNE, which keeps neighbours together but may distort all other distances. This figure
+    # is a projection, so points that are far apart in it really are far apart.
     # :::
     _, spread, directions = torch.linalg.svd(centred(learned), full_matrices=False)
     plane = centred(learned) @ directions[:2].T
@@ -235,9 +238,9 @@ if __name__ == "__main__":
     plt.show()
 
     # Is the grouping real? Find each character's nearest neighbour, by the angle between rows in all 32
-    # dimensions, and count how often it is of the same kind. Before training this is as rare as by chance.
-    # After training, characters with similar continuations are close together. That is all the meaning there
-    # is in a table.
+    # dimensions, and count how often it is of the same kind. Before training this happens about as often as
+    # by chance. After training, characters with similar continuations are close together, and these are
+    # mostly of the same kind.
     def same_kind(table: Tensor) -> float:
         rows = F.normalize(centred(table), dim=1)
         nearest = (rows @ rows.T).fill_diagonal_(-1).argmax(1).tolist()
@@ -270,10 +273,10 @@ if __name__ == "__main__":
     # each of the five rows of the table get?
     # :::
     # :::{solution}
-    # Each time a row is read, each of its components receives $\sqrt{d} = 4$. "it" occurs twice and gets 8,
-    # "is" gets 4, and the other rows get 0. So plain gradient descent moves the rows of frequent words far
-    # and those of rare words hardly at all. Adam divides by the size of the gradients, which evens out much
-    # of this.
+    # Each time a row is read, each of its components receives a gradient of $\sqrt{d} = 4$. "it" occurs twice
+    # and gets 8, "is" gets 4, and the other rows get 0. So plain gradient descent moves the rows of frequent
+    # words far and those of rare words hardly at all. Adam divides by the size of the gradients, which evens
+    # out much of this.
     # :::
     embedding = Embedding(vocab_size=len(vocabulary), d_model=16)
     sentence = ["it", "is", "it"]
@@ -285,5 +288,5 @@ if __name__ == "__main__":
         print(f"{word:8s} {gradient:2.0f}")
     assert received == [0, 0, 4, 8, 0]
 
-    # A table does not know where in the sentence a token is. The next chapter adds that:
-    # {doc}`positional_encoding`.
+    # The table gives a token the same vector wherever it is in the sentence. The next chapter adds its
+    # position: {doc}`positional_encoding`.

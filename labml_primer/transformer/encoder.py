@@ -4,9 +4,9 @@ r"""
 A stack of blocks that reads a text: in each block, attention gathers information from all positions, and a
 feed-forward layer processes it.
 
-How do these two layers become a deep network that still trains? Each layer adds to its input instead of
-replacing it. A {term}`block` takes the vectors $X$ of a sequence, adds the result of attention, then adds the
-result of the feed-forward layer:
+How can many such layers be stacked so that the network still trains? Each layer adds to its input instead of
+replacing it. A {term}`block` takes the vectors $X$ of a sequence and adds the result of attention, then that
+of the feed-forward layer, with a layer norm (LN, {doc}`normalization`) before each:
 
 $$
 \begin{aligned}
@@ -18,8 +18,8 @@ $$
 The sum that runs from the first block to the last is the {term}`residual stream`. Its shape,
 `[batch, seq, d_model]`, never changes, so any number of blocks can be stacked.
 
-An {term}`encoder` is not causal: the first word sees the last. That suits a text that is known in full, such
-as a sentence to translate. To generate a text takes a {doc}`decoder`.
+An {term}`encoder` is not causal: the first word can attend to the last. That suits a text that is known in
+full, such as a sentence to translate. Generating text takes a {doc}`decoder`.
 
 :::{picture} encoder
 :::
@@ -47,8 +47,8 @@ class EncoderBlock(nn.Module):
     def __init__(self, d_model: int, heads: int, d_ff: int, dropout: float = 0.0):
         super().__init__()
         self.attention = MultiHeadAttention(d_model, heads, dropout)
-        # Each of the two layers has a norm with gains and biases of its own. PyTorch's norm computes the same
-        # as {py:class}`~labml_primer.transformer.normalization.LayerNorm`, in one fused operation.
+        # Each of the two layers has its own norm. PyTorch's computes the same as
+        # {py:class}`~labml_primer.transformer.normalization.LayerNorm`, in one fused operation.
         self.attention_norm = nn.LayerNorm(d_model)
         self.feed_forward = PositionwiseFeedForward(d_model, d_ff, dropout)
         self.feed_forward_norm = nn.LayerNorm(d_model)
@@ -62,22 +62,23 @@ class EncoderBlock(nn.Module):
         # Normalize, attend, add: $Y = X + \operatorname{MultiHead}(\operatorname{LN}(X))$.
         #
         # :::{deviation} the paper, section 3.1
-        # The text of 2017 normalizes *after* adding: $\operatorname{LN}(X + \operatorname{MultiHead}(X))$,
+        # The paper normalizes *after* adding: $\operatorname{LN}(X + \operatorname{MultiHead}(X))$,
         # known as {term}`post-norm`. The slides' code, the code that the authors released later, and most
-        # models since are {term}`pre-norm`, as here. {doc}`normalization` measures the difference.
+        # models since use {term}`pre-norm`, as here. {doc}`normalization` measures the difference.
         # :::
         y = self.attention_norm(x)
         x = x + self.dropout(self.attention(y, y, mask))
-        # In pre-norm the path from `x` to the result has only additions. So the gradient of the last block
-        # reaches every block unchanged, and each layer adds a contribution.
+        # With pre-norm, the path from `x` to the result consists of additions only. So the gradient at the
+        # last block's output reaches every block unchanged, and each layer on the way adds to it.
         return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
 
 
 if __name__ == "__main__":
     # ## Padding must not matter
     #
-    # Sentences differ in length, but a batch is a rectangle, so short ones are padded. Here the first
-    # sequence has nine real positions and the second five. The mask hides {term}`padding` as a key.
+    # Sentences differ in length, but a batch is one rectangular tensor, so short ones are filled up with
+    # {term}`padding`. Here the first sequence has nine real positions and the second five. The mask hides
+    # the keys at padding positions.
     import torch
 
     torch.manual_seed(0)
@@ -87,7 +88,7 @@ if __name__ == "__main__":
     mask = (torch.arange(9) < lengths[:, None])[:, None, None, :]
 
     # Compare the results at the five real positions with those of the short sequence alone. With the mask
-    # they are equal up to rounding, for any content of the padding. Without it they change.
+    # they are equal up to rounding, whatever the padding contains. Without it they differ.
     alone = block(x[1:, :5])
     other = x.clone()
     other[1, 5:] = 100.0
@@ -97,16 +98,16 @@ if __name__ == "__main__":
         ("no mask", block(x)),
     ):
         print(f"{name:13s}  largest change {(result[1:, :5] - alone).abs().max():.1e}")
-    # The block also has outputs at padding positions. They are never used, because the next block has the
-    # same mask and the loss leaves them out.
+    # The block also computes outputs at padding positions. They are never used, because the next block has
+    # the same mask, and the loss leaves them out.
 
 
 class Encoder(nn.Module):
     r"""
     ## Encoder
 
-    Apply $N$ blocks, each with weights of its own, and a final norm. `[batch, seq, d_model]` keeps its shape.
-    The output is called the *memory* in the next chapters, because the decoder looks things up in it.
+    Apply $N$ blocks, each with its own weights, and a final norm. Maps `[batch, seq, d_model]` to the same
+    shape. The next chapters call the output the *memory*, because the decoder looks things up in it.
     """
 
     def __init__(
@@ -116,9 +117,9 @@ class Encoder(nn.Module):
         self.blocks = nn.ModuleList(
             EncoderBlock(d_model, heads, d_ff, dropout) for _ in range(layers)
         )
-        # With pre-norm the stream itself is never normalized, so its size grows with depth and with training.
-        # One norm at the end makes the output independent of that size. With post-norm each block already
-        # ends with a norm.
+        # With pre-norm the stream itself is never normalized, so it grows with depth and with training. One
+        # norm at the end makes the output independent of that growth. With post-norm, each block ends with a
+        # norm already.
         self.norm = nn.LayerNorm(d_model)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -131,8 +132,8 @@ class Encoder(nn.Module):
 if __name__ == "__main__":
     # ## Where the parameters are
     #
-    # Attention has four square matrices, the feed-forward layer two that are `d_ff / d_model` times as
-    # large, and each has its biases; a norm has a gain and a bias:
+    # Attention has four square matrices, and the feed-forward layer two that are `d_ff / d_model` times as
+    # large. Each has a bias. A norm has a gain and a bias per feature:
     #
     # $$
     # \begin{aligned}
@@ -153,7 +154,7 @@ if __name__ == "__main__":
         "feed_forward": 2 * d * d_ff + d_ff + d,
         "feed_forward_norm": 2 * d,
     }
-    # On the device `meta` tensors have shapes but no data, so this takes no memory.
+    # Tensors on the device `meta` have a shape but no data, so this takes no memory.
     with torch.device("meta"):
         base = Encoder(layers, d_model=d, heads=8, d_ff=d_ff)
     counted = {
@@ -172,9 +173,10 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Every position sees every other
     #
-    # How much does that gain? Delete each `a`, `e`, `i`, `o` and `u` of a text, and let a small encoder
-    # predict them. Then train a second one with the same initial weights and the same examples, but with a
-    # mask that hides all later positions. If the first is better, it is because it sees what is on the right.
+    # How much does seeing both sides help? Hide each `a`, `e`, `i`, `o` and `u` of a text, and train a small
+    # encoder to predict them. Train a second one with the same initial weights and the same examples, but
+    # with a mask that hides all later positions. If the first is better, it is because it sees the text on
+    # the right.
     from torch.nn import functional as F
 
     from labml_primer.training import load_corpus
@@ -185,7 +187,8 @@ if __name__ == "__main__":
     vowels = corpus.encode("aeiou")
     deleted = corpus.vocab_size
 
-    # The input has one more symbol, for a deleted vowel. The output has five logits per position.
+    # The input has one more symbol, for a hidden vowel. The output has five logits per position, one for
+    # each vowel.
     class VowelReader(nn.Module):
         def __init__(self, mask: Tensor | None):
             super().__init__()
@@ -222,7 +225,7 @@ if __name__ == "__main__":
             losses.append(loss.item())
         return losses
 
-    # Two readers from the same seed. The mask that hides later positions is a lower triangle.
+    # Two models from the same seed. The mask that hides later positions is a lower triangle.
     readers, losses = {}, {}
     past = torch.ones(seq, seq, dtype=torch.bool).tril()
     for name, allowed in (("sees everything", None), ("sees the left", past)):
@@ -230,7 +233,8 @@ if __name__ == "__main__":
         readers[name] = VowelReader(allowed)
         losses[name] = learn(readers[name])
 
-    # Accuracy on plays that were not in training, compared with always answering "e":
+    # Accuracy on plays that were not in training, next to that of always answering "e". The encoder that
+    # sees both sides gets clearly more vowels right.
     test = windows(corpus.validation, 2000, torch.Generator().manual_seed(2))
     at = torch.isin(test, vowels)
     share = (test[at] == corpus.encode("e")).float().mean()
@@ -240,7 +244,7 @@ if __name__ == "__main__":
             right = vowels[reader(test)[at].argmax(-1)] == test[at]
             print(f"{name:16s} {right.float().mean():.1%}")
 
-    # Two lines of Macbeth, one of those plays, with the vowels that each reader predicts:
+    # Two lines of Macbeth, one of those plays, with the vowels that each model predicts:
     line = "Double, double toil and trouble; Fire burn and cauldron bubble. "
     text = corpus.encode(line).view(-1, seq)
     at = torch.isin(text, vowels)
@@ -250,9 +254,9 @@ if __name__ == "__main__":
             guess = torch.where(at, vowels[reader(text).argmax(-1)], text)
             print(f"{name:16s} {corpus.decode(guess.flatten())}")
 
-    # The loss of both by step. Grey lines are single batches, coloured ones the mean of 25. The reader that
-    # sees only the left (orange) is ahead at first, probably because the other one has to learn which side is
-    # which. Then it stops improving, while the one that sees everything (blue) continues.
+    # The loss of both by step. Grey lines are single batches, coloured lines the mean of 25. The model that
+    # sees only the left (orange) is ahead at first, probably because the other has to learn which side is
+    # which. Then it hardly improves, while the one that sees everything (blue) continues to.
     import matplotlib.pyplot as plt
 
     fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
@@ -275,13 +279,13 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## The size of the residual stream
     #
-    # Each block adds a vector to the stream. At the start of training these vectors are independent, so their
-    # squared sizes add up. If each has size $a$, a stream that starts with size one has, after $n$ blocks,
-    # the size
+    # Each block adds a vector to the stream. Let the *size* of a vector be the root mean square of its
+    # components. Before training, the added vectors are almost independent, so their squared sizes add up. If
+    # each has size $a$, a stream that starts at size one has, after $n$ blocks, the size
     #
     # $$\sqrt{1 + n\,a^2}.$$
     #
-    # Size means the root mean square of the components. Take 24 untrained blocks:
+    # Compare this with 24 untrained blocks:
     torch.manual_seed(0)
     deep = Encoder(layers=24, d_model=64, heads=4, d_ff=256)
 
@@ -297,8 +301,8 @@ if __name__ == "__main__":
             stream.append(size(y))
             x = y
 
-    # The grey line is the size of the stream, and the orange line the size of the vector that each block
-    # adds. The dashed line is the formula, with the mean of $a^2$ over all blocks.
+    # The grey line is the size of the stream, and the orange line that of the vector each block adds. The
+    # dashed line is the formula, with the mean of $a^2$ over all blocks: it should follow the grey one.
     fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
     ax.plot(stream, "o-", color="C5", markersize=3)
     ax.plot(range(1, 25), added, "o-", color="C1", markersize=3)
@@ -311,10 +315,9 @@ if __name__ == "__main__":
     ax.set(xlabel="blocks passed", ylabel="size", ylim=(0, 2))
     plt.show()
 
-    # Training makes the contributions larger. The table has the sizes in the reader that sees everything,
-    # which has two blocks. The final norm makes the size about one, for any size of the stream. Without it,
-    # the stream would reach the output layer in different sizes, depending on the depth, the text and the
-    # position.
+    # Training makes the added vectors larger. The table has the sizes in the two-block model that sees
+    # everything, before and after training. In the last column, the final norm has brought both back to about
+    # one. Without it, the output layer would receive vectors whose size depends on depth, text and position.
     torch.manual_seed(0)
     table = []
     for name, reader in (
@@ -343,18 +346,18 @@ if __name__ == "__main__":
     # - An encoder is a stack of blocks and a final norm. Every position sees every other, which helps to fill
     #   gaps in a text.
     # - A mask keeps padding from changing the results at real positions.
-    # - The stream grows with depth and with training; the final norm makes its size one.
+    # - The stream grows with depth and with training; the final norm makes its size about one.
     #
     # ## Exercise
     #
     # :::{exercise} A block that does nothing
-    # Make a block return its input exactly by setting as few of its parameter tensors as possible to zero.
-    # Could it still learn?
+    # Make a block return its input exactly, by setting as few of its parameter tensors as possible to zero.
+    # Can it still learn?
     # :::
     # :::{solution}
-    # Four tensors: weight and bias of the last linear map on each of the two branches, `attention.output` and
-    # `feed_forward.contract`. These four learn from the first step. The parameters before them have a
-    # gradient of zero until these have changed. Deep networks are often initialized in this way.
+    # Four tensors: weight and bias of the last linear map of each layer, `attention.output` and
+    # `feed_forward.contract`. They learn from the first step. All other parameters have a gradient of zero
+    # until these four have changed. Deep networks are often initialized in this way.
     # :::
     block = EncoderBlock(d_model=64, heads=4, d_ff=256)
     with torch.no_grad():

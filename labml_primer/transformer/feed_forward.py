@@ -3,19 +3,20 @@ r"""
 
 Two linear maps with an activation function between them, applied to each position separately.
 
-Attention moves information from one position to another. How does a position process the information it
+Attention moves information from one position to another. How does a position process the information it has
 received?
 
-Attention returns a mean of values, and the values are a linear map of the input. The feed-forward layer adds
-an {term}`activation function`: a nonlinear function of each single number. The layer widens the features of
-each position, applies the function, and narrows them again:
+Attention only averages values, and the values are a linear map of the input. The feed-forward layer adds an
+{term}`activation function`: a nonlinear function applied to each number separately. The layer widens the
+features of each position, applies the function, and narrows them again:
 
 $$\operatorname{FFN}(x) = \max(0,\; xW_1 + b_1)\,W_2 + b_2$$
 
 with $W_1 \in \mathbb{R}^{d_\text{model} \times d_\text{ff}}$ and
-$W_2 \in \mathbb{R}^{d_\text{ff} \times d_\text{model}}$. Here the function is {term}`ReLU`, $\max(0, x)$. The
-paper has $d_\text{model} = 512$ and $d_\text{ff} = 2048$. Each of the $d_\text{ff}$ columns of $W_1$ detects
-one direction in $x$, and the row of $W_2$ with the same number is added in proportion.
+$W_2 \in \mathbb{R}^{d_\text{ff} \times d_\text{model}}$. Here the activation function is {term}`ReLU`,
+$\max(0, x)$. The paper has $d_\text{model} = 512$ and $d_\text{ff} = 2048$. Each of the $d_\text{ff}$ columns
+of $W_1$ detects one direction in $x$. The more of it there is, the more of the matching row of $W_2$ is added
+to the output.
 
 :::{picture} feed_forward
 :::
@@ -34,7 +35,7 @@ class PositionwiseFeedForward(nn.Module):
 
     Map `[batch, seq, d_model]` to the same shape. There may be any dimensions before the last. `activation`
     is the class of the activation function, constructed without arguments. During training {term}`dropout`
-    sets random ones of the `d_ff` features to zero and scales up the others.
+    sets a random share of the `d_ff` features to zero and scales up the others.
 
     :::{deviation} the slides, position-wise feed-forward
     They end with a second dropout. {doc}`The block <encoder>` applies dropout to the output of every
@@ -50,14 +51,14 @@ class PositionwiseFeedForward(nn.Module):
         activation: type[nn.Module] = nn.ReLU,
     ):
         super().__init__()
-        # A linear layer acts on the last dimension only. Nothing else is needed to be "position-wise".
-        # `expand` and `contract` are $W_1$ and $W_2$, with their biases.
+        # A linear layer acts on the last dimension only, which is all that "position-wise" requires. `expand`
+        # and `contract` are $W_1$ and $W_2$, with their biases.
         self.expand = nn.Linear(d_model, d_ff)
         # The activation function is an argument because {doc}`../primer/primer_ez` changes it.
         #
         # :::{deviation} the slides, position-wise feed-forward
-        # They use `nn.ReLU(inplace=True)`, which overwrites its input to save memory. ReLU's gradient can be
-        # computed from its output, so that is right for ReLU. For GELU or Swish it is not, so we keep the
+        # They use `nn.ReLU(inplace=True)`, which overwrites its input to save memory. This works for ReLU,
+        # because its gradient can be computed from its output. For GELU or Swish it cannot, so we keep the
         # input.
         # :::
         self.activation = activation()
@@ -86,8 +87,8 @@ if __name__ == "__main__":
     print(f"shuffled before and shuffled after: largest difference {shuffled:.1e}")
     print("position 4 changed; results changed:", moved.nonzero().flatten().tolist())
 
-    # The paper also calls the layer **two convolutions with kernel size 1**. Two `nn.Conv1d` with the same
-    # weights, which expect features before positions, give the same result.
+    # The paper also describes the layer as **two convolutions with kernel size 1**. Two `nn.Conv1d` with the
+    # same weights, which expect features before positions, give the same result.
     first, second = nn.Conv1d(512, 2048, 1), nn.Conv1d(2048, 512, 1)
     first.weight.data = layer.expand.weight.data[:, :, None]
     first.bias = layer.expand.bias
@@ -98,7 +99,7 @@ if __name__ == "__main__":
         difference = (convolved - layer(x)).abs().max()
     print(f"as convolutions: largest difference {difference:.1e}")
 
-    # **Without the activation function** the two linear maps would be one:
+    # **Without the activation function** the two linear maps would be one, with an eighth of the parameters:
     # $(xW_1 + b_1)W_2 + b_2 = x\,(W_1W_2) + (b_1W_2 + b_2)$.
     with torch.no_grad():
         straight = PositionwiseFeedForward(512, 2048, activation=nn.Identity)
@@ -114,9 +115,10 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Where the parameters are
     #
-    # With $d_\text{ff} = 4\,d_\text{model}$ the two matrices have $8\,d_\text{model}^2$ parameters, and the
-    # four of attention have $4\,d_\text{model}^2$. So two thirds of a block's parameters are in the
-    # feed-forward layer, at any width.
+    # A {term}`block` consists of an attention layer and a feed-forward layer, each with a norm. With
+    # $d_\text{ff} = 4\,d_\text{model}$ the two matrices of the feed-forward layer have $8\,d_\text{model}^2$
+    # parameters, and the four of attention have $4\,d_\text{model}^2$. So two thirds of a block's parameters
+    # are in the feed-forward layer, at any width.
     from labml_primer.training.table import Table
     from labml_primer.transformer.attention import MultiHeadAttention
 
@@ -143,8 +145,9 @@ if __name__ == "__main__":
     # \operatorname{ReLU}^2(x) &= \max(0, x)^2
     # \end{aligned}$$
     #
-    # $\Phi$ is the normal distribution function and $\sigma$ the logistic one. PyTorch calls Swish `SiLU`.
-    # The {term}`squared ReLU` is {doc}`Primer's <../primer/primer_ez>`.
+    # $\Phi$ is the cumulative distribution function of the standard normal distribution, and $\sigma$ is the
+    # logistic sigmoid, $\sigma(x) = 1 / (1 + e^{-x})$. PyTorch calls Swish `SiLU`. The {term}`squared ReLU`
+    # is {doc}`Primer's <../primer/primer_ez>`.
     from collections.abc import Callable
 
     activations: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
@@ -156,8 +159,8 @@ if __name__ == "__main__":
 
     # On the left, the four functions; on the right, their slopes, computed by autograd. ReLU's slope jumps
     # from 0 to 1. {term}`GELU` and {term}`Swish` round off the corner, dip below zero and have a small slope
-    # for negative inputs. Squared ReLU is zero for negative inputs, as ReLU is. For positive inputs its slope
-    # grows with the input, so large features become larger.
+    # for negative inputs. Squared ReLU (teal) is zero for negative inputs, as ReLU is. For positive inputs
+    # its slope grows with the input, so it amplifies large features.
     import matplotlib.pyplot as plt
 
     fig, (left, right) = plt.subplots(1, 2, figsize=(7, 2.8), layout="constrained")
@@ -185,7 +188,8 @@ if __name__ == "__main__":
     # ## How many features are zero?
     #
     # Before training, the inputs of ReLU are as often positive as negative, so it sets about half of the
-    # $d_\text{ff}$ features to zero, a different half at each position. No feature is zero everywhere.
+    # $d_\text{ff}$ features to zero, a different half at each position. A feature that is zero at every
+    # position would get no gradient and never learn. The last line counts such features: there are none.
     torch.manual_seed(0)
     with torch.no_grad():
         hidden = layer.activation(layer.expand(torch.randn(64, 128, 512)))
@@ -205,7 +209,7 @@ if __name__ == "__main__":
     #   again. Positions do not see each other.
     # - Without the activation function, the two linear maps would be one.
     # - The layer has two thirds of a block's parameters.
-    # - With ReLU, about half of its features are zero before training.
+    # - With ReLU, about half of the `d_ff` features are zero before training.
     #
     # ## Exercise
     #
@@ -224,5 +228,5 @@ if __name__ == "__main__":
         torch.testing.assert_close(after, before, rtol=1e-4, atol=1e-2)
         print(f"{name}: same output with W2 divided by {divisor}")
 
-    # A block has these two sub-layers: attention moves information, the feed-forward layer processes it. How
-    # to stack dozens of them so that they still train is the next chapter: {doc}`normalization`.
+    # A block has two sub-layers: attention moves information, and the feed-forward layer processes it. The
+    # next chapter shows how to stack dozens of them so that they still train: {doc}`normalization`.

@@ -5,19 +5,20 @@ How to choose the next token from a model's scores, and how a KV cache makes gen
 
 A language model gives a score for every token that may come next. How do you get a text from it?
 
-Choose a token, append it to the text, and ask again. This use of a trained model is called {term}`inference`.
-It raises two questions.
+Choose a token, append it to the text, and run the model again. This use of a trained model is called
+{term}`inference`. It raises two questions.
 
 *Which token?* Always taking the most probable one soon repeats the same phrases. {term}`Sampling`, drawing a
 token at random by its probability, now and then draws a very improbable one. Most programs sample from a more
-cautious distribution: they divide the logits $z$ by a {term}`temperature` $\tau$ and cut off the tail.
+cautious distribution: they divide the logits $z$ by a {term}`temperature` $\tau$, and keep only the more
+probable tokens:
 
 $$P(t) \propto \exp\Big(\frac{z_t}{\tau}\Big) \quad \text{for } t \in \text{kept}$$
 
 *How fast?* In a causal model, a new token changes nothing that was computed for the earlier ones. So a
 {term}`KV cache` stores their keys and values, and each step computes one token instead of the whole text.
-Only the first step, the {term}`prefill`, reads the whole prompt. The layers of this book know nothing of a
-cache: it is attached to them from outside, here.
+Only the first step, the {term}`prefill`, reads the whole prompt. The layers of this book contain no code for
+caching. This chapter attaches the cache to a finished model from outside.
 
 :::{picture} kv_cache
 :::
@@ -46,17 +47,18 @@ def keep_top_k(logits: Tensor, k: int) -> Tensor:
     r"""
     ## Top-k
 
-    Keep the $k$ most probable tokens. `logits` is `[..., vocab_size]`, and so is the result: all others are
-    set to minus infinity, which softmax turns into zero.
+    Keep the $k$ most probable tokens. `logits` is `[..., vocab_size]`, and so is the result, in which all
+    other tokens are minus infinity, which softmax turns into zero.
 
-    This cuts off the long tail: thousands of improbable tokens can be probable together. But no single $k$
-    suits all places. After "to be or not to" there is one good token, after "the" there are hundreds.
+    This cuts off the long tail: thousands of improbable tokens can have a large probability together. But no
+    single $k$ suits every context. After "to be or not to" there is one good word, after "the" there are
+    hundreds.
 
     Raises `ValueError` if `k` is below one. Source: {cite:t}`fan2018hierarchical`, section 5.4.
     """
     if k < 1:
         raise ValueError(f"top_k {k} is below 1")
-    # The k-th best score is the threshold. Ties with it stay.
+    # The k-th best score is the threshold. Tokens that tie with it stay.
     threshold = logits.topk(min(k, logits.size(-1))).values[..., -1:]
     return logits.masked_fill(logits < threshold, -math.inf)
 
@@ -69,7 +71,7 @@ def keep_top_p(logits: Tensor, p: float) -> Tensor:
 
     $$\min_{S} |S| \quad \text{with} \quad \sum_{t \in S} P(t) \ge p$$
 
-    If the model is sure, that is one token; if not, it is many. This is also called *nucleus sampling*.
+    That is one token if the model is sure, and many if it is not. This is also called *nucleus sampling*.
 
     Raises `ValueError` unless $0 < p \le 1$. Source: {cite:t}`holtzman2020curious`, section 3.1.
     """
@@ -79,11 +81,11 @@ def keep_top_p(logits: Tensor, p: float) -> Tensor:
         return logits  # rounding must not cut the tail
     ordered, order = logits.sort(dim=-1, descending=True)
     probabilities = ordered.float().softmax(dim=-1)
-    # A token stays if those before it do not yet sum to $p$. So the token that reaches $p$ stays, and the
-    # first one always does.
+    # A token stays if the more probable ones do not yet sum to $p$. So the token that reaches $p$ stays, and
+    # the first one always does.
     before = probabilities.cumsum(dim=-1) - probabilities
     kept = ordered.masked_fill(before >= p, -math.inf)
-    # Each score returns to its token's place.
+    # Undo the sorting.
     return torch.empty_like(logits).scatter(-1, order, kept)
 
 
@@ -98,8 +100,8 @@ def sample_token(
     ## Sampling
 
     Sample one token per row: `[batch, vocab_size]` to `[batch]`. A temperature below one makes probable
-    tokens more probable; above one it makes the probabilities more even. At zero, its limit, the most
-    probable token is taken and nothing is random, which is called {term}`greedy decoding`.
+    tokens more probable; above one it makes the probabilities more even. Zero takes the most probable token,
+    the limit of ever lower temperatures. That is called {term}`greedy decoding`.
 
     :::{picture} sampling
     :::
@@ -110,7 +112,7 @@ def sample_token(
         raise ValueError(f"temperature {temperature} is negative")
     if temperature == 0:
         return logits.argmax(dim=-1)
-    # Temperature first, so that the cuts see the final probabilities.
+    # The temperature comes first, so that top-p sums the probabilities it has changed.
     scores = logits.float() / temperature
     if top_k is not None:
         scores = keep_top_k(scores, top_k)
@@ -123,9 +125,9 @@ def sample_token(
 if __name__ == "__main__":
     # ## The effect on the probabilities
     #
-    # Each row has the probabilities of six tokens after one change. Temperature changes all of them; the cuts
-    # set some to zero and scale up the others. For the last row, 100,000 tokens were sampled from the first
-    # row and counted: the shares agree with the probabilities.
+    # Each row has the probabilities of six tokens after one change. Temperature changes all of them; top-k
+    # and top-p set some to zero and scale up the others. For the last row, 100,000 tokens were sampled from
+    # the first row and counted: the shares agree with the probabilities.
     from labml_primer.training.table import Table
 
     odds = torch.tensor([0.40, 0.25, 0.15, 0.10, 0.06, 0.04])
@@ -181,8 +183,8 @@ def cache_keys_and_values(layer: MultiHeadAttention) -> Iterator[None]:
     because the new query attends to all of them. So inside the `with` block,
     {py:meth}`~labml_primer.transformer.attention.MultiHeadAttention.project` computes keys and values for the
     new tokens only, and returns those of the whole text. The
-    {py:func}`~labml_primer.transformer.attention.causal_mask` fits already: it takes the queries to be the
-    last of the keys.
+    {py:func}`~labml_primer.transformer.attention.causal_mask` needs no change: it assumes that the queries
+    belong to the last of the keys.
     """
     keys, values, project = Growing(), Growing(), layer.project
 
@@ -202,9 +204,9 @@ def cache_window(layer: nn.Module, kernel_size: int) -> Iterator[None]:
     """
     ## Convolutions: keep a window
 
-    A {term}`causal convolution` sees the last `kernel_size` positions of its input `[batch, seq, ...]`. So it
-    gets the previous `kernel_size - 1` inputs in front of the new ones (zeros at first), and the outputs at
-    those positions are dropped.
+    Each output of a {term}`causal convolution` depends on the last `kernel_size` positions of its input
+    `[batch, seq, ...]`. So put the previous `kernel_size - 1` inputs before the new ones (zeros at first),
+    and drop the outputs at those positions. {doc}`../primer/primer_ez` has such a layer.
     """
     back, forward = kernel_size - 1, layer.forward
     window: Tensor | None = None
@@ -232,7 +234,8 @@ def count_positions(
     """
     ## Positions: keep counting
 
-    The new tokens come after `seen` others, so the first of them gets the encoding of position `seen`.
+    The new tokens come after `seen` others, so the first of them gets the encoding of position `seen`. More
+    than `max_seq` tokens raise `ValueError`.
     """
     seen, max_seq = 0, layer.encoding.size(0)
 
@@ -257,13 +260,14 @@ def kv_cache(model: nn.Module) -> Iterator[None]:
     ## KV cache
 
     Cache everything that `model` needs of past tokens. Inside `with kv_cache(model):` each call of `model`
-    gets the new tokens alone, and returns the same logits for them as it would for the whole text. The first
-    call is the {term}`prefill`: it gets the whole prompt. After the block the model is as it was before,
-    because only methods of its layers were replaced.
+    gets the new tokens alone, and returns the same logits for them as it would if given the whole text. The
+    first call is the {term}`prefill`: it gets the whole prompt. After the `with` block the model is as it was
+    before, because only methods of its layers were replaced.
 
-    Three kinds of layers look at other positions: attention, positions, and layers with an attribute
-    `kernel_size`. All other layers treat each position separately and need no cache. All texts of a batch
-    grow together.
+    Three kinds of layers depend on past tokens: attention, positional encodings, and convolutions, which are
+    recognized by an integer attribute `kernel_size`. PyTorch's `nn.Conv1d` has a tuple there and is **not**
+    cached. All other layers treat each position separately and need no cache. All texts of a batch must have
+    the same length.
     """
     with ExitStack() as caches:
         for layer in model.modules():
@@ -314,8 +318,8 @@ def generate(
             while tokens.size(1) < end and tokens.size(1) <= max_seq:
                 new = choose(model(new)[:, -1])[:, None]
                 tokens = torch.cat([tokens, new], dim=1)
-        # Once the text is longer, each step moves every token to another position, so the cache would be
-        # wrong.
+        # Once the text is longer than `max_seq`, each step shifts every token to another position, so cached
+        # keys and values would be wrong.
         while tokens.size(1) < end:
             new = choose(model(tokens[:, -max_seq:])[:, -1])[:, None]
             tokens = torch.cat([tokens, new], dim=1)
@@ -327,7 +331,7 @@ def generate(
 if __name__ == "__main__":
     # ## Does the cache change the text?
     #
-    # It must not. A Transformer in double precision reads a text in pieces of 1, 5 and 14 tokens with the
+    # It must not. A language model in double precision reads a text in pieces of 1, 5 and 14 tokens with the
     # cache, and then as a whole without it. The logits agree up to rounding.
     torch.manual_seed(0)
     model = LanguageModel(Config(vocab_size=83)).double()
@@ -337,17 +341,17 @@ if __name__ == "__main__":
             pieces = [model(piece) for piece in tokens.split([1, 5, 14], dim=1)]
         difference = (torch.cat(pieces, dim=1) - model(tokens)).abs().max()
     print(f"largest difference {difference:.0e}")
-    # With a cache the matrices process one token per step, and only the attention grows with the text. The
-    # time is measured in {doc}`/benchmarks/speed`.
+    # With a cache, the linear layers process one token per step, and only the cost of attention grows with
+    # the text. {doc}`/benchmarks/speed` measures the time.
 
 
 if __name__ == "__main__":
     # ## Cautious and bold
     #
     # A small model, trained on Shakespeare for half a minute, continues one prompt with the same random seed
-    # and different settings. Greedy decoding repeats itself. At a temperature of 1.5 improbable characters
-    # take over. Top-p cuts them off: the text is varied, but each character is one that the model finds
-    # plausible.
+    # and different settings. It is too small to write good English, so compare the settings: greedy decoding
+    # repeats itself, and at a temperature of 1.5 improbable characters appear (capitals within words). With
+    # top-p they are gone, and the text is still varied.
     from labml_primer.training import load_corpus, train
 
     corpus = load_corpus()
@@ -383,15 +387,15 @@ def beam_search(
     r"""
     ## Beam search
 
-    The most probable first token may not begin the most probable sequence. {term}`Beam search` keeps the
-    `beams` best beginnings, extends each by every token, and keeps the best of those. It suits tasks with one
-    right answer, such as translation, more than open-ended text.
+    The most probable sequence need not start with the most probable token. {term}`Beam search` keeps the
+    `beams` most probable beginnings, extends each by every token, and keeps the best of the results. It suits
+    tasks with one right answer, such as translation, more than open-ended text.
 
     :::{picture} beam_search
     :::
 
-    A longer sequence has a smaller probability, because it is a product of more factors. To make up for this,
-    sequences $Y$ are compared by $\log P(Y)$ divided by a *length penalty* {cite:p}`wu2016google`:
+    A longer sequence has a smaller probability, because that is a product of more factors. To make up for
+    this, sequences $Y$ are compared by $\log P(Y)$ divided by a *length penalty* {cite:p}`wu2016google`:
 
     $$\operatorname{lp}(Y) = \Big(\frac{5 + |Y|}{6}\Big)^{\alpha}$$
 
@@ -406,8 +410,8 @@ def beam_search(
         raise ValueError(f"beams {beams} is below 1")
     batch, seq = tokens.shape
     tokens = tokens.repeat_interleave(beams, dim=0)
-    # All beams begin with the same tokens. If all of them counted, each beginning would be found `beams`
-    # times. So all but the first start with probability zero.
+    # All beams start with the same tokens, so the same extensions would be found `beams` times. So all beams
+    # except the first start with probability zero.
     log_p = torch.full((batch, beams), -math.inf, device=tokens.device)
     log_p[:, 0] = 0.0
     length = torch.zeros_like(log_p)
@@ -416,17 +420,18 @@ def beam_search(
     for _ in range(max_length):
         step = next_logits(tokens).float().log_softmax(dim=-1)
         step = step.unflatten(0, (batch, beams))
-        # A sequence that has ended continues with padding, at probability one. So its score no longer
-        # changes, and it stays in the beam until better ones replace it.
+        # A sequence that has ended continues with padding, at probability one. So its score stays the same,
+        # and it remains in the beam until better ones replace it.
         step = step.masked_fill(ended[..., None], -math.inf)
         step[..., padding].masked_fill_(ended, 0.0)
         length += ~ended
         total = log_p[..., None] + step  # [batch, beams, vocab]
         score = total / length_penalty(length, alpha)[..., None]
-        # Choose the best of all beams' extensions. The index in the flat list gives beam and token.
+        # Choose the best of all beams' extensions. Each index in the flattened scores gives a beam and a
+        # token.
         best = score.flatten(1).topk(beams).indices
         beam, token = best // step.size(-1), best % step.size(-1)
-        # Everything that belongs to a beam moves with it.
+        # Reorder everything that belongs to the beams.
         log_p = total.flatten(1).gather(1, best)
         length = length.gather(1, beam)
         ended = ended.gather(1, beam) | (token == end)
@@ -441,7 +446,7 @@ def length_penalty(length: Tensor, alpha: float) -> Tensor:
     """
     ## Length penalty
 
-    Return the denominator above, for lengths of any shape.
+    Return the penalty of {py:func}`~labml_primer.transformer.generation.beam_search` for a tensor of lengths.
     """
     return ((5 + length) / 6) ** alpha
 
@@ -449,10 +454,10 @@ def length_penalty(length: Tensor, alpha: float) -> Tensor:
 if __name__ == "__main__":
     # ## Does the beam find better lines?
     #
-    # The trained model writes the first line of ten speakers. A beam of one is greedy decoding. The table
-    # shows that a wider beam finds more probable lines, and that they are worse: ending the line at once is
-    # more probable than any particular line of verse. So open-ended text is sampled. Beam search is for tasks
-    # with one right answer, with a length penalty against short ones.
+    # The trained model writes one line for each of ten speakers, without a length penalty. One beam is greedy
+    # decoding. The table shows that more beams find more probable lines, but that these are often empty:
+    # ending the line at once is more probable than any particular line of verse. So open-ended text is
+    # sampled, and beam search is for tasks with one right answer, with a length penalty.
     newline = int(corpus.encode("\n"))
     names = ["ROMEO", "JULIET", "MACBETH", "BRUTUS", "CASSIUS"]
     names += ["PORTIA", "HAMLET", "OPHELIA", "IAGO", "DESDEMONA"]
@@ -477,7 +482,7 @@ if __name__ == "__main__":
     #
     # - Sampling draws the next token by its probability; temperature, top-k and top-p make it more cautious.
     # - A KV cache stores keys and values of past tokens, so that each step computes one token instead of the
-    #   whole text. It is attached to a finished model from outside; the layers know nothing of it.
+    #   whole text. It is attached to a finished model from outside, so the layers contain no code for it.
     # - Beam search finds more probable sequences, which are not always better ones.
     #
     # ## Exercise
@@ -487,9 +492,9 @@ if __name__ == "__main__":
     # of 0.5? Does a temperature change how many top-k keeps?
     # :::
     # :::{solution}
-    # Top-p keeps four and two. The temperature changes the probabilities first. If they are more even, more
-    # tokens are needed to reach $p$. Top-k always keeps three, because a temperature does not change the
-    # order of the tokens.
+    # Top-p keeps four at a temperature of 2, and two at 0.5. The more even the probabilities, the more tokens
+    # are needed to reach $p$. Top-k keeps $k$ at any temperature, and the same ones, because a temperature
+    # does not change the order of the tokens.
     # :::
     odds = torch.tensor([0.40, 0.25, 0.15, 0.10, 0.06, 0.04])
     for temperature, expected in ((0.5, 2), (1.0, 3), (2.0, 4)):

@@ -6,15 +6,15 @@ A stack of blocks with a causal mask. It predicts the next token from all tokens
 Take the source away from {doc}`model`, and with it the encoder and cross-attention. The rest reads a text and
 predicts how it continues. Is half of a Transformer still worth training?
 
-Yes, most models since have been of this kind. A {term}`language model` assigns a probability to a text, one
-token at a time:
+Yes: GPT-2 and most large models since are of this kind. A {term}`language model` assigns a probability to a
+text, one token at a time:
 
 $$P(t_1 \dots t_n) = \prod_{i=1}^{n} P(t_i \mid t_1 \dots t_{i-1})$$
 
 A model that predicts each token from those before it alone is called {term}`autoregressive`. Because of the
-{term}`causal mask`, one forward pass predicts the next token at every position at once, so each token of a
-text is a training example. The model is called *decoder-only*, because it has no encoder. Its blocks have two
-layers instead of the decoder's three, without cross-attention.
+{term}`causal mask`, one forward pass predicts the next token at every position, so each token of a text is a
+training example. The model is called *decoder-only*, because it has no encoder. Its blocks have no
+cross-attention, which leaves two layers of the decoder's three.
 
 Later chapters change the attention, the activation function, the norm or the whole block. Each of these is a
 field of one configuration.
@@ -42,8 +42,8 @@ class Block(nn.Module):
 
     Map `[batch, seq, d_model]` to the same shape. This is
     {py:class}`~labml_primer.transformer.encoder.EncoderBlock` with two differences: a position attends only
-    to itself and to earlier ones, and a configuration names the parts, so that two models can differ in one
-    part.
+    to itself and earlier ones, and a configuration names the classes of its parts, so that two models can
+    differ in a single part.
     """
 
     def __init__(self, config: "Config"):
@@ -99,27 +99,28 @@ class LanguageModel(nn.Module):
     def __init__(self, config: Config):
         super().__init__()
         self.config = config
-        # One matrix $E$ is used at both ends {cite:p}`press2017using`. A row is the token's vector at the
-        # input, and at the output the vector whose product with $z$ is the token's logit. These *tied
-        # weights* save `vocab_size * d_model` parameters, and each row learns at every step, whether its
-        # token occurs in the text or not.
+        # One matrix $E$ is used at both ends {cite:p}`press2017using`. Its row for a token is the token's
+        # vector at the input; at the output, the row's product with $z$, the final norm's output, is the
+        # token's logit. These *tied weights* save `vocab_size * d_model` parameters, and every row has a
+        # gradient at every step, whether its token occurs in the text or not.
         self.embedding = nn.Embedding(config.vocab_size, config.d_model)
         # How large should the rows be? The row $e$ of the token just read is still a part of the residual
-        # stream at the end. The last norm makes it $z$ with $\lVert z \rVert = \sqrt{d}$, and the token's own
-        # logit is $e \cdot z$. With components of size $\sigma$, $\lVert e \rVert \approx \sigma\sqrt{d}$, so
-        # that logit can be as large as $\sigma d$. At PyTorch's $\sigma = 1$ a new model would be certain
-        # that each token is repeated. With $0.02$ the logit is below three at $d = 128$.
+        # stream at the end, so $z$ may point in its direction, and its logit is $e \cdot z$. The norm makes
+        # $\lVert z \rVert = \sqrt{d}$. If the components of $e$ have standard deviation $\sigma$, then
+        # $\lVert e \rVert \approx \sigma\sqrt{d}$, so the logit can be as large as $\sigma d$. With PyTorch's
+        # default, $\sigma = 1$, an untrained model is certain that each token is repeated. With $0.02$ the
+        # logit is below three at $d = 128$.
         nn.init.normal_(self.embedding.weight, std=0.02)
-        # Learned positions start as small as the vectors they are added to, so nothing has to be scaled.
+        # Learned positions start as small as the embeddings they are added to, so neither has to be scaled.
         #
         # :::{deviation} the Transformer's paper, sections 3.4 and 3.5
-        # There the embedding is multiplied by $\sqrt{d}$, to match fixed sines and cosines.
+        # There the embedding is multiplied by $\sqrt{d}$, to match the size of sines and cosines.
         # :::
         #
         # :::{deviation} Primer's released code
         # Its models have relative positions in attention and no table of positions
         # (`gin/models/defaults.gin`: "All models use relative attention"). A learned table is a weaker
-        # baseline, so what Primer's changes gain in this book may be larger than with relative positions.
+        # baseline, so the gains of Primer's changes in this book may be larger than with relative positions.
         # :::
         self.positions = LearnedPositionalEncoding(
             config.d_model, config.max_seq, config.dropout
@@ -137,7 +138,8 @@ class LanguageModel(nn.Module):
 if __name__ == "__main__":
     # ## How many parameters?
     #
-    # With $V$ tokens, $n$ positions and $N$ blocks, and the count for a block from {doc}`encoder`:
+    # With $V$ tokens in the vocabulary, $n$ positions, $N$ blocks, and the count for a block from
+    # {doc}`encoder`:
     #
     # $$
     # \begin{aligned}
@@ -161,9 +163,9 @@ if __name__ == "__main__":
     # ## The loss before the first step
     #
     # A model that knows nothing should give each token the same probability, which is a loss of $\log V$
-    # nats. A much higher loss means that the first part of training is spent on unlearning. The table shows
-    # the loss for three sizes of the embedding's rows. At size one it is far too high, for the reason above:
-    # almost every prediction is the token just read.
+    # nats. If the loss is much higher, the first part of training is spent on unlearning. The table has the
+    # loss for three standard deviations of the embedding's components. At 1 it is far too high, because
+    # almost every prediction is the token just read. At 0.02 it is close to $\log V$.
     import math
 
     from labml_primer.training.table import Table
@@ -189,8 +191,9 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Half a minute of Shakespeare
     #
-    # A small model with two blocks of four heads learns to predict the next character of the plays. Compare
-    # its loss with the bigram guess, which {doc}`../training/loop` counts.
+    # A small model with two blocks of four heads learns to predict the next character of the plays. It soon
+    # has a lower loss than the bigram guess of {doc}`../training/loop`, the best that can be done from the
+    # previous character alone, and keeps improving.
     from labml_primer.training import train
 
     torch.manual_seed(0)
@@ -205,8 +208,8 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## What do the heads attend to?
     #
-    # A hook receives the inputs of each attention layer and computes its weights with our own function,
-    # because the fused one never stores them.
+    # A hook receives the inputs of each attention layer and computes the weights with our own function,
+    # because PyTorch's fused attention does not return them.
     from labml_primer.transformer.attention import attention_weights, causal_mask
 
     def look(layer: MultiHeadAttention, inputs: tuple[Tensor, ...]) -> None:
@@ -217,9 +220,10 @@ if __name__ == "__main__":
     for block in model.blocks:
         block.get_submodule("attention").register_forward_pre_hook(look)
 
-    # The table has the mean weight on the character itself (offset 0), on the one before it (offset 1), and
-    # so on, in the second half of held-out windows. Look for a large number at offset 1: that head has
-    # learned to attend to the previous character. Uniform attention would give each offset about 0.04.
+    # The table has the mean weight of each head on the character itself (offset 0), on the one before it
+    # (offset 1), and so on, for queries in the second half of held-out windows. Uniform attention would give
+    # each offset about 0.04. A head with a large number at offset 1 has learned to attend to the previous
+    # character.
     seen: list[Tensor] = []
     windows = corpus.validation[: 256 * 32].view(256, 32)
     with torch.no_grad():
@@ -236,10 +240,10 @@ if __name__ == "__main__":
         ],
     )
 
-    # Two heads on a line from a play that the model never saw. A row is a query, a column a key, and
-    # everything above the diagonal is the future. On the left, the head with the largest weight on the
-    # previous character: its weights are on the line next to the diagonal. On the right, the head of the
-    # second layer that attends farthest back on average.
+    # Two heads on a line from a play that was not in training. A row is a query, a column a key, and
+    # everything above the diagonal is masked. On the left, the head with the largest weight on the previous
+    # character: its weights are on the line next to the diagonal. On the right, the head of the second layer
+    # that attends farthest back on average.
     import matplotlib.pyplot as plt
 
     line = "Fair is foul, and foul is fair:"
@@ -259,30 +263,30 @@ if __name__ == "__main__":
         ax.set_xlabel(f"key, layer {head // 4} head {head % 4}")
     axes[0].set_ylabel("query")
     plt.show()
-    # The model learned by itself to attend to the previous character, because the last two characters
-    # together say much about the next. Remember this picture: {doc}`../primer/primer_ez` gives every head the
-    # last three positions by a convolution, so that no head has to learn them.
+    # The model had to learn to attend to the previous character, because the last two characters together
+    # say much about the next. In {doc}`../primer/primer_ez`, a convolution gives every head the last three
+    # positions, so that no head has to learn to find them.
 
 
 if __name__ == "__main__":
     # ## In short
     #
     # - An autoregressive language model predicts the next token from all tokens before it, at every position
-    #   at once.
+    #   in one forward pass.
     # - One stack of blocks with a causal mask is enough; it is half of the Transformer.
-    # - Embedding and output share one matrix, whose rows start small.
+    # - Embedding and output share one matrix, whose components start small.
     # - The configuration names the parts that later chapters replace.
     #
     # ## Exercise
     #
     # :::{exercise} Half as wide
-    # Make a model half as wide, with `d_ff` half as large. How many times as many blocks does it need, if all
-    # its blocks together should have the same number of parameters?
+    # Make a model half as wide, with `d_ff` half as large. By what factor must the number of blocks grow to
+    # keep the number of parameters in all blocks about the same?
     # :::
     # :::{solution}
-    # Four times as many. With $d_\text{ff} = 4d$ the matrices of a block have $12\,d^2$ parameters, a quarter
-    # at half the width. The norms and biases, $13\,d$ per block, make a small difference: they halve while
-    # the blocks multiply.
+    # By four. With $d_\text{ff} = 4d$ the matrices of a block have $12\,d^2$ parameters, a quarter of them at
+    # half the width. The norms and biases, $13\,d$ per block, make a small difference: per block they only
+    # halve.
     # :::
     def size(config: Config) -> int:
         return sum(p.numel() for p in LanguageModel(config).blocks.parameters())
@@ -292,5 +296,5 @@ if __name__ == "__main__":
     print(f"2 blocks of width 128: {wide:,}; 8 blocks of width 64: {deep:,}")
     assert 1.0 < deep / wide < 1.01
 
-    # A trained model scores every possible next token. The next chapter chooses one, and generates many of
-    # them quickly: {doc}`generation`.
+    # A trained model gives a score to every possible next token. How to choose one, and how to generate many
+    # of them quickly: {doc}`generation`.

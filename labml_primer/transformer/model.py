@@ -10,10 +10,11 @@ probability for each token of the {term}`vocabulary`:
 
 $$P(t_{i+1} \mid t_1 \dots t_i, S) = \operatorname{softmax}(E\,z_i)$$
 
-with $z_i$ the decoder's output at position $i$, and $E$ a matrix with one row per token.
+where $t_1 \dots t_i$ are the target's tokens so far, $S$ is the source, $z_i$ is the decoder's output at
+position $i$, and $E$ is a matrix with one row per token.
 
-This chapter builds the model, trains it in about a minute, and shows what it attends to. The rest of the book
-is about one half of it, a stack of blocks that continues a text: {doc}`language_model`.
+This chapter builds the model, trains it in about a minute, and shows what it attends to. Most of the book
+after it is about one half of it, a stack of blocks that continues a text: {doc}`language_model`.
 
 :::{picture} transformer
 :::
@@ -68,7 +69,7 @@ class Transformer(nn.Module):
 
     def encode(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """Return the memory `[batch, source, d_model]` and its mask `[batch, 1, 1, source]`."""
-        # The same keys are padding for every head and every query, so the mask has two axes of size one.
+        # The same keys are padding for every head and every query, so two axes of the mask have size one.
         mask = (source != self.padding)[:, None, None, :]
         return self.encoder(self.positions(self.source_embedding(source)), mask), mask
 
@@ -78,11 +79,11 @@ class Transformer(nn.Module):
         x = self.positions(self.target_embedding(target))
         x = self.decoder(x, memory, memory_mask)
         # The table that turned tokens into vectors also turns vectors into logits, $E z$. These are called
-        # *tied weights*. Each logit says how well $z$ fits the vector of that token.
+        # *tied weights*. A logit is the product of $z$ with the vector of that token.
         #
         # :::{deviation} the paper, section 3.4
         # It ties three matrices, including the embedding of the source, because its languages share one
-        # vocabulary. Ours need not.
+        # vocabulary. Here source and target may have different ones.
         # :::
         return F.linear(x, self.target_embedding.table.weight)
 
@@ -93,7 +94,7 @@ class Transformer(nn.Module):
 
 if __name__ == "__main__":
     # How large is the paper's base model? Its vocabulary has about 37,000 tokens (section 5.1), in one table
-    # for source, target and output. Table 3 of the paper says 65 million parameters, about the sum here.
+    # for source, target and output. The sum is close to the 65 million parameters of the paper's Table 3.
     from labml_primer.training.table import Table
 
     with torch.device("meta"):
@@ -115,17 +116,19 @@ def learning_rate(step: int, d_model: int, warmup: int = 4000) -> float:
     r"""
     ## The learning rate
 
-    The {term}`learning rate` rises linearly for `warmup` steps, then falls with one over the root of the
-    step, as in {doc}`../training/loop`:
+    The {term}`learning rate` rises linearly for `warmup` steps, then falls with one over the square root of
+    the step, as in {doc}`../training/loop`. At step $s$, with $w$ for `warmup` and $d$ for `d_model`:
 
     $$
     \operatorname{rate}(s) = d^{-1/2}\,
       \min\!\big(s^{-1/2},\ s\,w^{-3/2}\big)
     $$
 
-    Both expressions are equal at $s = w$, so the peak is $(d\,w)^{-1/2}$. Adam divides by a running estimate
-    of the gradient's size, which is based on only a few batches at first, so the first steps must be small.
-    Wide models take smaller steps. `step` counts from 1.
+    Both expressions are equal at $s = w$, so the peak is $(d\,w)^{-1/2}$, lower for wide models. The first
+    steps must be small because Adam divides by a running estimate of the gradient's size, which is based on
+    only a few batches at first.
+
+    `step` counts from 1; raises `ValueError` if it is less.
 
     Source: {cite:t}`vaswani2017attention`, section 5.3.
     """
@@ -135,8 +138,9 @@ def learning_rate(step: int, d_model: int, warmup: int = 4000) -> float:
 
 
 if __name__ == "__main__":
-    # The learning rate in the first 20,000 steps for the paper's base model (grey), for a wider model (blue),
-    # and for a longer warm-up (orange). The base model was trained for 100,000 steps.
+    # The learning rate in the first 20,000 of 100,000 steps, for the paper's base model (grey), for a wider
+    # model (blue), and with a longer warm-up (orange). Both changes lower the peak. After the warm-up, the
+    # grey and the orange curve are the same.
     import matplotlib.pyplot as plt
 
     steps = range(1, 20_001, 50)
@@ -161,15 +165,15 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## A task: reading dates
     #
-    # People write the same day in a dozen formats. Programs use one, ISO 8601: `2026-11-21`. Converting all
-    # formats to this one is translation on a small scale: parts change their order, and a word becomes a
-    # number. Some of the source (the weekday) is not needed, and some of the target (the century, if a year
-    # has two digits) is not in the source.
+    # People write dates in a dozen formats, and programs in one, ISO 8601: `2026-11-21`. Converting them is
+    # translation on a small scale: parts change their order, and a word becomes a number. Some of the source
+    # (the weekday) is not needed, and some of the target (the century, if the year has two digits) is not in
+    # the source.
     import random
     from datetime import date, timedelta
 
-    # The days are from the 100 years from 1950, so two digits identify a year. No format is ambiguous: dots
-    # mean that the day comes first, and slashes that the year does.
+    # The days are from the years 1950 to 2049, so two digits identify a year. No format is ambiguous: with
+    # dots the day comes first, with slashes the year.
     def ways(day: date) -> list[str]:
         d, m = day.day, day.month
         th = {1: "st", 2: "nd", 3: "rd"}.get(d % 10 if d // 10 != 1 else 0, "th")
@@ -188,7 +192,7 @@ if __name__ == "__main__":
             f"{day:%Y%m%d}",
         ]
 
-    # 1,000 days are held out: training never shows them, in any format.
+    # Hold out 1,000 days, which training never shows in any format.
     rng = random.Random(0)
     days = [date(1950, 1, 1) + timedelta(days=n) for n in range(36_525)]
     rng.shuffle(days)
@@ -197,7 +201,7 @@ if __name__ == "__main__":
     for text in ways(date(2026, 11, 21)):
         print(f"  {text}")
 
-    # Tokens are characters. The first three numbers are padding, start and end.
+    # Tokens are characters. Tokens 0, 1 and 2 are padding, start and end.
     import string
 
     PADDING, START, END = 0, 1, 2
@@ -215,8 +219,8 @@ if __name__ == "__main__":
         source = encode([rng.choice(ways(day)) for day in days])
         return source, encode([f"\1{day}\2" for day in days])
 
-    # A small model. Adam's settings are the paper's. Its schedule is meant for 100,000 steps; for 800 the
-    # warm-up is shorter, and `lr` halves all rates.
+    # A small model, with the paper's settings for Adam. The paper's schedule is meant for 100,000 steps; for
+    # 800, the warm-up is shorter, and `lr` halves all rates.
     torch.manual_seed(0)
     model = Transformer(
         len(alphabet),
@@ -238,8 +242,8 @@ if __name__ == "__main__":
     # target has ten characters and an end, so none is padded. With targets of several lengths, the loss would
     # need `ignore_index=PADDING`.
     #
-    # The final model is the mean of five states, 20 steps apart, as in the paper (section 6.1). Single states
-    # jump around the minimum; their mean is closer to it.
+    # The final weights are the mean of five checkpoints, 20 steps apart; the paper averages its last five,
+    # too (section 6.1). Each single one is off the minimum in a random direction, and the mean is closer.
     averaged = torch.optim.swa_utils.AveragedModel(model)
     losses = []
     for n in range(1, 801):
@@ -256,7 +260,7 @@ if __name__ == "__main__":
             averaged.update_parameters(model)
     model.load_state_dict(averaged.module.state_dict())
 
-    # The loss by step, on a logarithmic scale. Until the end, it varies by a large factor between batches.
+    # The loss by step, on a logarithmic scale. Even at the end it varies by a large factor between batches.
     fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
     ax.semilogy(losses, color="C5")
     ax.set(xlabel="step", ylabel="loss (nats per character)")
@@ -278,8 +282,8 @@ def greedy_decode(
     target = source.new_full((source.size(0), 1), start)
     ended = torch.zeros(source.size(0), dtype=torch.bool, device=source.device)
     for _ in range(max_length):
-        # The source is encoded once. The target is read again for each token, although only the keys and
-        # values of its last token are new. {doc}`generation` shows how to cache the others.
+        # The source is encoded once. The whole target is computed again for each token, although only the
+        # keys and values of its last token are new. {doc}`generation` shows how to cache the others.
         token = model.decode(target, memory, memory_mask)[:, -1].argmax(dim=-1)
         token = token.masked_fill(ended, model.padding)
         target = torch.cat([target, token[:, None]], dim=1)
@@ -292,7 +296,8 @@ def greedy_decode(
 if __name__ == "__main__":
     # ## Accuracy on held-out days
     #
-    # Test every held-out day in every format. An answer is right if all ten characters are.
+    # Test every held-out day in every format. An answer is right if all ten characters are. Almost all
+    # answers are right; the longest format is the hardest.
     model.eval()
     examples, accuracies = ways(date(2026, 11, 21)), []
     for way in range(len(examples)):
@@ -311,8 +316,8 @@ if __name__ == "__main__":
         ],
     )
 
-    # Now four formats that it has never seen. The answers look like dates but need not be right: it has
-    # learned twelve formats, not the general notion of a date.
+    # Now four formats that it has never seen. The answers have the form of a date, but they are not the 21st
+    # of November 2026: the model has learned twelve formats, not how dates are written in general.
     for text in ("2026, 21 November", "21/NOV/2026", "Nov 2026, the 21st", "21112026"):
         answer = greedy_decode(model, encode([text]), START, END, max_length=12)
         print(f"{text:20s} {decode(answer[0])}")
@@ -321,13 +326,13 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## What does it attend to?
     #
-    # The weights of cross-attention show which characters of the input each character of the output is based
-    # on. Each row of the figure is a character of the output, each column one of the input, and the weights
-    # are the mean of all heads in the last block. The queries of the year's last two digits have learned to
-    # find them in the input. Those of the first two attend to the whole sentence. For a month, one
-    # distinctive character of its name can be enough.
+    # The weights of cross-attention show where in the input the model looks to predict each character of the
+    # output. Each row of the figure is a character of the output, each column one of the input, and the
+    # weights are the mean over the heads of the last block. The last two digits of the year and the day find
+    # their digits in the input. The first two digits of the year, which are always 19 or 20, attend to the
+    # whole input. The digits of the month attend mostly to one letter, a *v* that no other month has.
     #
-    # A hook records the inputs of the layer, and the weights are computed from queries and keys.
+    # A hook records the inputs of the layer, and the weights are computed from its queries and keys.
     from labml_primer.transformer.attention import attention_weights
 
     text = "Saturday the 21st of November 2026"
@@ -357,20 +362,22 @@ if __name__ == "__main__":
     # ## In short
     #
     # - The Transformer is embedding, positions, encoder, decoder, and the embedding again to score tokens.
-    # - It is trained by teacher forcing, with a learning rate that warms up. Its last states are averaged.
+    # - It is trained by teacher forcing, with a learning rate that warms up. The last checkpoints are
+    #   averaged.
     # - Greedy decoding takes the most probable token at each step.
-    # - Trained for a minute, it translates dates, and its cross-attention shows the source of each digit.
+    # - Trained for a minute, it converts dates that it has not seen, and its cross-attention shows where it
+    #   looks.
     #
     # ## Exercise
     #
     # :::{exercise} Half of the peak
-    # The paper's base model, $d = 512$ with a warm-up of 4000 steps, is trained for 100,000. At which two
-    # steps is the learning rate half of its maximum?
+    # The paper's base model has $d = 512$ and 4000 steps of warm-up, and is trained for 100,000 steps. At
+    # which two steps is the learning rate half of its maximum?
     # :::
     # :::{solution}
-    # It rises linearly, so it is half of the peak at half of the warm-up, step 2000. It falls with one over a
-    # root, so it is half when the root has doubled, at four times the warm-up, step 16,000. The remaining
-    # 84,000 steps have a smaller rate.
+    # It rises linearly, so it is half of the peak halfway through the warm-up, at step 2000. It falls with
+    # one over the root of the step, so it is half again when the root has doubled, at four times the
+    # warm-up, step 16,000. The remaining 84,000 steps have a smaller rate.
     # :::
     import math
 

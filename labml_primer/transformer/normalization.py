@@ -1,24 +1,24 @@
 r"""
 # Residuals and normalization
 
-Two things keep a deep stack of layers trainable: a path on which layers only add, and a norm that limits the
-size of features.
+Two things keep a deep stack of layers trainable: a direct path through the stack, to which layers only add,
+and a norm that limits the size of features.
 
 A Transformer has dozens of layers, one after another. How does a signal get through all of them, and how does
-the gradient get back?
+the gradient get back to the first?
 
 A {term}`residual connection` adds a layer's output to its input. The sum that runs through all layers is the
-{term}`residual stream`, and no layer interrupts it. Because such a sum grows, a *norm* scales every
-position's features to a common size. There are two places for the norm:
+{term}`residual stream`. Because such a sum grows, a *norm* scales every position's features to a common size.
+There are two places for the norm:
 
 $$\begin{aligned}
   &\text{post-norm:} & x &\leftarrow \operatorname{LN}\big(x + \operatorname{sub}(x)\big) \\
   &\text{pre-norm:} & x &\leftarrow x + \operatorname{sub}\big(\operatorname{LN}(x)\big)
 \end{aligned}$$
 
-The sub-layer $\operatorname{sub}$ is attention or the feed-forward layer. The paper of 2017 describes
-{term}`post-norm`. The slides, this book and most models since have {term}`pre-norm`, because it trains deep
-models without special care, as this chapter measures.
+The sub-layer $\operatorname{sub}$ is attention or the feed-forward layer, and $\operatorname{LN}$ is layer
+norm, below. The paper of 2017 describes {term}`post-norm`. The slides, this book and most models since use
+{term}`pre-norm`, because deep models then train without {term}`warm-up`, as this chapter measures.
 
 :::{picture} residual
 :::
@@ -37,7 +37,8 @@ if __name__ == "__main__":
     # ## The gradient in a deep stack
     #
     # Stack linear layers, each with a ReLU, and measure the gradient that reaches the weights of the first
-    # layer. With residuals each layer *adds* to its input.
+    # layer. Compare a plain stack with one in which each layer *adds* to its input, and with one that also
+    # normalizes that input.
     def plain(layer: nn.Linear, x: Tensor) -> Tensor:
         return F.relu(layer(x))
 
@@ -62,8 +63,8 @@ if __name__ == "__main__":
 
     # The gradient at the first layer by the number of layers, divided by its value at depth 1. Both scales
     # are logarithmic. In a plain stack (orange) the gradient vanishes as layers are added. With residuals
-    # alone (blue) it explodes, and the features grow with it. With residuals and a norm (teal) it keeps its
-    # size.
+    # alone (blue) it explodes, because the features grow. With residuals and a norm (teal) it grows less than
+    # five times in 64 layers. The fourth curve is explained below.
     depths = [1, 2, 4, 8, 16, 32, 64]
     curves = {
         "plain": [first_gradient(n, plain) for n in depths],
@@ -91,36 +92,37 @@ if __name__ == "__main__":
     plt.show()
 
     # :::{deviation} the slides, residual connection
-    # They blame the derivative of ReLU, which is zero in about half of the cases. That is right, but only one
-    # of two factors. The backward pass through a layer of width $n$ multiplies the *squared* gradient by
-    # $\tfrac12$ for the ReLU and by $n \operatorname{Var}(w)$ for the weights.
+    # They blame the derivative of ReLU, which is zero in about half of the cases. That is right, but it is
+    # only one of two factors. The backward pass through a layer of width $n$ multiplies the *squared*
+    # gradient by $\tfrac12$ for the ReLU and by $n \operatorname{Var}(w)$ for the weights.
     # :::
     #
-    # Why does it vanish? PyTorch's linear layers start with $n \operatorname{Var}(w) = \tfrac13$, so the
-    # gradient shrinks by $\sqrt{1/6}$ per layer. {cite:t}`he2015delving` start with 2, which cancels the
-    # $\tfrac12$ exactly:
+    # Why does the gradient vanish in a plain stack? PyTorch's linear layers start with
+    # $n \operatorname{Var}(w) = \tfrac13$, so the gradient shrinks by $\sqrt{1/6}$ per layer.
+    # {cite:t}`he2015delving` start with 2, which cancels the $\tfrac12$ exactly:
     for name, gain in (("plain", 1 / 3), ("plain, He's weights", 2.0)):
         expected = (gain / 2) ** 0.5
         measured = (curves[name][5] / curves[name][4]) ** (1 / 16)
         print(f"{name:19s} per layer: {expected:.2f} expected, {measured:.2f} measured")
-    # So a plain stack can be made to start well, and yet it trains badly. The plain networks of
-    # {cite:t}`he2016deep` had batch normalization and healthy gradients, but the deeper ones fitted the
-    # training data worse. A residual layer only has to learn a change of its input, and no change is easy to
-    # learn, so more depth need not do harm.
+    # So a plain stack can start with a healthy gradient, but that does not make it train well. The plain
+    # networks of {cite:t}`he2016deep` had batch normalization and healthy gradients, and still the deeper
+    # ones fitted the training data worse. A residual layer only has to learn a change to its input. A change
+    # of zero is easy to learn, so more depth need not do harm.
 
 
 class LayerNorm(nn.Module):
     r"""
     ## Layer norm
 
-    {term}`Layer norm` shifts and scales the features of one position to mean zero and variance one. Then each
-    feature has a trained gain $\gamma$ and bias $\beta$:
+    {term}`Layer norm` shifts and scales the features of one position to mean zero and variance one. Then it
+    multiplies each feature by a trained gain $\gamma$ and adds a trained bias $\beta$ ($\odot$ multiplies
+    feature by feature):
 
     $$y = \frac{x - \mu}{\sqrt{\sigma^2 + \varepsilon}} \odot \gamma + \beta$$
 
-    Mean $\mu$ and variance $\sigma^2$ are over the last dimension alone, so no position sees another.
-    `[batch, seq, d_model]` keeps its shape. It equals `nn.LayerNorm`, which the other chapters use because it
-    is one fused operation.
+    Mean $\mu$ and variance $\sigma^2$ are over the last dimension alone, so no position affects another. The
+    shape, `[batch, seq, d_model]`, stays the same. The layer equals `nn.LayerNorm`, which the other chapters
+    use because it is one fused operation.
 
     :::{picture} layer_norm
     :::
@@ -135,11 +137,12 @@ class LayerNorm(nn.Module):
         self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
-        # The largest number of half precision is 65,504, so the square of 256 is already infinite. Mean and
+        # The largest number in half precision is 65,504, so even the square of 256 is infinite. Mean and
         # variance are therefore computed in single precision at least.
         wide = x.to(torch.promote_types(x.dtype, torch.float32))
         centered = wide - wide.mean(dim=-1, keepdim=True)
-        # Divide by $d_\text{model}$, not by $d_\text{model} - 1$: this is a size, not an estimate.
+        # Divide by $d_\text{model}$, not by $d_\text{model} - 1$: this is the variance of these numbers, not
+        # an estimate from a sample.
         variance = centered.square().mean(dim=-1, keepdim=True)
         # $\varepsilon$ prevents a division by zero if all features of a position are equal.
         normalized = centered * torch.rsqrt(variance + self.eps)
@@ -150,14 +153,14 @@ class RMSNorm(nn.Module):
     r"""
     ## RMSNorm
 
-    Is it worth subtracting the mean? {term}`RMSNorm` does not, has no bias, and divides by the root of the
-    mean square:
+    Is it worth subtracting the mean? {term}`RMSNorm` does not subtract it, has no bias, and divides by the
+    root of the mean square:
 
     $$y = \frac{x}{\sqrt{\tfrac1d \sum_i x_i^2 + \varepsilon}} \odot \gamma$$
 
     It makes one pass over the features instead of two, and in its authors' experiments it was about as good.
-    Most large models now use it. If the features have mean zero, the two norms agree. It equals `nn.RMSNorm`
-    with the same `eps`.
+    Most large models now use it. If the features have mean zero, the two norms agree. The layer equals
+    `nn.RMSNorm` with the same `eps`.
 
     Source: {cite:t}`zhang2019root`.
     """
@@ -177,7 +180,8 @@ class RMSNorm(nn.Module):
 if __name__ == "__main__":
     # ## What is normalized together?
     #
-    # Scale and shift one position's features. Layer norm undoes both, RMSNorm only the scale.
+    # Multiply all features by 10, or add 10 to them, and print how much the result of each norm changes.
+    # Layer norm undoes both, RMSNorm only the scaling.
     torch.manual_seed(0)
     x = torch.randn(2, 5, 8)
     norms: dict[str, nn.Module] = {"layer norm": LayerNorm(8), "RMSNorm": RMSNorm(8)}
@@ -189,10 +193,10 @@ if __name__ == "__main__":
                 f"shifted by 10: {shifted.abs().max():.4f}"
             )
 
-    # In the figure a row is a position and a column a feature, and numbers of one colour share their mean and
-    # variance. Layer norm and RMSNorm take each position by itself. *Batch norm* {cite:p}`ioffe2015batch`
-    # takes each feature over all positions of all sentences. The first sentence has four words, the second
-    # two, and the rest is padding.
+    # In the figure a row is a position and a column a feature, and numbers of one colour are normalized
+    # together. *Batch norm* {cite:p}`ioffe2015batch` (left) takes each feature over all positions of all
+    # sentences. Layer norm and RMSNorm (right) take each position by itself. The first sentence has four
+    # words, the second two, and the rest is padding.
     words = ["first 1", "first 2", "first 3", "first 4", "second 1", "second 2", "", ""]
     rows, columns = torch.meshgrid(torch.arange(8), torch.arange(6), indexing="ij")
     fig, axes = plt.subplots(1, 2, figsize=(7, 2.6), layout="constrained")
@@ -207,9 +211,9 @@ if __name__ == "__main__":
         ax.set_xlabel(f"features: {name}")
     plt.show()
 
-    # So with batch norm a sentence's result depends on the other sentences of its batch, and on the amount of
-    # padding. The table shows by how much the results of one sentence change, if another sentence is in its
-    # batch, and if five positions of zeros are added.
+    # So with batch norm a sentence's result depends on the other sentences in its batch, and on the amount of
+    # padding. The table shows how much the results of one sentence change at most if another sentence
+    # replaces its neighbour, and if five positions of zeros are added. Only batch norm's change.
     from labml_primer.training.table import Table
 
     norms["batch norm"] = nn.BatchNorm1d(8)
@@ -232,18 +236,18 @@ if __name__ == "__main__":
             )
             changes.append([name, f"{moved:.2f}", f"{padded:.2f}"])
     Table(["norm", "other sentence", "more padding"], changes)
-    # Padding can be left out of the statistics, the other sentences cannot. And a model that generates text
-    # has a batch of one and a single new position. Batch norm then uses averages kept from training, so it
-    # computes another function than in training. Layer norm always computes the same one.
+    # Padding can be left out of the statistics, but the other sentences cannot. A model that generates text
+    # may also have a batch of one and a single new position. Batch norm then has to use averages saved from
+    # training, so it computes a different function than in training. Layer norm always computes the same one.
 
 
 class PreNorm(nn.Module):
     r"""
     ## Pre-norm
 
-    $x + \operatorname{dropout}(\operatorname{sublayer}(\operatorname{LN}(x)))$. Sub-layers only add to the
-    residual stream `x`, so a stack of them needs one more norm at its end. `sublayer` is any function from
-    `[batch, seq, d_model]` to the same shape.
+    Return $x + \operatorname{dropout}(\operatorname{sublayer}(\operatorname{LN}(x)))$. Sub-layers only add to
+    the residual stream `x`, which is never normalized itself. So a stack of them needs one more norm at its
+    end. `sublayer` is any function from `[batch, seq, d_model]` to the same shape.
 
     Source: {cite:t}`xiong2020layer`, section 3.
     """
@@ -261,8 +265,8 @@ class PostNorm(PreNorm):
     r"""
     ## Post-norm
 
-    $\operatorname{LN}(x + \operatorname{dropout}(\operatorname{sublayer}(x)))$, as in the paper of 2017. The
-    norm is in the stream, so every path from end to end passes through all norms.
+    Return $\operatorname{LN}(x + \operatorname{dropout}(\operatorname{sublayer}(x)))$, as in the original
+    paper. The norm is in the stream, so every path from input to output passes through all norms.
 
     Source: {cite:t}`vaswani2017attention`, section 3.1.
     """
@@ -274,13 +278,14 @@ class PostNorm(PreNorm):
 if __name__ == "__main__":
     # ## Gradients before the first step
     #
-    # {cite:t}`xiong2020layer` compute what happens at initialization, with Xavier's weights. In post-norm,
-    # gradients shrink towards the input: each norm divides the sum of two terms of about equal size by about
-    # $\sqrt2$. In pre-norm the stream grows with the number of blocks $N$ and the last norm divides by its
-    # size, so the gradient of the last block falls as $1/\sqrt N$.
+    # {cite:t}`xiong2020layer` compute the gradients at initialization, with Xavier's initial weights, which
+    # keep the variance of features about equal from layer to layer. In post-norm, gradients shrink towards
+    # the input: each norm divides the sum of two terms of about equal size by about $\sqrt2$. In pre-norm the
+    # stream grows as $\sqrt N$ with the number of blocks $N$. The last norm divides by its size, so the
+    # gradient of the last block falls as $1/\sqrt N$.
     #
-    # A small language model tests this. The two kinds differ in the wrapper and in the last norm, which only
-    # pre-norm needs.
+    # A small language model tests this. The pre-norm and the post-norm model differ only in the wrapper and
+    # in the last norm, which only pre-norm needs.
     from labml_primer.training import load_corpus
     from labml_primer.transformer.attention import MultiHeadAttention
     from labml_primer.transformer.feed_forward import PositionwiseFeedForward
@@ -319,8 +324,8 @@ if __name__ == "__main__":
         window = corpus.train[starts + torch.arange(33)]
         return F.cross_entropy(model(window[:, :-1]).transpose(1, 2), window[:, 1:])
 
-    # `gradients` returns, for each block, the norm of the gradient for the feed-forward layer's second
-    # matrix, as the mean over three seeds.
+    # `gradients` returns, for each block, the norm (here: the length) of the gradient of the feed-forward
+    # layer's second matrix, averaged over three seeds.
     def gradients(wrapper: type[PreNorm], layers: int, xavier: bool = True) -> Tensor:
         found = []
         for seed in range(3):
@@ -335,9 +340,9 @@ if __name__ == "__main__":
             found.append([slope.norm() for slope in slopes])
         return torch.tensor(found).mean(dim=0)
 
-    # On the left, the gradient in each of 12 blocks. Post-norm's grows towards the last block, pre-norm's
-    # shrinks: in the backward pass each block adds its share, so the first block has most. On the right, the
-    # gradient of the last block by depth. Pre-norm's falls, post-norm's does not.
+    # On the left, the gradient in each of 12 blocks. Post-norm's (orange) grows towards the last block.
+    # Pre-norm's (teal) shrinks: in the backward pass each block adds its share, so the first block has most.
+    # On the right, the gradient of the last block by depth. Pre-norm's falls, post-norm's does not.
     depths = [2, 4, 8, 16, 32]
     kinds = {"pre-norm": PreNorm, "post-norm": PostNorm}
     profiles = {name: gradients(kind, 12) for name, kind in kinds.items()}
@@ -358,9 +363,11 @@ if __name__ == "__main__":
     right.minorticks_off()
     plt.show()
 
-    # The same as ratios. By the root, 16 times the blocks would give pre-norm 0.25 in the first column. The
-    # last column has PyTorch's own initial weights instead of Xavier's. They are smaller, so each sub-layer
-    # adds little at first, and post-norm's gradients are much more even. Should post-norm then train well?
+    # The same as ratios. The first column is from the right of the figure: $1/\sqrt N$ predicts 0.25 for
+    # pre-norm with 16 times as many blocks; the measured ratio is somewhat larger. The second column is from
+    # the left of the figure. The third is like the second, but with PyTorch's own initial weights. They are
+    # smaller, so each sub-layer adds little at first, and post-norm's gradients are much more even. Should
+    # post-norm then train well?
     default = {name: gradients(kind, 12, xavier=False) for name, kind in kinds.items()}
     Table(
         ["kind", "32 blocks / 2 blocks", "last / first of 12", "PyTorch's weights"],
@@ -378,9 +385,9 @@ if __name__ == "__main__":
     # ## Training with and without warm-up
     #
     # {term}`Warm-up` ({doc}`../training/loop`) starts with a learning rate near zero and raises it over the
-    # first steps. The models have 16 narrow blocks with PyTorch's own weights and are trained by Adam without
-    # clipping or decay, with two seeds of each kind. The rate rises for half of the run, or is constant from
-    # the first step.
+    # first steps. Here the rate rises for half of the run, or is constant from the first step. The models
+    # have 16 narrow blocks with PyTorch's own initial weights. Adam trains them, without clipping or weight
+    # decay, with two seeds of each kind.
     layers, rate, steps, warmup = 16, 5e-3, 120, 60
 
     def losses(wrapper: type[PreNorm], warmup: int, seed: int) -> Tensor:
@@ -399,7 +406,7 @@ if __name__ == "__main__":
 
     # The loss by step, as the mean of 10 steps: on the left without warm-up, on the right with it. The
     # horizontal line is the unigram guess, which knows only how frequent each character is. Without warm-up
-    # post-norm (orange) learns little more than that; with it, both kinds pass the line.
+    # post-norm (orange) gets no further than that line; with it, both kinds pass it.
     runs = {
         (name, ramp): torch.stack([losses(kind, ramp, seed) for seed in (0, 1)])
         for ramp in (0, warmup)
@@ -431,18 +438,18 @@ if __name__ == "__main__":
         ],
         f"The unigram guess has {unigram:.2f}",
     )
-    # Post-norm's gradients were nearly even at the start, so they are not the whole explanation.
-    # {cite:t}`liu2020understanding` reach the same conclusion: in post-norm each sub-layer contributes more
-    # to the output, so a small change of all weights changes the output more. And Adam's first steps have
-    # full size, however small the gradient. This is one small model in a short run; {cite:t}`xiong2020layer`
-    # saw the same in translation.
+    # Post-norm's gradients were nearly even at the start, so uneven gradients cannot be the whole
+    # explanation. {cite:t}`liu2020understanding` reach the same conclusion. They find that in post-norm each
+    # sub-layer contributes more to the output, so a small change of all weights changes the output more. And
+    # Adam's first steps have full size, however small the gradient. This is one small model in a short run,
+    # but {cite:t}`xiong2020layer` saw the same in translation.
 
 
 if __name__ == "__main__":
     # ## In short
     #
-    # - A residual connection adds a sub-layer's output to its input, so that the gradient has a path which no
-    #   sub-layer interrupts.
+    # - A residual connection adds a sub-layer's output to its input, so that the gradient has a direct path
+    #   around each sub-layer.
     # - Layer norm scales each position's features to mean zero and variance one; RMSNorm leaves the mean as
     #   it is. Both treat every position separately, unlike batch norm.
     # - Pre-norm normalizes the input of a sub-layer, post-norm the sum. At 16 blocks and a high learning
@@ -456,9 +463,9 @@ if __name__ == "__main__":
     # :::
     # :::{solution}
     # In a direction in which the output does not change, the slope is zero. So the gradient is orthogonal to
-    # $x$ and to the vector of ones. And because ten times the input has to move ten times as far for the same
-    # change, the gradient at $10\,x$ is 0.1 times that at $x$. The larger the stream, the less an addition to
-    # it changes what the next sub-layer sees.
+    # $x$ and to the vector of ones. And because an input 10 times as large has to move 10 times as far for
+    # the same change, the gradient at $10\,x$ is 0.1 times that at $x$. The larger the stream, the less an
+    # addition to it changes what the next sub-layer sees.
     # :::
     point, pull = torch.randn(2, 8, 64, dtype=torch.float64)
     found = []

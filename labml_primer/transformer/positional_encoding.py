@@ -2,17 +2,18 @@ r"""
 # Positional encoding
 
 Attention sees a set of tokens, not a sequence. A vector of sines and cosines, added to each token's vector,
-says at which position it is.
+marks its position.
 
-"Dog bites man" has the same words as "man bites dog". {term}`Attention`, the next chapter, compares each word
-with every other one without regard to their order, and all other layers see one word at a time. (A causal
-mask will say which words came before, though not how far back.) So the order has to be in the vectors
-themselves. A vector $p_t$ for position $t$ should have three properties:
+"Dog bites man" has the same words as "man bites dog". (In examples the tokens are words.) {term}`Attention`,
+the next chapter, compares each word with every other one without regard to their order, and all other layers
+see one word at a time. A {term}`causal mask` shows which words came before, but not how far back. So the
+order has to be in the vectors themselves. A vector $p_t$ of width $d$ for position $t$ should have three
+properties:
 
 1. Unique: no two positions share one.
 2. Consistent: the step from $p_t$ to $p_{t+\phi}$ depends on the offset $\phi$ and not on $t$, so that
    "three words back" can be learned once, for all positions.
-3. Unlimited: there is a $p_t$ for every $t$, of the same size.
+3. Unlimited: there is a $p_t$ for every $t$, and all have the same length.
 
 Pairs of a sine and a cosine, turning at $d/2$ different speeds, have all three. This is the
 {term}`positional encoding` of the first Transformer:
@@ -50,8 +51,8 @@ def positional_encoding(seq: int, d_model: int) -> Tensor:
     """
     if d_model % 2:
         raise ValueError(f"d_model {d_model} is odd; sines and cosines come in pairs")
-    # Angles grow with the position, and float32 has seven digits. At position 5000 half of them are before
-    # the decimal point, so angles are float64, whatever the type of the model.
+    # Angles grow with the position, and float32 has about seven digits. At position 5000 four of them are
+    # before the decimal point, so angles are float64, whatever the type of the model.
     position = torch.arange(seq, dtype=torch.float64)
     omega = 10_000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     # Every position times every frequency: `position` and `omega` are $t$ and $\omega_k$.
@@ -65,7 +66,7 @@ if __name__ == "__main__":
     # ## A table to check by hand
     #
     # With $d = 4$ there are two frequencies, $\omega_0 = 1$ and $\omega_1 = 1/100$. Position 0 is the same
-    # for every $d$: sines are 0, cosines are 1.
+    # for every $d$: all sines are 0, all cosines 1.
     from labml_primer.training.table import Table
 
     Table(
@@ -96,11 +97,11 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Why many frequencies?
     #
-    # At the top, the bits of the binary number $t$ for 64 positions, zeros in blue; below, the sines of
-    # $d = 26$, positive in blue. The last bit changes at each step, the one before it at every second step,
-    # and each further bit half as often. No single bit gives the position, but all together do. The
-    # frequencies of the sines very nearly halve as well. They are $\pi$ times slower, so that they change
-    # their sign where a bit changes.
+    # At the top, the last six bits of 64 positions $t$, with zeros in blue; below, the first six sines of
+    # $d = 26$, with positive values in blue. The last bit changes at each step, the one before it at every
+    # second step, and each further bit half as often. No single bit gives the position, but all together do.
+    # From one sine to the next the frequency very nearly halves as well. (Sine $k$ changes sign about every
+    # $\pi \cdot 2^k$ positions, bit $k$ every $2^k$.)
     steps = torch.arange(64)
     bits = torch.stack([steps >> k & 1 for k in range(6)])  # [bit, position]
     sines = positional_encoding(64, 26)[:, 0:12:2].T
@@ -114,9 +115,10 @@ if __name__ == "__main__":
     plt.show()
 
     # Is each vector unique? In principle one pair is enough: $\pi$ is irrational, so $(\sin t, \cos t)$ never
-    # repeats. But it nearly does, because 710 is almost $113 \cdot 2\pi$. The table shows the distance
-    # between the two nearest of 1000 positions, and the length of the step from one position to the next.
-    # With a few pairs, no two positions are closer than one step: the nearest position is the next one.
+    # repeats. But it nearly does, because 710 is almost $113 \cdot 2\pi$. The table compares the distance
+    # between the two nearest of 1000 positions with the length of the step from one position to the next.
+    # With one pair, two positions nearly coincide. From $d = 16$ on, the first two columns are equal: no two
+    # positions are closer than neighbours.
     measured = []
     for d_model in (2, 4, 8, 16, 512):
         places = positional_encoding(1000, d_model).double()
@@ -129,8 +131,8 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## A step is a rotation
     #
-    # Does the step from $t$ to $t + \phi$ depend on $t$? By the addition theorem, with $a = \omega_k t$
-    # and $b = \omega_k \phi$,
+    # Does the step from $t$ to $t + \phi$ depend on $t$? By the angle addition formulas, with
+    # $a = \omega_k t$ and $b = \omega_k \phi$,
     #
     # $$\begin{aligned}
     # \sin(a + b) &= \cos b \sin a + \sin b \cos a \\
@@ -142,9 +144,9 @@ if __name__ == "__main__":
     # $$M(k, \phi) = \begin{bmatrix} \cos \omega_k \phi & \sin \omega_k \phi \\
     # -\sin \omega_k \phi & \cos \omega_k \phi \end{bmatrix},$$
     #
-    # which takes the pair at $t$ to the pair at $t + \phi$ and does not depend on $t$. A pair is like the
-    # hand of a clock, and $M$ turns it. One matrix turns all pairs, with $M(0, \phi)$, $M(1, \phi)$, ... on
-    # its diagonal.
+    # which maps the pair at $t$ to the pair at $t + \phi$ and does not depend on $t$. A pair is like the hand
+    # of a clock, and $M$ turns it. One block-diagonal matrix, with $M(0, \phi)$, $M(1, \phi)$, ... on its
+    # diagonal, turns all pairs.
     def step_matrix(offset: int, d_model: int) -> Tensor:
         omega = (10_000.0 ** (-2 * k / d_model) for k in range(d_model // 2))
         turns = (
@@ -153,7 +155,7 @@ if __name__ == "__main__":
         )
         return torch.block_diag(*turns)  # [d_model, d_model]
 
-    # One matrix per offset takes all 400 positions to those `offset` steps later, up to rounding.
+    # One matrix per offset maps each of 400 positions to the position `offset` steps later, up to rounding.
     places = positional_encoding(500, 64)
     for offset in (1, 7, 100):
         moved = places[:400] @ step_matrix(offset, 64).T
@@ -161,8 +163,8 @@ if __name__ == "__main__":
         print(f"offset {offset:3d}: largest error {error:.0e}")
 
     # Why both sine and cosine? Without the cosine, the second term of $\sin(a + b)$ is missing. Fit the best
-    # possible matrix for a step by least squares, and measure the share of the variance that it leaves
-    # unexplained.
+    # possible matrix for a step by least squares, and measure the share of the mean square that it leaves
+    # unexplained. With sines and cosines nothing is left; with sines alone, more than 10% is.
     wave = positional_encoding(2100, 16).double()
     for name, features in (("sines and cosines", wave), ("sines alone", wave[:, 0::2])):
         for offset in (1, 10, 100):
@@ -179,12 +181,14 @@ if __name__ == "__main__":
     #
     # $$p_t \cdot p_{t+\phi} = \sum_{k=0}^{d/2-1} \cos(\omega_k \phi)$$
     #
-    # The dot product does not depend on $t$, and is the same for $-\phi$. At $\phi = 0$ it is $d/2$.
+    # The dot product does not depend on $t$, and is the same for $\phi$ and $-\phi$. At $\phi = 0$ it is
+    # $d/2$.
     #
     # :::{deviation} the slides, dot product of positions
     # Their last line reads $\sin^2 \omega_k t \cos \omega_k \phi + \cos^2 \omega_k t \sin \omega_k \phi$,
     # with a sine at the end where the line before has a cosine. That would depend on $t$, and on the sign of
-    # $\phi$. With the cosine, $\sin^2 + \cos^2 = 1$ gives the sum above.
+    # $\phi$. With the cosine, $\sin^2 + \cos^2 = 1$ gives the sum above. The demo computes both: the dot
+    # product is the same for each $t$ and equals the sum, but the slides' line changes with $t$.
     # :::
     d_model, offset = 128, 5
     places = positional_encoding(101, d_model)
@@ -197,9 +201,10 @@ if __name__ == "__main__":
         print(f"t {t:2d}: dot product {dot:.4f}, by the slides {slides.sum():7.4f}")
 
     # On the left, the dot products of all pairs of 100 positions: constant along each diagonal. On the right,
-    # one row for three widths, as a share of $d/2$. The curve is symmetric and falls, but it does not "decay
-    # nicely" at every step, as the slides say. It has ripples, larger ones in narrower models, so some
-    # positions look nearer than others that are closer.
+    # the dot products of one position with those up to 100 steps away, for three widths, as a share of $d/2$.
+    # The curves are symmetric and fall overall. But they do not "decay nicely" at every step, as the slides
+    # say: they have ripples, larger ones in narrower models, so a farther position can have the larger dot
+    # product.
     fig, (left_ax, right_ax) = plt.subplots(
         1, 2, figsize=(7, 2.9), width_ratios=(1, 1.4), layout="constrained"
     )
@@ -227,7 +232,7 @@ def add_positions(x: Tensor, encoding: Tensor) -> Tensor:
 
     $$X' = X + P$$
 
-    Here `x` and `encoding` are $X$ and $P$. Raises `ValueError` if the sentence is longer than the table.
+    `x` is $X$, and $P$ is those rows. Raises `ValueError` if the sentence is longer than the table.
     """
     seq, max_seq = x.size(-2), encoding.size(0)
     if seq > max_seq:
@@ -236,20 +241,20 @@ def add_positions(x: Tensor, encoding: Tensor) -> Tensor:
 
 
 if __name__ == "__main__":
-    # ## Is adding a loss?
+    # ## Does adding lose information?
     #
     # One could instead append $p_t$ to the word's vector and let a matrix $W \in \mathbb{R}^{2d \times d}$
     # mix the two. Split $W$ into its upper half $W_1$ and its lower half $W_2$:
     #
     # $$[X; P]\, W = X W_1 + P\, W_2$$
     #
-    # Adding is the case $W_1 = W_2 = I$. Fixing $W_1$ costs little: with $X = \operatorname{onehot}(x) E$,
-    # the product $E W_1$ is again a table of embeddings, and the table is trained. Only $W_2$ is lost, which
+    # Adding is the case $W_1 = W_2 = I$. Fixing $W_1$ loses nothing: with $X = \operatorname{onehot}(x) E$,
+    # the product $E W_1$ is again a table of embeddings, and that table is trained. Only $W_2$ is lost, which
     # could rotate the positions into directions that the words do not use. It would cost $d^2$ weights.
     #
     # Do the positions interfere with the words? Count the directions, of 512, that contain 99% of the
-    # positions' variance. A short text leaves most directions free, a longer one fewer, and training can move
-    # the words into those.
+    # positions' variance. A short text leaves most directions free, a longer one fewer. Training can move the
+    # words into the free directions.
     for seq in (100, 1000):
         rows = positional_encoding(seq, 512)
         spread = torch.linalg.svdvals(rows - rows.mean(0)).square()
@@ -263,8 +268,8 @@ class PositionalEncoding(nn.Module):
 
     $$\operatorname{dropout}(X + P)$$
 
-    Map `[batch, seq, d_model]` to the same shape. The table is computed in advance for `max_seq` positions,
-    and a longer sentence raises `ValueError`.
+    Map `[batch, seq, d_model]` to the same shape. The table of positions is computed in advance, for
+    `max_seq` of them. A longer sentence raises `ValueError`.
     """
 
     encoding: Tensor
@@ -274,8 +279,8 @@ class PositionalEncoding(nn.Module):
         # A buffer moves to the GPU with the model, and the optimizer ignores it.
         #
         # :::{deviation} the slides, positional encoding
-        # They store the table in checkpoints, which ties a trained model to its `max_seq`. It can be computed
-        # at any time, so ours is not stored.
+        # They store the table in checkpoints, which ties a trained model to its `max_seq`. Ours is not
+        # stored, because it can be computed at any time.
         # :::
         encoding = positional_encoding(max_seq, d_model)
         self.register_buffer("encoding", encoding, persistent=False)
@@ -290,8 +295,8 @@ if __name__ == "__main__":
     # ## Dog bites man
     #
     # Take attention without any parameters: each word receives the mean of all words, weighted by their
-    # similarity. Exchange dog and man. Without positions, the result at "bites", in the middle, is the same
-    # except for rounding; with positions it is not.
+    # similarity to it. Exchange dog and man. Without positions, the result at "bites", in the middle, is the
+    # same up to rounding; with positions it is not.
     torch.manual_seed(0)
     dog, bites, man = torch.randn(3, 1, 16)
     layer = PositionalEncoding(d_model=16)
@@ -313,16 +318,16 @@ class LearnedPositionalEncoding(nn.Module):
     """
     ## The trained layer
 
-    A row for each position, trained like those of the words. This is simpler and can fit the task. BERT
-    {cite:p}`devlin2019bert` has 512 of them, GPT-2 {cite:p}`radford2019language` 1024. But rows 7 and 8 are
+    Learn one row per position, like those of the words. This is simpler and can fit the task. BERT
+    {cite:p}`devlin2019bert` has 512 rows, GPT-2 {cite:p}`radford2019language` 1024. But rows 7 and 8 are
     similar only if training makes them so, and there are no rows after the last: a sentence longer than
     `max_seq` raises `ValueError`.
     """
 
     def __init__(self, d_model: int, max_seq: int, dropout: float = 0.0):
         super().__init__()
-        # Words and positions start on the same small scale, so no factor $\sqrt{d}$ is needed. BERT's
-        # released code uses 0.02.
+        # 0.02 is the standard deviation in BERT's released code, for words and positions alike. Both then
+        # start on the same scale, so BERT needs no factor $\sqrt{d}$.
         self.encoding = nn.Parameter(torch.randn(max_seq, d_model) * 0.02)
         self.dropout = nn.Dropout(dropout)
 
@@ -333,9 +338,9 @@ class LearnedPositionalEncoding(nn.Module):
 if __name__ == "__main__":
     # ## Longer than in training
     #
-    # The slides want longer sentences "without any efforts". The formula has a vector for every $t$. But does
-    # the model work there? Take a task in which only position counts: in a row of random tokens, predict the
-    # token three positions back. One attention head can do it.
+    # The slides promise longer sentences "without any efforts". The formula does have a vector for every $t$,
+    # but does the model work there? Take a task in which only position counts: in a sequence of random
+    # tokens, output the token three positions back. One attention head can do it.
     from labml_primer.transformer.embedding import Embedding
 
     class ThreeBack(nn.Module):
@@ -351,9 +356,9 @@ if __name__ == "__main__":
             q, k = self.query(x), self.key(x)
             return self.logits(F.scaled_dot_product_attention(q, k, x, is_causal=True))
 
-    # It learns from rows of 32 tokens and is tested on 512. One kind of head always starts at position 0. The
-    # other starts each batch at a random position, so it sees every position, though never more than 32 at a
-    # time. `accuracy` trains a head and returns its accuracy at each position.
+    # It learns from sequences of 32 tokens and is tested on 512. One kind of head starts every batch at
+    # position 0. The other starts each batch at a random position, so it sees every position, but no more
+    # than 32 at a time. `accuracy` trains a head and returns its accuracy at each position.
     places = positional_encoding(512, 64)
 
     def accuracy(anywhere: bool, seed: int) -> Tensor:
@@ -372,11 +377,12 @@ if __name__ == "__main__":
             answers = model(row, places)[:, 3:].argmax(-1)
         return (answers == row[:, :-3]).float().mean(0)  # [509]
 
-    # The mean accuracy of three heads of each kind. The vertical line is the last position of training, the
-    # dotted line is chance. The head that always starts at 0 fails on longer rows: they have new positions,
-    # and more words to ignore than it has learned to ignore. {cite:t}`press2022train` saw language models
-    # fail in this way. The head that has seen every position does better with the same vectors, so the cause
-    # is the training, not the formula.
+    # The mean accuracy of three heads of each kind, by position. The vertical line is the longest length in
+    # training, the dotted line is chance. Both kinds are right up to there. The head that always starts at 0
+    # (orange) then falls far: positions are new to it, and there are more words to ignore than in training.
+    # {cite:t}`press2022train` saw language models fail in this way. The head that has seen every position
+    # (teal) has the same vectors and also more words to ignore, but does much better. So most of the failure
+    # comes from training, not from the formula.
     curves = {
         name: torch.stack([accuracy(anywhere, seed) for seed in range(3)]).mean(0)
         for name, anywhere in (("from position 0", False), ("from anywhere", True))
@@ -402,17 +408,17 @@ def rotate(x: Tensor, positions: Tensor) -> Tensor:
 
     Rotate queries or keys `x`, `[..., seq, d_k]`, by their `positions`, `[seq]`. The shape stays the same.
 
-    {term}`RoPE` adds nothing to the words' vectors. In each attention layer it rotates each pair of features
-    of a query or key by the angle $\omega_k t$:
+    {term}`RoPE` adds nothing to the words' vectors. Instead, each attention layer rotates each pair of
+    features of a query or key by the angle $\omega_k t$:
 
     $$\begin{bmatrix} x'_{2k} \\ x'_{2k+1} \end{bmatrix} =
     \begin{bmatrix} \cos \omega_k t & -\sin \omega_k t \\ \sin \omega_k t & \cos \omega_k t \end{bmatrix}
     \begin{bmatrix} x_{2k} \\ x_{2k+1} \end{bmatrix}$$
 
-    Turning a query by $\omega_k t$ and a key by $\omega_k s$ turns them against each other by
-    $\omega_k (t - s)$. So their dot product, the attention score, depends on the distance $t - s$ only.
-    Values are not rotated, and there are no parameters. Llama and most open language models since use RoPE,
-    in every layer.
+    If the query is at position $t$ and the key at $s$, the angle between them changes by $\omega_k (t - s)$.
+    So their dot product, the attention score, depends on position only through the distance $t - s$. Values
+    are not rotated, and there are no parameters. Llama and most open language models since use RoPE, in every
+    layer.
 
     :::{picture} rotary
     :::
@@ -436,9 +442,9 @@ def rotate(x: Tensor, positions: Tensor) -> Tensor:
 
 
 if __name__ == "__main__":
-    # One random query and one random key, placed at different positions. Along each row the distance is the
-    # same, and so is the score, however far both are moved. Down each column only the distance changes, and
-    # the score with it.
+    # One random query and one random key at different positions. Along each row the distance is the same, and
+    # so is the score, however far both are moved. Down each column only the distance changes, and the score
+    # with it.
     torch.manual_seed(0)
     query, key = torch.randn(2, 1, 64)
     starts, distances = (0, 10, 1000), (0, 1, 5, 50)
@@ -460,16 +466,16 @@ if __name__ == "__main__":
             for distance, row in zip(distances, scores.tolist(), strict=True)
         ],
     )
-    # The encoding that is added has no such guarantee: its scores also contain products of words with
-    # positions, which depend on where both are. Two other ways to use the distance alone: {term}`ALiBi`
+    # Added positions have no such guarantee: their scores also contain products of words with positions,
+    # which depend on where both are. Two other methods use the distance alone. {term}`ALiBi`
     # {cite:p}`press2022train` subtracts a multiple of it from each score, and T5 ({doc}`../compared/t5`) adds
-    # a trained number for it.
+    # a trained number for each distance or range of distances.
 
 
 if __name__ == "__main__":
     # ## In short
     #
-    # - Attention does not see order, so a vector for its position is added to each word's vector.
+    # - Attention does not see order, so each word's vector gets a vector for its position added.
     # - A sine and a cosine per frequency make positions unique, and a step of $\phi$ positions is the same
     #   rotation everywhere. So the dot product of two positions depends only on their distance.
     # - Learned positions are simpler and end at `max_seq`. The formula has no end, but a model trained on
@@ -479,12 +485,12 @@ if __name__ == "__main__":
     # ## Exercise
     #
     # :::{exercise} Seven steps back
-    # `step_matrix(7, 64)` goes seven steps forward. Which matrix goes seven steps back, and why is no
-    # equation needed to find it?
+    # `step_matrix(7, 64)` goes seven steps forward. Which matrix goes seven steps back, and how can it be
+    # found without solving equations?
     # :::
     # :::{solution}
-    # Each pair is rotated, and the opposite rotation undoes it: $\phi = -7$. Because the cosine is even
-    # and the sine is odd, that is the transpose, which is the inverse of every rotation.
+    # Each pair is rotated, and the opposite rotation, $\phi = -7$, undoes it. Because the cosine is even and
+    # the sine is odd, its matrix is the transpose, which is the inverse of every rotation.
     # :::
     forward = step_matrix(7, 64)
     assert torch.equal(step_matrix(-7, 64), forward.T)

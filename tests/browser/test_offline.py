@@ -76,7 +76,7 @@ def test_search_finds_pages_on_disk(from_disk: Open) -> None:
     page.locator(".topbar input[type=search]").fill("softmax")
     page.keyboard.press("Enter")
     page.locator("#search-results a").first.click()
-    page.wait_for_url(re.compile(r"/labml_primer/.*\.html"))
+    page.wait_for_url(re.compile(r"/(labml_primer|book)/.*\.html"))
 
 
 def test_no_link_of_the_archive_leads_to_what_is_left_out(unpacked: Path) -> None:

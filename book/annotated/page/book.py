@@ -108,7 +108,8 @@ def _citations(paths: list[Path]) -> Callable[[str], str]:
         names = [str(" ".join(person.last_names)) for person in entry.persons["author"]]
         names = [name.replace("{", "").replace("}", "") for name in names]
         authors = f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
-        text = f"{authors} ({entry.fields['year']})"
+        year = entry.fields.get("year")  # slides, for example, may have none
+        text = f"{authors} ({year})" if year else authors
         return f"[{text}]({entry.fields['url']})" if "url" in entry.fields else text
 
     return cite
