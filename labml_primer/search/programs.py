@@ -16,6 +16,9 @@ The subprograms make large changes out of small ones. Queries, keys and values a
 subprogram, called three times, so one inserted convolution is {term}`MDHA`. One inserted square is the
 {term}`squared ReLU`.
 
+:::{picture} program
+:::
+
 Source: {cite:t}`so2021primer`, section 2, appendices A.1, A.2 and A.5, Figures 1, 2 and 13 to 25. The authors
 released models, but no code of the search, so what the paper leaves open is decided here. Each such decision
 is marked.
