@@ -730,8 +730,9 @@ def expand(dna: DNA) -> list[Line]:
         result = execute(i, first, second, copies)
         return add("BRANCH MERGE", result, result, i, copies)
 
-    execute(Instruction("S0"), 0, 1, copies=1)
-    return lines
+    result = execute(Instruction("S0"), 0, 1, copies=1)
+    # The last line computes the result. Only after a call of an empty subprogram may others follow.
+    return lines[: max(0, result - 1)]
 
 
 def live_values(lines: Sequence[Line]) -> list[int]:

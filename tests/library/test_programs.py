@@ -441,11 +441,47 @@ def test_programs_that_explode_are_an_error(dna: DNA, message: str) -> None:
 
 
 def test_an_empty_subprogram_returns_its_second_input() -> None:
-    dna = parse(BANKS + "S0\nh2 = ABS(h0, h0)\nh3 = S1(h2, h0)\nS1\n")
-    assert expand(dna)[-1].operation == "ABS"
+    text = BANKS + "S0\nh2 = ABS(h0, h0)\nh3 = SIN(h2, h2)\nh4 = S1({})\nS1\n"
     x = reals(1, 4, 8)
-    empty = Program(parse(BANKS + "S0"), d_model=8, seq=4)
-    assert torch.equal(empty(x), x)
+    for inputs, expected in (("h2, h0", x), ("h3, h2", x.abs()), ("h0, h3", None)):
+        program = Program(parse(text.format(inputs)), d_model=8, seq=4)
+        assert torch.equal(program(x), x.abs().sin() if expected is None else expected)
+    assert torch.equal(Program(parse(BANKS + "S0"), d_model=8, seq=4)(x), x)
+
+
+def interpret(dna: DNA, s: int, first: Tensor, second: Tensor) -> Tensor:
+    """Run a program without weights as it is written: calls as calls, branches as a loop, dead code too."""
+    values = [first, second]
+    for i in dna.subprograms[s]:
+        x, y = values[i.first], values[i.second]
+        results = []
+        for _ in range(i.branches):
+            if i.called is None:
+                primitive = PRIMITIVES[i.operation]
+                given = {"x": x, "y": y, "c": dna.constants[i.constant]}
+                results.append(
+                    primitive.apply(*(given[a] for a in primitive.arguments))
+                )
+            else:
+                results.append(interpret(dna, i.called, x, y))
+        values.append(torch.cat(results, dim=-1))
+    return values[-1]
+
+
+@given(programs())
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+def test_expanded_programs_compute_what_the_written_ones_do(dna: DNA) -> None:
+    def simple(i: Instruction) -> Instruction:
+        operation = "SIN" if i.operation in LEARNED else i.operation
+        return replace(i, operation=operation, branches=min(i.branches, 2))
+
+    dna = replace(
+        dna, subprograms=tuple(tuple(map(simple, s)) for s in dna.subprograms)
+    )
+    x = reals(2, 5, 8)
+    expected = resize(interpret(dna, 0, x[None], x[None]), 8)[0]
+    result = Program(dna, d_model=8, seq=5)(x)
+    torch.testing.assert_close(result, expected, equal_nan=True)
 
 
 # Figures
