@@ -338,8 +338,8 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## What becomes of a mutation?
     #
-    # Each mutation is applied to the Transformer 200 times. The last row is 200 random programs of its length.
-    # A program is finite if its output and all gradients are, for one random text. None may see the future.
+    # Each mutation is applied to the Transformer 200 times. The last row is 200 random programs of its
+    # length. A program is finite if its output and all gradients are, for one random text. None may see the future.
     def fate(dna: DNA) -> str:
         try:
             if graph(dna) == graph(TRANSFORMER):
@@ -370,15 +370,14 @@ if __name__ == "__main__":
         shares = (f"{counts[f] / len(programs):.0%}" for f in (*fates, "finite"))
         rows.append((make.__name__.replace("_", " "), *shares))
     display(Table(("program", *fates, "finite"), rows))
-    # Most inserted instructions and changed fields that are equivalent are dead code or ignored fields. Of the
-    # random programs, many have no weights at all in what runs, because most instructions are dead.
-
-
-if __name__ == "__main__":
+    # The inserted instructions and changed fields that are equivalent are dead code or ignored fields. Of the
+    # random programs, many have no weights at all in what runs, because most of their instructions are dead.
+    #
     # ## In short
     #
-    # - A mutation deletes, inserts, does both, changes a field or a value of a bank, or swaps two instructions.
+    # - A mutation deletes, inserts, does both, changes a field or a value of a bank, or swaps two
+    #   instructions.
     # - What reads a deleted instruction reads its first input instead, and insertion is the reverse. So every
     #   child is a valid program.
-    # - Two programs are equivalent if the graphs of what runs are equal. Children that are equivalent to their
-    #   parent are mutated again.
+    # - Two programs are equivalent if the graphs of what runs are equal. A child equivalent to its parent is
+    #   mutated again.
