@@ -339,7 +339,8 @@ if __name__ == "__main__":
     # ## What becomes of a mutation?
     #
     # Each mutation is applied to the Transformer 200 times. The last row is 200 random programs of its
-    # length. A program is finite if its output and all gradients are, for one random text. None may see the future.
+    # length. A program is finite if its output and all gradients are, for one random text. None may see the
+    # future.
     def fate(dna: DNA) -> str:
         try:
             if graph(dna) == graph(TRANSFORMER):
