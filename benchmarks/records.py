@@ -48,7 +48,7 @@ def grid(record: Record, title: str, rows: Mapping[str, Sequence[str]]) -> Table
     """
     where = [cell["where"] for cell in record["cells"]]
     if len(rows) > len(where):
-        heads = ["", *(" / ".join(map(str, place.values())) for place in where)]
+        heads = ["compared", *(" / ".join(map(str, place.values())) for place in where)]
         lines = [[label, *entries] for label, entries in rows.items()]
         return Table(title, " / ".join(where[0]), dict.fromkeys(heads, ""), lines)
     places = (list(map(str, place.values())) for place in where)

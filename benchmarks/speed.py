@@ -83,7 +83,7 @@ if __name__ == "__main__":
     from IPython.display import display
 
     rows = [[name, over(pair)] for name, pair in (forms | others).items()]
-    heads = {"": "", "time of a step": "ratio"}
+    heads = {"compared": "", "time of a step": "ratio"}
     display(
         Table("Primer-EZ over Transformer, others over ours", "step.json", heads, rows)
     )

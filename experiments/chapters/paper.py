@@ -387,7 +387,7 @@ if __name__ == "__main__":
         ["exponent", f"{-slope:.4f}", f"{exponent:.4f}"],
         ["coefficient", f"{intercept.exp():.4f}", f"{coefficient:.4f}"],
     ]
-    heads = ("", "fitted", "appendix A.9")
+    heads = ("parameter", "fitted", "appendix A.9")
     display(Table("The law of savings", "Computed", dict.fromkeys(heads, ""), rows))
     # The compute that the better architecture needs for a loss, what it saves, and what the worse one needs:
     fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")

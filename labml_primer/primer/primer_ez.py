@@ -109,7 +109,7 @@ class SpatialDepthWiseConvolution(nn.Module):
     A *convolution* computes each output from the inputs near its position, with the same weights, the
     {term}`kernel`, at every position. This one is a *causal* {term}`depthwise convolution`. Causal means that
     it reads no later token, and depthwise that each channel $c$ of each head $h$ has a kernel of its own and
-    reads no other channel. With $w$ for `weight` and $K$ for `kernel_size`:
+    reads no other channel. In the code `weight` is $w$ and `kernel_size` is $K$:
 
     $$y_{t,h,c} = \sum_{i=0}^{K-1} w_{i,h,c}\; x_{t-(K-1)+i,\,h,\,c}$$
 

@@ -12,9 +12,9 @@ values, weighted by how well their keys match:
 
 $$\operatorname{Attention}(Q, K, V) = \operatorname{softmax}\Big(\frac{QK^\top}{\sqrt{d_k}}\Big)\,V$$
 
-Each row of $Q$, $K$ and $V$ is one query, key or value; queries and keys have $d_k$ components. So one matrix
-product, $QK^\top$, compares every query with every key. {term}`Softmax` turns each row of these scores into
-weights that sum to one ({doc}`../training/loop`).
+In the code `query`, `key` and `value` are $Q$, $K$ and $V$. Each of their rows is one query, key or value;
+queries and keys have $d_k$ components. So one matrix product, $QK^\top$, compares every query with every key.
+{term}`Softmax` turns each row of these scores into weights that sum to one ({doc}`../training/loop`).
 
 The weights are computed separately for each sentence, from its own words. The formula does not depend on the
 order of the words or on their number. That is why {doc}`positional_encoding` came first, and why the same

@@ -164,7 +164,7 @@ def test_prose_and_code_of_a_row_share_their_first_baseline(
 ) -> None:
     opened = visit(chapter).page
     rows = opened.evaluate(BASELINES)
-    assert rows
+    assert rows or opened.locator(".sbs__code > .sbs__block").count() == 0  # all folded
     assert [row for row in rows if abs(row[1]) > 1.5] == []
 
 

@@ -94,7 +94,8 @@ def test_every_formula_can_be_read_aloud(site: Site, page: str) -> None:
 
 FOCUSABLE = """() => [...document.querySelectorAll(
     "a[href], button, input, summary, [tabindex]")].filter(e =>
-    e.tabIndex >= 0 && e.checkVisibility({visibilityProperty: true}) && e.id !== "main").length"""
+    e.tabIndex >= 0 && !e.closest(".off") && e.checkVisibility({visibilityProperty: true})
+      && e.id !== "main").length"""
 
 FOCUSED = """() => {
   const e = document.activeElement;

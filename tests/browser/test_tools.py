@@ -77,9 +77,12 @@ def test_a_definition_is_copied_as_it_stands_in_the_module(
     copied = reading(chapter).evaluate(COPY, "copy")
     text = site.module(chapter)
     outside_demos = {
-        block["id"]
-        for block in site.soup(chapter).select(".sbs__row .def[id]")
-        if not block.find_parent(class_="sbs__row--demo")
+        block.name.qualname
+        for cell in parse(text).cells
+        if cell.kind == "definition"
+        for row in cell.rows
+        for block in row.blocks
+        if block.name
     }
     inner = {
         name.qualname
