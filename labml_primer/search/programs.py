@@ -6,11 +6,11 @@ A Transformer block written as a program of small operations: the space that was
 A search over architectures can only find what it can write down. How does one write a block so that a small
 random change of the text is a new architecture?
 
-In short: a block is a list of *subprograms*, and a subprogram is a list of *instructions*. An instruction
-applies one of 39 primitive operations, such as an addition or a matrix product, to results of earlier ones,
-or it calls another subprogram. There is no operation for attention; it is a subprogram of ten primitives. The
-Transformer needs 36 instructions in ten subprograms, Primer 42. Here such a program becomes an `nn.Module`
-that computes the same as the book's own block, at about the same speed.
+In short: a block is a list of {term}`subprograms <subprogram>`, and a subprogram is a list of *instructions*.
+An instruction applies one of 39 {term}`primitive` operations, such as an addition or a matrix product, to
+results of earlier ones, or it calls another subprogram. There is no operation for attention; it is a
+subprogram of ten primitives. The Transformer needs 36 instructions in ten subprograms, Primer 42. Here such a
+program becomes an `nn.Module` that computes the same as the book's own block, at about the same speed.
 
 The subprograms make large changes out of small ones. Queries, keys and values are projected by *one*
 subprogram, called three times, so one inserted convolution is {term}`MDHA`. One inserted square is the
@@ -575,6 +575,9 @@ TRANSFORMER = parse(
 #
 # The program the search ended with. S3 has a convolution, S9 a square; {doc}`../primer/primer` explains all
 # changes.
+#
+# :::{picture} program_difference
+# :::
 #
 # :::{deviation} the paper, Figures 14, 15 and 22 against Figure 25
 # The figures have queries with a matrix of 384 units, one dense layer of 4608 units, and MAX with the

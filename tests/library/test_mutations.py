@@ -5,12 +5,16 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from labml_primer.search.mutations import (
     MUTATIONS,
+    Seen,
     deleted,
+    equivalent,
+    fingerprint,
     graph,
     inserted,
     mutate,
@@ -175,6 +179,75 @@ def test_graph_of_a_long_chain_needs_no_deep_recursion() -> None:
         f"h{v} = SIN(h{v - 1 if v > 2 else 0}, h0)" for v in range(2, 3000)
     )
     assert len(graph(parse(f"{BANKS}S0\n{lines}"))) == 2998
+
+
+@pytest.mark.parametrize(
+    "first, second",
+    [
+        ("h2 = SQUARE(h0, h0)", "h2 = SQUARE(h0, h0)\nh3 = ABS(h2, h2)"),
+        ("h2 = ADD(h0, h0)", "h2 = C MUL(h0, h0) c1\nh3 = ADD(h2, h0)"),
+        ("h2 = ABS(h0, h0)", "h2 = SIGN(h0, h0)\nh3 = MULTIPLY(h0, h2)"),
+        # zeros of both signs
+        ("h2 = DIFFERENCE(h0, h0)", "h2 = C MUL(h0, h0)\nh3 = SIN(h2, h2)"),
+        # dense layers after each other, written in another order
+        (
+            "h2 = CONV 1X1(h0, h0)\nh3 = DCONV 3X1(h0, h0)\nh4 = MAT MUL(h2, h3)",
+            "h2 = DCONV 3X1(h0, h0)\nh3 = CONV 1X1(h0, h0)\nh4 = MAT MUL(h3, h2)\nh5 = C MUL(h4, h4) c1",
+        ),
+    ],
+)
+def test_programs_that_compute_the_same_are_equivalent_both_ways(
+    first: str, second: str
+) -> None:
+    a, b = (parse(f"{BANKS}S0\n{text}") for text in (first, second))
+    assert graph(a) != graph(b)
+    assert equivalent(a, b) and equivalent(b, a)
+
+
+@pytest.mark.parametrize(
+    "first, second",
+    [
+        # a shift starts at zero and a scale at one, but they are trained
+        ("h2 = ADD(h0, h1)", "h2 = ADD(h0, h1)\nh3 = SHIFT(h2, h2)"),
+        ("h2 = ADD(h0, h1)", "h2 = ADD(h0, h1)\nh3 = SCALE(h2, h2)"),
+        (
+            "h2 = CONV 1X1(h0, h0)\nh3 = SQUARE(h2, h2)",
+            "h2 = CONV 1X1(h0, h0)\nh3 = CONV 1X1(h0, h0)\nh4 = MULTIPLY(h2, h3)",
+        ),
+        ("h2 = C MUL(h0, h0) c1", "h2 = C MUL(h0, h0)"),
+    ],
+)
+def test_programs_that_compute_something_else_are_not_equivalent(
+    first: str, second: str
+) -> None:
+    a, b = (parse(f"{BANKS}S0\n{text}") for text in (first, second))
+    assert not equivalent(a, b) and not equivalent(b, a)
+
+
+@given(randoms)
+def test_equal_graphs_have_equal_fingerprints(random: Random) -> None:
+    # dead code in front and an ignored field change every index, but no result
+    dead = inserted(TRANSFORMER.subprograms[1], 2, Instruction("SIN", 1, 1))
+    longer = with_subprogram(TRANSFORMER, 1, dead)
+    torch.manual_seed(random.randrange(100))  # the draw of the weights is a fixed one
+    assert graph(longer) == graph(TRANSFORMER)
+    assert fingerprint(longer) == fingerprint(TRANSFORMER)
+
+
+def test_seen_returns_the_first_of_equivalent_programs() -> None:
+    seen = Seen()
+    first, other, new = (
+        parse(f"{BANKS}S0\n{text}")
+        for text in (
+            "h2 = SQUARE(h0, h0)",
+            "h2 = SQUARE(h0, h0)\nh3 = ABS(h2, h2)",
+            "h2 = SIN(h0, h0)",
+        )
+    )
+    assert seen.same(first) is first
+    assert seen.same(other) is first
+    assert seen.same(new) is new
+    assert seen.same(other) is first
 
 
 @given(randoms)
