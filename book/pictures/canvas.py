@@ -16,6 +16,7 @@ from pathlib import Path
 Point = tuple[float, float]
 
 WIDTH = 400
+CODE = 7.2  # width of a character of code, in every font: 0.6 times its size in drawing.css
 THEME = Path(__file__).parents[1] / "theme" / "static"
 STYLE = (THEME / "drawing.css").read_text(encoding="utf-8")
 MARKUP = re.compile(r"\*([^*]+)\*|`([^`]+)`|([_^])\{([^}]+)\}")
@@ -250,7 +251,8 @@ def _span(text: str, kind: str, lowered: int, lower: int) -> str:
     if not kind and not shift:
         return escape(text)
     moved = f' dy="{shift}"' if shift else ""
-    return f"<tspan{_class(kind)}{moved}>{escape(text)}</tspan>"
+    wide = f' textLength="{_n(CODE * len(text))}"' if kind == "m" else ""
+    return f"<tspan{_class(kind)}{moved}{wide}>{escape(text)}</tspan>"
 
 
 def _path(points: Sequence[Point], round: float = 0) -> str:

@@ -58,6 +58,13 @@ from labml_primer.primer.variations import (
     SpatialDepthWisePerHeadConvolution,
     SpatialDepthWiseSharedConvolution,
 )
+from labml_primer.since.rotary import (
+    POSITIONS,
+    BucketedAttention,
+    RotaryAttention,
+    RotaryMultiDConvHeadAttention,
+    positioned,
+)
 from labml_primer.transformer.attention import MultiHeadAttention
 from labml_primer.transformer.decoder import Decoder, DecoderBlock
 from labml_primer.transformer.embedding import Embedding
@@ -93,6 +100,11 @@ ATTENTIONS: dict[str, type[MultiHeadAttention]] = {
         FactorizedDenseSynthesizer,
         RandomSynthesizer,
         FactorizedRandomSynthesizer,
+        RotaryAttention,
+        RotaryMultiDConvHeadAttention,
+        BucketedAttention,
+        positioned(BucketedAttention, MultiDConvHeadAttention),
+        positioned(RotaryAttention, PrimerAttention),
     )
 }
 
@@ -211,6 +223,17 @@ def small(config: Config) -> Config:
 
 
 CONFIGS = {name: small(config) for name, config in PRESETS.items()}
+# Every way to know positions, with and without Primer-EZ's convolutions.
+CONFIGS |= {
+    f"{name}, {place} positions": way(CONFIGS[name])
+    for name in ("transformer", "primer-ez")
+    for place, way in POSITIONS.items()
+    if place != "learned"
+}
+CONFIGS |= {
+    f"{name}, rotary positions": POSITIONS["rotary"](CONFIGS[name])
+    for name in ("primer", "evolved-transformer")
+}
 
 _sizes = (D_MODEL, HEADS, D_FF)
 _searched = replace(SMALL, attention=SearchedAttention, norm=PrimerNorm)

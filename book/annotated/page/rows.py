@@ -54,9 +54,10 @@ class AnnotatedRow(SphinxDirective):
         for difference in list(prose.findall(variant)):
             difference.parent.remove(difference)
             code += difference
-        for shown in list(prose.findall(picture)):
-            shown.parent.remove(shown)
-            code.insert(0, shown)  # look, then read
+        named = any(block.name for block in row.blocks)
+        for drawing in list(prose.findall(picture)):
+            drawing.parent.remove(drawing)
+            code.insert(int(named), drawing)  # a definition's own line comes first
         if next(prose.findall(exercise), None) and len(cell.rows) > 1:
             message = "exercise: its solution is one step. Keep comments at the ends of its lines."
             raise self.error(message)
