@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from experiments.harness.texts import REPORTED_PLAYS
 from experiments.search import run as module
+from experiments.search import summary
 from experiments.search.candidates import (
     SEARCH_PLAY,
     Task,
@@ -31,6 +32,12 @@ from experiments.search.candidates import (
     parameters,
 )
 from experiments.search.log import Log, appending, read_log
+from experiments.search.retrain import (
+    Retraining,
+    best_programs,
+    retrain,
+    retrain_missing,
+)
 from experiments.search.run import run_search
 from experiments.search.searches import PLAN, Search, read_plan, restore, settings
 from labml_primer.search import programs
@@ -453,3 +460,88 @@ run_search(InlineRay(2), TINY, Path({str(path)!r}), evaluation)
     expected = tmp_path / "unbroken.jsonl"
     run_search(InlineRay(2), TINY, expected, outcome_of)
     assert events(path) == events(expected)
+
+
+# ## Retraining
+
+
+def test_winners_are_the_best_that_were_trained_to_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.jsonl"
+    run_search(InlineRay(1), TINY, path, outcome_of)
+    lines = events(path)
+    ended = {line["ended"]: line["losses"] for line in lines if "ended" in line}
+    whole = [n for n, losses in ended.items() if len(losses) == 5]
+    best = best_programs(path, TINY)
+    assert set(best) == set(sorted(whole, key=lambda n: ended[n][-1])[:3])
+    born = {line["born"]: line["dna"] for line in lines if "born" in line}
+    assert all(str(dna) == born[number] for number, dna in best.items())
+    assert best_programs(path, replace(TINY, individuals=31)) == {}, "not finished"
+
+
+def test_winners_and_known_models_are_retrained_once_with_each_seed_and_width(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs: list[Retraining] = []
+
+    def fake(run: Retraining) -> dict[str, Any]:
+        runs.append(run)
+        return {"rejected": "not trained in this test"}
+
+    monkeypatch.setattr("experiments.search.retrain.retrain", fake)
+    run_search(InlineRay(1), TINY, tmp_path / "tiny.jsonl", outcome_of)
+    for _ in range(2):
+        retrain_missing(InlineRay(1), {"tiny": TINY}, tmp_path, tmp_path / "again")
+    assert len(runs) == len(set(runs)) == (3 + 3) * 2 * 3
+    assert {run.task.budget for run in runs} == {3 * SMALL.budget}
+    assert {run.dna for run in runs} > {str(TRANSFORMER), str(PRIMER)}
+
+
+def test_retraining_reports_the_plays_that_no_search_has_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        "experiments.search.retrain.time_limits", lambda *_: nullcontext()
+    )
+    monkeypatch.setattr("time.process_time", ticking())
+    task = replace(SMALL, budget=12.0, hurdles=0)
+    narrow, wide = (
+        retrain(Retraining("x", str(TRANSFORMER), task, 0, scale)) for scale in (1, 2)
+    )
+    assert len(narrow["reported"]) == len(REPORTED_PLAYS)
+    assert wide["d_model"] == 2 * narrow["d_model"]
+    assert narrow["steps"] == wide["steps"] == 12
+
+
+# ## Summary
+
+
+def test_costs_of_a_search_are_those_of_its_lines() -> None:
+    task = {"budget": 310.0, "hurdles": 4}
+    began = {"size": 2, "task": task}
+    lines = [
+        {"began": began},
+        {"born": 0, "dna": str(TRANSFORMER)},
+        {
+            "ended": 0,
+            "losses": [5, 4, 3, 2, 1],
+            "seconds": 31,
+            "unit": 0.1,
+            "whole": 35,
+        },
+        {"born": 1, "dna": str(PRIMER)},
+        {"ended": 1, "losses": [6], "seconds": 1, "unit": 0.1, "whole": 3},
+        {"born": 2, "dna": str(PRIMER)},
+        {"ended": 2, "losses": [], "rejected": "not finite", "whole": 2},
+        {"born": 3, "dna": str(PRIMER)},
+        {"ended": 3, "losses": [4, 3], "seconds": 3, "unit": 0.1, "whole": 5},
+    ]
+    found = summary.costs(lines)
+    assert (found.individuals, found.rejected) == (4, 1)
+    assert found.per_core_hour == pytest.approx(4 * 3600 / 45)
+    assert found.training_share == pytest.approx(35 / 45)
+    assert found.saving == pytest.approx(3 * 310 / (310 + 10 + 30))
+    assert found.reached == (3, 2, 1, 1, 1)
+    assert summary.medians(lines) == [1, 3.5, 3.5, 4.5]
+    assert summary.spread(lines, "SQUARE") == [0.0, 0.5, 0.5, 1.0]
+    assert "SQUARE" in summary.new_operations(str(PRIMER))
+    assert summary.new_operations(str(TRANSFORMER)) == []

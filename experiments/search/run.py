@@ -3,7 +3,8 @@
     python -m experiments.search.run [--only SEARCH] [--cores N] [--list]
 
 It can be stopped at any time. The same command continues from the logs: nothing that ended is trained
-again, and programs that had not ended are trained from their beginning.
+again, and programs that had not ended are trained from their beginning. When all searches have ended, their
+winners are trained once more for longer.
 
 With RAY_ADDRESS set, the searches join the Ray cluster at this address and use all of its cores, instead of
 those of this machine. Every machine of the cluster needs the book in the same folder.
@@ -31,6 +32,7 @@ from experiments.harness.run import BUILT, alone, cores, hours
 from experiments.records import RESULTS
 from experiments.search.candidates import Task, evaluate_in_worker, transformer
 from experiments.search.log import Log, appending, read_log
+from experiments.search.retrain import retrain_missing
 from experiments.search.searches import (
     Candidate,
     Search,
@@ -233,6 +235,8 @@ def main() -> None:
             for name, search in searches.items():
                 path = LOGS / f"{name}.jsonl"
                 run_search(ray, search, path, report=Report(name, search))
+            if not chosen.only:
+                retrain_missing(ray, searches, LOGS, LOGS / "retrained")
     except KeyboardInterrupt:
         sys.exit("stopped; the same command resumes from here")
     except Timeout:

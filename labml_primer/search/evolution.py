@@ -309,11 +309,11 @@ if __name__ == "__main__":
     import matplotlib.pyplot as plt
 
     fig, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
-    for hurdle in range(1, 6):
-        dots = [(n, each[-1]) for n, each in enumerate(found) if len(each) == hurdle]
-        if dots:
-            ax.scatter(*zip(*dots, strict=True), s=9, color="C5", alpha=hurdle / 5)
     last = [each[-1] if each else math.inf for each in found]
+    for hurdle in range(1, 6):
+        dots = [n for n, each in enumerate(found) if len(each) == hurdle]
+        heights = [last[n] for n in dots]
+        ax.scatter(dots, heights, s=9, color="C5", alpha=hurdle / 5)
     bests = [min(last[: n + 1]) for n in range(len(last))]
     ax.plot(bests, color="C0")
     ax.plot(medians, color="C1")
