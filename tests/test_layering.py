@@ -116,6 +116,7 @@ LAYERS = (
     "experiments.scaling",
     "experiments.figures",
     "experiments.harness",
+    "experiments.search",
     "experiments.chapters",
     "benchmarks",
 )
