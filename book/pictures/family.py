@@ -17,6 +17,13 @@ from pictures.links import (
     TRANSFORMER,
 )
 
+PRIMER, EZ = "labml_primer.primer.primer", "labml_primer.primer.primer_ez"
+BASELINES, T5 = "labml_primer.primer.baselines", "labml_primer.compared.t5"
+MODERN = "labml_primer.since.modern"
+SYNTHESIZER = "labml_primer.compared.synthesizer"
+SWITCH = "labml_primer.compared.switch"
+EVOLVED = "labml_primer.compared.evolved_transformer"
+
 
 class Model(NamedTuple):
     """A model: its depth in the tree, its name, what was changed, its definition, its colour."""
@@ -100,6 +107,12 @@ MODELS = {
         f"{SWITCH}.SwitchFeedForward",
     ),
     "switch-primer": Model(2, "Switch Primer", "Primer-EZ’s two changes", SWITCH, "c0"),
+    "modern": Model(
+        1, "A baseline of today", "rotary, RMSNorm, SwiGLU, …", f"{MODERN}.modern", "c2"
+    ),
+    "modern-primer-ez": Model(
+        2, "… with Primer-EZ", "its two changes", f"{MODERN}.modern_primer_ez", "c0"
+    ),
     "t5": Model(1, "T5", "encoder, distances, Adafactor", f"{T5}.T5"),
     "t5-gelu": Model(2, "T5+GELU", "GELU for ReLU", f"{T5}.Parts", "c1"),
     "t5-pp": Model(2, "T5++", "RMSNorm, SwiGLU", f"{T5}.Parts", "c2"),
