@@ -17,12 +17,7 @@ from pictures.links import (
     TRANSFORMER,
 )
 
-PRIMER, EZ = "labml_primer.primer.primer", "labml_primer.primer.primer_ez"
-BASELINES, T5 = "labml_primer.primer.baselines", "labml_primer.compared.t5"
 MODERN = "labml_primer.since.modern"
-SYNTHESIZER = "labml_primer.compared.synthesizer"
-SWITCH = "labml_primer.compared.switch"
-EVOLVED = "labml_primer.compared.evolved_transformer"
 
 
 class Model(NamedTuple):
