@@ -28,13 +28,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from labml_primer.search.primitives import PRIMITIVES
 from labml_primer.search.programs import (
     BRANCHES,
     CONSTANTS_IN_BANK,
     DIMENSIONS,
     DIMENSIONS_IN_BANK,
     DNA,
-    PRIMITIVES,
     Instruction,
     Line,
     Program,
