@@ -181,8 +181,10 @@ def mutate_field(dna: DNA, random: Random) -> DNA:
     """
     Give one field of an instruction another value, the number of branches included.
 
-    The paper does not list the fields, but Primer has a dense layer with two branches, which the Transformer
-    has not.
+    :::{deviation} the paper, appendix A.4
+    The paper does not list the fields. Branches are among them here, because Primer has a dense layer with
+    two branches, which the Transformer has not.
+    :::
     """
     if not places(dna):
         return dna

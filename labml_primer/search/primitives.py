@@ -253,7 +253,8 @@ class Primitive:
 # :::{deviation} the paper, Table 2: axes
 # It names no axis for the sums, means and products. TensorFlow's own choices would reduce everything to one
 # number. With the last axis, and a width of 1 kept, Figure 24 is a layer norm and a softmax. We take the last
-# axis for the cumulative operations too, so that none of them moves information between positions.
+# axis for the cumulative operations too, so that none of them moves information between positions. The row of
+# CUM PROD has one dash less than the others, which we take for a misprint.
 # :::
 # :::{deviation} the paper, Figure 24: no safeguards
 # The programs subtract no maximum before EXP and add no $\varepsilon$ before dividing, and we add neither. So

@@ -7,10 +7,10 @@ A search over architectures can only find what it can write down. How does one w
 random change of the text is a new architecture?
 
 In short: a block is a list of {term}`subprograms <subprogram>`, and a subprogram is a list of *instructions*.
-An instruction applies one of the 39 {doc}`primitives` to results of earlier ones, or it calls another
-subprogram. There is no operation for attention; it is a subprogram of ten primitives. The Transformer needs
-36 instructions in ten subprograms, Primer 42. Here such a program becomes an `nn.Module` that computes the
-same as the book's own block, at about the same speed.
+An instruction applies one of the 39 {doc}`primitives <primitives>` to results of earlier ones, or it calls
+another subprogram. There is no operation for attention; it is a subprogram of ten primitives. The Transformer
+needs 36 instructions in ten subprograms, Primer 42. Here such a program becomes an `nn.Module` that computes
+the same as the book's own block, at about the same speed.
 
 The subprograms make large changes out of small ones. Queries, keys and values are projected by *one*
 subprogram, called three times, so one inserted convolution is {term}`MDHA`. One inserted square is the
@@ -410,8 +410,10 @@ def expand(dna: DNA) -> list[Line]:
     An instruction with branches becomes its own lines between two that mark its inputs and one that
     concatenates the results along the features.
 
-    A subprogram returns its last value. So an empty one, which a mutation can leave behind, returns its
-    second input. The paper does not mention this case.
+    :::{deviation} the paper, section 2
+    The output of a subprogram is its last value. An empty subprogram, which a mutation can leave behind, is
+    not mentioned. Here it returns its second input, the last value it has.
+    :::
 
     Raises `ValueError` for more than `MOST_LINES` lines, or more than `MOST_COPIES` branches inside each
     other.
@@ -493,6 +495,12 @@ class Program(nn.Module):
     :::{deviation} the paper, section 2
     Both inputs of MAIN are the block's input. The paper draws two and says nothing of the second; neither of
     its programs uses it.
+    :::
+
+    :::{deviation} the paper, section 3 and Figure 25
+    The gate on attention weights is a SCALE of values that are `seq` wide. Its weights are one scalar for
+    each position of a key, so a program has one length; shorter texts are padded. The paper does not say
+    whether heads share them. Here every branch has weights of its own, as for all weights.
     :::
     """
 
