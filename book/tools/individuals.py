@@ -115,6 +115,7 @@ def data(name: str, individuals: list[Individual]) -> dict[str, Any]:
                 ],
                 "program": [texts.setdefault(part, len(texts)) for part in parts],
                 "loss": each.losses[-1] if each.losses else None,
+                "finished": each.finished,
                 "outcome": each.outcome,
                 "seconds": each.seconds,
             }
@@ -208,6 +209,7 @@ def form_html(names: list[str], folder: str) -> str:
         f'<form hidden><label>Search <select name="search">{options}</select></label> '
         '<label>Individual <input name="number" type="number" min="0" value="0"></label> '
         '<button type="button" name="best">Best</button></form>'
+        '<svg class="population" viewBox="0 0 400 160" aria-hidden="true" hidden></svg>'
         '<div class="individual" aria-live="polite"></div></div>'
     )
 
