@@ -428,12 +428,12 @@ if __name__ == "__main__":
         banks = "constants 0 0.5\ndimensions 8 1 1 1 1 1\nS0\n"
         return parse(banks + "\n".join(lines))
 
-    dense = "CONV 1X1(h0, h0); CONV 1X1(h0, h0); SIN(h3, h3)"
+    layers = "CONV 1X1(h0, h0); CONV 1X1(h0, h0); SIN(h3, h3)"
     pairs = (
         ("SQUARE(h0, h0)", "SQUARE(h0, h0); ABS(h2, h2)"),
         ("ADD(h0, h0); C MUL(h2, h2) c1", "C MUL(h0, h0) c1; ADD(h2, h2)"),
         ("ABS(h0, h0)", "SIGN(h0, h0); MULTIPLY(h2, h0)"),
-        (f"{dense}; ADD(h2, h4)", f"{dense}; ADD(h4, h2)"),
+        (f"{layers}; ADD(h2, h4)", f"{layers}; ADD(h4, h2)"),
     )
     rows = []
     for pair in pairs:
@@ -446,19 +446,19 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## What becomes of a mutation?
     #
-    # A program becomes the one block of a small language model, which trains for 15 steps on two sentences.
+    # A program becomes the one block of a small language model, which trains for 10 steps on two sentences.
     text = "Suppose you may change two lines of a Transformer. Which two? "
     alphabet = sorted(set(text))
     data = torch.tensor([alphabet.index(character) for character in 20 * text])
 
     def train(program: Program) -> list[float]:
-        """Train for 15 steps and return the losses."""
+        """Train for 10 steps and return the losses."""
         torch.manual_seed(0)
         size = len(alphabet)
         model = nn.Sequential(nn.Embedding(size, 32), program, nn.Linear(32, size))
         optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
         losses = []
-        for step in range(15):
+        for step in range(10):
             loss = next_character_loss(model, draw_windows(data, 8, 16, 0, step))
             optimizer.zero_grad()
             loss.backward()
@@ -543,9 +543,9 @@ if __name__ == "__main__":
     # than five minutes, due to numerical instability", so 22% can. Here nearly all can, because so little of
     # them runs: a random instruction reads two random earlier values, so most results are never read. The
     # second row has only those of which at least 5 instructions run. Perhaps the paper's random
-    # programs were drawn so that more of them runs; five minutes are also far more steps than 15.
+    # programs were drawn so that more of them runs; five minutes are also far more steps than 10.
     random = Random(1)
-    programs = [random_program(TRANSFORMER, random) for _ in range(500)]
+    programs = [random_program(TRANSFORMER, random) for _ in range(400)]
     live = [len(live_values(expand(dna))) for dna in programs]
     ends = list(map(outcome, programs))
     rows = []
