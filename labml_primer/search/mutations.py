@@ -529,21 +529,21 @@ if __name__ == "__main__":
     table = [(name, *numbers) for name, numbers in found.items()]
     display(Table(("mutation", *columns), table, "1,000 mutations of the Transformer"))
     print(f"{len(fates) - 1} different programs; the others were found again")
-    # The fates are tested from left to right, and a program has the first that applies. `mutate` mutates
-    # those in the first column again. They are changes of fields that nothing reads, and inserted
-    # instructions without an effect: most values of this program are read by the next instruction, but an
-    # inserted one may read an input that nothing reads later. A deletion always changes the graph, because
-    # the Transformer has no dead code.
+    # A program is in the first column that applies, from the left. `mutate` would mutate those with the same
+    # graph again. They are changes of fields that are ignored, and inserted instructions whose result nothing
+    # reads. A deletion always changes the graph, because the Transformer has no dead code. No program is in
+    # the column *not causal*, since every primitive is causal; the test is for mistakes in them.
 
 
 if __name__ == "__main__":
     # ## Most random programs are nearly empty
     #
     # The same for random programs of the Transformer's length. In the paper, 78% of them "cannot train more
-    # than five minutes, due to numerical instability", so 22% can. Here nearly all can, because so little of
-    # them runs: a random instruction reads two random earlier values, so most results are never read. The
-    # second row has only those of which at least 5 instructions run. Perhaps the paper's random
-    # programs were drawn so that more of them runs; five minutes are also far more steps than 10.
+    # than five minutes, due to numerical instability", so 22% can. Here nearly all of them stay finite,
+    # because so little of them runs: a random instruction reads one or two random earlier values, so most
+    # results are never read. The second row has only the programs of which at least 5 instructions run. The
+    # paper does not describe its distribution; it may have led to programs of which more runs. Five minutes
+    # are also far more steps than 10.
     random = Random(1)
     programs = [random_program(TRANSFORMER, random) for _ in range(400)]
     live = [len(live_values(expand(dna))) for dna in programs]
