@@ -115,6 +115,7 @@ LAYERS = (
     "experiments.analysis",
     "experiments.scaling",
     "experiments.figures",
+    "experiments.today",
     "experiments.harness",
     "experiments.chapters",
     "benchmarks",
