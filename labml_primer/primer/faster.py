@@ -5,7 +5,7 @@ Two gradients written by hand, and three convolutions merged into one. One call 
 model.
 
 The squared ReLU and the convolution of {doc}`primer_ez` compute very little, yet they make a training step
-about 10% longer. Where does the time go, and how much of it can be saved without changing the model?
+longer. Where does the time go, and how much of it can be saved without changing the model?
 
 In short: the time of an *elementwise* operation, one that treats each number separately, depends on the
 memory it reads and writes, not on its arithmetic. PyTorch's automatic differentiation makes a separate pass
