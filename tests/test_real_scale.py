@@ -3,8 +3,10 @@
 import json
 import math
 import os
+import re
 import signal
 import sys
+import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +26,7 @@ from test_long_runs import (
 )
 from torch import nn
 
+from experiments.chapters import method
 from experiments.harness import long_run as module
 from experiments.harness.configuration import Run
 from experiments.harness.long_run import (
@@ -209,6 +212,7 @@ def test_sigterm_at_the_last_step_stops_nothing(
 ONE_IS_ASKED = """
 import os, sys
 from unittest.mock import patch
+from experiments.chapters import method
 from experiments.harness import long_run as module
 
 step = module.Training.step
@@ -420,3 +424,11 @@ def test_gpu_step_waits_once_uses_tf32_and_fused_adamw(tmp_path: Path) -> None:
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert len(waits) == 1
+
+
+def test_settings_that_the_chapter_shows_can_be_run(own: Path) -> None:
+    chapter = Path(method.__file__).read_text(encoding="utf-8")
+    shown = re.findall(r"^    #     (\w+ = .*)$", chapter, re.M)
+    settings = tomllib.loads("\n".join(shown)) | {"data": str(own)}
+    run = Run.of(settings)
+    assert run.build(256) and {"pieces", "recomputed", "decay"} <= settings.keys()
