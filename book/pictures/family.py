@@ -3,13 +3,21 @@
 from typing import NamedTuple
 
 from pictures.canvas import Canvas
+from pictures.links import (
+    BASELINES,
+    EVOLVED,
+    EZ,
+    MDHA,
+    PRIMER,
+    SEPARABLE_ATTENTION,
+    SQUARED_RELU,
+    SWITCH,
+    SYNTHESIZER,
+    T5,
+    TRANSFORMER,
+)
 
-PRIMER, EZ = "labml_primer.primer.primer", "labml_primer.primer.primer_ez"
-BASELINES, T5 = "labml_primer.primer.baselines", "labml_primer.compared.t5"
 MODERN = "labml_primer.since.modern"
-SYNTHESIZER = "labml_primer.compared.synthesizer"
-SWITCH = "labml_primer.compared.switch"
-EVOLVED = "labml_primer.compared.evolved_transformer"
 
 
 class Model(NamedTuple):
@@ -27,7 +35,7 @@ MODELS = {
         0,
         "Transformer",
         "attention and feed-forward",
-        "labml_primer.transformer.model.Transformer",
+        f"{TRANSFORMER}.model.Transformer",
     ),
     "transformer-gelu": Model(1, "Transformer+GELU", "GELU for ReLU", BASELINES, "c1"),
     "transformer-pp": Model(
@@ -38,20 +46,20 @@ MODELS = {
         "c2",
     ),
     "transformer-squared-relu": Model(
-        1, "+Squared ReLU", "squared ReLU", f"{EZ}.SquaredReLU", "c0"
+        1, "+Squared ReLU", "squared ReLU", SQUARED_RELU, "c0"
     ),
     "transformer-sep-conv": Model(
         1,
         "+Sep Conv",
         "convolution, then projection",
-        f"{PRIMER}.SeparableConvolutionAttention",
+        SEPARABLE_ATTENTION,
         "c0",
     ),
     "transformer-mdha": Model(
         1,
         "+MDHA",
         "projection, then convolution",
-        f"{EZ}.MultiDConvHeadAttention",
+        MDHA,
         "c0",
     ),
     "primer-ez": Model(2, "Primer-EZ", "squared ReLU", EZ, "c0"),

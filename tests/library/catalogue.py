@@ -58,6 +58,7 @@ from labml_primer.primer.variations import (
     SpatialDepthWisePerHeadConvolution,
     SpatialDepthWiseSharedConvolution,
 )
+from labml_primer.search.programs import DNA, PRIMER, TRANSFORMER, Program
 from labml_primer.since.modern import (
     BlockWithoutBiases,
     GroupedMultiDConvHeadAttention,
@@ -229,6 +230,10 @@ def block(config: Config) -> Layer:
     return Layer(lambda dropout: config.block(replace(config, dropout=dropout)))
 
 
+def program(dna: DNA) -> Layer:
+    return Layer(lambda _: Program(dna, 16, MAX_SEQ), (16,), drops=False)
+
+
 def model(config: Config) -> Layer:
     return Layer(lambda dropout: LanguageModel(replace(config, dropout=dropout)), ())
 
@@ -341,6 +346,8 @@ LAYERS: dict[str, Layer] = {
     "SearchedBlock": block(replace(_searched, block=SearchedBlock)),
     "EvolvedBlock": block(replace(SMALL, block=EvolvedBlock)),
     "GatedEvolvedBlock": block(replace(SMALL, block=GatedEvolvedBlock)),
+    "Program, the Transformer's": program(TRANSFORMER),
+    "Program, Primer's": program(PRIMER),
     "Transformer": Layer(
         lambda d: WithSource(
             Transformer(VOCAB, VOCAB, *_sizes, layers=1, max_seq=MAX_SEQ, dropout=d)
