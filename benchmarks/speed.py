@@ -119,20 +119,18 @@ if __name__ == "__main__":
         "... faster": forms["faster"],
         "... both compiled": forms["compiled"],
     }
-    step_ratios = {
+    entries = {
         name: [f"{ratio:.2f}" for ratio in ratios(step, *pair)]
         for name, pair in changes.items()
     }
     both = ratios(step, *forms["compiled"])
     compiling = ratios(step, "Transformer, compiled", "Transformer")
     to_plain = [a * b for a, b in zip(both, compiling, strict=True)]
-    step_ratios["... compiled, over the plain Transformer"] = [
-        f"{r:.2f}" for r in to_plain
-    ]
+    entries["... compiled, over the plain Transformer"] = [f"{r:.2f}" for r in to_plain]
     alone = ratios(step, "squared ReLU", "Transformer")
-    step_ratios["squared ReLU alone"] = [f"{ratio:.2f}" for ratio in alone]
+    entries["squared ReLU alone"] = [f"{ratio:.2f}" for ratio in alone]
     within = f"half of the rounds within {spread(step['cells'], changes.values()):.2f}"
-    display(grid(step, f"A step over the Transformer's ({within})", step_ratios))
+    display(grid(step, f"A step over the Transformer's ({within})", entries))
     # Attention alone, forward and backward, with convolutions over without:
     attention = recorded("attention")
     with_and_without = {

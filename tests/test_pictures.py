@@ -13,7 +13,7 @@ from pictures.canvas import CODE, WIDTH, Canvas
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "book" / "pictures"
-HELPERS = {"__init__", "canvas"}
+HELPERS = {"__init__", "blocks", "canvas", "instructions", "links"}
 NAMES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in HELPERS)
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -366,5 +366,5 @@ if __name__ == "__main__":
     slow = (128 * omega < 2 * torch.pi / 10).nonzero().flatten()
     print(f"pairs {slow[0]} to {slow[-1]} of 16")
 
-    # Which of Primer's gains are left if positions are rotary?
-    # {doc}`/experiments/chapters/results` says what is known so far.
+    # Which of Primer's gains are left if positions are rotary? The runs that answer it are a family of plans
+    # of this book, `make experiments ONLY=today`; {doc}`/experiments/chapters/results` has the results.

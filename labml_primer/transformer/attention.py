@@ -415,7 +415,8 @@ if __name__ == "__main__":
     # {term}`KV cache`. To make it smaller, heads can share them. All heads keep queries of their own. In
     # {term}`multi-query attention` {cite:p}`shazeer2019fast` they share a single head of keys and values; in
     # {term}`grouped-query attention` {cite:p}`ainslie2023gqa` each group of heads shares one. Many large
-    # models use the second, because it costs little quality. The models of this book use neither.
+    # models use the second, because it costs little quality. {doc}`../since/modern` has such a layer; the
+    # other models of this book use neither.
     #
     # :::{picture} grouped_queries
     # :::

@@ -28,7 +28,12 @@ from twins import reals, stirred
 import labml_primer
 from labml_primer.primer.faster import faster
 from labml_primer.primer.primer import SeparableConvolutionAttention
+from labml_primer.since.modern import GroupedQueryAttention
 from labml_primer.since.rotary import BucketedAttention
+from labml_primer.since.short_convolutions import (
+    GroupedTokenShiftAttention,
+    TokenShiftAttention,
+)
 from labml_primer.transformer.attention import MultiHeadAttention, causal_mask
 from labml_primer.transformer.language_model import LanguageModel
 
@@ -88,7 +93,14 @@ def test_every_layer_of_the_library_is_in_the_catalogue() -> None:
 
 
 # Attention whose keys are compared as they leave their projection.
-UNTURNED = (MultiHeadAttention, SeparableConvolutionAttention, BucketedAttention)
+UNTURNED = (
+    MultiHeadAttention,
+    SeparableConvolutionAttention,
+    BucketedAttention,
+    GroupedQueryAttention,
+    TokenShiftAttention,
+    GroupedTokenShiftAttention,
+)
 
 # Shapes and types
 
