@@ -260,8 +260,8 @@ def test_errors_in_prose_have_their_line_in_the_module(shelf: New) -> None:
 @pytest.mark.parametrize(
     ("code", "what"),
     [
-        ("import os\n    os._exit(1)", "4: the kernel died here"),
-        ("import time\n    time.sleep(600)", "4: ran longer than 20 s"),
+        ("import os\n    os._exit(1)", "5: the kernel died here"),
+        ("import time\n    time.sleep(600)", "5: ran longer than 20 s"),
         ("raise SystemExit", "4: SystemExit"),
     ],
 )
