@@ -32,7 +32,7 @@ offline: book  ## the whole book as one PDF and as an archive, into the site (by
 	@$(RUN) book/tools/offline.py
 	@$(RUN) book/tools/build.py $(if $(STRICT),--strict)
 
-lighthouse: book  ## Lighthouse's figures for three chapters, on its mobile setting (installs it: 185 MB)
+lighthouse: book  ## Lighthouse's figures for every page, on its mobile setting (installs it: 185 MB; 10 quiet minutes)
 	@$(RUN) benchmarks/lighthouse/measure.py
 
 notebooks: book  ## write notebooks/*.ipynb, with the numbers that the build computed

@@ -1,4 +1,4 @@
-"""Every model of the paper by name, at the size of its search task."""
+"""Every model of the paper by name, at the size of its search task, and a baseline of today."""
 
 from dataclasses import replace
 
@@ -21,6 +21,7 @@ from labml_primer.primer.primer import (
     SeparableConvolutionAttention,
 )
 from labml_primer.primer.primer_ez import MultiDConvHeadAttention, SquaredReLU
+from labml_primer.since.modern import modern, modern_primer_ez
 from labml_primer.transformer.language_model import Config, LanguageModel
 
 __all__ = ["PRESETS", "Config", "LanguageModel"]
@@ -73,4 +74,7 @@ PRESETS: dict[str, Config] = {
     ),
     "switch-transformer": replace(TRANSFORMER, feed_forward=SwitchFeedForward),
     "switch-primer": replace(PRIMER_EZ, feed_forward=SwitchFeedForward),
+    # Not in the paper.
+    "modern": modern(TRANSFORMER),
+    "modern-primer-ez": modern_primer_ez(TRANSFORMER),
 }

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -38,9 +38,9 @@ from experiments.chapters import mdha, ours, parts, transfer
 from experiments.figures import WHOLE_MODELS, theirs
 from experiments.harness import run as module
 from experiments.harness.configuration import Run
-from experiments.harness.long_run import long_run
+from experiments.harness.long_run import fingerprint, is_current, long_run
 from experiments.harness.plan import PLANS, Plan, gather, read_plans, reported_loss
-from experiments.harness.run import announce, run_missing
+from experiments.harness.run import announce, recorded, run_missing
 from experiments.harness.step_times import measure_missing
 from experiments.harness.texts import REPORTED_PLAYS, TUNING_PLAY, load_texts
 from experiments.harness.variants import (
@@ -151,7 +151,10 @@ def test_configuration_of_a_record_still_builds_its_model() -> None:
         assert recorded["parameters"] == sizes[key], path
 
 
-@pytest.mark.parametrize("name", read_plans())
+FINISHED = [name for name, plan in read_plans().items() if not plan.unfinished]
+
+
+@pytest.mark.parametrize("name", sorted({*FINISHED} - {"live"}))
 def test_every_model_is_reported_with_three_seeds_or_five_for_the_speedup(
     name: str,
 ) -> None:
@@ -169,12 +172,22 @@ def test_every_model_is_reported_with_three_seeds_or_five_for_the_speedup(
 def test_no_selected_rate_is_the_lowest_or_highest_tried() -> None:
     # There may be a better one beyond it: add more to the plan.
     known = read_results()
-    for plan in read_plans().values():
+    for plan in map(read_plans().get, FINISHED):
+        assert plan
         tuning, _ = plan.missing(known)
         for name, model in plan.models.items():
             if not tuning:
                 chosen = plan.rate(model, known)
                 assert min(plan.rates) < chosen < max(plan.rates), (plan.name, name)
+
+
+def test_code_still_computes_what_was_recorded() -> None:
+    stale = [
+        path
+        for path in RECORDED
+        if not is_current(json.loads(path.read_text(encoding="utf-8")))
+    ]
+    assert not stale, "the code computes something else now: make experiments"
 
 
 def test_no_record_names_the_home_folder_of_its_machine() -> None:
@@ -336,8 +349,10 @@ def test_two_best_rates_are_within_the_noise_for_half_of_the_models() -> None:
 
 def test_chapters_give_the_command_of_every_plan_and_no_other() -> None:
     command = r"make experiments ONLY=(\w+)"
-    named = re.findall(command, "\n".join(chapters().values()))
-    assert set(named) == read_plans().keys()
+    page = (ROOT / "book" / "pages" / "write.md").read_text(encoding="utf-8")
+    named = re.findall(command, "\n".join([*chapters().values(), page]))
+    families = {name.partition("-")[0] for name in read_plans()}
+    assert set(named) == families
 
 
 def test_building_the_book_does_not_import_what_trains_the_plans() -> None:
@@ -567,6 +582,71 @@ def test_recorded_runs_are_not_missing_even_if_another_plan_recorded_them() -> N
     assert list(other.missing(records)[1]) == ["the-same-0"]
 
 
+def test_rates_are_tuned_with_a_seed_of_their_own_and_reported_with_others() -> None:
+    plan = replace(PLAN, tuning_seed=100, models={"plain": replace(TINY, whole=True)})
+    tuning, _ = plan.missing({})
+    assert {run.seed for run in tuning.values()} == {100}
+    # To select a rate, it is enough to read parts of the plays.
+    assert not any(run.whole for run in tuning.values())
+    runs = plan.runs(found(*map(record, tuning.values())))
+    assert [(run.seed, run.whole) for run in runs.values()] == [(0, True), (1, True)]
+
+
+@pytest.mark.parametrize(
+    "name", [plan.name for plan in read_plans().values() if plan.belongs_to("today")]
+)
+def test_plans_of_today_tune_longer_and_report_other_seeds(name: str) -> None:
+    plan = read_plans()[name]
+    assert plan.tuning_seed not in range(plan.seeds)
+    for run in plan.models.values():
+        assert run.whole and plan.tuning_steps >= run.steps / 4
+
+
+def test_first_runs_of_today_are_also_runs_of_the_whole_plan() -> None:
+    plans = read_plans()
+    for first, whole in (("first", "characters"), ("first-subwords", "subwords")):
+        few, all_of_them = plans[f"today-{first}"], plans[f"today-{whole}"]
+        assert few.models.items() <= all_of_them.models.items()
+        assert {run.digest for run in few.tuning().values()} <= {
+            run.digest for run in all_of_them.tuning().values()
+        }
+
+
+def test_unfinished_plan_is_gathered_without_step_times(tmp_path: Path) -> None:
+    plan = replace(PLAN, unfinished=True)
+    records = found(*map(record, plan.tuning().values()))
+    one = record(plan.runs(records)["plain-1"])
+    one["whole"] = {play: 3.0 for play in REPORTED_PLAYS} | {TUNING_PLAY: 9.0}
+    gathered = gather({"tiny": plan}, records | found(one), {})["tiny"]["plain"]
+    assert [run["seed"] for run in gathered] == [1]
+    assert gathered[0]["whole"] == 3.0 and "seconds" not in gathered[0]
+    measure_missing([plan], tmp_path, tmp_path)
+    assert read_step_times(tmp_path) == {}
+
+
+def test_record_is_run_again_if_the_code_computes_something_else(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "plan"
+    first = long_run(TINY, folder)
+    assert is_current(first) and first["fingerprint"] == fingerprint(TINY)
+    # Neither rate nor seed change the fingerprint; another model does.
+    assert fingerprint(replace(TINY, seed=3, rate=0.5)) == first["fingerprint"]
+    rotary = replace(TINY, model=SIZES | {"positions": "rotary"})
+    assert not is_current(first | {"configuration": asdict(rotary)})
+    # Records from before there were fingerprints are taken as they are.
+    assert is_current({"digest": TINY.digest})
+    path = folder / "record.json"
+    path.write_text(json.dumps(first | {"fingerprint": [1.0, 1.0], "commit": "old"}))
+    assert recorded(tmp_path) == {}
+    assert long_run(TINY, folder)["commit"] != "old"
+    assert recorded(tmp_path).keys() == {TINY.digest}
+    # It is not run again for a rewriting that changes the last digits.
+    near = [loss * (1 + 1e-9) for loss in first["fingerprint"]]
+    path.write_text(json.dumps(first | {"fingerprint": near, "commit": "old"}))
+    assert long_run(TINY, folder)["commit"] == "old"
+
+
 def test_error_of_an_invalid_plan_names_file_and_model(tmp_path: Path) -> None:
     path = tmp_path / "new.toml"
     path.write_text(
@@ -717,6 +797,19 @@ def test_expected_time_is_printed_first_and_one_plan_can_be_selected(
     assert lines(capsys)[1:] == [missing.format("6.0", "3.0"), "run tiny 2 21600.0"]
     main("--only", "tiny", "--list")
     assert lines(capsys)[1:] == [missing.format("6.0", "3.0")]
+
+
+@pytest.mark.usefixtures("ten_minutes_a_step")
+def test_a_family_of_plans_is_selected_by_its_name(
+    main: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    names = ("tiny", "other-first", "other", "others")
+    plans = {name: replace(PLAN, name=name) for name in names}
+    monkeypatch.setattr(module, "read_plans", lambda: plans)
+    main("--only", "other")
+    assert lines(capsys)[-1].startswith("run other-first other 2")
 
 
 def test_unknown_plan_error_lists_known_plans(

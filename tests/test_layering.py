@@ -106,6 +106,7 @@ LAYERS = (
     "labml_primer.transformer",
     "labml_primer.primer",
     "labml_primer.compared",
+    "labml_primer.since",
     "labml_primer",  # the presets of all models
     "experiments.claims",
     "experiments.tables",

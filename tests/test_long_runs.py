@@ -23,6 +23,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from experiments.harness import long_run as module
 from experiments.harness import tasks
@@ -31,6 +32,7 @@ from experiments.harness.long_run import DivergedError, Training, long_run, rate
 from experiments.harness.texts import REPORTED_PLAYS, TUNING_PLAY, load_texts
 from labml_primer.presets import PRESETS
 from labml_primer.primer.faster import faster
+from labml_primer.since.rotary import NoPositions, RotaryMultiDConvHeadAttention
 from labml_primer.training.corpus import VALIDATION_PLAYS
 from labml_primer.training.costs import costs
 from labml_primer.training.loop import next_character_loss
@@ -815,3 +817,36 @@ def test_steps_match_the_optimizer_by_hand_with_clipping_for_adamw(
         training.model.parameters(), model.parameters(), strict=True
     ):
         torch.testing.assert_close(weight, same, rtol=0, atol=1e-5)
+
+
+def test_whole_play_is_read_from_beginning_to_end(tmp_path: Path) -> None:
+    run = replace(TINY, whole=True)
+    record = long_run(run, tmp_path)
+    texts = load_texts(run.data)
+    model = run.build(texts.vocab_size)
+    model.load_state_dict(weights(tmp_path))
+    for play, text in texts.held_out.items():
+        full = (len(text) - 1) // run.seq * run.seq
+        inputs = text[:full].view(-1, run.seq)
+        targets = text[1 : full + 1].view(-1, run.seq)
+        with torch.no_grad():
+            logits = model(inputs)
+        expected = F.cross_entropy(logits.flatten(0, 1), targets.flatten()).item()
+        assert record["whole"][play] == pytest.approx(expected, rel=1e-5)
+    assert "whole" not in long_run(TINY, tmp_path / "parts")
+
+
+def test_positions_are_chosen_by_name() -> None:
+    def first(**model: Any) -> nn.Module:
+        return Run("primer-ez", SIZES | model).build(83)
+
+    rotary = first(positions="rotary")
+    assert isinstance(rotary.get_submodule("positions"), NoPositions)
+    attention = rotary.get_submodule("blocks.0.attention")
+    assert isinstance(attention, RotaryMultiDConvHeadAttention)
+    learned = first(positions="learned").state_dict()
+    assert all(torch.equal(a, learned[k]) for k, a in first().state_dict().items())
+    with pytest.raises(ValueError, match="'rotory' is not one of learned, sin"):
+        first(positions="rotory")
+    with pytest.raises(ValueError, match="t5 has positions of its own"):
+        Run("t5", SIZES | {"positions": "rotary"}).build(83)

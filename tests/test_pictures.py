@@ -9,11 +9,11 @@ from xml.etree import ElementTree
 import pytest
 from annotated.page.pictures import HREF, place_of
 from annotated.read.modules import Project
-from pictures.canvas import WIDTH, Canvas
+from pictures.canvas import CODE, WIDTH, Canvas
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "book" / "pictures"
-HELPERS = {"__init__", "canvas"}
+HELPERS = {"__init__", "blocks", "canvas", "instructions", "links"}
 NAMES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in HELPERS)
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -77,13 +77,21 @@ def test_steps_end_with_the_whole_picture(svg: str) -> None:
 def test_markup_in_words_becomes_spans_and_indices_return_to_the_line() -> None:
     canvas = Canvas(10, "Title", "Words.")
     canvas.words(0, 0, "a<b *q*_{i}`k`c")
-    spans = re.findall(r"<tspan([^>]*)>([^<]*)", canvas.svg())
+    drawn = re.sub(r' textLength="[^"]*"', "", canvas.svg())
+    spans = re.findall(r"<tspan([^>]*)>([^<]*)", drawn)
     assert spans == [
         (' class="i"', "q"),
         (' class="s" dy="3"', "i"),
         (' class="m" dy="-3"', "k"),
     ]
     assert "a&lt;b " in canvas.svg()
+
+
+def test_code_in_a_picture_is_as_wide_in_every_font() -> None:
+    canvas = Canvas(10, "Title", "Words.")
+    canvas.words(0, 0, "`heads` and `q`")
+    lengths = re.findall(r'textLength="([\d.]+)"', canvas.svg())
+    assert [float(length) / CODE for length in lengths] == pytest.approx([5, 1])
 
 
 def test_an_arrow_ends_at_its_last_point() -> None:

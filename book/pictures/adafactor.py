@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from random import Random
 
 from pictures.canvas import Canvas
+from pictures.links import T5
 
-ADAFACTOR = "labml_primer.compared.t5.adafactor"
+ADAFACTOR = f"{T5}.adafactor"
 ROWS, COLUMNS, CELL = 5, 6, 22
 TOP, LEFT, RIGHT = 60, 12, 226  # of the matrices
 Matrix = Sequence[Sequence[float]]

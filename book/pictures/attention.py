@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 
 from pictures.canvas import Canvas
+from pictures.links import ATTENTION, WEIGHTS
 
-BOOK = "labml_primer.transformer.attention."
 WORDS = ["the", "dog", "bit", "its"]
 QUERIES = [[0, 1, 0, 1], [1, 0, 1, 0], [0, 1, 1, 0], [1, 0, 2, 1]]
 KEYS = [[0, 2, 0, 0], [0, 1, 2, 2], [2, 0, 0, 0], [1, 1, 1, 1]]
@@ -50,9 +50,7 @@ def draw() -> str:
         "these weights. Below, the same for all four queries is a product of matrices.",
         steps=LAST,
     )
-    for step, text in enumerate(CAPTIONS, 1):
-        with canvas.at(step):
-            canvas.words(8, 268, text, "caption soft", side="left")
+    canvas.captions(CAPTIONS, 8, 268)
     _table(canvas)
     with canvas.at(LAST):
         _matrices(canvas, 304)
@@ -83,14 +81,14 @@ def _table(canvas: Canvas) -> None:
             canvas.words(x, TOP - 18, title)
             for i, text in enumerate(column):
                 canvas.words(x, TOP + PITCH * i + 11, text)
-    with canvas.at(*range(4, LAST + 1)), canvas.link(BOOK + "attention_weights"):
+    with canvas.at(*range(4, LAST + 1)), canvas.link(WEIGHTS):
         canvas.words(WEIGHT + 36, TOP - 18, "weights", "c1")
         for i, weight in enumerate(weights):
             y = TOP + PITCH * i
             canvas.cell(WEIGHT, y, 72, CELL, None)
             canvas.bar(WEIGHT, y, 72 * weight, CELL, "c1")
             canvas.words(WEIGHT + 66, y + 11, f"{weight:.2f}", side="right")
-    with canvas.at(*range(5, LAST + 1)), canvas.link(BOOK + "attention"):
+    with canvas.at(*range(5, LAST + 1)), canvas.link(ATTENTION):
         y = TOP + PITCH * 4 + 12
         canvas.arrow((VALUE + 44, y - 18), (VALUE + 44, y - 2))
         canvas.words(VALUE - 10, y + 11, "weighted sum", side="right")

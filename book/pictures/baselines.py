@@ -4,9 +4,9 @@ from collections.abc import Callable
 from math import erf, exp, sqrt
 
 from pictures.canvas import Canvas
+from pictures.links import BASELINES, FEED_FORWARD
 
-FEED_FORWARD = "labml_primer.transformer.feed_forward.PositionwiseFeedForward"
-GATED = "labml_primer.primer.baselines.GatedFeedForward"
+GATED = f"{BASELINES}.GatedFeedForward"
 WIDE, TALL, PLOT = 86, 24, 58
 IN, LINEAR, ACTIVATION, OUT, TOP = 322, 270, 176, 72, 44
 

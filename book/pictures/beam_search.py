@@ -1,8 +1,9 @@
 """Beam search with two beams: the most probable first token need not begin the best sequence."""
 
 from pictures.canvas import Canvas
+from pictures.links import GENERATION
 
-BEAM_SEARCH = "labml_primer.transformer.generation.beam_search"
+BEAM_SEARCH = f"{GENERATION}.beam_search"
 BEAMS = 2
 FIRST = {"the": 0.5, "a": 0.4, "one": 0.1}
 NEXT = {

@@ -16,6 +16,7 @@ from pathlib import Path
 Point = tuple[float, float]
 
 WIDTH = 400
+CODE = 7.2  # width of a character of code, in every font: 0.6 times its size in drawing.css
 THEME = Path(__file__).parents[1] / "theme" / "static"
 STYLE = (THEME / "drawing.css").read_text(encoding="utf-8")
 MARKUP = re.compile(r"\*([^*]+)\*|`([^`]+)`|([_^])\{([^}]+)\}")
@@ -45,9 +46,8 @@ class Canvas:
         start = len(self.parts)
         with self._group(f'<a href="{escape(target)}">', "</a>"):
             yield
-        if "<text" not in "".join(
-            self.parts[start:]
-        ):  # then its name is the definition's
+        if "<text" not in "".join(self.parts[start:]):
+            # A link without words is named after its definition.
             name = escape(target.rpartition(".")[2])
             self.parts[start] = f'<a href="{escape(target)}" aria-label="{name}">'
 
@@ -58,6 +58,12 @@ class Canvas:
         numbers = " ".join(map(str, steps))
         with self._group(f'<g data-at="{numbers}"{off}>', "</g>"):
             yield
+
+    def captions(self, texts: Sequence[str], x: float, y: float) -> None:
+        """Write at each step what it shows, from `x` on."""
+        for step, text in enumerate(texts, 1):
+            with self.at(step):
+                self.words(x, y, text, "caption soft", side="left")
 
     @contextmanager
     def faint(self) -> Iterator[None]:
@@ -117,7 +123,7 @@ class Canvas:
         if link:
             with self.link(link):
                 return self.box(x, y, width, height, text, kind, round=round)
-        size = f'x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}" rx="{_n(round)}"'
+        size = f'{_size(x, y, width, height)} rx="{_n(round)}"'
         tint = re.search(r"c\d", kind)
         if "area" not in kind.split():
             self.parts.append(f"<rect{_class('box', kind)} {size}/>")
@@ -195,7 +201,7 @@ class Canvas:
         kind: str = "c0",
     ) -> None:
         """Draw one cell of a matrix."""
-        size = f'x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}"'
+        size = _size(x, y, width, height)
         self.parts.append(f'<rect class="box" {size}/>')
         if shade:
             opacity = f'fill-opacity="{0.85 * min(1.0, shade):.2f}"'
@@ -203,7 +209,7 @@ class Canvas:
 
     def bar(self, x: float, y: float, width: float, height: float, kind: str) -> None:
         """Draw a bar on which words can be read."""
-        size = f'x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}"'
+        size = _size(x, y, width, height)
         self.parts.append(f'<rect{_class("tint", kind)} {size} fill-opacity=".3"/>')
 
     def frame(
@@ -222,6 +228,10 @@ class Canvas:
 def _class(*kinds: str) -> str:
     names = " ".join(" ".join(kinds).split())
     return f' class="{names}"' if names else ""
+
+
+def _size(x: float, y: float, width: float, height: float) -> str:
+    return f'x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}"'
 
 
 def _n(number: float) -> str:
@@ -250,7 +260,8 @@ def _span(text: str, kind: str, lowered: int, lower: int) -> str:
     if not kind and not shift:
         return escape(text)
     moved = f' dy="{shift}"' if shift else ""
-    return f"<tspan{_class(kind)}{moved}>{escape(text)}</tspan>"
+    wide = f' textLength="{_n(CODE * len(text))}"' if kind == "m" else ""
+    return f"<tspan{_class(kind)}{moved}{wide}>{escape(text)}</tspan>"
 
 
 def _path(points: Sequence[Point], round: float = 0) -> str:

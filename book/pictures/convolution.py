@@ -1,10 +1,8 @@
 """A causal convolution, three wide, as it slides along the positions of one channel."""
 
 from pictures.canvas import Canvas
+from pictures.links import CONVOLUTION, PROJECT
 
-EZ = "labml_primer.primer.primer_ez"
-CONVOLUTION = f"{EZ}.SpatialDepthWiseConvolution"
-PROJECT = "labml_primer.transformer.attention.MultiHeadAttention.project"
 INPUT = (0.6, 1.2, 0.0, 0.6, 1.8, 1.2)  # an example
 WEIGHTS = (0.5 / 3, 0.5 / 3, 0.5)  # those of a new layer
 NAMES = ("0.5/3", "0.5/3", "0.5")

@@ -1,13 +1,12 @@
 """Where a convolution can be, how wide and how full: the choices that the chapter tries."""
 
 from pictures.canvas import Canvas
+from pictures.links import MDHA, PROJECT, SEPARABLE_ATTENTION
 
 CONVOLUTIONS = "labml_primer.compared.convolutions"
-PRIMER_EZ = "labml_primer.primer.primer_ez.MultiDConvHeadAttention"
-PROJECT = "labml_primer.transformer.attention.MultiHeadAttention.project"
 COLUMNS = (  # name, width, channels that one output reads, before the projection, definition
-    ("Before", 3, 1, True, "labml_primer.primer.primer.SeparableConvolutionAttention"),
-    ("After", 3, 1, False, PRIMER_EZ),
+    ("Before", 3, 1, True, SEPARABLE_ATTENTION),
+    ("After", 3, 1, False, MDHA),
     ("Wider", 7, 1, False, f"{CONVOLUTIONS}.WideConvolutionAttention"),
     ("Full", 3, 4, False, f"{CONVOLUTIONS}.StandardConvolutionAttention"),
 )

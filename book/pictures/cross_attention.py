@@ -1,9 +1,8 @@
 """Teacher forcing with cross-attention: what the decoder reads, looks up and predicts."""
 
 from pictures.canvas import Canvas
+from pictures.links import FEED_FORWARD, MULTI_HEAD, TRANSFORMER
 
-BOOK = "labml_primer.transformer."
-ATTENTION = BOOK + "attention.MultiHeadAttention"
 SOURCE = ["dog", "bites", "man"]
 TARGET = ["Hund", "beißt", "Mann", "⟨end⟩"]
 INNER, PITCH, WIDE = (
@@ -40,10 +39,9 @@ def draw() -> str:
         if i:
             canvas.arrow((COLUMNS[i - 1] + 6, 368), (x - 6, 334))
     left, width = COLUMNS[0] - WIDE / 2, PITCH * 3 + WIDE
-    canvas.box(left, 218, width, 28, "Causal attention", link=ATTENTION)
-    canvas.box(left, 154, width, 28, "Cross-attention", "c1", ATTENTION)
-    feed_forward = BOOK + "feed_forward.PositionwiseFeedForward"
-    canvas.box(left, 92, width, 28, "Feed-forward", link=feed_forward)
+    canvas.box(left, 218, width, 28, "Causal attention", link=MULTI_HEAD)
+    canvas.box(left, 154, width, 28, "Cross-attention", "c1", MULTI_HEAD)
+    canvas.box(left, 92, width, 28, "Feed-forward", link=FEED_FORWARD)
     return canvas.svg()
 
 
@@ -56,7 +54,7 @@ def _source(canvas: Canvas) -> None:
         canvas.arrow((x, 303), (x, 216))
         canvas.matrix(x - 6, 148, [[0.6]] * 4, 12, 16, "c1")
     canvas.words(66, 400, "source", "soft")
-    canvas.box(8, 303, 116, 28, "Encoder", link=BOOK + "encoder.Encoder")
+    canvas.box(8, 303, 116, 28, "Encoder", link=f"{TRANSFORMER}.encoder.Encoder")
     canvas.words(66, 136, "memory", "c1")
     canvas.arrow((116, 168), (COLUMNS[0] - WIDE / 2, 168), kind="c1")
 

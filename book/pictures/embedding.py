@@ -4,8 +4,8 @@ import math
 import random
 
 from pictures.canvas import Canvas
+from pictures.links import EMBEDDING
 
-EMBEDDING = "labml_primer.transformer.embedding.Embedding"
 VOCABULARY = ["an", "a", "is", "it", "example"]
 TOKEN, D_MODEL = 2, 4
 SMALL, CELL, TALL = 24, 40, 28  # cells of the one-hot vector, of the table

@@ -1,13 +1,12 @@
 """The encoder: N blocks along the residual stream, and a last norm."""
 
 from pictures.canvas import Canvas
+from pictures.links import FEED_FORWARD, MULTI_HEAD, NORM, TRANSFORMER
 
-BOOK = "labml_primer.transformer."
-NORM = BOOK + "normalization.LayerNorm"
 STREAM, LEFT, WIDE, TALL = 60, 92, 132, 24  # middle of the stream; boxes beside it
 LAYERS = [
-    ("Self-attention", BOOK + "attention.MultiHeadAttention"),
-    ("Feed-forward", BOOK + "feed_forward.PositionwiseFeedForward"),
+    ("Self-attention", MULTI_HEAD),
+    ("Feed-forward", FEED_FORWARD),
 ]
 SAYS = ["moves information\nbetween positions", "processes each\nposition by itself"]
 BOTTOM, PITCH = 372, 118
@@ -25,7 +24,7 @@ def draw() -> str:
     middle = LEFT + WIDE / 2
     top = BOTTOM - 32 - PITCH * 2 - 8
     canvas.box(16, top, 232, PITCH * 2 + 14, kind="area", round=10)
-    with canvas.link(BOOK + "encoder.EncoderBlock"):
+    with canvas.link(f"{TRANSFORMER}.encoder.EncoderBlock"):
         canvas.words(236, top + 16, "*N* ×", "soft", side="right")
     canvas.words(
         STREAM - 6, BOTTOM + 12, "*x*  `[batch, seq, d_model]`", "soft", side="left"

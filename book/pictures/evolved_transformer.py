@@ -1,11 +1,8 @@
 """The Evolved Transformer's block: two layers of its own before the usual two."""
 
 from pictures.canvas import Canvas
+from pictures.links import EVOLVED, FEED_FORWARD, MULTI_HEAD, NORM
 
-EVOLVED = "labml_primer.compared.evolved_transformer"
-ATTENTION = "labml_primer.transformer.attention.MultiHeadAttention"
-FEED_FORWARD = "labml_primer.transformer.feed_forward.PositionwiseFeedForward"
-NORM = "labml_primer.transformer.normalization.LayerNorm"
 BRANCHES = f"{EVOLVED}.BranchedConvolution"
 SEPARABLE = f"{EVOLVED}.SeparableConvolution"
 MIDDLE, WIDE, TALL = 150, 206, 24
@@ -33,7 +30,7 @@ def draw() -> str:
     canvas.line((MIDDLE, BOTTOM), (MIDDLE, 552))
     y = _layer(canvas, 552, "Attention, 2*H* heads", "c1", f"{EVOLVED}.EvolvedBlock")
     y = _branches(canvas, y)
-    y = _layer(canvas, y, "Attention, *H* heads", "", ATTENTION)
+    y = _layer(canvas, y, "Attention, *H* heads", "", MULTI_HEAD)
     y = _layer(canvas, y, "Feed-forward", "", FEED_FORWARD)
     canvas.arrow((MIDDLE, y + 12), (MIDDLE, 6))
     return canvas.svg()

@@ -3,12 +3,21 @@
 from typing import NamedTuple
 
 from pictures.canvas import Canvas
+from pictures.links import (
+    BASELINES,
+    EVOLVED,
+    EZ,
+    MDHA,
+    PRIMER,
+    SEPARABLE_ATTENTION,
+    SQUARED_RELU,
+    SWITCH,
+    SYNTHESIZER,
+    T5,
+    TRANSFORMER,
+)
 
-PRIMER, EZ = "labml_primer.primer.primer", "labml_primer.primer.primer_ez"
-BASELINES, T5 = "labml_primer.primer.baselines", "labml_primer.compared.t5"
-SYNTHESIZER = "labml_primer.compared.synthesizer"
-SWITCH = "labml_primer.compared.switch"
-EVOLVED = "labml_primer.compared.evolved_transformer"
+MODERN = "labml_primer.since.modern"
 
 
 class Model(NamedTuple):
@@ -26,7 +35,7 @@ MODELS = {
         0,
         "Transformer",
         "attention and feed-forward",
-        "labml_primer.transformer.model.Transformer",
+        f"{TRANSFORMER}.model.Transformer",
     ),
     "transformer-gelu": Model(1, "Transformer+GELU", "GELU for ReLU", BASELINES, "c1"),
     "transformer-pp": Model(
@@ -37,20 +46,20 @@ MODELS = {
         "c2",
     ),
     "transformer-squared-relu": Model(
-        1, "+Squared ReLU", "squared ReLU", f"{EZ}.SquaredReLU", "c0"
+        1, "+Squared ReLU", "squared ReLU", SQUARED_RELU, "c0"
     ),
     "transformer-sep-conv": Model(
         1,
         "+Sep Conv",
         "convolution, then projection",
-        f"{PRIMER}.SeparableConvolutionAttention",
+        SEPARABLE_ATTENTION,
         "c0",
     ),
     "transformer-mdha": Model(
         1,
         "+MDHA",
         "projection, then convolution",
-        f"{EZ}.MultiDConvHeadAttention",
+        MDHA,
         "c0",
     ),
     "primer-ez": Model(2, "Primer-EZ", "squared ReLU", EZ, "c0"),
@@ -93,6 +102,12 @@ MODELS = {
         f"{SWITCH}.SwitchFeedForward",
     ),
     "switch-primer": Model(2, "Switch Primer", "Primer-EZ’s two changes", SWITCH, "c0"),
+    "modern": Model(
+        1, "A baseline of today", "rotary, RMSNorm, SwiGLU, …", f"{MODERN}.modern", "c2"
+    ),
+    "modern-primer-ez": Model(
+        2, "… with Primer-EZ", "its two changes", f"{MODERN}.modern_primer_ez", "c0"
+    ),
     "t5": Model(1, "T5", "encoder, distances, Adafactor", f"{T5}.T5"),
     "t5-gelu": Model(2, "T5+GELU", "GELU for ReLU", f"{T5}.Parts", "c1"),
     "t5-pp": Model(2, "T5++", "RMSNorm, SwiGLU", f"{T5}.Parts", "c2"),

@@ -1,8 +1,8 @@
 """The passes over memory of one convolution, plain and faster, and three convolutions merged into one."""
 
 from pictures.canvas import Canvas
+from pictures.links import CONVOLUTION
 
-PLAIN = "labml_primer.primer.primer_ez.SpatialDepthWiseConvolution"
 FASTER = "labml_primer.primer.faster"
 # What each pass reads and writes. `t` is new memory for a product.
 PASSES = (
@@ -32,7 +32,7 @@ def draw() -> str:
         "generated, the convolutions of queries, keys and values are merged, so that one does the work of "
         "three.",
     )
-    _passes(canvas, 8, "Plain", PASSES, "xty", PLAIN)
+    _passes(canvas, 8, "Plain", PASSES, "xty", CONVOLUTION)
     _passes(canvas, 224, "Faster", FUSED, "xy", f"{FASTER}.causal_sum")
     for x, kind, text in ((8, "", "read"), (72, "c1", "written")):
         canvas.box(x, KEY, 18, 14, kind=kind, round=0)
@@ -70,20 +70,22 @@ def _passes(
 def _separate(canvas: Canvas) -> None:
     """Draw three convolutions of one token."""
     canvas.words(8, TOKEN, "Training: three calls", "left strong")
-    for i, name in enumerate("qkv"):
-        x = 34 + 54 * i
-        canvas.words(x, TOKEN + 118, f"*{name}*")
-        canvas.arrow((x, TOKEN + 108), (x, TOKEN + 78))
-        canvas.box(x - 22, TOKEN + 52, 44, 26, "3×1", "c1", PLAIN)
-        canvas.arrow((x, TOKEN + 52), (x, TOKEN + 24))
+    for x in _paths(canvas, 34):
+        canvas.box(x - 22, TOKEN + 52, 44, 26, "3×1", "c1", CONVOLUTION)
 
 
 def _merged(canvas: Canvas) -> None:
     """Draw them as one."""
     canvas.words(224, TOKEN, "Generating: one call", "left strong")
-    for i, name in enumerate("qkv"):
-        x = 250 + 54 * i
+    _paths(canvas, 250)
+    canvas.box(228, TOKEN + 52, 152, 26, "3×1, `3 * heads`", "c1", MERGED)
+
+
+def _paths(canvas: Canvas, left: float) -> list[float]:
+    """Draw what enters and leaves the convolutions. Return the middles."""
+    middles = [left + 54 * i for i in range(3)]
+    for x, name in zip(middles, "qkv", strict=True):
         canvas.words(x, TOKEN + 118, f"*{name}*")
         canvas.arrow((x, TOKEN + 108), (x, TOKEN + 78))
         canvas.arrow((x, TOKEN + 52), (x, TOKEN + 24))
-    canvas.box(228, TOKEN + 52, 152, 26, "3×1, `3 * heads`", "c1", MERGED)
+    return middles

@@ -3,8 +3,8 @@
 import random
 
 from pictures.canvas import Canvas
+from pictures.links import FEED_FORWARD
 
-LAYER = "labml_primer.transformer.feed_forward.PositionwiseFeedForward"
 D_MODEL, D_FF = 4, 16
 WORDS = ["dog", "bites", "man"]
 COLUMNS = (52, 156, 260)  # middles of the three positions
@@ -35,7 +35,9 @@ def draw() -> str:
             _vector(canvas, x, y, numbers)
         for y, text in ((IN, "Linear"), (WIDER, "max(*x*, 0)"), (ACTIVE, "Linear")):
             canvas.arrow((x, y), (x, y - 18))
-            canvas.box(x - 44, y - 44, SPAN, 26, text, "c1" * (y == WIDER), LAYER)
+            canvas.box(
+                x - 44, y - 44, SPAN, 26, text, "c1" * (y == WIDER), FEED_FORWARD
+            )
             canvas.arrow((x, y - 44), (x, y - 62))
         canvas.words(x, IN + 28, f"*{word}*")
     for y, size in (

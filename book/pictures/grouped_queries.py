@@ -1,8 +1,8 @@
 """Heads with keys and values of their own, shared by groups, and shared by all."""
 
 from pictures.canvas import Canvas
+from pictures.links import PROJECT
 
-ATTENTION = "labml_primer.transformer.attention."
 HEADS, CELL, TALL = 8, 13, 22
 PLANS = [("Multi-head", 8, 8), ("Grouped-query", 2, 140), ("Multi-query", 1, 272)]
 VALUES, KEYS, QUERIES = 44, 74, 150  # tops of the rows
@@ -26,11 +26,10 @@ def _layer(canvas: Canvas, x: float, title: str, groups: int) -> None:
     """Draw the heads of a layer, with a key and a value for each of its groups."""
     pitch, share = 15, HEADS // groups
     middle = x + pitch * HEADS / 2
-    link = ATTENTION + "MultiHeadAttention.project"
     canvas.words(middle, 16, title, "strong")
     for group in range(groups):
         center = x + pitch * share * (group + 0.5)
-        with canvas.link(link):
+        with canvas.link(PROJECT):
             canvas.cell(center - CELL / 2, VALUES, CELL, TALL, 0.6, "c4")
             canvas.cell(center - CELL / 2, KEYS, CELL, TALL, 0.6, "c3")
         for i in range(share):

@@ -1,9 +1,8 @@
 """Multi-head attention as shapes: from `[batch, seq, d_model]` to heads and back."""
 
 from pictures.canvas import Canvas
+from pictures.links import ATTENTION, MULTI_HEAD, PROJECT
 
-LAYER = "labml_primer.transformer.attention.MultiHeadAttention"
-ATTENTION = "labml_primer.transformer.attention.attention"
 HEADS, D_K, SEQ = 4, 2, 3  # small enough to count
 CELL = 8
 MIDDLE, SHAPE = 104, 216  # middle of the drawing, left end of the shapes
@@ -27,7 +26,7 @@ def draw() -> str:
     canvas.line((MIDDLE, 32), (MIDDLE, 46))
     for name, kind, x in THREE:
         canvas.arrow((MIDDLE, 46), (x, 46), (x, 60), round=5)
-        canvas.box(x - 32, 60, 64, 24, f"`{name}`", kind, f"{LAYER}.project")
+        canvas.box(x - 32, 60, 64, 24, f"`{name}`", kind, PROJECT)
         canvas.arrow((x, 84), (x, 100))
         _grid(canvas, x, 102, kind)
     _shape(canvas, 114, "[batch, seq, d_model]", "\neach")
@@ -52,7 +51,7 @@ def draw() -> str:
     _grid(canvas, MIDDLE, 338, "c1")
     _shape(canvas, 350, "[batch, seq, d_model]")
     canvas.arrow((MIDDLE, 362), (MIDDLE, 380))
-    canvas.box(MIDDLE - 32, 380, 64, 24, "`output`", link=f"{LAYER}.forward")
+    canvas.box(MIDDLE - 32, 380, 64, 24, "`output`", link=f"{MULTI_HEAD}.forward")
     canvas.arrow((MIDDLE, 404), (MIDDLE, 422))
     _grid(canvas, MIDDLE, 424, "c5", stripes=False)
     _shape(canvas, 436, "[batch, seq, d_model]")

@@ -1,6 +1,7 @@
 """Kernels of a convolution shared by nothing, by the heads, or by everything."""
 
 from pictures.canvas import Canvas
+from pictures.links import CONVOLUTION
 
 VARIATIONS = "labml_primer.primer.variations"
 HEADS, CHANNELS, CELL, TOP = 3, 3, 34, 62
@@ -25,7 +26,7 @@ def draw() -> str:
             for h in range(HEADS)
             for c in range(CHANNELS)
         ],
-        "labml_primer.primer.primer_ez.SpatialDepthWiseConvolution",
+        CONVOLUTION,
     )
     _panel(
         canvas,

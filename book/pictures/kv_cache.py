@@ -2,9 +2,9 @@
 
 from pictures.attention import softmax
 from pictures.canvas import Canvas
+from pictures.links import GENERATION, WEIGHTS
 
-BOOK = "labml_primer.transformer."
-CACHE = BOOK + "generation.cache_keys_and_values"
+CACHE = f"{GENERATION}.cache_keys_and_values"
 TOKENS = ["to", "be", "or", "not", "to"]
 QUERY = [1, 2, 0]
 KEYS = [[1, 0, 2], [2, 1, 1], [0, 0, 2], [1, 2, 0]]
@@ -34,14 +34,12 @@ def draw() -> str:
         "token. From it the rest of the model predicts the next token, to. Nothing else is computed again.",
         steps=LAST,
     )
-    for step, text in enumerate(CAPTIONS, 1):
-        with canvas.at(step):
-            canvas.words(8, 344, text, "caption soft", side="left")
+    canvas.captions(CAPTIONS, 8, 344)
     for steps, width in (((1, 2), 184), ((3, 4, 5), 248)):
         with canvas.at(*steps):
             canvas.box(64, K - 12, width, V + 48 - K + 12, kind="area c1", round=10)
     _labels(canvas)
-    with canvas.link(BOOK + "generation.kv_cache"):
+    with canvas.link(f"{GENERATION}.kv_cache"):
         canvas.words(72, V + 70, "KV cache", "c1 strong", side="left")
     for i, x in enumerate(COLUMNS[:3]):
         canvas.box(x - 24, 8, 48, 26, f"*{TOKENS[i]}*")
@@ -90,7 +88,7 @@ def _attend(canvas: Canvas) -> None:
         sum(w * v for w, v in zip(weights, column, strict=True))
         for column in zip(*VALUES, strict=True)
     ]
-    with canvas.link(BOOK + "attention.attention_weights"):
+    with canvas.link(WEIGHTS):
         canvas.words(8, WEIGHT, "weights", side="left")
     canvas.words(8, RESULT + 18, "result", "c1", side="left")
     canvas.line((NEW, Q + 36), (NEW, K - 22))

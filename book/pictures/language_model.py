@@ -1,16 +1,16 @@
 """The language model whole: tokens, embedding, N blocks, norm, logits."""
 
+from pictures.blocks import TALL, norm, sublayer
 from pictures.canvas import Canvas
+from pictures.links import EMBEDDING, FEED_FORWARD, MULTI_HEAD, TRANSFORMER
 
-BOOK = "labml_primer.transformer."
-MODEL = BOOK + "language_model."
+MODEL = f"{TRANSFORMER}.language_model"
 LAYERS = [
-    ("Causal attention", BOOK + "attention.MultiHeadAttention"),
-    ("Feed-forward", BOOK + "feed_forward.PositionwiseFeedForward"),
+    ("Causal attention", MULTI_HEAD),
+    ("Feed-forward", FEED_FORWARD),
 ]
-NORM = BOOK + "normalization.LayerNorm"
 READ, PREDICTED = ["to", "be", "or", "not"], ["be", "or", "not", "to"]
-MIDDLE, WIDE, TALL, PITCH = 110, 148, 24, 106
+MIDDLE, WIDE, PITCH = 110, 148, 106
 LEFT, SHAPE = MIDDLE - WIDE / 2, 222
 FIRST = 342  # bottom of the first sub-layer's norm
 
@@ -28,18 +28,18 @@ def draw() -> str:
     _tokens(canvas, 480, READ)
     _shape(canvas, 480, "tokens\n`[batch, seq]`")
     canvas.arrow((MIDDLE, 466), (MIDDLE, 450))
-    canvas.box(LEFT, 426, WIDE, TALL, "Embedding", link=BOOK + "embedding.Embedding")
+    canvas.box(LEFT, 426, WIDE, TALL, "Embedding", link=EMBEDDING)
     canvas.arrow((MIDDLE, 426), (MIDDLE, 414))
-    positions = BOOK + "positional_encoding.LearnedPositionalEncoding"
+    positions = f"{TRANSFORMER}.positional_encoding.LearnedPositionalEncoding"
     canvas.box(LEFT, 390, WIDE, TALL, "Positions", link=positions)
     canvas.line((MIDDLE, 390), (MIDDLE, FIRST + 10))
     _shape(canvas, 402, "`[batch, seq, d_model]`")
     top = _block(canvas)
     canvas.arrow((MIDDLE, top + 10), (MIDDLE, top - 12))
-    canvas.box(LEFT, top - 36, WIDE, TALL, "Layer norm", link=NORM)
+    norm(canvas, MIDDLE, top - 36, WIDE)
     canvas.arrow((MIDDLE, top - 36), (MIDDLE, top - 48))
     canvas.box(
-        LEFT, top - 72, WIDE, TALL, "Linear", link=MODEL + "LanguageModel.forward"
+        LEFT, top - 72, WIDE, TALL, "Linear", link=f"{MODEL}.LanguageModel.forward"
     )
     _shape(canvas, top - 24, "`[batch, seq, d_model]`")
     canvas.arrow((MIDDLE, top - 72), (MIDDLE, top - 88))
@@ -59,16 +59,11 @@ def _block(canvas: Canvas) -> float:
     bottom = FIRST + 26
     top = bottom - PITCH * len(LAYERS) - 16
     canvas.box(LEFT - 16, top, WIDE + 48, bottom - top, kind="area", round=10)
-    with canvas.link(MODEL + "Block"):
+    with canvas.link(f"{MODEL}.Block"):
         canvas.words(SHAPE, (top + bottom) / 2, "*N* blocks", "strong", side="left")
     for i, (text, link) in enumerate(LAYERS):
         y = FIRST - PITCH * i
-        canvas.arrow((MIDDLE, y + 20), (MIDDLE, y))
-        canvas.box(LEFT, y - 24, WIDE, TALL, "Layer norm", link=NORM)
-        canvas.arrow((MIDDLE, y - 24), (MIDDLE, y - 36))
-        canvas.box(LEFT, y - 60, WIDE, TALL, text, link=link)
-        canvas.arrow((MIDDLE, y - 60), (MIDDLE, y - 70))
-        canvas.around(MIDDLE, y + 15, y - 78, LEFT + WIDE + 16)
+        sublayer(canvas, MIDDLE, y, WIDE, LEFT + WIDE + 16, text, link)
     return top
 
 

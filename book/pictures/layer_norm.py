@@ -4,8 +4,8 @@ import random
 import statistics
 
 from pictures.canvas import Canvas
+from pictures.links import NORM
 
-NORM = "labml_primer.transformer.normalization.LayerNorm"
 D_MODEL = 8
 POSITIONS = [("small", 0.0, 0.4), ("large", 0.0, 2.0), ("shifted", 2.2, 0.8)]
 COLUMNS = (84, 196, 308)  # left ends of the three positions

@@ -1,9 +1,9 @@
 """A causal mask, a padding mask, and both."""
 
 from pictures.canvas import Canvas
+from pictures.links import TRANSFORMER, WEIGHTS
 
-CAUSAL_MASK = "labml_primer.transformer.attention.causal_mask"
-ATTENTION = "labml_primer.transformer.attention.attention_weights"
+CAUSAL_MASK = f"{TRANSFORMER}.attention.causal_mask"
 WORDS = ["dog", "bites", "man", "pad", "pad"]
 LENGTH, CELL, TOP = 3, 20, 76
 LEFT = (46, 168, 290)  # left ends of the three matrices
@@ -30,7 +30,7 @@ def draw() -> str:
         LEFT,
         ("causal", "padding", "both"),
         (causal, padding, both),
-        (CAUSAL_MASK, ATTENTION, ATTENTION),
+        (CAUSAL_MASK, WEIGHTS, WEIGHTS),
         strict=True,
     ):
         middle = x + CELL * size / 2

@@ -3,8 +3,9 @@
 import math
 
 from pictures.canvas import Canvas
+from pictures.links import TRANSFORMER
 
-ENCODING = "labml_primer.transformer.positional_encoding.positional_encoding"
+ENCODING = f"{TRANSFORMER}.positional_encoding.positional_encoding"
 D_MODEL = 26  # the speeds of neighbouring pairs differ by very nearly a factor of two
 COLUMNS, POSITIONS = 4, 9
 TOP, PITCH, CELL, RADIUS = 62, 32, 26, 12

@@ -1,17 +1,19 @@
 """Primer's block whole. What the search changed is coloured, with the paper's word on it."""
 
 from pictures.canvas import Canvas
+from pictures.links import (
+    CONVOLUTION,
+    FEED_FORWARD,
+    MULTI_HEAD,
+    PRIMER,
+    PROJECT,
+    SQUARED_RELU,
+    WEIGHTS,
+)
 
-PRIMER = "labml_primer.primer.primer"
-CONVOLUTION = "labml_primer.primer.primer_ez.SpatialDepthWiseConvolution"
-SQUARED_RELU = "labml_primer.primer.primer_ez.SquaredReLU"
 SEARCHED = f"{PRIMER}.SearchedAttention"
-FEED_FORWARD = "labml_primer.transformer.feed_forward.PositionwiseFeedForward"
-PROJECT = "labml_primer.transformer.attention.MultiHeadAttention.project"
-WEIGHTS = "labml_primer.transformer.attention.attention_weights"
-HEADS = "labml_primer.transformer.attention.MultiHeadAttention"
 MIDDLE, WIDE, TALL, PITCH = 118, 160, 24, 33
-LEFT, SIDE, NOTES = MIDDLE - WIDE / 2, MIDDLE + WIDE / 2 + 14, 236
+SIDE, NOTES = MIDDLE + WIDE / 2 + 14, 236
 QUERY, KEY, VALUE = MIDDLE - 56, MIDDLE, MIDDLE + 56  # middles of narrow boxes
 NARROW = 48
 BOTTOM = 568
@@ -80,7 +82,7 @@ def _weights(canvas: Canvas) -> None:
     canvas.arrow((QUERY + NARROW / 2, height), (KEY - NARROW / 2, height))
     _box(canvas, 7, "gate *s*", FOUND, SEARCHED, found, middle=KEY, width=NARROW)
     _up(canvas, 7, KEY)
-    _box(canvas, 8, "Sum of values, linear", "", HEADS)
+    _box(canvas, 8, "Sum of values, linear", "", MULTI_HEAD)
     _twice(canvas, 9, _row(1) + TALL + 8)
 
 

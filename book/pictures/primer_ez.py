@@ -1,12 +1,15 @@
 """A Transformer's block next to Primer-EZ's. Their two differences are coloured."""
 
+from pictures.blocks import norm
 from pictures.canvas import Canvas
+from pictures.links import (
+    ATTENTION,
+    CONVOLUTION,
+    FEED_FORWARD,
+    PROJECT,
+    SQUARED_RELU,
+)
 
-EZ = "labml_primer.primer.primer_ez"
-PROJECT = "labml_primer.transformer.attention.MultiHeadAttention.project"
-ATTENTION = "labml_primer.transformer.attention.attention"
-NORM = "labml_primer.transformer.normalization.LayerNorm"
-FEED_FORWARD = "labml_primer.transformer.feed_forward.PositionwiseFeedForward"
 LEFT, RIGHT, WIDE = 98, 298, 132  # middles of the two blocks, width of a box
 BOTTOM = 520
 
@@ -36,65 +39,31 @@ def _block(canvas: Canvas, x: float, ez: bool) -> None:
     canvas.words(x, BOTTOM + 12, "*x*  `[batch, seq, d_model]`", "soft")
     # attention
     canvas.arrow((x, 478), (x, 462))
-    _norm(canvas, left, 438)
+    norm(canvas, x, 438, WIDE)
     canvas.line((x, 438), (x, 424))
     for i, name in enumerate("QKV"):
         at = left + 22 + 44 * i
         canvas.arrow((x, 424), (at, 424), (at, 412), round=4)
-        canvas.box(
-            at - 18,
-            388,
-            36,
-            24,
-            f"*{name}*",
-            link=PROJECT,
-        )
+        canvas.box(at - 18, 388, 36, 24, f"*{name}*", link=PROJECT)
         canvas.arrow((at, 388), (at, 370 if ez else 318))
         if ez:
-            canvas.box(
-                at - 18, 346, 36, 24, "3×1", "c1", f"{EZ}.SpatialDepthWiseConvolution"
-            )
+            canvas.box(at - 18, 346, 36, 24, "3×1", "c1", CONVOLUTION)
             canvas.arrow((at, 346), (at, 318))
     canvas.box(left, 284, WIDE, 34, "Attention", link=ATTENTION)
     canvas.arrow((x, 284), (x, 266))
     canvas.around(x, 470, 258, x + WIDE / 2 + 16)
     # feed-forward
     canvas.arrow((x, 250), (x, 226))
-    _norm(canvas, left, 202)
+    norm(canvas, x, 202, WIDE)
     canvas.arrow((x, 202), (x, 190))
-    canvas.box(
-        left,
-        166,
-        WIDE,
-        24,
-        "Linear, wider",
-        link=FEED_FORWARD,
-    )
+    canvas.box(left, 166, WIDE, 24, "Linear, wider", link=FEED_FORWARD)
     canvas.arrow((x, 166), (x, 154))
     if ez:
-        canvas.box(left, 126, WIDE, 28, "max(*x*, 0)²", "c1", f"{EZ}.SquaredReLU")
+        canvas.box(left, 126, WIDE, 28, "max(*x*, 0)²", "c1", SQUARED_RELU)
     else:
-        canvas.box(
-            left,
-            126,
-            WIDE,
-            28,
-            "max(*x*, 0)",
-            link=FEED_FORWARD,
-        )
+        canvas.box(left, 126, WIDE, 28, "max(*x*, 0)", link=FEED_FORWARD)
     canvas.arrow((x, 126), (x, 114))
-    canvas.box(
-        left,
-        90,
-        WIDE,
-        24,
-        "Linear",
-        link=FEED_FORWARD,
-    )
+    canvas.box(left, 90, WIDE, 24, "Linear", link=FEED_FORWARD)
     canvas.arrow((x, 90), (x, 76))
     canvas.around(x, 240, 68, x + WIDE / 2 + 16)
     canvas.arrow((x, 60), (x, 32))
-
-
-def _norm(canvas: Canvas, left: float, y: float) -> None:
-    canvas.box(left, y, WIDE, 24, "Layer norm", link=NORM)

@@ -1,12 +1,9 @@
 """Post-norm and pre-norm: where the norms are, and where the residual stream runs."""
 
 from pictures.canvas import Canvas
+from pictures.links import FEED_FORWARD, MULTI_HEAD, NORM, TRANSFORMER
 
-BOOK = "labml_primer.transformer."
-POST, PRE = BOOK + "normalization.PostNorm", BOOK + "normalization.PreNorm"
-ATTENTION = BOOK + "attention.MultiHeadAttention"
-FEED_FORWARD = BOOK + "feed_forward.PositionwiseFeedForward"
-NORM = BOOK + "normalization.LayerNorm"
+POST, PRE = (f"{TRANSFORMER}.normalization.{name}" for name in ("PostNorm", "PreNorm"))
 WIDE, TALL = 104, 24  # size of a box
 BOTTOM, PITCH = 386, 148
 
@@ -34,7 +31,7 @@ def _column(canvas: Canvas, x: float, title: str, link: str, pre: bool) -> None:
     canvas.words(x, BOTTOM + 12, "*x*", "soft")
     canvas.line((x, BOTTOM), (x, BOTTOM - PITCH * 2 - 20), kind="c1 thick")
     for i, (text, target) in enumerate(
-        (("Attention", ATTENTION), ("Feed-forward", FEED_FORWARD))
+        (("Attention", MULTI_HEAD), ("Feed-forward", FEED_FORWARD))
     ):
         y, middle = BOTTOM - 32 - PITCH * i, x + 76
         left = middle - WIDE / 2

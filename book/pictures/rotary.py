@@ -3,8 +3,9 @@
 import math
 
 from pictures.canvas import Canvas
+from pictures.links import TRANSFORMER
 
-ROTATE = "labml_primer.transformer.positional_encoding.rotate"
+ROTATE = f"{TRANSFORMER}.positional_encoding.rotate"
 RADIUS, ANGLE = 46, 0.35  # of the circles; turn per position, in radians
 QUERY, KEY = (
     0.3,

@@ -4,8 +4,8 @@ import math
 
 from pictures.attention import softmax
 from pictures.canvas import Canvas
+from pictures.links import GENERATION
 
-BOOK = "labml_primer.transformer.generation."
 ODDS = [0.40, 0.25, 0.15, 0.10, 0.06, 0.04]
 BAR, HIGH, GAP = 16, 84, 19  # width and full height of a bar, from bar to bar
 PANELS = [(18, 40), (148, 40), (278, 40), (18, 192), (148, 192), (278, 192)]
@@ -44,7 +44,7 @@ def draw() -> str:
         ("greedy", kept(1), "sample_token"),
     ]
     for (x, y), (title, shares, link) in zip(PANELS, charts, strict=True):
-        with canvas.link(BOOK + link):
+        with canvas.link(f"{GENERATION}.{link}"):
             canvas.words(x + 56, y - 26, title, "strong")
         kind = "c5" if title == "unchanged" else "c1"
         for i, share in enumerate(shares):

@@ -3,8 +3,9 @@
 from math import exp, log
 
 from pictures.canvas import Canvas
+from pictures.links import EZ
 
-FACTOR = "labml_primer.primer.primer_ez.speedup_factor"
+FACTOR = f"{EZ}.speedup_factor"
 STEPS = 1000  # of both runs, an example
 FLOOR, SPAN, POWER = 1.5, 3.0, 0.35  # loss = FLOOR + SPAN * (1 + step / 10) ** -POWER
 BETTER = 0.43  # the power of the other run

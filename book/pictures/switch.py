@@ -3,8 +3,8 @@
 from math import ceil, exp
 
 from pictures.canvas import Canvas
+from pictures.links import SWITCH
 
-SWITCH = "labml_primer.compared.switch"
 LAYER = f"{SWITCH}.SwitchFeedForward"
 TOKENS = ("thank", "you", "for", "your", "help", ".")
 LOGITS = (  # an example, of three experts

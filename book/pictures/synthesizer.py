@@ -4,8 +4,8 @@ from math import exp, sqrt
 from random import Random
 
 from pictures.canvas import Canvas
+from pictures.links import SYNTHESIZER, WEIGHTS
 
-SYNTHESIZER = "labml_primer.compared.synthesizer"
 BEFORE = ("the", "cat", "sat", "on", "it")
 AFTER = ("the", "dog", "sat", "on", "it")
 SEQ, SIZE, SPREAD = len(BEFORE), 8, 1.5
@@ -31,7 +31,7 @@ def draw() -> str:
         (
             "Dot products",
             "*q*_{i} · *k*_{j}",
-            "labml_primer.transformer.attention.attention_weights",
+            WEIGHTS,
         ),
         ("Dense", "*F*(*x*_{i})", f"{SYNTHESIZER}.DenseSynthesizer"),
         ("Random", "*R*_{ij}", f"{SYNTHESIZER}.RandomSynthesizer"),

@@ -1,8 +1,9 @@
 """Span corruption: a text, the source with a sentinel for each gap, and the target that fills the gaps."""
 
 from pictures.canvas import Canvas
+from pictures.links import T5
 
-CORRUPT = "labml_primer.compared.t5.corrupt_spans"
+CORRUPT = f"{T5}.corrupt_spans"
 PIECES = (  # kept and cut in turn
     ("Thank", "you"),
     ("for", "inviting"),

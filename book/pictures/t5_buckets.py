@@ -3,9 +3,10 @@
 from math import log
 
 from pictures.canvas import Canvas
+from pictures.links import T5
 
-BUCKET = "labml_primer.compared.t5.relative_position_bucket"
-BIAS = "labml_primer.compared.t5.RelativePositionBias"
+BUCKET = f"{T5}.relative_position_bucket"
+BIAS = f"{T5}.RelativePositionBias"
 SEQ, WIDE, TALL = 12, 27, 21
 LEFT, TOP = 60, 30
 STRIP, START, UNIT, FAR = (

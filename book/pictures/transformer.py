@@ -1,11 +1,11 @@
 """The Transformer in one picture: encoder and decoder, and the memory that joins them."""
 
+from pictures.blocks import TALL, norm, sublayer
 from pictures.canvas import Canvas
+from pictures.links import EMBEDDING, FEED_FORWARD, MULTI_HEAD, TRANSFORMER
 
-BOOK = "labml_primer.transformer."
-ATTENTION = BOOK + "attention.MultiHeadAttention"
 ENCODER, DECODER = 106, 294  # middles of the two stacks
-WIDE, TALL = 132, 24  # size of a box
+WIDE = 132  # of a box
 SUBLAYER = 106  # from a sub-layer to the next
 FIRST = 444  # bottom of the first sub-layer's norm
 
@@ -24,13 +24,13 @@ def draw() -> str:
     canvas.words(ENCODER, 134, "Encoder", "title")
     canvas.words(DECODER, 12, "Decoder", "title")
     layers = [
-        ("Self-attention", ATTENTION),
-        ("Feed-forward", BOOK + "feed_forward.PositionwiseFeedForward"),
+        ("Self-attention", MULTI_HEAD),
+        ("Feed-forward", FEED_FORWARD),
     ]
-    cross = ("Cross-attention", ATTENTION)
+    cross = ("Cross-attention", MULTI_HEAD)
     top = _stack(canvas, ENCODER, "source", "encoder.Encoder", layers)
     _memory(canvas, top)
-    layers = [("Causal attention", ATTENTION), cross, layers[1]]
+    layers = [("Causal attention", MULTI_HEAD), cross, layers[1]]
     top = _stack(canvas, DECODER, "target", "decoder.Decoder", layers)
     # logits
     canvas.arrow((DECODER, top), (DECODER, top - 12))
@@ -40,7 +40,7 @@ def draw() -> str:
         WIDE,
         TALL,
         "Linear",
-        link=BOOK + "model.Transformer.decode",
+        link=f"{TRANSFORMER}.model.Transformer.decode",
     )
     canvas.arrow((DECODER, top - 36), (DECODER, top - 51))
     canvas.words(DECODER, top - 60, "logits `[batch, target, vocab]`", "soft")
@@ -60,28 +60,18 @@ def _stack(
     canvas.words(corner[0], top + 15, "*N* ×", "soft", side=corner[1])
     canvas.words(x, 578, f"{name} `[batch, {name}]`", "soft")
     canvas.arrow((x, 566), (x, 550))
-    canvas.box(left, 526, WIDE, TALL, "Embedding", link=BOOK + "embedding.Embedding")
+    canvas.box(left, 526, WIDE, TALL, "Embedding", link=EMBEDDING)
     canvas.arrow((x, 526), (x, 514))
-    positions = BOOK + "positional_encoding.PositionalEncoding"
+    positions = f"{TRANSFORMER}.positional_encoding.PositionalEncoding"
     canvas.box(left, 490, WIDE, TALL, "Positions", link=positions)
     canvas.line((x, 490), (x, FIRST + 10))
     for i, (text, link) in enumerate(layers):
         y = FIRST - SUBLAYER * i
-        canvas.arrow((x, y + 20), (x, y))
-        _norm(canvas, left, y - TALL)
-        canvas.arrow((x, y - 24), (x, y - 36))
         colour = "c1" if text.startswith("Cross") else ""
-        canvas.box(left, y - 60, WIDE, TALL, text, colour, link)
-        canvas.arrow((x, y - 60), (x, y - 70))
-        canvas.around(x, y + 15, y - 78, outer)
+        sublayer(canvas, x, y, WIDE, outer, text, link, colour)
     canvas.arrow((x, top + 10), (x, top - 12))
-    _norm(canvas, left, top - 36)
+    norm(canvas, x, top - 36, WIDE)
     return top - 36
-
-
-def _norm(canvas: Canvas, left: float, y: float) -> None:
-    norm = BOOK + "normalization.LayerNorm"
-    canvas.box(left, y, WIDE, TALL, "Layer norm", link=norm)
 
 
 def _memory(canvas: Canvas, top: float) -> None:

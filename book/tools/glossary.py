@@ -8,6 +8,7 @@ from typing import Any
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.domains import Domain
 from sphinx.environment import BuildEnvironment
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import docname_join
@@ -15,55 +16,99 @@ from sphinx.util import docname_join
 
 @dataclass(frozen=True)
 class Entry:
-    """A term with its other names, its definition, and the place that explains it."""
+    """A term with its other names, its definition, and the link to what explains it."""
 
     docname: str
     anchors: dict[str, str]  # name -> anchor, the term's own name first
     text: str
-    explained: tuple[str, str] | None  # docname and anchor
+    link: tuple[str, str] | None  # kind and target
+
+
+class Glossaries(Domain):
+    """The entries of each page's glossary. Sphinx pickles them with its environment."""
+
+    name = "glossaries"
+    label = "Glossaries"
+    initial_data = {"entries": {}, "shown": None}  # noqa: RUF012
+
+    @property
+    def entries(self) -> dict[str, list[Entry]]:
+        """The entries of each page that has any."""
+        found: dict[str, list[Entry]] = self.data["entries"]
+        return found
+
+    @property
+    def definitions(self) -> dict[str, str]:
+        """The definition at each anchor."""
+        every = [entry for entries in self.entries.values() for entry in entries]
+        return {
+            anchor: entry.text for entry in every for anchor in entry.anchors.values()
+        }
+
+    def process_doc(
+        self, env: BuildEnvironment, docname: str, document: nodes.document
+    ) -> None:
+        """Keep the entries of a page that was read."""
+        found = [
+            _entry(docname, item)
+            for glossary in document.findall(addnodes.glossary)
+            for item in glossary.findall(nodes.definition_list_item)
+        ]
+        if found:
+            self.entries[docname] = found
+
+    def clear_doc(self, docname: str) -> None:
+        """Forget the entries of a page that will be read again or is gone."""
+        self.entries.pop(docname, None)
+
+    def merge_domaindata(self, docnames: list[str], otherdata: dict[str, Any]) -> None:
+        """Take over the entries of pages that another process has read."""
+        read: dict[str, list[Entry]] = otherdata["entries"]
+        self.entries.update({name: read[name] for name in docnames if name in read})
+
+    def changed(self) -> bool:
+        """Return whether the definitions are others than in the last build."""
+        before, self.data["shown"] = self.data["shown"], self.definitions
+        return before not in (None, self.definitions)
+
+
+def glossaries(env: BuildEnvironment) -> Glossaries:
+    """Return the glossaries of a book."""
+    domain = env.get_domain("glossaries")
+    assert isinstance(domain, Glossaries)
+    return domain
 
 
 def entries(env: BuildEnvironment) -> list[Entry]:
-    """Return the entries of all glossaries."""
-    terms = env.get_domain("std").get_objects()
-    docnames = sorted({docname for _, _, kind, docname, *_ in terms if kind == "term"})
-    return [
-        _entry(env, docname, item)
-        for docname in docnames
-        for glossary in env.get_doctree(docname).findall(addnodes.glossary)
-        for item in glossary.findall(nodes.definition_list_item)
-    ]
+    """Return the entries of all glossaries, page by page."""
+    found = glossaries(env).entries
+    return [entry for docname in sorted(found) for entry in found[docname]]
 
 
-def _entry(env: BuildEnvironment, docname: str, item: nodes.Element) -> Entry:
+def explained(env: BuildEnvironment, entry: Entry) -> tuple[str, str] | None:
+    """Return the page and the anchor that an entry's link leads to, if there is such a place."""
+    if entry.link is None:
+        return None
+    kind, target = entry.link
+    if kind == "doc":
+        return docname_join(entry.docname, target), ""
+    found = env.get_domain("py").objects.get(target)  # type: ignore[attr-defined]
+    return found and (found.docname, found.node_id)
+
+
+def _entry(docname: str, item: nodes.Element) -> Entry:
     anchors = {term.astext(): term["ids"][0] for term in item.findall(nodes.term)}
     paragraphs = list(item.findall(nodes.paragraph))
     text = " ".join(paragraphs[0].astext().split())
     links = paragraphs[-1].findall(addnodes.pending_xref)
     link = next((link for link in links if link["refdomain"] in ("py", "std")), None)
-    return Entry(docname, anchors, text, link and _target(env, link))
-
-
-def _target(
-    env: BuildEnvironment, link: addnodes.pending_xref
-) -> tuple[str, str] | None:
-    """Return the page and the anchor that a link will lead to, if there is such a place."""
-    if link["reftype"] == "doc":
-        return docname_join(link["refdoc"], link["reftarget"]), ""
-    found = env.get_domain("py").objects.get(link["reftarget"])  # type: ignore[attr-defined]
-    return found and (found.docname, found.node_id)
+    place = (link["reftype"], link["reftarget"]) if link else None
+    return Entry(docname, anchors, text, place)
 
 
 def collect(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """Keep the definitions for the links. If one has changed, write all pages again."""
-    before = getattr(env, "definitions", None)
-    now = {
-        anchor: entry.text
-        for entry in entries(env)
-        for anchor in entry.anchors.values()
-    }
-    env.definitions = now  # type: ignore[attr-defined]
-    return [] if before in (None, now) else sorted(env.found_docs)
+    """If a definition has changed, write all pages again: links hold it."""
+    return sorted(env.found_docs) if glossaries(env).changed() else []
 
 
 class ShowDefinitions(SphinxPostTransform):
@@ -73,7 +118,7 @@ class ShowDefinitions(SphinxPostTransform):
     formats = ("html",)
 
     def run(self, **kwargs: Any) -> None:
-        definitions: dict[str, str] = getattr(self.env, "definitions", {})
+        definitions = glossaries(self.env).definitions
         for link in self.document.findall(nodes.reference):
             if any("std-term" in n["classes"] for n in link.findall(nodes.Element)):
                 anchor = link.get("refid") or link["refuri"].partition("#")[2]
@@ -81,6 +126,7 @@ class ShowDefinitions(SphinxPostTransform):
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_domain(Glossaries)
     app.add_post_transform(ShowDefinitions)
     app.connect("env-updated", collect)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}

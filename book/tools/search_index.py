@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
 from docutils import nodes
-from glossary import entries
+from glossary import entries, explained
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.errors import ExtensionError
@@ -93,8 +93,8 @@ def places(app: Sphinx) -> Iterator[Place]:
             "page": env.titles[entry.docname].astext(),
             "text": escape(entry.text),
         }
-        if entry.explained:
-            docname, anchor = entry.explained
+        if place := explained(env, entry):
+            docname, anchor = place
             term["explained"] = address(docname) + (f"#{anchor}" if anchor else "")
         yield term
 

@@ -106,11 +106,12 @@ if __name__ == "__main__":
     source = "Time measured when this page was built; losses from our records"
     display(Table("All language models", source, columns, rows))
     # The recorded models have 0.8 to 0.9 million parameters, except the Switch Transformers with 4.5 million.
+    # The two baselines of today share keys and values among heads, so they have fewer parameters.
     # The Evolved Transformer has fewer blocks than the others at the paper's size and in the long runs, but
     # as many in the measurement of time. At other sizes or on other processors, the order may differ.
     #
     # ## In short
     #
     # - Every model is the Transformer with a part exchanged or added. Primer-EZ exchanges two.
-    # - Except for the Switch Transformers, all have about as many parameters and multiply-adds as the
-    #   Transformer, so compare the loss and the time.
+    # - Except for the Switch Transformers and the baselines of today, all have about as many parameters and
+    #   multiply-adds as the Transformer, so compare the loss and the time.

@@ -215,6 +215,11 @@ if __name__ == "__main__":
 
     # ## Limits
     #
+    # *Positions.* All models have a learned table of absolute positions, so a convolution is also a source of
+    # information about positions. With relative positions, as the paper's models have, the gain of the
+    # convolutions may be smaller, and their details may matter differently
+    # ({doc}`/book/pages/descendants`).
+    #
     # *Longer runs.* Without a convolution, the model is {value}`f"{gain(after(300), 'channel', 'none'):.2f}"`
     # nats worse after 300 steps, and {value}`f"{gain(runs, 'channel', 'none'):.2f}"` at the end. Longer runs
     # may reduce the gain.
@@ -228,7 +233,8 @@ if __name__ == "__main__":
     #
     # ## In short
     #
-    # - The convolution helps because it sees the previous tokens; values gain most from that.
+    # - The convolution helps because it sees the previous tokens; values gain most from that. All models have
+    #   learned absolute positions.
     # - Widths 5 and 7 are at least as good as 3 here.
     # - Three seeds show no effect of the bias or of the sharing of kernels.
     #

@@ -155,7 +155,8 @@ if __name__ == "__main__":
     #
     # The seconds of a run are its number of steps times the time of a step. That time is measured separately,
     # for all models in one process and in turns, because the time of a run depends on what else the machine
-    # does. It is the processor time of one core, known to a few percent, which ± does not include.
+    # does. It is the processor time of one core. Its own uncertainty is not part of ±;
+    # {doc}`/benchmarks/speed` shows how far apart the rounds of such a measurement are.
     #
     # {doc}`/benchmarks/speed` also measures in turns: one call of each function, again and again, every other
     # round in reverse order. Its tables show the median of the rounds' ratios, and how far the quartiles are
@@ -188,6 +189,13 @@ if __name__ == "__main__":
     # *Data.* Characters are not subwords. In a short run, a model mostly learns which characters follow
     # which, and a convolution over three positions helps with just that. This may overstate the gain from
     # MDHA.
+    #
+    # *Positions.* Our models have a learned table of absolute positions. The paper's have relative positions:
+    # its released `gin/models/defaults.gin` says "All models use relative attention". A table must be learned
+    # before attention can find the previous token, while a convolution reads that token from the first step
+    # on. So the Transformer is a weaker baseline here than in the paper, and the gains of MDHA, Primer-EZ and
+    # Primer may be overstated. {doc}`/book/pages/descendants` has what we know about them with the positions
+    # of today's models.
     #
     # *Tuning.* Rates were chosen in short runs with one seed. Models with similar losses could change places
     # with other rates.

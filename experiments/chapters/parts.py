@@ -3,12 +3,13 @@ r"""
 
 Which of Primer's changes do the work, and is the squared ReLU the best activation function?
 
-In short: {term}`MDHA` does most of the work. Without it, Primer's {term}`perplexity` is
-{value}`change(changes, "primer", "without-mdha")` higher; without the squared ReLU, it is
-{value}`change(changes, "primer", "without-squared-relu")` higher, and without the order of norms
-{value}`change(changes, "primer", "without-order")`, in the mean of three seeds. The squared ReLU is as good
-as SwiGLU, within noise, without needing a second projection. The models have 0.8 million parameters;
-{doc}`method` has the setting and the statistics.
+In short: {term}`MDHA` does most of the work in these models, which have learned absolute positions. Without
+it, Primer's {term}`perplexity` is {value}`change(changes, "primer", "without-mdha")` higher; without the
+squared ReLU, it is {value}`change(changes, "primer", "without-squared-relu")` higher, and without the order
+of norms {value}`change(changes, "primer", "without-order")`, over three seeds. The squared ReLU is as good as
+SwiGLU, within noise, without needing a second projection. The models have
+{value}`f"{changes['transformer'][0]['parameters'] / 1e6:.1f}"` million parameters; {doc}`method` has the
+setting and the statistics.
 
 Primer is five changes at once, and Primer-EZ is two of them. {doc}`ours` measures whole models; this chapter
 takes them apart. For both questions, the paper has bar charts without numbers (Figures 26 and 5).
@@ -47,9 +48,9 @@ REMOVED = {
 
 
 def change(runs: Runs, baseline: str, model: str) -> str:
-    """Return how far a model's mean perplexity is from that of a baseline, in percent."""
-    mean = Spread.of(relative_perplexity(runs[baseline], runs[model])).mean
-    return f"{abs(mean - 100):.0f}%"
+    """Return how far a model's perplexity is from a baseline's, in percent, with its spread."""
+    spread = Spread.of(relative_perplexity(runs[baseline], runs[model]))
+    return f"{abs(spread.mean - 100):.1f} ± {spread.deviation:.1f}%"
 
 
 if __name__ == "__main__":
@@ -124,8 +125,13 @@ if __name__ == "__main__":
     #
     # ## Limits
     #
-    # With three seeds, small differences are not decided; the exercise says how small. {doc}`method` lists
-    # the limits of scale, data, tuning and hardware.
+    # *Positions.* All models have a learned table of absolute positions, and the paper's have relative ones.
+    # A convolution reads the nearest positions without having to find them, so with relative positions MDHA
+    # may matter less, and the squared ReLU more ({doc}`/book/pages/descendants`).
+    #
+    # *Seeds.* With three seeds, small differences are not decided; the exercise says how small.
+    #
+    # {doc}`method` lists the limits of scale, data, tuning and hardware.
 
 
 if __name__ == "__main__":
@@ -167,7 +173,8 @@ if __name__ == "__main__":
 
     # ## In short
     #
-    # - MDHA matters most: without it, Primer loses more than half of its gain in the mean.
+    # - With learned absolute positions, MDHA matters most: without it, Primer loses more than half of its
+    #   gain in the mean.
     # - The squared ReLU and the norm after the feed-forward layer help too, and overlap with the rest.
     # - The squared and the cubed ReLU do as well as SwiGLU, with one projection fewer.
     #

@@ -368,6 +368,9 @@ if __name__ == "__main__":
 
     # ## Limits
     #
+    # *Positions.* All models have a learned table of absolute positions. With the relative positions of the
+    # paper's models, the savings may be smaller ({doc}`/book/pages/descendants`).
+    #
     # *A law.* Our budgets differ by a factor of four, while the paper's models differ by 17 in parameters
     # alone. On so short a range, many curves look like a straight line. A law of this form also falls to
     # zero, and the loss of a text does not.
@@ -410,7 +413,8 @@ if __name__ == "__main__":
 
     # ## In short
     #
-    # - At the best width for each budget, the Primers save at least as much as at one width.
+    # - At the best width for each budget, the Primers save at least as much as at one width, with learned
+    #   absolute positions.
     # - Three seeds and a factor of four in budgets do not show whether the saving grows.
     # - Choosing the right width saves as many multiply-adds as changing the architecture.
     #

@@ -125,8 +125,9 @@ if __name__ == "__main__":
     display(Table("With and without the changes", source, columns, rows))
     # In the Synthesizers, the squared ReLU saves less than in the paper, and less than in a Transformer
     # ({doc}`ours`). Its gain depends on the rest of the model: {doc}`parts` finds it small within Primer. The
-    # paper does not say which Synthesizer it used. It was most likely one that adds random scores to dot
-    # products ({doc}`/labml_primer/compared/synthesizer`), which is neither of these two.
+    # paper's text does not name its Synthesizer, but its released `synthesizer.gin` does: `random_plus`,
+    # which adds random scores to dot products ({doc}`/labml_primer/compared/synthesizer`). It is neither of
+    # these two.
 
 # The name and colour of each model, and its name in Table 7.
 MODELS = {

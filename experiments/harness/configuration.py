@@ -14,6 +14,7 @@ from experiments.harness.parts import part
 from experiments.harness.tasks import SENTINELS
 from labml_primer.compared.t5 import T5, T5_PRESETS
 from labml_primer.presets import PRESETS, LanguageModel
+from labml_primer.since.rotary import POSITIONS
 
 CHOICES = {
     "preset": (*PRESETS, *T5_PRESETS),
@@ -27,12 +28,15 @@ class Run:
     """Everything that a run's numbers depend on, except the code.
 
     `model` replaces fields of the preset's configuration; strings are names of
-    `experiments.harness.parts.PARTS`. The learning rate rises to `rate` over `warmup` steps, then
-    falls with the inverse square root of the step. With Adafactor there is no warm-up: the rate is
-    the smaller of `rate` and the inverse square root, which for 0.01 is the paper's schedule.
+    `experiments.harness.parts.PARTS`. Its `positions` is a name of `labml_primer.since.rotary.POSITIONS`. The
+    learning rate rises to `rate` over `warmup` steps, then falls with the inverse square root of the step.
+    With Adafactor there is no warm-up: the rate is the smaller of `rate` and the inverse square root, which
+    for 0.01 is the paper's schedule.
 
     `bfloat16` applies to matrix products (autocast), and `compiled` needs a GPU. `sharded` splits
     the weights between the processes of torchrun (FSDP) instead of copying them (DDP).
+
+    With `whole`, a language model also reads every held-out play from beginning to end after its last step.
 
     Never change a default: a digest covers only what differs from the defaults. Raises `ValueError`
     for settings that cannot be run.
@@ -52,6 +56,7 @@ class Run:
     bfloat16: bool = False
     compiled: bool = False
     sharded: bool = False
+    whole: bool = False
 
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():
@@ -66,6 +71,8 @@ class Run:
             )
         if self.sharded and self.optimizer == "adafactor":
             raise ValueError("Adafactor needs whole matrices and cannot be sharded")
+        if self.whole and self.preset in T5_PRESETS:
+            raise ValueError("only a language model reads whole plays")
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> "Run":
@@ -103,11 +110,20 @@ class Run:
         changes: dict[str, Any] = {
             name: part(value) if isinstance(value, str) else value
             for name, value in self.model.items()
+            if name != "positions"
         }
+        positions = self.model.get("positions", "learned")
+        if positions not in POSITIONS:
+            raise ValueError(
+                f"positions {positions!r} is not one of {', '.join(POSITIONS)}"
+            )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             if self.preset in T5_PRESETS:
+                if "positions" in self.model:
+                    raise ValueError(f"{self.preset} has positions of its own")
                 changes["vocab_size"] = vocab_size + SENTINELS
                 return T5(replace(T5_PRESETS[self.preset], **changes))
             changes |= {"vocab_size": vocab_size, "max_seq": self.seq}
-            return LanguageModel(replace(PRESETS[self.preset], **changes))
+            config = replace(PRESETS[self.preset], **changes)
+            return LanguageModel(POSITIONS[positions](config))

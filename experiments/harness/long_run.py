@@ -18,7 +18,8 @@ import pickle
 import platform
 import subprocess
 import sys
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -28,10 +29,10 @@ from torch import Tensor, nn
 
 from experiments.harness.configuration import Run
 from experiments.harness.parallel import Workers, set_state, whole_state
-from experiments.harness.tasks import task_of
+from experiments.harness.tasks import task_of, whole_loss
 from experiments.harness.texts import load_texts
 from experiments.harness.tracking import Tracking
-from experiments.records import read_record, write_record
+from experiments.records import Record, read_record, write_record
 from labml_primer.compared.t5 import t5_rate
 from labml_primer.primer.faster import faster
 from labml_primer.training.loop import (
@@ -301,8 +302,18 @@ class Training:
                 if step % save_every == 0 or step == run.steps:
                     self.save()
 
+    def whole(self) -> dict[str, float]:
+        """Return the loss on each whole play, in nats per character."""
+        texts, run = self.texts, self.run
+        return {
+            play: whole_loss(self.model, text, run.batch, run.seq)
+            / texts.characters[play]
+            for play, text in texts.held_out.items()
+        }
+
     def record(self, diverged_at: int | None) -> dict[str, Any]:
         """Return the run's record. `earlier` lists other machines and commits that took part of its steps."""
+        whole = self.run.whole and diverged_at is None
         return {
             "configuration": asdict(self.run),
             "digest": self.run.digest,
@@ -311,7 +322,48 @@ class Training:
             "parameters": self.parameters,
             "diverged_at_step": diverged_at,
             "curve": asdict(self.curve),
+            **({"whole": self.whole()} if whole else {}),
+            **({"fingerprint": fingerprint(self.run)} if self.alone() else {}),
         }
+
+    def alone(self) -> bool:
+        """Return whether one process does all the work, on a processor."""
+        return self.workers.count == 1 and self.workers.device.type == "cpu"
+
+
+def fingerprint(run: Run) -> list[float]:
+    """Return the losses of two small steps in double precision.
+
+    They change with everything that a run's numbers depend on: model, initialization, text, loss, optimizer.
+    They do not change with a rewriting that computes the same.
+    """
+    small = replace(run, seed=0, rate=1e-3, batch=2, steps=2, evaluations=1)
+    return losses_of(replace(small, bfloat16=False, whole=False))
+
+
+@cache
+def losses_of(run: Run) -> list[float]:
+    """Return the losses of a run's steps in double precision. Its result is kept."""
+    with torch.random.fork_rng(devices=[]):
+        training = Training(run, Path(), Workers())
+        training.model.double()
+        for _ in range(run.steps):
+            training.step()
+    return training.losses
+
+
+def is_current(record: Record) -> bool:
+    """Return whether the code still computes what a record's run computed, as far as can be told.
+
+    Records from before there were fingerprints are taken as they are.
+    """
+    if "fingerprint" not in record:
+        return True
+    now = fingerprint(Run.of(record["configuration"]))
+    return all(
+        math.isclose(new, old, rel_tol=1e-6)
+        for new, old in zip(now, record["fingerprint"], strict=True)
+    )
 
 
 def long_run(
@@ -321,7 +373,7 @@ def long_run(
 
     A checkpoint is saved in `folder` every `save_every` steps. The same call resumes from it, and on
     a CPU the result is the same to the bit as without the stop. At the end `folder` has the weights.
-    A run that is already recorded is not run again.
+    A run that is already recorded is not run again, unless the code computes something else now.
 
     Workers on several machines need `folder` and `record` on a shared disk. Raises `ValueError` if
     one worker finds a record or a checkpoint that another does not.
@@ -333,6 +385,8 @@ def long_run(
     record = record or folder / "record.json"
     with Workers() as workers:
         finished = read_record(record, run.digest)
+        if finished and not is_current(finished):
+            finished = None
         workers.agree_on(record, finished is not None)
         if finished:
             return finished

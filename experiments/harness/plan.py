@@ -2,7 +2,8 @@
 
 A plan is a file in `plans`. It has two parts: a short run for each model and learning rate, which selects
 the rate on a play reserved for it, and then a run for each model and seed with that rate. Each run is
-recorded in a file in `results`. A run is identified by the digest of its configuration, so a run that two
+recorded in a file in `results`. A family of plans has a name in common: "today-characters" is of the
+family "today". A run is identified by the digest of its configuration, so a run that two
 plans share is run once. The time of a training step of each model is recorded next to them.
 """
 
@@ -30,7 +31,10 @@ PLANS = Path(__file__).parent.parent / "plans"
 
 @dataclass(frozen=True)
 class Plan:
-    """`models` maps the name of each model to its run, still without rate and seed."""
+    """`models` maps the name of each model to its run, still without rate and seed.
+
+    Chapters about an `unfinished` plan say how many of its runs there are. Steps of its models are not timed.
+    """
 
     name: str
     title: str
@@ -39,6 +43,8 @@ class Plan:
     rates: tuple[float, ...]
     tuning_steps: int
     models: Mapping[str, Run]
+    tuning_seed: int = 0
+    unfinished: bool = False
 
     @classmethod
     def read(cls, path: Path) -> "Plan":
@@ -60,7 +66,13 @@ class Plan:
             tuple(tuning["rates"]),
             tuning["steps"],
             models,
+            tuning.get("seed", 0),
+            plan.get("unfinished", False),
         )
+
+    def belongs_to(self, family: str) -> bool:
+        """Return whether the plan has this name, or is of this family."""
+        return self.name == family or self.name.startswith(f"{family}-")
 
     def tuning(self) -> dict[str, Run]:
         """Return the short runs by name."""
@@ -72,7 +84,14 @@ class Plan:
 
     def trial(self, model: Run, rate: float) -> Run:
         """Return the short run of a model with a rate."""
-        return replace(model, steps=self.tuning_steps, rate=rate, evaluations=1)
+        return replace(
+            model,
+            steps=self.tuning_steps,
+            rate=rate,
+            seed=self.tuning_seed,
+            evaluations=1,
+            whole=False,
+        )
 
     def rate(self, model: Run, found: Mapping[str, Record]) -> float:
         """Return the tried rate with the lowest loss on the tuning play."""
@@ -121,7 +140,7 @@ def gather(
             if tuning or record is None or record["diverged_at_step"]:
                 continue
             model, curve = name.removesuffix(f"-{run.seed}"), record["curve"]
-            if model not in measured:
+            if model not in measured and not plan.unfinished:
                 continue
             plays = (curve["held_out"][play] for play in REPORTED_PLAYS)
             kept = {
@@ -132,8 +151,12 @@ def gather(
                 "loss": [sum(each) / len(each) for each in zip(*plays, strict=True)],
                 "steps": curve["steps"],
                 "multiply_adds": curve["multiply_adds"],
-                "seconds": [measured[model] * step for step in curve["steps"]],
             }
+            if model in measured:
+                kept["seconds"] = [measured[model] * step for step in curve["steps"]]
+            if "whole" in record:
+                whole = [record["whole"][play] for play in REPORTED_PLAYS]
+                kept["whole"] = sum(whole) / len(whole)
             gathered.setdefault(plan.name, {}).setdefault(model, []).append(kept)
     return gathered
 

@@ -2,6 +2,8 @@
 
     python -m experiments.harness.run [--only PLAN] [--cores N] [--list]
 
+PLAN is the name of a plan or of a family: "today" is every plan whose name begins with "today-".
+
 It can be stopped at any time. The same command continues: it skips recorded runs, and resumes unfinished
 ones from their last checkpoints.
 """
@@ -26,7 +28,12 @@ import torch
 from filelock import FileLock, Timeout
 
 from experiments.harness.configuration import Run
-from experiments.harness.long_run import DivergedError, Training, long_run
+from experiments.harness.long_run import (
+    DivergedError,
+    Training,
+    is_current,
+    long_run,
+)
 from experiments.harness.parallel import Workers
 from experiments.harness.plan import Plan, read_plans, reported_loss, write_gathered
 from experiments.harness.step_times import measure_missing, stand_in
@@ -37,6 +44,9 @@ TOKEN = secrets.token_hex(32)
 """Ray reads it once per process; other users of the machine cannot connect without it."""
 EVALUATION = 4
 """Cost of an evaluation in training steps: it has twelve forward passes, and a step costs about three."""
+
+WHOLE = 50
+"""Cost of reading all held-out plays once, in training steps."""
 
 
 @cache
@@ -52,7 +62,14 @@ def step_seconds(run: Run) -> float:
 
 def expected_seconds(run: Run) -> float:
     """Estimate the seconds that a run will take on one core."""
-    return (run.steps + EVALUATION * run.evaluations) * step_seconds(stand_in(run))
+    steps = run.steps + EVALUATION * run.evaluations + WHOLE * run.whole
+    return steps * step_seconds(stand_in(run))
+
+
+def recorded(results: Path) -> dict[str, Record]:
+    """Return the records that the code of today would repeat, by digest."""
+    known = read_results(results)
+    return {digest: record for digest, record in known.items() if is_current(record)}
 
 
 @contextmanager
@@ -126,7 +143,7 @@ def hours(seconds: float) -> str:
 
 def announce(plans: Iterable[Plan], number: int, results: Path = RESULTS) -> float:
     """Print how long the missing runs of each plan will take, and return the seconds on one core."""
-    found, whole, seen = read_results(results), 0.0, set[str]()
+    found, whole, seen = recorded(results), 0.0, set[str]()
     for plan in plans:
         cost, counts = 0.0, []
         for part in plan.missing(found):
@@ -155,7 +172,7 @@ def run_missing(
     failed, done, began = 0, 0.0, time.monotonic()
     with cores(number) as ray:
         for plan, part in product(plans, (0, 1)):
-            missing = plan.missing(read_results(results))
+            missing = plan.missing(recorded(results))
             if part and missing[0]:
                 continue  # a short run failed, so a rate is unknown
             runs = missing[part]
@@ -181,16 +198,18 @@ def outcome(record: Record) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Run what is missing from the plans.")
-    parser.add_argument("--only", metavar="PLAN", help="run this plan only")
+    parser.add_argument("--only", metavar="PLAN", help="a plan, or a family of plans")
     parser.add_argument("--cores", type=int, default=os.cpu_count())
     parser.add_argument(
         "--list", action="store_true", help="print the expected time and stop"
     )
     chosen = parser.parse_args()
     plans = read_plans()
-    if chosen.only and chosen.only not in plans:
+    wanted = list(plans.values())
+    if chosen.only:
+        wanted = [plan for plan in wanted if plan.belongs_to(chosen.only)]
+    if not wanted:
         sys.exit(f"unknown plan {chosen.only!r}; known plans: {', '.join(plans)}")
-    wanted = [plans[chosen.only]] if chosen.only else list(plans.values())
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     torch.set_num_threads(1)
     # Plans run on CPU cores, so that all recorded seconds are comparable.

@@ -24,7 +24,7 @@ from labml_primer.training import median_seconds
 
 def stand_in(run: Run) -> Run:
     """Return one run for all with the same step time: it does not depend on seed, rate or length."""
-    return replace(run, seed=0, rate=1e-3, steps=100, evaluations=1)
+    return replace(run, seed=0, rate=1e-3, steps=100, evaluations=1, whole=False)
 
 
 def measure(plans: Collection[Plan], built: Path) -> Record:
@@ -51,7 +51,8 @@ def measure(plans: Collection[Plan], built: Path) -> Record:
 def measure_missing(
     plans: Collection[Plan], built: Path, results: Path = RESULTS
 ) -> None:
-    """Measure all plans again if one has a model without a step time."""
+    """Measure all finished plans again if one has a model without a step time."""
+    plans = [plan for plan in plans if not plan.unfinished]
     known = read_step_times(results)
     if any(known.get(plan.name, {}).keys() != plan.models.keys() for plan in plans):
         write_record(results / STEP_TIMES, measure(plans, built))

@@ -45,6 +45,23 @@ def task_of(model: nn.Module, seq: int) -> Task:
     return LANGUAGE_MODELING
 
 
+@torch.no_grad()
+def whole_loss(model: nn.Module, text: Tensor, batch: int, seq: int) -> float:
+    """Return the mean loss over a whole text, read in windows that follow one another.
+
+    What is left after the last full window is not read.
+    """
+    device = next(model.parameters()).device
+    windows = text.unfold(0, seq + 1, seq).to(device)
+    model.eval()
+    total = sum(
+        next_character_loss(model, part).item() * len(part)
+        for part in windows.split(batch)
+    )
+    model.train()
+    return total / len(windows)
+
+
 def language_model_multiply_adds(model: nn.Module) -> int:
     """Count the multiply-adds of a forward pass over one sequence."""
     assert isinstance(model, LanguageModel)

@@ -260,10 +260,10 @@ if __name__ == "__main__":
     # Transformer layer". It has more, though fewer than two of them.
     # :::
     #
-    # A step takes longer all the same: 1.28 times as long in Table 4 (18.7 steps per second instead of 23.9),
-    # and 1.27 times in our measurement at width 256 ({doc}`/benchmarks/speed`). One reason is depth: four
-    # blocks of four layers are 16 layers in a row, and the Transformer has 12. Another is that convolutions
-    # move much memory for few multiply-adds.
+    # A step takes longer all the same: 1.28 times as long in Table 4 (18.7 steps per second instead of 23.9).
+    # {doc}`/benchmarks/speed` has our measurements. One reason is depth: four blocks of four layers are 16
+    # layers in a row, and the Transformer has 12. Another is that convolutions move much memory for few
+    # multiply-adds.
 
 
 if __name__ == "__main__":

@@ -345,7 +345,7 @@ if __name__ == "__main__":
     # | with squared ReLU | 145M | 19.55 | 18.83 |
     # | Primer-EZ | 110M | 19.83 | 19.07 |
     #
-    # It reports speed-ups of 1.74 and 1.96 for the squared ReLU, but does not say which Synthesizer it was.
+    # It reports speed-ups of 1.74 and 1.96 for the squared ReLU, but the text does not name the Synthesizer.
     # These are the sizes of all candidates in millions of parameters. The last adds $R$ to dot products.
     from dataclasses import replace
 
@@ -367,10 +367,10 @@ if __name__ == "__main__":
         Table(("scores", "parameters"), [(k, f"{m:.1f}") for k, m in millions.items()])
     )
     # The last is closest to 145 million, and the released configuration, `synthesizer.gin`, names it:
-    # `random_plus`. So the Synthesizer in that paper most likely does compare queries with keys.
+    # `random_plus`. So the Synthesizer in that paper does compare queries with keys.
     #
-    # The random ones save the time of two projections and of the comparisons: at width 256, a step took 0.81
-    # times as long as the Transformer's ({doc}`/benchmarks/speed`).
+    # The random ones save the time of two projections and of the comparisons, so their steps are shorter than
+    # the Transformer's ({doc}`/benchmarks/speed` has the times).
 
 
 if __name__ == "__main__":
@@ -420,7 +420,7 @@ if __name__ == "__main__":
     # - A Synthesizer replaces the scores $QK^\top$. A dense one computes them from the query's own token; in
     #   a random one they are parameters.
     # - Scores are for positions, so a text cannot be longer than `max_seq`.
-    # - The one in the paper on Primer was most likely `random_plus`, which adds $R$ to dot products.
+    # - The one in Primer's released code is `random_plus`, which adds $R$ to dot products.
     #
     # ## Exercise
     #

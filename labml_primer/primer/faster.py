@@ -5,7 +5,7 @@ Two gradients written by hand, and three convolutions merged into one. One call 
 model.
 
 The squared ReLU and the convolution of {doc}`primer_ez` compute very little, yet they make a training step
-about 10% longer. Where does the time go, and how much of it can be saved without changing the model?
+longer. Where does the time go, and how much of it can be saved without changing the model?
 
 In short: the time of an *elementwise* operation, one that treats each number separately, depends on the
 memory it reads and writes, not on its arithmetic. PyTorch's automatic differentiation makes a separate pass
@@ -273,8 +273,11 @@ def merge_convolutions(layer: MultiDConvHeadAttention) -> None:
     ## What can be merged
 
     Merge the three convolutions of `layer` if they have the same kernel size. If an experiment has replaced
-    one by something else, the layer stays as it is.
+    one by something else, or if the layer has a `project` or `forward` of its own, it stays as it is.
     """
+    methods = type(layer).project, type(layer).forward
+    if methods != (MultiDConvHeadAttention.project, MultiHeadAttention.forward):
+        return
     convolutions = [layer.query_conv, layer.key_conv, layer.value_conv]
     widths = {getattr(conv, "kernel_size", None) for conv in convolutions}
     if len(widths) == 1 and all(

@@ -184,6 +184,13 @@ class MultiDConvHeadAttention(MultiHeadAttention):
     {term}`separable convolution` has the reverse order, which the paper found less effective (appendix A.6;
     {doc}`primer` has the layer).
 
+    :::{deviation} the paper's released code
+    There the scores are not divided by $\sqrt{d_k}$. Instead, the weights of the queries' projection start
+    smaller by that factor (`fold_scaling_into_initializer`). A new layer computes the same. In training the
+    two differ, unless the optimizer changes each weight in proportion to its size, as that code's does. Its
+    projections also have no biases.
+    :::
+
     :::{variant} MultiDConvHeadAttention
     :of: MultiHeadAttention
     :::
@@ -231,9 +238,9 @@ if __name__ == "__main__":
     x = torch.randn(2, 20, 512)
     difference = (layer(x, x, causal=True) - plain(x, x, causal=True)).abs().max()
     print(f"largest difference from plain attention: {difference:.1e}")
-    # From `d_model` 256 on, a training step of Primer-EZ takes about 10% longer than one of the Transformer,
-    # and more in narrower models ({doc}`/benchmarks/speed`). {doc}`faster` shows where the time goes and how
-    # to save most of it.
+    # A training step of Primer-EZ takes longer than one of the Transformer, the more so the narrower the
+    # model. {doc}`/benchmarks/speed` has the times, and {doc}`faster` shows where the time goes and how to
+    # save most of it.
 
 
 def speedup_factor(

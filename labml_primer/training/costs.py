@@ -22,7 +22,10 @@ def costs(model: nn.Module) -> dict[str, tuple[int, int]]:
         if "positions" in name or name.endswith("bias"):
             products = 0  # looked up, or added
         elif "_conv." in name and weight.dim() == 3:
-            products = weight.size(0) * config.d_model  # also if heads share kernels
+            # Heads may share kernels, and a kernel's features may be fewer or more than `d_model`.
+            features = weight[0].numel()
+            shared = weight.size(1) == 1 and features < config.d_model
+            products = weight.size(0) * (config.d_model if shared else features)
         elif part == "feed_forward" and weight.dim() == 3:
             products = weight[0].numel()  # a token meets one of the experts
         parameters, before = parts.get(part, (0, 0))

@@ -354,13 +354,69 @@ if __name__ == "__main__":
 
 
 if __name__ == "__main__":
+    # ## What does a trained head look for?
+    #
+    # Six cards have a letter and a digit each, for example K3. Given a letter, a head is to find the digit on
+    # its card. A card is the sum of two embeddings. Nothing says which part of it the keys should describe
+    # and which the values. The only training signal is the {term}`cross-entropy` of the predicted digit.
+    torch.manual_seed(0)
+    letters, digits = nn.Embedding(26, 32), nn.Embedding(10, 32)
+    head, read = MultiHeadAttention(d_model=32, heads=1), nn.Linear(32, 10)
+    parts = nn.ModuleList([letters, digits, head, read])
+    optimizer = torch.optim.Adam(parts.parameters(), lr=0.01)
+
+    def deal(hands: int) -> tuple[Tensor, Tensor]:
+        """Return the letters, all different, and the digits of six cards, `[hands, 6]` each."""
+        letter = torch.rand(hands, 26).argsort(dim=-1)[:, :6]
+        return letter, torch.randint(10, (hands, 6))
+
+    def weights_of(letter: Tensor, digit: Tensor) -> Tensor:
+        """Return the weights of all six queries, `[6, 6]`."""
+        cards = letters(letter) + digits(digit)
+        return attention_weights(head.query(letters(letter)), head.key(cards)).detach()
+
+    letter, digit = deal(1)
+    before = weights_of(letter[0], digit[0])
+    for _ in range(100):
+        asked, answer = deal(128)
+        cards = letters(asked) + digits(answer)  # [hands, 6, d_model]
+        found = head(letters(asked[:, :1]), cards)  # asks for the first card's letter
+        loss = F.cross_entropy(read(found[:, 0]), answer[:, 0])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    after = weights_of(letter[0], digit[0])
+    changed = weights_of(letter[0], (digit[0] + 5) % 10)
+    print(f"cross-entropy after 100 steps: {loss:.3f} nats")
+    print(f"least weight of the right card: {after.diagonal().min():.2f}")
+    print(f"largest change with other digits: {(changed - after).abs().max():.2f}")
+    # Each row is a query, each column a card; dark is a large weight. At first a query looks at all cards.
+    # After training it looks at its own, wherever that lies: the keys describe the letter and ignore the
+    # digit, and the values carry the digit.
+    import matplotlib.pyplot as plt
+
+    names = [chr(ord("A") + n) for n in letter[0].tolist()]
+    fig, axes = plt.subplots(1, 2, figsize=(7, 2.9), layout="constrained")
+    for ax, shown, title in zip(
+        axes, (before, after), ("before", "after"), strict=True
+    ):
+        ax.imshow(shown, vmin=0, vmax=1)
+        held = [f"{name}{d}" for name, d in zip(names, digit[0].tolist(), strict=True)]
+        ax.set_xticks(range(6), held)
+        ax.set_yticks(range(6), names)
+        ax.set(title=f"{title} training", xlabel="card", ylabel="letter asked for")
+    plt.show()
+
+
+if __name__ == "__main__":
     # ## Fewer keys and values
     #
     # When a model generates text, the keys and values of all earlier tokens stay in memory, in the
     # {term}`KV cache`. To make it smaller, heads can share them. All heads keep queries of their own. In
     # {term}`multi-query attention` {cite:p}`shazeer2019fast` they share a single head of keys and values; in
     # {term}`grouped-query attention` {cite:p}`ainslie2023gqa` each group of heads shares one. Many large
-    # models use the second, because it costs little quality. The models of this book use neither.
+    # models use the second, because it costs little quality. {doc}`../since/modern` has such a layer; the
+    # other models of this book use neither.
     #
     # :::{picture} grouped_queries
     # :::

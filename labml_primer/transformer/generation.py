@@ -255,6 +255,30 @@ def count_positions(
 
 
 @contextmanager
+def count_tokens(layer: nn.Module) -> Iterator[None]:
+    """
+    ## Positions in attention: keep counting too
+
+    A layer inside attention may need the positions of its tokens, to rotate them for example
+    ({doc}`../since/rotary`). It finds the first one in its attribute `start`, which moves on after each call
+    by the length of its input `[batch, seq, ...]`.
+    """
+
+    def move_on(_: nn.Module, inputs: tuple[Tensor, ...], output: object) -> None:
+        state["start"] = state.get("start", 0) + inputs[0].size(1)
+
+    state = vars(
+        layer
+    )  # `layer.start` is zero for all layers of the class, until this one has its own
+    hook = layer.register_forward_hook(move_on)
+    try:
+        yield
+    finally:
+        hook.remove()
+        state.pop("start", None)
+
+
+@contextmanager
 def kv_cache(model: nn.Module) -> Iterator[None]:
     """
     ## KV cache
@@ -266,8 +290,8 @@ def kv_cache(model: nn.Module) -> Iterator[None]:
 
     Three kinds of layers depend on past tokens: attention, positional encodings, and convolutions, which are
     recognized by an integer attribute `kernel_size`. PyTorch's `nn.Conv1d` has a tuple there and is **not**
-    cached. All other layers treat each position separately and need no cache. All texts of a batch must have
-    the same length.
+    cached. Positions inside attention are recognized by an integer attribute `start`. All other layers treat
+    each position separately and need no cache. All texts of a batch must have the same length.
     """
     with ExitStack() as caches:
         for layer in model.modules():
@@ -277,6 +301,8 @@ def kv_cache(model: nn.Module) -> Iterator[None]:
                 caches.enter_context(count_positions(layer))
             elif isinstance(kernel_size := getattr(layer, "kernel_size", None), int):
                 caches.enter_context(cache_window(layer, kernel_size))
+            elif isinstance(getattr(layer, "start", None), int):
+                caches.enter_context(count_tokens(layer))
         yield
 
 

@@ -84,6 +84,7 @@ class Config:
     feed_forward: type[PositionwiseFeedForward] = PositionwiseFeedForward
     norm: type[nn.Module] = nn.LayerNorm
     block: type[Block] = Block
+    positions: type[nn.Module] = LearnedPositionalEncoding
 
 
 class LanguageModel(nn.Module):
@@ -122,7 +123,7 @@ class LanguageModel(nn.Module):
         # (`gin/models/defaults.gin`: "All models use relative attention"). A learned table is a weaker
         # baseline, so the gains of Primer's changes in this book may be larger than with relative positions.
         # :::
-        self.positions = LearnedPositionalEncoding(
+        self.positions = config.positions(
             config.d_model, config.max_seq, config.dropout
         )
         self.blocks = nn.ModuleList(config.block(config) for _ in range(config.layers))

@@ -48,6 +48,22 @@ def test_words_can_be_read_on_a_phone(visit: Visitor, illustrated: str) -> None:
     assert min(sizes) >= 10
 
 
+def test_on_a_phone_a_chapter_opens_with_its_picture_or_figure(
+    visit: Visitor, site: Site, chapter: str
+) -> None:
+    opening = site.soup(chapter).select_one(".sbs__row > .sbs__code > *")
+    if not opening or not {"out--picture", "cell_output"} & set(opening["class"]):
+        pytest.skip("its opening has only code")
+    page = visit(chapter, width=390).page
+    first = ".sbs__row:first-child > .sbs__code > :first-child"
+    title, shown, facts, prose = (
+        page.locator(part).first.bounding_box() or {}
+        for part in ("h1", first, ".facts", ".sbs__row:first-child > .sbs__prose")
+    )
+    assert title["y"] < shown["y"] < facts["y"] < prose["y"]
+    assert shown["y"] < 450  # the upper half of a screen
+
+
 def test_without_scripts_a_picture_in_steps_shows_its_last(
     visit: Visitor, illustrated: str
 ) -> None:

@@ -64,7 +64,12 @@ TWO = '''
 
 
     def rest() -> int:
-        """## Rest"""
+        """
+        ## Rest
+
+        :::{picture} boxes
+        :::
+        """
         return 0
 '''
 FILES = {
@@ -101,6 +106,14 @@ def test_a_picture_is_above_the_imports_beside_the_opening(built: Built) -> None
     page = built.page("one")
     words, picture = page.index("Then read."), page.index("out--picture")
     assert words < picture < page.index('id="L14"')
+
+
+def test_a_picture_of_a_definition_leaves_its_first_line_beside_the_heading(
+    built: Built,
+) -> None:
+    page = built.page("two")
+    heading, head = page.index(">Rest<"), page.index('id="rest"')
+    assert heading < head < page.index("out--picture")
 
 
 def test_a_picture_takes_its_style_from_the_page(built: Built) -> None:

@@ -107,6 +107,35 @@ def test_a_changed_definition_reaches_the_pages_that_use_it(shelf: New) -> None:
     assert "What foresees." in links(book.build("-W").page("one")).values()
 
 
+def test_definitions_are_kept_when_several_processes_read(shelf: New) -> None:
+    pages = {f"page{i}.md": f"# Page {i}\n\nA {{term}}`token`." for i in range(6)}
+    index = INDEX.replace("one\n", "one\n" + "".join(f"page{i}\n" for i in range(6)))
+    done = shelf({**FILES, **pages, "index.md": index, "conf.py": CONF}).build(
+        "-W", "-j", "2"
+    )
+    assert done.code == 0, done.log
+    assert all(
+        links(done.page(f"page{i}")) == {"token": "A unit of text."} for i in range(6)
+    )
+
+
+def test_the_search_forgets_the_terms_of_a_page_that_was_removed(shelf: New) -> None:
+    more = "# More\n\n```{glossary}\nloss\n  A distance.\n```\n"
+    index = INDEX.replace("words\n", "words\nmore\n")
+    book = shelf({**FILES, "index.md": index, "more.md": more, "conf.py": CONF})
+    assert "loss" in terms(book.build("-W"))
+    book.edit("index.md", "more\n", "")
+    (book.root / "more.md").unlink()
+    assert "loss" not in terms(book.build("-W"))
+
+
+def terms(done: Built) -> list[str]:
+    """The names of the terms that the search knows."""
+    (file,) = (done.root / "_build" / "html").rglob("places.json")
+    places = json.loads(file.read_text())
+    return [name for each in places if each["kind"] == "term" for name in each["names"]]
+
+
 def test_an_unknown_term_is_an_error_at_its_line(shelf: New) -> None:
     book = shelf({**FILES, "conf.py": CONF})
     book.edit("one.py", "KV\n    cache`", "nonsense`")

@@ -58,6 +58,32 @@ from labml_primer.primer.variations import (
     SpatialDepthWisePerHeadConvolution,
     SpatialDepthWiseSharedConvolution,
 )
+from labml_primer.search.programs import DNA, PRIMER, TRANSFORMER, Program
+from labml_primer.since.modern import (
+    BlockWithoutBiases,
+    GroupedMultiDConvHeadAttention,
+    GroupedQueryAttention,
+    modern,
+)
+from labml_primer.since.rotary import (
+    POSITIONS,
+    BucketedAttention,
+    RotaryAttention,
+    RotaryMultiDConvHeadAttention,
+    positioned,
+    rotary,
+)
+from labml_primer.since.short_convolutions import (
+    CanonAttention,
+    CanonBlock,
+    CanonFeedForward,
+    CanonLayer,
+    GroupedCanonAttention,
+    GroupedTokenShiftAttention,
+    Smear,
+    TokenShift,
+    TokenShiftAttention,
+)
 from labml_primer.transformer.attention import MultiHeadAttention
 from labml_primer.transformer.decoder import Decoder, DecoderBlock
 from labml_primer.transformer.embedding import Embedding
@@ -93,6 +119,17 @@ ATTENTIONS: dict[str, type[MultiHeadAttention]] = {
         FactorizedDenseSynthesizer,
         RandomSynthesizer,
         FactorizedRandomSynthesizer,
+        RotaryAttention,
+        RotaryMultiDConvHeadAttention,
+        BucketedAttention,
+        positioned(BucketedAttention, MultiDConvHeadAttention),
+        positioned(RotaryAttention, PrimerAttention),
+        TokenShiftAttention,
+        CanonAttention,
+        GroupedQueryAttention,
+        GroupedMultiDConvHeadAttention,
+        GroupedTokenShiftAttention,
+        GroupedCanonAttention,
     )
 }
 
@@ -193,17 +230,22 @@ def block(config: Config) -> Layer:
     return Layer(lambda dropout: config.block(replace(config, dropout=dropout)))
 
 
+def program(dna: DNA) -> Layer:
+    return Layer(lambda _: Program(dna, 16, MAX_SEQ), (16,), drops=False)
+
+
 def model(config: Config) -> Layer:
     return Layer(lambda dropout: LanguageModel(replace(config, dropout=dropout)), ())
 
 
 def small(config: Config) -> Config:
-    """The same parts in a small size."""
+    """The same parts in a small size. Heads that share keys and values are four, in two groups."""
+    heads = 4 if issubclass(config.attention, GroupedQueryAttention) else HEADS
     return replace(
         config,
         vocab_size=VOCAB,
-        d_model=D_MODEL,
-        heads=HEADS,
+        d_model=heads * D_K,
+        heads=heads,
         d_ff=D_FF,
         layers=2,
         max_seq=MAX_SEQ,
@@ -211,6 +253,32 @@ def small(config: Config) -> Config:
 
 
 CONFIGS = {name: small(config) for name, config in PRESETS.items()}
+# Every way to know positions, with and without Primer-EZ's convolutions.
+CONFIGS |= {
+    f"{name}, {place} positions": way(CONFIGS[name])
+    for name in ("transformer", "primer-ez")
+    for place, way in POSITIONS.items()
+    if place != "learned"
+}
+CONFIGS |= {
+    f"{name}, rotary positions": POSITIONS["rotary"](CONFIGS[name])
+    for name in ("primer", "evolved-transformer")
+}
+
+_grouped = small(modern(SMALL))
+CONFIGS |= {
+    "modern with Canon-B": rotary(replace(_grouped, attention=GroupedCanonAttention)),
+    "modern with token shift": rotary(
+        replace(_grouped, attention=GroupedTokenShiftAttention)
+    ),
+    "modern with smear": replace(_grouped, positions=Smear),
+    "Canon-ABCD": replace(
+        SMALL,
+        attention=CanonAttention,
+        feed_forward=CanonFeedForward,
+        block=CanonBlock,
+    ),
+}
 
 _sizes = (D_MODEL, HEADS, D_FF)
 _searched = replace(SMALL, attention=SearchedAttention, norm=PrimerNorm)
@@ -246,6 +314,10 @@ LAYERS: dict[str, Layer] = {
         lambda: SeparableConvolution(D_MODEL, 8, kernel_size=4), 4, (D_MODEL,)
     ),
     "BranchedConvolution": Layer(lambda d: BranchedConvolution(D_MODEL, d), reach=17),
+    "TokenShift": convolution(lambda: TokenShift(D_MODEL), 2, (D_MODEL,)),
+    "Smear": Layer(lambda d: Smear(D_MODEL, MAX_SEQ, d), reach=2),
+    "CanonLayer": convolution(lambda: CanonLayer(HEADS, D_K), 4),
+    "CanonFeedForward": Layer(lambda d: CanonFeedForward(D_MODEL, D_FF, d), reach=4),
     "PositionwiseFeedForward": feed_forward(PositionwiseFeedForward),
     "GatedFeedForward": feed_forward(GatedFeedForward),
     "SwitchFeedForward": feed_forward(SwitchFeedForward),
@@ -268,10 +340,14 @@ LAYERS: dict[str, Layer] = {
     "DecoderBlock": Layer(lambda d: WithMemory(DecoderBlock(*_sizes, d))),
     "Decoder": Layer(lambda d: WithMemory(Decoder(2, *_sizes, d))),
     "Block": block(SMALL),
+    "BlockWithoutBiases": block(replace(SMALL, block=BlockWithoutBiases)),
+    "CanonBlock": block(replace(SMALL, block=CanonBlock)),
     "PrimerBlock": block(replace(CONFIGS["primer"], block=PrimerBlock)),
     "SearchedBlock": block(replace(_searched, block=SearchedBlock)),
     "EvolvedBlock": block(replace(SMALL, block=EvolvedBlock)),
     "GatedEvolvedBlock": block(replace(SMALL, block=GatedEvolvedBlock)),
+    "Program, the Transformer's": program(TRANSFORMER),
+    "Program, Primer's": program(PRIMER),
     "Transformer": Layer(
         lambda d: WithSource(
             Transformer(VOCAB, VOCAB, *_sizes, layers=1, max_seq=MAX_SEQ, dropout=d)

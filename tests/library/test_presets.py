@@ -32,6 +32,8 @@ NAMES = [
     "synthesizer-factorized-random",
     "switch-transformer",
     "switch-primer",
+    "modern",
+    "modern-primer-ez",
 ]
 every = pytest.mark.parametrize("name", NAMES)
 
@@ -41,7 +43,7 @@ def parameters(config: Config) -> int:
         return sum(weight.numel() for weight in LanguageModel(config).parameters())
 
 
-def test_there_is_a_preset_for_each_model_of_the_paper() -> None:
+def test_there_is_a_preset_for_each_model_of_the_paper_and_of_today() -> None:
     assert list(PRESETS) == NAMES
 
 
@@ -70,7 +72,11 @@ def test_a_preset_is_frozen_and_resized_by_a_copy(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [n for n in NAMES if n != "transformer-squared-relu" and not n.startswith("s")],
+    [
+        n
+        for n in NAMES
+        if n != "transformer-squared-relu" and not n.startswith(("s", "m"))
+    ],
 )
 def test_search_sized_models_have_the_parameters_of_table_4(
     name: str,
@@ -159,7 +165,8 @@ def test_any_combination_of_sizes_works(
     name: str, heads: int, d_k: int, d_ff: int, layers: int, seq: int
 ) -> None:
     # One of the Evolved Transformer's attentions has twice as many heads.
-    d_k *= 2 if name == "evolved-transformer" else 1
+    # Rotations turn pairs of features.
+    d_k *= 2 if name.startswith(("evolved", "modern")) else 1
     sizes = {"heads": heads, "d_model": heads * d_k, "d_ff": d_ff, "layers": layers}
     model = LanguageModel(replace(CONFIGS[name], **sizes)).eval()  # type: ignore[arg-type]
     logits = model(torch.zeros(2, seq, dtype=torch.long))
@@ -169,5 +176,5 @@ def test_any_combination_of_sizes_works(
 
 @every
 def test_heads_that_do_not_divide_d_model_are_an_error(name: str) -> None:
-    with pytest.raises(ValueError, match=r"12.*5"):
+    with pytest.raises(ValueError, match=r"1[26].*5"):
         LanguageModel(replace(CONFIGS[name], heads=5))

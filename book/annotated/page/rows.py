@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import takewhile
-from typing import Any
+from typing import Any, TypeGuard
 
 from docutils import nodes
 from sphinx.transforms import SphinxTransform
@@ -55,9 +55,10 @@ class AnnotatedRow(SphinxDirective):
         for difference in list(prose.findall(variant)):
             difference.parent.remove(difference)
             code += difference
-        for shown in list(prose.findall(picture)):
-            shown.parent.remove(shown)
-            code.insert(0, shown)  # look, then read
+        named = any(block.name for block in row.blocks)
+        for drawing in list(prose.findall(picture)):
+            drawing.parent.remove(drawing)
+            code.insert(int(named), drawing)  # a definition's own line comes first
         if next(prose.findall(exercise), None) and len(cell.rows) > 1:
             message = "exercise: its solution is one step. Keep comments at the ends of its lines."
             raise self.error(message)
@@ -198,7 +199,8 @@ class OutputsInRows(SphinxTransform):
             row = _row_before(cell)
             if row is None:
                 continue
-            place = next(row[1].findall(solution), row[1])  # type: ignore[arg-type]
+            code = _parts(row)[1]
+            place = next(code.findall(solution), code)
             folds = [i for i, child in enumerate(place) if isinstance(child, fold)]
             at = folds[-1] if folds else len(place)
             for child in reversed(cell.children):
@@ -216,14 +218,21 @@ def _row_before(cell: nodes.Element) -> nodes.Element | None:
     """Return the last row with code before an output, also in the section before it."""
     siblings = cell.parent.children
     for node in reversed(siblings[: siblings.index(cell)]):
-        rows = [n for n in node.findall(_is_row) if len(n[1])]
+        rows = [n for n in node.findall() if _is_row(n) and len(_parts(n)[1])]
         if rows:
             return rows[-1]
     return None
 
 
-def _is_row(node: nodes.Node) -> bool:
+def _is_row(node: nodes.Node) -> TypeGuard[nodes.container]:
     return isinstance(node, nodes.container) and "sbs__row" in node["classes"]
+
+
+def _parts(row: nodes.Element) -> tuple[nodes.Element, nodes.Element]:
+    """Return the boxes of a row's prose and of its code."""
+    prose, code = row.children
+    assert isinstance(prose, nodes.Element) and isinstance(code, nodes.Element)
+    return prose, code
 
 
 def _all_folded(code: nodes.Element) -> bool:
@@ -279,16 +288,18 @@ class Sheet(SphinxPostTransform):
         """
         before = takewhile(lambda n: not isinstance(n, nodes.section), page.children)
         rows = [n for n in before if _is_row(n)]
-        code: nodes.Element = rows[0][1] if rows else nodes.Element()  # type: ignore[index, assignment]
+        if not rows:
+            return
+        _, code = _parts(rows[0])
         if not code.children or not _all_folded(code):
             return
         shown: list[nodes.Node] = []
         folds = list(code.children)
-        for row in takewhile(lambda row: _all_folded(row[1]), rows[1:]):  # type: ignore[index, arg-type]
-            note, outputs = row.children
+        for row in takewhile(lambda row: _all_folded(_parts(row)[1]), rows[1:]):
+            note, outputs = _parts(row)
             hidden = [n for n in outputs.children if isinstance(n, fold)]
-            demo = "sbs__row--demo" in row["classes"]  # type: ignore[index]
-            note["classes"] = ["figure-note" if demo else "fold__note"]  # type: ignore[index]
+            demo = "sbs__row--demo" in row["classes"]
+            note["classes"] = ["figure-note" if demo else "fold__note"]
             shown += [n for n in outputs.children if not isinstance(n, fold)]
             if demo and note.children:
                 shown.append(note)
@@ -326,7 +337,7 @@ class Sheet(SphinxPostTransform):
         anchor, *section["ids"] = section["ids"]
         node = heading("", *title.children, level=level, anchor=anchor)
         section.remove(title)
-        row[0].insert(0, node)  # type: ignore[index]
+        _parts(row)[0].insert(0, node)
 
 
 def visit_heading(translator: Any, node: heading) -> None:

@@ -1,0 +1,182 @@
+// @ts-check
+/* The individuals of a search. The form picks one, and the address names it (#search/number), so that links
+   and the back button work. A lineage becomes a walk, one step at a time. Without scripts a lineage is a list. */
+
+/**
+ * @typedef {{number: number, parent: number | null, mutations: string[], program: number[],
+ *   loss: number | null, outcome: string, seconds: number | null}} Individual
+ * @typedef {{name: string, best: number | null, texts: string[], individuals: Individual[]}} Search
+ * @typedef {{mark: "+" | "−" | "~" | "", text: string}} Line
+ */
+
+/**
+ * Return an element with children.
+ * @param {string} tag
+ * @param {Record<string, string>} attributes
+ * @param {(string | Node)[]} children
+ */
+function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+/**
+ * Return the lines of two subprograms, each with its mark: added, removed, or reading other values (~).
+ * Lines belong together if they are the same except for their values, h0, h1 and so on.
+ * @param {string[]} old
+ * @param {string[]} now
+ * @returns {Line[]}
+ */
+function difference(old, now) {
+  /** @param {string} line */
+  const bare = line => line.replace(/h\d+/g, "h");
+  // The longest common subsequence: `length[i][j]` is that of the lines from i and j on.
+  const length = Array.from({ length: old.length + 1 }, () => Array(now.length + 1).fill(0));
+  for (let i = old.length - 1; i >= 0; i--) {
+    for (let j = now.length - 1; j >= 0; j--) {
+      length[i][j] = bare(old[i]) === bare(now[j]) ? 1 + length[i + 1][j + 1] : Math.max(length[i + 1][j], length[i][j + 1]);
+    }
+  }
+  /** @type {Line[]} */
+  const lines = [];
+  const moved = new Map([["h0", "h0"], ["h1", "h1"]]);
+  /** @param {string} line */
+  const named = line => line.trim().split(" ")[0];
+  for (let i = 0, j = 0; i < old.length || j < now.length;) {
+    if (i < old.length && j < now.length && bare(old[i]) === bare(now[j])) {
+      moved.set(named(old[i]), named(now[j]));
+      const same = old[i].replace(/h\d+/g, value => moved.get(value) ?? "") === now[j];
+      lines.push({ mark: same ? "" : "~", text: now[j] });
+      i++; j++;
+    } else if (j === now.length || (i < old.length && length[i + 1][j] >= length[i][j + 1])) {
+      lines.push({ mark: "−", text: old[i++] });
+    } else {
+      lines.push({ mark: "+", text: now[j++] });
+    }
+  }
+  return lines;
+}
+
+for (const root of document.querySelectorAll(".individuals")) {
+  const form = /** @type {HTMLFormElement} */ (root.querySelector("form"));
+  const view = /** @type {HTMLElement} */ (root.querySelector(".individual"));
+  const search = /** @type {HTMLSelectElement} */ (form.elements.namedItem("search"));
+  const number = /** @type {HTMLInputElement} */ (form.elements.namedItem("number"));
+  const best = /** @type {HTMLButtonElement} */ (form.elements.namedItem("best"));
+  /** @type {Map<string, Promise<Search>>} */
+  const loaded = new Map();
+
+  /** @param {string} name */
+  const load = name => {
+    const found = loaded.get(name) ?? fetch(`${/** @type {HTMLElement} */ (root).dataset.folder}/${name}.json`).then(answer => {
+      if (!answer.ok) throw new Error(`${answer.status} ${answer.statusText}`);
+      return answer.json();
+    });
+    loaded.set(name, found);
+    return found;
+  };
+
+  /** @param {string} name @param {number | null} which */
+  const address = (name, which) => `#${name}/${which}`;
+
+  /** @param {Search} all @param {Individual} one */
+  const link = (all, one) => make("a", { href: address(all.name, one.number) }, `${one.number}`);
+
+  /** @param {Search} all @param {Individual} one */
+  const show = (all, one) => {
+    const byNumber = new Map(all.individuals.map(each => [each.number, each]));
+    const parent = one.parent === null ? undefined : byNumber.get(one.parent);
+    const children = all.individuals.filter(each => each.parent === one.number);
+    /** @type {Individual[]} */
+    const line = [];
+    for (let each = parent; each; each = each.parent === null ? undefined : byNumber.get(each.parent)) line.unshift(each);
+    const facts = make("dl");
+    /** @param {string} name @param {(string | Node)[]} what */
+    const fact = (name, ...what) => facts.append(make("dt", {}, name), make("dd", {}, ...what));
+    /** @param {Individual[]} several */
+    const links = several => several.flatMap((each, i) => [i ? ", " : "", link(all, each), each.loss === null ? "" : ` (${each.loss.toFixed(3)})`]);
+    fact("Outcome", one.outcome + (one.seconds === null ? "" : `, ${one.seconds.toFixed(1)} s of training`));
+    fact("Mutation", one.mutations.join(", then ") || "none: the search began with it");
+    fact("Ancestors", ...(line.length ? links(line) : ["none"]));
+    fact("Children", ...(children.length ? links(children) : ["none"]));
+    const program = make("div", { class: "program" });
+    const fold = make("details", {}, make("summary", {}, parent ? "Subprograms that are the same" : "The program"));
+    one.program.forEach((text, s) => {
+      const now = all.texts[text].split("\n"), before = parent?.program[s];
+      const same = parent === undefined || before === text;
+      const lines = same || before === undefined ? now.map(each => ({ mark: "", text: each })) : difference(all.texts[before].split("\n"), now);
+      const part = make("pre", { tabindex: "0" }, ...lines.map(each => make(
+        each.mark === "+" ? "ins" : each.mark === "−" ? "del" : each.mark ? "mark" : "span", {}, `${each.mark || " "} ${each.text}\n`)));
+      (same ? fold : program).append(part);
+    });
+    if (!parent) fold.setAttribute("open", "");
+    const changed = program.childElementCount > 0;
+    view.replaceChildren(
+      make("h2", {}, `Individual ${one.number} of ${all.name}`), facts,
+      make("p", { class: "marks" }, changed ? "Compared with its parent: + new, − removed, ~ reads other values." : ""),
+      program, fold);
+  };
+
+  const go = async () => {
+    const [name, which] = decodeURIComponent(location.hash.slice(1)).split("/");
+    if (![...search.options].some(option => option.value === name)) return;
+    try {
+      const all = await load(name);
+      const one = all.individuals.find(each => each.number === +which);
+      search.value = name;
+      number.max = `${all.individuals.at(-1)?.number ?? 0}`;
+      best.disabled = all.best === null;
+      if (one) {
+        number.value = which;
+        show(all, one);
+      } else {
+        view.textContent = `${name} has no individual ${which}. Its last is ${number.max}.`;
+      }
+    } catch (error) {
+      loaded.delete(name);
+      view.textContent = `The data of ${name} could not be loaded (${error}). Choose the search again to retry.`;
+    }
+  };
+
+  const pick = async () => {
+    const all = await load(search.value).catch(() => null);
+    location.hash = address(search.value, all?.best ?? 0);
+    go();
+  };
+
+  search.addEventListener("change", pick);
+  best.addEventListener("click", pick);
+  number.addEventListener("change", () => { location.hash = address(search.value, +number.value); });
+  form.addEventListener("submit", event => { event.preventDefault(); location.hash = address(search.value, +number.value); });
+  addEventListener("hashchange", go);
+  form.hidden = false;
+  if (location.hash.includes("/")) go();
+}
+
+for (const list of document.querySelectorAll("ol.lineage")) {
+  const steps = /** @type {HTMLElement[]} */ ([...list.children]);
+  if (steps.length < 2) continue;
+  const slider = /** @type {HTMLInputElement} */ (make("input", {
+    type: "range", min: "1", max: `${steps.length}`, value: `${steps.length}`, "aria-label": `Step of: ${list.getAttribute("aria-label")}` }));
+  const place = make("span"), walk = make("div", { class: "picture-steps" });
+  /** @param {number} step */
+  const show = step => {
+    slider.value = `${step}`;
+    place.textContent = `step ${+slider.value} of ${steps.length}`;
+    slider.setAttribute("aria-valuetext", `${place.textContent}`);
+    steps.forEach((each, i) => { each.hidden = i + 1 !== +slider.value; });
+  };
+  /** @param {string} name @param {number} by */
+  const button = (name, by) => {
+    const made = make("button", { type: "button" }, name);
+    made.addEventListener("click", () => show(+slider.value + by));
+    return made;
+  };
+  slider.addEventListener("input", () => show(+slider.value));
+  walk.append(button("Back", -1), slider, button("Next", 1), place);
+  list.before(walk);
+  list.classList.add("lineage--walk");
+  show(1);
+}

@@ -1,0 +1,262 @@
+"""Run the searches of the plan: one program per core at a time, each recorded as it ends.
+
+    python -m experiments.search.run [--only SEARCH] [--cores N] [--list]
+
+It can be stopped at any time. The same command continues from the logs: nothing that ended is trained
+again, and programs that had not ended are trained from their beginning.
+
+With RAY_ADDRESS set, the searches join the Ray cluster at this address and use all of its cores, instead of
+those of this machine. Every machine of the cluster needs the book in the same folder.
+"""
+
+import argparse
+import logging
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+from filelock import Timeout
+
+from experiments.harness.long_run import surroundings
+from experiments.harness.parallel import Workers
+from experiments.harness.run import BUILT, alone, cores, hours
+from experiments.records import RESULTS
+from experiments.search.candidates import Task, evaluate_in_worker, transformer
+from experiments.search.log import Log, appending, read_log
+from experiments.search.searches import (
+    Candidate,
+    Search,
+    read_plan,
+    restore,
+    settings,
+    write_birth,
+)
+from labml_primer.search.evolution import Individual
+
+LOGS = RESULTS / "search"
+PATIENCE = 2 * 3600.0
+"""Seconds of wall-clock time after which a worker is taken to hang. A busy machine needs many."""
+ATTEMPTS = 2
+"""A worker may be killed for other reasons than its program, so a program has two of them."""
+
+SEEDS = 1_000_000
+"""The individuals of search 1 are trained with seeds from here on, those of search 2 from twice as many."""
+
+Evaluate = Callable[[str, int, tuple[float, ...], Task], dict[str, Any]]
+
+
+@contextmanager
+def cluster(number: int) -> Iterator[Any]:
+    """Join the Ray cluster at RAY_ADDRESS, or start Ray with `number` cores of this machine."""
+    address = os.environ.get("RAY_ADDRESS")
+    if not address:
+        with cores(number) as ray:
+            yield ray
+        return
+    import ray
+
+    ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def core_count(ray: Any) -> int:
+    """Return the number of cores of the cluster now. Machines may join and leave."""
+    return max(1, int(ray.cluster_resources().get("CPU", 0)))
+
+
+class Pool:
+    """The programs in training, one per core."""
+
+    def __init__(self, ray: Any, evaluate: Evaluate, search: Search, patience: float):
+        self.ray, self.task, self.patience = ray, search.task, patience
+        self.first_seed = SEEDS * search.seed
+        # Ray would retry without asking. The attempts are counted here.
+        self.start = ray.remote(num_cpus=1, max_retries=0)(evaluate)
+        self.running: dict[Any, tuple[Individual[Candidate], int, float]] = {}
+
+    def add(self, individual: Individual[Candidate], attempt: int = 1) -> None:
+        """Begin to train an individual. No two, of any search with another seed, are trained alike."""
+        dna, seed = str(individual.program.dna), self.first_seed + individual.number
+        future = self.start.remote(dna, seed, individual.bars, self.task)
+        self.running[future] = individual, attempt, time.monotonic()
+
+    def wait(self) -> tuple[Individual[Candidate], dict[str, Any]]:
+        """Return the next individual to end, with its outcome."""
+        while True:
+            oldest = min(began for _, _, began in self.running.values())
+            left = max(0.0, oldest + self.patience - time.monotonic())
+            ended, _ = self.ray.wait(list(self.running), timeout=left)
+            for future in ended or self.late():
+                individual, attempt, _ = self.running.pop(future)
+                try:
+                    return individual, self.ray.get(future)
+                except self.ray.exceptions.RayTaskError:
+                    raise  # an error of the search, not of the program
+                except self.ray.exceptions.RayError as error:
+                    if attempt == ATTEMPTS:
+                        kind = type(error).__name__
+                        return individual, failed(f"crashed {ATTEMPTS} workers: {kind}")
+                    self.add(individual, attempt + 1)
+
+    def late(self) -> list[Any]:
+        """Kill the workers that hang, and return their futures."""
+        limit = time.monotonic() - self.patience
+        late = [f for f, (_, _, began) in self.running.items() if began <= limit]
+        for future in late:
+            self.ray.cancel(future, force=True)
+        return late
+
+
+def failed(reason: str) -> dict[str, Any]:
+    """Return the outcome of a program that has none of its own."""
+    return {"losses": [], "rejected": reason}
+
+
+def run_search(
+    ray: Any,
+    search: Search,
+    path: Path,
+    evaluate: Evaluate = evaluate_in_worker,
+    patience: float = PATIENCE,
+    report: Callable[[dict[int, dict[str, Any]]], None] = lambda outcomes: None,
+) -> None:
+    """Begin or resume a search, until all of its individuals have ended."""
+    lines = read_log(path)
+    evolution, unfinished = restore(search, lines)
+    waiting: deque[Individual[Candidate]] = deque(unfinished)
+    outcomes = {line["ended"]: line for line in lines if "ended" in line}
+    pool = Pool(ray, evaluate, search, patience)
+    with appending(path) as log:
+        if len(outcomes) < search.individuals:
+            log.write(began=settings(search), **surroundings(Workers()))
+        while len(outcomes) < search.individuals:
+            while len(pool.running) < core_count(ray):
+                if waiting:
+                    pool.add(waiting.popleft())
+                elif evolution.born < search.individuals:
+                    pool.add(birth(evolution.ask(), log))
+                else:
+                    break
+            individual, outcome = pool.wait()
+            log.write(ended=individual.number, **outcome)
+            evolution.tell(individual, tuple(outcome["losses"]))
+            outcomes[individual.number] = outcome
+            report(outcomes)
+
+
+def birth(individual: Individual[Candidate], log: Log) -> Individual[Candidate]:
+    """Record a new individual and return it."""
+    write_birth(log, individual)
+    return individual
+
+
+@cache
+def unit_seconds(task: Task) -> float:
+    """Measure the processor time of the Transformer's step on this machine."""
+    unit = transformer(task, time.process_time)
+    before = unit.seconds
+    for _ in range(10):
+        unit.step(seed=0)
+    return (unit.seconds - before) / 10
+
+
+def seconds_left(search: Search, outcomes: Mapping[int, dict[str, Any]]) -> float:
+    """Estimate the processor time that a search still needs."""
+    done = sum(outcome.get("whole", 0.0) for outcome in outcomes.values())
+    whole = search.expected_steps() * unit_seconds(search.task)
+    if len(outcomes) >= search.size:
+        whole = done / len(outcomes) * search.individuals
+    return max(0.0, whole - done) if len(outcomes) < search.individuals else 0.0
+
+
+def progress(search: Search, outcomes: Mapping[int, dict[str, Any]]) -> str:
+    """Return a line with the best individual and the median of the latest."""
+    losses = {n: outcome["losses"] for n, outcome in outcomes.items()}
+    finite = {n: each[-1] for n, each in losses.items() if each}
+    start = f"{len(outcomes)} of {search.individuals}"
+    if not finite:
+        return f"{start}, all rejected"
+    best = min(finite, key=finite.__getitem__)
+    latest = list(finite.values())[-search.size :]
+    return f"{start}, best {finite[best]:.4f} ({best}), median {median(latest):.4f}"
+
+
+class Report:
+    """Print the progress of a search after every tenth individual."""
+
+    def __init__(self, name: str, search: Search):
+        self.name, self.search, self.began = name, search, time.monotonic()
+        self.at_start: float | None = None
+
+    def __call__(self, outcomes: dict[int, dict[str, Any]]) -> None:
+        done = sum(outcome.get("whole", 0.0) for outcome in outcomes.values())
+        latest = next(reversed(outcomes.values()))
+        if self.at_start is None:
+            self.at_start = done - latest.get("whole", 0.0)
+        if len(outcomes) % 10 and len(outcomes) < self.search.individuals:
+            return
+        pace = (time.monotonic() - self.began) / max(done - self.at_start, 1e-9)
+        left = seconds_left(self.search, outcomes) * pace
+        print(f"{self.name}: {progress(self.search, outcomes)}, {hours(left)} left")
+
+
+def announce(searches: Mapping[str, Search], number: int, logs: Path) -> float:
+    """Print how long each search will take, and return the processor time of all."""
+    whole = 0.0
+    for name, search in searches.items():
+        lines = read_log(logs / f"{name}.jsonl")
+        outcomes = {line["ended"]: line for line in lines if "ended" in line}
+        left = seconds_left(search, outcomes)
+        whole += left
+        done = f"{len(outcomes)} of {search.individuals}"
+        print(f"{name:16s}{done:>14s} individuals {hours(left):>8s} on a core")
+    print(f"Missing: {hours(whole)} on a core, {hours(whole / number)} on {number}")
+    return whole
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Run the searches of the plan.")
+    parser.add_argument("--only", metavar="SEARCH", help="run this search only")
+    parser.add_argument("--cores", type=int, default=os.cpu_count())
+    parser.add_argument(
+        "--list", action="store_true", help="print the expected time and stop"
+    )
+    chosen = parser.parse_args()
+    searches = read_plan()
+    if chosen.only and chosen.only not in searches:
+        sys.exit(
+            f"unknown search {chosen.only!r}; known searches: {', '.join(searches)}"
+        )
+    if chosen.only:
+        searches = {chosen.only: searches[chosen.only]}
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    torch.set_num_threads(1)
+    if chosen.list:
+        announce(searches, chosen.cores, LOGS)
+        return
+    try:
+        with alone(BUILT / "search"), cluster(chosen.cores) as ray:
+            announce(searches, core_count(ray), LOGS)
+            for name, search in searches.items():
+                path = LOGS / f"{name}.jsonl"
+                run_search(ray, search, path, report=Report(name, search))
+    except KeyboardInterrupt:
+        sys.exit("stopped; the same command resumes from here")
+    except Timeout:
+        sys.exit("another search is running; wait for it, or stop it first")
+
+
+if __name__ == "__main__":
+    main()

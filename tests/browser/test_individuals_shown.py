@@ -1,0 +1,139 @@
+"""The form that picks an individual, and a lineage as a walk, with a small search made here."""
+
+import json
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import individuals
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+STATIC = Path(__file__).resolve().parents[2] / "book" / "theme" / "static"
+FIRST = """constants 0.0 0.5
+dimensions 1 2 4 8 12 16
+S0
+  h2 = S1(h0, h0)
+  h3 = ADD(h2, h0)
+S1
+  h2 = MAX(h0, h0)
+"""
+SECOND = FIRST.replace("h2 = MAX(h0, h0)", "h2 = MAX(h0, h0)\n  h3 = SQUARE(h2, h2)")
+THIRD = SECOND.replace("h3 = ADD(h2, h0)", "h3 = ADD(h0, h2)")
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves files, and says nothing."""
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> Iterator[str]:
+    """The address of a page with the form and a lineage."""
+    search = [
+        individuals.Individual(0, None, [], FIRST, [None], [3.0, 2.5], "", 9.0),
+        individuals.Individual(1, 0, ["insert"], SECOND, [None], [2.9, 2.25], "", 9.5),
+        individuals.Individual(2, 1, ["swap"], THIRD, [None], [], "sees the future"),
+    ]
+    data = json.dumps(individuals.data("small", search))
+    (tmp_path / "small.json").write_text(data, encoding="utf-8")
+    form = individuals.form_html(["broken", "small"], ".")
+    steps = individuals.lineage_html("small", search[:2])
+    (tmp_path / "index.html").write_text(
+        f"<!doctype html><html lang=en><meta charset=utf-8><title>Small</title>"
+        f"<meta name=viewport content='width=device-width'>"
+        f"<script src=individuals.js defer></script>"
+        f"<link rel=stylesheet href=individuals.css><main>{form}{steps}</main>",
+        encoding="utf-8",
+    )
+    for name in ("individuals.js", "individuals.css"):
+        (tmp_path / name).write_text((STATIC / name).read_text())
+    handler = partial(Quiet, directory=str(tmp_path))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/index.html"
+    server.shutdown()
+
+
+@pytest.fixture
+def form(chromium: Browser, address: str) -> Iterator[Page]:
+    context = chromium.new_context(viewport={"width": 390, "height": 800})
+    page = context.new_page()
+    page.goto(address)
+    yield page
+    context.close()
+
+
+def test_no_data_are_loaded_before_a_reader_chooses(form: Page) -> None:
+    names = "performance.getEntriesByType('resource').map(each => each.name)"
+    assert not [name for name in form.evaluate(names) if name.endswith(".json")]
+
+
+def test_an_individual_is_shown_with_its_parent_children_and_difference(
+    form: Page,
+) -> None:
+    form.get_by_label("Search").select_option("small")
+    shown = form.locator(".individual")
+    expect(shown.get_by_role("heading")).to_have_text("Individual 1 of small")  # best
+    expect(shown.locator("ins")).to_have_text(["+   h3 = SQUARE(h2, h2)\n"])
+    expect(shown.locator("dl")).to_contain_text("loss 2.250, 9.5 s of training")
+    expect(shown.locator("dd").nth(2)).to_have_text("0 (2.500)")
+    expect(shown.locator("dd").nth(3)).to_have_text("2")
+    shown.get_by_role("link", name="2").click()
+    expect(shown.get_by_role("heading")).to_have_text("Individual 2 of small")
+    expect(shown.locator("mark")).to_have_text(["~   h3 = ADD(h0, h2)\n"])
+    expect(shown.locator("dl")).to_contain_text("rejected: sees the future")
+    form.go_back()
+    expect(shown.get_by_role("heading")).to_have_text("Individual 1 of small")
+    width = "document.documentElement.scrollWidth"
+    assert form.evaluate(width) <= 390
+
+
+def test_an_address_names_an_individual_and_the_keyboard_picks_another(
+    form: Page, address: str
+) -> None:
+    form.goto(f"{address}#small/0")
+    heading = form.locator(".individual").get_by_role("heading")
+    expect(heading).to_have_text("Individual 0 of small")
+    form.get_by_label("Individual", exact=True).focus()
+    form.keyboard.press("ArrowUp")
+    form.keyboard.press("Enter")
+    expect(heading).to_have_text("Individual 1 of small")
+    form.get_by_role("button", name="Best").press("Enter")
+    expect(heading).to_have_text("Individual 1 of small")
+
+
+def test_missing_data_and_numbers_are_reported(form: Page, address: str) -> None:
+    shown = form.locator(".individual")
+    form.goto(f"{address}#small/99")
+    expect(shown).to_contain_text("small has no individual 99")
+    form.goto(f"{address}#broken/0")
+    expect(shown).to_contain_text("could not be loaded")
+
+
+def test_a_lineage_is_walked_by_buttons_and_keys(form: Page) -> None:
+    steps = form.locator(".lineage > li")
+    expect(steps.nth(0)).to_be_visible()
+    expect(steps.nth(1)).to_be_hidden()
+    form.get_by_role("button", name="Next").click()
+    expect(steps.nth(1)).to_be_visible()
+    expect(steps.nth(1)).to_contain_text("insert. S1: new SQUARE")
+    form.get_by_role("slider").press("ArrowLeft")
+    expect(steps.nth(0)).to_be_visible()
+
+
+def test_without_scripts_the_page_says_so_and_shows_the_lineage(
+    chromium: Browser, address: str
+) -> None:
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(address)
+    assert page.locator("noscript").inner_text()
+    expect(page.locator("form")).to_be_hidden()
+    for step in page.locator(".lineage > li").all():
+        expect(step).to_be_visible()
+    context.close()

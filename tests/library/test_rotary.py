@@ -1,0 +1,178 @@
+"""What the chapter on positions inside attention promises."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from catalogue import CONFIGS, D_MODEL, HEADS, MAX_SEQ, SMALL, VOCAB
+from torch import Tensor
+from twins import reals, stirred
+
+from labml_primer.compared.t5 import relative_position_bucket
+from labml_primer.primer.primer_ez import MultiDConvHeadAttention
+from labml_primer.since.rotary import (
+    POSITIONS,
+    BucketedAttention,
+    NoPositions,
+    RotaryAttention,
+    RotaryMultiDConvHeadAttention,
+    Rotation,
+    SmallPositionalEncoding,
+    positioned,
+    rotary,
+)
+from labml_primer.transformer.attention import MultiHeadAttention, causal_mask
+from labml_primer.transformer.language_model import Config, LanguageModel
+from labml_primer.transformer.positional_encoding import (
+    LearnedPositionalEncoding,
+    positional_encoding,
+    rotate,
+)
+
+IN_ATTENTION = {
+    "rotary": RotaryAttention,
+    "rotary, convolved": RotaryMultiDConvHeadAttention,
+    "buckets": BucketedAttention,
+}
+in_attention = pytest.mark.parametrize("kind", IN_ATTENTION.values(), ids=IN_ATTENTION)
+
+
+@pytest.fixture(autouse=True)
+def seed() -> None:
+    torch.manual_seed(0)
+
+
+@in_attention
+def test_moving_a_text_changes_nothing(kind: type[MultiHeadAttention]) -> None:
+    # Positions count from the first token, so all of them move if a layer begins elsewhere.
+    layer, x = stirred(kind(D_MODEL, HEADS)), reals(2, 7, D_MODEL)
+    here = layer(x, x, causal=True)
+    if isinstance(layer, RotaryAttention):
+        layer.rotation.start = 5000
+        torch.testing.assert_close(layer(x, x, causal=True), here)
+    # Behind other tokens that a mask hides, the text is the same as alone.
+    padded = torch.cat([reals(2, 3, D_MODEL), x], dim=1)
+    if kind is not RotaryMultiDConvHeadAttention:  # its convolution reads them
+        real = (torch.arange(10) >= 3)[None, None, None]
+        layer = layer.train(False)
+        if isinstance(layer, RotaryAttention):
+            layer.rotation.start = 0
+        there = layer(padded, padded, real, causal=True)
+        torch.testing.assert_close(there[:, 3:], here)
+
+
+@in_attention
+def test_order_of_earlier_tokens_matters(kind: type[MultiHeadAttention]) -> None:
+    layer, x = stirred(kind(D_MODEL, HEADS)), reals(1, 7, D_MODEL)
+    exchanged = x[:, [1, 0, 2, 3, 4, 5, 6]]
+    same = layer(x, x, causal=True) - layer(exchanged, exchanged, causal=True)
+    assert same[:, -1].abs().max() > 1e-3
+    plain = stirred(MultiHeadAttention(D_MODEL, HEADS))
+    same = plain(x, x, causal=True) - plain(exchanged, exchanged, causal=True)
+    assert same[:, -1].abs().max() < 1e-12
+
+
+def test_rotation_turns_each_token_by_its_position_and_queries_as_the_last() -> None:
+    rotation, query, key = Rotation(), reals(2, 3, HEADS, 4), reals(2, 5, HEADS, 4)
+    turned_query, turned_key = rotation(query, key)
+    for head in range(HEADS):
+        expected = rotate(key[:, :, head], torch.arange(5))
+        torch.testing.assert_close(turned_key[:, :, head], expected)
+        expected = rotate(query[:, :, head], torch.arange(2, 5))
+        torch.testing.assert_close(turned_query[:, :, head], expected)
+
+
+def test_rotary_mdha_convolves_before_it_rotates() -> None:
+    layer = stirred(RotaryMultiDConvHeadAttention(D_MODEL, HEADS))
+    x = reals(2, 7, D_MODEL)
+    query, key, value = MultiDConvHeadAttention.project(layer, x, x)
+    expected = *Rotation()(query, key), value
+    for ours, theirs in zip(layer.project(x, x), expected, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_buckets_are_added_to_the_scores() -> None:
+    layer, x = stirred(BucketedAttention(D_MODEL, HEADS)), reals(2, 7, D_MODEL)
+    table = layer.bias.relative_positions.table.weight
+    query, key, value = (t.transpose(1, 2) for t in layer.project(x, x))
+    scores = query @ key.mT / query.size(-1) ** 0.5
+    for i in range(7):
+        for j in range(i + 1):
+            bucket = relative_position_bucket(torch.tensor(i - j), bidirectional=False)
+            scores[:, :, i, j] += table[bucket]
+    scores = scores.masked_fill(~causal_mask(7, 7), -torch.inf)
+    expected = layer.output((scores.softmax(-1) @ value).transpose(1, 2).flatten(2))
+    torch.testing.assert_close(layer(x, x, causal=True), expected)
+
+
+def test_a_query_that_may_attend_to_nothing_gets_zeros_despite_its_buckets() -> None:
+    layer, x = stirred(BucketedAttention(D_MODEL, HEADS)), reals(1, 4, D_MODEL)
+    nothing = torch.zeros(1, 1, 1, 4, dtype=torch.bool)
+    expected = layer.output(torch.zeros_like(x))
+    torch.testing.assert_close(layer(x, x, nothing), expected)
+
+
+def test_small_sines_keep_the_papers_proportion() -> None:
+    layer = SmallPositionalEncoding(16, 9)
+    expected = positional_encoding(9, 16) / 4
+    torch.testing.assert_close(layer(torch.zeros(1, 9, 16))[0], expected)
+
+
+def test_a_config_has_learned_positions_unless_it_names_others() -> None:
+    kinds = {
+        name: type(LanguageModel(way(SMALL)).positions)
+        for name, way in POSITIONS.items()
+    }
+    assert kinds == {
+        "learned": LearnedPositionalEncoding,
+        "sinusoidal": SmallPositionalEncoding,
+        "t5": NoPositions,
+        "rotary": NoPositions,
+    }
+    assert POSITIONS["learned"](SMALL) == SMALL
+
+
+@pytest.mark.parametrize("name", ["t5", "rotary"])
+def test_positions_in_attention_have_no_end(name: str) -> None:
+    config = POSITIONS[name](CONFIGS["primer-ez"])
+    tokens = torch.randint(VOCAB, (2, 3 * MAX_SEQ))
+    assert LanguageModel(config)(tokens).isfinite().all()
+    with pytest.raises(ValueError, match="longer than max_seq"):
+        LanguageModel(CONFIGS["primer-ez"])(tokens)
+
+
+def test_rotary_positions_have_no_parameters() -> None:
+    def names(config: Config) -> set[str]:
+        return {name for name, _ in LanguageModel(config).named_parameters()}
+
+    for config in (SMALL, CONFIGS["primer-ez"], CONFIGS["primer"]):
+        assert names(config) - names(rotary(config)) == {"positions.encoding"}
+        assert names(rotary(config)) <= names(config)
+
+
+def test_positioned_attention_is_made_once_and_found_by_its_name() -> None:
+    assert positioned(RotaryAttention, MultiHeadAttention) is RotaryAttention
+    convolved = positioned(RotaryAttention, MultiDConvHeadAttention)
+    assert convolved is RotaryMultiDConvHeadAttention
+    assert positioned(RotaryAttention, convolved) is convolved
+    assert rotary(rotary(SMALL)) == rotary(SMALL)
+
+    class Own(MultiHeadAttention):
+        pass
+
+    first = positioned(RotaryAttention, Own)
+    assert issubclass(first, RotaryAttention) and issubclass(first, Own)
+    assert positioned(RotaryAttention, Own) is first
+
+    class MultiHead(MultiHeadAttention):
+        pass
+
+    # Another class of the same name is another attention.
+    MultiHead.__name__ = "Own"
+    assert issubclass(positioned(RotaryAttention, MultiHead), MultiHead)
+
+
+def test_dropout_at_the_input_stays() -> None:
+    model = LanguageModel(rotary(replace(SMALL, dropout=0.5))).train()
+    x: Tensor = model.positions(torch.ones(50, 9, D_MODEL))
+    assert 0.4 < (x == 0).float().mean() < 0.6

@@ -1,0 +1,135 @@
+"""The page of recorded individuals: what it makes of a log, here of a small search made in the test."""
+
+import json
+import re
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from xml.etree import ElementTree
+
+import individuals
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labml_primer.search.mutations import MUTATIONS, mutate
+from labml_primer.search.programs import DNA, PRIMER, TRANSFORMER, parse
+
+
+def small_search() -> list[dict[str, object]]:
+    """Return the log of a search of 30: three are copies of the Transformer, one has no outcome yet."""
+    random = Random(0)
+    programs: list[DNA] = []
+    log: list[dict[str, object]] = [{"began": {}}]
+    for number in range(30):
+        parent = None if number < 3 else random.randrange(number)
+        dna = TRANSFORMER if parent is None else mutate(programs[parent], random)
+        programs.append(dna)
+        log.append(
+            {
+                "born": number,
+                "parent": parent,
+                "mutations": [] if parent is None else ["insert", "mutate_field"],
+                "bars": [None, 2.5],
+                "dna": str(dna),
+            }
+        )
+        if number == 29:
+            continue
+        rejected = "a loss is not finite" if number == 5 else ""
+        losses = [] if rejected else [3.0, 2.5, 2.0 - number / 100][: 1 + number % 3]
+        log.append(
+            {"ended": number, "losses": losses, "rejected": rejected, "seconds": 1.5}
+        )
+    return log
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "small.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in small_search()))
+    return path
+
+
+def test_every_individual_of_a_log_is_read_with_its_outcome(log: Path) -> None:
+    found = individuals.read_search(log)
+    assert [each.number for each in found] == list(range(30))
+    assert found[5].outcome == "rejected: a loss is not finite"
+    assert found[6].outcome == "loss 3.000, stopped at hurdle 1"
+    assert found[7].outcome == "loss 2.500, stopped at hurdle 2"
+    assert found[8].outcome == "loss 1.920"
+    assert found[29].outcome == "not evaluated yet"
+
+
+def test_a_log_may_end_at_any_byte(log: Path) -> None:
+    text = log.read_text()
+    for end in range(0, len(text), 997):
+        log.write_text(text[:end])
+        found = individuals.read_search(log)
+        data = individuals.data("small", found)
+        assert len(data["individuals"]) == len(found)
+
+
+def test_the_best_was_trained_to_the_end_and_its_lineage_begins_the_search(
+    log: Path,
+) -> None:
+    found = individuals.read_search(log)
+    best = individuals.best(found)
+    assert best is not None and best.number == 26
+    line = individuals.lineage(found, best)
+    assert line[0].parent is None and line[-1] is best
+    for parent, child in pairwise(line):
+        assert child.parent == parent.number
+
+
+def test_the_data_have_each_program_in_pieces_that_are_stored_once(log: Path) -> None:
+    found = individuals.read_search(log)
+    data = individuals.data("small", found)
+    assert len(set(data["texts"])) == len(data["texts"])
+    for each, row in zip(found, data["individuals"], strict=True):
+        text = "\n".join(data["texts"][piece] for piece in row["program"])
+        assert parse(text) == parse(each.dna)
+
+
+@given(st.sampled_from([TRANSFORMER, PRIMER]), st.integers(0, 10_000).map(Random))
+def test_what_any_mutation_changes_is_said_and_drawn(dna: DNA, random: Random) -> None:
+    for mutation in MUTATIONS:
+        child = mutation(dna, random)
+        found = individuals.changed(str(dna), str(child))
+        assert individuals.in_words(found)
+        for s, (old, new) in enumerate(
+            zip(dna.subprograms, child.subprograms, strict=True)
+        ):
+            same = [i.operation for i in old] == [i.operation for i in new]
+            assert same or s in found
+        assert bool(found) or len(child) == len(dna)
+        if found:
+            root = ElementTree.fromstring(individuals.drawn(found, "Two programs"))
+            assert len(root.findall(".//{*}rect")) > len(found)
+
+
+def test_an_inserted_instruction_is_named_with_its_subprogram() -> None:
+    text = str(TRANSFORMER)
+    squared = text.replace(
+        "h2 = MAX(h0, h0)", "h2 = MAX(h0, h0)\n  h3 = SQUARE(h2, h2)"
+    )
+    found = individuals.changed(text, squared)
+    assert individuals.in_words(found) == "S9: new SQUARE"
+
+
+def test_a_lineage_has_a_step_for_each_individual_with_a_link_and_its_loss(
+    log: Path,
+) -> None:
+    found = individuals.read_search(log)
+    line = individuals.lineage(found, found[26])
+    html = individuals.lineage_html("small", line, "individuals.html")
+    links = re.findall(r'href="individuals.html#small/(\d+)"', html)
+    assert list(map(int, links)) == [each.number for each in line]
+    assert html.count("<li>") == len(line)
+    assert "loss 1.740" in html
+
+
+def test_reasons_and_names_are_escaped_in_html() -> None:
+    each = individuals.Individual(0, None, [], str(TRANSFORMER), [], rejected="<b>&")
+    html = individuals.lineage_html("<i>", [each])
+    assert "<b>" not in html and "<i>" not in html

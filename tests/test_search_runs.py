@@ -1,0 +1,446 @@
+"""Tests of the searches: what is recorded, what is rejected, and that they resume where they were."""
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments.harness.texts import REPORTED_PLAYS
+from experiments.search import run as module
+from experiments.search.candidates import (
+    SEARCH_PLAY,
+    Task,
+    build,
+    evaluate,
+    fitting_width,
+    parameters,
+)
+from experiments.search.log import Log, appending, read_log
+from experiments.search.run import run_search
+from experiments.search.searches import PLAN, Search, read_plan, restore, settings
+from labml_primer.search import programs
+from labml_primer.search.programs import PRIMER, TRANSFORMER, parse
+
+ROOT = Path(__file__).resolve().parent.parent
+OPEN = (math.inf,) * 4
+SMALL = Task(budget=62.0, parameters=9000, layers=1, seq=8, batch=2)
+TINY = Search(individuals=30, size=8, tournament=3, task=SMALL)
+BANKS = "constants 0.0 1e30\ndimensions 8 8 8 8 8 64\n"
+
+
+class KilledError(BaseException):
+    """Stands for a kill: nothing in the program may handle it."""
+
+
+class InlineRay:
+    """What the searches need of Ray, in this process. Programs end in the order in which they began."""
+
+    def __init__(self, cores: int):
+        self.cores = cores
+        self.exceptions = type(
+            "exceptions", (), {"RayTaskError": OSError, "RayError": OSError}
+        )
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": float(self.cores)}
+
+    def remote(self, **options: Any) -> Callable[..., Any]:
+        def task(function: Callable[..., Any]) -> Any:
+            def start(*arguments: Any) -> Callable[[], Any]:
+                return lambda: function(*arguments)
+
+            return type("task", (), {"remote": staticmethod(start)})
+
+        return task
+
+    def wait(self, futures: list[Any], timeout: float) -> tuple[list[Any], list[Any]]:
+        return futures[:1], futures[1:]
+
+    def get(self, future: Callable[[], Any]) -> Any:
+        return future()
+
+
+def outcome_of(
+    dna: str, seed: int, bars: tuple[float, ...], task: Task
+) -> dict[str, Any]:
+    """Return an outcome that depends on the program alone. Some programs are rejected."""
+    value = crc32(f"{dna} {seed}".encode()) / 2**32
+    if value < 0.1:
+        return {"losses": [], "rejected": "not finite"}
+    losses = [value + 4 - k for k in range(5)]
+    passed = [loss <= bar for loss, bar in zip(losses, bars, strict=False)]
+    end = passed.index(False) + 1 if False in passed else 5
+    return {"losses": losses[:end], "rejected": "", "whole": 1.0}
+
+
+def events(path: Path) -> list[dict[str, Any]]:
+    """Return the lines of a log without those that say when a process began."""
+    return [line for line in read_log(path) if "began" not in line]
+
+
+@pytest.fixture(scope="module")
+def unbroken(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[int, list[dict[str, Any]]]:
+    """The logs of a search that nothing interrupts, by the number of cores."""
+    found = {}
+    for cores in (1, 3):
+        path = tmp_path_factory.mktemp("search") / "log.jsonl"
+        run_search(InlineRay(cores), TINY, path, outcome_of)
+        found[cores] = events(path)
+    return found
+
+
+def test_every_individual_is_born_and_ends_once(
+    unbroken: dict[int, list[dict[str, Any]]],
+) -> None:
+    for lines in unbroken.values():
+        for kind in ("born", "ended"):
+            numbers = sorted(line[kind] for line in lines if kind in line)
+            assert numbers == list(range(TINY.individuals))
+
+
+def test_log_has_program_parent_mutations_and_bars(
+    unbroken: dict[int, list[dict[str, Any]]],
+) -> None:
+    born = {line["born"]: line for line in unbroken[1] if "born" in line}
+    ended = {line["ended"]: line for line in unbroken[1] if "ended" in line}
+    for line in born.values():
+        child = parse(line["dna"])
+        if line["parent"] is None:
+            assert child == TRANSFORMER
+            continue
+        assert line["mutations"]
+        assert child != parse(born[line["parent"]]["dna"])
+        assert ended[line["parent"]]["losses"], "a parent was trained"
+        assert line["parent"] < line["born"]
+
+
+@pytest.mark.parametrize("cores", [1, 3])
+@given(kills=st.lists(st.integers(1, 70), min_size=1, max_size=4))
+def test_killed_and_resumed_search_equals_the_unbroken_one(
+    cores: int,
+    kills: list[int],
+    unbroken: dict[int, list[dict[str, Any]]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    path = tmp_path_factory.mktemp("search") / "log.jsonl"
+    calls: Counter[int] = Counter()
+
+    def counted(*arguments: Any) -> dict[str, Any]:
+        calls[arguments[1]] += 1
+        return outcome_of(*arguments)
+
+    class KilledLog(Log):
+        """A log whose writer is killed while it writes a line."""
+
+        def write(self, **line: Any) -> None:
+            if left[0] == 0:
+                self.file.write('{"ended": 3, "los')
+                self.file.flush()
+                raise KilledError
+            left[0] -= 1
+            super().write(**line)
+
+    left, finished = [0], set[int]()
+    for lines in [*kills, -1]:
+        left[0] = lines
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("experiments.search.log.Log", KilledLog)
+            before = Counter(calls)
+            with suppress(KilledError):
+                run_search(InlineRay(cores), TINY, path, counted)
+        assert not finished & (calls - before).keys(), "evaluated twice"
+        finished = {line["ended"] for line in events(path) if "ended" in line}
+    assert events(path) == unbroken[cores]
+
+
+def test_a_finished_search_is_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    run_search(InlineRay(1), TINY, path, outcome_of)
+    before = path.read_bytes()
+    run_search(InlineRay(1), TINY, path, outcome_of)
+    assert path.read_bytes() == before
+
+
+def test_log_of_another_search_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    run_search(InlineRay(1), TINY, path, outcome_of)
+    with pytest.raises(ValueError, match="another search"):
+        run_search(InlineRay(1), replace(TINY, seed=1), path, outcome_of)
+
+
+def test_a_line_cut_short_is_removed(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"ended":0}\n{"ended":1')
+    assert read_log(path) == [{"ended": 0}]
+    with appending(path) as log:
+        log.write(ended=2)
+    assert read_log(path) == [{"ended": 0}, {"ended": 2}]
+
+
+def test_settings_survive_the_log() -> None:
+    assert json.loads(json.dumps(settings(TINY))) == settings(TINY)
+    evolution, unfinished = restore(TINY, [{"began": settings(TINY)}])
+    assert evolution.ask().program.dna == TRANSFORMER
+    assert not unfinished
+
+
+def test_progress_shows_best_median_and_time_left(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "log.jsonl"
+    report = module.Report("tiny", TINY)
+    run_search(InlineRay(1), TINY, path, outcome_of, report=report)
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == TINY.individuals / 10
+    losses = [line["losses"] for line in events(path) if line.get("losses")]
+    best = min(each[-1] for each in losses)
+    assert f"best {best:.4f} (" in printed[-1]
+    assert "median" in printed[-1] and "0 min left" in printed[-1]
+
+
+# ## The plan
+
+
+def test_plan_has_three_searches_a_control_and_a_random_start() -> None:
+    plan = read_plan(PLAN)
+    paper = [s for s in plan.values() if s.start == "transformer" and s.tournament > 1]
+    assert len({search.seed for search in paper}) == len(paper) >= 3
+    assert any(search.tournament == 1 for search in plan.values())
+    assert any(search.start == "random" for search in plan.values())
+    assert len({(s.individuals, s.task) for s in plan.values()}) == 1, "the same cost"
+
+
+def test_fitness_is_not_measured_on_reported_plays() -> None:
+    assert SEARCH_PLAY not in REPORTED_PLAYS
+
+
+# ## Candidates
+
+
+def ticking() -> Callable[[], float]:
+    """Return a clock that shows one second more every time."""
+    seconds = count()
+    return lambda: float(next(seconds))
+
+
+def outcome(dna: programs.DNA, bars: tuple[float, ...] = OPEN) -> dict[str, Any]:
+    return evaluate(str(dna), 0, bars, SMALL, ticking())
+
+
+def program(*lines: str) -> programs.DNA:
+    numbered = (f"h{v} = {line}" for v, line in enumerate(lines, start=2))
+    return parse(BANKS + "S0\n" + "\n".join(numbered))
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def test_training_ends_after_a_fixed_time_at_hurdles_of_the_papers_shares() -> None:
+    found = outcome(TRANSFORMER)
+    assert found["rejected"] == "too slow: 2 steps to a hurdle"
+    task = replace(SMALL, budget=310.0)
+    found = evaluate(str(TRANSFORMER), 0, OPEN, task, ticking())
+    assert (found["steps"], found["seconds"], len(found["losses"])) == (310, 310.0, 5)
+    # Each step takes one second of this clock, and the first hurdle is at 1/31.
+    closed = (0.0, *OPEN[1:])
+    found = evaluate(str(TRANSFORMER), 0, closed, task, ticking())
+    assert (found["steps"], len(found["losses"])) == (10, 1)
+
+
+def test_evaluation_depends_on_program_seed_and_task_alone() -> None:
+    task = replace(SMALL, budget=155.0)
+    closed = (math.inf, 0.0, math.inf, math.inf)
+    first, again, other = (
+        evaluate(str(PRIMER), seed, closed, task, ticking()) for seed in (0, 0, 1)
+    )
+    assert len(first["losses"]) == 2
+    assert first == again
+    assert first["losses"] != other["losses"]
+
+
+@pytest.mark.parametrize("dna", [TRANSFORMER, PRIMER])
+def test_width_is_the_nearest_to_the_budget(dna: programs.DNA) -> None:
+    task = replace(SMALL, parameters=100_000)
+    width = fitting_width(dna, task, vocab_size=90)
+    sizes = [parameters(build(dna, task, width + d, 90)) for d in (-8, 0, 8)]
+    distances = [abs(math.log(size / task.parameters)) for size in sizes]
+    assert min(distances) == distances[1]
+
+
+@pytest.mark.parametrize(
+    ("dna", "reason"),
+    [
+        (program("LOG(h0, h0)", "CONV 1X1(h2, h2)", "LOG(h3, h3)"), None),
+        (program("CONV 1X1(h0, h0)", "C MUL(h2, h2) c1", "EXP(h3, h3)"), "not finite"),
+        (program("ABS(h0, h0)"), "no width"),
+        (program("CONV 31X1(h0, h0) @16", "CONV 31X1(h2, h2) @4"), "no width"),
+    ],
+)
+def test_programs_that_cannot_be_trained_are_rejected_with_a_reason(
+    dna: programs.DNA, reason: str | None
+) -> None:
+    # Without weights the embedding remains, which has fewer parameters at any width.
+    task = replace(SMALL, budget=155.0, parameters=50_000)
+    found = evaluate(str(dna), 0, OPEN, task, ticking())
+    if reason is None:
+        assert found["losses"] and not found["rejected"]
+    else:
+        assert found["rejected"].startswith(reason)
+        assert found["losses"] == []
+
+
+def test_programs_with_too_many_values_are_rejected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("experiments.search.candidates.MOST_BYTES", 1000)
+    assert outcome(TRANSFORMER)["rejected"].startswith("memory")
+
+
+def test_programs_beyond_the_limits_are_rejected() -> None:
+    calls = "".join(f"h{v} = S{{n}}(h0, h0)\n" for v in range(2, 18))
+    text = BANKS + "".join(f"S{n}\n" + calls.format(n=n + 1) for n in range(6))
+    dna = parse(text + "S6\nh2 = SIN(h0, h0)")
+    assert outcome(dna)["rejected"].startswith("too large")
+
+
+def test_a_candidate_that_sees_the_future_is_rejected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dna = program("CONV 1X1(h0, h0)", "T-MAT MUL(h2, h0)", "MAT MUL(h3, h0)")
+    task = replace(SMALL, budget=155.0)
+    found = evaluate(str(dna), 0, OPEN, task, ticking())
+    assert found["losses"]
+    monkeypatch.setattr(programs, "lower", lambda x: x)
+    found = evaluate(str(dna), 0, OPEN, task, ticking())
+    assert (found["rejected"], found["losses"]) == ("sees the future", [])
+
+
+def test_a_program_that_uses_far_too_much_processor_time_ends_its_process() -> None:
+    code = (
+        "from experiments.search.candidates import processor_limit\n"
+        "with processor_limit(1):\n    while True: pass"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False)
+    assert ended.returncode == -signal.SIGXCPU
+
+
+# ## Ray
+
+
+def behaving(marker: Path) -> Callable[..., dict[str, Any]]:
+    """Return an evaluation in which program 1 kills its worker, 2 always does, and 3 hangs."""
+
+    def evaluation(
+        dna: str, seed: int, bars: tuple[float, ...], task: Task
+    ) -> dict[str, Any]:
+        import os
+        import time
+
+        killed = marker / str(seed)
+        first = not killed.exists()
+        killed.touch()
+        if (seed == 1 and first) or seed == 2:
+            os._exit(1)
+        if seed == 3:
+            time.sleep(10**6)
+        return {"losses": [1.0], "rejected": "", "whole": 1.0}
+
+    return evaluation
+
+
+@pytest.mark.slow
+def test_killed_worker_is_replaced_and_a_crash_or_hang_is_recorded(
+    tmp_path: Path,
+) -> None:
+    path, search = tmp_path / "log.jsonl", replace(TINY, individuals=6)
+    with module.cluster(2) as ray:
+        run_search(ray, search, path, behaving(tmp_path), patience=60.0)
+    ended = {line["ended"]: line for line in events(path) if "ended" in line}
+    assert sorted(ended) == list(range(6))
+    rejected = {number for number, line in ended.items() if line["rejected"]}
+    assert rejected == {2, 3}
+    assert all(ended[n]["rejected"].startswith("crashed 2 workers") for n in rejected)
+
+
+@pytest.mark.slow
+def test_search_joins_a_cluster_and_uses_all_of_its_nodes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ray.cluster_utils import Cluster
+
+    def where(
+        dna: str, seed: int, bars: tuple[float, ...], task: Task
+    ) -> dict[str, Any]:
+        import time
+
+        import ray
+
+        (tmp_path / f"here-{seed}").touch()
+        # The first two wait for each other, so they run at the same time, on a core of each node.
+        while seed < 2 and not all((tmp_path / f"here-{n}").exists() for n in (0, 1)):
+            time.sleep(0.1)
+        node = ray.get_runtime_context().get_node_id()
+        return {"losses": [1.0], "rejected": "", "whole": 1.0, "node": node}
+
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    try:
+        nodes.add_node(num_cpus=1)
+        nodes.wait_for_nodes()
+        monkeypatch.setenv("RAY_ADDRESS", nodes.address)
+        path, search = tmp_path / "log.jsonl", replace(TINY, individuals=4)
+        with module.cluster(7) as ray:
+            assert module.core_count(ray) == 2
+            run_search(ray, search, path, where)
+    finally:
+        nodes.shutdown()
+    used = [line["node"] for line in events(path) if "ended" in line]
+    assert len(used) == 4 and len(set(used)) == 2
+
+
+@pytest.mark.slow
+def test_killed_driver_resumes(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    script = f"""
+import os, sys
+from pathlib import Path
+sys.path.insert(0, {str(ROOT / "tests")!r})
+from test_search_runs import TINY, InlineRay, outcome_of
+from experiments.search.run import run_search
+
+def evaluation(dna, seed, bars, task):
+    if seed == 11 and "kill" in sys.argv:
+        os.kill(os.getpid(), 9)
+    return outcome_of(dna, seed, bars, task)
+
+run_search(InlineRay(2), TINY, Path({str(path)!r}), evaluation)
+"""
+    command = [sys.executable, "-c", script]
+    killed = subprocess.run([*command, "kill"], cwd=ROOT, check=False, env=os.environ)
+    assert killed.returncode == -signal.SIGKILL
+    subprocess.run(command, cwd=ROOT, check=True)
+    expected = tmp_path / "unbroken.jsonl"
+    run_search(InlineRay(2), TINY, expected, outcome_of)
+    assert events(path) == events(expected)
