@@ -29,13 +29,12 @@ def write_downloads(
     _folder_of(out / module)
     shutil.copyfile(job.path, out / module)
     links = {"source": f"{up}{module}"}
-    committed = f"{book.repository.notebooks}/{name}.ipynb"
-    if (book.project.root / committed).is_file():
     outputs = record.by_cell(job.chapter)
     for i, cell in enumerate(job.chapter.cells):
         if cell.nodes:
             write_whole(visible(next(outputs)), f"{job.docname}-{i}", out)
-    if (book.project.root / "notebooks" / f"{name}.ipynb").is_file():
+    committed = f"{book.repository.notebooks}/{name}.ipynb"
+    if (book.project.root / committed).is_file():
         for key, file, shown in (
             ("notebook", committed, None),
             ("executed", committed.replace(".ipynb", "-with-outputs.ipynb"), record),
