@@ -306,7 +306,7 @@ if __name__ == "__main__":
     # Each dot is an individual at its last loss. Those that were stopped at the first hurdle (light) are
     # almost all near the uniform guess, because a few steps are not enough to learn anything. Lines are the
     # best loss so far (teal) and the population's median (orange). The median follows slowly, as most members
-    # were stopped early. A step down of the best is a mutation that lets a position see more.
+    # were stopped early. The best loss falls in steps, one for each useful mutation.
     import matplotlib.pyplot as plt
 
     fig, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
