@@ -103,7 +103,7 @@ def parameters(model: nn.Module) -> int:
 def fitting_width(dna: DNA, task: Task, vocab_size: int) -> int:
     """Return the width with which the model's size is nearest to its budget.
 
-    The paper brings every model to 32 to 38 million parameters and does not say how. Here the width is
+    The paper's models all have 32 to 38 million parameters, and it does not say how. Here the width is
     adapted, and with it all of the program's dimensions. The number of layers stays.
 
     Raises `RejectedError` if no width fits.

@@ -85,7 +85,7 @@ class Pool:
         self.running: dict[Any, tuple[Individual[Candidate], int]] = {}
 
     def add(self, individual: Individual[Candidate], attempt: int = 1) -> None:
-        """Begin to train an individual. No two, of any search with another seed, are trained alike."""
+        """Begin to train an individual, with a seed that no other has in any search with another seed."""
         dna, seed = str(individual.program.dna), self.first_seed + individual.number
         future = self.start.remote(dna, seed, individual.bars, self.task)
         self.running[future] = individual, attempt

@@ -125,10 +125,10 @@ class Evolution(Generic[P]):
 
     The search does not train. Whoever runs it calls `ask` for an individual, trains it, and calls `tell` with
     its losses. One loop does this for one individual after another; another may have a hundred of them in
-    training at once, and tell their losses in the order in which they end.
+    training at once, and report their losses in the order in which they end.
 
-    All randomness of an individual comes from the seed and its number. With the same losses, told in the same
-    order, a search is the same again.
+    All randomness of an individual comes from the seed and its number. With the same losses in the same order,
+    a search is the same again.
     """
 
     start: Callable[[Random], P]
@@ -149,8 +149,8 @@ class Evolution(Generic[P]):
         if self.born < self.size or not self.population:
             parent, program = None, self.start(random)
         else:
-            # A {term}`tournament`: a few are drawn, and the best of them is the parent. The best of all would
-            # have all children, and the population would soon be its copies.
+            # A {term}`tournament`: a few are drawn, and the best of them is the parent. If it were always the
+            # best of all, the population would soon consist of its children.
             #
             # :::{deviation} the paper, appendix A.4
             # "We uniform randomly select a parent", it says, and also that the tournament has ten. Both are
@@ -192,7 +192,7 @@ class Evolution(Generic[P]):
         Add an individual with its losses to the population, and remove the oldest.
 
         The oldest dies, however good it is. A program that was lucky once, in a noisy measurement, cannot
-        stay forever. What lasts is inherited: its children are measured again.
+        stay forever. Its good parts can, because its children inherit them and are measured again.
 
         :::{deviation} the paper
         It does not say which individual dies. This is the rule of regularized evolution, and age counts from
