@@ -127,8 +127,8 @@ class Evolution(Generic[P]):
     its losses. One loop does this for one individual after another; another may have a hundred of them in
     training at once, and report their losses in the order in which they end.
 
-    All randomness of an individual comes from the seed and its number. With the same losses in the same order,
-    a search is the same again.
+    All randomness of an individual comes from the seed and its number. With the same losses in the same
+    order, a search is the same again.
     """
 
     start: Callable[[Random], P]
