@@ -305,7 +305,7 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # Each dot is an individual at its last loss. Those that were stopped at the first hurdle (light) are
     # almost all near the uniform guess, because a few steps are not enough to learn anything. Lines are the
-    # best loss so far (teal) and the population's median (orange). The median follows slowly, as most members
+    # best loss so far (teal) and the population's median (orange). The median stays high, as most members
     # were stopped early. The best loss falls in steps, one for each useful mutation.
     import matplotlib.pyplot as plt
 
