@@ -116,6 +116,7 @@ LAYERS = (
     "experiments.analysis",
     "experiments.scaling",
     "experiments.figures",
+    "experiments.today",
     "experiments.harness",
     "experiments.search",
     "experiments.chapters",
