@@ -103,7 +103,7 @@ for (const root of document.querySelectorAll(".individuals")) {
   const draw = (all, line) => {
     const ended = all.individuals.filter(each => each.finished);
     const losses = ended.map(each => each.loss ?? 0).sort((a, b) => a - b);
-    const low = losses[0], high = losses[Math.floor(0.95 * (losses.length - 1))];
+    const low = losses[0], high = losses[Math.ceil(0.95 * (losses.length - 1))];
     const last = Math.max(1, all.individuals.length - 1);
     /** @param {Individual} each */
     const x = each => 36 + 358 * each.number / last;
