@@ -54,7 +54,7 @@ CONFIGURATION: list[tuple[str, Any, Any]] = [
     ("annotated_timeout", 600, ""),  # seconds that one statement may run
     ("annotated_figure_fonts", [], ""),  # files of the font in which figures are set
     ("annotated_pictures", "", "env"),  # the package whose modules draw pictures
-    ("annotated_repository", "", "html"),  # https://github.com/owner/name
+    ("annotated_repository", {}, "html"),  # its url, branch, folder of notebooks
     ("annotated_glossary", "", "html"),  # the file with the glossary, for notebooks
     ("annotated_license", "", "html"),  # of the code that readers copy, as "MIT"
     ("annotated_folded", [], "env"),  # folders of chapters whose code is all folded

@@ -33,18 +33,18 @@ def write_downloads(
     for i, cell in enumerate(job.chapter.cells):
         if cell.nodes:
             write_whole(visible(next(outputs)), f"{job.docname}-{i}", out)
-    if (book.project.root / "notebooks" / f"{name}.ipynb").is_file():
+    committed = f"{book.repository.notebooks}/{name}.ipynb"
+    if (book.project.root / committed).is_file():
         for key, file, shown in (
-            ("notebook", f"notebooks/{name}.ipynb", None),
-            ("executed", f"notebooks/{name}-with-outputs.ipynb", record),
+            ("notebook", committed, None),
+            ("executed", committed.replace(".ipynb", "-with-outputs.ipynb"), record),
         ):
             text = reader_notebook(job.path, book, shown, record.values)
             _folder_of(out / file).write_text(text, encoding="utf-8")
             links[key] = f"{up}{file}"
-        if book.repository:
-            where = book.repository.removeprefix("https://github.com/")
-            file = f"blob/main/notebooks/{name}.ipynb"
-            links["colab"] = f"https://colab.research.google.com/github/{where}/{file}"
+        if book.repository.url:
+            file = book.repository.file(committed).removeprefix("https://github.com/")
+            links["colab"] = f"https://colab.research.google.com/github/{file}"
     return links
 
 

@@ -178,8 +178,9 @@ class _Writer:
                 yield f"[{title}]({self.book.address(docname)})"
         for docname in sorted(paths - set(self.book.titles)):
             name = f"`{docname}.py`"
-            source = f"{self.book.repository}/blob/main/{docname}.py"
-            yield f"[{name}]({source})" if self.book.repository else name
+            repository = self.book.repository
+            source = repository.file(f"{docname}.py")
+            yield f"[{name}]({source})" if repository.url else name
 
     # -- the chapter's own cells -----------------------------------------------------------
 
