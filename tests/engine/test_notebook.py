@@ -261,8 +261,8 @@ OUTPUTS = '''
 def ran(outputs: Callable[[str], list[dict[str, Any]]], project: Project) -> Record:
     """A record in which each cell left what ``outputs`` makes of its source."""
     chapter = parse(project.at(project.root / "pkg/one.py").text)
-    cells = [chapter.source(cell) for cell in chapter.cells if cell.nodes]
-    return Record(outputs=[outputs(source) for source in cells], date="2026-11-21")
+    pieces = [chapter.source(cell, nodes) for cell, nodes in chapter.pieces()]
+    return Record(outputs=[outputs(source) for source in pieces], date="2026-11-21")
 
 
 @pytest.fixture
