@@ -50,13 +50,13 @@ def costs(lines: Sequence[Line]) -> Costs:
     if not trained:
         raise ValueError("no individual has been trained")
     whole = sum(line.get("whole", 0.0) for line in ended)
-    steps = sum(line["seconds"] / line["unit"] for line in trained)
+    used = sum(line["used"] for line in trained)
     return Costs(
         len(ended),
         len(ended) - len(trained),
         whole / 3600,
         sum(line.get("seconds", 0.0) for line in ended) / whole,
-        len(trained) * task["budget"] / steps,
+        len(trained) * task["budget"] / used,
         tuple(
             sum(len(line["losses"]) > k for line in trained)
             for k in range(task["hurdles"] + 1)
