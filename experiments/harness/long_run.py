@@ -16,6 +16,7 @@ FOLDER must be on a disk that all of them share, and RUN.toml the same on each.
 import argparse
 import math
 import os
+import pickle
 import platform
 import shutil
 import signal
@@ -98,6 +99,18 @@ def write_atomically(path: Path, contents: dict[str, Any]) -> None:
     partial = path.with_name(path.name + ".partial")
     torch.save(contents, partial)
     partial.replace(path)
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """Load a checkpoint. Raises `ValueError` if the file is damaged."""
+    try:
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        return state
+    except (RuntimeError, EOFError, pickle.UnpicklingError):
+        message = (
+            f"{path} is damaged. Delete it, and the run starts from its first step."
+        )
+        raise ValueError(message) from None
 
 
 def commit() -> str:
@@ -358,11 +371,11 @@ class Training:
     def load(self) -> None:
         """Resume from the checkpoint, if there is one.
 
-        Raises `ValueError` if it is of another run, or if workers find different checkpoints.
+        Raises `ValueError` if it is damaged or of another run, or if workers find different ones.
         """
         state: dict[str, Any] = {}
         if self.saved.exists():
-            state = torch.load(self.saved, map_location="cpu", weights_only=True)
+            state = read_checkpoint(self.saved)
         self.workers.agree_on(self.saved, state.get("done"))
         if not state:
             return

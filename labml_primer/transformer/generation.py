@@ -530,4 +530,6 @@ if __name__ == "__main__":
         print(f"temperature {temperature}: top-p keeps {by_p}, top-k {by_k}")
         assert (by_p, by_k) == (expected, 3)
 
+    # To change temperature, top-k and top-p and watch a model write: {doc}`/book/pages/write`.
+    #
     # That was the Transformer. Next come the changes that a search made to it: {doc}`../primer/primer_ez`.

@@ -62,24 +62,27 @@ export function parseModel(file) {
  * @param {Float32Array} [bias] [out]
  */
 function linear(x, weight, bias) {
-  const columns = x.length, rows = weight.length / columns, y = new Float32Array(rows);
-  // Four rows at a time: four sums do not wait for each other, and x is read once for all of them.
-  for (let row = 0; row < rows; row += 4) {
-    const first = row * columns, second = first + columns, third = second + columns, fourth = third + columns;
+  const columns = x.length, rows = weight.length / columns;
+  const y = new Float32Array(rows);
+  // Four rows at a time: their sums do not wait for each other, and x is read once for all four.
+  for (let block = 0; block < rows; block += 4) {
+    const row = Math.min(block, rows - 4); // the last block may repeat some rows
+    const i = row * columns, j = i + columns, k = j + columns, l = k + columns;
     let a = 0, b = 0, c = 0, d = 0;
-    for (let i = 0; i < columns; i++) {
-      a += x[i] * weight[first + i];
-      b += x[i] * weight[second + i];
-      c += x[i] * weight[third + i];
-      d += x[i] * weight[fourth + i];
+    for (let column = 0; column < columns; column++) {
+      const value = x[column];
+      a += value * weight[i + column];
+      b += value * weight[j + column];
+      c += value * weight[k + column];
+      d += value * weight[l + column];
     }
-    // Past the last row, weights are undefined, and writing to y does nothing.
     y[row] = a;
     y[row + 1] = b;
     y[row + 2] = c;
     y[row + 3] = d;
   }
-  return bias ? y.map((value, row) => value + bias[row]) : y;
+  if (bias) for (let row = 0; row < rows; row++) y[row] += bias[row];
+  return y;
 }
 
 /**
@@ -90,11 +93,27 @@ function linear(x, weight, bias) {
  * @param {Float32Array} bias
  */
 function layerNorm(x, weight, bias) {
+  const size = x.length, y = new Float32Array(size);
   let mean = 0, variance = 0;
-  for (const value of x) mean += value / x.length;
-  for (const value of x) variance += (value - mean) ** 2 / x.length;
+  for (let i = 0; i < size; i++) mean += x[i] / size;
+  for (let i = 0; i < size; i++) variance += (x[i] - mean) ** 2 / size;
   const scale = 1 / Math.sqrt(variance + 1e-5);
-  return x.map((value, i) => (value - mean) * scale * weight[i] + bias[i]);
+  for (let i = 0; i < size; i++) y[i] = (x[i] - mean) * scale * weight[i] + bias[i];
+  return y;
+}
+
+/**
+ * ReLU or its square, in place.
+ *
+ * @param {Float32Array} x
+ * @param {Config["activation"]} kind
+ */
+function activate(x, kind) {
+  for (let i = 0; i < x.length; i++) {
+    const positive = Math.max(x[i], 0);
+    x[i] = kind === "squared-relu" ? positive ** 2 : positive;
+  }
+  return x;
 }
 
 /**
@@ -125,7 +144,8 @@ function convolve(inputs, position, weight, currentOnly, d_model) {
   for (let back = 0; back <= last && back <= position; back++) {
     const input = (position - back) * d_model, row = (last - back) * d_model;
     for (let i = 0; i < d_model; i++) {
-      if (back === 0 || !currentOnly[Math.floor(i / d_k)]) y[i] += weight[row + i] * inputs[input + i];
+      const used = back === 0 || !currentOnly[Math.floor(i / d_k)];
+      if (used) y[i] += weight[row + i] * inputs[input + i];
     }
   }
   return y;
@@ -197,11 +217,11 @@ export class Model {
    * @returns {Float32Array} [vocab_size]
    */
   append(token) {
-    const { d_model, layers, context } = this.config, { weights } = this;
-    if (this.attention.length === context) return this.read([...this.text, token]);
-    this.text.push(token);
+    const { d_model, layers, heads, context } = this.config, { weights } = this;
     const position = this.attention.length;
-    this.attention.push(new Float32Array(layers * this.config.heads * (position + 1)));
+    if (position === context) return this.read([...this.text, token]);
+    this.text.push(token);
+    this.attention.push(new Float32Array(layers * heads * (position + 1)));
 
     const embedding = weights["embedding.weight"];
     const positions = weights["positions.encoding"];
@@ -225,9 +245,9 @@ export class Model {
     x = add(this.attend(y, layer));
     y = layerNorm(x, of("feed_forward_norm.weight"), of("feed_forward_norm.bias"));
     y = linear(y, of("feed_forward.expand.weight"), of("feed_forward.expand.bias"));
-    y = y.map((value) => Math.max(value, 0));
-    if (this.config.activation === "squared-relu") y = y.map((value) => value ** 2);
-    return add(linear(y, of("feed_forward.contract.weight"), of("feed_forward.contract.bias")));
+    y = activate(y, this.config.activation);
+    y = linear(y, of("feed_forward.contract.weight"), of("feed_forward.contract.bias"));
+    return add(y);
   }
 
   /**
@@ -238,14 +258,16 @@ export class Model {
    * @param {number} position
    */
   project(x, layer, position) {
-    const { kernel_size, d_model } = this.config, { keys, values, inputs } = this.cache[layer];
+    const { kernel_size, d_model } = this.config;
+    const { keys, values, inputs } = this.cache[layer];
     const [query, key, value] = KINDS.map((kind) => {
       const name = `blocks.${layer}.attention.${kind}`;
       const y = linear(x, this.weights[`${name}.weight`], this.weights[`${name}.bias`]);
       if (!kernel_size) return y;
       inputs[kind].set(y, position * d_model);
       const weight = this.weights[`${name}_conv.weight`];
-      return convolve(inputs[kind], position, weight, this.currentOnly[layer][kind], d_model);
+      const off = this.currentOnly[layer][kind];
+      return convolve(inputs[kind], position, weight, off, d_model);
     });
     keys.set(key, position * d_model);
     values.set(value, position * d_model);
@@ -261,7 +283,8 @@ export class Model {
   attend(x, layer) {
     const { heads, d_model } = this.config, d_k = d_model / heads;
     const seq = this.attention.length;
-    const query = this.project(x, layer, seq - 1), { keys, values } = this.cache[layer];
+    const query = this.project(x, layer, seq - 1);
+    const { keys, values } = this.cache[layer];
     const results = new Float32Array(d_model);
     for (let head = 0; head < heads; head++) {
       // A view: what is written to `weights` stays in `attention`, for the page to draw.
