@@ -12,6 +12,8 @@ from test_weight import weight
 
 from labml_primer.training.corpus import encode_text
 
+expect.set_options(timeout=60_000)  # a busy machine loads and writes slowly
+
 WRITE = "book/pages/write"
 FILES = "_static/live"
 
