@@ -7,7 +7,7 @@ PORT ?= 8000
 PEERS := _build/peers
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve test lint check lighthouse offline notebooks benchmarks experiments clean setup
+.PHONY: help book serve test lint check lighthouse offline notebooks benchmarks experiments search clean setup
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## */\1|/' | awk -F'|' '{printf "make %-11s %s\n", $$1, $$2}'
@@ -46,6 +46,9 @@ benchmarks: $(READY) $(PEERS)/.ready  ## measure against other libraries, and re
 
 experiments: $(READY)  ## estimate and run the missing long experiments (ONLY=speedup: one plan)
 	@$(RUN) -m experiments.harness.run $(if $(ONLY),--only $(ONLY))
+
+search: $(READY)  ## estimate and run the missing searches for architectures (ONLY=transformer-0: one)
+	@$(RUN) -m experiments.search.run $(if $(ONLY),--only $(ONLY))
 
 clean:  ## remove what was built and executed, and the environment
 	rm -rf _build $(VENV) book/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis

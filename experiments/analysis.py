@@ -129,12 +129,18 @@ def relative_perplexity(
     ]
 
 
+STUDENT = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}
+"""Student's t for a 95% confidence interval of the mean of so many values."""
+
+
 def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return the 95% confidence interval of the mean of three values: Student's t, 2 degrees of freedom."""
-    if len(values) != 3:
-        raise ValueError(f"t is that of three seeds, and here are {len(values)}")
+    """Return the 95% confidence interval of the mean of two to five values."""
+    if len(values) not in STUDENT:
+        raise ValueError(
+            f"t is known for two to five seeds, and here are {len(values)}"
+        )
     spread = Spread.of(values)
-    reach = 4.303 * spread.deviation / math.sqrt(3)
+    reach = STUDENT[len(values)] * spread.deviation / math.sqrt(len(values))
     return spread.mean - reach, spread.mean + reach
 
 

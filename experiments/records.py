@@ -39,10 +39,7 @@ def read_table(path: str) -> Table:
 
 def read_results(folder: Path = RESULTS) -> dict[str, Record]:
     """Return all records of all plans, by the digests of their configurations."""
-    records = (
-        json.loads(path.read_text(encoding="utf-8"))
-        for path in sorted(folder.glob("*/*.json"))
-    )
+    records = map(_read, sorted(folder.glob("*/*.json")))
     return {record["digest"]: record for record in records}
 
 
@@ -60,8 +57,21 @@ def read_record(path: Path, digest: str) -> Record | None:
     """Return the record at `path`, or `None` if there is none or it has another digest."""
     if not path.exists():
         return None
-    record: Record = json.loads(path.read_text(encoding="utf-8"))
+    record = _read(path)
     return record if record["digest"] == digest else None
+
+
+def _read(path: Path) -> Record:
+    """Return a record. Raises `ValueError` if the file is not one, as when it was cut short."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(record, dict) and "digest" in record:
+            return record
+    except ValueError:
+        pass
+    raise ValueError(
+        f"{path} is no whole record. Restore it from Git, or delete it and repeat the run."
+    )
 
 
 def write_record(path: Path, record: Mapping[str, Any]) -> None:

@@ -65,7 +65,10 @@ from experiments.records import (
     read_runs,
     read_step_times,
 )
+from labml_primer.primer.baselines import GatedFeedForward
 from labml_primer.primer.variations import MultiDConvSharedByHeadsAttention
+from labml_primer.since.modern import GroupedQueryAttention
+from labml_primer.since.rotary import RotaryAttention
 
 SIZES = {"d_model": 16, "heads": 2, "d_ff": 32, "layers": 1}
 TINY = Run(model=SIZES, steps=4, batch=4, seq=16, warmup=4, evaluations=2)
@@ -829,3 +832,31 @@ def test_second_sweep_at_the_same_time_is_refused(
     with module.alone(tmp_path), refused:
         main()
     assert [each.name for each in tmp_path.iterdir()] == ["lock"]
+
+
+def test_models_of_the_modern_plan_differ_in_what_their_names_say() -> None:
+    models = read_plans()["today-modern"].models
+    built = {name: run.build(2048) for name, run in models.items()}
+    blocks = {name: model.get_submodule("blocks.0") for name, model in built.items()}
+    for name, block in blocks.items():
+        attention = block.get_submodule("attention")
+        assert isinstance(attention, RotaryAttention)
+        assert isinstance(attention, GroupedQueryAttention)
+        assert attention.groups == 2 and not hasattr(built[name].positions, "encoding")
+        mixes = {part.rpartition("_")[2] for part, _ in attention.named_children()}
+        short = {"token-shift": {"shift"}}.get(name, {"conv"})
+        assert mixes & {"conv", "shift"} == (
+            set() if name in ("modern", "squared-relu") else short
+        )
+        gated = isinstance(block.get_submodule("feed_forward"), GatedFeedForward)
+        assert gated == (name not in ("squared-relu", "primer-ez"))
+    sizes = [sum(p.numel() for p in model.parameters()) for model in built.values()]
+    assert max(sizes) / min(sizes) < 1.02
+    # A convolution of the grouped attention sees the tokens before, and no later one.
+    for name, model in built.items():
+        tokens = torch.randint(2048, (1, 9), generator=torch.Generator().manual_seed(0))
+        changed = tokens.clone()
+        changed[0, 5] += 1
+        with torch.no_grad():
+            same = (model(tokens) == model(changed)).all(-1)[0]
+        assert same.tolist() == [True] * 5 + [False] * 4, name

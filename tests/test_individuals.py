@@ -129,6 +129,14 @@ def test_a_lineage_has_a_step_for_each_individual_with_a_link_and_its_loss(
     assert "loss 1.740" in html
 
 
+def test_a_step_has_the_change_of_the_loss_from_parent_to_child(log: Path) -> None:
+    parent, child = individuals.read_search(log)[:2]
+    child.parent, child.losses, parent.losses = 0, [3.0, 2.5, 1.9], [3.0, 2.5, 2.15]
+    assert "Loss -0.250 against its parent" in individuals.lineage_html(
+        "small", [parent, child]
+    )
+
+
 def test_reasons_and_names_are_escaped_in_html() -> None:
     each = individuals.Individual(0, None, [], str(TRANSFORMER), [], rejected="<b>&")
     html = individuals.lineage_html("<i>", [each])

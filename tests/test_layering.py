@@ -105,6 +105,7 @@ LAYERS = (
     "labml_primer.training",
     "labml_primer.transformer",
     "labml_primer.primer",
+    "labml_primer.search",
     "labml_primer.compared",
     "labml_primer.since",
     "labml_primer",  # the presets of all models
@@ -115,7 +116,9 @@ LAYERS = (
     "experiments.analysis",
     "experiments.scaling",
     "experiments.figures",
+    "experiments.today",
     "experiments.harness",
+    "experiments.search",
     "experiments.chapters",
     "benchmarks",
 )

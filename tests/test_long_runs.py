@@ -3,8 +3,11 @@
 import json
 import math
 import os
+import random
 import re
+import resource
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -25,7 +28,7 @@ from torch.nn import functional as F
 from experiments.harness import long_run as module
 from experiments.harness import tasks
 from experiments.harness.configuration import Run
-from experiments.harness.long_run import DivergedError, long_run, rate_at
+from experiments.harness.long_run import DivergedError, Training, long_run, rate_at
 from experiments.harness.texts import REPORTED_PLAYS, TUNING_PLAY, load_texts
 from labml_primer.presets import PRESETS
 from labml_primer.primer.faster import faster
@@ -201,6 +204,97 @@ def test_record_has_the_last_commit_and_lists_earlier_ones(
 def test_checkpoint_of_another_run_is_refused(saved: Path) -> None:
     with pytest.raises(ValueError, match="belongs to another run"):
         long_run(replace(TINY, seed=2), saved.parent)
+
+
+@pytest.mark.parametrize("content", [b"", b"half", None])
+def test_error_of_a_damaged_checkpoint_names_it(
+    saved: Path, content: bytes | None
+) -> None:
+    whole = saved.read_bytes()
+    saved.write_bytes(whole[: len(whole) // 2] if content is None else content)
+    with pytest.raises(ValueError, match=r"checkpoint\.pt is damaged\. Delete it"):
+        long_run(TINY, saved.parent)
+
+
+@pytest.mark.parametrize("length", [0, 1, 100, -2])
+def test_error_of_a_record_that_was_cut_short_names_it(
+    tmp_path: Path, length: int
+) -> None:
+    long_run(TINY, tmp_path)
+    path = tmp_path / "record.json"
+    path.write_bytes(path.read_bytes()[:length])
+    with pytest.raises(ValueError, match=r"record\.json is no whole record\. Restore"):
+        long_run(TINY, tmp_path)
+
+
+def test_run_on_a_full_disk_stops_and_resumes_from_its_last_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = long_run(TINY, tmp_path / "whole")
+    save, saves = Training.save, list[int]()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def save_without_room(training: Training) -> None:
+        saves.append(training.done)
+        if len(saves) == 2:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+        save(training)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Training, "save", save_without_room)
+        try:
+            with pytest.raises((OSError, RuntimeError)):
+                long_run(TINY, tmp_path / "full", save_every=3)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert len(saves) == 2
+    assert not (tmp_path / "full" / "record.json").exists()
+    again = long_run(TINY, tmp_path / "full", save_every=3)
+    assert timeless(again) == timeless(whole)
+    assert same_bits(weights(tmp_path / "full"), weights(tmp_path / "whole"))
+
+
+SWEEP = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+from experiments.harness import run as module
+from experiments.harness.configuration import Run
+
+folder = Path(sys.argv[1])
+runs = {path.stem: Run.read(path) for path in folder.glob("*.toml")}
+with module.cores(2) as ray:
+    for name, ended in module.sweep(ray, runs, folder / "built", folder / "results"):
+        if isinstance(ended, BaseException):
+            raise ended
+"""
+
+
+@pytest.mark.slow
+def test_sweep_killed_at_random_moments_ends_with_the_same_records(
+    tmp_path: Path,
+) -> None:
+    longer = replace(TINY, steps=400, warmup=40)
+    runs = {str(seed): replace(longer, seed=seed) for seed in range(2)}
+    for name, run in runs.items():
+        (tmp_path / f"{name}.toml").write_text(toml(run))
+    command = [sys.executable, "-c", SWEEP, str(tmp_path)]
+    moments = random.Random(21)
+    for _ in range(2):
+        sweep = subprocess.Popen(
+            command, cwd=ROOT, env=ONE_CORE, start_new_session=True
+        )
+        with suppress(subprocess.TimeoutExpired):
+            sweep.wait(timeout=moments.uniform(5, 30))
+        with suppress(ProcessLookupError):
+            os.killpg(sweep.pid, signal.SIGKILL)
+        sweep.wait()
+    subprocess.run(command, cwd=ROOT, env=ONE_CORE, check=True)
+    for name, run in runs.items():
+        whole = long_run(run, tmp_path / "alone" / name)
+        swept = json.loads((tmp_path / "results" / f"{name}.json").read_text())
+        assert swept["curve"] | {"seconds": 0} == whole["curve"] | {"seconds": 0}
+        assert swept["digest"] == whole["digest"]
 
 
 # Runs that diverge

@@ -2,13 +2,14 @@
 
 import pytest
 import torch
-from pictures import instructions, mutations, program
+from pictures import instructions, mutations, primitives, program
 from pictures.convolution import INPUT, WEIGHTS, output
 from pictures.t5_buckets import bucket
 
 from labml_primer.compared.t5 import relative_position_bucket
 from labml_primer.primer.primer_ez import SpatialDepthWiseConvolution
 from labml_primer.search.mutations import deleted, inserted, swapped
+from labml_primer.search.primitives import PRIMITIVES
 from labml_primer.search.programs import (
     DNA,
     PRIMER,
@@ -99,3 +100,14 @@ def test_a_difference_marks_what_was_added_gone_changed_and_rerouted() -> None:
         found = instructions.changes(old, [node(each) for each in new.split(", ")])
         assert [change.kind for change in found] == kinds
         assert [value for change in found for value in change.rerouted] == rerouted
+
+
+def test_pictured_primitives_are_the_chapters_in_their_groups() -> None:
+    pictured = [name for _, names in primitives.KINDS.values() for name in names]
+    assert sorted(pictured) == sorted(PRIMITIVES)
+    for kind, (_, names) in primitives.KINDS.items():
+        for name in names:
+            arguments = PRIMITIVES[name].arguments
+            assert ("w" in arguments) == ("with weights" in kind)
+            assert ("c" in arguments) == ("constant" in kind)
+            assert ("y" in arguments) == (kind in ("two inputs", "between positions"))

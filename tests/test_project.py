@@ -89,6 +89,29 @@ def test_a_second_call_sets_nothing_up(tmp_path: Path) -> None:
     assert make("--question", "setup", f"VENV={tmp_path}/venv").returncode == 0
 
 
+def test_a_set_up_that_was_interrupted_is_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("python3", "npm"):  # they note their calls, and pip is interrupted
+        (tmp_path / name).write_text(
+            "#!/bin/sh\n"
+            f'echo "$(basename $0) $*" >> {tmp_path}/calls\n'
+            f'[ "$2" = venv ] && mkdir -p "$3/bin" && cp "$0" "$3/bin/python"\n'
+            f'[ "$2 $7" = "pip -r" ] && [ -e {tmp_path}/interrupt ] && exit 130\n'
+            "exit 0\n"
+        )
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    (tmp_path / "interrupt").touch()
+    asked = ("setup", f"PYTHON={tmp_path}/python3", f"VENV={tmp_path}/venv")
+    assert make(*asked).returncode != 0
+    assert "npm" not in (tmp_path / "calls").read_text()
+    (tmp_path / "interrupt").unlink()
+    assert make(*asked).returncode == 0
+    assert "npm ci" in (tmp_path / "calls").read_text()
+    assert make("--question", *asked).returncode == 0
+
+
 def test_make_experiments_can_run_one_plan(tmp_path: Path) -> None:
     (tmp_path / ".ready").touch()
     asked = ("--dry-run", "experiments", f"VENV={tmp_path}")

@@ -161,14 +161,15 @@ def test_saving_beyond_the_measured_losses_is_refused(loss: float) -> None:
 
 def test_interval_contains_the_mean_in_95_percent_of_sweeps() -> None:
     torch.manual_seed(0)
-    draws = torch.randn(20_000, 3, dtype=torch.float64).add(7).tolist()
-    held = [low <= 7 <= high for low, high in map(interval, draws)]
-    assert sum(held) / len(held) == pytest.approx(0.95, abs=0.005)
+    for seeds in (2, 3, 4, 5):
+        draws = torch.randn(20_000, seeds, dtype=torch.float64).add(7).tolist()
+        held = [low <= 7 <= high for low, high in map(interval, draws)]
+        assert sum(held) / len(held) == pytest.approx(0.95, abs=0.005)
 
 
-def test_interval_needs_three_seeds() -> None:
-    with pytest.raises(ValueError, match="three seeds, and here are 2"):
-        interval([1.0, 2.0])
+def test_interval_needs_at_least_two_seeds() -> None:
+    with pytest.raises(ValueError, match="two to five seeds, and here are 1"):
+        interval([1.0])
 
 
 def test_interval_of_inverse_factors_is_the_inverse_interval() -> None:

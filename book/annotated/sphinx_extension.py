@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import sys
@@ -32,6 +33,7 @@ from annotated.page import (
     values,
     variants,
 )
+from annotated.page.again import Again
 from annotated.page.code import code_lines, visit_code_lines
 from annotated.page.contents import contents, lost_pages, navigation
 from annotated.page.site_notebook import site_notebook
@@ -39,19 +41,20 @@ from annotated.page.state import Head, Memory, State, begin, end, state_of
 from annotated.page.title_block import title_block
 from annotated.read.modules import text_of
 from annotated.read.parse import ChapterError
+from annotated.run.clean import CONTROL
 from annotated.run.execute import Job, execute_all
 from annotated.run.fonts import unpacked
 from annotated.run.shapes import check
 from annotated.take import bibtex, snippets
-from annotated.take.downloads import write_downloads
+from annotated.take.downloads import remove_lost, write_downloads
 
 # Name in ``conf.py``, default, and what Sphinx builds again when it changes.
 CONFIGURATION: list[tuple[str, Any, Any]] = [
     ("annotated_workers", 0, ""),  # chapters executed at a time; 0: one per core
-    ("annotated_timeout", 600, ""),  # seconds that one cell may run
+    ("annotated_timeout", 600, ""),  # seconds that one statement may run
     ("annotated_figure_fonts", [], ""),  # files of the font in which figures are set
     ("annotated_pictures", "", "env"),  # the package whose modules draw pictures
-    ("annotated_repository", "", "html"),  # https://github.com/owner/name
+    ("annotated_repository", {}, "html"),  # its url, branch, folder of notebooks
     ("annotated_glossary", "", "html"),  # the file with the glossary, for notebooks
     ("annotated_license", "", "html"),  # of the code that readers copy, as "MIT"
     ("annotated_folded", [], "env"),  # folders of chapters whose code is all folded
@@ -75,6 +78,20 @@ class AnnotatedError(SphinxError):
     category = "The book was not built"
 
 
+def wait(app: Sphinx, config: Any) -> None:
+    """Let one build at a time write to the folder of the output."""
+    path = Path(app.outdir).parent / ".building"
+    lock = path.open("w")  # it ends with the process, however that ends
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print(
+            "Another build writes to the same folder. Waiting for its end.", flush=True
+        )
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    app.connect("build-finished", lambda *_: lock.close(), priority=1000)
+
+
 def execute_chapters(
     app: Sphinx,
     env: BuildEnvironment,
@@ -84,6 +101,7 @@ def execute_chapters(
 ) -> list[str]:
     """Execute chapters that have no record. Return the pages whose outputs have changed."""
     state = begin(app)
+    state.removed = removed
     lost = list(lost_pages(app))
     if lost:
         raise AnnotatedError("\n" + "\n".join(lost))
@@ -97,11 +115,15 @@ def execute_chapters(
         raise AnnotatedError(f"\n{error}") from None
     known = state.memory.digests
     state.memory.digests = {job.docname: job.digest for job in jobs}
-    return [job.docname for job in jobs if known.get(job.docname) != job.digest]
+    return [
+        job.docname
+        for job in jobs
+        if known.get(job.docname) != job.digest or job.docname in state.executed
+    ]
 
 
 def _execute_missing(state: State, jobs: list[Job]) -> None:
-    missing = [job for job in jobs if not state.store.load(job.docname, job.digest)]
+    missing = [job for job in jobs if not state.is_current(job)]
     state.executed = [job.docname for job in missing]
     if missing:
         config = state.app.config
@@ -135,7 +157,7 @@ def read_chapter(app: Sphinx, docname: str, source: list[str]) -> None:
     if str(app.env.doc2path(docname)).endswith(".py"):
         state.page = state.page_of(docname)
         page = state.page
-        notebook = site_notebook(page.chapter, page.record, page.folds)
+        notebook = site_notebook(page.chapter, page.record, page.folds, docname)
         source[0] = nbformat.writes(notebook)
 
 
@@ -186,6 +208,8 @@ def page_context(
 ) -> None:
     """Give the theme the list of chapters, the title block and the downloads."""
     state = state_of(app.env)
+    if "body" in context:
+        context["body"] = CONTROL.sub("", context["body"])
     context["book_nav"] = navigation(app, state.contents, pagename)
     entry = next((e for e in state.contents if e.docname == pagename), None)
     if entry is None or doctree is None or pagename not in state.jobs:
@@ -199,6 +223,12 @@ def page_context(
     except ChapterError as error:
         raise AnnotatedError(f"\n{error}") from None
     context["chapter"] = block | links
+
+
+def remove_pages(app: Sphinx, exception: Exception | None) -> None:
+    """Remove what the site has of documents that are no longer there."""
+    if exception is None and app.builder.format == "html":
+        remove_lost(Path(app.outdir), app.env.found_docs, state_of(app.env).removed)
 
 
 def report(app: Sphinx, exception: Exception | None) -> None:
@@ -221,11 +251,13 @@ def setup(app: Sphinx) -> dict[str, Any]:
     for name, directive in DIRECTIVES.items():
         app.add_directive(name, directive)
     app.add_role("value", values.Value())
+    app.add_transform(rows.Rules)
     app.add_transform(rows.OutputsInRows)
     app.add_post_transform(rows.Sheet)
     app.add_post_transform(snippets.OfferSnippets)
     app.add_post_transform(bibtex.OfferBibtex)
     app.add_js_file("annotated.js", loading_method="defer")
+    app.connect("config-inited", wait, priority=100)
     app.connect("config-inited", configure, priority=400)
     app.connect("env-get-outdated", execute_chapters)
     app.connect("source-read", read_chapter)
@@ -233,6 +265,10 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("env-updated", read_again)
     app.connect("env-updated", write_again)
     app.connect("html-page-context", page_context, priority=400)
+    Again(app)
+    app.connect(
+        "build-finished", remove_pages, priority=400
+    )  # then the site is indexed
     app.connect("build-finished", report)
     return {
         "env_version": _version(),

@@ -2,7 +2,7 @@
 
 from pictures.canvas import Canvas, Point
 
-BOOK = "labml_primer.search.programs."
+BOOK = "labml_primer.search.primitives."
 LINKS = {
     "CONV 1X1": "convolve",
     "DCONV 3X1": "convolve_depthwise",

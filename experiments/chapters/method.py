@@ -176,10 +176,41 @@ if __name__ == "__main__":
     #     make experiments ONLY=scaling
     #     make experiments ONLY=transfer
     #     make experiments ONLY=filling
+    #     make experiments ONLY=today
+    #
+    # The last is a family of plans, and each of them, such as `today-characters`, can be run alone. They
+    # repeat the comparisons with {doc}`rotary positions </labml_primer/since/rotary>`, on characters and on
+    # subwords, and measure more carefully. Rates are tuned in runs of a quarter of the length, with a seed
+    # that is not reported. Final losses are those on the whole reported plays, always in nats per character,
+    # and factors are averaged as logarithms. Their records contain the losses of two steps in double
+    # precision. If the code computes other losses later, the run is repeated.
     #
     # Tests check that every record matches its plan, that no run diverged and no seed is missing, and that
     # the statements of the chapters hold for the records. Every measured number in the text is computed from
     # them when the page is built.
+    #
+    # ## Other texts and larger models
+    #
+    # One run needs a file with its settings. This one trains a baseline of today with Primer-EZ's changes on
+    # texts of your own, `my-texts/train/*.txt`. The files stay on disk, and every byte is a token. Each file
+    # of `my-texts/held-out` is evaluated separately.
+    #
+    #     preset = "modern-primer-ez"
+    #     data = "my-texts"
+    #     steps = 20000
+    #     batch = 64
+    #     seq = 512
+    #     rate = 0.001
+    #     warmup = 1000
+    #     decay = "matrices"   # no weight decay on norms, biases, embeddings
+    #     pieces = 4           # gradient accumulation
+    #     recomputed = true    # activation checkpointing
+    #     bfloat16 = true
+    #
+    # `python -m experiments.harness.long_run run.toml folder` starts it, and `torchrun` starts it on several
+    # GPUs. The same command continues a run that was stopped; after SIGTERM no step is lost. A finished run
+    # can be prolonged, by more `steps` in the file. The log has the loss, the norm of the gradient and the
+    # tokens per second at each step.
     #
     # ## Limits of all measurements
     #

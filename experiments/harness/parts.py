@@ -8,6 +8,8 @@ from torch import nn
 
 from experiments.harness.variants import (
     CubedReLU,
+    GroupedCanon,
+    GroupedTokenShift,
     IdentityStart,
     NoBias,
     OnlyKeys,
@@ -32,6 +34,8 @@ from labml_primer.primer.variations import (
     MultiDPHConvHeadAttention,
     MultiDSharedConvHeadAttention,
 )
+from labml_primer.since.modern import GroupedMultiDConvHeadAttention
+from labml_primer.transformer.feed_forward import PositionwiseFeedForward
 from labml_primer.transformer.language_model import Block
 
 PARTS: dict[str, type[nn.Module]] = {
@@ -52,6 +56,10 @@ PARTS: dict[str, type[nn.Module]] = {
     "mdha-only-queries": OnlyQueries,
     "mdha-only-keys": OnlyKeys,
     "mdha-only-values": OnlyValues,
+    # Grouped-query attention, with short convolutions of several kinds.
+    "grouped-mdha": GroupedMultiDConvHeadAttention,
+    "grouped-canon-b": GroupedCanon,
+    "grouped-token-shift": GroupedTokenShift,
     # Activation functions.
     "relu": nn.ReLU,
     "silu": nn.SiLU,
@@ -59,6 +67,7 @@ PARTS: dict[str, type[nn.Module]] = {
     "cubed-relu": CubedReLU,
     "squared-leaky-relu": SquaredLeakyReLU,
     # Feed-forward layers.
+    "plain": PositionwiseFeedForward,
     "gated": GatedFeedForward,
     # Normalization.
     "primer-norm": PrimerNorm,

@@ -1,8 +1,10 @@
-"""The plays for long runs: by character or by subword, with each held-out play separate."""
+"""Texts for long runs: the plays by character or by subword, or your own by byte."""
 
 import os
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,15 +19,40 @@ SUBWORDS = 2048
 """Vocabulary size of the subwords. Each is about three characters long."""
 
 
+class Files:
+    """The bytes of several files as one long text. It stays on disk; only what is asked for is read."""
+
+    def __init__(self, paths: list[Path]):
+        sizes = [path.stat().st_size for path in paths]
+        self.parts = [
+            torch.from_file(str(path), size=size, dtype=torch.uint8)
+            for path, size in zip(paths, sizes, strict=True)
+        ]
+        self.ends = torch.tensor(sizes).cumsum(0)
+
+    def __len__(self) -> int:
+        return int(self.ends[-1])
+
+    def __getitem__(self, places: Tensor) -> Tensor:
+        """Return the bytes at `places`, in the same shape, as a tensor would."""
+        parts = torch.bucketize(places, self.ends, right=True)
+        found = torch.empty_like(places)
+        for number in parts.unique().tolist():
+            here = parts == number
+            start = self.ends[number] - len(self.parts[number])
+            found[here] = self.parts[number][places[here] - start].long()
+        return found
+
+
 @dataclass(frozen=True, eq=False)
 class Texts:
-    """1-D tensors of tokens below `vocab_size`: a training text, and the held-out plays.
+    """Texts of tokens below `vocab_size`: one to learn from, and the held-out ones.
 
     `characters` has the mean number of characters per token of each play. Dividing by it turns a loss
     per token into a loss per character.
     """
 
-    train: Tensor
+    train: Tensor  # or `Files`, which is indexed in the same way
     held_out: dict[str, Tensor]
     characters: dict[str, float]
     vocab_size: int
@@ -33,7 +60,9 @@ class Texts:
 
 @cache
 def load_texts(data: str) -> Texts:
-    """Return the plays as `"characters"` or as `"subwords"`."""
+    """Return the plays as `"characters"` or as `"subwords"`, or the texts of a folder."""
+    if data not in ("characters", "subwords"):
+        return own_texts(Path(data))
     plays = load_plays()
     if data == "characters":
         corpus = load_corpus()
@@ -64,3 +93,33 @@ def load_texts(data: str) -> Texts:
     held_out = {play: encode(plays[play]) for play in VALIDATION_PLAYS}
     characters = {play: len(plays[play]) / len(held_out[play]) for play in held_out}
     return Texts(encode(training), held_out, characters, subwords.get_vocab_size())
+
+
+def own_texts(folder: Path) -> Texts:
+    """Return the text of a folder: `train/*.txt` to learn from, and each of `held-out/*.txt`.
+
+    A token is a byte, so any language and any file will do, of any length. Raises `ValueError` if there are
+    none.
+    """
+    paths = {
+        part: [
+            path
+            for path in sorted((folder / part).rglob("*.txt"))
+            if path.stat().st_size
+        ]
+        for part in ("train", "held-out")
+    }
+    for part, found in paths.items():
+        if not found:
+            raise ValueError(
+                f"{folder / part} has no text, a file whose name ends in .txt"
+            )
+    held_out, characters = {}, {}
+    for path in paths["held-out"]:
+        text = path.read_bytes()
+        held_out[path.stem] = torch.frombuffer(
+            bytearray(text), dtype=torch.uint8
+        ).long()
+        characters[path.stem] = len(text.decode(errors="replace")) / len(text)
+    train: Any = Files(paths["train"])
+    return Texts(train, held_out, characters, vocab_size=256)

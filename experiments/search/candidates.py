@@ -50,6 +50,8 @@ UNIT_EVERY = 40
 """After so many steps of a program, a step of the Transformer is measured."""
 MOST_SECONDS = 900.0
 """Of processor time for a program, after which its process ends. Few need more than 60."""
+MOST_WALL_SECONDS = 4 * 3600.0
+"""The same of wall-clock time, for a program that hangs. A busy machine may need hours."""
 WINDOWS = 256
 """The windows of the play that a loss is measured on."""
 
@@ -270,18 +272,21 @@ class Training:
 
 
 @contextmanager
-def processor_limit(seconds: float) -> Iterator[None]:
-    """Let the system end this process if it uses more than so many seconds of processor time.
+def time_limits(processor: float, wall: float) -> Iterator[None]:
+    """Let the system end this process after so many seconds of processor time or wall-clock time.
 
-    A single operation of a strange program may take hours. Python could not interrupt it.
+    A single operation of a strange program may take hours, and Python cannot interrupt it.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    signal.signal(signal.SIGXCPU, signal.SIG_DFL)
-    limit = math.ceil(time.process_time() + seconds)
+    for each in (signal.SIGXCPU, signal.SIGALRM):
+        signal.signal(each, signal.SIG_DFL)  # end the process
+    limit = math.ceil(time.process_time() + processor)
     resource.setrlimit(resource.RLIMIT_CPU, (limit, hard))
+    signal.setitimer(signal.ITIMER_REAL, wall)
     try:
         yield
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
 
 
@@ -323,5 +328,5 @@ def evaluate_in_worker(
     torch.set_num_threads(1)
     load_texts("characters")
     transformer(task, time.process_time)
-    with processor_limit(MOST_SECONDS):
+    with time_limits(MOST_SECONDS, MOST_WALL_SECONDS):
         return evaluate(dna, seed, bars, task)

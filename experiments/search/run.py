@@ -3,7 +3,8 @@
     python -m experiments.search.run [--only SEARCH] [--cores N] [--list]
 
 It can be stopped at any time. The same command continues from the logs: nothing that ended is trained
-again, and programs that had not ended are trained from their beginning.
+again, and programs that had not ended are trained from their beginning. When all searches have ended, their
+winners are trained once more for longer.
 
 With RAY_ADDRESS set, the searches join the Ray cluster at this address and use all of its cores, instead of
 those of this machine. Every machine of the cluster needs the book in the same folder.
@@ -31,6 +32,7 @@ from experiments.harness.run import BUILT, alone, cores, hours
 from experiments.records import RESULTS
 from experiments.search.candidates import Task, evaluate_in_worker, transformer
 from experiments.search.log import Log, appending, read_log
+from experiments.search.retrain import retrain_missing
 from experiments.search.searches import (
     Candidate,
     Search,
@@ -42,8 +44,6 @@ from experiments.search.searches import (
 from labml_primer.search.evolution import Individual
 
 LOGS = RESULTS / "search"
-PATIENCE = 2 * 3600.0
-"""Seconds of wall-clock time after which a worker is taken to hang. A busy machine needs many."""
 ATTEMPTS = 2
 """A worker may be killed for other reasons than its program, so a program has two of them."""
 
@@ -78,49 +78,33 @@ def core_count(ray: Any) -> int:
 class Pool:
     """The programs in training, one per core."""
 
-    def __init__(self, ray: Any, evaluate: Evaluate, search: Search, patience: float):
-        self.ray, self.task, self.patience = ray, search.task, patience
+    def __init__(self, ray: Any, evaluate: Evaluate, search: Search):
+        self.ray, self.task = ray, search.task
         self.first_seed = SEEDS * search.seed
         # Ray would retry without asking. The attempts are counted here.
         self.start = ray.remote(num_cpus=1, max_retries=0)(evaluate)
-        self.running: dict[Any, tuple[Individual[Candidate], int, float]] = {}
+        self.running: dict[Any, tuple[Individual[Candidate], int]] = {}
 
     def add(self, individual: Individual[Candidate], attempt: int = 1) -> None:
         """Begin to train an individual. No two, of any search with another seed, are trained alike."""
         dna, seed = str(individual.program.dna), self.first_seed + individual.number
         future = self.start.remote(dna, seed, individual.bars, self.task)
-        self.running[future] = individual, attempt, time.monotonic()
+        self.running[future] = individual, attempt
 
     def wait(self) -> tuple[Individual[Candidate], dict[str, Any]]:
         """Return the next individual to end, with its outcome."""
         while True:
-            oldest = min(began for _, _, began in self.running.values())
-            left = max(0.0, oldest + self.patience - time.monotonic())
-            ended, _ = self.ray.wait(list(self.running), timeout=left)
-            for future in ended or self.late():
-                individual, attempt, _ = self.running.pop(future)
-                try:
-                    return individual, self.ray.get(future)
-                except self.ray.exceptions.RayTaskError:
-                    raise  # an error of the search, not of the program
-                except self.ray.exceptions.RayError as error:
-                    if attempt == ATTEMPTS:
-                        kind = type(error).__name__
-                        return individual, failed(f"crashed {ATTEMPTS} workers: {kind}")
-                    self.add(individual, attempt + 1)
-
-    def late(self) -> list[Any]:
-        """Kill the workers that hang, and return their futures."""
-        limit = time.monotonic() - self.patience
-        late = [f for f, (_, _, began) in self.running.items() if began <= limit]
-        for future in late:
-            self.ray.cancel(future, force=True)
-        return late
-
-
-def failed(reason: str) -> dict[str, Any]:
-    """Return the outcome of a program that has none of its own."""
-    return {"losses": [], "rejected": reason}
+            (future,), _ = self.ray.wait(list(self.running))
+            individual, attempt = self.running.pop(future)
+            try:
+                return individual, self.ray.get(future)
+            except self.ray.exceptions.RayTaskError:
+                raise  # an error of the search, not of the program
+            except self.ray.exceptions.RayError as error:
+                if attempt == ATTEMPTS:
+                    reason = f"ended {ATTEMPTS} workers: {type(error).__name__}"
+                    return individual, {"losses": [], "rejected": reason}
+                self.add(individual, attempt + 1)
 
 
 def run_search(
@@ -128,7 +112,6 @@ def run_search(
     search: Search,
     path: Path,
     evaluate: Evaluate = evaluate_in_worker,
-    patience: float = PATIENCE,
     report: Callable[[dict[int, dict[str, Any]]], None] = lambda outcomes: None,
 ) -> None:
     """Begin or resume a search, until all of its individuals have ended."""
@@ -136,7 +119,7 @@ def run_search(
     evolution, unfinished = restore(search, lines)
     waiting: deque[Individual[Candidate]] = deque(unfinished)
     outcomes = {line["ended"]: line for line in lines if "ended" in line}
-    pool = Pool(ray, evaluate, search, patience)
+    pool = Pool(ray, evaluate, search)
     with appending(path) as log:
         if len(outcomes) < search.individuals:
             log.write(began=settings(search), **surroundings(Workers()))
@@ -252,6 +235,8 @@ def main() -> None:
             for name, search in searches.items():
                 path = LOGS / f"{name}.jsonl"
                 run_search(ray, search, path, report=Report(name, search))
+            if not chosen.only:
+                retrain_missing(ray, searches, LOGS, LOGS / "retrained")
     except KeyboardInterrupt:
         sys.exit("stopped; the same command resumes from here")
     except Timeout:

@@ -28,13 +28,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from labml_primer.search.primitives import PRIMITIVES
 from labml_primer.search.programs import (
     BRANCHES,
     CONSTANTS_IN_BANK,
     DIMENSIONS,
     DIMENSIONS_IN_BANK,
     DNA,
-    PRIMITIVES,
     Instruction,
     Line,
     Program,
@@ -181,8 +181,10 @@ def mutate_field(dna: DNA, random: Random) -> DNA:
     """
     Give one field of an instruction another value, the number of branches included.
 
-    The paper does not list the fields, but Primer has a dense layer with two branches, which the Transformer
-    has not.
+    :::{deviation} the paper, appendix A.4
+    The paper does not list the fields. Branches are among them here, because Primer has a dense layer with
+    two branches, which the Transformer has not.
+    :::
     """
     if not places(dna):
         return dna
@@ -426,12 +428,12 @@ if __name__ == "__main__":
         banks = "constants 0 0.5\ndimensions 8 1 1 1 1 1\nS0\n"
         return parse(banks + "\n".join(lines))
 
-    dense = "CONV 1X1(h0, h0); CONV 1X1(h0, h0); SIN(h3, h3)"
+    layers = "CONV 1X1(h0, h0); CONV 1X1(h0, h0); SIN(h3, h3)"
     pairs = (
         ("SQUARE(h0, h0)", "SQUARE(h0, h0); ABS(h2, h2)"),
         ("ADD(h0, h0); C MUL(h2, h2) c1", "C MUL(h0, h0) c1; ADD(h2, h2)"),
         ("ABS(h0, h0)", "SIGN(h0, h0); MULTIPLY(h2, h0)"),
-        (f"{dense}; ADD(h2, h4)", f"{dense}; ADD(h4, h2)"),
+        (f"{layers}; ADD(h2, h4)", f"{layers}; ADD(h4, h2)"),
     )
     rows = []
     for pair in pairs:
@@ -444,19 +446,19 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## What becomes of a mutation?
     #
-    # A program becomes the one block of a small language model, which trains for 15 steps on two sentences.
+    # A program becomes the one block of a small language model, which trains for 10 steps on two sentences.
     text = "Suppose you may change two lines of a Transformer. Which two? "
     alphabet = sorted(set(text))
     data = torch.tensor([alphabet.index(character) for character in 20 * text])
 
     def train(program: Program) -> list[float]:
-        """Train for 15 steps and return the losses."""
+        """Train for 10 steps and return the losses."""
         torch.manual_seed(0)
         size = len(alphabet)
         model = nn.Sequential(nn.Embedding(size, 32), program, nn.Linear(32, size))
         optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
         losses = []
-        for step in range(15):
+        for step in range(10):
             loss = next_character_loss(model, draw_windows(data, 8, 16, 0, step))
             optimizer.zero_grad()
             loss.backward()
@@ -527,23 +529,23 @@ if __name__ == "__main__":
     table = [(name, *numbers) for name, numbers in found.items()]
     display(Table(("mutation", *columns), table, "1,000 mutations of the Transformer"))
     print(f"{len(fates) - 1} different programs; the others were found again")
-    # The fates are tested from left to right, and a program has the first that applies. `mutate` mutates
-    # those in the first column again. They are changes of fields that nothing reads, and inserted
-    # instructions without an effect: most values of this program are read by the next instruction, but an
-    # inserted one may read an input that nothing reads later. A deletion always changes the graph, because
-    # the Transformer has no dead code.
+    # A program is in the first column that applies, from the left. `mutate` would mutate those with the same
+    # graph again. They are changes of fields that are ignored, and inserted instructions whose result nothing
+    # reads. A deletion always changes the graph, because the Transformer has no dead code. No program is in
+    # the column *not causal*, since every primitive is causal; the test is for mistakes in them.
 
 
 if __name__ == "__main__":
     # ## Most random programs are nearly empty
     #
     # The same for random programs of the Transformer's length. In the paper, 78% of them "cannot train more
-    # than five minutes, due to numerical instability", so 22% can. Here nearly all can, because so little of
-    # them runs: a random instruction reads two random earlier values, so most results are never read. The
-    # second row has only those of which at least 5 instructions run. Perhaps the paper's random
-    # programs were drawn so that more of them runs; five minutes are also far more steps than 15.
+    # than five minutes, due to numerical instability", so 22% can. Here nearly all of them stay finite,
+    # because so little of them runs: a random instruction reads one or two random earlier values, so most
+    # results are never read. The second row has only the programs of which at least 5 instructions run. The
+    # paper does not describe its distribution; it may have led to programs of which more runs. Five minutes
+    # are also far more steps than 10.
     random = Random(1)
-    programs = [random_program(TRANSFORMER, random) for _ in range(500)]
+    programs = [random_program(TRANSFORMER, random) for _ in range(400)]
     live = [len(live_values(expand(dna))) for dna in programs]
     ends = list(map(outcome, programs))
     rows = []

@@ -13,8 +13,9 @@ nearly every language model since. This chapter puts {ref}`the rotation <rotary>
 between four: a learned table, sines and cosines, T5's buckets of distances, and rotary positions
 ({term}`RoPE`).
 
-In short: rotary positions have no parameters, cost little, and in the short runs below lower the loss
-of a small model more than any other change in this book.
+In short: rotary positions have no parameters and cost little. In the short runs below, a small Transformer
+with them ends {value}`f"{end('learned') - end('rotary'):.2f}"` nats per character lower than with a learned
+table, with one seed.
 
 :::{picture} rotary
 :::
@@ -291,6 +292,11 @@ if __name__ == "__main__":
         return loss.mean(0)
 
     losses = {name: by_position(name) for name in POSITIONS}
+
+    def end(name: str) -> float:
+        """Return the mean loss in the second half of a window of the training length."""
+        return losses[name][seq // 2 : seq].mean().item()
+
     # The table has the mean loss in the second half of a window of the training length, and at the end of a
     # window four times as long. A learned table ends with the training length.
     Table(
@@ -298,7 +304,7 @@ if __name__ == "__main__":
         [
             [
                 name,
-                f"{loss[16:32].mean():.3f}",
+                f"{end(name):.3f}",
                 f"{loss[96:].mean():.3f}" if len(loss) > seq else "cannot",
             ]
             for name, loss in losses.items()
@@ -319,9 +325,10 @@ if __name__ == "__main__":
     ax.axvline(seq, color="C5", linewidth=1)
     ax.set(xlim=(0, 150), xlabel="position", ylabel="loss, nats per character")
     plt.show()
-    # To have a formula for every distance is not enough: beyond the training length there are distances that
-    # the model has never seen, and more tokens to ignore. Models for long texts are therefore trained on
-    # them, often with slower rotations.
+    # Within the training length, rotary positions have the lowest loss. Beyond it they fail, like sines and
+    # cosines: the model meets distances that it has never seen, and more tokens to ignore. T5's buckets fail
+    # least, because far distances share a bucket. Models for long texts are therefore trained on long texts,
+    # often with slower rotations.
 
 
 if __name__ == "__main__":
@@ -350,7 +357,8 @@ if __name__ == "__main__":
     #   only, which can be checked: moving the text changes nothing.
     # - They have no parameters, and any attention of this book can have them. With MDHA the convolution comes
     #   first, then the rotation.
-    # - A learned table is the weakest of the four choices in short training.
+    # - Within the training length they are the best of the four choices here. Beyond it they fail, and T5's
+    #   buckets fail least.
     #
     # ## Exercise
     #

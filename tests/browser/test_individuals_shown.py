@@ -107,6 +107,18 @@ def test_an_address_names_an_individual_and_the_keyboard_picks_another(
     expect(heading).to_have_text("Individual 1 of small")
 
 
+def test_the_plot_has_a_point_for_each_trained_to_the_end_and_a_click_chooses_it(
+    form: Page, address: str
+) -> None:
+    form.goto(f"{address}#small/1")
+    plot = form.locator(".population")
+    expect(plot.locator("circle:not(.line)")).to_have_count(2)
+    expect(plot.locator("circle.line")).to_have_count(2)  # individual 1 and its parent
+    plot.click(position={"x": 2, "y": 2})
+    heading = form.locator(".individual").get_by_role("heading")
+    expect(heading).to_have_text("Individual 0 of small")
+
+
 def test_missing_data_and_numbers_are_reported(form: Page, address: str) -> None:
     shown = form.locator(".individual")
     form.goto(f"{address}#small/99")

@@ -293,11 +293,12 @@ def test_the_notebook_with_outputs_shows_what_the_page_shows(
 def test_colab_opens_the_chapters_own_notebook(site: Site, chapter: str) -> None:
     config = yaml.safe_load((ROOT / "_config.yml").read_text())
     repository = config["repository"]["url"].removeprefix("https://github.com/")
+    branch, folder = config["repository"]["branch"], config["repository"]["notebooks"]
     name = chapter.split("/")[-1]
     for place in (".topbar__tools", ".page-tools"):
         assert linked(site, chapter, place)["Open in Colab"] == (
             f"https://colab.research.google.com/github/{repository}"
-            f"/blob/main/notebooks/{name}.ipynb"
+            f"/blob/{branch}/{folder}/{name}.ipynb"
         )
 
 

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from html import unescape
 
 import pytest
-from conftest import Built, Shelf
+from conftest import ENGINE, Built, Shelf
+
+TOOLS = ENGINE / "tools"
 
 ONE = '''
     r"""
@@ -408,3 +410,102 @@ def test_edits_during_a_build_are_shown_by_the_next_build(
     again = book.build()
     assert again.executed() == []
     assert "After." in again.page("one")
+
+
+@pytest.mark.slow
+def test_nothing_is_left_of_a_chapter_that_was_renamed_or_deleted(
+    shelf: Callable[..., Shelf],
+) -> None:
+    index = "# B\n\n```{toctree}\none\npkg/two\npage\n```\n"
+    long = '"""# Two"""\n\nprint("zanzibar " * 20_000)\n'
+    book = shelf(
+        {
+            "index.md": index,
+            "one.py": '"""# One\n\nSee {doc}`page`."""\n',
+            "pkg/two.py": long,
+            "page.md": "# Page\n\nMadagascar.\n",
+            "notebooks/two.ipynb": "{}",
+        }
+    )
+    extensions = '["annotated", "search_index"]'
+    book.edit("conf.py", '["annotated"]', f"{extensions}\nhtml_copy_source = False")
+    book.edit(
+        "conf.py", "import sys\n", f"import sys\nsys.path.insert(0, {str(TOOLS)!r})\n"
+    )
+    book.edit("conf.py", '"lib"', '"notebooks"')
+    site = book.root / "_build/html"
+
+    def files() -> set[str]:
+        return {
+            path.relative_to(site).as_posix()
+            for path in site.rglob("*")
+            if re.search(r"two|page\.", path.name) and "static" not in str(path)
+        }
+
+    done = book.build()
+    assert done.code == 0, done.log
+    assert files() == {
+        "_outputs/pkg/two-1-0.txt",
+        "_sources/pkg/two.py",
+        "notebooks/two-with-outputs.ipynb",
+        "notebooks/two.ipynb",
+        "page.html",
+        "pkg/two.html",
+    }
+    (book.root / "pkg/two.py").rename(book.root / "pkg/three.py")
+    (book.root / "page.md").unlink()
+    book.edit("one.py", "See {doc}`page`.", "Text.")
+    book.edit("index.md", "pkg/two\npage", "pkg/three")
+    done = book.build()
+    assert done.code == 0, done.log
+    assert files() == set()
+    assert (site / "pkg/three.html").is_file()
+    assert "pkg/two" not in (site / "_pagefind/places.json").read_text(encoding="utf-8")
+    assert "pkg/two" not in (site / "searchindex.js").read_text(encoding="utf-8")
+    indexed = list((site / "_pagefind/fragment").glob("*.pf_fragment"))
+    assert len(indexed) <= 3  # the index, one and three
+
+
+@pytest.mark.slow
+def test_a_formula_that_katex_cannot_read_is_a_warning_with_its_line(
+    shelf: Callable[..., Shelf],
+) -> None:
+    text = """
+        r'''
+        # One
+
+        Right: $\\frac{1}{2}$.
+
+        Wrong: $\\frac{1$.
+
+        $$
+        \\unknown{x}
+        $$
+        '''
+
+        x = 1
+
+
+        # In a note: $x^$.
+        y = 2
+    """.replace("\\\\", "\\")
+    book = shelf({"one.py": text})
+    book.edit("conf.py", '["annotated"]', '["annotated", "rendered_math"]')
+    book.edit(
+        "conf.py", "import sys\n", f"import sys\nsys.path.insert(0, {str(TOOLS)!r})\n"
+    )
+    lenient = book.build()
+    assert lenient.code == 0, lenient.log
+    for line, tex in ((6, r"\frac{1"), (8, r"\unknown"), (16, "x^")):
+        (message,) = [x for x in lenient.log.splitlines() if f"one.py:{line}: " in x]
+        assert "KaTeX cannot read the formula" in message, message
+        assert tex in message.replace("\\\\", "\\")
+        assert message.endswith("Correct it.") or "Correct it. [" in message
+    assert "katex-error" not in lenient.page("one")
+    assert lenient.log.count("KaTeX cannot read") == 3
+    strict = book.build(
+        "-W", "--keep-going"
+    )  # the same warnings, though nothing changed
+    assert strict.code != 0
+    assert strict.log.count("KaTeX cannot read") == 3
+    assert strict.executed() == []

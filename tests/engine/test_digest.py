@@ -30,6 +30,7 @@ def f(x):
 if __name__ == "__main__":
     # Look.
     f(1)
+    f(2)
 '''
 NEAR = '''
 """Near."""
@@ -99,6 +100,9 @@ def edited(root: Path, old: str, new: str, name: str = "pkg/one.py") -> str:
         ('    """## F"""\n', ""),
         ("# Why.", "# Because.\n    #\n    # $x$"),
         ("    # Look.\n", ""),
+        ("    f(1)", "    f(1)\n    # A comment more."),
+        ("    f(1)\n    f(2)", "    f(1)\n    # Between them.\n    f(2)"),
+        ("import json\n", "import json\n\n# Between them.\n"),
         ("# Look.", "# Look at it."),
         ("near(x) + 1", "(\n        near( x )\n        + 1  # trailing\n    )"),
         ("\n\n\ndef", "\n\ndef"),
@@ -119,7 +123,7 @@ def test_editing_prose_or_layout_keeps_the_digest(
         ("f(1)", "f(2)"),
         ("f(1)", "f(1);"),
         ("import json", "import ast"),
-        ("f(1)", "f(1)\n    # A step more.\n    f(2)"),
+        ("f(1)", "f(1)\n    # A step more.\n    f(3)"),
         ('if __name__ == "__main__":', "if True:"),
     ],
 )
@@ -140,6 +144,62 @@ def test_a_relative_import_is_followed_beyond_one_package(root: Path) -> None:
     (root / "pkg/sub/deep.py").write_text("from ..farther import y as deep\n")
     before = key(root)
     assert edited(root, "y = 1", "y = 2", "pkg/farther.py") != before
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        'importlib.import_module("pkg.apart")',
+        'import_module(".apart", "pkg")',
+        'import_module(".apart", package=__package__)',
+        'import_module(name="pkg.apart")',
+        '__import__("pkg.apart")',
+    ],
+)
+@pytest.mark.parametrize("name", ["pkg/one.py", "pkg/far.py"])
+def test_a_call_that_imports_by_a_literal_name_is_followed(
+    root: Path, call: str, name: str
+) -> None:
+    path = root / name
+    path.write_text(path.read_text(encoding="utf-8") + f"\n{call}\n", encoding="utf-8")
+    before = key(root)
+    assert edited(root, "x = 1", "x = 2", "pkg/apart.py") != before
+
+
+@pytest.mark.parametrize(
+    ("code", "old", "new", "seen"),
+    [
+        ("f.__doc__", "## F", "## G", True),
+        ('getattr(f, "__doc__")', "## F", "## G", True),
+        ("help(f)", "## F", "## G", True),
+        ("inspect.getdoc(f)", "## F", "## G", True),
+        ("inspect.getsource(f)", "## F", "## G", True),
+        ("inspect.getsource(f)", "# Why.", "# Because.", True),
+        ("f.__doc__", "# Why.", "# Because.", False),
+        ("parser.add(help=f)", "## F", "## G", False),
+        ("inspect.signature(f)", "## F", "## G", False),
+    ],
+)
+def test_prose_counts_only_where_the_code_asks_for_it(
+    root: Path, code: str, old: str, new: str, seen: bool
+) -> None:
+    edited(root, "f(1)", code)
+    before = key(root)
+    assert (edited(root, old, new) != before) == seen
+
+
+def test_docstrings_of_imported_modules_count_where_the_code_asks_for_them(
+    root: Path,
+) -> None:
+    edited(root, "f(1)", "print(near.__doc__)")
+    before = key(root)
+    assert edited(root, '"""N."""', '"""M."""', "pkg/near.py") != before
+
+
+def test_docstrings_count_if_an_imported_module_asks_for_them(root: Path) -> None:
+    edited(root, "y = 1", "y = lambda f: f.__doc__", "pkg/far.py")
+    before = key(root)
+    assert edited(root, "## F", "## G") != before
 
 
 @pytest.mark.parametrize("name", ["apart", "demo_only"])

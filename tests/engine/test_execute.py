@@ -62,6 +62,88 @@ def test_only_chapters_that_depend_on_an_edit_run_again(shelf: New) -> None:
     assert "three says 2" in edited.page("three")
 
 
+DYNAMIC = {
+    "lib/early.py": "value = 'early 1'\n",
+    "lib/late.py": "from . import later\n\nvalue = f'late 1, {later.value}'\n",
+    "lib/later.py": 'value = \'later 1\'\n\n\ndef f():\n    """Old prose."""\n',
+    "lib/__init__.py": "",
+    "one.py": '''
+        """# One"""
+
+        import importlib
+
+        early = importlib.import_module("lib.early")
+        late = importlib.import_module("lib." + "late")
+        print(early.value, late.value)
+    ''',
+    "two.py": '''
+        """# Two"""
+
+
+        def f():
+            """Old prose."""
+
+
+        print(f.__doc__)
+    ''',
+}
+
+
+@pytest.mark.slow
+def test_no_page_is_stale_after_an_edit_of_what_its_code_can_see(shelf: New) -> None:
+    book = shelf(DYNAMIC)
+    assert "early 1 late 1, later 1" in ok(book.build()).page("one")
+    assert ok(book.build()).executed() == []
+
+    book.edit("lib/early.py", "1", "2")  # by a literal name
+    edited = ok(book.build())
+    assert edited.executed() == ["one"]
+    assert "early 2 late 1, later 1" in edited.page("one")
+
+    book.edit("lib/later.py", "1", "2")  # what only the run knew that it imports
+    edited = ok(book.build())
+    assert edited.executed() == ["one"]
+    assert "early 2 late 1, later 2" in edited.page("one")
+
+    book.edit("lib/later.py", "Old prose", "New prose")
+    book.edit("two.py", "Old prose", "New prose")
+    edited = ok(book.build())
+    assert edited.executed() == ["two"]
+    assert edited.page("two").count("New prose.") == 2  # the note and the output
+
+    (book.root / "lib/later.py").unlink()
+    gone = book.build()
+    assert gone.code != 0
+    assert "one.py:6: ImportError: cannot import name 'later'" in gone.log
+
+
+@pytest.mark.slow
+def test_a_comment_between_statements_runs_nothing(shelf: New) -> None:
+    text = '''
+        """# One"""
+
+        x = 1
+        print("x")
+
+        if __name__ == "__main__":
+            print("first")
+            "a value"
+            print("second")
+    '''
+    book = shelf({"one.py": text})
+    page = ok(book.build()).page("one")
+    assert "a value" not in page.replace('"a value"', "")
+    book.edit("one.py", 'print("x")', '# A comment.\nprint("x")  # and one after')
+    book.edit("one.py", '    print("second")', '    # A step.\n    print("second")')
+    again = ok(book.build())
+    assert again.executed() == []
+    rows = again.page("one").split('<div class="sbs__row')
+    (first,) = [row for row in rows if ">first" in row]
+    (second,) = [row for row in rows if ">second" in row]
+    assert "&#39;a value&#39;" in first  # now that of the last expression of its step
+    assert "A step." in second and ">first" not in second
+
+
 @pytest.mark.slow
 def test_errors_are_listed_and_other_chapters_are_kept(shelf: New) -> None:
     book = shelf(
@@ -178,8 +260,8 @@ def test_errors_in_prose_have_their_line_in_the_module(shelf: New) -> None:
 @pytest.mark.parametrize(
     ("code", "what"),
     [
-        ("import os\n    os._exit(1)", "4: the kernel died here"),
-        ("import time\n    time.sleep(600)", "4: ran longer than 20 s"),
+        ("import os\n    os._exit(1)", "5: the kernel died here"),
+        ("import time\n    time.sleep(600)", "5: ran longer than 20 s"),
         ("raise SystemExit", "4: SystemExit"),
     ],
 )
@@ -300,10 +382,38 @@ def test_a_record_is_written_completely_or_not_at_all(tmp_path: Path) -> None:
     store.save("a/b", "key", record)
     assert store.load("a/b", "key") == record
     assert store.load("a/b", "other") is None
-    store.path("a/b", "key").write_text('{"outputs": [')
-    assert store.load("a/b", "key") is None
-    store.path("a/b", "key").write_text('{"unknown": 1}')
-    assert store.load("a/b", "key") is None
+    path = store.path("a/b", "key")
+    saved = path.read_text()
+    for length in range(len(saved)):  # killed while it was written
+        path.write_text(saved[:length])
+        assert store.load("a/b", "key") is None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", '{"outputs": {}}', '{"unknown": 1}', "null", "[]", "\0", "x\n{}"]
+)
+def test_a_damaged_record_is_none_and_is_replaced(tmp_path: Path, text: str) -> None:
+    store, record = Store(tmp_path), Record([], 1.5, "2026-01-01", {})
+    store.path("a", "key").write_text(text)
+    assert store.load("a", "key") is None
+    store.save("a", "key", record)
+    assert store.load("a", "key") == record
+
+
+def test_an_edited_record_is_none(tmp_path: Path) -> None:
+    store, record = Store(tmp_path), Record([], 1.5, "2026-01-01", {})
+    store.save("a", "key", record)
+    path = store.path("a", "key")
+    path.write_text(path.read_text().replace("1.5", '"1"'))
+    assert store.load("a", "key") is None
+
+
+def test_a_folder_in_place_of_a_record_is_replaced(tmp_path: Path) -> None:
+    store, record = Store(tmp_path), Record([], 1.5, "2026-01-01", {})
+    (store.path("a", "key") / "inside").mkdir(parents=True)
+    assert store.load("a", "key") is None
+    store.save("a", "key", record)
+    assert store.load("a", "key") == record
 
 
 def test_stderr_lines_are_lines_with_text() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import nbformat
 import pytest
 import write_notebooks
-from annotated.page.book import Book, book_of, verified
+from annotated.page.book import Book, Repository, book_of, verified
 from annotated.read.modules import Project
 from annotated.read.parse import ChapterError, parse
 from annotated.run.execute import Record
@@ -210,11 +210,11 @@ def test_definitions_from_other_chapters_are_folded_and_linked(
         "pkg/two.py": "def f(x): ...\n",
         "pkg/hid.py": "def g(): ...\n",
     }
-    notebook = made(files, repository="https://github.com/a/b")
+    notebook = made(files, repository=Repository("https://github.com/a/b", "draft"))
     words, cell = notebook["cells"][2:4]
     assert "".join(words["source"]).endswith(
         f"[Two]({URL}pkg/two.html), "
-        "[`pkg/hid.py`](https://github.com/a/b/blob/main/pkg/hid.py)."
+        "[`pkg/hid.py`](https://github.com/a/b/blob/draft/pkg/hid.py)."
     )
     assert "".join(cell["source"]).startswith("# @title ")
     assert cell["metadata"]["cellView"] == "form"
@@ -261,8 +261,8 @@ OUTPUTS = '''
 def ran(outputs: Callable[[str], list[dict[str, Any]]], project: Project) -> Record:
     """A record in which each cell left what ``outputs`` makes of its source."""
     chapter = parse(project.at(project.root / "pkg/one.py").text)
-    cells = [chapter.source(cell) for cell in chapter.cells if cell.nodes]
-    return Record(outputs=[outputs(source) for source in cells], date="2026-11-21")
+    pieces = [chapter.source(cell, nodes) for cell, nodes in chapter.pieces()]
+    return Record(outputs=[outputs(source) for source in pieces], date="2026-11-21")
 
 
 @pytest.fixture
@@ -322,9 +322,7 @@ def test_a_notebook_names_the_versions_it_was_tested_with(
 ) -> None:
     lock = "# made by: compile --python-version 3.11\ntorch==2.13.0\nipython==8.39.0\n"
     root = project({"requirements.lock": lock, "one.py": '"""# One"""\n'})
-    book = book_of(
-        root, "B", "https://github.com/a/b", ["one"], {}, ["torch", "IPython"], []
-    )
+    book = book_of(root, "B", {}, ["one"], {}, ["torch", "IPython"], [])
     origin = json.loads(reader_notebook(root.root / "one.py", book))["cells"][1]
     assert "with Python 3.11, torch 2.13.0, IPython 8.39.0." in "".join(
         origin["source"]

@@ -17,7 +17,7 @@ CONFIGURED = f"""{CONF.format(engine=str(ENGINE))}
 from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent / "lib"))
 annotated_pictures = "drawings"
-annotated_repository = "https://github.com/owner/name"
+annotated_repository = {{"url": "https://github.com/owner/name"}}
 annotated_license = "MIT"
 """
 DRAWING = """

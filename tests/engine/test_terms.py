@@ -18,7 +18,7 @@ extensions = ["annotated", "glossary", "search_index"]
 myst_enable_extensions = ["colon_fence"]
 nb_execution_mode = "off"
 annotated_glossary = "words.md"
-annotated_repository = "https://github.com/someone/fixture"
+annotated_repository = {{"url": "https://github.com/someone/fixture"}}
 """
 INDEX = """
 # Book
@@ -148,7 +148,7 @@ def test_the_notebook_links_each_term_to_its_entry(built: Built) -> None:
     book = book_of(
         Project(built.root),
         title="Fixture",
-        repository="https://github.com/someone/fixture",
+        repository={"url": "https://github.com/someone/fixture"},
         docnames=["one"],
         install={},
         packages=[],

@@ -18,21 +18,19 @@ from labml_primer.primer.primer import (
     SearchedAttention,
     SearchedBlock,
 )
+from labml_primer.search.primitives import PRIMITIVES, match, resize
 from labml_primer.search.programs import (
     BRANCHES,
     DIMENSIONS,
     DNA,
     PRIMER,
-    PRIMITIVES,
     TRANSFORMER,
     Instruction,
     Program,
     expand,
     live_values,
-    match,
     parse,
     printed,
-    resize,
     sees_the_future,
 )
 from labml_primer.transformer.language_model import Block, Config

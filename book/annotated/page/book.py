@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +15,19 @@ GLOSSARY = re.compile(r"^`{3,}\{glossary\}\n(.*?)^`{3,}$", re.DOTALL | re.MULTIL
 
 
 @dataclass(frozen=True)
+class Repository:
+    """Where the book's files are online. Without an address they are nowhere."""
+
+    url: str = ""  # https://github.com/owner/name
+    branch: str = "main"
+    notebooks: str = "notebooks"  # the folder of the readers' notebooks
+
+    def file(self, path: str) -> str:
+        """The address of a file."""
+        return f"{self.url.rstrip('/')}/blob/{self.branch}/{path}"
+
+
+@dataclass(frozen=True)
 class Book:
     """The book, as its configuration describes it."""
 
@@ -22,7 +35,7 @@ class Book:
     project: Project
     url: str  # address of the site, with a slash at the end
     install: dict[str, str]  # package -> what pip gets to install it
-    repository: str = ""  # https://github.com/owner/name
+    repository: Repository = Repository()
     titles: dict[str, str] = field(default_factory=dict)  # docname -> title
     verified: str = ""  # versions that its notebooks are tested with
     cite: Callable[[str], str] = str  # key -> "Authors (year)" as Markdown
@@ -44,7 +57,7 @@ class Book:
 def book_of(
     project: Project,
     title: str,
-    repository: str,
+    repository: Mapping[str, str],
     docnames: Iterable[str],
     install: dict[str, str],
     packages: list[str],
@@ -56,13 +69,14 @@ def book_of(
 ) -> Book:
     """Return the book of these chapters, in order."""
     root = project.root
+    online = Repository(**repository)
     titles = {d: project.at(root / f"{d}.py").chapter.title for d in docnames}
     return Book(
         title=title,
         project=project,
-        url=site_url(repository),
+        url=site_url(online.url),
         install=install,
-        repository=repository.rstrip("/"),
+        repository=online,
         titles=titles,
         verified=verified(root / LOCK, packages),
         cite=_citations([root / name for name in bibliographies]),
@@ -129,9 +143,7 @@ def _terms(root: Path, name: str) -> dict[str, str]:
     return found
 
 
-def site_url(repository: str) -> str:
+def site_url(url: str) -> str:
     """Return the address of a repository's site, with a slash at the end."""
-    owner, _, name = (
-        repository.rstrip("/").removeprefix("https://github.com/").partition("/")
-    )
+    owner, _, name = url.rstrip("/").removeprefix("https://github.com/").partition("/")
     return f"https://{owner}.github.io/{name}/" if name else ""

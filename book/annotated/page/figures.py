@@ -25,6 +25,12 @@ PLACES = re.compile(r'\b(d|x|y)="([^"]*)"')
 COLOUR = re.compile(r"#(" + "|".join(COLOURS) + r")\b", re.IGNORECASE)
 
 
+LINK = re.compile(r"""\s(?:xlink:)?href\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
+SAFE = re.compile(r"(?:https?:|mailto:|data:image/|[^:]*(?:[/?#]|$))", re.IGNORECASE)
+HANDLER = re.compile(r"""\son\w+\s*=\s*(?:"[^"]*"|'[^']*')""", re.IGNORECASE)
+SCRIPT = re.compile(r"<script\b.*?(?:</script\s*>|/>)", re.IGNORECASE | re.DOTALL)
+
+
 def themed(svg: str, label: str) -> str:
     """Return an SVG file as HTML: no prolog, no style that would leak, theme colours, a label.
 
@@ -34,6 +40,7 @@ def themed(svg: str, label: str) -> str:
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
+    svg = _passive(svg)
     svg = NOTE.sub(r"data-\2=\1\3\1", svg)
     svg = PLACES.sub(lambda m: f'{m.group(1)}="{_rounded(m.group(2))}"', svg)
     # Drop no-op rotations from text.
@@ -55,6 +62,16 @@ def themed(svg: str, label: str) -> str:
         count=1,
     )
     return f'<figure class="out out--plot">{svg.strip()}</figure>'
+
+
+def _passive(svg: str) -> str:
+    """Drop scripts, and links to anything but a page, an address or an image."""
+
+    def link(match: re.Match[str]) -> str:
+        address = html.unescape(match[1] if match[1] is not None else match[2])
+        return match[0] if SAFE.match(re.sub(r"[\x00-\x20]", "", address)) else ""
+
+    return LINK.sub(link, HANDLER.sub("", SCRIPT.sub("", svg)))
 
 
 def _own_ids(svg: str) -> str:

@@ -7,6 +7,9 @@ from typing import Any
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
+from annotated.page.site_notebook import key
+from annotated.page.state import state_of
+
 
 class fold(nodes.General, nodes.Element):  # noqa: N801 (docutils names nodes so)
     """Code that is shown on demand. ``summary`` says of what, and how many lines."""
@@ -16,12 +19,22 @@ class remark(nodes.General, nodes.Element):  # noqa: N801
     """A comment in folded code. Its row moves its content into the fold."""
 
 
+def own(directive: SphinxDirective) -> None:
+    """Raise an error for a directive of the engine that an author wrote."""
+    page = state_of(directive.env).page
+    if page is None or directive.arguments[0] != key(page.chapter):
+        message = f"{directive.name}: only the engine writes this directive. Remove it."
+        raise directive.error(message)
+
+
 class Remark(SphinxDirective):
     """The comment of a row that is folded whole."""
 
+    required_arguments = 1
     has_content = True
 
     def run(self) -> list[nodes.Node]:
+        own(self)
         node = remark()
         self.state.nested_parse(self.content, self.content_offset, node)
         return [node]

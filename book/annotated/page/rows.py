@@ -12,7 +12,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from annotated.page.code import Highlighter, code_lines, code_node
 from annotated.page.exercises import exercise, folded, solution
-from annotated.page.folding import fold, remark
+from annotated.page.folding import fold, own, remark
 from annotated.page.pictures import picture
 from annotated.page.state import Head, page_of, state_of
 from annotated.page.ties import tied
@@ -30,16 +30,17 @@ class deviation(nodes.Admonition, nodes.Element):  # noqa: N801
 
 
 class AnnotatedRow(SphinxDirective):
-    """One row. Its arguments are the indices of the cell and of the row; its content is the note."""
+    """One row. Its arguments are a key and the indices of cell and row; its content is the note."""
 
-    required_arguments = 2
+    required_arguments = 3
     has_content = True
 
     def run(self) -> list[nodes.Node]:
+        own(self)
         page = page_of(self.env)
-        cell: Cell = page.chapter.cells[int(self.arguments[0])]
-        index = int(self.arguments[1])
-        row, folds = cell.rows[index], page.folds[int(self.arguments[0])]
+        cell: Cell = page.chapter.cells[int(self.arguments[1])]
+        index = int(self.arguments[2])
+        row, folds = cell.rows[index], page.folds[int(self.arguments[1])]
         prose, code = _box("sbs__prose"), _box("sbs__code")
         self.state.nested_parse(self.content, self.content_offset, prose)
         tied(prose)
@@ -173,6 +174,17 @@ class Deviation(SphinxDirective):
 
 def _box(*classes: str) -> nodes.container:
     return nodes.container(classes=list(classes))
+
+
+class Rules(SphinxTransform):
+    """Keeps rules between paragraphs (``---``), which docutils knows only between sections."""
+
+    default_priority = 400
+
+    def apply(self, **kwargs: Any) -> None:
+        if state_of(self.env).page is not None:
+            for rule in list(self.document.findall(nodes.transition)):
+                rule.replace_self(nodes.raw("", "<hr>", format="html"))
 
 
 class OutputsInRows(SphinxTransform):

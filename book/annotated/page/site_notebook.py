@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -10,16 +11,26 @@ import nbformat
 from nbformat import NotebookNode
 
 from annotated.page.figures import themed
+from annotated.page.limits import limited
 from annotated.page.values import with_values
 from annotated.read.folds import Folds
 from annotated.read.parse import Cell, Chapter, Row
+from annotated.run.clean import cleaned
 from annotated.run.execute import KERNEL, Record
 
 FENCE, INNER = "`" * 8, "`" * 7
 
 
+def key(chapter: Chapter) -> str:
+    """Return an argument of the engine's own directives, which no author can write."""
+    return hashlib.sha256(chapter.text.encode()).hexdigest()[:8]
+
+
 def site_notebook(
-    chapter: Chapter, record: Record, folds: list[Folds] | None = None
+    chapter: Chapter,
+    record: Record,
+    folds: list[Folds] | None = None,
+    docname: str = "",
 ) -> NotebookNode:
     """Return Markdown cells for headings and rows, and a code cell for each set of outputs.
 
@@ -27,7 +38,7 @@ def site_notebook(
     """
     notebook = nbformat.v4.new_notebook(metadata={"kernelspec": KERNEL})
     lines: list[int] = []  # module lines on which the cells start, for messages
-    outputs = iter(record.outputs)
+    outputs = record.by_cell(chapter)
 
     def add(cell: NotebookNode, line: int) -> None:
         cell["id"] = f"c{len(lines)}"
@@ -43,12 +54,14 @@ def site_notebook(
             if head:
                 add(nbformat.v4.new_markdown_cell(head), row.line)
             remarks = [k for k in _rows(folded, j) if k in folded.remarks]
-            rest = _with_remarks(rest, line, [cell.rows[k] for k in remarks])
-            text = f"{FENCE}{{annotated-row}} {i} {j}\n\n{rest}\n{FENCE}"
+            notes = [cell.rows[k] for k in remarks]
+            rest = _with_remarks(rest, line, notes, key(chapter))
+            text = f"{FENCE}{{annotated-row}} {key(chapter)} {i} {j}\n\n{rest}\n{FENCE}"
             add(nbformat.v4.new_markdown_cell(text), line - 2)
+        seen = visible(next(outputs)) if cell.nodes else []
         shown = [
             _shown(output, _label(cell, record.values))
-            for output in (visible(next(outputs, [])) if cell.nodes else [])
+            for output in limited(seen, f"{docname}-{i}", "../" * docname.count("/"))
         ]
         if shown:
             add(
@@ -71,12 +84,12 @@ def _rows(folded: Folds, row: int) -> list[int]:
     return folded.at[row].rows if row in folded.at else []
 
 
-def _with_remarks(text: str, line: int, rows: list[Row]) -> str:
+def _with_remarks(text: str, line: int, rows: list[Row], key: str) -> str:
     """Add the notes of a fold, each on its own line if there is room."""
     for row in rows:
         gap = row.line - 2 - line - text.count("\n")
         text += "\n" * max(2, gap)
-        text += f"{INNER}{{annotated-remark}}\n\n{row.placed}\n{INNER}"
+        text += f"{INNER}{{annotated-remark}} {key}\n\n{row.placed}\n{INNER}"
     return text
 
 
@@ -127,7 +140,7 @@ def visible(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the outputs of a cell that readers see.
 
     Text on stderr is left out, because the author has seen it during the build. Consecutive
-    prints are joined.
+    prints are joined, and what controls a terminal is left out.
     """
     joined: list[dict[str, Any]] = []
     for output in outputs:
@@ -137,7 +150,7 @@ def visible(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
             joined[-1]["text"] = "".join((*joined[-1]["text"], *output["text"]))
         else:
             joined.append(dict(output))
-    return joined
+    return [cleaned(output) for output in joined]
 
 
 def _label(cell: Cell, values: Mapping[str, str]) -> str:

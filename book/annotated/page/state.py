@@ -18,7 +18,7 @@ from annotated.page.contents import Entry
 from annotated.read.folds import Folds, folds
 from annotated.read.modules import Module, Project
 from annotated.read.parse import Chapter
-from annotated.run.execute import Job, Record, Store, job_of
+from annotated.run.execute import Job, Record, Store, is_current, job_of
 from annotated.run.shapes import by_line, moved, positions
 
 
@@ -80,6 +80,7 @@ class State:
     app: Sphinx
     jobs: dict[str, Job] = field(default_factory=dict)
     executed: list[str] = field(default_factory=list)
+    removed: set[str] = field(default_factory=set)  # documents since the last build
     contents: list[Entry] = field(default_factory=list)
     heads: dict[str, Head] = field(default_factory=dict)
     page: Page | None = None  # of the document that Sphinx is reading
@@ -141,6 +142,11 @@ class State:
         record = self.store.load(job.docname, job.digest)
         assert record is not None, f"{job.docname} was not executed"
         return record
+
+    def is_current(self, job: Job) -> bool:
+        """Return whether the chapter's outputs are those of its code as it is now."""
+        record = self.store.load(job.docname, job.digest)
+        return record is not None and is_current(record, job, self.project)
 
     def shapes(self, job: Job) -> dict[str, Any]:
         """Return the recorded shapes, with the line numbers of the module as it is now."""

@@ -19,7 +19,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from annotated.page.code import counted, segments_of
 from annotated.page.difference import Stretch, changes, marks
-from annotated.page.state import page_of
+from annotated.page.state import page_of, state_of
 
 SIGNS = {"-": ("ln--del", "removed: "), "+": ("ln--add", "added: "), " ": ("", "")}
 
@@ -39,6 +39,8 @@ class Variant(SphinxDirective):
     }
 
     def run(self) -> list[nodes.Node]:
+        if state_of(self.env).page is None:
+            raise self.error("variant: only a chapter can show one. Move it there.")
         page = page_of(self.env)
         base, name = self.options.get("of", ""), self.arguments[0]
         given = self.options.get("with", "")

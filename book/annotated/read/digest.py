@@ -1,9 +1,10 @@
 """The digest of everything that a chapter's outputs depend on.
 
-It covers the chapter's code without comments and docstrings, the expressions in its prose,
-every module of the project that it imports, the data files these declare, the versions of
-Python and of the packages, and the files that run in every kernel. A chapter runs again only
-if its digest changes.
+It covers the chapter's code, the expressions in its prose, every module of the project that it
+imports by name, the data files these declare, the versions of Python and of the packages, and
+the files that run in every kernel. Comments count only if the code asks for source text, and
+docstrings only if it asks for documentation. A chapter runs again only if its digest changes,
+or if a module changed that its last run imported: see ``imported``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import importlib.machinery
 import importlib.metadata
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -23,13 +24,16 @@ from annotated.read.modules import Module, Project, imported_names
 from annotated.read.names import bound_names
 from annotated.read.parse import Chapter, ChapterError, bare
 
+# Names by which code asks for documentation, and for source text.
+DOCUMENTATION = {"__doc__", "help", "getdoc", "pydoc", "doctest"}
+SOURCE = {"getsource", "getsourcelines", "getcomments", "findsource", "linecache"}
+
 
 def digest(chapter: Chapter, module: Module, project: Project, extra: str = "") -> str:
     """Return the key under which the outputs of ``chapter`` are stored."""
     own = [
-        f"{cell.kind}{_quiet(chapter.source(cell))}\n{bare(cell.nodes)}"
-        for cell in chapter.cells
-        if cell.nodes
+        f"{cell.kind}{_quiet(chapter.source(cell, nodes))}\n{bare(nodes)}"
+        for cell, nodes in chapter.pieces()
     ]
     others = project.dependencies(module)
     asked = sorted(expressions(chapter, str(module.path)))
@@ -38,8 +42,57 @@ def digest(chapter: Chapter, module: Module, project: Project, extra: str = "") 
         parts += [other.name, other.code]
     for each in (module, *others):
         parts += [f"{name} {_content(path)}" for name, path in data(each, project)]
+    parts += _visible_prose([module, *others])
     parts += [f"{name} {version}" for name, version in versions(module, others).items()]
+    return _hash(parts)
+
+
+def imported(paths: Iterable[str], chapter: Path, project: Project) -> dict[str, str]:
+    """Return a digest for each module that a chapter's run imported, by its path from the root.
+
+    A module that no longer exists has none.
+    """
+    found = {}
+    for name in paths:
+        path = project.root / name
+        if path.is_file() and path != chapter:
+            module = project.at(path)
+            files = [_content(each) for _, each in data(module, project)]
+            prose = _visible_prose([project.at(chapter), module])[1:]
+            found[name] = _hash([module.code, *files, *prose])
+    return found
+
+
+def _hash(parts: Iterable[str]) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
+
+
+def _visible_prose(modules: list[Module]) -> list[str]:
+    """Return the docstrings or the texts of modules if the code of one asks for them."""
+    asked = _asked(modules[0], demos=True)
+    asked = asked.union(*(_asked(module, demos=False) for module in modules[1:]))
+    if asked & SOURCE:
+        return [module.text for module in modules]
+    if asked & DOCUMENTATION:
+        return [ast.unparse(module.tree) for module in modules]
+    return []
+
+
+@lru_cache(maxsize=512)
+def _asked(module: Module, demos: bool) -> frozenset[str]:
+    """Return the names in a module's code, also those in strings: ``getattr(f, "__doc__")``."""
+    found: set[str] = set()
+    for statement in module.tree.body if demos else module.library:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name):
+                found.add(node.id)
+            elif isinstance(node, ast.Attribute):
+                found.add(node.attr)
+            elif isinstance(node, ast.alias):
+                found.add(node.name)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.add(node.value)
+    return frozenset(found)
 
 
 def _quiet(source: str) -> str:

@@ -144,13 +144,35 @@ def text_of(path: Path) -> str:
 
 
 def imported_names(node: ast.AST, package: str) -> list[str]:
-    """Return the dotted names that an import may load, most specific first."""
+    """Return the dotted names that an import may load, most specific first.
+
+    ``import_module("lib.x")`` is an import too. One whose name is computed is known only to a run.
+    """
+    if isinstance(node, ast.Call):
+        name = _named_in_call(node, package)
+        return [name] if name else []
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom):
         base = absolute(node, package)
         return [*(f"{base}.{alias.name}" for alias in node.names), base]
     return []
+
+
+def _named_in_call(node: ast.Call, package: str) -> str:
+    """Return the module that ``import_module`` or ``__import__`` loads, if it is a literal."""
+    called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    words = [*node.args[:1], *(k.value for k in node.keywords if k.arg == "name")]
+    if called not in ("import_module", "__import__") or not words:
+        return ""
+    name = getattr(words[0], "value", None)
+    if not isinstance(name, str):
+        return ""
+    level = len(name) - len(name.lstrip("."))
+    anchor = [*node.args[1:2], *(k.value for k in node.keywords if k.arg == "package")]
+    if level and anchor and isinstance(anchor[0], ast.Constant):
+        package = str(anchor[0].value)
+    return absolute(ast.ImportFrom(name[level:] or None, [], level), package)
 
 
 def absolute(node: ast.ImportFrom, package: str) -> str:

@@ -4,7 +4,8 @@ This is pure: text in, data out. Nothing here imports, executes or opens anythin
 
 A *row* is one note and the lines of code next to it. A *cell* runs as one piece: a whole
 definition, one step of a demo (the body of ``if __name__ == "__main__":`` up to the next
-comment at its top level), or a run of plain statements.
+comment at its top level), or a run of plain statements. Its statements run one by one, so
+that a comment, which may cut a cell in two, changes nothing that runs.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Literal
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -26,6 +28,8 @@ PRAGMA = re.compile(
     r"#(!|:|\s*(noqa\b|nosec\b|(type|fmt|mypy|pyright|pragma|pylint|ruff|isort|yapf|vim):"
     r"|(end)?region\b|%%|-\*-|(en)?coding[:=]))"
 )
+RULE = re.compile(r"[-=*~_#+]{3,}\s*")  # above or below a comment: it only decorates
+DEPTH = 200  # of nesting: a term of a sum is one deeper than the next
 LABELS = r"(?:\([^()\n]+\)=\n+)*"  # targets of cross-references, before a heading
 HEADING = re.compile(LABELS + r"(#{1,6}) +(.+?)\s*(?:\n|$)")
 
@@ -195,18 +199,33 @@ class Chapter:
         blanks = len(line) - len(line.lstrip())
         return 0 if number in self.verbatim else min(cell.dedent, blanks)
 
-    def source(self, cell: Cell) -> str:
-        """Return the code that runs, with comments. Its line k is line ``cell.line + k - 1``."""
-        if not cell.nodes:
+    def source(self, cell: Cell, nodes: Sequence[ast.stmt] | None = None) -> str:
+        """Return the code of a cell, or of some of its statements, with the comments in it."""
+        nodes = cell.nodes if nodes is None else nodes
+        if not nodes:
             return ""
-        return "\n".join(self.line_of(cell, n) for n in range(cell.line, cell.end + 1))
+        lines = range(first_line(nodes[0]), (nodes[-1].end_lineno or 0) + 1)
+        return "\n".join(self.line_of(cell, n) for n in lines)
+
+    def pieces(self) -> Iterator[tuple[Cell, list[ast.stmt]]]:
+        """Yield what runs at once: one statement, or those that share a line."""
+        for cell in self.cells:
+            piece: list[ast.stmt] = []
+            for node in cell.nodes:
+                if piece and first_line(node) > (piece[-1].end_lineno or 0):
+                    yield cell, piece
+                    piece = []
+                piece.append(node)
+            if piece:
+                yield cell, piece
 
 
 def parse(text: str, path: str = "<module>") -> Chapter:
     """Parse a module. Raises ``ChapterError`` if it is not valid Python."""
     text = re.sub(r"\r\n?", "\n", text.removeprefix("\ufeff"))
     tree = syntax_tree(text, path)
-    return _Reader(text, tree, _comments(text)).chapter()
+    _check_docstrings(tree, path)
+    return _Reader(text, tree).chapter()
 
 
 def syntax_tree(text: str, path: str) -> ast.Module:
@@ -214,16 +233,53 @@ def syntax_tree(text: str, path: str) -> ast.Module:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # importing the module shows them
-            compile(
-                text, path, "exec", dont_inherit=True
-            )  # finds errors beyond grammar
-            return ast.parse(text)
+            tree = ast.parse(text)
+            _check_depth(tree, path)
+            # This finds errors beyond grammar.
+            compile(text, path, "exec", dont_inherit=True)
+            return tree
+    except (RecursionError, MemoryError):
+        raise _deep(path, _longest(text)) from None
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None) or 1
         reason = getattr(error, "msg", None) or str(error)
         raise ChapterError(
             path, line, f"this is not Python: {reason}. Correct the line."
         ) from None
+
+
+def _check_depth(tree: ast.Module, path: str) -> None:
+    """Raise ``ChapterError`` if code is nested too deeply to be read."""
+    level: list[ast.AST] = [tree]
+    for _ in range(DEPTH):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    line = next((node.lineno for node in level if hasattr(node, "lineno")), None)
+    if line:
+        raise _deep(path, line)
+
+
+def _deep(path: str, line: int) -> ChapterError:
+    message = f"this is nested more than {DEPTH} deep, as a sum of {DEPTH} terms is. "
+    return ChapterError(path, line, message + "Split it, or read it from a file.")
+
+
+def _longest(text: str) -> int:
+    """Return the line on which the longest statement starts. Python does not say what is deep."""
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    ends = [0] + [token.end[0] for token in tokens if token.type == tokenize.NEWLINE]
+    lines = text.split("\n")
+    sizes = [(sum(map(len, lines[a:b])), a + 1) for a, b in pairwise(ends)]
+    return max(sizes)[1]
+
+
+def _check_docstrings(tree: ast.Module, path: str) -> None:
+    """Raise ``ChapterError`` for a docstring that cannot be written to a page."""
+    for node in ast.walk(tree):
+        text = docstring(node)
+        if text and re.search("[\ud800-\udfff]", ast.literal_eval(text.value)):
+            message = 'this docstring contains half of a character, as in "\\ud83d". '
+            message += 'Write the whole character, or start the docstring with r""".'
+            raise ChapterError(path, text.lineno, message)
 
 
 # -- helpers on syntax trees, used by every group --------------------------------------
@@ -299,22 +355,36 @@ class _Comment:
     column: int
     text: str
 
+    @property
+    def note(self) -> tuple[int, str]:
+        """Its text without the rules above and below it, and the line of its first word."""
+        line, words = self.line, self.text.split("\n")
+        while words and RULE.fullmatch(words[-1]):
+            words.pop()
+        while words and RULE.fullmatch(words[0]):
+            words.pop(0)
+            line += 1
+        return line, "\n".join(words)
 
-def _comments(text: str) -> list[_Comment]:
+
+def _comments(text: str) -> tuple[list[_Comment], dict[int, str]]:
+    """Return the full-line comments, and by their lines those after code."""
     found: list[_Comment] = []
+    trailing: dict[int, str] = {}
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type != tokenize.COMMENT or token.line[: token.start[1]].strip():
-            continue
-        if PRAGMA.match(token.string):
+        if token.type != tokenize.COMMENT or PRAGMA.match(token.string):
             continue
         line, column = token.start
         words = token.string.removeprefix("#").removeprefix(" ")
+        if token.line[:column].strip():
+            trailing[line] = words
+            continue
         if found and found[-1].end == line - 1 and found[-1].column == column:
             last = found.pop()
             found.append(_Comment(last.line, line, column, f"{last.text}\n{words}"))
         else:
             found.append(_Comment(line, line, column, words))
-    return found
+    return found, trailing
 
 
 # -- rows and cells ------------------------------------------------------------------------
@@ -323,17 +393,18 @@ def _comments(text: str) -> list[_Comment]:
 class _Reader:
     """Sorts a module's lines into cells and rows."""
 
-    def __init__(self, text: str, tree: ast.Module, comments: list[_Comment]):
+    def __init__(self, text: str, tree: ast.Module):
         self.text, self.tree = text, tree
         self.lines = split_lines(text)
-        self.comments = comments
+        self.comments, self.trailing = _comments(text)
         self.notes: dict[
             int, list[tuple[int, str]]
         ] = {}  # line of code or comment -> notes
         self.hidden: set[int] = set()  # lines that are no code on the page
         self.defs: dict[int, Name] = {}
-        for comment in comments:
-            self.notes[comment.line] = [(comment.line, comment.text)]
+        for comment in self.comments:
+            if comment.note[1]:
+                self.notes[comment.line] = [comment.note]
             self.hidden.update(range(comment.line, comment.end + 1))
         self._definitions(tree, [])
 
@@ -343,7 +414,7 @@ class _Reader:
         if opening:
             if not cells or cells[0].kind != "code" or cells[0].rows[0].prose:
                 cells.insert(0, Cell("code", [Row()]))
-            cells[0].rows[0].notes = [self._prose_of(opening)]
+            cells[0].rows[0].notes = self._prose_of(opening)
         verbatim, aside = self._verbatim(), frozenset(self.hidden)
         return Chapter(self.text, self.tree, cells, verbatim, aside)
 
@@ -360,12 +431,15 @@ class _Reader:
                 lines.update(range(opened.pop() + 1, token.end[0] + 1))
         return frozenset(lines)
 
-    def _prose_of(self, node: ast.Expr) -> tuple[int, str]:
-        """Return a docstring's text, and the line of its first word."""
+    def _prose_of(self, node: ast.Expr) -> list[tuple[int, str]]:
+        """Return a docstring's text with the line of its first word, and the comment after it."""
         assert isinstance(node.value, ast.Constant)
         raw = str(node.value.value)
         lead = len(raw) - len(raw.lstrip())
-        return node.lineno + raw[:lead].count("\n"), inspect.cleandoc(raw)
+        text = (node.lineno + raw[:lead].count("\n"), inspect.cleandoc(raw))
+        end = node.end_lineno or node.lineno
+        after = self.trailing.get(end) if self._alone(node) else None
+        return [text, (end, after)] if after else [text]
 
     def _definitions(self, node: ast.AST, outer: list[ast.AST]) -> None:
         for child in ast.iter_child_nodes(node):
@@ -389,7 +463,7 @@ class _Reader:
         text = docstring(node)
         if text is None or not self._alone(text):
             return
-        self.notes.setdefault(first_line(node), []).append(self._prose_of(text))
+        self.notes.setdefault(first_line(node), []).extend(self._prose_of(text))
         self.hidden.update(range(text.lineno, (text.end_lineno or text.lineno) + 1))
 
     def _alone(self, node: ast.stmt) -> bool:
@@ -478,6 +552,9 @@ class _Reader:
 
     def _steps(self, demo: ast.If, end: int) -> Iterator[Cell]:
         """Yield the steps of a demo: its body, cut at each comment at its top level."""
+        if demo.lineno in self.trailing:  # the head itself is not shown
+            head = (demo.lineno, self.trailing[demo.lineno])
+            self.notes.setdefault(demo.lineno + 1, []).insert(0, head)
         column = demo.body[0].col_offset
         cuts = [
             c.line

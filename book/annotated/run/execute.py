@@ -2,50 +2,57 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import os
 import re
+import shutil
+import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from queue import SimpleQueue
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
-from annotated.read.digest import digest, versions
+from annotated.read.digest import digest, imported, versions
 from annotated.read.expressions import expressions
 from annotated.read.modules import Project
-from annotated.read.parse import Cell, Chapter, ChapterError
+from annotated.read.parse import Cell, Chapter, ChapterError, first_line
+from annotated.run.clean import cleaned
 from annotated.run.shapes import positions
 
 MATPLOTLIBRC = Path(__file__).parent / "matplotlibrc"
 RECORDER = Path(__file__).parent / "recorder.py"
 CURVES = Path(__file__).parent / "curves.py"
 FONTS = Path(__file__).parent / "fonts.py"
-ANSI = re.compile(r"\x1b\[[0-9;]*m")
 FRAME = re.compile(r"Cell In\s?\[(\d+)\][^\n]*?\bline (\d+)")  # as IPython writes it
+STACK = re.compile(r'File "([^"]+)", line (\d+)')  # as faulthandler writes it
 FIX = "Correct the line. Chapters already executed are kept."
+GRACE = 5  # seconds that a kernel has to write where it is, after its time
 STARTUP = 180  # seconds that a kernel may take to start on a busy machine
 KERNEL_ARGUMENTS = [
     "--log-level=ERROR",
     "--InlineBackend.figure_formats={'svg'}",
     "--InlineBackend.print_figure_kwargs={'bbox_inches': None, 'metadata': {'Date': None}}",
 ]
-# The last cell: the recorded shapes, the CPU time of the run, and the values for the prose.
+# The last cell: what the recorder saw, the CPU time of the run, and the values for the prose.
 HARVEST = """
-print(__import__("json").dumps(
-    {
-        "shapes": __recorder__.result(),
-        "seconds": __import__("time").process_time(),
-        "values": __values__,
-    }
-))
+print(__import__("json").dumps(dict(
+    shapes=__recorder__.result(),
+    imported=__recorder__.imported({root!r}),
+    seconds=__import__("time").process_time(),
+    values=__values__,
+)))
 """
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
@@ -58,7 +65,7 @@ def kernel_files(fonts: Sequence[Path]) -> str:
 
 @dataclass
 class Record:
-    """The result of one execution: the outputs of each cell, and how the run went."""
+    """The result of one execution: the outputs of each piece, and how the run went."""
 
     outputs: list[list[dict[str, Any]]] = field(default_factory=list)
     seconds: float = 0.0
@@ -67,6 +74,21 @@ class Record:
     shapes: dict[str, Any] = field(default_factory=dict)  # see recorder.py
     values: dict[str, str] = field(default_factory=dict)  # by expression in prose
     positions: list[int] = field(default_factory=list)  # of the code when it ran
+    imported: dict[str, str] = field(
+        default_factory=dict
+    )  # modules, with their digests
+
+    def by_cell(self, chapter: Chapter) -> Iterator[list[dict[str, Any]]]:
+        """Yield the outputs of each cell. Of values, a cell shows that of its last expression."""
+        pieces = list(zip(chapter.pieces(), self.outputs, strict=False))
+        for cell in filter(lambda cell: cell.nodes, chapter.cells):
+            own = [outputs for (owner, _), outputs in pieces if owner is cell]
+            yield [
+                output
+                for outputs in own
+                for output in outputs
+                if outputs is own[-1] or output["output_type"] != "execute_result"
+            ]
 
 
 @dataclass(frozen=True)
@@ -104,11 +126,11 @@ class Store:
         return self.folder / f"{docname.replace('/', '.')}-{digest}.json"
 
     def load(self, docname: str, digest: str) -> Record | None:
-        """Return the record, or None if there is none that can be read."""
+        """Return the record, or None if there is none that is just as it was saved."""
         try:
-            return Record(
-                **json.loads(self.path(docname, digest).read_text(encoding="utf-8"))
-            )
+            text = self.path(docname, digest).read_text(encoding="utf-8")
+            seal, _, content = text.partition("\n")
+            return Record(**json.loads(content)) if seal == _seal(content) else None
         except (OSError, ValueError, TypeError):
             return None
 
@@ -117,8 +139,19 @@ class Store:
         path = self.path(docname, digest)
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.part")
-        part.write_text(json.dumps(asdict(record)), encoding="utf-8")
-        part.replace(path)
+        content = json.dumps(asdict(record))
+        try:
+            part.write_text(f"{_seal(content)}\n{content}", encoding="utf-8")
+            if path.is_dir():
+                shutil.rmtree(path)
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)  # the disk may be full
+
+
+def _seal(content: str) -> str:
+    """Return a digest by which a damaged record is known."""
+    return hashlib.sha256(content.encode()).hexdigest()
 
 
 def execute_all(
@@ -163,17 +196,28 @@ def execute_all(
         threading.Thread(target=work, daemon=True).start()
     for count in range(1, len(jobs) + 1):
         job, result = done.get()
+        if isinstance(result, Record):
+            result = _saved(store, job, result)
         if isinstance(result, ChapterError):
             errors.append(result)
             say(f"failed    {job.docname} ({count} of {len(jobs)})")
         else:
-            store.save(job.docname, job.digest, result)
             for line in stderr_lines(result):
                 say(f"{job.docname} wrote to stderr: {line}")
             say(
                 f"executed  {job.docname} in {result.seconds:.0f} s ({count} of {len(jobs)})"
             )
     return errors
+
+
+def _saved(store: Store, job: Job, record: Record) -> Record | ChapterError:
+    try:
+        store.save(job.docname, job.digest, record)
+        return record
+    except OSError as error:
+        message = f"its outputs were not saved in {store.folder}: {error.strerror}. "
+        message += "Make room or give the right to write there, and build again."
+        return ChapterError(str(job.path), 1, message)
 
 
 def stderr_lines(record: Record) -> list[str]:
@@ -191,62 +235,139 @@ def stderr_lines(record: Record) -> list[str]:
 def execute(
     job: Job, root: Path, timeout: int, threads: int, fonts: Sequence[str] = ()
 ) -> Record:
-    """Run a chapter's cells from top to bottom, with its figures set in ``fonts``.
+    """Run a chapter's code from top to bottom, with its figures set in ``fonts``.
 
     Raises ``ChapterError`` at the first error.
     """
-    cells = [cell for cell in job.chapter.cells if cell.nodes]
+    pieces = list(job.chapter.pieces())
     asked = expressions(job.chapter, str(job.path))
-    sources = [
-        _prelude(job, cells, fonts),
-        *(job.chapter.source(cell) for cell in cells),
-        *(f"__values__.append(str(({expression}\n)))" for expression in asked),
-        HARVEST,
-    ]
+    # The module line on which each of the notebook's cells starts.
+    lines = [1, *(first_line(nodes[0]) for _, nodes in pieces), *asked.values(), 1]
+    started = time.time()
+    with TemporaryDirectory() as folder:
+        trail = Path(folder) / "trail"
+        sources = [
+            _prelude(job, pieces, fonts, trail, timeout),
+            *(job.chapter.source(cell, nodes) for cell, nodes in pieces),
+            *(f"__values__.append(str(({expression}\n)))" for expression in asked),
+            HARVEST.format(root=str(root.resolve())),
+        ]
+        cells = _run(job, sources, lines, root, timeout, threads, trail)
+    outputs = [cell.outputs for cell in cells[1 : len(pieces) + 1]]
+    harvest = json.loads(cells[-1].outputs[0]["text"])
+    return Record(
+        outputs=outputs,
+        seconds=round(harvest["seconds"], 1),
+        date=time.strftime("%Y-%m-%d"),
+        versions=job.versions,
+        shapes=harvest["shapes"],
+        values=dict(zip(asked, cleaned(harvest["values"]), strict=True)),
+        positions=positions(job.chapter),
+        imported=_imported(job, harvest["imported"], root, started),
+    )
+
+
+def _run(
+    job: Job,
+    sources: list[str],
+    lines: list[int],
+    root: Path,
+    timeout: int,
+    threads: int,
+    trail: Path,
+) -> list[nbformat.NotebookNode]:
+    """Run cells of a notebook in a new kernel, and return them with their outputs."""
     notebook = nbformat.v4.new_notebook(
         metadata={"kernelspec": KERNEL},
         cells=[nbformat.v4.new_code_cell(source) for source in sources],
     )
-    # The module line on which each of the notebook's cells starts.
-    lines = [1, *(cell.line for cell in cells), *asked.values(), 1]
     started = [0]
+    groups: set[int] = set()
+
+    def start(cell: Any, cell_index: int) -> None:
+        started.append(cell_index)
+        provisioner: Any = client.km and client.km.provisioner
+        groups.add(provisioner.pgid)
+
     client = NotebookClient(
         notebook,
-        timeout=timeout,
+        timeout=timeout + GRACE,
         startup_timeout=STARTUP,
-        on_cell_start=lambda cell, cell_index: started.append(cell_index),
+        on_cell_start=start,
         resources={"metadata": {"path": str(root)}},
         extra_arguments=KERNEL_ARGUMENTS,
     )
     try:
         client.execute(env=_environment(root, threads))
     except CellExecutionError as error:
-        raise _chapter_error(job, lines, started[-1], error) from None
+        failed = notebook.cells[started[-1]].outputs
+        raise _chapter_error(job, lines, started[-1], error, failed, trail) from None
     except CellTimeoutError:
         message = f"ran longer than {timeout} s. Make the run shorter, or raise annotated_timeout."
-        raise ChapterError(str(job.path), lines[started[-1]], message) from None
+        line = _running(trail, lines[started[-1]])
+        raise ChapterError(str(job.path), line, message) from None
     except DeadKernelError:
         message = "the kernel died here, perhaps out of memory. Make the run smaller."
-        raise ChapterError(str(job.path), lines[started[-1]], message) from None
-    harvest = json.loads(notebook.cells[-1].outputs[0]["text"])
-    return Record(
-        outputs=[cell.outputs for cell in notebook.cells[1 : len(cells) + 1]],
-        seconds=round(harvest["seconds"], 1),
-        date=time.strftime("%Y-%m-%d"),
-        versions=job.versions,
-        shapes=harvest["shapes"],
-        values=dict(zip(asked, harvest["values"], strict=True)),
-        positions=positions(job.chapter),
-    )
+        line = _running(trail, lines[started[-1]])
+        raise ChapterError(str(job.path), line, message) from None
+    finally:
+        for group in groups:  # what the chapter started and left running
+            with suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
+    return list(notebook.cells)
 
 
-def _prelude(job: Job, cells: list[Cell], fonts: Sequence[str]) -> str:
+def _imported(job: Job, names: list[str], root: Path, started: float) -> dict[str, str]:
+    """Return the digests of the modules that a run imported.
+
+    One that was edited since the run started has none, so the chapter runs again.
+    """
+    found = imported(names, job.path, Project(root))
+    edited = (name for name in found if (root / name).stat().st_mtime > started)
+    return found | dict.fromkeys(edited, "")
+
+
+def is_current(record: Record, job: Job, project: Project) -> bool:
+    """Return whether the modules that the run imported are as they were."""
+    return imported(record.imported, job.path, project) == record.imported
+
+
+def _running(trail: Path, line: int) -> int:
+    """Return the line of the chapter that was running, or ``line`` if the kernel left none."""
+    text = trail.read_text(encoding="utf-8", errors="replace") if trail.exists() else ""
+    return next(iter(_frames(text, trail)), line)
+
+
+def _frames(stack: str, trail: Path) -> list[int]:
+    """Return the lines of the chapter in a stack as Python prints it."""
+    text = trail.read_text(encoding="utf-8", errors="replace") if trail.exists() else ""
+    cells = re.findall(r"^cell (.+) (\d+)$", text, re.MULTILINE)
+    starts = {name: int(before) for name, before in cells}
+    return [
+        starts[name] + int(number)
+        for name, number in STACK.findall(stack)
+        if name in starts
+    ]
+
+
+def _prelude(
+    job: Job,
+    pieces: list[tuple[Cell, list[ast.stmt]]],
+    fonts: Sequence[str],
+    trail: Path,
+    timeout: int,
+) -> str:
     """Return the first code to run: names that an import would set, recorders, and fonts."""
+    lines = [first_line(nodes[0]) for _, nodes in pieces]
+    kinds = [cell.kind for cell, _ in pieces]
+    # Figures are shown at the end of a demo, however many comments cut it into cells.
+    last = [kind != after for kind, after in pairwise([*kinds, None])]
     return f"""
 __values__ = []
+__doc__ = {ast.get_docstring(job.chapter.tree, clean=False)!r}
 __package__, __file__ = {job.package!r}, {str(job.path)!r}
-__recorder__ = __import__("runpy").run_path({str(RECORDER)!r})
-__recorder__ = __recorder__["Recorder"](get_ipython(), {[cell.line for cell in cells]!r})
+__recorder__ = __import__("runpy").run_path({str(RECORDER)!r})["Recorder"]
+__recorder__ = __recorder__(get_ipython(), {lines}, {last}, {str(trail)!r}, {timeout})
 __recorder__.install()
 __import__("runpy").run_path({str(CURVES)!r})["install"](get_ipython())
 __import__("runpy").run_path({str(FONTS)!r})["use"]({list(fonts)!r})
@@ -266,13 +387,25 @@ def _environment(root: Path, threads: int) -> dict[str, str]:
 
 
 def _chapter_error(
-    job: Job, lines: list[int], failed: int, error: CellExecutionError
+    job: Job,
+    lines: list[int],
+    failed: int,
+    error: CellExecutionError,
+    outputs: list[nbformat.NotebookNode],
+    trail: Path,
 ) -> ChapterError:
     """Place the error at the module line of the last stack frame in one of its cells."""
-    line = lines[failed]
-    for count, number in FRAME.findall(ANSI.sub("", error.traceback)):
-        if 1 < int(count) <= len(lines):
-            line = lines[int(count) - 1] + int(number) - 1
+    shown = [output for output in outputs if output.output_type == "error"]
+    what = shown[0] if shown else error  # the reply knows no error of a ``__repr__``
+    stack = cleaned(error.traceback)
+    found = [
+        lines[int(count) - 1] + int(number) - 1
+        for count, number in FRAME.findall(stack)
+        if 1 < int(count) <= len(lines)
+    ]
+    # IPython prints the stack of a group of exceptions as Python does.
+    stack = "".join(output.get("text", "") for output in outputs)
+    line = [lines[failed], *_frames(stack, trail), *found][-1]
     source = job.chapter.lines[line - 1].strip()
-    message = f"{error.ename}: {error.evalue}\n    {source}\n{FIX}"
+    message = f"{what.ename}: {what.evalue}\n    {source}\n{FIX}"
     return ChapterError(str(job.path), line, message)

@@ -1,26 +1,40 @@
-"""Record the shape of each tensor when it is assigned to a name, in a chapter's kernel.
+"""Record, in a chapter's kernel, what its run did: shapes, imports, and where it is.
 
-The engine runs this file in the kernel before the chapter's cells. It traces only the
-chapter's own code, only the first calls of each function, and each cell only for a limited
-time. After that the cell runs at full speed.
+The engine runs this file in the kernel before the chapter's code, which runs piece by piece. It
+records the shape of each tensor when it is assigned to a name. For that it traces only the
+chapter's own code, only the first calls of each function, and each piece only for a limited
+time. After that the piece runs at full speed.
 """
 
 import ast
+import faulthandler
+import site
 import sys
 import time
+from collections.abc import Callable
+from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 CALLS = 3  # calls of each function that are traced
-BUDGET = 2.0  # seconds that each cell is traced
+BUDGET = 2.0  # seconds that each piece is traced
 
 
 class Recorder:
-    """Traces the cells as they run. ``starts``: the module line on which each cell starts."""
+    """Traces the pieces as they run.
 
-    def __init__(self, shell: Any, starts: list[int]):
+    ``starts`` is the module line on which each starts, and ``last`` whether figures that are
+    open after it are shown. In ``trail`` it leaves where the code is after ``timeout`` seconds.
+    """
+
+    def __init__(
+        self, shell: Any, starts: list[int], last: list[bool], trail: str, timeout: int
+    ):
         self.shell = shell
-        self.starts = list(starts)
+        self.starts, self.last, self.timeout = list(starts), list(last), timeout
+        self.trail = open(trail, "w", encoding="utf-8")  # noqa: SIM115 (until the end)
+        self.shows = False  # open figures, after this piece
+        self.drawn = False  # something since figures were shown
         # For the file name of a cell: what to add to its line numbers.
         self.offsets: dict[str, int] = {}
         self.targets: dict[str, dict[int, list[tuple[int, str]]]] = {}
@@ -32,22 +46,44 @@ class Recorder:
     def install(self) -> None:
         self.shell.events.register("pre_run_cell", self.before)
         self.shell.events.register("post_run_cell", self.after)
+        self.shell.events.register("post_execute", self.hold)
+        self.shell.user_ns["exit"] = self.shell.user_ns["quit"] = leave
+        show = self.shell.showtraceback  # for SystemExit it would not say where
+        self.shell.showtraceback = lambda exc_tuple=None, *others, **options: show(
+            exc_tuple, *others, **{**options, "exception_only": False}
+        )
+        for stream in (sys.stdout, sys.stderr):
+            stream.write = whole_characters(stream.write)  # type: ignore[method-assign]
+        faulthandler.enable(self.trail)
 
     def before(self, info: Any) -> None:
-        """Start tracing when a cell starts."""
+        """Start tracing when a piece starts."""
+        self.shows = False
         if not self.starts:
             return
+        self.shows = self.last.pop(0)
         source = self.shell.transform_cell(info.raw_cell)
         compiler = self.shell.compile
         name = compiler.get_code_name(info.raw_cell, source, self.shell.execution_count)
         self.offsets[name] = self.starts.pop(0) - 1
+        print("cell", name, self.offsets[name], file=self.trail, flush=True)
+        faulthandler.dump_traceback_later(self.timeout, file=self.trail)
         self.targets[name] = assigned(ast.parse(source))
         self.deadline = time.monotonic() + BUDGET
         sys.settrace(self.enter)
 
     def after(self, result: Any) -> None:
-        """Stop tracing when a cell ends."""
+        """Stop tracing when a piece ends."""
         sys.settrace(None)
+        faulthandler.cancel_dump_traceback_later()
+
+    def hold(self) -> None:
+        """Let matplotlib show figures that are open only after the last piece of a demo."""
+        backend = sys.modules.get("matplotlib_inline.backend_inline")
+        if backend:
+            self.drawn |= backend.show._draw_called
+            backend.show._draw_called = self.drawn and self.shows
+            self.drawn &= not self.shows
 
     def enter(self, frame: FrameType, event: str, argument: Any) -> Any:
         """Decide for a called function whether to trace it."""
@@ -80,6 +116,19 @@ class Recorder:
             "names": names,
             "calls": [call for call in self.calls if call["tensors"]],
         }
+
+    def imported(self, root: str) -> list[str]:
+        """Return the files below ``root`` of the modules that were imported."""
+        libraries = [
+            Path(each).resolve() for each in (sys.prefix, *site.getsitepackages())
+        ]
+        found = set()
+        for module in list(sys.modules.values()):
+            path = Path(getattr(module, "__file__", None) or "/").resolve()
+            known = path.suffix == ".py" and path.is_relative_to(root)
+            if known and not any(path.is_relative_to(folder) for folder in libraries):
+                found.add(path.relative_to(root).as_posix())
+        return sorted(found)
 
 
 class Follower:
@@ -127,6 +176,22 @@ class Follower:
         for name, value in [*vars_of(own.get("self")).items(), *own.items()]:
             if type(value) is int:
                 self.call["sizes"][name] = value
+
+
+def whole_characters(write: Callable[[str], int]) -> Callable[[str], int]:
+    """Return ``write``, with "?" for halves of characters: they cannot leave the kernel."""
+
+    def write_whole(text: str) -> int:
+        if isinstance(text, str):
+            text = text.encode("utf-8", "replace").decode()
+        return write(text)
+
+    return write_whole
+
+
+def leave(code: object = None) -> NoReturn:
+    """End the program, as ``exit`` does in a script. IPython's would end the kernel unseen."""
+    raise SystemExit(code)
 
 
 def vars_of(value: Any) -> dict[str, Any]:

@@ -9,8 +9,9 @@ variable of that name must have that value.
 from __future__ import annotations
 
 import ast
+import operator
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,13 @@ NAMED = re.compile(
     r"(?:\s+(?:is|are|has shape|have shape|of shape))?\s+`\[(?P<sizes>[^`\]]+)\]`"
 )
 TRAILING = re.compile(r"#\s*\[(?P<sizes>[^\]]+)\]\s*$")
+ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.floordiv,
+    ast.FloorDiv: operator.floordiv,
+}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -115,21 +123,25 @@ def _compare(
 
 
 def _value(word: str, known: dict[str, int]) -> int | None:
-    """Evaluate a size written as a sum or product, if all its parts are known."""
+    """Return a size written as a sum, product or quotient, if all its parts are known."""
     try:
         tree = ast.parse(word.replace("·", "*").replace("×", "*"), mode="eval")
-    except SyntaxError:
+        return _size(tree.body, known)
+    except (SyntaxError, LookupError, ZeroDivisionError, RecursionError, MemoryError):
         return None
-    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    plain = (ast.Expression, ast.BinOp, ast.operator, ast.Name, ast.Load)
-    whole = all(
-        isinstance(node, plain)
-        or (isinstance(node, ast.Constant) and isinstance(node.value, int))
-        for node in ast.walk(tree)
-    )
-    if not whole or not names <= set(known):
-        return None
-    return int(eval(compile(tree, "<size>", "eval"), {"__builtins__": {}}, dict(known)))
+
+
+def _size(node: ast.expr, known: dict[str, int]) -> int:
+    """Raise ``LookupError`` for what is no arithmetic of sizes."""
+    if isinstance(node, ast.BinOp):
+        return ARITHMETIC[type(node.op)](
+            _size(node.left, known), _size(node.right, known)
+        )
+    if isinstance(node, ast.Name):
+        return known[node.id]
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return node.value
+    raise LookupError
 
 
 def _functions(

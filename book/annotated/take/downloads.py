@@ -8,8 +8,12 @@ from pathlib import Path
 from sphinx.application import Sphinx
 
 from annotated.page.book import Book
+from annotated.page.limits import FOLDER, write_whole
+from annotated.page.site_notebook import visible
 from annotated.run.execute import Job, Record
 from annotated.take.notebook import reader_notebook
+
+ENDS = ("", "-with-outputs")  # of the names of a chapter's notebooks
 
 
 def write_downloads(
@@ -25,19 +29,44 @@ def write_downloads(
     _folder_of(out / module)
     shutil.copyfile(job.path, out / module)
     links = {"source": f"{up}{module}"}
-    if (book.project.root / "notebooks" / f"{name}.ipynb").is_file():
+    outputs = record.by_cell(job.chapter)
+    for i, cell in enumerate(job.chapter.cells):
+        if cell.nodes:
+            write_whole(visible(next(outputs)), f"{job.docname}-{i}", out)
+    committed = f"{book.repository.notebooks}/{name}.ipynb"
+    if (book.project.root / committed).is_file():
         for key, file, shown in (
-            ("notebook", f"notebooks/{name}.ipynb", None),
-            ("executed", f"notebooks/{name}-with-outputs.ipynb", record),
+            ("notebook", committed, None),
+            ("executed", committed.replace(".ipynb", "-with-outputs.ipynb"), record),
         ):
             text = reader_notebook(job.path, book, shown, record.values)
             _folder_of(out / file).write_text(text, encoding="utf-8")
             links[key] = f"{up}{file}"
-        if book.repository:
-            where = book.repository.removeprefix("https://github.com/")
-            file = f"blob/main/notebooks/{name}.ipynb"
-            links["colab"] = f"https://colab.research.google.com/github/{where}/{file}"
+        if book.repository.url:
+            file = book.repository.file(committed).removeprefix("https://github.com/")
+            links["colab"] = f"https://colab.research.google.com/github/{file}"
     return links
+
+
+def remove_lost(site: Path, docnames: set[str], removed: set[str]) -> None:
+    """Remove the files of documents that are no longer in the book.
+
+    Every chapter of an earlier build is known by the copy of its module.
+    """
+    copies = site / "_sources"
+    chapters = {
+        path.relative_to(copies).with_suffix("").as_posix()
+        for path in copies.rglob("*.py")
+    }
+    stems = {Path(docname).name for docname in docnames}
+    for docname in (removed | chapters) - docnames:
+        name = Path(docname).name
+        lost = [site / f"{docname}.html", *copies.glob(f"{docname}.*")]
+        lost += (site / FOLDER).glob(f"{docname}-*")
+        if name not in stems:
+            lost += [site / "notebooks" / f"{name}{end}.ipynb" for end in ENDS]
+        for path in lost:
+            path.unlink(missing_ok=True)
 
 
 def _folder_of(path: Path) -> Path:

@@ -60,7 +60,7 @@ class _Writer:
         self.chapter, self.module = module.chapter, module
         self.docname = book.project.docname(module)
         self.book, self.record = book, record
-        self.outputs = iter(record.outputs if record else ())
+        self.outputs = (record or Record()).by_cell(module.chapter)
         self.counted = 0  # code cells with outputs so far
         self.markdown = MarkdownWriter(module, book, values)
         self.collector = Collector(book.project)
@@ -178,8 +178,9 @@ class _Writer:
                 yield f"[{title}]({self.book.address(docname)})"
         for docname in sorted(paths - set(self.book.titles)):
             name = f"`{docname}.py`"
-            source = f"{self.book.repository}/blob/main/{docname}.py"
-            yield f"[{name}]({source})" if self.book.repository else name
+            repository = self.book.repository
+            source = repository.file(f"{docname}.py")
+            yield f"[{name}]({source})" if repository.url else name
 
     # -- the chapter's own cells -----------------------------------------------------------
 
@@ -212,7 +213,7 @@ class _Writer:
             source = self._source(cell, nodes, marks, kept)
             if source:
                 parts.append((source, hidden or cell.exercise))
-        outputs = visible(next(self.outputs, []))
+        outputs = visible(next(self.outputs))
         for i, (source, hidden) in enumerate(parts):
             if hidden:
                 self._folded(title, source)

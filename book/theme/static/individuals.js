@@ -4,7 +4,7 @@
 
 /**
  * @typedef {{number: number, parent: number | null, mutations: string[], program: number[],
- *   loss: number | null, outcome: string, seconds: number | null}} Individual
+ *   loss: number | null, finished: boolean, outcome: string, seconds: number | null}} Individual
  * @typedef {{name: string, best: number | null, texts: string[], individuals: Individual[]}} Search
  * @typedef {{mark: "+" | "−" | "~" | "", text: string}} Line
  */
@@ -19,6 +19,17 @@ function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
   element.append(...children);
+  return element;
+}
+
+/**
+ * Return an element of a drawing.
+ * @param {string} tag
+ * @param {Record<string, string>} attributes
+ */
+function drawing(tag, attributes) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
   return element;
 }
 
@@ -61,6 +72,7 @@ function difference(old, now) {
 
 for (const root of document.querySelectorAll(".individuals")) {
   const form = /** @type {HTMLFormElement} */ (root.querySelector("form"));
+  const plot = /** @type {SVGSVGElement} */ (root.querySelector(".population"));
   const view = /** @type {HTMLElement} */ (root.querySelector(".individual"));
   const search = /** @type {HTMLSelectElement} */ (form.elements.namedItem("search"));
   const number = /** @type {HTMLInputElement} */ (form.elements.namedItem("number"));
@@ -84,6 +96,33 @@ for (const root of document.querySelectorAll(".individuals")) {
   /** @param {Search} all @param {Individual} one */
   const link = (all, one) => make("a", { href: address(all.name, one.number) }, `${one.number}`);
 
+  /**
+   * Draw everyone trained to the end, by number and loss, with a line through `line`.
+   * @param {Search} all @param {Individual[]} line
+   */
+  const draw = (all, line) => {
+    const ended = all.individuals.filter(each => each.finished);
+    const losses = ended.map(each => each.loss ?? 0).sort((a, b) => a - b);
+    const low = losses[0], high = losses[Math.floor(0.95 * (losses.length - 1))];
+    const last = Math.max(1, all.individuals.length - 1);
+    /** @param {Individual} each */
+    const x = each => 6 + 388 * each.number / last;
+    /** @param {Individual} each */
+    const y = each => 6 + 148 * Math.max(0, high - (each.loss ?? high)) / (high - low || 1);
+    /** @param {string} kind @param {number} radius */
+    const dot = (kind, radius) => (/** @type {Individual} */ each) => drawing("circle", { class: kind, cx: `${x(each)}`, cy: `${y(each)}`, r: `${radius}` });
+    const trained = line.filter(each => each.finished);
+    const path = drawing("polyline", { points: trained.map(each => `${x(each)},${y(each)}`).join(" ") });
+    plot.replaceChildren(...ended.map(dot("", 1.5)), path, ...trained.map(dot("line", 2.5)));
+    plot.toggleAttribute("hidden", ended.length < 2);
+    plot.onclick = event => {
+      const box = plot.getBoundingClientRect(), scale = 400 / box.width;
+      const [u, v] = [scale * (event.clientX - box.left), scale * (event.clientY - box.top)];
+      const far = (/** @type {Individual} */ each) => Math.hypot(x(each) - u, y(each) - v);
+      location.hash = address(all.name, ended.reduce((a, b) => far(b) < far(a) ? b : a).number);
+    };
+  };
+
   /** @param {Search} all @param {Individual} one */
   const show = (all, one) => {
     const byNumber = new Map(all.individuals.map(each => [each.number, each]));
@@ -92,6 +131,7 @@ for (const root of document.querySelectorAll(".individuals")) {
     /** @type {Individual[]} */
     const line = [];
     for (let each = parent; each; each = each.parent === null ? undefined : byNumber.get(each.parent)) line.unshift(each);
+    draw(all, [...line, one]);
     const facts = make("dl");
     /** @param {string} name @param {(string | Node)[]} what */
     const fact = (name, ...what) => facts.append(make("dt", {}, name), make("dd", {}, ...what));

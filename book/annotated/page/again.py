@@ -1,0 +1,68 @@
+"""Pages that the next build reads again: what is wrong with them must not be forgotten.
+
+Sphinx warns only when it reads or writes a page, so a strict build would pass over warnings of
+the build before it. And it takes a page for written when it is read, so a build that ends in
+between would leave the old page for good.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.errors import SphinxError
+from sphinx.util.logging import NAMESPACE, WarningLogRecordTranslator
+
+ALL = "*"  # in place of names, while pages are written
+
+
+class UnwrittenError(SphinxError):
+    """A file of the site could not be written."""
+
+    category = "The book was not written"
+
+
+class Again(logging.Handler):
+    """Collects the pages that warnings are about, and keeps them in a file."""
+
+    def __init__(self, app: Sphinx):
+        super().__init__(logging.WARNING)
+        self.app = app
+        self.pages: set[str] = set()
+        self.addFilter(WarningLogRecordTranslator(app))  # places as "path:line"
+        logging.getLogger(NAMESPACE).addHandler(self)
+        app.connect("env-get-outdated", self.read)
+        app.connect("env-updated", self.begin)
+        app.connect("build-finished", self.end)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        arguments = record.args if isinstance(record.args, tuple) else ()
+        for error in arguments:
+            if isinstance(error, OSError):  # for Sphinx it is a warning
+                raise UnwrittenError(f"{arguments[0]}: {error.strerror}. Make room.")
+        path = str(getattr(record, "location", None) or "").partition(":")[0]
+        if path:
+            self.pages.add(str(self.app.env.path2doc(path)))
+
+    def read(self, app: Sphinx, env: BuildEnvironment, *changes: set[str]) -> list[str]:
+        """Return the pages that the last build left to read again."""
+        found = (
+            self._file.read_text("utf-8").split("\n") if self._file.is_file() else []
+        )
+        return sorted(env.found_docs if ALL in found else env.found_docs & set(found))
+
+    def begin(self, app: Sphinx, env: BuildEnvironment) -> list[str]:
+        """Note that pages are being written."""
+        self._file.write_text(ALL, "utf-8")
+        return []
+
+    def end(self, app: Sphinx, exception: Exception | None) -> None:
+        """Note the pages of this build's warnings, if it came to its end."""
+        if exception is None:
+            self._file.write_text("\n".join(sorted(self.pages)), "utf-8")
+
+    @property
+    def _file(self) -> Path:
+        return Path(self.app.doctreedir) / "again"

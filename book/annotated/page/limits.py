@@ -1,0 +1,63 @@
+"""Outputs that are too long for a page: it shows their beginning, and links to the whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+TEXT = 100_000  # characters of one output that a page shows
+MARKUP = 2_000_000  # of a figure or a table, which cannot be cut
+FOLDER = "_outputs"
+SUFFIXES = {"image/svg+xml": "svg", "text/html": "html", "text/plain": "txt"}
+
+
+def limited(outputs: list[dict[str, Any]], name: str, up: str) -> list[dict[str, Any]]:
+    """Return the outputs of a cell, long ones cut and followed by a link to the whole.
+
+    ``name`` is the start of the names of its files, and ``up`` leads to the site's root.
+    """
+    shown: list[dict[str, Any]] = []
+    for i, output in enumerate(outputs):
+        kind, text = _content(output)
+        if len(text) <= _limit(kind):
+            shown.append(output)
+            continue
+        path = _path(name, i, kind)
+        size = f"{len(text):,} characters"
+        if kind == "text/plain":
+            start = text[: text.rfind("\n", 0, TEXT) + 1] or text[:TEXT]
+            shown.append({"output_type": "stream", "name": "stdout", "text": start})
+            words = f"The first {len(start):,} of {size}."
+        else:
+            words = f"An output of {size}, too long for this page."
+        link = f'<p class="out out--whole">{words} <a href="{up}{path}">The whole output</a></p>'
+        data = {"text/html": link, "text/plain": f"{words} The whole output: {path}"}
+        shown.append({"output_type": "display_data", "data": data, "metadata": {}})
+    return shown
+
+
+def write_whole(outputs: list[dict[str, Any]], name: str, site: Path) -> None:
+    """Write those outputs of a cell that are too long for its page into the site."""
+    for i, output in enumerate(outputs):
+        kind, text = _content(output)
+        if len(text) > _limit(kind):
+            path = site / _path(name, i, kind)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+
+
+def _path(name: str, number: int, kind: str) -> str:
+    return f"{FOLDER}/{name}-{number}.{SUFFIXES[kind]}"
+
+
+def _content(output: dict[str, Any]) -> tuple[str, str]:
+    """Return the kind and the text of what a page shows of an output."""
+    data = output.get("data", {"text/plain": output.get("text", "")})
+    kind = next((kind for kind in SUFFIXES if kind in data), "text/plain")
+    if "image/png" in data:  # a file of its own already
+        return kind, ""
+    return kind, "".join(data.get(kind, ""))
+
+
+def _limit(kind: str) -> int:
+    return TEXT if kind == "text/plain" else MARKUP

@@ -1,0 +1,235 @@
+"""Builds under bad conditions: interrupted, at the same time, without room, without rights."""
+
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from annotated.read import digest as digest_module
+from annotated.run.execute import Record, Store
+from conftest import Built, Shelf, environment
+
+pytestmark = pytest.mark.slow
+New = Callable[[dict[str, str]], Shelf]
+ONE = '"""# One"""\n\nfrom lib.value import value\n\nprint("value", value)\n'
+
+
+@pytest.fixture
+def book(shelf: New) -> Shelf:
+    return shelf({"one.py": ONE, "lib/value.py": "value = 1\n"})
+
+
+def ok(done: Built) -> Built:
+    assert done.code == 0, done.log
+    return done
+
+
+def test_two_cold_builds_at_once_both_end_well_and_run_a_chapter_once(
+    book: Shelf,
+) -> None:
+    running = [
+        subprocess.Popen(
+            book.command(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=environment(),
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    logs = [each.communicate(timeout=300)[0] for each in running]
+    assert [each.returncode for each in running] == [0, 0], logs
+    assert sum(log.count("executing one") for log in logs) == 1
+    page = (book.root / "_build/html/one.html").read_text(encoding="utf-8")
+    assert "value 1" in page and page.rstrip().endswith("</html>")
+
+
+DIE = """
+
+def setup(app):
+    import os
+    from pathlib import Path
+
+    def die(*_):
+        if (Path(app.srcdir) / "die").exists():
+            os.kill(os.getpid(), 9)
+
+    app.connect("html-page-context", die)
+"""
+
+
+def test_a_build_that_is_killed_while_it_writes_pages_leaves_no_old_page(
+    book: Shelf,
+) -> None:
+    with (book.root / "conf.py").open("a") as conf:
+        conf.write(DIE)
+    assert "value 1" in ok(book.build()).page("one")
+    book.edit("lib/value.py", "1", "2")
+    (book.root / "die").touch()
+    assert book.build().code == -signal.SIGKILL
+    (book.root / "die").unlink()
+    again = ok(book.build())
+    assert again.executed() == []
+    assert "value 2" in again.page("one")
+
+
+def limited(size: int) -> Callable[[], None]:
+    """What leaves a process no room for a file of more than ``size`` bytes."""
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+def test_a_record_for_which_there_is_no_room_leaves_the_old_one(tmp_path: Path) -> None:
+    store, old = Store(tmp_path), Record([], 1.0, "2026-01-01", {})
+    store.save("a", "key", old)
+    new = Record([[{"output_type": "stream", "name": "stdout", "text": "x" * 10**5}]])
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10**4, before[1]))
+    try:
+        with pytest.raises(OSError):
+            store.save("a", "key", new)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert store.load("a", "key") == old
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("room", "message"),
+    [
+        (400_000, r"one\.py:1: its outputs were not saved in .*: .* Make room"),
+        (1_050_000, "File too large"),
+    ],
+)
+def test_a_build_without_room_says_so_and_the_next_one_is_right(
+    shelf: New, room: int, message: str
+) -> None:
+    table = """
+        class Table:
+            def _repr_html_(self):
+                return "<table><tr><td>" + "cell " * 180_000 + "</td></tr></table>"
+    """
+    # Its record has one million bytes, and its page some more.
+    text = (
+        '"""# One"""\n\nfrom lib.table import Table\n\nTable()\n' + "# Note\n" * 30_000
+    )
+    book = shelf({"one.py": text, "lib/table.py": table})
+    log = book.root / "log.txt"
+    with log.open("w") as file:
+        code = subprocess.call(
+            book.command(),
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            env=environment(),
+            preexec_fn=limited(room),
+        )
+    said = re.sub(r"\x1b\[[0-9;]*m", "", log.read_text())
+    assert code != 0
+    assert re.search(message, said), said
+    assert "Traceback" not in said
+    page = ok(book.build()).page("one")
+    assert page.count("cell ") >= 180_000
+    assert page.rstrip().endswith("</html>")
+
+
+def test_a_build_whose_folder_cannot_be_written_says_so(book: Shelf) -> None:
+    (book.root / "_build").write_text("a file where the folder should be")
+    done = book.build()
+    assert done.code != 0
+    assert str(book.root / "_build") in done.log
+    assert "Traceback (most" not in done.log
+
+
+def test_sources_that_cannot_be_written_are_built_elsewhere(
+    book: Shelf, tmp_path: Path
+) -> None:
+    files = [book.root, *book.root.rglob("*")]
+    for path in files:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    before = {path: path.stat().st_mtime_ns for path in files}
+    out = ["-d", str(tmp_path / "doctrees"), str(book.root), str(tmp_path / "html")]
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "sphinx", "-b", "html", *out],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            env=environment() | {"PYTHONDONTWRITEBYTECODE": "1"},
+            check=False,
+        )
+    finally:
+        for path in files:
+            path.chmod(0o755 if path.is_dir() else 0o644)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "value 1" in (tmp_path / "html/one.html").read_text(encoding="utf-8")
+    assert {path: path.stat().st_mtime_ns for path in book.root.rglob("*")} | {
+        book.root: book.root.stat().st_mtime_ns
+    } == before
+
+
+def test_a_changed_package_version_runs_the_chapters_that_import_it(
+    shelf: New,
+) -> None:
+    book = shelf(
+        {
+            "one.py": '"""# One"""\n\nimport fake\n\nprint("version", fake.version)\n',
+            "two.py": '"""# Two"""\n',
+        }
+    )
+    packages = book.root.parent / f"{book.root.name}-packages"
+
+    def install(version: str) -> None:
+        info = packages / "fake-0.dist-info"
+        info.mkdir(parents=True, exist_ok=True)
+        (info / "METADATA").write_text(f"Name: fake\nVersion: {version}\n")
+        (packages / "fake.py").write_text(f"version = {version!r}\n")
+
+    book.edit(
+        "conf.py", "import sys", f"import sys\nsys.path.insert(0, {str(packages)!r})"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(packages))
+        patch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+        install("1.0")
+        assert "version 1.0" in ok(book.build()).page("one")
+        install("2.00")
+        again = ok(book.build())
+    assert again.executed() == ["one"]
+    assert "version 2.00" in again.page("one")
+    digest_module._version.cache_clear()
+
+
+def test_one_core_and_two_gigabytes_are_enough(book: Shelf) -> None:
+    def little() -> None:
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        resource.setrlimit(resource.RLIMIT_DATA, (2**31, 2**31))
+
+    done = subprocess.run(
+        book.command("-W", "--keep-going"),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env=environment(),
+        preexec_fn=little,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_folder_with_spaces_and_umlauts_and_no_home(
+    shelf: New, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book = shelf({"one.py": ONE, "lib/value.py": "value = 1\n"})
+    moved = Shelf(tmp_path / "ein Büch, (kopiert) & 100% [neu]")
+    book.root.rename(moved.root)
+    monkeypatch.delenv("HOME", raising=False)
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")  # no network
+    assert "value 1" in ok(moved.build("-W", "--keep-going")).page("one")
+    assert ok(moved.build()).executed() == []
