@@ -12,13 +12,8 @@ from statistics import median
 from typing import Any
 
 from experiments.search.log import Line, read_log
-from labml_primer.search.programs import (
-    PRIMITIVES,
-    TRANSFORMER,
-    expand,
-    live_values,
-    parse,
-)
+from labml_primer.search.primitives import PRIMITIVES
+from labml_primer.search.programs import TRANSFORMER, expand, live_values, parse
 
 
 @dataclass(frozen=True)
