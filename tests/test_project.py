@@ -60,7 +60,9 @@ def imported_names(path: Path) -> set[str]:
 
 def test_make_alone_lists_what_there_is() -> None:
     listed = make().stdout
-    targets = "book serve test check offline notebooks benchmarks experiments clean"
+    targets = (
+        "book serve test check offline notebooks benchmarks experiments search clean"
+    )
     for target in targets.split():
         assert re.search(rf"^make {target} +\w", listed, re.MULTILINE), target
 

@@ -40,7 +40,7 @@ from experiments.search.retrain import (
 )
 from experiments.search.run import run_search
 from experiments.search.searches import PLAN, Search, read_plan, restore, settings
-from labml_primer.search import programs
+from labml_primer.search import primitives, programs
 from labml_primer.search.programs import PRIMER, TRANSFORMER, parse
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -339,7 +339,7 @@ def test_a_candidate_that_sees_the_future_is_rejected(
     task = replace(SMALL, budget=155.0)
     found = evaluate(str(dna), 0, OPEN, task, ticking())
     assert found["losses"]
-    monkeypatch.setattr(programs, "lower", lambda x: x)
+    monkeypatch.setattr(primitives, "lower", lambda x: x)
     found = evaluate(str(dna), 0, OPEN, task, ticking())
     assert (found["rejected"], found["losses"]) == ("sees the future", [])
 
@@ -525,15 +525,15 @@ def test_costs_of_a_search_are_those_of_its_lines() -> None:
             "ended": 0,
             "losses": [5, 4, 3, 2, 1],
             "seconds": 31,
-            "unit": 0.1,
+            "used": 310,
             "whole": 35,
         },
         {"born": 1, "dna": str(PRIMER)},
-        {"ended": 1, "losses": [6], "seconds": 1, "unit": 0.1, "whole": 3},
+        {"ended": 1, "losses": [6], "seconds": 1, "used": 10, "whole": 3},
         {"born": 2, "dna": str(PRIMER)},
         {"ended": 2, "losses": [], "rejected": "not finite", "whole": 2},
         {"born": 3, "dna": str(PRIMER)},
-        {"ended": 3, "losses": [4, 3], "seconds": 3, "unit": 0.1, "whole": 5},
+        {"ended": 3, "losses": [4, 3], "seconds": 3, "used": 30, "whole": 5},
     ]
     found = summary.costs(lines)
     assert (found.individuals, found.rejected) == (4, 1)

@@ -228,7 +228,9 @@ def page_context(
 def remove_pages(app: Sphinx, exception: Exception | None) -> None:
     """Remove what the site has of documents that are no longer there."""
     if exception is None and app.builder.format == "html":
-        remove_lost(Path(app.outdir), app.env.found_docs, state_of(app.env).removed)
+        state = state_of(app.env)
+        notebooks = state.book.repository.notebooks
+        remove_lost(Path(app.outdir), app.env.found_docs, state.removed, notebooks)
 
 
 def report(app: Sphinx, exception: Exception | None) -> None:

@@ -1,13 +1,11 @@
 """A Transformer's block next to that of a baseline of today. Their differences are coloured."""
 
 from pictures.canvas import Canvas
+from pictures.links import ATTENTION, BASELINES, FEED_FORWARD, PROJECT, TRANSFORMER
 
 TODAY = "labml_primer.since.modern"
 ROTATION = "labml_primer.since.rotary.Rotation"
-BOOK = "labml_primer.transformer"
-ATTENTION = f"{BOOK}.attention.MultiHeadAttention"
-FEED_FORWARD = f"{BOOK}.feed_forward.PositionwiseFeedForward"
-GATED = "labml_primer.primer.baselines.GatedFeedForward"
+GATED = f"{BASELINES}.GatedFeedForward"
 LEFT, RIGHT, WIDE = 98, 298, 132  # middles of the two blocks, width of a box
 BOTTOM = 540
 
@@ -53,7 +51,9 @@ def _block(canvas: Canvas, x: float, today: bool) -> None:
 def _norm(canvas: Canvas, x: float, y: float, today: bool) -> None:
     name, kind = ("RMS norm", "c1") if today else ("Layer norm", "")
     link = "RMSNorm" if today else "LayerNorm"
-    canvas.box(x - WIDE / 2, y, WIDE, 24, name, kind, f"{BOOK}.normalization.{link}")
+    canvas.box(
+        x - WIDE / 2, y, WIDE, 24, name, kind, f"{TRANSFORMER}.normalization.{link}"
+    )
 
 
 def _attention(canvas: Canvas, x: float, today: bool) -> None:
@@ -65,7 +65,7 @@ def _attention(canvas: Canvas, x: float, today: bool) -> None:
         canvas.arrow((x, 444), (at, 444), (at, 432), round=4)
         narrow = today and name != "Q"
         wide = 26 if narrow else 38
-        link = grouped if today else f"{ATTENTION}.project"
+        link = grouped if today else PROJECT
         kind = "c1" if narrow else ""
         canvas.box(at - wide / 2, 408, wide, 24, f"*{name}*", kind, link)
         turned = today and name != "V"
@@ -73,7 +73,7 @@ def _attention(canvas: Canvas, x: float, today: bool) -> None:
         if turned:
             canvas.box(at - 19, 364, 38, 24, "↻ *t*", "c1", ROTATION)
             canvas.arrow((at, 364), (at, 336))
-    canvas.box(left, 302, WIDE, 34, "Attention", link=f"{BOOK}.attention.attention")
+    canvas.box(left, 302, WIDE, 34, "Attention", link=ATTENTION)
     canvas.arrow((x, 302), (x, 282))
 
 

@@ -60,7 +60,7 @@ CHILDREN = {
 def draw() -> str:
     """Return the picture as SVG."""
     canvas = Canvas(
-        468,
+        428,
         "The six mutations",
         "The feed-forward subprogram after each mutation, from the top down. Delete: the instruction after "
         "the one that is gone reads its input. Insert: a SQUARE follows the activation function, and the "

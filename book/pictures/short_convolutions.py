@@ -1,13 +1,9 @@
 """Where a block has had short convolutions: Primer's, token shift, smear and the Canon layers."""
 
 from pictures.canvas import Canvas
+from pictures.links import ATTENTION, EMBEDDING, FEED_FORWARD, MDHA, NORM, PROJECT
 
 SINCE = "labml_primer.since.short_convolutions"
-BOOK = "labml_primer.transformer"
-EZ = "labml_primer.primer.primer_ez.MultiDConvHeadAttention"
-ATTENTION = f"{BOOK}.attention"
-FEED_FORWARD = f"{BOOK}.feed_forward.PositionwiseFeedForward"
-NORM = f"{BOOK}.normalization.LayerNorm"
 MIDDLE, WIDE, TALL = 98, 132, 22
 CELL, LAST = 15, 262  # a cell of a kernel, the right end of all kernels
 # The weights that a layer starts with, from the earliest token to the current one. Random ones are pale.
@@ -49,13 +45,13 @@ def _feed_forward(canvas: Canvas) -> None:
 
 
 def _attention(canvas: Canvas) -> None:
-    _box(canvas, 282, "Attention", f"{ATTENTION}.attention")
+    _box(canvas, 282, "Attention", ATTENTION)
     canvas.arrow((MIDDLE, 282), (MIDDLE, 272))
     _place(canvas, 325, "B", 304)
-    _kernel(canvas, 312, "MDHA", (1 / 6, 1 / 6, 0.5), EZ, 336)
+    _kernel(canvas, 312, "MDHA", (1 / 6, 1 / 6, 0.5), MDHA, 336)
     _kernel(canvas, 338, "Canon-B", CANON, f"{SINCE}.CanonAttention", 336)
     canvas.line((MIDDLE, 366), (MIDDLE, 347))
-    _box(canvas, 366, "*Q*   *K*   *V*", f"{ATTENTION}.MultiHeadAttention.project")
+    _box(canvas, 366, "*Q*   *K*   *V*", PROJECT)
     _place(canvas, 398, "")
     _kernel(canvas, 398, "token shift", (0.5, 0.5), f"{SINCE}.TokenShift")
     _place(canvas, 430, "A")
@@ -68,7 +64,7 @@ def _attention(canvas: Canvas) -> None:
 def _input(canvas: Canvas) -> None:
     _place(canvas, 526, "")
     _kernel(canvas, 526, "smear, once", (0.05, 1.0), f"{SINCE}.Smear")
-    _box(canvas, 560, "Embedding", f"{BOOK}.embedding.Embedding")
+    _box(canvas, 560, "Embedding", EMBEDDING)
 
 
 def _box(canvas: Canvas, y: float, text: str, link: str) -> None:

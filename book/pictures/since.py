@@ -1,14 +1,14 @@
 """What became of Primer's two changes: a timeline of those who adopted them, and of findings against them."""
 
 from pictures.canvas import Canvas
+from pictures.links import EZ, MDHA, SQUARED_RELU
 
-EZ = "labml_primer.primer.primer_ez"
 SINCE = "labml_primer.since.short_convolutions"
 # Year, and the entries of each column: a name, a note, and the definition in this book, if there is one.
 YEARS: dict[int, tuple[list[tuple[str, str, str]], list[tuple[str, str, str]]]] = {
     2021: (
-        [("Primer", "squared ReLU", f"{EZ}.SquaredReLU")],
-        [("Primer", "MDHA, width 3", f"{EZ}.MultiDConvHeadAttention")],
+        [("Primer", "squared ReLU", SQUARED_RELU)],
+        [("Primer", "MDHA, width 3", MDHA)],
     ),
     2023: (
         [("RWKV-4", "in channel mixing", "")],

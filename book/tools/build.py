@@ -66,7 +66,7 @@ def serve(port: int) -> None:
         subprocess.run(command, check=False)
 
 
-if __name__ == "__main__":
+def main() -> None:
     parser = argparse.ArgumentParser(
         description="Build the book, or serve it while it is written."
     )
@@ -82,3 +82,7 @@ if __name__ == "__main__":
             sys.exit(build(options.strict))
     except KeyboardInterrupt:
         sys.exit(130)  # as the shell says it: ended by Ctrl-C
+
+
+if __name__ == "__main__":
+    main()

@@ -263,7 +263,7 @@ class Lineage(SphinxDirective):
             shown.append(
                 nodes.raw("", lineage_html(name, steps, self._page()), format="html")
             )
-        return shown
+        return shown or [nodes.paragraph("", NOTHING)]
 
     def _page(self) -> str:
         """Return the address of the page with all individuals, from this one."""

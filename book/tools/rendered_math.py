@@ -138,14 +138,14 @@ def reported(visit: Visit, end: str) -> Visit:
             visit(translator, node)
         except sphinxcontrib.katex.KaTeXError as error:
             reason = re.sub(
-                r"^(?:ParseError: )?(?:KaTeX parse error: )?", "", str(error)
+                r"^.*?error: | at (position|end) .*$", "", str(error), flags=re.S
             )
-            tex = node.astext()
+            tex = " ".join(node.astext().split())
             place = node
             while place.line is None and place.parent is not None:
                 place = place.parent
-            message = "KaTeX cannot read the formula %r: %s. Correct it."
-            LOGGER.warning(message, tex, reason.rstrip("."), location=place)
+            message = "KaTeX cannot read the formula $%s$: %s. Correct it."
+            LOGGER.warning(message, tex, reason, location=place)
             translator.body.append(f"<code>{escape(tex)}</code>{end}")
             raise nodes.SkipNode from None
 

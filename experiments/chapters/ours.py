@@ -162,7 +162,7 @@ if __name__ == "__main__":
     # For MDHA and Primer it does not grow here. Their factors fall with every seed, by
     # {value}`f"{falls['mdha']:.0%}"` and {value}`f"{falls['primer']:.0%}"` in the mean. Primer-EZ's falls
     # with some seeds only, and the Evolved Transformer's changes by
-    # {value}`f"{abs(falls['evolved-transformer']):.0%}"`. Those of the squared ReLU and of Transformer++
+    # {value}`f"{abs(falls['evolved-transformer']):.1%}"`. Those of the squared ReLU and of Transformer++
     # grow, by {value}`f"{-falls['squared-relu']:.0%}"` and {value}`f"{-falls['pp']:.0%}"`.
     #
     # A possible explanation, which we have not tested: a convolution is built to use nearby characters, while

@@ -16,7 +16,6 @@ FOLDER must be on a disk that all of them share, and RUN.toml the same on each.
 import argparse
 import math
 import os
-import pickle
 import platform
 import shutil
 import signal
@@ -102,14 +101,15 @@ def write_atomically(path: Path, contents: dict[str, Any]) -> None:
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """Load a checkpoint. Raises `ValueError` if the file is damaged."""
+    """Load a checkpoint. Raises `ValueError` if it cannot be read."""
     try:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
         return state
-    except (RuntimeError, EOFError, pickle.UnpicklingError):
+    except Exception as error:  # torch has many kinds for damaged files
         message = (
-            f"{path} is damaged. Delete it, and the run starts from its first step."
+            f"{path} cannot be read ({error}). If it is damaged, delete it: then the "
         )
+        message += "run starts from its first step."
         raise ValueError(message) from None
 
 

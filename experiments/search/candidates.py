@@ -10,11 +10,12 @@ import math
 import resource
 import signal
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
-from statistics import mean
+from statistics import median
 from typing import Any, cast
 
 import torch
@@ -46,7 +47,7 @@ MOST_BYTES = 2**30
 """For all values of a forward pass that the backward pass may need."""
 FEWEST_STEPS = 5
 """A program that takes fewer before the first hurdle is too slow."""
-UNIT_EVERY = 40
+UNIT_EVERY = 60
 """After so many steps of a program, a step of the Transformer is measured."""
 MOST_SECONDS = 900.0
 """Of processor time for a program, after which its process ends. Few need more than 60."""
@@ -102,7 +103,7 @@ def parameters(model: nn.Module) -> int:
 def fitting_width(dna: DNA, task: Task, vocab_size: int) -> int:
     """Return the width with which the model's size is nearest to its budget.
 
-    The paper brings every model to 32 to 38 million parameters and does not say how. Here the width is
+    The paper's models all have 32 to 38 million parameters, and it does not say how. Here the width is
     adapted, and with it all of the program's dimensions. The number of layers stays.
 
     Raises `RejectedError` if no width fits.
@@ -195,16 +196,36 @@ class Steps:
         self.seconds += self.clock() - start
 
 
+class Unit:
+    """The time of a training step of the Transformer: the median of the latest measurements."""
+
+    def __init__(self, task: Task, clock: Clock):
+        vocab_size = load_texts("characters").vocab_size
+        d_model = fitting_width(TRANSFORMER, task, vocab_size)
+        # At a rate of 0 it never diverges.
+        still = replace(task, rate=0.0)
+        model = build(TRANSFORMER, task, d_model, vocab_size)
+        self.steps = Steps(model, still, clock)
+        self.latest: deque[float] = deque(maxlen=9)
+        while len(self.latest) < 9:
+            self.measure()
+
+    def measure(self) -> None:
+        """Measure a step. The step before it fills the processor's caches, as a program's own do."""
+        self.steps.step(seed=0)
+        before = self.steps.seconds
+        self.steps.step(seed=0)
+        self.latest.append(self.steps.seconds - before)
+
+    @property
+    def seconds(self) -> float:
+        return median(self.latest)
+
+
 @cache
-def transformer(task: Task, clock: Clock) -> Steps:
-    """Return the Transformer whose steps are the unit of time. A worker keeps it for all programs."""
-    vocab_size = load_texts("characters").vocab_size
-    d_model = fitting_width(TRANSFORMER, task, vocab_size)
-    # At a rate of 0 it never diverges.
-    still = replace(task, rate=0.0)
-    unit = Steps(build(TRANSFORMER, task, d_model, vocab_size), still, clock)
-    unit.step(seed=0)  # the first allocates memory
-    return unit
+def unit_of(task: Task, clock: Clock) -> Unit:
+    """Return the unit of time. A worker keeps it for all programs."""
+    return Unit(task, clock)
 
 
 class Training:
@@ -216,7 +237,7 @@ class Training:
 
     def __init__(self, dna: DNA, task: Task, seed: int, clock: Clock, scale: int = 1):
         self.task, self.seed = task, seed
-        self.unit, self.units = transformer(task, clock), list[float]()
+        self.unit, self.used = unit_of(task, clock), 0.0
         vocab_size = load_texts("characters").vocab_size
         self.d_model = scale * fitting_width(dna, task, vocab_size)
         torch.manual_seed(seed)
@@ -226,18 +247,15 @@ class Training:
         if size > MOST_BYTES:
             raise RejectedError(f"memory: {size / 2**30:.1f} GiB of values")
         check_causality(self.model)
-        for _ in range(3):
-            self.measure_unit()
+        self.unit.measure()
 
-    def measure_unit(self) -> None:
-        """Measure a step of the Transformer."""
-        before = self.unit.seconds
-        self.unit.step(seed=0)
-        self.units.append(self.unit.seconds - before)
-
-    def used(self) -> float:
-        """Return the time of all steps so far, in units."""
-        return self.steps.seconds / mean(self.units)
+    def step(self) -> None:
+        """Take a step, and add its time in units to `used`."""
+        before = self.steps.seconds
+        self.steps.step(self.seed)
+        self.used += (self.steps.seconds - before) / self.unit.seconds
+        if self.steps.count % UNIT_EVERY == 0:
+            self.unit.measure()
 
     def curve(self) -> Iterator[float]:
         """Train, and yield the loss on the play of the search at each hurdle and at the end.
@@ -245,10 +263,8 @@ class Training:
         Raises `RejectedError` for a program that is too slow, or that is not finite.
         """
         for share in shares(self.task.hurdles):
-            while self.used() < share * self.task.budget:
-                self.steps.step(self.seed)
-                if self.steps.count % UNIT_EVERY == 0:
-                    self.measure_unit()
+            while self.used < share * self.task.budget:
+                self.step()
             if self.steps.count < FEWEST_STEPS:
                 raise RejectedError(f"too slow: {self.steps.count} steps to a hurdle")
             loss = loss_on(self.model, SEARCH_PLAY, self.task)
@@ -261,11 +277,11 @@ class Training:
         return [loss_on(self.model, play, self.task) for play in REPORTED_PLAYS]
 
     def costs(self) -> dict[str, Any]:
-        """Return what is recorded besides losses. `unit` has the seconds of the Transformer's step."""
+        """Return what is recorded besides losses. `used` is the time in steps of the Transformer."""
         return {
             "steps": self.steps.count,
             "seconds": round(self.steps.seconds, 3),
-            "unit": round(mean(self.units), 5),
+            "used": round(self.used, 2),
             "d_model": self.d_model,
             "parameters": parameters(self.model),
         }
@@ -327,6 +343,6 @@ def evaluate_in_worker(
     """Evaluate in a process of its own, which ends if the program takes far too long."""
     torch.set_num_threads(1)
     load_texts("characters")
-    transformer(task, time.process_time)
+    unit_of(task, time.process_time)
     with time_limits(MOST_SECONDS, MOST_WALL_SECONDS):
         return evaluate(dna, seed, bars, task)

@@ -23,7 +23,7 @@ from experiments.search.candidates import (
     Task,
     Training,
     time_limits,
-    transformer,
+    unit_of,
 )
 from experiments.search.log import read_log
 from experiments.search.searches import Search
@@ -93,7 +93,7 @@ def retrainings(searches: Mapping[str, Search], logs: Path) -> Iterator[Retraini
 def retrain(run: Retraining) -> dict[str, Any]:
     """Train once more, and return the record."""
     torch.set_num_threads(1)
-    transformer(run.task, time.process_time)
+    unit_of(run.task, time.process_time)
     record: dict[str, Any] = {**asdict(run), **surroundings(Workers())}
     # A seed of no search: those count from 0 up.
     with time_limits(LONGER * MOST_SECONDS, LONGER * MOST_WALL_SECONDS):

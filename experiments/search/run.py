@@ -18,7 +18,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -30,7 +29,7 @@ from experiments.harness.long_run import surroundings
 from experiments.harness.parallel import Workers
 from experiments.harness.run import BUILT, alone, cores, hours
 from experiments.records import RESULTS
-from experiments.search.candidates import Task, evaluate_in_worker, transformer
+from experiments.search.candidates import Task, evaluate_in_worker, unit_of
 from experiments.search.log import Log, appending, read_log
 from experiments.search.retrain import retrain_missing
 from experiments.search.searches import (
@@ -86,7 +85,7 @@ class Pool:
         self.running: dict[Any, tuple[Individual[Candidate], int]] = {}
 
     def add(self, individual: Individual[Candidate], attempt: int = 1) -> None:
-        """Begin to train an individual. No two, of any search with another seed, are trained alike."""
+        """Begin to train an individual, with a seed that no other has in any search with another seed."""
         dna, seed = str(individual.program.dna), self.first_seed + individual.number
         future = self.start.remote(dna, seed, individual.bars, self.task)
         self.running[future] = individual, attempt
@@ -144,20 +143,10 @@ def birth(individual: Individual[Candidate], log: Log) -> Individual[Candidate]:
     return individual
 
 
-@cache
-def unit_seconds(task: Task) -> float:
-    """Measure the processor time of the Transformer's step on this machine."""
-    unit = transformer(task, time.process_time)
-    before = unit.seconds
-    for _ in range(10):
-        unit.step(seed=0)
-    return (unit.seconds - before) / 10
-
-
 def seconds_left(search: Search, outcomes: Mapping[int, dict[str, Any]]) -> float:
     """Estimate the processor time that a search still needs."""
     done = sum(outcome.get("whole", 0.0) for outcome in outcomes.values())
-    whole = search.expected_steps() * unit_seconds(search.task)
+    whole = search.expected_steps() * unit_of(search.task, time.process_time).seconds
     if len(outcomes) >= search.size:
         whole = done / len(outcomes) * search.individuals
     return max(0.0, whole - done) if len(outcomes) < search.individuals else 0.0

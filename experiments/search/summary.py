@@ -12,13 +12,8 @@ from statistics import median
 from typing import Any
 
 from experiments.search.log import Line, read_log
-from labml_primer.search.programs import (
-    PRIMITIVES,
-    TRANSFORMER,
-    expand,
-    live_values,
-    parse,
-)
+from labml_primer.search.primitives import PRIMITIVES
+from labml_primer.search.programs import TRANSFORMER, expand, live_values, parse
 
 
 @dataclass(frozen=True)
@@ -55,13 +50,13 @@ def costs(lines: Sequence[Line]) -> Costs:
     if not trained:
         raise ValueError("no individual has been trained")
     whole = sum(line.get("whole", 0.0) for line in ended)
-    steps = sum(line["seconds"] / line["unit"] for line in trained)
+    used = sum(line["used"] for line in trained)
     return Costs(
         len(ended),
         len(ended) - len(trained),
         whole / 3600,
         sum(line.get("seconds", 0.0) for line in ended) / whole,
-        len(trained) * task["budget"] / steps,
+        len(trained) * task["budget"] / used,
         tuple(
             sum(len(line["losses"]) > k for line in trained)
             for k in range(task["hurdles"] + 1)

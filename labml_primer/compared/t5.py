@@ -343,7 +343,7 @@ def corrupt_spans(
     Replace spans of a text by markers, the *sentinels*, and let the model write the spans. An example with
     two spans and the sentinels $X$, $Y$ and $Z$:
 
-    $$\begin{aligned}
+    $$\small\begin{aligned}
       \text{text} &\colon\ \text{Thank you for inviting me to your party} \\
       \text{source} &\colon\ \text{Thank you}\ X\ \text{me to}\ Y \\
       \text{target} &\colon\ X\ \text{for inviting}\ Y\ \text{your party}\ Z

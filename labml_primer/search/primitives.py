@@ -3,8 +3,8 @@ r"""
 
 The 39 operations of which the search for Primer builds an architecture.
 
-Which operations should a search get that is to find something better than attention? A layer as one operation
-would be found again and again, so the pieces must be smaller.
+Which operations should a search get that is to find something better than attention? If whole layers were
+operations, it could only rearrange them. So the pieces must be smaller.
 
 In short: the vocabulary has sums, products, activation functions, reductions, two matrix products, dense
 layers and convolutions. Only the matrix products and the convolutions move information between positions.

@@ -241,7 +241,7 @@ if __name__ == "__main__":
     # Grouped queries save most: their keys and values are a quarter as wide, with 2 groups of 4 heads. The
     # saved parameters are often spent on a wider feed-forward layer. RMSNorm and the missing biases change
     # little, and rotary positions save the table of positions. Normalization and rotation are operations on
-    # single features, which this count leaves out ({doc}`/benchmarks/speed` has times).
+    # single features, which this count leaves out.
 
 
 if __name__ == "__main__":

@@ -276,8 +276,8 @@ if __name__ == "__main__":
     # ## What they cost
     #
     # The parameters that each adds to a block of width 512 with 8 heads. All are small: the block itself has
-    # {value}`f"{size(Block(config)) / 1e6:.1f}"` million. The multiply-adds per token are as many, because
-    # each weight is used once per token.
+    # {value}`f"{size(Block(config)) / 1e6:.1f}"` million. The multiply-adds per token are about as many,
+    # because each weight is used once per token.
     from IPython.display import display
 
     from labml_primer.training.table import Table

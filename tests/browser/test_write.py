@@ -12,6 +12,8 @@ from test_weight import weight
 
 from labml_primer.training.corpus import encode_text
 
+expect.set_options(timeout=60_000)  # a busy machine loads and writes slowly
+
 WRITE = "book/pages/write"
 FILES = "_static/live"
 
@@ -54,7 +56,7 @@ def test_the_first_view_loads_no_weights_and_at_most_120_kilobytes(
 ) -> None:
     page = chromium.new_context().new_page()
     answers: list[Any] = []
-    page.on("response", answers.append)
+    page.on("response", lambda answer: answers.append(answer))
     page.goto(site.url(WRITE), wait_until="networkidle")
     parts = {each.url.removeprefix(site.address): weight(each) for each in answers}
     page.context.close()
@@ -183,15 +185,15 @@ def test_another_head_is_chosen_by_list_or_by_click(visit: Visitor) -> None:
     page = loaded(visit)
     said = page.locator(".live-looks").first
     before = said.inner_text()
-    page.get_by_label("Layer").select_option("3")
+    page.locator("select[name=layer]").select_option("3")
     expect(said).not_to_have_text(before)
     canvas = page.locator(".live-heads canvas").first
     canvas.scroll_into_view_if_needed()
     box = canvas.bounding_box()
     assert box
     canvas.click(position={"x": 0.6 * box["width"], "y": 0.3 * box["height"]})
-    assert page.get_by_label("Layer").input_value() == "1"
-    assert page.get_by_label("Head", exact=True).input_value() == "2"
+    assert page.locator("select[name=layer]").input_value() == "1"
+    assert page.locator("select[name=head]").input_value() == "2"
 
 
 # -- what can go wrong -----------------------------------------------------------------------------

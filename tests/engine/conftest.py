@@ -115,7 +115,7 @@ class Shelf:
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 env=environment(),
-                timeout=240,
+                timeout=1200,  # a busy machine is slow
                 check=False,
             )
         text = re.sub(r"\x1b\[[0-9;]*m", "", log.read_text())

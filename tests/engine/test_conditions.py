@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from annotated.read import digest as digest_module
 from annotated.run.execute import Record, Store
-from conftest import Built, Shelf, environment
+from conftest import ENGINE, Built, Shelf, environment
 
 pytestmark = pytest.mark.slow
 New = Callable[[dict[str, str]], Shelf]
@@ -21,7 +21,7 @@ ONE = '"""# One"""\n\nfrom lib.value import value\n\nprint("value", value)\n'
 
 @pytest.fixture
 def book(shelf: New) -> Shelf:
-    return shelf({"one.py": ONE, "lib/value.py": "value = 1\n"})
+    return shelf({"one.py": ONE, "lib/value.py": "value = 0\n"})
 
 
 def ok(done: Built) -> Built:
@@ -47,7 +47,7 @@ def test_two_cold_builds_at_once_both_end_well_and_run_a_chapter_once(
     assert [each.returncode for each in running] == [0, 0], logs
     assert sum(log.count("executing one") for log in logs) == 1
     page = (book.root / "_build/html/one.html").read_text(encoding="utf-8")
-    assert "value 1" in page and page.rstrip().endswith("</html>")
+    assert "value 0" in page and page.rstrip().endswith("</html>")
 
 
 DIE = """
@@ -56,27 +56,45 @@ def setup(app):
     import os
     from pathlib import Path
 
-    def die(*_):
-        if (Path(app.srcdir) / "die").exists():
-            os.kill(os.getpid(), 9)
+    def dying(event):
+        def die(*_):
+            if (Path(app.srcdir) / "die").read_text() == event:
+                os.kill(os.getpid(), 9)
+            return []
 
-    app.connect("html-page-context", die)
+        app.connect(event, die)
+
+    for event in EVENTS:
+        dying(event)
 """
+EVENTS = [
+    "builder-inited",
+    "env-get-outdated",  # after chapters ran
+    "source-read",
+    "doctree-read",
+    "env-updated",
+    "html-page-context",
+    "build-finished",
+]
 
 
-def test_a_build_that_is_killed_while_it_writes_pages_leaves_no_old_page(
+def test_builds_killed_at_seven_stages_leave_no_old_page_and_run_nothing_twice(
     book: Shelf,
 ) -> None:
     with (book.root / "conf.py").open("a") as conf:
-        conf.write(DIE)
-    assert "value 1" in ok(book.build()).page("one")
-    book.edit("lib/value.py", "1", "2")
-    (book.root / "die").touch()
-    assert book.build().code == -signal.SIGKILL
-    (book.root / "die").unlink()
-    again = ok(book.build())
-    assert again.executed() == []
-    assert "value 2" in again.page("one")
+        conf.write(DIE.replace("EVENTS", repr(EVENTS)))
+    die = book.root / "die"
+    die.write_text("")
+    assert "value 0" in ok(book.build()).page("one")
+    for number, event in enumerate(EVENTS, 1):
+        book.edit("lib/value.py", str(number - 1), str(number))
+        die.write_text(event)
+        killed = book.build()
+        assert killed.code == -signal.SIGKILL, (event, killed.log)
+        die.write_text("")
+        again = ok(book.build())
+        assert [*killed.executed(), *again.executed()] == ["one"], event
+        assert f"value {number}" in again.page("one"), event
 
 
 def limited(size: int) -> Callable[[], None]:
@@ -167,7 +185,7 @@ def test_sources_that_cannot_be_written_are_built_elsewhere(
         for path in files:
             path.chmod(0o755 if path.is_dir() else 0o644)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "value 1" in (tmp_path / "html/one.html").read_text(encoding="utf-8")
+    assert "value 0" in (tmp_path / "html/one.html").read_text(encoding="utf-8")
     assert {path: path.stat().st_mtime_ns for path in book.root.rglob("*")} | {
         book.root: book.root.stat().st_mtime_ns
     } == before
@@ -233,3 +251,32 @@ def test_a_folder_with_spaces_and_umlauts_and_no_home(
         monkeypatch.setenv(name, "http://127.0.0.1:9")  # no network
     assert "value 1" in ok(moved.build("-W", "--keep-going")).page("one")
     assert ok(moved.build()).executed() == []
+
+
+SERVE = """
+import socket, sys, time
+import build
+
+build.subprocess.run = lambda *_, **__: print("ready", flush=True) or time.sleep(600)
+with socket.socket() as free:
+    free.bind(("127.0.0.1", 0))
+    port = str(free.getsockname()[1])
+sys.argv = ["build.py", "--serve", port]
+build.main()
+"""
+
+
+def test_an_interrupted_server_ends_without_a_traceback() -> None:
+    server = subprocess.Popen(
+        [sys.executable, "-c", SERVE],
+        cwd=ENGINE / "tools",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # What runs in the background of a shell ignores SIGINT, and its children with it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    assert server.stdout and server.stdout.readline() == "ready\n"
+    server.send_signal(signal.SIGINT)
+    assert server.communicate(timeout=120)[1] == ""
+    assert server.returncode == 130

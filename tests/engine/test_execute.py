@@ -140,7 +140,7 @@ def test_a_comment_between_statements_runs_nothing(shelf: New) -> None:
     rows = again.page("one").split('<div class="sbs__row')
     (first,) = [row for row in rows if ">first" in row]
     (second,) = [row for row in rows if ">second" in row]
-    assert "&#39;a value&#39;" in first  # now that of the last expression of its step
+    assert "'a value'" in first  # now that of the last expression of its step
     assert "A step." in second and ">first" not in second
 
 

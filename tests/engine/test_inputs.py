@@ -84,7 +84,7 @@ RIGHT = {
         """
 
         if __name__ == "__main__":
-            print("\x1b[31mred\x1b[0m, \x1b]0;title\x07bell\x07, o\x08k")
+            print("\x1b[31mred\x1b(B\x1b[0m, \x1b]0;title\x07bell\x07, o\x08k")
             print("10%\r99%")
             "a value"
         ''',

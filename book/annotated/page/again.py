@@ -13,7 +13,11 @@ from pathlib import Path
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.errors import SphinxError
-from sphinx.util.logging import NAMESPACE, WarningLogRecordTranslator
+from sphinx.util.logging import (
+    NAMESPACE,
+    WarningLogRecordTranslator,
+    is_suppressed_warning,
+)
 
 ALL = "*"  # in place of names, while pages are written
 
@@ -43,7 +47,9 @@ class Again(logging.Handler):
             if isinstance(error, OSError):  # for Sphinx it is a warning
                 raise UnwrittenError(f"{arguments[0]}: {error.strerror}. Make room.")
         path = str(getattr(record, "location", None) or "").partition(":")[0]
-        if path:
+        kind, part = getattr(record, "type", ""), getattr(record, "subtype", "")
+        silenced = self.app.config.suppress_warnings
+        if path and not is_suppressed_warning(kind, part, silenced):
             self.pages.add(str(self.app.env.path2doc(path)))
 
     def read(self, app: Sphinx, env: BuildEnvironment, *changes: set[str]) -> list[str]:

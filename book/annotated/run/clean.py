@@ -6,7 +6,8 @@ import re
 from typing import Any
 
 COLOURS = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|.)", re.DOTALL
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]+[0-~]|.)",
+    re.DOTALL,
 )
 # The earlier states of a progress bar.
 OVERWRITTEN = re.compile(r"^.*\r(?=[^\n])", re.MULTILINE)

@@ -42,6 +42,7 @@ GRACE = 5  # seconds that a kernel has to write where it is, after its time
 STARTUP = 180  # seconds that a kernel may take to start on a busy machine
 KERNEL_ARGUMENTS = [
     "--log-level=ERROR",
+    "--InteractiveShell.cache_size=0",  # else the kernel keeps the value of every statement
     "--InlineBackend.figure_formats={'svg'}",
     "--InlineBackend.print_figure_kwargs={'bbox_inches': None, 'metadata': {'Date': None}}",
 ]

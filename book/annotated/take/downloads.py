@@ -48,7 +48,9 @@ def write_downloads(
     return links
 
 
-def remove_lost(site: Path, docnames: set[str], removed: set[str]) -> None:
+def remove_lost(
+    site: Path, docnames: set[str], removed: set[str], notebooks: str
+) -> None:
     """Remove the files of documents that are no longer in the book.
 
     Every chapter of an earlier build is known by the copy of its module.
@@ -64,7 +66,7 @@ def remove_lost(site: Path, docnames: set[str], removed: set[str]) -> None:
         lost = [site / f"{docname}.html", *copies.glob(f"{docname}.*")]
         lost += (site / FOLDER).glob(f"{docname}-*")
         if name not in stems:
-            lost += [site / "notebooks" / f"{name}{end}.ipynb" for end in ENDS]
+            lost += [site / notebooks / f"{name}{end}.ipynb" for end in ENDS]
         for path in lost:
             path.unlink(missing_ok=True)
 

@@ -103,17 +103,23 @@ for (const root of document.querySelectorAll(".individuals")) {
   const draw = (all, line) => {
     const ended = all.individuals.filter(each => each.finished);
     const losses = ended.map(each => each.loss ?? 0).sort((a, b) => a - b);
-    const low = losses[0], high = losses[Math.floor(0.95 * (losses.length - 1))];
+    const low = losses[0], high = losses[Math.ceil(0.95 * (losses.length - 1))];
     const last = Math.max(1, all.individuals.length - 1);
     /** @param {Individual} each */
-    const x = each => 6 + 388 * each.number / last;
+    const x = each => 36 + 358 * each.number / last;
     /** @param {Individual} each */
     const y = each => 6 + 148 * Math.max(0, high - (each.loss ?? high)) / (high - low || 1);
     /** @param {string} kind @param {number} radius */
     const dot = (kind, radius) => (/** @type {Individual} */ each) => drawing("circle", { class: kind, cx: `${x(each)}`, cy: `${y(each)}`, r: `${radius}` });
     const trained = line.filter(each => each.finished);
     const path = drawing("polyline", { points: trained.map(each => `${x(each)},${y(each)}`).join(" ") });
-    plot.replaceChildren(...ended.map(dot("", 1.5)), path, ...trained.map(dot("line", 2.5)));
+    /** @param {number} loss @param {number} at */
+    const label = (loss, at) => {
+      const text = drawing("text", { x: "4", y: `${at}` });
+      text.textContent = loss.toFixed(3);
+      return text;
+    };
+    plot.replaceChildren(...ended.map(dot("", 1.5)), path, ...trained.map(dot("line", 2.5)), label(high, 9), label(low, 157));
     plot.toggleAttribute("hidden", ended.length < 2);
     plot.onclick = event => {
       const box = plot.getBoundingClientRect(), scale = 400 / box.width;
