@@ -452,9 +452,9 @@ def fingerprint(run: Run) -> list[float]:
     They change with everything that a run's numbers depend on: model, initialization, text, loss, optimizer.
     They do not change with a rewriting that computes the same.
     """
-    small = replace(run, seed=0, rate=1e-3, batch=2, steps=2, evaluations=1)
-    small = replace(small, whole=False, pieces=1, recomputed=False)
-    return losses_of(replace(small, bfloat16=False))
+    small = replace(run, batch=2, pieces=1, recomputed=False, bfloat16=False)
+    small = replace(small, seed=0, rate=1e-3, steps=2, evaluations=1, whole=False)
+    return losses_of(small)
 
 
 @cache
