@@ -106,7 +106,8 @@ class DNA:
                 raise ValueError(f"dimension {dimension} is none of {DIMENSIONS}")
         if not 0 < len(self.subprograms) <= MOST_SUBPROGRAMS:
             raise ValueError(
-                f"{len(self.subprograms)} subprograms; 1 to {MOST_SUBPROGRAMS} are allowed"
+                f"{len(self.subprograms)} subprograms; "
+                f"1 to {MOST_SUBPROGRAMS} are allowed"
             )
         for s, subprogram in enumerate(self.subprograms):
             for value, instruction in enumerate(subprogram, start=2):
@@ -774,6 +775,8 @@ if __name__ == "__main__":
     # A search builds thousands of programs and trains each for seconds, so building must be quick, and a
     # candidate should not lose time to being a program. The table has the time to build the Transformer's
     # program, and its training step divided by the hand-written block's, for 16 texts of 64 tokens.
+    from functools import partial
+
     from labml_primer.training import median_seconds
 
     def step(block: nn.Module, x: Tensor) -> Callable[[], None]:
@@ -785,7 +788,7 @@ if __name__ == "__main__":
         block = Block(Config(1, d_model=d_model, heads=8, d_ff=4 * d_model))
         taken = median_seconds(
             {
-                "build": lambda d=d_model: Program(TRANSFORMER, d, seq=64),  # type: ignore[misc]
+                "build": partial(Program, TRANSFORMER, d_model, 64),
                 "program": step(Program(TRANSFORMER, d_model, seq=64), x),
                 "block": step(block, x),
             }
