@@ -592,3 +592,4 @@ if __name__ == "__main__":
             hits += graph(mutant) == wanted
     print(f"expected in 1,000 children {1000 * chance:.2f}, ", end="")
     print(f"counted {1000 * hits / trials / 6:.2f}")
+    assert hits / trials / 6 > chance / 2

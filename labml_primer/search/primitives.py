@@ -360,3 +360,4 @@ if __name__ == "__main__":
     ones = PRIMITIVES["EXP"].apply(PRIMITIVES["DIFFERENCE"].apply(x, x))
     total = PRIMITIVES["MAT MUL"].apply(ones, x)
     torch.testing.assert_close(total, x.cumsum(dim=2))
+    print(f"largest difference {(total - x.cumsum(dim=2)).abs().max():.0e}")

@@ -373,6 +373,7 @@ if __name__ == "__main__":
     omega = 10_000.0 ** (-torch.arange(0, 32, 2) / 32)
     slow = (128 * omega < 2 * torch.pi / 10).nonzero().flatten()
     print(f"pairs {slow[0]} to {slow[-1]} of 16")
+    assert not (128 * omega[: slow[0]] < 2 * torch.pi / 10).any()
 
-    # Which of Primer's gains are left if positions are rotary? The runs that answer it are a family of plans
-    # of this book, `make experiments ONLY=today`; {doc}`/experiments/chapters/results` has the results.
+    # Which of Primer's gains are left if positions are rotary? A family of plans of this book asks that,
+    # `make experiments ONLY=today`. Its runs are not recorded yet.
