@@ -357,15 +357,15 @@ def test_nan_gradient_stops_the_run_before_it_reaches_the_weights(
 
 
 def two_workers(folder: Path, *command: str) -> "subprocess.CompletedProcess[str]":
-    """Run `command` under torchrun, in two processes."""
+    """Run `command` under torchrun, in two processes that meet on this machine's loopback interface."""
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     return subprocess.run(
         [sys.executable, *launch, *command],
         cwd=folder,
-        env=ONE_CORE | {"PYTHONPATH": str(ROOT)},
+        env=ONE_CORE | {"PYTHONPATH": str(ROOT), "GLOO_SOCKET_IFNAME": "lo"},
         capture_output=True,
         text=True,
-        timeout=300,  # deadlocked workers would time out after half an hour
+        timeout=900,  # deadlocked workers would time out after half an hour
     )
 
 

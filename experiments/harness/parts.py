@@ -8,8 +8,6 @@ from torch import nn
 
 from experiments.harness.variants import (
     CubedReLU,
-    GroupedCanon,
-    GroupedTokenShift,
     IdentityStart,
     NoBias,
     OnlyKeys,
@@ -35,6 +33,10 @@ from labml_primer.primer.variations import (
     MultiDSharedConvHeadAttention,
 )
 from labml_primer.since.modern import GroupedMultiDConvHeadAttention
+from labml_primer.since.short_convolutions import (
+    GroupedCanonAttention,
+    GroupedTokenShiftAttention,
+)
 from labml_primer.transformer.feed_forward import PositionwiseFeedForward
 from labml_primer.transformer.language_model import Block
 
@@ -58,8 +60,8 @@ PARTS: dict[str, type[nn.Module]] = {
     "mdha-only-values": OnlyValues,
     # Grouped-query attention, with short convolutions of several kinds.
     "grouped-mdha": GroupedMultiDConvHeadAttention,
-    "grouped-canon-b": GroupedCanon,
-    "grouped-token-shift": GroupedTokenShift,
+    "grouped-canon-b": GroupedCanonAttention,
+    "grouped-token-shift": GroupedTokenShiftAttention,
     # Activation functions.
     "relu": nn.ReLU,
     "silu": nn.SiLU,

@@ -1,7 +1,6 @@
 """Layers used only in experiments: MDHA with one detail changed, and two more activation functions.
 
-Each attention differs in one thing from the walk-through's, `MultiDConvSharedByHeadsAttention`. The last two
-are short convolutions of others in the grouped-query attention of a baseline of today.
+Each attention differs in one thing from the walk-through's, `MultiDConvSharedByHeadsAttention`.
 """
 
 from torch import Tensor, nn
@@ -12,8 +11,6 @@ from labml_primer.primer.variations import (
     BiasedConvolution,
     MultiDConvSharedByHeadsAttention,
 )
-from labml_primer.since.modern import GroupedQueryAttention
-from labml_primer.since.short_convolutions import CanonLayer, TokenShift
 
 CONVOLUTIONS = ("query_conv", "key_conv", "value_conv")
 
@@ -103,35 +100,3 @@ class SquaredLeakyReLU(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return F.leaky_relu(x, 0.01).square()
-
-
-class GroupedCanon(GroupedQueryAttention):
-    """Canon-B, with one layer for queries and smaller ones for the groups of keys and values."""
-
-    def __init__(self, d_model: int, heads: int, dropout: float = 0.0):
-        super().__init__(d_model, heads, dropout)
-        self.query_conv = CanonLayer(heads, self.d_k)
-        self.key_conv = CanonLayer(self.groups, self.d_k)
-        self.value_conv = CanonLayer(self.groups, self.d_k)
-
-    def project(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        query, key, value = super().project(x, y)
-        return self.query_conv(query), self.key_conv(key), self.value_conv(value)
-
-
-class GroupedTokenShift(GroupedQueryAttention):
-    """Each projection reads a mixture of the token and the one before."""
-
-    def __init__(self, d_model: int, heads: int, dropout: float = 0.0):
-        super().__init__(d_model, heads, dropout)
-        self.query_shift = TokenShift(d_model)
-        self.key_shift = TokenShift(d_model)
-        self.value_shift = TokenShift(d_model)
-
-    def project(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        each = (-1, self.d_k)
-        return (
-            self.query(self.query_shift(x)).unflatten(-1, each),
-            self.key(self.key_shift(y)).unflatten(-1, each),
-            self.value(self.value_shift(y)).unflatten(-1, each),
-        )

@@ -123,19 +123,21 @@ def rotary(config: Config) -> Config:
 def positioned(
     by: type[MultiHeadAttention], attention: type[MultiHeadAttention]
 ) -> type[MultiHeadAttention]:
-    """Return a class that is both `by` and `attention`, as `RotaryMultiDConvHeadAttention` is."""
+    """
+    Return the class that is both `by` and `attention`, as `RotaryMultiDConvHeadAttention` is.
+
+    If it is not written anywhere, it is made here. Save such a model by its `state_dict`, because `pickle`
+    looks for its class by name.
+    """
     if attention is MultiHeadAttention:
         return by
     if issubclass(attention, by):
         return attention
-    name = by.__name__.removesuffix("Attention") + attention.__name__
-    known = globals().get(name)
-    if known is None or not issubclass(known, attention):
-        # A class of this module, so that `pickle` finds it.
-        known = type(name, (by, attention), {"__module__": __name__})
-        globals()[name] = known
-    both: type[MultiHeadAttention] = known
-    return both
+    bases = (by, attention)
+    for known in by.__subclasses__():
+        if known.__bases__ == bases:
+            return known
+    return type(by.__name__.removesuffix("Attention") + attention.__name__, bases, {})
 
 
 if __name__ == "__main__":

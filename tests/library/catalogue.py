@@ -70,7 +70,6 @@ from labml_primer.since.rotary import (
     BucketedAttention,
     RotaryAttention,
     RotaryMultiDConvHeadAttention,
-    positioned,
     rotary,
 )
 from labml_primer.since.short_convolutions import (
@@ -100,6 +99,15 @@ from labml_primer.transformer.positional_encoding import (
 VOCAB, D_MODEL, HEADS, D_K, D_FF, MAX_SEQ = 11, 12, 3, 4, 20, 9
 SMALL = Config(VOCAB, D_MODEL, HEADS, D_FF, layers=2, max_seq=MAX_SEQ)
 
+
+class BucketedMultiDConvHeadAttention(BucketedAttention, MultiDConvHeadAttention):
+    """MDHA with T5's buckets."""
+
+
+class RotaryPrimerAttention(RotaryAttention, PrimerAttention):
+    """Primer's attention with rotary positions."""
+
+
 ATTENTIONS: dict[str, type[MultiHeadAttention]] = {
     kind.__name__: kind
     for kind in (
@@ -122,8 +130,8 @@ ATTENTIONS: dict[str, type[MultiHeadAttention]] = {
         RotaryAttention,
         RotaryMultiDConvHeadAttention,
         BucketedAttention,
-        positioned(BucketedAttention, MultiDConvHeadAttention),
-        positioned(RotaryAttention, PrimerAttention),
+        BucketedMultiDConvHeadAttention,
+        RotaryPrimerAttention,
         TokenShiftAttention,
         CanonAttention,
         GroupedQueryAttention,
