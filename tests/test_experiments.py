@@ -38,7 +38,8 @@ from experiments.chapters import mdha, ours, parts, transfer
 from experiments.figures import WHOLE_MODELS, theirs
 from experiments.harness import run as module
 from experiments.harness.configuration import Run
-from experiments.harness.long_run import fingerprint, is_current, long_run
+from experiments.harness.long_run import Training, fingerprint, is_current, long_run
+from experiments.harness.parallel import Workers
 from experiments.harness.plan import PLANS, Plan, gather, read_plans, reported_loss
 from experiments.harness.run import announce, recorded, run_missing
 from experiments.harness.step_times import measure_missing
@@ -593,6 +594,21 @@ def test_rates_are_tuned_with_a_seed_of_their_own_and_reported_with_others() -> 
     assert not any(run.whole for run in tuning.values())
     runs = plan.runs(found(*map(record, tuning.values())))
     assert [(run.seed, run.whole) for run in runs.values()] == [(0, True), (1, True)]
+
+
+EVERY_MODEL = {
+    f"{plan.name}/{model}": run
+    for plan in read_plans().values()
+    for model, run in plan.models.items()
+}
+
+
+@pytest.mark.parametrize("run", EVERY_MODEL.values(), ids=EVERY_MODEL)
+def test_every_model_of_every_plan_can_take_a_step(run: Run) -> None:
+    small = replace(run, batch=2, pieces=1, steps=1, evaluations=1, bfloat16=False)
+    training = Training(small, Path(), Workers())
+    training.step()
+    assert math.isfinite(training.losses[0])
 
 
 @pytest.mark.parametrize(
