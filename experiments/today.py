@@ -8,7 +8,6 @@ prints the answer from the runs recorded so far. Factors are in multiply-adds, a
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from experiments.analysis import extent, of_factors, seed_factors
 from experiments.records import RESULTS, Gathered, Runs, read_runs
@@ -22,41 +21,34 @@ FOUR = {
 }
 
 
-@dataclass(frozen=True)
-class Setting:
-    """A text and positions. `plans` have its runs, the most complete first; `suffix` ends their models."""
-
-    text: str
-    positions: str
-    plans: Sequence[str]
-    suffix: str = ""
-
-    def runs(self, gathered: str) -> Runs:
-        """Return the runs of the four models, from the first plan that has any."""
-        for plan in self.plans:
-            try:
-                found = read_runs(gathered, plan)
-            except KeyError:
-                continue
-            return {
-                model: found[model + self.suffix]
-                for model in FOUR
-                if found.get(model + self.suffix)
-            }
-        return {}
+PLANS = {
+    ("characters", "learned"): ("speedup",),
+    ("characters", "rotary"): ("today-characters", "today-first"),
+    ("subwords", "learned"): ("today-subwords-positions",),
+    ("subwords", "rotary"): ("today-subwords", "today-first-subwords"),
+}
+"""The plans that have a setting's runs. A setting is a text and positions."""
 
 
-SETTINGS = (
-    Setting("characters", "learned", ("speedup",)),
-    Setting("characters", "rotary", ("today-characters", "today-first")),
-    Setting("subwords", "learned", ("today-subwords-positions",), "-learned"),
-    Setting("subwords", "rotary", ("today-subwords", "today-first-subwords")),
-)
+def read_setting(gathered: str, text: str, positions: str) -> Runs:
+    """Return the runs of the four models, from the plan with the most of them."""
+    found: list[Runs] = []
+    for plan in PLANS[text, positions]:
+        try:
+            runs = read_runs(gathered, plan)
+        except KeyError:  # none is recorded
+            continue
+        suffix = "-learned" if plan == "today-subwords-positions" else ""
+        found.append(
+            {model: runs[model + suffix] for model in FOUR if runs.get(model + suffix)}
+        )
+    return max(found, key=lambda runs: sum(map(len, runs.values())), default={})
 
 
-def read_settings(gathered: str) -> dict[Setting, Runs]:
+def read_settings(gathered: str) -> dict[tuple[str, str], Runs]:
     """Return the runs of each setting that has any."""
-    return {each: runs for each in SETTINGS if (runs := each.runs(gathered))}
+    every = {setting: read_setting(gathered, *setting) for setting in PLANS}
+    return {setting: runs for setting, runs in every.items() if runs}
 
 
 def final(run: Gathered) -> float:
@@ -95,8 +87,7 @@ def losses(gathered: str) -> Table:
     """Return the final losses of the four models in each setting, in nats per character."""
     rows = [
         [
-            setting.text,
-            setting.positions,
+            *setting,
             extent([len(each) for each in runs.values()]),
             *(
                 f"{statistics.fmean(map(final, runs[model])):.3f}"
@@ -116,7 +107,7 @@ def gains(gathered: str) -> Table:
     """Return the speed-up factors over the Transformer with the same positions."""
     models = [model for model in FOUR if model != "transformer"]
     rows = [
-        [setting.text, setting.positions, *(written(saved(runs, m)) for m in models)]
+        [*setting, *(written(saved(runs, model)) for model in models)]
         for setting, runs in read_settings(gathered).items()
     ]
     heads = {"text": "", "positions": ""}

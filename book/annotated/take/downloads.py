@@ -53,8 +53,8 @@ def remove_lost(
 ) -> None:
     """Remove the files of documents that are no longer in the book.
 
-    Every chapter of an earlier build is known by the copy of its module, every other page that Sphinx wrote by
-    its root element. Pages at the top, such as the index, may be of no document.
+    Every chapter of an earlier build is known by the copy of its module, and every other page of Sphinx
+    by its root element. Pages at the top, such as the index, may be of no document.
     """
     copies = site / "_sources"
     found = {path.relative_to(copies) for path in copies.rglob("*.py")}
