@@ -57,7 +57,7 @@ def final(run: Gathered) -> float:
     return loss
 
 
-def saved(runs: Runs, model: str) -> list[float]:
+def savings(runs: Runs, model: str) -> list[float]:
     """Return the factors of a model over the Transformer, one for each seed."""
     baseline = runs.get("transformer", [])
     return seed_factors(baseline, runs.get(model, []), "multiply_adds")
@@ -107,7 +107,7 @@ def gains(gathered: str) -> Table:
     """Return the speed-up factors over the Transformer with the same positions."""
     models = [model for model in FOUR if model != "transformer"]
     rows = [
-        [*setting, *(written(saved(runs, model)) for model in models)]
+        [*setting, *(written(savings(runs, model)) for model in models)]
         for setting, runs in read_settings(gathered).items()
     ]
     heads = {"text": "", "positions": ""}

@@ -14,7 +14,7 @@ from experiments.today import (
     gains,
     losses,
     read_settings,
-    saved,
+    savings,
     share_of_positions,
     written,
 )
@@ -51,8 +51,8 @@ def test_factors_are_those_of_seeds_that_both_have() -> None:
         "transformer": [run(0, 4.0, 3.0, 2.0, 1.0), run(1, 4.0, 3.0, 2.0, 1.0)],
         "mdha": [run(1, 2.0, 1.0, 0.5, 0.4), run(2, 9.0, 9.0, 9.0, 9.0)],
     }
-    assert saved(runs, "mdha") == [2.0]
-    assert saved(runs, "primer-ez") == saved({}, "mdha") == []
+    assert savings(runs, "mdha") == [2.0]
+    assert savings(runs, "primer-ez") == savings({}, "mdha") == []
 
 
 def test_factors_are_averaged_as_logarithms() -> None:

@@ -36,7 +36,7 @@ from experiments.analysis import (
 from experiments.figures import SETUPS, WHOLE_MODELS, theirs
 from experiments.records import read_runs
 from experiments.tables import Table
-from experiments.today import read_setting, saved, typical
+from experiments.today import read_setting, savings, typical
 
 __data__ = (
     "experiments/results/gathered.json",
@@ -92,7 +92,7 @@ if __name__ == "__main__":
     counted = {cost: factors(runs, cost) for cost in ("multiply_adds", "seconds")}
     in_time = counted["seconds"]
     rotary = read_setting(__data__[0], "characters", "rotary")
-    with_rotary = typical(saved(rotary, "primer-ez"))
+    with_rotary = typical(savings(rotary, "primer-ez"))
     rows = []
     for model, seeds in runs.items():
         ours = [

@@ -25,7 +25,7 @@ from experiments.today import (
     gains,
     losses,
     read_settings,
-    saved,
+    savings,
     share_of_positions,
     typical,
     written,
@@ -76,7 +76,7 @@ if __name__ == "__main__":
     # Transformer with the same positions. A factor of 1 saves nothing. In brackets is the 95% confidence
     # interval of the mean.
     gains(__data__[0])
-    factors = {name: saved(runs, "primer-ez") for name, runs in characters.items()}
+    factors = {name: savings(runs, "primer-ez") for name, runs in characters.items()}
     both = {name: typical(found) for name, found in factors.items()}
     share = share_of_positions(factors["learned"], factors["rotary"])
     learned, rotary = characters.values()

@@ -36,7 +36,7 @@ from experiments.analysis import Spread, factors, relative_perplexity, setting
 from experiments.figures import SETUPS, WHOLE_MODELS, theirs
 from experiments.records import read_runs
 from experiments.tables import Table
-from experiments.today import read_setting, saved, typical
+from experiments.today import read_setting, savings, typical
 
 __data__ = (
     "experiments/results/gathered.json",
@@ -121,8 +121,8 @@ if __name__ == "__main__":
         read_setting(__data__[0], "characters", positions)
         for positions in ("learned", "rotary")
     )
-    with_learned = typical(saved(learned, "primer-ez"))
-    with_rotary = typical(saved(rotary, "primer-ez"))
+    with_learned = typical(savings(learned, "primer-ez"))
+    with_rotary = typical(savings(rotary, "primer-ez"))
 
     # ## Which part does the work?
     #
