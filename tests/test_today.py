@@ -7,15 +7,18 @@ from typing import Any
 
 import pytest
 
+from experiments.analysis import seed_factors
 from experiments.records import RESULTS
 from experiments.today import (
     FOUR,
     final,
     gains,
     losses,
+    read_setting,
     read_settings,
     savings,
     share_of_positions,
+    typical,
     written,
 )
 
@@ -87,3 +90,24 @@ def test_tables_have_a_row_for_each_setting_with_runs_and_every_model() -> None:
         assert [*table.columns][first:] == [*columns]
         assert ["characters", "learned"] in [row[:2] for row in table.rows]
         assert all(table.rows[0])
+
+
+def test_what_the_chapter_says_of_the_records_is_so() -> None:
+    """The statements of `experiments/chapters/positions.py` that its text does not compute."""
+    learned, rotary = (
+        read_setting(GATHERED, "characters", positions)
+        for positions in ("learned", "rotary")
+    )
+    assert all(len(seeds) >= 2 for seeds in rotary.values())
+    assert min(savings(rotary, "primer-ez")) > 1
+    pairs = zip(savings(rotary, "squared-relu"), savings(rotary, "mdha"), strict=True)
+    assert all(relu > mdha for relu, mdha in pairs)
+    parts = {
+        model: typical(savings(learned, model)) for model in ("squared-relu", "mdha")
+    }
+    assert parts["mdha"] > parts["squared-relu"]
+    alone = seed_factors(learned["transformer"], rotary["transformer"], "multiply_adds")
+    both = savings(learned, "primer-ez")
+    assert typical(alone) > typical(both) > typical(savings(rotary, "primer-ez"))
+    worst = max(run["loss"][-1] for run in rotary["transformer"])
+    assert worst < min(run["loss"][-1] for run in learned["primer-ez"])

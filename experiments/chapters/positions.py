@@ -74,7 +74,7 @@ if __name__ == "__main__":
     #
     # The {term}`speed-up factor` in {term}`multiply-adds` of each change alone and of both, over the
     # Transformer with the same positions. A factor of 1 saves nothing. In brackets is the 95% confidence
-    # interval of the mean.
+    # interval of the mean, or, of two seeds, the factor of each.
     gains(__data__[0])
     factors = {name: savings(runs, "primer-ez") for name, runs in characters.items()}
     both = {name: typical(found) for name, found in factors.items()}
