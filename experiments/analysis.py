@@ -94,18 +94,23 @@ def until(run: Gathered, end: int) -> Gathered:
     }
 
 
+def seed_factors(
+    baseline: Sequence[Gathered], runs: Sequence[Gathered], cost: str
+) -> list[float]:
+    """Return the factors of the seeds that both have, each over the baseline of its seed."""
+    vanilla = {each["seed"]: each for each in baseline}
+    return [
+        factor(vanilla[run["seed"]], run, cost)
+        for run in runs
+        if run["seed"] in vanilla
+    ]
+
+
 def speedup(
     baseline: Sequence[Gathered], runs: Sequence[Gathered], cost: str
 ) -> Spread:
-    """Return the spread of the factors of the seeds that both have, each over the baseline of its seed."""
-    vanilla = {each["seed"]: each for each in baseline}
-    return Spread.of(
-        [
-            factor(vanilla[run["seed"]], run, cost)
-            for run in runs
-            if run["seed"] in vanilla
-        ]
-    )
+    """Return the spread of the factors of the seeds that both have."""
+    return Spread.of(seed_factors(baseline, runs, cost))
 
 
 def factors(runs: Runs, cost: str) -> dict[str, Spread]:

@@ -8,9 +8,8 @@ prints the answer from the runs recorded so far. Factors are in multiply-adds, a
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from experiments.analysis import factor, of_factors
+from experiments.analysis import extent, of_factors, seed_factors
 from experiments.records import RESULTS, Gathered, Runs, read_runs
 from experiments.tables import Table
 
@@ -20,39 +19,36 @@ FOUR = {
     "mdha": "MDHA alone",
     "primer-ez": "Primer-EZ",
 }
-GATHERED = str(RESULTS / "gathered.json")
 
 
-@dataclass(frozen=True)
-class Setting:
-    """A text and positions. `plans` have its runs, the most complete first; `suffix` ends their models."""
-
-    text: str
-    positions: str
-    plans: Sequence[str]
-    suffix: str = ""
-
-    def runs(self, path: str = GATHERED) -> Runs:
-        """Return the runs of the four models, from the first plan that has any."""
-        for plan in self.plans:
-            try:
-                found = read_runs(path, plan)
-            except KeyError:
-                continue
-            return {
-                model: found[model + self.suffix]
-                for model in FOUR
-                if found.get(model + self.suffix)
-            }
-        return {}
+PLANS = {
+    ("characters", "learned"): ("speedup",),
+    ("characters", "rotary"): ("today-characters", "today-first"),
+    ("subwords", "learned"): ("today-subwords-positions",),
+    ("subwords", "rotary"): ("today-subwords", "today-first-subwords"),
+}
+"""The plans that have a setting's runs. A setting is a text and positions."""
 
 
-SETTINGS = (
-    Setting("characters", "learned", ["speedup"]),
-    Setting("characters", "rotary", ["today-characters", "today-first"]),
-    Setting("subwords", "learned", ["today-subwords-positions"], "-learned"),
-    Setting("subwords", "rotary", ["today-subwords", "today-first-subwords"]),
-)
+def read_setting(gathered: str, text: str, positions: str) -> Runs:
+    """Return the runs of the four models, from the plan with the most of them."""
+    found: list[Runs] = []
+    for plan in PLANS[text, positions]:
+        try:
+            runs = read_runs(gathered, plan)
+        except KeyError:  # none is recorded
+            continue
+        suffix = "-learned" if plan == "today-subwords-positions" else ""
+        found.append(
+            {model: runs[model + suffix] for model in FOUR if runs.get(model + suffix)}
+        )
+    return max(found, key=lambda runs: sum(map(len, runs.values())), default={})
+
+
+def read_settings(gathered: str) -> dict[tuple[str, str], Runs]:
+    """Return the runs of each setting that has any."""
+    every = {setting: read_setting(gathered, *setting) for setting in PLANS}
+    return {setting: runs for setting, runs in every.items() if runs}
 
 
 def final(run: Gathered) -> float:
@@ -61,64 +57,67 @@ def final(run: Gathered) -> float:
     return loss
 
 
-def seed_factors(runs: Runs, model: str) -> list[float]:
-    """Return the factors of a model over the Transformer, for the seeds that both have."""
-    vanilla = {run["seed"]: run for run in runs.get("transformer", [])}
-    return [
-        factor(vanilla[run["seed"]], run, "multiply_adds")
-        for run in runs.get(model, [])
-        if run["seed"] in vanilla
-    ]
+def savings(runs: Runs, model: str) -> list[float]:
+    """Return the factors of a model over the Transformer, one for each seed."""
+    baseline = runs.get("transformer", [])
+    return seed_factors(baseline, runs.get(model, []), "multiply_adds")
+
+
+def typical(factors: Sequence[float]) -> float:
+    """Return the geometric mean of factors."""
+    return statistics.geometric_mean(factors)
 
 
 def written(factors: Sequence[float]) -> str:
-    """Write the mean of factors, its 95% confidence interval, and the number of seeds."""
+    """Write the mean of factors with its 95% confidence interval, or of two with their range."""
     if not factors:
-        return "no run yet"
-    if len(factors) == 1:
-        return f"{factors[0]:.2f} (1 seed)"
+        return ""
+    if len(factors) < 3:
+        return f"{typical(factors):.2f} ({extent(factors, '.2f')})"
     mean, low, high = of_factors(factors)
-    return f"{mean:.2f} ({low:.2f} to {high:.2f}, {len(factors)} seeds)"
+    return f"{mean:.2f} ({low:.2f} to {high:.2f})"
 
 
 def share_of_positions(learned: Sequence[float], rotary: Sequence[float]) -> float:
     """Return the share of a gain, in logarithms, that is gone with rotary positions."""
-    before, after = (
-        statistics.fmean(map(math.log, each)) for each in (learned, rotary)
-    )
-    return 1 - after / before
+    return 1 - math.log(typical(rotary)) / math.log(typical(learned))
 
 
-def losses() -> Table:
+def losses(gathered: str) -> Table:
     """Return the final losses of the four models in each setting, in nats per character."""
-    rows = []
-    for setting in SETTINGS:
-        runs = setting.runs()
-        means = [
-            f"{statistics.fmean(map(final, runs[model])):.3f} ({len(runs[model])})"
-            if model in runs
-            else ""
-            for model in FOUR
+    rows = [
+        [
+            *setting,
+            extent([len(each) for each in runs.values()]),
+            *(
+                f"{statistics.fmean(map(final, runs[model])):.3f}"
+                if model in runs
+                else ""
+                for model in FOUR
+            ),
         ]
-        rows.append([setting.text, setting.positions, *means])
-    heads = {"text": "", "positions": ""} | dict.fromkeys(FOUR.values(), "mean (seeds)")
-    return Table("Final losses, nats per character", "Our runs", heads, rows)
+        for setting, runs in read_settings(gathered).items()
+    ]
+    heads = {"text": "", "positions": "", "seeds": ""}
+    heads |= dict.fromkeys(FOUR.values(), "nats")
+    return Table("Final losses per character", "Our runs", heads, rows)
 
 
-def gains() -> Table:
+def gains(gathered: str) -> Table:
     """Return the speed-up factors over the Transformer with the same positions."""
-    rows = []
-    for setting in SETTINGS:
-        runs = setting.runs()
-        found = [written(seed_factors(runs, m)) for m in FOUR if m != "transformer"]
-        rows.append([setting.text, setting.positions, *found])
-    names = [name for name in FOUR.values() if name != FOUR["transformer"]]
-    heads = {"text": "", "positions": ""} | dict.fromkeys(names, "factor")
+    models = [model for model in FOUR if model != "transformer"]
+    rows = [
+        [*setting, *(written(savings(runs, model)) for model in models)]
+        for setting, runs in read_settings(gathered).items()
+    ]
+    heads = {"text": "", "positions": ""}
+    heads |= dict.fromkeys([FOUR[model] for model in models], "factor")
     return Table("Speed-up factors, in multiply-adds", "Our runs", heads, rows)
 
 
 def main() -> None:
-    print(losses(), gains(), sep="\n\n")
+    gathered = str(RESULTS / "gathered.json")
+    print(losses(gathered), gains(gathered), sep="\n\n")
 
 
 if __name__ == "__main__":

@@ -7,16 +7,19 @@ from typing import Any
 
 import pytest
 
+from experiments.records import RESULTS
 from experiments.today import (
     FOUR,
-    Setting,
     final,
     gains,
     losses,
-    seed_factors,
+    read_settings,
+    savings,
     share_of_positions,
     written,
 )
+
+GATHERED = str(RESULTS / "gathered.json")
 
 
 def run(seed: int, *loss: float, **more: Any) -> dict[str, Any]:
@@ -24,15 +27,23 @@ def run(seed: int, *loss: float, **more: Any) -> dict[str, Any]:
     return {"seed": seed, "loss": list(loss), "multiply_adds": costs} | more
 
 
-def test_most_complete_plan_with_runs_is_read(tmp_path: Path) -> None:
+def test_plan_with_the_most_runs_is_read(tmp_path: Path) -> None:
     path = tmp_path / "gathered.json"
-    few = {"transformer": [run(0, 3.0, 2.0)], "mdha": []}
+    one, two = [run(0, 3.0, 2.0)], [run(0, 3.0, 2.0), run(1, 3.0, 2.0)]
     path.write_text(
-        json.dumps({"first": few, "other": {"mdha-learned": [run(0, 1.0)]}})
+        json.dumps(
+            {
+                "today-characters": {"transformer": one, "mdha": []},
+                "today-first": {"transformer": two},
+                "today-subwords-positions": {"mdha-learned": one, "mdha-rotary": two},
+            }
+        )
     )
-    assert Setting("", "", ["whole", "first"]).runs(str(path)).keys() == {"transformer"}
-    assert Setting("", "", ["other"], "-learned").runs(str(path)).keys() == {"mdha"}
-    assert Setting("", "", ["whole"]).runs(str(path)) == {}
+    found = read_settings(str(path))
+    assert found == {
+        ("characters", "rotary"): {"transformer": two},
+        ("subwords", "learned"): {"mdha": one},
+    }
 
 
 def test_factors_are_those_of_seeds_that_both_have() -> None:
@@ -40,18 +51,22 @@ def test_factors_are_those_of_seeds_that_both_have() -> None:
         "transformer": [run(0, 4.0, 3.0, 2.0, 1.0), run(1, 4.0, 3.0, 2.0, 1.0)],
         "mdha": [run(1, 2.0, 1.0, 0.5, 0.4), run(2, 9.0, 9.0, 9.0, 9.0)],
     }
-    assert seed_factors(runs, "mdha") == [2.0]
-    assert seed_factors(runs, "primer-ez") == seed_factors({}, "mdha") == []
+    assert savings(runs, "mdha") == [2.0]
+    assert savings(runs, "primer-ez") == savings({}, "mdha") == []
 
 
 def test_factors_are_averaged_as_logarithms() -> None:
-    mean, interval = written([2.0, 8.0]).split(" (")
-    assert mean == "4.00" and interval.endswith("2 seeds)")
-    low, high = map(float, interval.split(", ")[0].split(" to "))
-    reach = 12.706 * math.log(4) / 2
+    mean, interval = written([2.0, 4.0, 8.0]).split(" (")
+    assert mean == "4.00"
+    low, high = map(float, interval.rstrip(")").split(" to "))
+    reach = 4.303 * math.log(2) / 3**0.5
     assert high == pytest.approx(4 * math.exp(reach), rel=1e-2)
     assert low == pytest.approx(4 * math.exp(-reach), abs=0.01)
-    assert written([2.0]) == "2.00 (1 seed)" and written([]) == "no run yet"
+
+
+def test_two_factors_are_both_written() -> None:
+    assert written([2.0, 8.0]) == "4.00 (2.00 to 8.00)"
+    assert written([2.0]) == "2.00 (2.00)" and written([]) == ""
 
 
 def test_share_of_positions_is_one_if_nothing_is_left() -> None:
@@ -64,10 +79,11 @@ def test_final_loss_is_that_of_whole_plays_if_measured() -> None:
     assert final(run(0, 3.0, 2.0)) == 2.0
 
 
-def test_tables_have_a_row_for_each_setting_and_every_model() -> None:
-    for table, columns in (
-        (losses(), FOUR.values()),
-        (gains(), list(FOUR.values())[1:]),
+def test_tables_have_a_row_for_each_setting_with_runs_and_every_model() -> None:
+    for table, first, columns in (
+        (losses(GATHERED), 3, FOUR.values()),
+        (gains(GATHERED), 2, list(FOUR.values())[1:]),
     ):
-        assert len(table.rows) == 4 and [*table.columns][2:] == [*columns]
+        assert [*table.columns][first:] == [*columns]
+        assert ["characters", "learned"] in [row[:2] for row in table.rows]
         assert all(table.rows[0])

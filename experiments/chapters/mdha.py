@@ -217,8 +217,7 @@ if __name__ == "__main__":
     #
     # *Positions.* All models have a learned table of absolute positions, so a convolution is also a source of
     # information about positions. With relative positions, as the paper's models have, the gain of the
-    # convolutions may be smaller, and their details may matter differently
-    # ({doc}`/book/pages/descendants`).
+    # convolutions is smaller ({doc}`positions`), and their details may matter differently.
     #
     # *Longer runs.* Without a convolution, the model is {value}`f"{gain(after(300), 'channel', 'none'):.2f}"`
     # nats worse after 300 steps, and {value}`f"{gain(runs, 'channel', 'none'):.2f}"` at the end. Longer runs

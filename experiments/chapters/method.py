@@ -225,8 +225,7 @@ if __name__ == "__main__":
     # its released `gin/models/defaults.gin` says "All models use relative attention". A table must be learned
     # before attention can find the previous token, while a convolution reads that token from the first step
     # on. So the Transformer is a weaker baseline here than in the paper, and the gains of MDHA, Primer-EZ and
-    # Primer may be overstated. {doc}`/book/pages/descendants` has what we know about them with the positions
-    # of today's models.
+    # Primer are larger here. {doc}`positions` has the same comparison with rotary positions.
     #
     # *Tuning.* Rates were chosen in short runs with one seed. Models with similar losses could change places
     # with other rates.

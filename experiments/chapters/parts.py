@@ -127,7 +127,7 @@ if __name__ == "__main__":
     #
     # *Positions.* All models have a learned table of absolute positions, and the paper's have relative ones.
     # A convolution reads the nearest positions without having to find them, so with relative positions MDHA
-    # may matter less, and the squared ReLU more ({doc}`/book/pages/descendants`).
+    # may matter less, and the squared ReLU more. {doc}`positions` has both alone with rotary positions.
     #
     # *Seeds.* With three seeds, small differences are not decided; the exercise says how small.
     #

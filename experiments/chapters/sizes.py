@@ -369,7 +369,7 @@ if __name__ == "__main__":
     # ## Limits
     #
     # *Positions.* All models have a learned table of absolute positions. With the relative positions of the
-    # paper's models, the savings may be smaller ({doc}`/book/pages/descendants`).
+    # paper's models, the savings may be smaller; with rotary ones they are, at one size ({doc}`positions`).
     #
     # *A law.* Our budgets differ by a factor of four, while the paper's models differ by 17 in parameters
     # alone. On so short a range, many curves look like a straight line. A law of this form also falls to

@@ -21,7 +21,8 @@ $$y_t = w_0\,x_{t-2} + w_1\,x_{t-1} + w_2\,x_t$$
 
 Both make a step slower, but far fewer steps are needed. In the paper, Primer-EZ reaches the Transformer's
 loss with 1.75 to 2.34 times less compute. {doc}`/experiments/chapters/ours` measures this in small models,
-with five seeds.
+with five seeds, and {doc}`/experiments/chapters/positions` with the positions of today's models, where less
+is left to save.
 
 :::{picture} primer_ez
 :::

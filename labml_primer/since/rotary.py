@@ -377,5 +377,5 @@ if __name__ == "__main__":
     print(f"pairs {slow[0]} to {slow[-1]} of 16")
     assert not (128 * omega[: slow[0]] < 2 * torch.pi / 10).any()
 
-    # Which of Primer's gains are left if positions are rotary? A family of plans of this book asks that,
-    # `make experiments ONLY=today`. Its runs are not recorded yet.
+    # How much of Primer's gains is left if positions are rotary? {doc}`/experiments/chapters/positions`
+    # measures it.

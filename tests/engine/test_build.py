@@ -2,6 +2,7 @@
 
 import gzip
 import re
+import shutil
 import textwrap
 from collections.abc import Callable
 from html import unescape
@@ -414,17 +415,19 @@ def test_edits_during_a_build_are_shown_by_the_next_build(
 
 
 @pytest.mark.slow
-def test_nothing_is_left_of_a_chapter_that_was_renamed_or_deleted(
-    shelf: Callable[..., Shelf],
+@pytest.mark.parametrize("forgotten", [False, True], ids=["known", "forgotten"])
+def test_nothing_is_left_of_a_page_that_was_renamed_or_deleted(
+    shelf: Callable[..., Shelf], forgotten: bool
 ) -> None:
-    index = "# B\n\n```{toctree}\none\npkg/two\npage\n```\n"
+    """`forgotten`: Sphinx starts without the memory of its last build, as after a change of an extension."""
+    index = "# B\n\n```{toctree}\none\npkg/two\npkg/page\n```\n"
     long = '"""# Two"""\n\nprint("zanzibar " * 20_000)\n'
     book = shelf(
         {
             "index.md": index,
-            "one.py": '"""# One\n\nSee {doc}`page`."""\n',
+            "one.py": '"""# One\n\nSee {doc}`pkg/page`."""\n',
             "pkg/two.py": long,
-            "page.md": "# Page\n\nMadagascar.\n",
+            "pkg/page.md": "# Page\n\nMadagascar.\n",
             "notebooks/two.ipynb": "{}",
         }
     )
@@ -450,16 +453,19 @@ def test_nothing_is_left_of_a_chapter_that_was_renamed_or_deleted(
         "_sources/pkg/two.py",
         "notebooks/two-with-outputs.ipynb",
         "notebooks/two.ipynb",
-        "page.html",
+        "pkg/page.html",
         "pkg/two.html",
     }
     (book.root / "pkg/two.py").rename(book.root / "pkg/three.py")
-    (book.root / "page.md").unlink()
-    book.edit("one.py", "See {doc}`page`.", "Text.")
-    book.edit("index.md", "pkg/two\npage", "pkg/three")
+    (book.root / "pkg/page.md").unlink()
+    book.edit("one.py", "See {doc}`pkg/page`.", "Text.")
+    book.edit("index.md", "pkg/two\npkg/page", "pkg/three")
+    if forgotten:
+        shutil.rmtree(book.root / "_build/doctrees-html")
+    (site / "pkg/own.html").write_text("<html>Not of a document.</html>")
     done = book.build()
     assert done.code == 0, done.log
-    assert files() == set()
+    assert files() == set() and (site / "pkg/own.html").is_file()
     assert (site / "pkg/three.html").is_file()
     assert "pkg/two" not in (site / "_pagefind/places.json").read_text(encoding="utf-8")
     assert "pkg/two" not in (site / "searchindex.js").read_text(encoding="utf-8")

@@ -53,15 +53,19 @@ def remove_lost(
 ) -> None:
     """Remove the files of documents that are no longer in the book.
 
-    Every chapter of an earlier build is known by the copy of its module.
+    Every chapter of an earlier build is known by the copy of its module, and every other page of Sphinx
+    by its root element. Pages at the top, such as the index, may be of no document.
     """
     copies = site / "_sources"
-    chapters = {
-        path.relative_to(copies).with_suffix("").as_posix()
-        for path in copies.rglob("*.py")
+    found = {path.relative_to(copies) for path in copies.rglob("*.py")}
+    found |= {
+        page.relative_to(site)
+        for page in site.glob("[!_]*/**/*.html")
+        if "data-content_root=" in page.read_text(encoding="utf-8")[:200]
     }
+    earlier = {path.with_suffix("").as_posix() for path in found}
     stems = {Path(docname).name for docname in docnames}
-    for docname in (removed | chapters) - docnames:
+    for docname in (removed | earlier) - docnames:
         name = Path(docname).name
         lost = [site / f"{docname}.html", *copies.glob(f"{docname}.*")]
         lost += (site / FOLDER).glob(f"{docname}-*")
