@@ -77,6 +77,14 @@ def fonts(body: str) -> list[str]:
     return [name for name, found in wanted.items() if found]
 
 
+def opens_with_picture(body: str) -> bool:
+    """Return whether the code of a chapter's first row begins with a picture or an output."""
+    before, _, code = body.partition('class="sbs__code')
+    row = re.search(r'class="sbs__sheet[^>]*>\s*<div class="sbs__row', before)
+    shown = r'[^>]*>\s*<\w+ class="(out out--picture|cell_output)\b'
+    return bool(row and re.match(shown, code))
+
+
 def names(app: Any) -> list[Any]:
     """Return the index: every definition of the book by its first letter, with links."""
     places: dict[str, list[tuple[str, str]]] = {}
@@ -124,6 +132,7 @@ def complete(
     if "std-term" in body + str(context.get("chapter")):
         app.add_js_file("terms.js", loading_method="defer")
     context["fonts"] = fonts(body)
+    context["opens_with_picture"] = opens_with_picture(body)
     if pagename == "genindex":
         context["genindexentries"] = names(app)
 

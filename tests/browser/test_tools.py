@@ -207,6 +207,7 @@ def test_a_name_lights_up_the_symbol_that_the_chapter_ties_to_it(
     reading: Callable[[str], Page], where: str, ties: dict[str, str]
 ) -> None:
     page = reading(where)
+    page.locator(f".sbs__code .ln{OPEN}").first.hover()  # now each name has an element
     for name, symbol in ties.items():
         named = re.compile(f"^{name}$")
         page.locator(f".sbs__code .n{OPEN}", has_text=named).first.hover()
@@ -235,6 +236,8 @@ def test_each_tie_binds_a_name_of_the_code_to_a_symbol_of_a_formula(
 ) -> None:
     loose = reading(chapter).evaluate(
         """() => {
+          const code = document.querySelector(".sbs__code"); // focused, its names have elements
+          code.dispatchEvent(new Event("focusin", { bubbles: true }));
           const letters = e => e.textContent.replace(/[\\u200b\\s]/g, "");
           const names = new Set([...document.querySelectorAll(".sbs__code .n")].map(letters));
           const symbols = [...document.querySelectorAll(".mord")].filter(e => !e.closest(".tie"));

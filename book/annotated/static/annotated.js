@@ -104,12 +104,16 @@
   shapes?.addEventListener("click", toggle);
 
   // Highlight: pointing at a name highlights its other uses, and the symbol that is tied to it.
-  // In the code, text without an element of its own is names and the blanks between them.
-  for (const part of $$(".sbs__code :is(.ln, .t, .ref)")) for (const text of [...part.childNodes]) {
-    if (text.nodeType !== Node.TEXT_NODE) continue;
-    const pieces = text.data.split(/([\p{L}_][\p{L}\p{N}_]*)/u); // every second one is a name
-    text.replaceWith(...pieces.map((piece, i) => i % 2 ? Object.assign(document.createElement("span"), { className: "n", textContent: piece }) : piece));
-  }
+  // In the code, text without an element of its own is names and the blanks between them. Each name gets an element when
+  // a reader first points at or focuses code or a name that is tied to it, so that the page is laid out sooner.
+  let separate = () => {
+    separate = () => {};
+    for (const part of $$(".sbs__code :is(.ln, .t, .ref)")) for (const text of [...part.childNodes]) {
+      if (text.nodeType !== Node.TEXT_NODE) continue;
+      const pieces = text.data.split(/([\p{L}_][\p{L}\p{N}_]*)/u); // every second one is a name
+      text.replaceWith(...pieces.map((piece, i) => i % 2 ? Object.assign(document.createElement("span"), { className: "n", textContent: piece }) : piece));
+    }
+  };
   const letters = element => element.textContent.replace(/[\u200b\s]/g, "");
   const ties = $$("[data-tie] .katex-html").map(symbol => [symbol.closest("[data-tie]").dataset.tie, letters(symbol)]);
   const spelled = symbol => { // in a subscript only if it occurs nowhere else
@@ -119,6 +123,7 @@
   const light = name => {
     for (const other of $$(".lit")) other.classList.remove("lit");
     if (!name) return;
+    separate();
     for (const other of $$(".sbs__code .n, .tie code")) if (other.textContent === name) other.classList.add("lit");
     for (const [tied, symbol] of ties) if (tied === name) for (const letter of spelled(symbol)) letter.classList.add("lit");
   };
@@ -131,7 +136,14 @@
     for (let letter = element.closest(".katex-html .mord"); letter; letter = letter.parentElement.closest(".katex-html .mord"))
       for (const [tied, symbol] of ties) if (letters(letter) === symbol && spelled(symbol).includes(letter)) return tied;
   };
-  for (const on of ["pointerover", "focusin"]) document.addEventListener(on, event => light(nameOf(event.target)));
+  for (const on of ["pointerover", "focusin"]) document.addEventListener(on, event => {
+    let { target } = event;
+    if (target.closest(".sbs__code")) {
+      separate();
+      if (on === "pointerover") target = document.elementFromPoint(event.clientX, event.clientY) ?? target; // the name's own element is new
+    }
+    light(nameOf(target));
+  });
   document.addEventListener("focusout", () => light());
 
   // Figures show their values. The script for that is loaded when a figure is first pointed at or focused.

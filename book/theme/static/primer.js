@@ -4,7 +4,10 @@
   const $ = (selector, from = document) => from.querySelector(selector);
   const $$ = (selector, from = document) => [...from.querySelectorAll(selector)];
   const recall = key => { try { return localStorage[key]; } catch (e) { return undefined; } };
-  const laidOut = act => document.fonts.ready.then(() => requestAnimationFrame(() => setTimeout(act))); // asks for no layout of its own
+  // Waits for a frame, then for the fonts, then for a frame with them. Asking for the fonts before the first frame, or for a width
+  // before the last, would lay out the page at once.
+  const framed = () => new Promise(done => requestAnimationFrame(() => setTimeout(done)));
+  const laidOut = act => framed().then(() => document.fonts.ready).then(framed).then(act);
   const store = (key, value) => { try { localStorage[key] = value; } catch (e) { /* storage is off */ } };
 
   // Light or dark: follows the system until the reader chooses.
@@ -81,14 +84,15 @@
   // A long formula shrinks a little before its box scrolls; a box that scrolls can be focused.
   const formulas = ".katex-display";
   const boxes = "pre, .out, .output, .table-scroll, div.math, .katex-display";
+  const shown = selector => $$(selector).filter(box => !box.closest("details:not([open])")); // what is folded has no width
   const fit = () => {
     // Measure all, then change all, so that the page is laid out once and not once per formula.
-    const sized = $$(formulas).map(box => box.firstElementChild);
+    const sized = shown(formulas).map(box => box.firstElementChild);
     for (const inner of sized) inner.style.fontSize = "";
     const rooms = sized.map(inner => inner.parentElement.clientWidth / inner.parentElement.scrollWidth);
     sized.forEach((inner, i) => { if (rooms[i] < 1) inner.style.fontSize = Math.max(.78, rooms[i] * .99) + "em"; });
-    const wide = new Set($$(boxes).filter(box => box.scrollWidth > box.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(box).overflowX)));
-    for (const box of $$(boxes)) {
+    const all = shown(boxes), wide = new Set(all.filter(box => box.scrollWidth > box.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(box).overflowX)));
+    for (const box of all) {
       const scrolls = wide.has(box);
       if (scrolls && !box.hasAttribute("tabindex") && !$("a[href]:not([tabindex='-1'])", box)) {
         box.tabIndex = 0;
