@@ -79,7 +79,8 @@ if __name__ == "__main__":
     ax.margins(y=0.3)
     ax.set(xlabel="time of a training step of Primer-EZ, over the Transformer's")
     plt.show()
-    # The same as numbers, and models in other libraries, divided by ours (above 1, ours is faster):
+    # The table has the same ratios as ranges, and the times of other libraries divided by ours: above 1, ours
+    # is faster.
     from IPython.display import display
 
     rows = [[name, over(pair)] for name, pair in (forms | others).items()]

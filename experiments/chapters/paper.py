@@ -162,7 +162,6 @@ if __name__ == "__main__":
     def dots(
         ax: Axes, names: list[str], entries: list[str], hollow: bool = False
     ) -> None:
-        """Draw a line for each model, with a bar if a spread is printed."""
         ax.set_yticks(range(len(names)), names)
         ax.set_ylim(len(names) - 0.5, -0.5)
         for at, (name, entry) in enumerate(zip(names, entries, strict=True)):

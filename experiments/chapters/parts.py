@@ -66,7 +66,9 @@ if __name__ == "__main__":
     changes = read_runs(__data__[0], "ablation")
     draw(changes, REMOVED, "primer")
     display(table(changes, REMOVED, "primer", "Compare Figure 26, right"))
-    # Each change alone in a Transformer; {doc}`/labml_primer/primer/primer` explains them. To the left of the
+    # ## Each change alone
+    #
+    # Each change in a Transformer; {doc}`/labml_primer/primer/primer` explains them. To the left of the
     # dotted line, the change helps. The last is the search's sixth change, which the paper leaves out of
     # Primer: a narrower residual stream, and a feed-forward layer twelve times as wide as the stream.
     draw(changes, INSERTED, "transformer")

@@ -115,7 +115,7 @@ if __name__ == "__main__":
     words = f"mean and 95% interval of {setting(recorded.values())}"
     fig.suptitle(words, fontsize="medium")
     plt.show()
-    # The mean over all budgets:
+    # The table has the means over all budgets.
     from IPython.display import display
 
     rows = [
@@ -247,7 +247,7 @@ if __name__ == "__main__":
         model: of_factors([shift(*pair) for pair in each])
         for model, each in pairs.items()
     }
-    # By how much the Transformer's exponent is larger than theirs.
+    # The lines have different slopes if the Transformer's exponent differs from theirs.
     steeper = {
         model: interval(
             [power_law(first)[1] - power_law(second)[1] for first, second in each]
@@ -360,7 +360,8 @@ if __name__ == "__main__":
         xlabel="time of a forward pass, ms",
         ylabel="loss, nats per character",
     )
-    ax.legend(frameon=False)
+    ax.set_ylim(top=2.02)
+    ax.legend(frameon=False, ncols=3, loc="upper left")
     plt.show()
     # The forward pass of a Primer takes at most {value}`f"{longer:.0%}"` longer than that of a Transformer of
     # its width. Figure 8 of the paper makes this comparison. Widths above 64 are slower and no better: at

@@ -81,3 +81,21 @@ def test_a_comment_inside_a_solution_is_an_error(
     done = made.build("-q", "-W", "--keep-going")
     assert done.code != 0
     assert "its solution is one step" in done.log
+
+
+def test_an_exercise_after_other_notes_has_a_row_of_its_own(
+    shelf: Callable[[dict[str, str]], Shelf],
+) -> None:
+    made = shelf({"one.py": ONE})
+    made.edit(
+        "one.py",
+        "# ## Exercise",
+        "# ## In short\n    #\n    # - Grow.\n    #\n    # ## Exercise",
+    )
+    done = made.build("-W", "--keep-going")
+    assert done.code == 0, done.log
+    rows = done.page("one").split('<div class="sbs__row')
+    (before,) = [row for row in rows if "Grow.</p>" in row]
+    (question,) = [row for row in rows if "What comes after two" in row]
+    assert "solution" not in before and 'id="in-short"' in before
+    assert 'class="solution"' in question and 'id="exercise"' in question

@@ -21,3 +21,16 @@ def test_prints_are_joined_but_not_across_a_figure() -> None:
     notebook = site_notebook(chapter, Record(outputs=[outputs]))
     shown = notebook.cells[-1].outputs
     assert [o.get("text", "figure") for o in shown] == ["ab", "figure", "c"]
+
+
+def test_the_description_of_a_constant_is_not_shown_as_a_result() -> None:
+    result = {
+        "output_type": "execute_result",
+        "data": {"text/plain": ["'words'"]},
+        "metadata": {},
+    }
+    outputs = [{**result, "execution_count": 1}]
+    described = site_notebook(parse('X = 1\n"""words"""\n'), Record(outputs=[outputs]))
+    assert described.cells[-1].cell_type == "markdown"
+    asked = site_notebook(parse("X = 1\nX\n"), Record(outputs=[outputs]))
+    assert asked.cells[-1].cell_type == "code"

@@ -263,6 +263,8 @@ class Sheet(SphinxPostTransform):
                 section["classes"].append("sbs__section")
                 self._hoist(section)
         self._answer(page)
+        for row in list(page.findall(_is_row)):
+            self._ask(row)
         head = [
             n
             for n in page.children
@@ -309,6 +311,21 @@ class Sheet(SphinxPostTransform):
             page.remove(row)
         code.children = []
         code += [*shown, *folds]
+
+    def _ask(self, row: nodes.Element) -> None:
+        """Give an exercise a row of its own: its solution is next to it, not next to what is before."""
+        prose, _ = _parts(row)
+        headings = [
+            i for i, n in enumerate(prose.children) if isinstance(n, nodes.rubric)
+        ]
+        if not headings or next(prose.findall(exercise), None) is None:
+            return
+        before, text = _box(*row["classes"]), _box("sbs__prose")
+        text += prose.children[: headings[-1]]
+        prose.children = prose.children[headings[-1] :]
+        before += [text, _box("sbs__code")]
+        row["classes"].append("sbs__row--exercise")
+        row.parent.insert(row.parent.index(row), before)
 
     def _theme_has_title_block(self) -> bool:
         theme = getattr(self.app.builder, "theme", None)

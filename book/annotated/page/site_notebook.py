@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import re
 from collections.abc import Mapping
@@ -59,6 +60,8 @@ def site_notebook(
             text = f"{FENCE}{{annotated-row}} {key(chapter)} {i} {j}\n\n{rest}\n{FENCE}"
             add(nbformat.v4.new_markdown_cell(text), line - 2)
         seen = visible(next(outputs)) if cell.nodes else []
+        if _described(cell):
+            seen = [each for each in seen if each["output_type"] != "execute_result"]
         shown = [
             _shown(output, _label(cell, record.values))
             for output in limited(seen, f"{docname}-{i}", "../" * docname.count("/"))
@@ -78,6 +81,16 @@ def site_notebook(
             )
     notebook.metadata["source_map"] = lines
     return notebook
+
+
+def _described(cell: Cell) -> bool:
+    """Return whether the cell ends with the description of a constant, which is not a result."""
+    last = cell.nodes[-1] if cell.nodes else None
+    return (
+        isinstance(last, ast.Expr)
+        and isinstance(last.value, ast.Constant)
+        and isinstance(last.value.value, str)
+    )
 
 
 def _rows(folded: Folds, row: int) -> list[int]:
