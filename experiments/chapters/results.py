@@ -90,7 +90,7 @@ if __name__ == "__main__":
         xlabel="speed-up factor in time",
     )
     plt.show()
-    # The same numbers as a table:
+    # The table has the same numbers.
     from IPython.display import display
 
     def paper_range(model: str) -> str:
