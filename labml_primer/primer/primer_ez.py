@@ -53,8 +53,9 @@ class SquaredReLU(nn.Module):
     and works on any shape.
 
     The paper (section 3) and the walk-through call it the most effective of Primer's changes. In our small
-    runs the convolution is: Primer loses much more without the convolution than without the squared ReLU
-    ({doc}`/experiments/chapters/parts`).
+    runs this depends on the positions. With rotary ones, it saves more than the convolution
+    ({doc}`/experiments/chapters/positions`); with a learned table, Primer loses much more without the
+    convolution ({doc}`/experiments/chapters/parts`).
 
     :::{variant} labml_primer.transformer.feed_forward.PositionwiseFeedForward
     :with: activation=SquaredReLU
