@@ -46,7 +46,11 @@ from annotated.run.execute import Job, execute_all
 from annotated.run.fonts import unpacked
 from annotated.run.shapes import check
 from annotated.take import bibtex, snippets
-from annotated.take.downloads import remove_lost, write_downloads
+from annotated.take.downloads import (
+    committed_notebook,
+    remove_lost,
+    write_downloads,
+)
 
 # Name in ``conf.py``, default, and what Sphinx builds again when it changes.
 CONFIGURATION: list[tuple[str, Any, Any]] = [
@@ -179,12 +183,20 @@ def read_again(app: Sphinx, env: BuildEnvironment) -> None:
 
 
 def write_again(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """Write all pages again if the table of contents changed: every page shows it."""
+    """Write pages again whose frame changed.
+
+    These are all pages if the table of contents changed, which every page shows, and otherwise the chapters
+    whose notebook is new or gone.
+    """
     state = state_of(env)
     state.contents = contents(app)
-    before = state.memory.contents
+    before, had = state.memory.contents, state.memory.notebooks
     state.memory.contents = state.contents
-    return sorted(env.found_docs) if before not in (None, state.contents) else []
+    has = {
+        name for name, job in state.jobs.items() if committed_notebook(job, state.book)
+    }
+    state.memory.notebooks = has
+    return sorted(env.found_docs if before not in (None, state.contents) else had ^ has)
 
 
 def configure(app: Sphinx, config: Any) -> None:

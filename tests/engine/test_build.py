@@ -520,3 +520,18 @@ def test_a_formula_that_katex_cannot_read_is_a_warning_with_its_line(
     assert strict.code != 0
     assert strict.log.count("KaTeX cannot read") == 3
     assert strict.executed() == []
+
+
+@pytest.mark.slow
+def test_a_notebook_that_was_committed_is_in_the_site_after_the_next_build(
+    shelf: Callable[..., Shelf],
+) -> None:
+    book = shelf({"one.py": '"""# One\n\nText."""\n'})
+    book.edit("conf.py", '"lib"', '"notebooks"')
+    committed, offered = (
+        book.root / at / "notebooks/one.ipynb" for at in ("", "_build/html")
+    )
+    assert book.build().code == 0 and not offered.exists()
+    committed.parent.mkdir(exist_ok=True)
+    committed.write_text("{}")
+    assert book.build().code == 0 and offered.is_file()

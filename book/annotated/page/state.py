@@ -47,7 +47,7 @@ class Memory(Domain):
 
     name = "annotated"
     label = "Annotated modules"
-    initial_data = {"digests": {}, "contents": None}  # noqa: RUF012
+    initial_data = {"digests": {}, "contents": None, "notebooks": set()}  # noqa: RUF012
 
     @property
     def digests(self) -> dict[str, str]:
@@ -68,6 +68,16 @@ class Memory(Domain):
     @contents.setter
     def contents(self, entries: list[Entry]) -> None:
         self.data["contents"] = entries
+
+    @property
+    def notebooks(self) -> set[str]:
+        """The chapters that had a committed notebook in the last build."""
+        found: set[str] = self.data["notebooks"]
+        return found
+
+    @notebooks.setter
+    def notebooks(self, docnames: set[str]) -> None:
+        self.data["notebooks"] = docnames
 
     def merge_domaindata(self, docnames: Any, otherdata: Any) -> None:
         """Reading in parallel changes nothing here."""

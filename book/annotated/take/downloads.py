@@ -23,7 +23,7 @@ def write_downloads(
 
     Only chapters with a committed notebook get one, because Colab opens the committed file.
     """
-    name, out = job.path.stem, Path(app.outdir)
+    out = Path(app.outdir)
     up = "../" * job.docname.count("/")
     module = f"_sources/{job.docname}.py"
     _folder_of(out / module)
@@ -33,8 +33,7 @@ def write_downloads(
     for i, cell in enumerate(job.chapter.cells):
         if cell.nodes:
             write_whole(visible(next(outputs)), f"{job.docname}-{i}", out)
-    committed = f"{book.repository.notebooks}/{name}.ipynb"
-    if (book.project.root / committed).is_file():
+    if committed := committed_notebook(job, book):
         for key, file, shown in (
             ("notebook", committed, None),
             ("executed", committed.replace(".ipynb", "-with-outputs.ipynb"), record),
@@ -46,6 +45,12 @@ def write_downloads(
             file = book.repository.file(committed).removeprefix("https://github.com/")
             links["colab"] = f"https://colab.research.google.com/github/{file}"
     return links
+
+
+def committed_notebook(job: Job, book: Book) -> str | None:
+    """Return the path of a chapter's committed notebook in the repository, if there is one."""
+    path = f"{book.repository.notebooks}/{job.path.stem}.ipynb"
+    return path if (book.project.root / path).is_file() else None
 
 
 def remove_lost(
