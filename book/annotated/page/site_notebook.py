@@ -84,10 +84,13 @@ def site_notebook(
 
 
 def _described(cell: Cell) -> bool:
-    """Return whether the cell ends with the description of a constant, which is not a result."""
-    last = cell.nodes[-1] if cell.nodes else None
+    """Return whether the cell ends with a constant and its description, which is not a result."""
+    if len(cell.nodes) < 2:
+        return False
+    constant, last = cell.nodes[-2:]
     return (
-        isinstance(last, ast.Expr)
+        isinstance(constant, ast.Assign | ast.AnnAssign)
+        and isinstance(last, ast.Expr)
         and isinstance(last.value, ast.Constant)
         and isinstance(last.value.value, str)
     )
