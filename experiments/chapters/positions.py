@@ -3,9 +3,9 @@ r"""
 
 How much does Primer-EZ save if the Transformer it is compared with knows how far apart two tokens are?
 
-The other measured chapters use a learned table of positions. A small Transformer needs a large part of its
-training to find the previous token with it, and a convolution gives it that token at once. Most language
-models today have {doc}`rotary positions </labml_primer/since/rotary>` instead. Do the two changes still help?
+The other measured chapters use a learned table of positions. From it, a Transformer must first learn which
+token is the previous one, and a convolution gives it that token at once. Most language models today have
+{doc}`rotary positions </labml_primer/since/rotary>` instead. Do the two changes still help?
 
 In short: yes, but much less. If both models have a learned table, Primer-EZ reaches the Transformer's loss
 with {value}`f"{both['learned']:.1f}"` times fewer multiply-adds; if both have rotary positions, with
@@ -39,7 +39,7 @@ if __name__ == "__main__":
     # The loss on the held-out plays, by compute: the Transformer (grey) and Primer-EZ (teal), with a learned
     # table (dotted) and with rotary positions (solid). Bands are the range of the seeds. Both solid lines end
     # below both dotted ones: a Transformer with rotary positions is better than a Primer-EZ with a learned
-    # table.
+    # table. The first eighth of the runs is left out.
     recorded = read_settings(__data__[0])
     characters = {
         positions: runs
@@ -61,11 +61,21 @@ if __name__ == "__main__":
             ax.fill_between(cost, low, high, color=colour, alpha=0.15, lw=0)
     every = [seeds for runs in characters.values() for seeds in runs.values()]
     fig.suptitle(f"mean and range of {setting(every)}", fontsize="medium")
+    eighth = len(cost) // 8
+    shown = [
+        run
+        for runs in characters.values()
+        for model in ("transformer", "primer-ez")
+        for run in runs[model]
+    ]
     ax.set(
         xlabel="multiply-adds, trillions",
         ylabel="loss, nats per character",
-        xlim=(cost[len(cost) // 8], cost[-1]),
-        ylim=(1.6, 2.6),
+        xlim=(cost[eighth], cost[-1]),
+        ylim=(
+            min(min(run["loss"]) for run in shown) - 0.02,
+            max(run["loss"][eighth] for run in shown) + 0.02,
+        ),
     )
     ax.legend(frameon=False, loc="upper right")
     plt.show()
@@ -77,8 +87,8 @@ if __name__ == "__main__":
     # interval of the mean, or, of two seeds, the factor of each.
     #
     # With a learned table, MDHA saves more than the squared ReLU; with rotary positions, it is the other way
-    # round, with every seed. This fits what a convolution does: it gives the previous tokens to a model that
-    # has trouble finding them. Attention with rotary positions has no such trouble.
+    # round, with every seed. A possible explanation, which we have not tested: a convolution gives the
+    # previous tokens to a model that has trouble finding them, and rotary positions make them easy to find.
     from IPython.display import display
 
     factors = {name: savings(runs, "primer-ez") for name, runs in characters.items()}
@@ -105,17 +115,17 @@ if __name__ == "__main__":
     # ## Limits
     #
     # *One text, one size.* These are characters of Shakespeare and models of
-    # {value}`f"{learned['transformer'][0]['parameters'] / 1e6:.1f}"` million parameters. With subwords, a
-    # token back is a word back, and the convolution may matter more or less.
+    # {value}`f"{learned['transformer'][0]['parameters'] / 1e6:.1f}"` million parameters. With subwords,
+    # the previous token is a longer piece of text, and the convolution may matter more or less.
     #
-    # *Seeds.* The intervals of the learned table are wide, because its seeds differ in when they find the
-    # previous token. With rotary positions, they do not.
+    # *Seeds.* There are {value}`len(rotary['primer-ez'])` with rotary positions. They are close together,
+    # but too few to say how far apart others may be.
     #
     # *Rates.* Three rates were tried for each model with rotary positions. Where the lowest, 0.002, was the
     # best, a lower one may be better.
     #
-    # `make experiments ONLY=today-first` repeats these runs. {doc}`method` lists the limits of scale, data
-    # and hardware.
+    # These runs are those of `make experiments ONLY=today-first`, which trains the ones that are missing.
+    # {doc}`method` lists the limits of scale, data and hardware.
     #
     # ## In short
     #

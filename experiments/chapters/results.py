@@ -10,7 +10,7 @@ In short, from our own runs:
   {value}`paper_range("primer-ez")` and {value}`paper_range("primer")`.
 - **With rotary positions.** These models have a learned table of positions, which is a weak baseline. With
   rotary positions in both, Primer-EZ needs {value}`f"{with_rotary:.1f}"` times fewer multiply-adds instead of
-  {value}`f"{with_learned:.1f}"` ({doc}`positions`).
+  {value}`f"{with_learned:.1f}"` ({doc}`positions`, {value}`len(rotary["primer-ez"])` seeds).
 - **The most effective change.** With a learned table, the convolutions of {term}`MDHA`: Primer's
   {term}`perplexity` is {value}`change("primer", "without-mdha")` higher without them and
   {value}`change("primer", "without-squared-relu")` higher without the squared ReLU (three seeds). With rotary
@@ -214,7 +214,7 @@ if __name__ == "__main__":
     rows = [
         [
             "the squared ReLU is the most effective change (section 3)",
-            "with rotary positions it is; with a learned table MDHA is: "
+            "with rotary positions it saves more than MDHA; with a learned table MDHA is: "
             f"removing it costs {change('primer', 'without-mdha')}, "
             f"removing the squared ReLU {change('primer', 'without-squared-relu')}",
         ],

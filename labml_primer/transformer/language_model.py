@@ -121,7 +121,7 @@ class LanguageModel(nn.Module):
         # :::{deviation} Primer's released code
         # Its models have relative positions in attention and no table of positions
         # (`gin/models/defaults.gin`: "All models use relative attention"). A learned table is a weaker
-        # baseline, so the gains of Primer's changes are larger ({doc}`/experiments/chapters/positions`).
+        # baseline: with rotary positions, Primer-EZ gains less ({doc}`/experiments/chapters/positions`).
         # :::
         self.positions = config.positions(
             config.d_model, config.max_seq, config.dropout
