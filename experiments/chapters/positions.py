@@ -59,22 +59,21 @@ if __name__ == "__main__":
             label = f"{name}, {positions} positions"
             ax.plot(cost, middle, line, color=colour, lw=1.3, label=label)
             ax.fill_between(cost, low, high, color=colour, alpha=0.15, lw=0)
-    every = [seeds for runs in characters.values() for seeds in runs.values()]
-    fig.suptitle(f"mean and range of {setting(every)}", fontsize="medium")
-    eighth = len(cost) // 8
     shown = [
-        run
+        runs[model]
         for runs in characters.values()
         for model in ("transformer", "primer-ez")
-        for run in runs[model]
     ]
+    fig.suptitle(f"mean and range of {setting(shown)}", fontsize="medium")
+    eighth = len(cost) // 8
+    losses_shown = [run["loss"] for seeds in shown for run in seeds]
     ax.set(
         xlabel="multiply-adds, trillions",
         ylabel="loss, nats per character",
         xlim=(cost[eighth], cost[-1]),
         ylim=(
-            min(min(run["loss"]) for run in shown) - 0.02,
-            max(run["loss"][eighth] for run in shown) + 0.02,
+            min(map(min, losses_shown)) - 0.02,
+            max(loss[eighth] for loss in losses_shown) + 0.02,
         ),
     )
     ax.legend(frameon=False, loc="upper right")
