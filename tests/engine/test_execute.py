@@ -275,6 +275,39 @@ def test_a_kernel_that_dies_or_hangs_is_an_error_with_its_line(
         execute(job, tmp_path, 20, 1)
 
 
+# A kernel keeps the stderr that it was started with, and writes there what goes wrong within it.
+OF_ITSELF = """
+import os
+import sys
+
+started_with = getattr(sys.stderr, "_original_stdstream_copy", 2)
+os.write(started_with, b"Traceback of the kernel")
+"""
+
+
+def test_what_a_kernel_says_of_itself_is_heard_only_if_it_dies(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    record = execute(a_job(tmp_path, OF_ITSELF), tmp_path, 60, 1)
+    assert stderr_lines(record) == []
+    assert "of the kernel" not in capfd.readouterr().err
+    with pytest.raises(
+        ChapterError, match=r"7: the kernel died here[^\n]*\nIt wrote:\nTraceback of"
+    ):
+        execute(a_job(tmp_path, OF_ITSELF + "os._exit(1)\n"), tmp_path, 60, 1)
+
+
+def test_a_kernel_that_does_not_start_is_an_error_with_its_reason(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "ipykernel_launcher.py").write_text("raise OSError('no kernel today')")
+    with pytest.raises(
+        ChapterError,
+        match=r"(?s)one\.py:1: its kernel did not start: .*no kernel today",
+    ):
+        execute(a_job(tmp_path, "x = 1\n"), tmp_path, 60, 1)
+
+
 def a_job(folder: Path, text: str) -> Job:
     return Job(
         "one", folder / "one.py", parse(text, str(folder / "one.py")), "d", "", {}

@@ -246,14 +246,14 @@ def execute(
     lines = [1, *(first_line(nodes[0]) for _, nodes in pieces), *asked.values(), 1]
     started = time.time()
     with TemporaryDirectory() as folder:
-        trail = Path(folder) / "trail"
+        trail, log = Path(folder) / "trail", Path(folder) / "log"
         sources = [
             _prelude(job, pieces, fonts, trail, timeout),
             *(job.chapter.source(cell, nodes) for cell, nodes in pieces),
             *(f"__values__.append(str(({expression}\n)))" for expression in asked),
             HARVEST.format(root=str(root.resolve())),
         ]
-        cells = _run(job, sources, lines, root, timeout, threads, trail)
+        cells = _run(job, sources, lines, root, timeout, threads, trail, log)
     outputs = [cell.outputs for cell in cells[1 : len(pieces) + 1]]
     harvest = json.loads(cells[-1].outputs[0]["text"])
     return Record(
@@ -276,8 +276,12 @@ def _run(
     timeout: int,
     threads: int,
     trail: Path,
+    log: Path,
 ) -> list[nbformat.NotebookNode]:
-    """Run cells of a notebook in a new kernel, and return them with their outputs."""
+    """Run cells of a notebook in a new kernel, and return them with their outputs.
+
+    What the kernel says of itself goes to ``log``: only one that dies needs to be heard.
+    """
     notebook = nbformat.v4.new_notebook(
         metadata={"kernelspec": KERNEL},
         cells=[nbformat.v4.new_code_cell(source) for source in sources],
@@ -299,7 +303,8 @@ def _run(
         extra_arguments=KERNEL_ARGUMENTS,
     )
     try:
-        client.execute(env=_environment(root, threads))
+        with log.open("w", encoding="utf-8") as stderr:
+            client.execute(env=_environment(root, threads), stderr=stderr)
     except CellExecutionError as error:
         failed = notebook.cells[started[-1]].outputs
         raise _chapter_error(job, lines, started[-1], error, failed, trail) from None
@@ -310,7 +315,10 @@ def _run(
     except DeadKernelError:
         message = "the kernel died here, perhaps out of memory. Make the run smaller."
         line = _running(trail, lines[started[-1]])
-        raise ChapterError(str(job.path), line, message) from None
+        raise ChapterError(str(job.path), line, message + _last_words(log)) from None
+    except RuntimeError as error:  # it died before the first cell
+        message = f"its kernel did not start: {error}"
+        raise ChapterError(str(job.path), 1, message + _last_words(log)) from None
     finally:
         for group in groups:  # what the chapter started and left running
             with suppress(ProcessLookupError):
@@ -337,6 +345,12 @@ def _running(trail: Path, line: int) -> int:
     """Return the line of the chapter that was running, or ``line`` if the kernel left none."""
     text = trail.read_text(encoding="utf-8", errors="replace") if trail.exists() else ""
     return next(iter(_frames(text, trail)), line)
+
+
+def _last_words(log: Path) -> str:
+    """Return the end of what a kernel that died wrote of itself."""
+    text = log.read_text(encoding="utf-8", errors="replace").strip()
+    return "\nIt wrote:\n" + "\n".join(text.splitlines()[-10:]) if text else ""
 
 
 def _frames(stack: str, trail: Path) -> list[int]:
