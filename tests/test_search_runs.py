@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,8 +22,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.harness.texts import REPORTED_PLAYS
+from experiments.records import RESULTS
 from experiments.search import run as module
-from experiments.search import summary
+from experiments.search import summary, tables
 from experiments.search.candidates import (
     SEARCH_PLAY,
     Task,
@@ -541,7 +543,157 @@ def test_costs_of_a_search_are_those_of_its_lines() -> None:
     assert found.training_share == pytest.approx(35 / 45)
     assert found.saving == pytest.approx(3 * 310 / (310 + 10 + 30))
     assert found.reached == (3, 2, 1, 1, 1)
-    assert summary.medians(lines) == [1, 3.5, 3.5, 4.5]
+    assert summary.medians(lines) == [5, 5.5, 5.5, 5]
     assert summary.spread(lines, "SQUARE") == [0.0, 0.5, 0.5, 1.0]
     assert "SQUARE" in summary.new_operations(str(PRIMER))
     assert summary.new_operations(str(TRANSFORMER)) == []
+
+
+def small_search() -> list[dict[str, Any]]:
+    """A log in which individual 2 descends from the Transformer by a swap and an inserted square."""
+    task = {"budget": 310.0, "hurdles": 1}
+    began = {
+        "start": "transformer",
+        "seed": 5,
+        "tournament": 3,
+        "size": 2,
+        "task": task,
+    }
+    square = str(TRANSFORMER).replace(
+        "MAX(h0, h0)\n", "MAX(h0, h0)\n  h3 = SQUARE(h2, h2)\n"
+    )
+    assert square != str(TRANSFORMER)
+    born = [
+        (0, None, [], str(TRANSFORMER)),
+        (1, 0, ["swap"], str(TRANSFORMER)),
+        (2, 1, ["swap", "insert"], square),
+        (3, 2, ["insert"], "too large to be expanded"),
+    ]
+    ended = [[4.0, 3.0], [3.5, 2.5], [3.0, 2.0], []]
+    lines: list[dict[str, Any]] = [{"began": began}]
+    for (number, parent, mutations, dna), losses in zip(born, ended, strict=True):
+        line = {"born": number, "parent": parent, "mutations": mutations, "dna": dna}
+        lines.append(line)
+        costs = {"used": 310, "seconds": 9, "whole": 10} if losses else {"whole": 1}
+        rejected = "" if losses else "too large: 9,999 lines"
+        lines.append({"ended": number, "losses": losses, "rejected": rejected, **costs})
+    return lines
+
+
+def test_lineage_leads_from_the_first_program_to_the_best_with_what_each_step_changed() -> (
+    None
+):
+    steps = summary.gathered(small_search())["lineage"]
+    assert [step["number"] for step in steps] == [0, 1, 2]
+    assert steps[0]["gained"] == steps[0]["lost"] == steps[1]["gained"] == {}
+    assert steps[2]["gained"] == {"SQUARE": 1} and steps[2]["lost"] == {}
+    assert [step["losses"][-1] for step in steps] == [3.0, 2.5, 2.0]
+
+
+def test_gathered_search_counts_what_each_mutation_led_to_and_why_programs_were_rejected() -> (
+    None
+):
+    found = summary.gathered(small_search())
+    assert found["mutations"] == {"insert": [2, 1], "swap": [1, 1]}
+    assert found["rejected"] == {"too large": 1}
+    assert found["whole"] == [[0, 3.0], [1, 2.5], [2, 2.0]]
+    assert found["new"] == ["SQUARE"]
+
+
+def test_gathered_curves_have_a_point_after_every_tenth_individual(
+    tmp_path: Path,
+) -> None:
+    began, *rest = small_search()
+    rest = [line for line in rest if 2 in (line.get("born"), line.get("ended"))]
+    more = [
+        {**line, **{kind: number for kind in ("born", "ended") if kind in line}}
+        for number in range(25)
+        for line in rest
+    ]
+    for line in more:
+        line["parent"] = None
+    found = summary.gathered([began, *more])
+    assert found["after"] == [10, 20]
+    assert found["median"] == [3.0, 3.0]
+    assert found["spread"] == {"SQUARE": [1.0, 1.0]}
+
+
+def test_only_searches_with_a_trained_individual_are_gathered(tmp_path: Path) -> None:
+    lines = small_search()
+    for name, part in (("begun", lines[:2]), ("whole", lines)):
+        with appending(tmp_path / "search" / f"{name}.jsonl") as log:
+            for line in part:
+                log.write(**line)
+    again = {"name": "primer", "scale": 2, "seed": 0, "parameters": 9}
+    folder = tmp_path / "search" / "retrained"
+    folder.mkdir()
+    (folder / "a.json").write_text(json.dumps(again | {"reported": [1.0, 2.0]}))
+    (folder / "b.json").write_text(json.dumps(again | {"rejected": "not finite"}))
+    summary.write_searches(tmp_path)
+    searches, retrained = tables.read_searches(str(tmp_path / "searches.json"))
+    assert searches == json.loads(json.dumps({"whole": summary.gathered(lines)}))
+    assert [each["loss"] for each in retrained] == [1.5, None]
+
+
+def test_gathered_searches_are_those_of_the_recorded_logs(tmp_path: Path) -> None:
+    for path in RESULTS.glob("search/**/*.json*"):
+        copy = tmp_path / path.relative_to(RESULTS)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, copy)
+    summary.write_searches(tmp_path)
+    again, gathered = tmp_path / "searches.json", RESULTS / "searches.json"
+    assert again.read_text() == gathered.read_text(), "make search"
+
+
+# ## Tables of the chapter
+
+
+def trained_again(name: str, losses: list[float | None], scale: int = 1) -> list[Any]:
+    return [
+        {"name": name, "scale": scale, "seed": seed, "parameters": 1000, "loss": loss}
+        for seed, loss in enumerate(losses)
+    ]
+
+
+def test_difference_in_standard_errors_is_that_of_welch() -> None:
+    # Variances 0.01 of three and 1/60 of four values, so the error is the root of 1/300 + 1/240.
+    ours, theirs = [2.0, 2.1, 1.9], [2.3, 2.5, 2.4, 2.2]
+    expected = 0.35 / (3 / 400) ** 0.5
+    assert tables.standard_errors(theirs, ours) == pytest.approx(expected)
+    assert tables.standard_errors(ours, theirs) == pytest.approx(-expected)
+
+
+def test_transfer_table_has_each_width_alone_and_the_best_program_first() -> None:
+    retrained = [
+        *trained_again("transformer", [2.0, 2.2]),
+        *trained_again("primer", [1.5, None]),
+        *trained_again("transformer-0-31", [1.8, 1.9]),
+        *trained_again("transformer", [9.0], scale=2),
+    ]
+    table = tables.transfer(retrained, 1)
+    assert table.column("program") == [
+        "Primer",
+        "individual 31 of transformer-0",
+        "Transformer",
+    ]
+    assert table.column("seeds") == ["1", "2", "2"]
+    single, tried, baseline = table.column("better than the Transformer")
+    assert single == baseline == "-"
+    assert float(tried) == pytest.approx(0.25 / (0.005 / 2 + 0.02 / 2) ** 0.5, abs=0.06)
+    assert tables.transfer(retrained, 2).column("loss") == ["9.000"]
+
+
+def test_overview_and_lineage_say_how_the_search_went() -> None:
+    search = summary.gathered(small_search())
+    table = tables.overview({"x": search})
+    assert table.entry("start", search="x") == "from the Transformer, seed 5"
+    assert table.entry("best loss", search="x") == "2.000"
+    assert table.entry("rejected", search="x") == "1"
+    steps = tables.ancestors(search)
+    assert steps.column("mutation") == ["none: the start", "swap", "swap, then insert"]
+    assert steps.column("runs now") == ["-", "-", "SQUARE"]
+    shares = tables.mutations({"x": search, "y": search})
+    assert shares.entry("children", mutation="insert") == "4"
+    assert shares.entry("share", mutation="insert") == "50%"
+    control = {**search, "tournament": 1, "start": "random"}
+    assert tables.title(control) == "from random programs, seed 5, no selection"

@@ -118,8 +118,8 @@ if __name__ == "__main__":
     # the previous token is a longer piece of text, and the convolution may matter more or less.
     #
     # *Seeds.* There are {value}`len(rotary['primer-ez'])` with rotary positions. With the worst of them,
-    # Primer-EZ saves a factor of {value}`f"{min(factors['rotary']):.2f}"`, and the squared ReLU alone ends with
-    # as low a loss. So it is not certain that the convolution adds anything to the squared ReLU.
+    # Primer-EZ saves a factor of {value}`f"{min(factors['rotary']):.2f}"`, and the squared ReLU alone ends
+    # with as low a loss. So it is not certain that the convolution adds anything to the squared ReLU.
     #
     # *Rates.* Three rates were tried for each model with rotary positions. Where the lowest, 0.002, was the
     # best, a lower one may be better.

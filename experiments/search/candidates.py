@@ -67,7 +67,7 @@ class RejectedError(Exception):
 class Task:
     """How a program is trained. `budget` is a time: that of as many training steps of the Transformer."""
 
-    budget: float = 2000.0
+    budget: float = 1000.0
     parameters: int = 100_000
     layers: int = 2
     seq: int = 32

@@ -3,7 +3,7 @@
     python -m experiments.search.run [--only SEARCH] [--cores N] [--list]
 
 It can be stopped at any time. The same command continues from the logs: nothing that ended is trained
-again, and programs that had not ended are trained from their beginning. When all searches have ended, their
+again, and programs that had not ended are trained from their beginning. When the searches have ended, their
 winners are trained once more for longer.
 
 With RAY_ADDRESS set, the searches join the Ray cluster at this address and use all of its cores, instead of
@@ -40,6 +40,7 @@ from experiments.search.searches import (
     settings,
     write_birth,
 )
+from experiments.search.summary import write_searches
 from labml_primer.search.evolution import Individual
 
 LOGS = RESULTS / "search"
@@ -224,8 +225,9 @@ def main() -> None:
             for name, search in searches.items():
                 path = LOGS / f"{name}.jsonl"
                 run_search(ray, search, path, report=Report(name, search))
-            if not chosen.only:
-                retrain_missing(ray, searches, LOGS, LOGS / "retrained")
+                write_searches()
+            retrain_missing(ray, searches, LOGS, LOGS / "retrained")
+            write_searches()
     except KeyboardInterrupt:
         sys.exit("stopped; the same command resumes from here")
     except Timeout:

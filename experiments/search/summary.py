@@ -1,16 +1,21 @@
 """Numbers of a recorded search: its costs, its population over time, and what it found.
 
 python -m experiments.search.summary [SEARCH.jsonl ...]
+
+prints the most important ones. `write_searches` gathers what the chapter reads of all searches in one file.
 """
 
+import json
 import sys
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
+from experiments.records import RESULTS, write_record
 from experiments.search.log import Line, read_log
 from labml_primer.search.primitives import PRIMITIVES
 from labml_primer.search.programs import TRANSFORMER, expand, live_values, parse
@@ -75,13 +80,17 @@ def populations(lines: Sequence[Line]) -> Iterator[list[Line]]:
 
 
 def medians(lines: Sequence[Line]) -> list[float | None]:
-    """Return the median loss of the living after each individual that ended."""
+    """Return the median loss of the living at the first hurdle, after each individual that ended.
+
+    Later losses are of different training times, so they cannot be compared.
+    """
     return [
-        median(line["losses"][-1] for line in living) if living else None
+        median(line["losses"][0] for line in living) if living else None
         for living in populations(lines)
     ]
 
 
+@cache
 def operations(dna: str) -> Counter[str]:
     """Return how often each primitive runs in a program."""
     lines = expand(parse(dna))
@@ -94,17 +103,143 @@ def new_operations(dna: str) -> list[str]:
     return sorted(operations(dna).keys() - operations(str(TRANSFORMER)).keys())
 
 
+def trained(lines: Sequence[Line]) -> dict[int, str]:
+    """Return the programs that were trained, by number. Others may be too large to be expanded."""
+    numbers = {line["ended"] for line in ends(lines) if line["losses"]}
+    return {line["born"]: line["dna"] for line in lines if line.get("born") in numbers}
+
+
 def spread(lines: Sequence[Line], operation: str) -> list[float]:
-    """Return the share of the living in which a primitive runs, after each individual that ended."""
+    """Return the share of the living in which an operation runs, after each individual that ended."""
     having = {
-        line["born"]: operations(line["dna"])[operation] > 0
-        for line in lines
-        if "born" in line
+        number: operations(dna)[operation] > 0 for number, dna in trained(lines).items()
     }
     return [
         sum(having[line["ended"]] for line in living) / len(living) if living else 0.0
         for living in populations(lines)
     ]
+
+
+EVERY = 10
+"""A curve has a point after so many individuals."""
+WIDESPREAD = 0.5
+"""An operation is gathered if it runs in more than this share of the living at any time."""
+
+
+def lineage(lines: Sequence[Line], number: int) -> list[dict[str, Any]]:
+    """Return an individual and its ancestors, the first at the front, with what each has changed.
+
+    `gained` and `lost` count the operations that run in a program and not in its parent, and the reverse.
+    """
+    births = {line["born"]: line for line in lines if "born" in line}
+    losses = {line["ended"]: line["losses"] for line in ends(lines)}
+    steps: list[dict[str, Any]] = []
+    last: int | None = number
+    while last is not None:
+        child = births[last]
+        now, before = operations(child["dna"]), Counter[str]()
+        if child["parent"] is not None:
+            before = operations(births[child["parent"]]["dna"])
+        steps.append(
+            {
+                "number": last,
+                "mutations": child["mutations"],
+                "losses": losses[last],
+                "gained": dict(now - before) if child["parent"] is not None else {},
+                "lost": dict(before - now),
+            }
+        )
+        last = child["parent"]
+    return steps[::-1]
+
+
+def best_of(lines: Sequence[Line]) -> Line | None:
+    """Return the end of the individual with the lowest loss of those that passed all hurdles."""
+    hurdles = task_of(lines)["hurdles"]
+    whole = [line for line in ends(lines) if len(line["losses"]) > hurdles]
+    return min(whole, key=lambda line: line["losses"][-1], default=None)
+
+
+def outcomes_of_mutations(lines: Sequence[Line]) -> dict[str, list[int]]:
+    """Return for each kind of mutation how many of its children ended, and how many passed all hurdles.
+
+    Of several mutations in a row, all before the last made no difference.
+    """
+    ended = {line["ended"]: line["losses"] for line in ends(lines)}
+    hurdles = task_of(lines)["hurdles"]
+    counts: dict[str, list[int]] = {}
+    for line in lines:
+        if "born" in line and line["mutations"] and line["born"] in ended:
+            count = counts.setdefault(line["mutations"][-1], [0, 0])
+            count[0] += 1
+            count[1] += len(ended[line["born"]]) > hurdles
+    return dict(sorted(counts.items()))
+
+
+def widespread(lines: Sequence[Line], points: Sequence[int]) -> dict[str, list[float]]:
+    """Return the shares of the living over time, of the operations that were new and became widespread."""
+    new = {name for dna in trained(lines).values() for name in new_operations(dna)}
+    curves = {name: spread(lines, name) for name in sorted(new)}
+    return {
+        name: [round(curve[k], 3) for k in points]
+        for name, curve in curves.items()
+        if max(curve) > WIDESPREAD
+    }
+
+
+def gathered(lines: Sequence[Line]) -> dict[str, Any]:
+    """Return what the chapter reads of a search, finished or not."""
+    began = lines[0]["began"]
+    ended, hurdles = ends(lines), began["task"]["hurdles"]
+    points = range(EVERY - 1, len(ended), EVERY)
+    typical, best = medians(lines), best_of(lines)
+    reasons = Counter(
+        line["rejected"].partition(":")[0] for line in ended if line["rejected"]
+    )
+    return {
+        **began,
+        "costs": asdict(costs(lines)),
+        "rejected": dict(reasons.most_common()),
+        "after": [k + 1 for k in points],
+        "median": [typical[k] for k in points],
+        "whole": [
+            [line["ended"], line["losses"][-1]]
+            for line in ended
+            if len(line["losses"]) > hurdles
+        ],
+        "spread": widespread(lines, points),
+        "mutations": outcomes_of_mutations(lines),
+        "new": new_operations(trained(lines)[best["ended"]]) if best else [],
+        "lineage": lineage(lines, best["ended"]) if best else [],
+    }
+
+
+def retrained(folder: Path) -> list[dict[str, Any]]:
+    """Return what the chapter reads of the programs that were trained again."""
+    found = []
+    for path in sorted(folder.glob("*.json")):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        names = ("name", "scale", "seed", "d_model", "parameters", "steps")
+        found.append(
+            {name: record.get(name) for name in names}
+            | {"loss": fmean(record["reported"]) if "reported" in record else None}
+        )
+    return found
+
+
+def write_searches(results: Path = RESULTS) -> None:
+    """Write what the chapter reads of all searches with a trained individual to one file."""
+    logs = {
+        path.stem: read_log(path)
+        for path in sorted((results / "search").glob("*.jsonl"))
+    }
+    searches = {
+        name: gathered(lines)
+        for name, lines in logs.items()
+        if any(line["losses"] for line in ends(lines))
+    }
+    again = retrained(results / "search" / "retrained")
+    write_record(results / "searches.json", {"searches": searches, "retrained": again})
 
 
 def summary(path: Path) -> str:

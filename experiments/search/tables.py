@@ -1,0 +1,170 @@
+"""What the chapter on the searches shows, from the file that `experiments.search.summary` gathers."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.analysis import Spread
+from experiments.tables import Table
+
+Search = dict[str, Any]
+"""A search as `experiments.search.summary.gathered` returns it."""
+
+Retrained = dict[str, Any]
+"""A program trained again. Its loss is the mean of the reported plays, or `None` if it was rejected."""
+
+KNOWN = {"transformer": "Transformer", "primer-ez": "Primer-EZ", "primer": "Primer"}
+
+
+def read_searches(path: str) -> tuple[dict[str, Search], list[Retrained]]:
+    """Return the searches by name, and the programs that were trained again."""
+    gathered = json.loads(Path(path).read_text(encoding="utf-8"))
+    return gathered["searches"], gathered["retrained"]
+
+
+def title(search: Search) -> str:
+    """Return in words how a search began."""
+    start = {"transformer": "the Transformer", "random": "random programs"}
+    words = f"from {start[search['start']]}, seed {search['seed']}"
+    return words if search["tournament"] > 1 else f"{words}, no selection"
+
+
+def model(name: str) -> str:
+    """Return the name of a retrained program: `transformer-0-812` is individual 812 of a search."""
+    if name in KNOWN:
+        return KNOWN[name]
+    search, _, number = name.rpartition("-")
+    return f"individual {number} of {search}"
+
+
+def overview(searches: Mapping[str, Search]) -> Table:
+    """Return how large each search was, and its best program."""
+    rows = []
+    for name, search in searches.items():
+        costs = search["costs"]
+        losses = [loss for _, loss in search["whole"]]
+        rows.append(
+            [
+                name,
+                title(search),
+                f"{costs['individuals']}",
+                f"{costs['rejected']}",
+                f"{costs['core_hours']:.1f}",
+                f"{costs['saving']:.1f}",
+                f"{min(losses):.3f}" if losses else "-",
+            ]
+        )
+    columns = {
+        "search": "",
+        "start": "",
+        "individuals": "",
+        "rejected": "",
+        "time": "core-hours",
+        "saved by hurdles": "factor",
+        "best loss": "nats",
+    }
+    return Table("The recorded searches", "Our runs", columns, rows)
+
+
+def counted(operations: Mapping[str, int]) -> str:
+    """Write operations with their numbers: `2 SQUARE, DCONV 3X1`."""
+    return ", ".join(
+        name if count == 1 else f"{count} {name}" for name, count in operations.items()
+    )
+
+
+def ancestors(search: Search) -> Table:
+    """Return the steps from the first program to the best one."""
+    rows = [
+        [
+            f"{step['number']}",
+            ", then ".join(name.replace("_", " ") for name in step["mutations"])
+            or "none: the start",
+            counted(step["gained"]) or "-",
+            counted(step["lost"]) or "-",
+            f"{step['losses'][0]:.3f}",
+            f"{step['losses'][-1]:.3f}"
+            if len(step["losses"]) > search["task"]["hurdles"]
+            else "-",
+        ]
+        for step in search["lineage"]
+    ]
+    columns = {
+        "individual": "",
+        "mutation": "",
+        "runs now": "operations",
+        "no longer runs": "operations",
+        "first hurdle": "nats",
+        "end": "nats",
+    }
+    return Table("From the first program to the best one", "Our runs", columns, rows)
+
+
+def mutations(searches: Mapping[str, Search]) -> Table:
+    """Return how many children of each kind of mutation ended, and how many passed all hurdles."""
+    names = {name for search in searches.values() for name in search["mutations"]}
+    rows = []
+    for name in sorted(names):
+        counts = [search["mutations"].get(name, (0, 0)) for search in searches.values()]
+        children, whole = map(sum, zip(*counts, strict=True))
+        share = f"{whole / children:.0%}"
+        rows.append([name.replace("_", " "), f"{children}", f"{whole}", share])
+    columns = {"mutation": "", "children": "", "passed all hurdles": "", "share": "%"}
+    return Table("The children of each mutation", "Our runs", columns, rows)
+
+
+def losses_of(retrained: Sequence[Retrained], name: str, scale: int) -> list[float]:
+    """Return the reported losses of a program at a width, one per seed that was not rejected."""
+    return [
+        each["loss"]
+        for each in retrained
+        if (each["name"], each["scale"]) == (name, scale) and each["loss"] is not None
+    ]
+
+
+def standard_errors(baseline: Sequence[float], losses: Sequence[float]) -> float:
+    """Return by how many standard errors of the difference the mean loss is below the baseline's.
+
+    Both need two values at least. The variances of the two may differ (Welch).
+    """
+    ours, theirs = Spread.of(losses), Spread.of(baseline)
+    error = math.sqrt(
+        ours.deviation**2 / ours.count + theirs.deviation**2 / theirs.count
+    )
+    return (theirs.mean - ours.mean) / error
+
+
+def transfer(retrained: Sequence[Retrained], scale: int) -> Table:
+    """Return the programs that were trained again at a width, the best first."""
+    sizes = {
+        each["name"]: each["parameters"]
+        for each in retrained
+        if each["scale"] == scale and each["loss"] is not None
+    }
+    baseline = losses_of(retrained, "transformer", scale)
+    found = {name: losses_of(retrained, name, scale) for name in sizes}
+    rows = [
+        [
+            model(name),
+            f"{sizes[name]:,}",
+            f"{len(losses)}",
+            f"{Spread.of(losses):.3f}",
+            "-"
+            if name == "transformer" or min(len(losses), len(baseline)) < 2
+            else f"{standard_errors(baseline, losses):+.1f}",
+        ]
+        for name, losses in sorted(
+            found.items(), key=lambda item: Spread.of(item[1]).mean
+        )
+    ]
+    columns = {
+        "program": "",
+        "parameters": "",
+        "seeds": "",
+        "loss": "nats",
+        "better than the Transformer": "standard errors",
+    }
+    width = "the search's width" if scale == 1 else f"{scale} times the width"
+    return Table(f"Trained again, at {width}", "Our runs", columns, rows)
