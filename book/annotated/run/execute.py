@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -317,7 +318,8 @@ def _run(
         line = _running(trail, lines[started[-1]])
         raise ChapterError(str(job.path), line, message + _last_words(log)) from None
     except RuntimeError as error:  # it died before the first cell
-        message = f"its kernel did not start: {error}"
+        message = f"its kernel did not start: {error}. "
+        message += f"See what `{sys.executable} -m ipykernel_launcher --version` says."
         raise ChapterError(str(job.path), 1, message + _last_words(log)) from None
     finally:
         for group in groups:  # what the chapter started and left running
