@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import atexit
 import hashlib
 import json
 import os
@@ -322,6 +323,8 @@ def _run(
         message += f"See what `{sys.executable} -m ipykernel_launcher --version` says."
         raise ChapterError(str(job.path), 1, message + _last_words(log)) from None
     finally:
+        # nbclient leaves this behind if a kernel does not start.
+        atexit.unregister(client._cleanup_kernel)
         for group in groups:  # what the chapter started and left running
             with suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGKILL)
