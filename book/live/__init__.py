@@ -133,6 +133,7 @@ def _depend(directive: SphinxDirective) -> None:
         EXAMPLE,
         FOLDER / "live.html",
         *FILES.iterdir(),
+        RESULTS / "gathered.json",
         *(RESULTS / "live").glob("*.json"),
     ):
         directive.env.note_dependency(str(path))

@@ -133,6 +133,7 @@ if __name__ == "__main__":
     #   {value}`f"{1 - 1 / both['rotary']:.0%}"` of the multiply-adds instead of
     #   {value}`f"{1 - 1 / both['learned']:.0%}"`.
     # - Rotary positions alone save more than Primer-EZ's two changes do without them.
-    # - With rotary positions, the squared ReLU is the better of the two changes, as the paper says.
+    # - With rotary positions, the squared ReLU is, with every seed, the better of the two changes, as the
+    #   paper says.
     #
     # Which of Primer's changes do the work with a learned table? {doc}`parts` takes the models apart.

@@ -1,5 +1,6 @@
 """The page "Write with it": models that run in the reader's browser, and what a reader can do to them."""
 
+import re
 from typing import Any
 
 import live
@@ -29,6 +30,15 @@ def loaded(visit: Visitor, **look: Any) -> Page:
 def texts(page: Page) -> list[str]:
     """What each model's panel says, without the marks for line breaks."""
     return [panel.text_content() or "" for panel in page.locator(".live-text").all()]
+
+
+def wait_for_lengths(page: Page, *lengths: int) -> None:
+    """Wait until the texts are so long. They are drawn with the frame after a reply, or a later one."""
+    page.wait_for_function(
+        """lengths => [...document.querySelectorAll(".live-text")]
+            .every((text, i) => text.textContent.length === lengths[i])""",
+        arg=list(lengths),
+    )
 
 
 def type_in(page: Page, text: str) -> None:
@@ -90,7 +100,7 @@ def test_one_character_adds_one_to_each_text_and_says_which(visit: Visitor) -> N
     expect(page.locator(".live-text").first).to_have_text("KING")
     press(page, "One character")
     expect(page.locator(".live-status")).to_contain_text("Primer-EZ: “")
-    assert [len(text) for text in texts(page)] == [5, 5]
+    wait_for_lengths(page, 5, 5)
 
 
 def test_run_writes_until_stop(visit: Visitor) -> None:
@@ -99,9 +109,11 @@ def test_run_writes_until_stop(visit: Visitor) -> None:
     before = [len(text) for text in texts(page)]
     press(page, "Run")
     press(page, "Stop")
-    expect(page.locator(".live-status")).to_contain_text("Stopped. Each model wrote")
-    after = [len(text) for text in texts(page)]
-    assert after[0] - before[0] == after[1] - before[1] >= 0
+    status = page.locator(".live-status")
+    expect(status).to_contain_text("Stopped. Each model wrote")
+    words = re.search(r"Each model wrote (\d+)", status.text_content() or "")
+    assert words
+    wait_for_lengths(page, *(length + int(words[1]) for length in before))
 
 
 def test_the_same_seed_writes_the_same_text(visit: Visitor) -> None:
