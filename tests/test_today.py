@@ -100,6 +100,11 @@ def test_what_the_chapter_says_of_the_records_is_so() -> None:
     )
     assert all(len(seeds) >= 2 for seeds in rotary.values())
     assert min(savings(rotary, "primer-ez")) > 1
+    subwords = read_setting(GATHERED, "subwords", "rotary")
+    assert all(len(seeds) == 2 for seeds in subwords.values())
+    assert min(savings(subwords, "primer-ez")) > 1
+    worse, better = sorted(savings(subwords, "mdha"))
+    assert worse < 1 < better
     pairs = zip(savings(rotary, "squared-relu"), savings(rotary, "mdha"), strict=True)
     assert all(relu > mdha for relu, mdha in pairs)
     weakest = savings(rotary, "primer-ez").index(min(savings(rotary, "primer-ez")))

@@ -40,6 +40,11 @@ def test_search_and_index_have_no_barrier(visit: Visitor, other: str) -> None:
     look_at_all(visit, other)
 
 
+def test_every_link_of_the_index_is_large_enough_for_a_finger(visit: Visitor) -> None:
+    opened = visit("genindex", width=390).page
+    assert barriers(opened, ["target-size"]) == []
+
+
 def look_at_all(visit: Visitor, page: str) -> None:
     opened = visit(page).page
     opened.wait_for_load_state("networkidle")
