@@ -147,7 +147,7 @@ def test_configuration_of_a_record_still_builds_its_model() -> None:
     for path in RECORDED:
         recorded = json.loads(path.read_text(encoding="utf-8"))
         run = Run.of(recorded["configuration"])
-        key = (run.preset, json.dumps(run.model, sort_keys=True))
+        key = (run.preset, run.data, json.dumps(run.model, sort_keys=True))
         if key not in sizes:
             vocab_size = load_texts(run.data).vocab_size
             model = run.build(vocab_size)
