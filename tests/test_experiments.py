@@ -403,7 +403,8 @@ def test_step_time_of_every_model_is_measured_once(
     plans = [plan, replace(plan, name="other", models={"same": same})]
     measure_missing(plans, tmp_path, tmp_path)
     measured = read_step_times(tmp_path)
-    assert measured["tiny"]["wider"] > measured["tiny"]["plain"] > 0
+    assert min(measured["tiny"].values()) > 0
+    assert measured["tiny"]["wider"] != measured["tiny"]["plain"]
     assert measured["other"]["same"] == measured["tiny"]["plain"]
     assert json.loads((tmp_path / STEP_TIMES).read_text())["machine"]
     measure_missing(plans, tmp_path, tmp_path)
