@@ -53,7 +53,7 @@ BANKS = "constants 0.0 1e30\ndimensions 8 8 8 8 8 64\n"
 
 
 class KilledError(BaseException):
-    """Stands for a kill: nothing in the program may handle it."""
+    """A kill: nothing in the program may handle it."""
 
 
 class InlineRay:
@@ -539,7 +539,7 @@ def test_costs_of_a_search_are_those_of_its_lines() -> None:
     ]
     found = summary.costs(lines)
     assert (found.individuals, found.rejected) == (4, 1)
-    assert found.per_core_hour == pytest.approx(4 * 3600 / 45)
+    assert found.core_hours == pytest.approx(45 / 3600)
     assert found.training_share == pytest.approx(35 / 45)
     assert found.saving == pytest.approx(3 * 310 / (310 + 10 + 30))
     assert found.reached == (3, 2, 1, 1, 1)
@@ -597,7 +597,6 @@ def test_gathered_search_counts_what_each_mutation_led_to_and_why_programs_were_
     assert found["mutations"] == {"insert": [2, 1], "swap": [1, 1]}
     assert found["rejected"] == {"too large": 1}
     assert found["whole"] == [[0, 3.0], [1, 2.5], [2, 2.0]]
-    assert found["new"] == ["SQUARE"]
 
 
 def test_gathered_curves_have_a_point_after_every_tenth_individual(
@@ -689,6 +688,8 @@ def test_overview_and_lineage_say_how_the_search_went() -> None:
     assert table.entry("start", search="x") == "from the Transformer, seed 5"
     assert table.entry("best loss", search="x") == "2.000"
     assert table.entry("rejected", search="x") == "1"
+    assert table.entry("individuals per hour", search="x") == "465"  # 4 in 31 seconds
+    assert table.entry("of it training", search="x") == "87%"  # 27 of 31 seconds
     steps = tables.ancestors(search)
     assert steps.column("mutation") == ["none: the start", "swap", "swap, then insert"]
     assert steps.column("runs now") == ["-", "-", "SQUARE"]

@@ -27,6 +27,7 @@ from experiments.search.candidates import (
 )
 from experiments.search.log import read_log
 from experiments.search.searches import Search
+from experiments.search.summary import ends, whole
 from labml_primer.search.programs import DNA, PRIMER, TRANSFORMER, Instruction, parse
 
 LONGER = 3
@@ -62,13 +63,9 @@ class Retraining:
 def best_programs(path: Path, search: Search) -> dict[int, DNA]:
     """Return the best programs of a finished search that were trained to the end, by their numbers."""
     lines = read_log(path)
-    ended = {line["ended"]: line["losses"] for line in lines if "ended" in line}
-    if len(ended) < search.individuals:
+    if len(ends(lines)) < search.individuals:
         return {}
-    whole = {
-        n: each[-1] for n, each in ended.items() if len(each) > search.task.hurdles
-    }
-    best = sorted(whole, key=whole.__getitem__)[:BEST]
+    best = list(whole(lines))[:BEST]
     return {
         line["born"]: parse(line["dna"]) for line in lines if line.get("born") in best
     }

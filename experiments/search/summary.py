@@ -1,12 +1,9 @@
 """Numbers of a recorded search: its costs, its population over time, and what it found.
 
-python -m experiments.search.summary [SEARCH.jsonl ...]
-
-prints the most important ones. `write_searches` gathers what the chapter reads of all searches in one file.
+`write_searches` gathers them for all searches in one file, of which `experiments.search.tables` makes tables.
 """
 
 import json
-import sys
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -31,10 +28,6 @@ class Costs:
     training_share: float
     saving: float
     reached: tuple[int, ...]
-
-    @property
-    def per_core_hour(self) -> float:
-        return self.individuals / self.core_hours
 
 
 def ends(lines: Sequence[Line]) -> list[Line]:
@@ -137,15 +130,14 @@ def lineage(lines: Sequence[Line], number: int) -> list[dict[str, Any]]:
     last: int | None = number
     while last is not None:
         child = births[last]
-        now, before = operations(child["dna"]), Counter[str]()
-        if child["parent"] is not None:
-            before = operations(births[child["parent"]]["dna"])
+        parent = births.get(child["parent"], child)
+        now, before = operations(child["dna"]), operations(parent["dna"])
         steps.append(
             {
                 "number": last,
                 "mutations": child["mutations"],
                 "losses": losses[last],
-                "gained": dict(now - before) if child["parent"] is not None else {},
+                "gained": dict(now - before),
                 "lost": dict(before - now),
             }
         )
@@ -153,11 +145,12 @@ def lineage(lines: Sequence[Line], number: int) -> list[dict[str, Any]]:
     return steps[::-1]
 
 
-def best_of(lines: Sequence[Line]) -> Line | None:
-    """Return the end of the individual with the lowest loss of those that passed all hurdles."""
+def whole(lines: Sequence[Line]) -> dict[int, float]:
+    """Return the final losses of those that passed all hurdles, by number, the best first."""
     hurdles = task_of(lines)["hurdles"]
-    whole = [line for line in ends(lines) if len(line["losses"]) > hurdles]
-    return min(whole, key=lambda line: line["losses"][-1], default=None)
+    losses = {line["ended"]: line["losses"] for line in ends(lines)}
+    final = {n: each[-1] for n, each in losses.items() if len(each) > hurdles}
+    return dict(sorted(final.items(), key=lambda item: item[1]))
 
 
 def outcomes_of_mutations(lines: Sequence[Line]) -> dict[str, list[int]]:
@@ -165,14 +158,13 @@ def outcomes_of_mutations(lines: Sequence[Line]) -> dict[str, list[int]]:
 
     Of several mutations in a row, all before the last made no difference.
     """
-    ended = {line["ended"]: line["losses"] for line in ends(lines)}
-    hurdles = task_of(lines)["hurdles"]
+    ended, passed = {line["ended"] for line in ends(lines)}, whole(lines)
     counts: dict[str, list[int]] = {}
     for line in lines:
         if "born" in line and line["mutations"] and line["born"] in ended:
             count = counts.setdefault(line["mutations"][-1], [0, 0])
             count[0] += 1
-            count[1] += len(ended[line["born"]]) > hurdles
+            count[1] += line["born"] in passed
     return dict(sorted(counts.items()))
 
 
@@ -190,9 +182,9 @@ def widespread(lines: Sequence[Line], points: Sequence[int]) -> dict[str, list[f
 def gathered(lines: Sequence[Line]) -> dict[str, Any]:
     """Return what the chapter reads of a search, finished or not."""
     began = lines[0]["began"]
-    ended, hurdles = ends(lines), began["task"]["hurdles"]
+    ended, passed = ends(lines), whole(lines)
     points = range(EVERY - 1, len(ended), EVERY)
-    typical, best = medians(lines), best_of(lines)
+    typical, best = medians(lines), next(iter(passed), None)
     reasons = Counter(
         line["rejected"].partition(":")[0] for line in ended if line["rejected"]
     )
@@ -202,15 +194,10 @@ def gathered(lines: Sequence[Line]) -> dict[str, Any]:
         "rejected": dict(reasons.most_common()),
         "after": [k + 1 for k in points],
         "median": [typical[k] for k in points],
-        "whole": [
-            [line["ended"], line["losses"][-1]]
-            for line in ended
-            if len(line["losses"]) > hurdles
-        ],
+        "whole": [[number, passed[number]] for number in sorted(passed)],
         "spread": widespread(lines, points),
         "mutations": outcomes_of_mutations(lines),
-        "new": new_operations(trained(lines)[best["ended"]]) if best else [],
-        "lineage": lineage(lines, best["ended"]) if best else [],
+        "lineage": [] if best is None else lineage(lines, best),
     }
 
 
@@ -240,27 +227,3 @@ def write_searches(results: Path = RESULTS) -> None:
     }
     again = retrained(results / "search" / "retrained")
     write_record(results / "searches.json", {"searches": searches, "retrained": again})
-
-
-def summary(path: Path) -> str:
-    """Return what a search has cost and found, in a few lines."""
-    lines = read_log(path)
-    found = costs(lines)
-    last = [line for line in ends(lines) if line["losses"]]
-    best = min(last, key=lambda line: line["losses"][-1])
-    dna = next(line["dna"] for line in lines if line.get("born") == best["ended"])
-    return "\n".join(
-        (
-            f"{path.stem}: {found.individuals} individuals, {found.rejected} rejected",
-            f"  {found.per_core_hour:.0f} per core-hour, "
-            f"{found.training_share:.0%} of the time is training",
-            f"  hurdles save {found.saving:.1f} times; trained to each: {found.reached}",
-            f"  best {best['losses'][-1]:.4f}, individual {best['ended']}, "
-            f"new operations: {', '.join(new_operations(dna)) or 'none'}",
-        )
-    )
-
-
-if __name__ == "__main__":
-    for each in map(Path, sys.argv[1:]):
-        print(summary(each))

@@ -1,4 +1,9 @@
-"""What the chapter on the searches shows, from the file that `experiments.search.summary` gathers."""
+"""Tables of the recorded searches, from the file that `experiments.search.summary` gathers.
+
+    python -m experiments.search.tables
+
+prints them.
+"""
 
 import json
 import math
@@ -7,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments.analysis import Spread
+from experiments.records import RESULTS
+from experiments.search.retrain import SCALES
 from experiments.tables import Table
 
 Search = dict[str, Any]
@@ -52,6 +59,8 @@ def overview(searches: Mapping[str, Search]) -> Table:
                 f"{costs['individuals']}",
                 f"{costs['rejected']}",
                 f"{costs['core_hours']:.1f}",
+                f"{costs['individuals'] / costs['core_hours']:.0f}",
+                f"{costs['training_share']:.0%}",
                 f"{costs['saving']:.1f}",
                 f"{min(losses):.3f}" if losses else "-",
             ]
@@ -62,6 +71,8 @@ def overview(searches: Mapping[str, Search]) -> Table:
         "individuals": "",
         "rejected": "",
         "time": "core-hours",
+        "individuals per hour": "of a core",
+        "of it training": "",
         "saved by hurdles": "factor",
         "best loss": "nats",
     }
@@ -111,7 +122,7 @@ def mutations(searches: Mapping[str, Search]) -> Table:
         children, whole = map(sum, zip(*counts, strict=True))
         share = f"{whole / children:.0%}"
         rows.append([name.replace("_", " "), f"{children}", f"{whole}", share])
-    columns = {"mutation": "", "children": "", "passed all hurdles": "", "share": "%"}
+    columns = {"mutation": "", "children": "", "passed all hurdles": "", "share": ""}
     return Table("The children of each mutation", "Our runs", columns, rows)
 
 
@@ -168,3 +179,18 @@ def transfer(retrained: Sequence[Retrained], scale: int) -> Table:
     }
     width = "the search's width" if scale == 1 else f"{scale} times the width"
     return Table(f"Trained again, at {width}", "Our runs", columns, rows)
+
+
+def main() -> None:
+    searches, retrained = read_searches(str(RESULTS / "searches.json"))
+    shown = [
+        overview(searches),
+        mutations(searches),
+        *map(ancestors, searches.values()),
+    ]
+    shown += [transfer(retrained, scale) for scale in SCALES]
+    print(*shown, sep="\n\n")
+
+
+if __name__ == "__main__":
+    main()

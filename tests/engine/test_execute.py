@@ -370,7 +370,7 @@ def test_an_interrupted_build_resumes_and_leaves_no_kernel(
             stderr=log,
             env=environment(),
             start_new_session=True,
-            # What runs in the background of a shell ignores SIGINT, and its children with it.
+            # A background process of a shell ignores SIGINT, and so do its children.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         kernel = int(until(lambda: read(book.root / "pid")))

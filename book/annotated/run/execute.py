@@ -248,14 +248,14 @@ def execute(
     lines = [1, *(first_line(nodes[0]) for _, nodes in pieces), *asked.values(), 1]
     started = time.time()
     with TemporaryDirectory() as folder:
-        trail, log = Path(folder) / "trail", Path(folder) / "log"
+        trail = Path(folder) / "trail"
         sources = [
             _prelude(job, pieces, fonts, trail, timeout),
             *(job.chapter.source(cell, nodes) for cell, nodes in pieces),
             *(f"__values__.append(str(({expression}\n)))" for expression in asked),
             HARVEST.format(root=str(root.resolve())),
         ]
-        cells = _run(job, sources, lines, root, timeout, threads, trail, log)
+        cells = _run(job, sources, lines, root, timeout, threads, trail)
     outputs = [cell.outputs for cell in cells[1 : len(pieces) + 1]]
     harvest = json.loads(cells[-1].outputs[0]["text"])
     return Record(
@@ -278,12 +278,12 @@ def _run(
     timeout: int,
     threads: int,
     trail: Path,
-    log: Path,
 ) -> list[nbformat.NotebookNode]:
     """Run cells of a notebook in a new kernel, and return them with their outputs.
 
-    What the kernel says of itself goes to ``log``: only one that dies needs to be heard.
+    The kernel's own messages are shown only if it dies, because it may also write some when it ends.
     """
+    log = trail.with_name("log")
     notebook = nbformat.v4.new_notebook(
         metadata={"kernelspec": KERNEL},
         cells=[nbformat.v4.new_code_cell(source) for source in sources],
@@ -318,12 +318,14 @@ def _run(
         message = "the kernel died here, perhaps out of memory. Make the run smaller."
         line = _running(trail, lines[started[-1]])
         raise ChapterError(str(job.path), line, message + _last_words(log)) from None
-    except RuntimeError as error:  # it died before the first cell
+    except RuntimeError as error:
+        if started != [0]:
+            raise
         message = f"its kernel did not start: {error}. "
         message += f"See what `{sys.executable} -m ipykernel_launcher --version` says."
         raise ChapterError(str(job.path), 1, message + _last_words(log)) from None
     finally:
-        # nbclient leaves this behind if a kernel does not start.
+        # If a kernel does not start, nbclient does not take back its exit hook.
         atexit.unregister(client._cleanup_kernel)
         for group in groups:  # what the chapter started and left running
             with suppress(ProcessLookupError):
