@@ -480,7 +480,7 @@ def test_winners_are_the_best_that_were_trained_to_the_end(tmp_path: Path) -> No
     assert best_programs(path, replace(TINY, individuals=31)) == {}, "not finished"
 
 
-def test_winners_and_known_models_are_retrained_once_with_each_seed_and_width(
+def test_winners_and_known_models_are_retrained_once_with_each_seed_time_and_width(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs: list[Retraining] = []
@@ -493,8 +493,9 @@ def test_winners_and_known_models_are_retrained_once_with_each_seed_and_width(
     run_search(InlineRay(1), TINY, tmp_path / "tiny.jsonl", outcome_of)
     for _ in range(2):
         retrain_missing(InlineRay(1), {"tiny": TINY}, tmp_path, tmp_path / "again")
-    assert len(runs) == len(set(runs)) == (3 + 3) * 2 * 3
-    assert {run.task.budget for run in runs} == {3 * SMALL.budget}
+    assert len(runs) == len(set(runs)) == (3 + 3) * 3 * 3
+    assert all(run.task.budget == run.longer * SMALL.budget for run in runs)
+    assert {(run.longer, run.scale) for run in runs} == {(1, 1), (3, 1), (3, 2)}
     assert {run.dna for run in runs} > {str(TRANSFORMER), str(PRIMER)}
 
 
@@ -507,7 +508,8 @@ def test_retraining_reports_the_plays_that_no_search_has_seen(
     monkeypatch.setattr("time.process_time", ticking())
     task = replace(SMALL, budget=12.0, hurdles=0)
     narrow, wide = (
-        retrain(Retraining("x", str(TRANSFORMER), task, 0, scale)) for scale in (1, 2)
+        retrain(Retraining("x", str(TRANSFORMER), task, 0, 1, scale))
+        for scale in (1, 2)
     )
     assert len(narrow["reported"]) == len(REPORTED_PLAYS)
     assert wide["d_model"] == 2 * narrow["d_model"]
@@ -623,7 +625,7 @@ def test_only_searches_with_a_trained_individual_are_gathered(tmp_path: Path) ->
         with appending(tmp_path / "search" / f"{name}.jsonl") as log:
             for line in part:
                 log.write(**line)
-    again = {"name": "primer", "scale": 2, "seed": 0, "parameters": 9}
+    again = {"name": "primer", "longer": 3, "scale": 2, "seed": 0, "parameters": 9}
     folder = tmp_path / "search" / "retrained"
     folder.mkdir()
     (folder / "a.json").write_text(json.dumps(again | {"reported": [1.0, 2.0]}))
@@ -649,8 +651,8 @@ def test_gathered_searches_are_those_of_the_recorded_logs(tmp_path: Path) -> Non
 
 def trained_again(name: str, losses: list[float | None], scale: int = 1) -> list[Any]:
     return [
-        {"name": name, "scale": scale, "seed": seed, "parameters": 1000, "loss": loss}
-        for seed, loss in enumerate(losses)
+        {"name": name, "longer": 3, "scale": scale, "parameters": 1000, "loss": loss}
+        for loss in losses
     ]
 
 
@@ -662,14 +664,14 @@ def test_difference_in_standard_errors_is_that_of_welch() -> None:
     assert tables.standard_errors(ours, theirs) == pytest.approx(-expected)
 
 
-def test_transfer_table_has_each_width_alone_and_the_best_program_first() -> None:
+def test_transfer_table_has_each_setting_alone_and_the_best_program_first() -> None:
     retrained = [
         *trained_again("transformer", [2.0, 2.2]),
         *trained_again("primer", [1.5, None]),
         *trained_again("transformer-0-31", [1.8, 1.9]),
         *trained_again("transformer", [9.0], scale=2),
     ]
-    table = tables.transfer(retrained, 1)
+    table = tables.transfer(retrained, 3, 1)
     assert table.column("program") == [
         "Primer",
         "individual 31 of transformer-0",
@@ -679,7 +681,8 @@ def test_transfer_table_has_each_width_alone_and_the_best_program_first() -> Non
     single, tried, baseline = table.column("better than the Transformer")
     assert single == baseline == "-"
     assert float(tried) == pytest.approx(0.25 / (0.005 / 2 + 0.02 / 2) ** 0.5, abs=0.06)
-    assert tables.transfer(retrained, 2).column("loss") == ["9.000"]
+    assert tables.transfer(retrained, 3, 2).column("loss") == ["9.000"]
+    assert tables.transfer(retrained, 1, 1).rows == []
 
 
 def test_overview_and_lineage_say_how_the_search_went() -> None:

@@ -1,7 +1,7 @@
-"""Train the winners of the searches for longer, and the Transformer, Primer-EZ and Primer next to them.
+"""Train the winners of the searches again, and the Transformer, Primer-EZ and Primer next to them.
 
 The loss by which a search chose its winner is too good, because of many noisy losses the lowest was chosen.
-So the best of each search are trained again, with other seeds, three times as long as in the search, and at
+So the best of each search are trained again, with other seeds: as in the search, three times as long, and at
 twice the width as well. Their results are those on the reported plays, on which nothing was chosen.
 """
 
@@ -30,9 +30,9 @@ from experiments.search.searches import Search
 from experiments.search.summary import ends, whole
 from labml_primer.search.programs import DNA, PRIMER, TRANSFORMER, Instruction, parse
 
-LONGER = 3
+SETTINGS = ((1, 1), (3, 1), (3, 2))
+"""How many times as long as in the search, and at how many times the width."""
 SEEDS = range(3)
-SCALES = (1, 2)
 BEST = 3
 """How many of each search are retrained."""
 
@@ -53,11 +53,12 @@ class Retraining:
     dna: str
     task: Task
     seed: int
+    longer: int
     scale: int
 
     @property
     def path(self) -> str:
-        return f"{self.name}-width{self.scale}-seed{self.seed}.json"
+        return f"{self.name}-time{self.longer}-width{self.scale}-seed{self.seed}.json"
 
 
 def best_programs(path: Path, search: Search) -> dict[int, DNA]:
@@ -80,11 +81,11 @@ def retrainings(searches: Mapping[str, Search], logs: Path) -> Iterator[Retraini
         for number, dna in best_programs(logs / f"{name}.jsonl", search).items()
     }
     task = next(iter(searches.values())).task
-    longer = replace(task, budget=LONGER * task.budget, hurdles=0)
     for name, dna in models.items():
-        for scale in SCALES:
+        for longer, scale in SETTINGS:
+            whole = replace(task, budget=longer * task.budget, hurdles=0)
             for seed in SEEDS:
-                yield Retraining(name, str(dna), longer, seed, scale)
+                yield Retraining(name, str(dna), whole, seed, longer, scale)
 
 
 def retrain(run: Retraining) -> dict[str, Any]:
@@ -93,7 +94,7 @@ def retrain(run: Retraining) -> dict[str, Any]:
     unit_of(run.task, time.process_time)
     record: dict[str, Any] = {**asdict(run), **surroundings(Workers())}
     # A seed of no search: those count from 0 up.
-    with time_limits(LONGER * MOST_SECONDS, LONGER * MOST_WALL_SECONDS):
+    with time_limits(run.longer * MOST_SECONDS, run.longer * MOST_WALL_SECONDS):
         try:
             training = Training(
                 parse(run.dna), run.task, -1 - run.seed, time.process_time, run.scale

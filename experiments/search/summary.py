@@ -206,7 +206,7 @@ def retrained(folder: Path) -> list[dict[str, Any]]:
     found = []
     for path in sorted(folder.glob("*.json")):
         record = json.loads(path.read_text(encoding="utf-8"))
-        names = ("name", "scale", "seed", "d_model", "parameters", "steps")
+        names = ("name", "longer", "scale", "seed", "d_model", "parameters", "steps")
         found.append(
             {name: record.get(name) for name in names}
             | {"loss": fmean(record["reported"]) if "reported" in record else None}

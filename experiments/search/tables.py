@@ -13,7 +13,7 @@ from typing import Any
 
 from experiments.analysis import Spread
 from experiments.records import RESULTS
-from experiments.search.retrain import SCALES
+from experiments.search.retrain import SETTINGS
 from experiments.tables import Table
 
 Search = dict[str, Any]
@@ -126,13 +126,16 @@ def mutations(searches: Mapping[str, Search]) -> Table:
     return Table("The children of each mutation", "Our runs", columns, rows)
 
 
-def losses_of(retrained: Sequence[Retrained], name: str, scale: int) -> list[float]:
-    """Return the reported losses of a program at a width, one per seed that was not rejected."""
-    return [
-        each["loss"]
-        for each in retrained
-        if (each["name"], each["scale"]) == (name, scale) and each["loss"] is not None
-    ]
+def losses_of(
+    retrained: Sequence[Retrained], longer: int, scale: int
+) -> dict[str, list[float]]:
+    """Return each program's reported losses in a setting, one per seed that was not rejected."""
+    found: dict[str, list[float]] = {}
+    for each in retrained:
+        trained = each["loss"] is not None
+        if trained and (each["longer"], each["scale"]) == (longer, scale):
+            found.setdefault(each["name"], []).append(each["loss"])
+    return found
 
 
 def standard_errors(baseline: Sequence[float], losses: Sequence[float]) -> float:
@@ -147,19 +150,19 @@ def standard_errors(baseline: Sequence[float], losses: Sequence[float]) -> float
     return (theirs.mean - ours.mean) / error
 
 
-def transfer(retrained: Sequence[Retrained], scale: int) -> Table:
-    """Return the programs that were trained again at a width, the best first."""
+def transfer(retrained: Sequence[Retrained], longer: int, scale: int) -> Table:
+    """Return the programs that were trained again in a setting, the best first."""
+    found = losses_of(retrained, longer, scale)
+    baseline = found.get("transformer", [])
     sizes = {
-        each["name"]: each["parameters"]
+        (each["name"], each["scale"]): each["parameters"]
         for each in retrained
-        if each["scale"] == scale and each["loss"] is not None
+        if each["loss"] is not None
     }
-    baseline = losses_of(retrained, "transformer", scale)
-    found = {name: losses_of(retrained, name, scale) for name in sizes}
     rows = [
         [
             model(name),
-            f"{sizes[name]:,}",
+            f"{sizes[name, scale]:,}",
             f"{len(losses)}",
             f"{Spread.of(losses):.3f}",
             "-"
@@ -177,8 +180,9 @@ def transfer(retrained: Sequence[Retrained], scale: int) -> Table:
         "loss": "nats",
         "better than the Transformer": "standard errors",
     }
-    width = "the search's width" if scale == 1 else f"{scale} times the width"
-    return Table(f"Trained again, at {width}", "Our runs", columns, rows)
+    time = "as long as in the search" if longer == 1 else f"{longer} times as long"
+    width = "" if scale == 1 else f", {scale} times as wide"
+    return Table(f"Trained again, {time}{width}", "Our runs", columns, rows)
 
 
 def main() -> None:
@@ -188,7 +192,7 @@ def main() -> None:
         mutations(searches),
         *map(ancestors, searches.values()),
     ]
-    shown += [transfer(retrained, scale) for scale in SCALES]
+    shown += [transfer(retrained, *setting) for setting in SETTINGS]
     print(*shown, sep="\n\n")
 
 
