@@ -117,6 +117,20 @@ def test_an_inserted_instruction_is_named_with_its_subprogram() -> None:
     assert individuals.in_words(found) == "S9: new SQUARE"
 
 
+def test_an_instruction_with_other_inputs_is_named_with_what_it_reads() -> None:
+    text = str(TRANSFORMER)
+    for old, new, words in (
+        ("S2(h6, h6)", "S2(h0, h6)", "S0: S2 reads the input"),
+        ("S8(h5, h7)", "S8(h7, h7)", "S0: S8 reads S2"),
+        ("S8(h5, h7)", "S8(h7, h5)", "S0: S8 reads S2 and S8"),
+        ("DIFFERENCE(h0, h2)", "DIFFERENCE(h2, h0)", "S6: DIFFERENCE reads"),
+        ("ADD(h0, h1)", "ADD(h1, h0)", "a part without effect"),
+    ):
+        assert text.count(old) == 1
+        found = individuals.changed(text, text.replace(old, new))
+        assert individuals.in_words(found).startswith(words)
+
+
 def test_a_lineage_has_a_step_for_each_individual_with_a_link_and_its_loss(
     log: Path,
 ) -> None:

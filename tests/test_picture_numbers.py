@@ -93,9 +93,11 @@ def test_a_difference_marks_what_was_added_gone_changed_and_rerouted() -> None:
     for new, kinds, rerouted in (
         ("SIN 0, COS 2, ADD 3 2", ["same"] * 3, []),
         ("SIN 0, ABS 2, COS 3, ADD 4 3", ["same", "added", "same", "same"], [2, 3, 3]),
-        ("SIN 0, ADD 2 2", ["same", "removed", "same"], []),
+        ("SIN 0, ADD 2 2", ["same", "removed", "same"], [2]),
         ("COS 0, SIN 2, ADD 3 2", ["changed", "changed", "same"], []),
         ("SIN 0, COS 0, ADD 3 2", ["same"] * 3, [0]),
+        ("SIN 0, COS 2, ADD 2 3", ["same"] * 3, []),
+        ("SIN 0, COS 2, ADD 3 3", ["same"] * 3, [3]),
     ):
         found = instructions.changes(old, [node(each) for each in new.split(", ")])
         assert [change.kind for change in found] == kinds

@@ -544,6 +544,7 @@ def test_costs_of_a_search_are_those_of_its_lines() -> None:
     assert found.core_hours == pytest.approx(45 / 3600)
     assert found.training_share == pytest.approx(35 / 45)
     assert found.saving == pytest.approx(3 * 310 / (310 + 10 + 30))
+    assert found.seconds == pytest.approx(35 / 350 * 310)
     assert found.reached == (3, 2, 1, 1, 1)
     assert summary.medians(lines) == [5, 5.5, 5.5, 5]
     assert summary.spread(lines, "SQUARE") == [0.0, 0.5, 0.5, 1.0]
@@ -601,6 +602,21 @@ def test_gathered_search_counts_what_each_mutation_led_to_and_why_programs_were_
     assert found["whole"] == [[0, 3.0], [1, 2.5], [2, 2.0]]
 
 
+def test_gathered_search_says_how_often_an_operation_was_tried_and_whether_it_stayed() -> (
+    None
+):
+    lines = small_search()
+    lines[0]["began"]["size"] = 2
+    found = summary.gathered(lines)
+    assert found["tried"] == {"SQUARE": [1, 1]}
+    assert (found["at_the_end"]["MAX"], found["at_the_end"]["SQUARE"]) == (1.0, 0.5)
+    table = tables.trials({"x": found, "y": found}, ("DCONV 3X1",))
+    assert table.rows == [
+        ["DCONV 3X1", "0", "0", "0%, 0%"],
+        ["SQUARE", "2", "2", "50%, 50%"],
+    ]
+
+
 def test_gathered_curves_have_a_point_after_every_tenth_individual(
     tmp_path: Path,
 ) -> None:
@@ -651,7 +667,14 @@ def test_gathered_searches_are_those_of_the_recorded_logs(tmp_path: Path) -> Non
 
 def trained_again(name: str, losses: list[float | None], scale: int = 1) -> list[Any]:
     return [
-        {"name": name, "longer": 3, "scale": scale, "parameters": 1000, "loss": loss}
+        {
+            "name": name,
+            "longer": 3,
+            "scale": scale,
+            "parameters": 1000,
+            "loss": loss,
+            "search_loss": loss and loss - 1,
+        }
         for loss in losses
     ]
 
@@ -683,6 +706,7 @@ def test_transfer_table_has_each_setting_alone_and_the_best_program_first() -> N
     assert float(tried) == pytest.approx(0.25 / (0.005 / 2 + 0.02 / 2) ** 0.5, abs=0.06)
     assert tables.transfer(retrained, 3, 2).column("loss") == ["9.000"]
     assert tables.transfer(retrained, 1, 1).rows == []
+    assert tables.losses_of(retrained, 3, 2, "search_loss") == {"transformer": [8.0]}
 
 
 def test_overview_and_lineage_say_how_the_search_went() -> None:

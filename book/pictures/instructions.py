@@ -4,6 +4,7 @@ A program is given in the text form of the chapter on programs. Only strings are
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -15,6 +16,7 @@ from pictures.canvas import Canvas
 CHAPTER = Path(__file__).parents[2] / "labml_primer" / "search" / "programs.py"
 WIDE, TALL, PITCH, LANE = 104, 20, 27, 7
 BINARY = {"ADD", "DIFFERENCE", "DIVIDE", "MULTIPLY", "MAT MUL", "T-MAT MUL"}
+COMMUTATIVE = {"ADD", "MULTIPLY"}
 WITH_CONSTANT = {"C MUL", "MAX", "MIN"}
 INSTRUCTION = re.compile(
     r"h\d+ = (.*)\(h(\d+), h(\d+)\)(?: c(\d+))?(?: d(\d+))?(?: @(\d+))?"
@@ -40,9 +42,8 @@ class Change:
 
     old: Node | None
     new: Node | None
-    rerouted: tuple[
-        int, ...
-    ] = ()  # inputs of the new one that the old one did not have
+    # Inputs of the new one in whose place the old one had another.
+    rerouted: tuple[int, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -84,8 +85,7 @@ def read(text: str) -> list[list[Node]]:
                 details.append(dimensions[int(dimension or 0)])
             times = f"@{branches}" if branches else ""
             detail = " ".join(details) + times
-            node = Node(operation, detail, tuple(dict.fromkeys(inputs)))
-            subprograms[-1].append(node)
+            subprograms[-1].append(Node(operation, detail, tuple(inputs)))
     return [
         [_without_ignored_inputs(node, subprograms) for node in nodes]
         for nodes in subprograms
@@ -125,10 +125,20 @@ def changes(old: Sequence[Node], new: Sequence[Node]) -> list[Change]:
     for i, j in pairs:
         one = old[i] if i is not None else None
         other = new[j] if j is not None else None
-        known = {moved.get(value) for value in one.inputs} if one else set()
-        inputs = other.inputs if other else ()
-        found.append(Change(one, other, tuple(v for v in inputs if v not in known)))
+        known = [moved.get(value) for value in one.inputs] if one else []
+        found.append(Change(one, other, _rerouted(known, other) if other else ()))
     return found
+
+
+def _rerouted(known: Sequence[int | None], node: Node) -> tuple[int, ...]:
+    """Return the inputs of an instruction that are not the `known` ones, in their places."""
+    if node.operation in COMMUTATIVE and Counter(node.inputs) == Counter(known):
+        return ()
+
+    def is_other(place: int, value: int) -> bool:
+        return value != known[place] if place < len(known) else value not in known
+
+    return tuple(v for place, v in enumerate(node.inputs) if is_other(place, v))
 
 
 def _pairs(
@@ -201,7 +211,7 @@ def _node(
     kind = KINDS[change.kind]
     canvas.box(x, middle - TALL / 2, WIDE, TALL, change.new.label, kind)
     end = middle - 5
-    for source in change.new.inputs:
+    for source in dict.fromkeys(change.new.inputs):
         colour = "c1" if source in change.rerouted else ""
         start = rows[source]
         if middle - start < 1.5 * PITCH:

@@ -141,12 +141,15 @@ def changed(parent: str, child: str) -> dict[int, list[Change]]:
 
 
 def in_words(found: dict[int, list[Change]]) -> str:
-    """Return what changed: `S3: new DCONV 3X1; S9: MAX 0 became MAX -0.57`."""
+    """Return what changed: `S3: new DCONV 3X1; S9: MAX 0 became MAX -0.57`.
+
+    Of instructions that only read other values, it is said if nothing else has changed in their subprogram.
+    """
     parts = []
     for s, subprogram in found.items():
         words = [text for change in subprogram if (text := _words(change))]
-        parts.append(f"S{s}: {', '.join(words) or 'other inputs'}")
-    return "; ".join(parts) or "a part that nothing reads"
+        parts.append(f"S{s}: {', '.join(words) or _rerouted(subprogram)}")
+    return "; ".join(parts) or "a part without effect"
 
 
 def _words(change: Change) -> str:
@@ -158,6 +161,17 @@ def _words(change: Change) -> str:
     if old and new and change.kind == "changed":
         return f"{old.label} became {new.label}"
     return ""
+
+
+def _rerouted(subprogram: list[Change]) -> str:
+    """Return which instructions read other values: `S2 reads the input`."""
+    nodes = [change.new for change in subprogram if change.new]
+    names = ["the input", "the second input", *(node.label for node in nodes)]
+    return ", ".join(
+        f"{change.new.label} reads {' and '.join(names[v] for v in change.rerouted)}"
+        for change in subprogram
+        if change.new and change.rerouted
+    )
 
 
 def drawn(found: dict[int, list[Change]], title: str) -> str:

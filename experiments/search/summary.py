@@ -20,12 +20,16 @@ from labml_primer.search.programs import TRANSFORMER, expand, live_values, parse
 
 @dataclass(frozen=True)
 class Costs:
-    """What a search cost so far. `saving` is how many times cheaper hurdles made it."""
+    """What a search cost so far.
+
+    `seconds` is the time of a whole training, and `saving` how many times cheaper hurdles made the search.
+    """
 
     individuals: int
     rejected: int
     core_hours: float
     training_share: float
+    seconds: float
     saving: float
     reached: tuple[int, ...]
 
@@ -54,6 +58,7 @@ def costs(lines: Sequence[Line]) -> Costs:
         len(ended) - len(trained),
         whole / 3600,
         sum(line.get("seconds", 0.0) for line in ended) / whole,
+        task["budget"] * sum(line["seconds"] for line in trained) / used,
         len(trained) * task["budget"] / used,
         tuple(
             sum(len(line["losses"]) > k for line in trained)
@@ -168,6 +173,31 @@ def outcomes_of_mutations(lines: Sequence[Line]) -> dict[str, list[int]]:
     return dict(sorted(counts.items()))
 
 
+def at_the_end(lines: Sequence[Line]) -> dict[str, float]:
+    """Return for each primitive the share of the last population in which it runs."""
+    programs = trained(lines)
+    *_, living = populations(lines)
+    counts = Counter(
+        name for line in living for name in operations(programs[line["ended"]])
+    )
+    return {name: counts[name] / len(living) for name in sorted(counts)}
+
+
+def tried(lines: Sequence[Line]) -> dict[str, list[int]]:
+    """Return for each primitive how many trained children run it more often than their parents, and how many
+    of these passed all hurdles."""
+    passed, programs = whole(lines), trained(lines)
+    counts: dict[str, list[int]] = {}
+    for line in lines:
+        if line.get("born") in programs and line["parent"] is not None:
+            before = operations(programs[line["parent"]])
+            for name in operations(line["dna"]) - before:
+                count = counts.setdefault(name, [0, 0])
+                count[0] += 1
+                count[1] += line["born"] in passed
+    return dict(sorted(counts.items()))
+
+
 def widespread(lines: Sequence[Line], points: Sequence[int]) -> dict[str, list[float]]:
     """Return the shares of the living over time, of the operations that were new and became widespread."""
     new = {name for dna in trained(lines).values() for name in new_operations(dna)}
@@ -197,6 +227,8 @@ def gathered(lines: Sequence[Line]) -> dict[str, Any]:
         "whole": [[number, passed[number]] for number in sorted(passed)],
         "spread": widespread(lines, points),
         "mutations": outcomes_of_mutations(lines),
+        "tried": tried(lines),
+        "at_the_end": at_the_end(lines),
         "lineage": [] if best is None else lineage(lines, best),
     }
 
@@ -206,7 +238,7 @@ def retrained(folder: Path) -> list[dict[str, Any]]:
     found = []
     for path in sorted(folder.glob("*.json")):
         record = json.loads(path.read_text(encoding="utf-8"))
-        names = ("name", "longer", "scale", "seed", "d_model", "parameters", "steps")
+        names = ("name", "longer", "scale", "seed", "parameters", "search_loss")
         found.append(
             {name: record.get(name) for name in names}
             | {"loss": fmean(record["reported"]) if "reported" in record else None}

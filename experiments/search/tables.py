@@ -126,15 +126,43 @@ def mutations(searches: Mapping[str, Search]) -> Table:
     return Table("The children of each mutation", "Our runs", columns, rows)
 
 
+def trials(searches: Mapping[str, Search], named: Sequence[str]) -> Table:
+    """Return how often each operation was tried, and what became of it.
+
+    The table has those that are `named`, and those with a child that passed all hurdles.
+    """
+    found = searches.values()
+    rows = []
+    for name in sorted(
+        {*named, *(name for search in found for name in search["tried"])}
+    ):
+        counts = [search["tried"].get(name, (0, 0)) for search in found]
+        children, whole = map(sum, zip(*counts, strict=True))
+        shares = [search["at_the_end"].get(name, 0.0) for search in found]
+        if whole or name in named:
+            ends = ", ".join(f"{share:.0%}" for share in shares)
+            rows.append([name, f"{children}", f"{whole}", ends])
+    columns = {
+        "operation": "",
+        "new in": "children",
+        "of them to the end": "children",
+        "in the last population": "of each search",
+    }
+    return Table("What the searches tried", "Our runs", columns, rows)
+
+
 def losses_of(
-    retrained: Sequence[Retrained], longer: int, scale: int
+    retrained: Sequence[Retrained], longer: int, scale: int, kind: str = "loss"
 ) -> dict[str, list[float]]:
-    """Return each program's reported losses in a setting, one per seed that was not rejected."""
+    """Return each program's losses in a setting, one per seed that was not rejected.
+
+    They are those on the reported plays, or as `search_loss` that on the play of the search.
+    """
     found: dict[str, list[float]] = {}
     for each in retrained:
         trained = each["loss"] is not None
         if trained and (each["longer"], each["scale"]) == (longer, scale):
-            found.setdefault(each["name"], []).append(each["loss"])
+            found.setdefault(each["name"], []).append(each[kind])
     return found
 
 
