@@ -67,14 +67,14 @@ class RejectedError(Exception):
 class Task:
     """How a program is trained. `budget` is a time: that of as many training steps of the Transformer."""
 
-    budget: float = 1000.0
+    budget: float = 600.0
     parameters: int = 100_000
     layers: int = 2
     seq: int = 32
     batch: int = 16
     rate: float = 4e-3
     warmup: int = 50
-    hurdles: int = 4
+    hurdles: int = 1
 
 
 def build(dna: DNA, task: Task, d_model: int, vocab_size: int) -> LanguageModel:

@@ -33,6 +33,8 @@ from labml_primer.search.programs import DNA, PRIMER, TRANSFORMER, Instruction, 
 SETTINGS = ((1, 1), (3, 1), (3, 2))
 """How many times as long as in the search, and at how many times the width."""
 SEEDS = range(3)
+HURDLES = 4
+"""The paper's. Losses are recorded at each of them, to see which programs would have passed."""
 BEST = 3
 """How many of each search are retrained."""
 
@@ -83,7 +85,7 @@ def retrainings(searches: Mapping[str, Search], logs: Path) -> Iterator[Retraini
     task = next(iter(searches.values())).task
     for name, dna in models.items():
         for longer, scale in SETTINGS:
-            whole = replace(task, budget=longer * task.budget, hurdles=0)
+            whole = replace(task, budget=longer * task.budget, hurdles=HURDLES)
             for seed in SEEDS:
                 yield Retraining(name, str(dna), whole, seed, longer, scale)
 
@@ -99,7 +101,7 @@ def retrain(run: Retraining) -> dict[str, Any]:
             training = Training(
                 parse(run.dna), run.task, -1 - run.seed, time.process_time, run.scale
             )
-            record["search_loss"] = next(training.curve())
+            record["losses"] = list(training.curve())
             record["reported"] = training.reported()
             record |= training.costs()
         except RejectedError as error:
@@ -122,7 +124,7 @@ def retrain_missing(
         run = running.pop(future)
         record = ray.get(future)
         write_record(folder / run.path, record)
-        outcome = record.get("rejected") or f"{record['search_loss']:.4f} nats"
+        outcome = record.get("rejected") or f"{record['losses'][-1]:.4f} nats"
         print(
             f"retrained {run.path.removesuffix('.json')}: {outcome}, {len(running)} left"
         )

@@ -238,7 +238,7 @@ def retrained(folder: Path) -> list[dict[str, Any]]:
     found = []
     for path in sorted(folder.glob("*.json")):
         record = json.loads(path.read_text(encoding="utf-8"))
-        names = ("name", "longer", "scale", "seed", "parameters", "search_loss")
+        names = ("name", "longer", "scale", "seed", "parameters", "losses")
         found.append(
             {name: record.get(name) for name in names}
             | {"loss": fmean(record["reported"]) if "reported" in record else None}

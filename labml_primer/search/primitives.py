@@ -161,9 +161,11 @@ def convolve_depthwise(x: Tensor, weight: Tensor) -> Tensor:
     instruction 33. So the dimension is ignored.
     :::
     """
-    y = x * weight[-1]
-    for back in range(1, min(len(weight), x.size(2))):
-        y[:, :, back:] += x[:, :, :-back] * weight[-1 - back]
+    kernel_size, seq = len(weight), x.size(2)
+    padded = F.pad(x, (0, 0, kernel_size - 1, 0))
+    y = padded[:, :, :seq] * weight[0]
+    for k in range(1, kernel_size):
+        y = y + padded[:, :, k : k + seq] * weight[k]
     return y
 
 
