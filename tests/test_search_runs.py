@@ -495,6 +495,7 @@ def test_winners_and_known_models_are_retrained_once_with_each_seed_time_and_wid
         retrain_missing(InlineRay(1), {"tiny": TINY}, tmp_path, tmp_path / "again")
     assert len(runs) == len(set(runs)) == (3 + 3) * 3 * 3
     assert all(run.task.budget == run.longer * SMALL.budget for run in runs)
+    assert all(run.task.hurdles == 4 for run in runs), "recorded at the paper's"
     assert {(run.longer, run.scale) for run in runs} == {(1, 1), (3, 1), (3, 2)}
     assert {run.dna for run in runs} > {str(TRANSFORMER), str(PRIMER)}
 
@@ -512,6 +513,7 @@ def test_retraining_reports_the_plays_that_no_search_has_seen(
         for scale in (1, 2)
     )
     assert len(narrow["reported"]) == len(REPORTED_PLAYS)
+    assert len(narrow["losses"]) == 1
     assert wide["d_model"] == 2 * narrow["d_model"]
     assert narrow["steps"] == wide["steps"] == 12
 
@@ -673,9 +675,9 @@ def trained_again(name: str, losses: list[float | None], scale: int = 1) -> list
             "scale": scale,
             "parameters": 1000,
             "loss": loss,
-            "search_loss": loss and loss - 1,
+            "losses": [4.0, 3.5, 3.0, 2.5, seed],
         }
-        for loss in losses
+        for seed, loss in enumerate(losses)
     ]
 
 
@@ -706,7 +708,15 @@ def test_transfer_table_has_each_setting_alone_and_the_best_program_first() -> N
     assert float(tried) == pytest.approx(0.25 / (0.005 / 2 + 0.02 / 2) ** 0.5, abs=0.06)
     assert tables.transfer(retrained, 3, 2).column("loss") == ["9.000"]
     assert tables.transfer(retrained, 1, 1).rows == []
-    assert tables.losses_of(retrained, 3, 2, "search_loss") == {"transformer": [8.0]}
+
+
+def test_curves_are_the_mean_losses_at_the_papers_hurdles() -> None:
+    runs = [*trained_again("primer-ez", [1.5, 1.6]), *trained_again("primer", [1.5])]
+    for run in runs[:2]:
+        run["longer"] = 1
+    table = tables.curves(runs, 310.0)
+    assert list(table.columns) == ["program", "10", "30", "70", "150", "310"]
+    assert table.rows == [["Primer-EZ", "4.000", "3.500", "3.000", "2.500", "0.500"]]
 
 
 def test_overview_and_lineage_say_how_the_search_went() -> None:

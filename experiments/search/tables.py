@@ -9,12 +9,14 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from experiments.analysis import Spread
 from experiments.records import RESULTS
-from experiments.search.retrain import SETTINGS
+from experiments.search.retrain import HURDLES, SETTINGS
 from experiments.tables import Table
+from labml_primer.search.evolution import shares
 
 Search = dict[str, Any]
 """A search as `experiments.search.summary.gathered` returns it."""
@@ -151,18 +153,14 @@ def trials(searches: Mapping[str, Search], named: Sequence[str]) -> Table:
     return Table("What the searches tried", "Our runs", columns, rows)
 
 
-def losses_of(
-    retrained: Sequence[Retrained], longer: int, scale: int, kind: str = "loss"
-) -> dict[str, list[float]]:
-    """Return each program's losses in a setting, one per seed that was not rejected.
-
-    They are those on the reported plays, or as `search_loss` that on the play of the search.
-    """
-    found: dict[str, list[float]] = {}
-    for each in retrained:
-        trained = each["loss"] is not None
-        if trained and (each["longer"], each["scale"]) == (longer, scale):
-            found.setdefault(each["name"], []).append(each[kind])
+def runs_of(
+    retrained: Sequence[Retrained], longer: int, scale: int
+) -> dict[str, list[Retrained]]:
+    """Return each program's runs in a setting, one per seed that was not rejected."""
+    found: dict[str, list[Retrained]] = {}
+    for run in retrained:
+        if run["loss"] is not None and (run["longer"], run["scale"]) == (longer, scale):
+            found.setdefault(run["name"], []).append(run)
     return found
 
 
@@ -179,27 +177,21 @@ def standard_errors(baseline: Sequence[float], losses: Sequence[float]) -> float
 
 
 def transfer(retrained: Sequence[Retrained], longer: int, scale: int) -> Table:
-    """Return the programs that were trained again in a setting, the best first."""
-    found = losses_of(retrained, longer, scale)
-    baseline = found.get("transformer", [])
-    sizes = {
-        (each["name"], each["scale"]): each["parameters"]
-        for each in retrained
-        if each["loss"] is not None
-    }
+    """Return the programs that were trained again in a setting, the best on the reported plays first."""
+    found = runs_of(retrained, longer, scale)
+    losses = {name: [run["loss"] for run in runs] for name, runs in found.items()}
+    baseline = losses.get("transformer", [])
     rows = [
         [
             model(name),
-            f"{sizes[name, scale]:,}",
-            f"{len(losses)}",
-            f"{Spread.of(losses):.3f}",
+            f"{found[name][0]['parameters']:,}",
+            f"{len(each)}",
+            f"{Spread.of(each):.3f}",
             "-"
-            if name == "transformer" or min(len(losses), len(baseline)) < 2
-            else f"{standard_errors(baseline, losses):+.1f}",
+            if name == "transformer" or min(len(each), len(baseline)) < 2
+            else f"{standard_errors(baseline, each):+.1f}",
         ]
-        for name, losses in sorted(
-            found.items(), key=lambda item: Spread.of(item[1]).mean
-        )
+        for name, each in sorted(losses.items(), key=lambda item: fmean(item[1]))
     ]
     columns = {
         "program": "",
@@ -213,6 +205,24 @@ def transfer(retrained: Sequence[Retrained], longer: int, scale: int) -> Table:
     return Table(f"Trained again, {time}{width}", "Our runs", columns, rows)
 
 
+def curves(retrained: Sequence[Retrained], budget: float) -> Table:
+    """Return the losses on the play of the search at the paper's hurdles and at the end, as means of seeds."""
+    found = runs_of(retrained, 1, 1)
+    rows = [
+        [
+            model(name),
+            *(
+                f"{fmean(each):.3f}"
+                for each in zip(*(run["losses"] for run in runs), strict=True)
+            ),
+        ]
+        for name, runs in found.items()
+    ]
+    times = [f"{share * budget:.0f}" for share in shares(HURDLES)]
+    columns = {"program": "", **dict.fromkeys(times, "nats")}
+    return Table("The loss after so many steps' time", "Our runs", columns, rows)
+
+
 def main() -> None:
     searches, retrained = read_searches(str(RESULTS / "searches.json"))
     shown = [
@@ -221,6 +231,7 @@ def main() -> None:
         *map(ancestors, searches.values()),
     ]
     shown += [transfer(retrained, *setting) for setting in SETTINGS]
+    shown.append(curves(retrained, next(iter(searches.values()))["task"]["budget"]))
     print(*shown, sep="\n\n")
 
 
