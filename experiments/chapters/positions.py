@@ -10,10 +10,10 @@ token is the previous one, and a convolution gives it that token at once. Most l
 In short: yes, but much less. If both models have a learned table, Primer-EZ reaches the Transformer's loss
 with {value}`f"{both['learned']:.1f}"` times fewer multiply-adds; if both have rotary positions, with
 {value}`f"{both['rotary']:.1f}"` times fewer (over {value}`len(rotary['primer-ez'])` seeds). So
-{value}`f"{share:.0%}"` of the gain, as a logarithm, was a remedy for poor positions. Rotary positions alone
-save the Transformer {value}`f"{alone:.1f}"` times the multiply-adds, more than Primer-EZ's two changes. And
-the order of the two changes is reversed, to that of the paper: with rotary positions, the squared ReLU saves
-more than {term}`MDHA`.
+{value}`f"{share:.0%}"` of the gain, measured as the logarithm of the factor, is gone with better positions.
+Rotary positions alone save the Transformer {value}`f"{alone:.1f}"` times the multiply-adds, more than
+Primer-EZ's two changes. And the order of the two changes is reversed, to that of the paper: with rotary
+positions, the squared ReLU saves more than {term}`MDHA`.
 
 Source: {cite:t}`so2021primer`, whose models have relative positions; {cite:t}`su2021roformer`; our own runs.
 """

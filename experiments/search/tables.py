@@ -206,7 +206,7 @@ def transfer(retrained: Sequence[Retrained], longer: int, scale: int) -> Table:
 
 
 def curves(retrained: Sequence[Retrained], budget: float) -> Table:
-    """Return the losses on the play of the search at the paper's hurdles and at the end, as means of seeds."""
+    """Return the losses on the play of the search at the paper's hurdles and the end, as means of seeds."""
     found = runs_of(retrained, 1, 1)
     rows = [
         [

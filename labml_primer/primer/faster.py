@@ -20,7 +20,6 @@ operations itself, so this chapter is about {term}`eager mode`.
 Source: our own measurements; {doc}`/benchmarks/speed` has them for several sizes, next to other libraries.
 """
 
-from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -113,9 +112,9 @@ class SquaredReLUFunction(torch.autograd.Function):
 
     $$\frac{dy}{dx} = 2\max(x, 0)$$
 
-    Forward and backward together, `F.relu(x).square()` goes over all features five times, and each time needs
-    new memory. The version by hand also goes over them five times, but needs new memory only twice, and
-    otherwise works in place. PyTorch can differentiate this gradient, so second derivatives work too.
+    Forward and backward together, `F.relu(x).square()` goes over all features six times, and each time needs
+    new memory. The version by hand goes over them five times, but needs new memory only twice, and otherwise
+    works in place. PyTorch can differentiate this gradient, so second derivatives work too.
     """
 
     @staticmethod
@@ -311,27 +310,16 @@ if __name__ == "__main__":
         if a.grad is not None and b.grad is not None
     )
     print(f"gradients differ by {largest:.1e} of the largest")
-    # The time of a forward and a backward pass, as a multiple of the Transformer's. The faster version should
-    # lie between the other two.
-    models = {
-        "Transformer": LanguageModel(replace(transformer, layers=4)),
-        "Primer-EZ, plain": plain,
-        "Primer-EZ, faster": swapped,
-    }
-    taken = median_seconds(
-        {name: partial(step, model, tokens) for name, model in models.items()}
-    )
-    rows = [(n, f"{each / taken['Transformer']:.2f}") for n, each in taken.items()]
-    display(Table(("model", "time"), rows))
-    # The machine that built this page may have been busy. {doc}`/benchmarks/speed` has careful measurements
-    # for three widths and three lengths, with and without `torch.compile`.
+    # {doc}`/benchmarks/speed` has the times of a training step, plain and faster, for three widths and three
+    # lengths, with and without `torch.compile`.
 
 
 if __name__ == "__main__":
     # ## In short
     #
-    # - The cost of an elementwise operation is memory traffic, so a short formula can take 10% of a step.
-    # - Gradients written by hand reuse memory and save most of that time. `torch.compile` fuses the
+    # - The cost of an elementwise operation is memory traffic, so a short formula can make a step several
+    #   percent longer.
+    # - Gradients written by hand reuse memory and save part of that time. `torch.compile` fuses such
     #   operations itself.
     # - One call swaps in the faster versions: same parameters, same outputs, same gradients.
     #

@@ -167,7 +167,8 @@ class PrimerAttention(SharedQueryAttention):
     ## Primer's attention
 
     Keys and values are convolved, and queries are computed from the convolved keys. So two convolutions
-    suffice, and the query and the key of a position depend on the same three tokens.
+    suffice. But a query sees earlier tokens only as the key's kernel mixes them, while in MDHA it has a
+    projection and a kernel of its own.
 
     The paper finds that this sharing "generally hurts" (section 3), and Primer-EZ leaves it out.
     """
@@ -199,7 +200,7 @@ class PrimerNorm(LayerNorm):
 
     $$\sum_i x_i(x_i - \mu) = \sum_i (x_i - \mu)^2$$
 
-    so the two differ only by rounding.
+    so the two differ only by rounding, and by $\varepsilon$, which is smaller here than in `nn.LayerNorm`.
     :::
     """
 
@@ -543,7 +544,8 @@ if __name__ == "__main__":
     # ## What does each change contribute?
     #
     # {doc}`/experiments/chapters/parts` repeats the paper's ablation (Figure 26) with several seeds: each
-    # change alone in a Transformer, and Primer without each change. There the convolution contributes most.
+    # change alone in a Transformer, and Primer without each change. There, with a learned table of positions,
+    # the convolution contributes most.
     # {doc}`/experiments/chapters/ours` compares the whole models.
     #
     # In the paper's three setups, Tensor2Tensor on TPUs, Tensor2Tensor on a V100 GPU, and T5, Primer has
@@ -555,8 +557,8 @@ if __name__ == "__main__":
     # ## In short
     #
     # - The search made nine changes. Primer-EZ has the two that, in the paper, always help.
-    # - Primer's norm is a layer norm up to rounding. The weights can undo its constant factors and its
-    #   doubled residual.
+    # - Primer's norm is a layer norm, up to rounding and its $\varepsilon$. The weights can undo its constant
+    #   factors and its doubled residual.
     # - Computing queries from keys saves a convolution, but generally hurts in the paper.
     # - In the paper, Primer-EZ is about as good as Primer.
     #

@@ -19,10 +19,10 @@ $y_t$ its values at position $t$ before and after:
 
 $$y_t = w_0\,x_{t-2} + w_1\,x_{t-1} + w_2\,x_t$$
 
-Both make a step slower, but far fewer steps are needed. In the paper, Primer-EZ reaches the Transformer's
-loss with 1.75 to 2.34 times less compute. {doc}`/experiments/chapters/ours` measures this in small models,
-with five seeds, and {doc}`/experiments/chapters/positions` with the positions of today's models, where less
-is left to save.
+Both make a step slower, but fewer steps are needed. In the paper, Primer-EZ reaches the Transformer's loss
+faster by factors of 1.75 to 2.34. {doc}`/experiments/chapters/ours` measures this in small models, with five
+seeds, and {doc}`/experiments/chapters/positions` with the positions of today's models, where less is left to
+save.
 
 :::{picture} primer_ez
 :::
@@ -176,8 +176,9 @@ class MultiDConvHeadAttention(MultiHeadAttention):
     r"""
     ## Multi-DConv-head attention (MDHA)
 
-    *MDHA* is {py:class}`~labml_primer.transformer.attention.MultiHeadAttention` with a convolution after each
-    of its three projections, to queries, keys and values, and nothing else changed (the paper's Figure 4).
+    *MDHA* is {py:class}`~labml_primer.transformer.attention.MultiHeadAttention` with a depthwise convolution
+    (*DConv*) after each of its three projections, to queries, keys and values, and nothing else changed (the
+    paper's Figure 4).
 
     Now a key can stand for "a *t* and an *h* before me", and a query can ask for it. A head without the
     convolution compares single tokens, unless an earlier layer has combined them with their neighbours.
@@ -188,9 +189,9 @@ class MultiDConvHeadAttention(MultiHeadAttention):
 
     :::{deviation} the paper's released code
     There the scores are not divided by $\sqrt{d_k}$. Instead, the weights of the queries' projection start
-    smaller by that factor (`fold_scaling_into_initializer`). A new layer computes the same. In training the
-    two differ, unless the optimizer changes each weight in proportion to its size, as that code's does. Its
-    projections also have no biases.
+    smaller by that factor (`fold_scaling_into_initializer`). At initialization both give the same scores. In
+    training they differ, unless the steps of the optimizer are proportional to the weights, as those of that
+    code's are. Its projections also have no biases.
     :::
 
     :::{variant} MultiDConvHeadAttention
@@ -376,9 +377,10 @@ if __name__ == "__main__":
     #   width 3 after the projections to queries, keys and values (MDHA).
     # - Each channel of each head has its own kernel, without a bias. All kernels together add less than 1% to
     #   the parameters of attention.
-    # - Steps are slower, but fewer are needed for the same loss. The paper reports 1.75 to 2.34 times less
-    #   compute.
-    # - The paper calls the squared ReLU the more effective of the two. In our runs it is the convolution.
+    # - Steps are slower, but fewer are needed for the same loss. The paper reports speed-up factors of 1.75
+    #   to 2.34.
+    # - The paper calls the squared ReLU the more effective of the two. In our small runs that depends on the
+    #   positions: with a learned table it is the convolution, with rotary positions the squared ReLU.
     #
     # ## Exercise
     #

@@ -18,9 +18,10 @@ The last three are from the annotated implementation of {cite:t}`jayasiri2020ann
 its per-head variation, its main class, and its shared variation. All three have a bias and PyTorch's
 initialization.
 
-In short: all four take about the same time, and our runs of three seeds each show no difference in loss
-between them ({doc}`/experiments/chapters/mdha`). Of Primer-EZ's two changes, the convolution does more of the
-work in our runs, contrary to the paper ({doc}`/experiments/chapters/parts`).
+In short: all four take about the same time, and any differences in loss are too small for our runs of three
+seeds each ({doc}`/experiments/chapters/mdha`). Of Primer-EZ's two changes, the convolution does more of the
+work in our runs with a learned table of positions, contrary to the paper
+({doc}`/experiments/chapters/parts`).
 
 :::{picture} kernels
 :::
@@ -179,17 +180,19 @@ if __name__ == "__main__":
     # ### Which is best?
     #
     # {doc}`/experiments/chapters/mdha` compares the four with three seeds each, and also other widths, biases
-    # and initial weights. It finds no difference between the four.
+    # and initial weights. The four differ by less than such runs can show.
     #
     # ### Which of the two changes does the work?
     #
     # The walk-through and the paper (section 3) call the squared ReLU the more effective change. In our runs
-    # it is the convolution: Primer without it is much worse than Primer without the squared ReLU
-    # ({doc}`/experiments/chapters/parts`).
+    # with a learned table of positions it is the convolution: Primer without it is much worse than Primer
+    # without the squared ReLU ({doc}`/experiments/chapters/parts`).
     #
-    # Two differences may explain this. Our models read characters, and a character says little without the
-    # one before it, while the paper's models read subwords. And the paper trained for 1.1 to 2.1 million
-    # steps of 4,096 tokens (Table 4, section 4.1), but our runs had 1,200 steps of 2,048.
+    # The positions explain at least part of it: with rotary positions the order is reversed, on the same
+    # characters ({doc}`/experiments/chapters/positions`). Two other differences may add to it. Our models
+    # read characters, and a character says little without the one before it, while the paper's models read
+    # subwords. And the paper trained for 1.1 to 2.1 million steps of 4,096 tokens (Table 4, section 4.1), but
+    # our runs had 1,200 steps of 2,048.
 
 
 if __name__ == "__main__":
@@ -198,8 +201,8 @@ if __name__ == "__main__":
     # - Kernels can be shared by the heads or by all channels. That saves few parameters and no time.
     # - The walk-through's main class differs from the paper's layer: its heads share kernels, it has a bias,
     #   and it starts with random weights.
-    # - Our runs show no difference in loss between the four.
-    # - In our runs the convolution contributes more than the squared ReLU.
+    # - Any differences in loss between the four are too small for our runs to show.
+    # - In our runs with a learned table of positions, the convolution contributes more than the squared ReLU.
     #
     # ## Exercise
     #

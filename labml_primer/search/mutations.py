@@ -7,11 +7,11 @@ A search by evolution has one source of new ideas, the {term}`mutation`. What mu
 like so that it can turn a Transformer into Primer?
 
 In short: a mutation deletes an instruction, inserts one, does both, changes one field, swaps two
-instructions, or changes a value of a bank. Indices are repaired, so every child is a valid program. Many
-children compute the same as their parent, because the change is in {term}`dead code` or in a field that is
-ignored. The search recognizes them by their graph, or by their results for a fixed text, and does not spend
-time on training them. Most of the others can be trained, so the Transformer is a good place to start from. Of
-random programs of its length, hardly any instructions run.
+instructions, or changes a value of a bank. Indices are repaired, so every child is well-formed, though a few
+are too large to be built. Many children compute the same as their parent, because the change is in
+{term}`dead code` or in a field that nothing uses. A child with its parent's graph is mutated again instead of
+being trained. Comparing results for a fixed text finds a few more. Most of the others can be trained, so the
+Transformer is a good place to start from. Of random programs of its length, hardly any instructions run.
 
 :::{picture} mutations
 :::
@@ -55,8 +55,8 @@ def deleted(subprogram: Subprogram, value: int) -> Subprogram:
     """
     ## Delete and insert
 
-    Return a subprogram without the instruction that computes `value`. What read its result reads its first
-    input instead, as if it did nothing.
+    Return a subprogram without the instruction that computes `value`. Instructions that read its result read
+    its first input instead.
 
     :::{deviation} the paper, appendix A.4
     It does not say how indices are repaired. The choice here and in
@@ -243,13 +243,12 @@ def reached(lines: Sequence[Line]) -> list[int]:
     """
     ## Equivalent programs
 
-    Return the values that a program's result needs, in the order in which the result reaches them: the inputs
-    of an instruction come before it, the first input before the second. The order of the lines does not
-    matter.
+    Return the values that a program's result needs, in depth-first order from the result: the inputs of an
+    instruction come before it, the first input before the second. The order of the lines does not matter.
     """
     order: list[int] = []
     known = {0, 1}
-    # A chain of inputs can be longer than Python's stack, so the values that wait are kept in a list.
+    # A chain of inputs can be longer than Python's limit of recursion, so this is a loop with its own stack.
     waiting = [len(lines) + 1] if lines else []
     while waiting:
         value = waiting[-1]
@@ -305,8 +304,9 @@ def fingerprint(dna: DNA, d_model: int = 32, seq: int = 13) -> str:
     is trained. The results are computed in double precision and compared in single precision, so that a
     rounding error does not count.
 
-    A checksum can miss an equivalence, for example if inputs of an ADD are swapped and both have weights.
-    Then a program is trained in vain.
+    A checksum can miss an equivalence, for example if inputs of an ADD are swapped and both have weights. It
+    can also be equal for programs that differ on other texts only, for example by a MIN that changes nothing
+    in this one. So the recorded searches compare graphs alone.
 
     Raises `ValueError` as {py:class}`~labml_primer.search.programs.Program` does.
     """
@@ -328,7 +328,7 @@ def fingerprint(dna: DNA, d_model: int = 32, seq: int = 13) -> str:
 
 
 def equivalent(one: DNA, other: DNA) -> bool:
-    """Return whether two programs compute the same, by their graphs or by their results."""
+    """Return whether two programs have the same graph, or the same results for a fixed text."""
     return graph(one) == graph(other) or fingerprint(one) == fingerprint(other)
 
 
@@ -530,9 +530,10 @@ if __name__ == "__main__":
     display(Table(("mutation", *columns), table, "1,000 mutations of the Transformer"))
     print(f"{len(fates) - 1} different programs; the others were found again")
     # A program is in the first column that applies, from the left. `mutate` would mutate those with the same
-    # graph again. They are changes of fields that are ignored, and inserted instructions whose result nothing
-    # reads. A deletion always changes the graph, because the Transformer has no dead code. No program is in
-    # the column *not causal*, since every primitive is causal; the test is for mistakes in them.
+    # graph again. They change fields that are ignored or values of a bank that nothing uses, insert
+    # instructions whose result nothing reads, or swap equal instructions. A deletion always changes the
+    # graph, because the Transformer has no dead code. No program is in the column *not causal*, since every
+    # primitive is causal; the test is for mistakes in them.
 
 
 if __name__ == "__main__":
@@ -563,8 +564,8 @@ if __name__ == "__main__":
     #
     # - A mutation deletes, inserts, does both, changes a field or a value of a bank, or swaps two
     #   instructions.
-    # - What reads a deleted instruction reads its first input instead, and insertion is the reverse. So every
-    #   child is a valid program.
+    # - Instructions that read a deleted one read its first input instead, and insertion is the reverse. So
+    #   every child is well-formed.
     # - Programs are equivalent if the graphs of what runs are equal, or the results for a fixed text.
     # - Most children of the Transformer can be trained. Random programs are nearly empty.
     #

@@ -101,7 +101,8 @@ def matmul(x: Tensor, y: Tensor) -> Tensor:
     alone.
 
     The rule for these few is that row $i$ of the result depends on the rows up to $i$ of the inputs. If each
-    operation obeys it, so does every program. For $XY$ the triangle of $X$ on and below the diagonal is used:
+    operation obeys it, so does every program whose values are finite. (A masked weight of zero times an
+    infinite value is `nan`.) For $XY$ the triangle of $X$ on and below the diagonal is used:
 
     $$(XY)_i = \sum_{j \le i} x_{ij}\, y_j$$
 
@@ -128,9 +129,10 @@ def convolve(x: Tensor, weight: Tensor) -> Tensor:
     r"""
     ## Dense layers and convolutions
 
-    Convolve over positions. `weight` is `[kernel_size * width, copies, units]`; with a kernel of size 1 this
-    is a dense layer. The paper shifts the inputs by the kernel's size minus one, and so do we, with zeros
-    before the first token.
+    Convolve over positions: `[copies, batch, seq, width]` to `[copies, batch, seq, units]`. `weight` is
+    `[width * kernel_size, copies, units]`, with the rows of a feature next to each other and that of the
+    current token last. With a kernel of size 1 this is a dense layer. The paper shifts the inputs by the
+    kernel's size minus one, and so do we, with zeros before the first token.
 
     :::{deviation} the paper, Table 2
     `tf.layers.dense` has a bias unless told otherwise. The programs add a SHIFT where the Transformer has
@@ -174,8 +176,8 @@ def convolve_depthwise(x: Tensor, weight: Tensor) -> Tensor:
 # An instruction may run 1, 2, 4, 8 or 16 times at once, with weights of its own each time, and the results
 # are concatenated along the features. The eight heads of attention are one call with eight branches.
 #
-# All branches are computed at once: they are the first dimension of a value. Branches may be nested, and then
-# a value of 8 copies has 8 times 2.
+# All branches are computed at once: they are the first dimension of a value. Branches may be nested: two in
+# each of eight make 16 copies.
 def fork(x: Tensor, branches: int) -> Tensor:
     """Return the input of the branches. A value of one copy stays one, shared by all of them."""
     return x if x.size(0) == 1 else x.repeat_interleave(branches, dim=0)
@@ -352,7 +354,7 @@ if __name__ == "__main__":
     # ## Exercise
     #
     # :::{exercise} A sum over earlier tokens
-    # CUM SUM runs along the features. Build the sum over all earlier *positions* of primitives.
+    # CUM SUM runs along the features. Use other primitives to add up each *position* and all earlier ones.
     # :::
     # :::{solution}
     # A matrix product with a matrix of ones: only its lower triangle is used, so row $i$ is the sum of the

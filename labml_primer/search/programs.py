@@ -10,7 +10,7 @@ In short: a block is a list of {term}`subprograms <subprogram>`, and a subprogra
 An instruction applies one of the 39 {doc}`primitives <primitives>` to results of earlier ones, or it calls
 another subprogram. There is no operation for attention; it is a subprogram of ten primitives. The Transformer
 needs 36 instructions in ten subprograms, Primer 42. Here such a program becomes an `nn.Module` that computes
-the same as the book's own block, at about the same speed.
+the same as the book's own block, at a somewhat lower speed.
 
 The subprograms make large changes out of small ones. Queries, keys and values are projected by *one*
 subprogram, called three times, so one inserted convolution is {term}`MDHA`. One inserted square is the
@@ -34,13 +34,14 @@ from torch import Tensor, nn
 
 from labml_primer.search.primitives import BRANCHING, PRIMITIVES, resize
 
-# What the fields of an instruction and the banks may be (appendix A.2).
+# The numbers of branches and the dimensions that a program may have (appendix A.2), and the sizes of its two
+# *banks*, the lists of constants and dimensions that its instructions share.
 BRANCHES = (1, 2, 4, 8, 16)
 DIMENSIONS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
 CONSTANTS_IN_BANK, DIMENSIONS_IN_BANK = 2, 6
 
-# The paper limits neither the length of a program nor its depth. A few short subprograms that call each other
-# twice are a program of billions, so a program beyond these limits is an error.
+# The paper limits neither the length of a program nor its depth. Thirty short subprograms, each of which
+# calls the next one twice, are a program of a billion lines, so a program beyond these limits is an error.
 MOST_SUBPROGRAMS, MOST_LINES, MOST_COPIES = 100, 10_000, 256
 MOST_FEATURES, MOST_WEIGHTS = 2**17, 10**8
 
@@ -581,9 +582,10 @@ def sees_the_future(block: nn.Module, x: Tensor) -> bool:
 
     Return whether an output of `block` depends on a later input. `x` is one text, `[1, seq, d_model]`.
 
-    Programs are causal by construction. But if there were a mistake in the construction, the search would
-    find it, because a block that sees the next token wins. So each candidate is tested: everything from some
-    position on is changed, and the outputs before it must stay the same.
+    Programs are causal by construction, as long as their values are finite. But if there were a mistake in
+    the construction, the search would find it, because a block that sees the next token wins. So each
+    candidate is tested: everything from some position on is changed, and the outputs before it must stay the
+    same.
     """
     seq = x.size(1)
     cuts = torch.tensor([1, seq // 2, seq - 1], device=x.device)
@@ -805,8 +807,8 @@ if __name__ == "__main__":
     #
     # - A program is a list of subprograms, and each instruction is one of 39 primitives or a call.
     # - The Transformer has 36 instructions, Primer 42. Expanded, they are the lists that the paper prints.
-    # - Every primitive is causal, so every program is.
-    # - As a module, a program computes the same as a hand-written block.
+    # - Every primitive is causal, so every program of finite values is.
+    # - As a module, a program computes the same as a hand-written block, a little slower.
     #
     # ## Exercise
     #

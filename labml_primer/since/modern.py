@@ -93,7 +93,7 @@ class GroupedQueryAttention(MultiHeadAttention):
             value,
             attn_mask=mask,
             dropout_p=self.dropout if self.training else 0.0,
-            # The one new line: each key and value serves all heads of its group.
+            # The only difference from `MultiHeadAttention.forward`: a key serves all heads of its group.
             enable_gqa=True,
         )  # [batch, heads, queries, d_k]
         return self.output(heads.transpose(1, 2).flatten(2))
@@ -146,8 +146,9 @@ class BlockWithoutBiases(Block):
     ## No biases
 
     Remove the biases of all linear layers in a block. Llama has none (`attention_bias` and `mlp_bias` are
-    false in its configuration). Biases are a tiny part of the parameters of a large model, and one of them
-    never does anything: the bias of the keys ({doc}`../transformer/attention`, exercise).
+    false in its configuration). Biases are a tiny part of the parameters of a large model. Without rotary
+    positions, one of them never does anything: the bias of the keys ({doc}`../transformer/attention`,
+    exercise). With them, it is rotated as the keys are, so it prefers some distances.
 
     :::{variant} BlockWithoutBiases
     :of: labml_primer.transformer.language_model.Block
@@ -237,7 +238,13 @@ if __name__ == "__main__":
         rows.append(
             [name, f"{parameters / 1e6:.2f}", f"{products / 1e6:.2f}", f"{cached:,}"]
         )
-    Table(["change", "parameters", "multiply-adds", "cached per token"], rows)
+    columns = {
+        "change": "",
+        "parameters": "millions",
+        "multiply-adds": "millions per token",
+        "cached": "numbers per token",
+    }
+    Table(columns, rows)
     # Grouped queries save most: their keys and values are a quarter as wide, with 2 groups of 4 heads. The
     # saved parameters are often spent on a wider feed-forward layer. RMSNorm and the missing biases change
     # little, and rotary positions save the table of positions. Normalization and rotation are operations on

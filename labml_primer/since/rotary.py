@@ -13,7 +13,7 @@ nearly every language model since. This chapter puts {ref}`the rotation <rotary>
 between four: a learned table, sines and cosines, T5's buckets of distances, and rotary positions
 ({term}`RoPE`).
 
-In short: rotary positions have no parameters and cost little. In the short runs below, a small Transformer
+In short: rotary positions have no parameters. In the short runs below, a small Transformer
 with them ends {value}`f"{end('learned') - end('rotary'):.2f}"` nats per character lower than with a learned
 table, with one seed.
 
@@ -40,8 +40,8 @@ class Rotation(nn.Module):
     r"""
     ## Rotate queries and keys
 
-    Map queries and keys, each `[batch, seq, heads, d_k]`, to the same shapes: every pair of features of the
-    token at position $t$ turns by the angle $\omega_k t$.
+    Map queries and keys, each `[batch, seq, heads, d_k]`, to the same shapes: features $2k$ and $2k + 1$ of
+    the token at position $t$ are rotated by the angle $\omega_k t$, with $\omega_k = 10000^{-2k/d_k}$.
 
     `start` is the position of the first key. It is zero, except while text is generated:
     {py:func}`~labml_primer.transformer.generation.kv_cache` moves it past the tokens that were read. If there
@@ -329,8 +329,9 @@ if __name__ == "__main__":
     plt.show()
     # Within the training length, rotary positions have the lowest loss. Beyond it they fail, like sines and
     # cosines: the model meets distances that it has never seen, and more tokens to ignore. T5's buckets fail
-    # least, because far distances share a bucket. Models for long texts are therefore trained on long texts,
-    # often with slower rotations.
+    # least. Far distances are in buckets that training has never reached, whose numbers are as small as at
+    # the start; this may be why. Models for long texts are therefore trained on long texts, often with slower
+    # rotations.
 
 
 if __name__ == "__main__":
@@ -359,8 +360,8 @@ if __name__ == "__main__":
     #   only, which can be checked: moving the text changes nothing.
     # - They have no parameters, and any attention of this book can have them. With MDHA the convolution comes
     #   first, then the rotation.
-    # - Within the training length they are the best of the four choices here. Beyond it they fail, and T5's
-    #   buckets fail least.
+    # - Within the training length they are the best of the four choices in these runs, of one seed each.
+    #   Beyond it they fail, and T5's buckets fail least.
     #
     # ## Exercise
     #

@@ -327,7 +327,8 @@ class GroupedCanonAttention(GroupedQueryAttention):
 if __name__ == "__main__":
     # ## In short
     #
-    # - Token shift, smear, Canon layers and MDHA are causal depthwise convolutions, 2 to 4 tokens wide.
+    # - Token shift, Canon layers and MDHA are causal depthwise convolutions, 2 to 4 tokens wide. Smear is one
+    #   of width 2 with a gate that depends on the token.
     # - Token shift comes before the projections; MDHA and Canon-B come after them.
     # - Canon-B is MDHA of width 4, with 1 added to the weight of the current token.
     #

@@ -90,7 +90,7 @@ if __name__ == "__main__":
     #   character.
     #
     # In the table, the perplexity is the number of equally probable characters that each guess, in effect,
-    # chooses from.
+    # chooses from. The frequencies are those of the training plays, and so are these losses.
     from labml_primer.training.corpus import load_corpus
 
     corpus = load_corpus()
@@ -293,8 +293,8 @@ class History:
 
     Each list has one entry per evaluation. Losses are in nats per character, and `train_loss` is the mean
     over the steps since the previous evaluation. `seconds` is the time spent on training, without
-    evaluations. On a CPU it is processor time over all cores, which other programs do not distort; otherwise
-    it is wall-clock time.
+    evaluations. On a CPU it is processor time over all cores, which leaves out the time of other programs;
+    otherwise it is wall-clock time.
     """
 
     steps: list[int] = field(default_factory=list)
@@ -422,9 +422,10 @@ if __name__ == "__main__":
     for rate, history in histories.items():
         print(f"trained at rate {rate:5.3f}   {history.validation_loss[-1]:.3f}")
 
-    # The loss on held-out plays by step. Grey lines are the three guesses. At rate 0.1 (teal) the table
-    # passes the unigram guess within 60 steps and ends within 0.01 of the counted table. At 0.004 (orange), a
-    # typical rate for a small Transformer, it has only just passed the unigram guess after 400 steps.
+    # The loss on held-out plays by step. Grey lines are the three guesses' losses above. At rate 0.1 (teal)
+    # the table passes the unigram guess within 60 steps and ends within 0.01 of the counted table. At 0.004
+    # (orange), a typical rate for a small Transformer, it has only just passed the unigram guess after 400
+    # steps.
     #
     # The reason is that a step changes a logit by at most about the learning rate. To give "h" after "t" its
     # probability, logits must be several units apart, but 400 steps of at most 0.004 add up to only about
@@ -464,8 +465,9 @@ if __name__ == "__main__":
     #
     # The {term}`random seed` of a run determines which windows it reads and which features {term}`dropout`
     # removes. (It does not determine the initial parameters, which are drawn earlier, when the model is
-    # made.) The first two lines have the same seed and agree in every digit. The others differ slightly. A
-    # difference between two models means something only if it is larger than such differences between seeds.
+    # made.) The first two lines have the same seed and agree in every digit. The others differ slightly. From
+    # one run of each of two models, a smaller difference than this cannot be told from noise; several seeds,
+    # the same for both models, can show it.
     for seed in (0, 0, 1, 2):
         history = train(
             new_table(), corpus, name="seed", steps=100, rate=0.1, seed=seed
@@ -481,8 +483,8 @@ if __name__ == "__main__":
     #   has loss $\log V$. Perplexity is $e^{\mathcal{L}}$.
     # - A training step draws windows, computes the loss and its gradient, clips the gradient, and lets AdamW
     #   change each parameter by at most about the learning rate, which warms up and then falls.
-    # - The result of a run is its loss on plays that were held out whole. Its seed determines every random
-    #   choice in it.
+    # - The result of a run is its loss on plays that were held out whole. Its seed determines its
+    #   windows and its dropout.
     #
     # ## Exercise
     #

@@ -68,8 +68,9 @@ class Config:
     """
     ## The configuration
 
-    Sizes first, then the parts. The defaults are the original Transformer's.
-    `dataclasses.replace(config, activation=nn.GELU)` is a Transformer with another activation function.
+    Sizes first, then the parts. The default sizes are small. The default parts are the original
+    Transformer's, except for learned positions and pre-norm. `dataclasses.replace(config,
+    activation=nn.GELU)` is a Transformer with another activation function.
     """
 
     vocab_size: int
@@ -193,8 +194,8 @@ if __name__ == "__main__":
     # ## Half a minute of Shakespeare
     #
     # A small model with two blocks of four heads learns to predict the next character of the plays. It soon
-    # has a lower loss than the bigram guess of {doc}`../training/loop`, the best that can be done from the
-    # previous character alone, and keeps improving.
+    # has a lower loss than the bigram guess of {doc}`../training/loop`, which uses the previous character
+    # alone, and keeps improving.
     from labml_primer.training import train
 
     torch.manual_seed(0)
@@ -243,8 +244,8 @@ if __name__ == "__main__":
 
     # Two heads on a line from a play that was not in training. A row is a query, a column a key, and
     # everything above the diagonal is masked. On the left, the head with the largest weight on the previous
-    # character: its weights are on the line next to the diagonal. On the right, the head of the second layer
-    # that attends farthest back on average.
+    # character: most of its weights are on or next to the diagonal. On the right, the head of the second
+    # layer that attends farthest back on average.
     import matplotlib.pyplot as plt
 
     line = "Fair is foul, and foul is fair:"

@@ -124,9 +124,7 @@ def learning_rate(step: int, d_model: int, warmup: int = 4000) -> float:
       \min\!\big(s^{-1/2},\ s\,w^{-3/2}\big)
     $$
 
-    Both expressions are equal at $s = w$, so the peak is $(d\,w)^{-1/2}$, lower for wide models. The first
-    steps must be small because Adam divides by a running estimate of the gradient's size, which is based on
-    only a few batches at first.
+    Both expressions are equal at $s = w$, so the peak is $(d\,w)^{-1/2}$, lower for wide models.
 
     `step` counts from 1; raises `ValueError` if it is less.
 
@@ -243,7 +241,8 @@ if __name__ == "__main__":
     # need `ignore_index=PADDING`.
     #
     # The final weights are the mean of five checkpoints, 20 steps apart; the paper averages its last five,
-    # too (section 6.1). Each single one is off the minimum in a random direction, and the mean is closer.
+    # too (section 6.1). Single checkpoints differ by the noise of their last batches, and the mean of several
+    # is meant to have less of it.
     averaged = torch.optim.swa_utils.AveragedModel(model)
     losses = []
     for n in range(1, 801):

@@ -18,7 +18,8 @@ $$\begin{aligned}
 
 The sub-layer $\operatorname{sub}$ is attention or the feed-forward layer, and $\operatorname{LN}$ is layer
 norm, below. The paper of 2017 describes {term}`post-norm`. The slides, this book and most models since use
-{term}`pre-norm`, because deep models then train without {term}`warm-up`, as this chapter measures.
+{term}`pre-norm`, because deep models then depend less on {term}`warm-up`: in this chapter, a model of 16
+blocks trains without it only with pre-norm.
 
 :::{picture} residual
 :::

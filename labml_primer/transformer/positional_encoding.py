@@ -7,8 +7,8 @@ marks its position.
 "Dog bites man" has the same words as "man bites dog". (In examples the tokens are words.) {term}`Attention`,
 the next chapter, compares each word with every other one without regard to their order, and all other layers
 see one word at a time. A {term}`causal mask` shows which words came before, but not how far back. So the
-order has to be in the vectors themselves. A vector $p_t$ of width $d$ for position $t$ should have three
-properties:
+first Transformer puts the position into the vectors themselves. A vector $p_t$ of width $d$ for position $t$
+should have three properties:
 
 1. Unique: no two positions share one.
 2. Consistent: the step from $p_t$ to $p_{t+\phi}$ depends on the offset $\phi$ and not on $t$, so that
@@ -117,7 +117,7 @@ if __name__ == "__main__":
     # Is each vector unique? In principle one pair is enough: $\pi$ is irrational, so $(\sin t, \cos t)$ never
     # repeats. But it nearly does, because 710 is almost $113 \cdot 2\pi$. The table compares the distance
     # between the two nearest of 1000 positions with the length of the step from one position to the next.
-    # With one pair, two positions nearly coincide. From $d = 16$ on, the first two columns are equal: no two
+    # With one pair, two positions nearly coincide. From $d = 16$ on, the two distances are equal: no two
     # positions are closer than neighbours.
     measured = []
     for d_model in (2, 4, 8, 16, 512):
@@ -475,7 +475,8 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## In short
     #
-    # - Attention does not see order, so each word's vector gets a vector for its position added.
+    # - Attention without a mask does not see order, so each word's vector gets a vector for its position
+    #   added.
     # - A sine and a cosine per frequency make positions unique, and a step of $\phi$ positions is the same
     #   rotation everywhere. So the dot product of two positions depends only on their distance.
     # - Learned positions are simpler and end at `max_seq`. The formula has no end, but a model trained on

@@ -265,6 +265,18 @@ def test_a_cached_attention_layer_accepts_a_mask() -> None:
     torch.testing.assert_close(torch.cat(parts, dim=1), whole)
 
 
+def test_a_convolution_that_cannot_be_cached_is_an_error_and_leaves_the_model_as_it_was() -> (
+    None
+):
+    model = LanguageModel(SMALL).eval()
+    model.blocks[-1].extra = nn.Conv1d(4, 4, kernel_size=3)
+    tokens = torch.arange(5)[None]
+    expected = model(tokens)
+    with pytest.raises(TypeError, match="nn.Conv1d cannot be cached"), kv_cache(model):
+        pass
+    assert torch.equal(model(tokens), expected)
+
+
 def test_more_cached_tokens_than_max_seq_are_an_error() -> None:
     model = model_of(SMALL)
     with kv_cache(model), torch.no_grad():
