@@ -550,8 +550,9 @@ def test_costs_of_a_search_are_those_of_its_lines() -> None:
     assert found.reached == (3, 2, 1, 1, 1)
     assert summary.medians(lines) == [5, 5.5, 5.5, 5]
     assert summary.spread(lines, "SQUARE") == [0.0, 0.5, 0.5, 1.0]
-    assert "SQUARE" in summary.new_operations(str(PRIMER))
-    assert summary.new_operations(str(TRANSFORMER)) == []
+    # Both programs have EXP. The first one alone has no SQUARE.
+    shares = summary.changed_shares(lines, (0, 3))
+    assert shares["SQUARE"] == [0.0, 1.0] and "EXP" not in shares
 
 
 def small_search() -> list[dict[str, Any]]:
@@ -612,7 +613,7 @@ def test_gathered_search_says_how_often_an_operation_was_tried_and_whether_it_st
     found = summary.gathered(lines)
     assert found["tried"] == {"SQUARE": [1, 1]}
     assert (found["at_the_end"]["MAX"], found["at_the_end"]["SQUARE"]) == (1.0, 0.5)
-    table = tables.trials({"x": found, "y": found}, ("DCONV 3X1",))
+    table = tables.trials({"x": found, "y": found}, ("DCONV 3X1", "SQUARE"))
     assert table.rows == [
         ["DCONV 3X1", "0", "0", "0%, 0%"],
         ["SQUARE", "2", "2", "50%, 50%"],
@@ -634,7 +635,7 @@ def test_gathered_curves_have_a_point_after_every_tenth_individual(
     found = summary.gathered([began, *more])
     assert found["after"] == [10, 20]
     assert found["median"] == [3.0, 3.0]
-    assert found["spread"] == {"SQUARE": [1.0, 1.0]}
+    assert found["spread"] == {}, "all have the same operations"
 
 
 def test_only_searches_with_a_trained_individual_are_gathered(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from experiments.records import RESULTS, write_record
 from experiments.search.log import Line, read_log
 from labml_primer.search.primitives import PRIMITIVES
-from labml_primer.search.programs import TRANSFORMER, expand, live_values, parse
+from labml_primer.search.programs import expand, live_values, parse
 
 
 @dataclass(frozen=True)
@@ -96,11 +96,6 @@ def operations(dna: str) -> Counter[str]:
     return Counter(name for name in names if name in PRIMITIVES)
 
 
-def new_operations(dna: str) -> list[str]:
-    """Return the primitives that run in a program and not in the Transformer."""
-    return sorted(operations(dna).keys() - operations(str(TRANSFORMER)).keys())
-
-
 def trained(lines: Sequence[Line]) -> dict[int, str]:
     """Return the programs that were trained, by number. Others may be too large to be expanded."""
     numbers = {line["ended"] for line in ends(lines) if line["losses"]}
@@ -120,8 +115,6 @@ def spread(lines: Sequence[Line], operation: str) -> list[float]:
 
 EVERY = 10
 """A curve has a point after so many individuals."""
-WIDESPREAD = 0.5
-"""An operation is gathered if it runs in more than this share of the living at any time."""
 
 
 def lineage(lines: Sequence[Line], number: int) -> list[dict[str, Any]]:
@@ -198,14 +191,16 @@ def tried(lines: Sequence[Line]) -> dict[str, list[int]]:
     return dict(sorted(counts.items()))
 
 
-def widespread(lines: Sequence[Line], points: Sequence[int]) -> dict[str, list[float]]:
-    """Return the shares of the living over time, of the operations that were new and became widespread."""
-    new = {name for dna in trained(lines).values() for name in new_operations(dna)}
-    curves = {name: spread(lines, name) for name in sorted(new)}
+def changed_shares(
+    lines: Sequence[Line], points: Sequence[int]
+) -> dict[str, list[float]]:
+    """Return the shares of the living over time, of operations that more than half had at one time only."""
+    names = {name for dna in trained(lines).values() for name in operations(dna)}
+    curves = {name: spread(lines, name) for name in sorted(names)}
     return {
         name: [round(curve[k], 3) for k in points]
         for name, curve in curves.items()
-        if max(curve) > WIDESPREAD
+        if min(curve) < 0.5 < max(curve)
     }
 
 
@@ -225,7 +220,7 @@ def gathered(lines: Sequence[Line]) -> dict[str, Any]:
         "after": [k + 1 for k in points],
         "median": [typical[k] for k in points],
         "whole": [[number, passed[number]] for number in sorted(passed)],
-        "spread": widespread(lines, points),
+        "spread": changed_shares(lines, points),
         "mutations": outcomes_of_mutations(lines),
         "tried": tried(lines),
         "at_the_end": at_the_end(lines),

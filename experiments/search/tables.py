@@ -128,22 +128,15 @@ def mutations(searches: Mapping[str, Search]) -> Table:
     return Table("The children of each mutation", "Our runs", columns, rows)
 
 
-def trials(searches: Mapping[str, Search], named: Sequence[str]) -> Table:
-    """Return how often each operation was tried, and what became of it.
-
-    The table has those that are `named`, and those with a child that passed all hurdles.
-    """
+def trials(searches: Mapping[str, Search], operations: Sequence[str]) -> Table:
+    """Return how often each of these operations was tried, and what became of it."""
     found = searches.values()
     rows = []
-    for name in sorted(
-        {*named, *(name for search in found for name in search["tried"])}
-    ):
+    for name in operations:
         counts = [search["tried"].get(name, (0, 0)) for search in found]
         children, whole = map(sum, zip(*counts, strict=True))
-        shares = [search["at_the_end"].get(name, 0.0) for search in found]
-        if whole or name in named:
-            ends = ", ".join(f"{share:.0%}" for share in shares)
-            rows.append([name, f"{children}", f"{whole}", ends])
+        shares = (f"{search['at_the_end'].get(name, 0.0):.0%}" for search in found)
+        rows.append([name, f"{children}", f"{whole}", ", ".join(shares)])
     columns = {
         "operation": "",
         "new in": "children",
