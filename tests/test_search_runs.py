@@ -596,6 +596,12 @@ def test_lineage_leads_from_the_first_program_to_the_best_with_what_each_step_ch
     assert [step["losses"][-1] for step in steps] == [3.0, 2.5, 2.0]
 
 
+def test_gathered_search_lists_what_runs_in_its_best_program() -> None:
+    best = summary.gathered(small_search())["best"]
+    assert best[:2] == ["h1 = RED MEAN(h0)", "h2 = DIFFERENCE(h0, h1)"]
+    assert sum("SQUARE" in line for line in best) == 1
+
+
 def test_gathered_search_counts_what_each_mutation_led_to_and_why_programs_were_rejected() -> (
     None
 ):

@@ -14,6 +14,7 @@ from typing import Any
 
 from experiments.records import RESULTS, write_record
 from experiments.search.log import Line, read_log
+from labml_primer.search.mutations import graph
 from labml_primer.search.primitives import PRIMITIVES
 from labml_primer.search.programs import expand, live_values, parse
 
@@ -176,6 +177,15 @@ def at_the_end(lines: Sequence[Line]) -> dict[str, float]:
     return {name: counts[name] / len(living) for name in sorted(counts)}
 
 
+def running(dna: str) -> list[str]:
+    """Return what runs in a program, with its inputs: `h1 = CONV 3X1(h0)`, of which `h0` is the block's."""
+    nodes = enumerate(graph(parse(dna)), start=1)
+    return [
+        f"h{number} = {operation}({', '.join(f'h{value}' for value in inputs)})"
+        for number, (operation, inputs, *_) in nodes
+    ]
+
+
 def tried(lines: Sequence[Line]) -> dict[str, list[int]]:
     """Return for each primitive how many trained children run it more often than their parents, and how many
     of these passed all hurdles."""
@@ -225,6 +235,7 @@ def gathered(lines: Sequence[Line]) -> dict[str, Any]:
         "tried": tried(lines),
         "at_the_end": at_the_end(lines),
         "lineage": [] if best is None else lineage(lines, best),
+        "best": [] if best is None else running(trained(lines)[best]),
     }
 
 
