@@ -742,3 +742,33 @@ def test_overview_and_lineage_say_how_the_search_went() -> None:
     assert shares.entry("share", mutation="insert") == "50%"
     control = {**search, "tournament": 1, "start": "random"}
     assert tables.title(control) == "from random programs, seed 5, no selection"
+
+
+def test_the_recorded_search_is_as_its_chapter_says() -> None:
+    searches, retrained = tables.read_searches(str(RESULTS / "searches.json"))
+    search = searches["transformer-0"]
+    assert [line.split(" = ")[1] for line in search["best"][:3]] == [
+        "CONV 3X1(h0)",
+        "MULTIPLY(h1, h1)",
+        "SHIFT(h2)",
+    ]
+    attention, first, second = (
+        search["spread"][name] for name in ("T-MAT MUL", "DCONV 7X1", "CONV 3X1")
+    )
+    assert attention[-1] < 0.1 and second[-1] > 0.9, "nearly all"
+    spread = [next(k for k, v in enumerate(s) if v > 0.5) for s in (first, second)]
+    lost = next(k for k, share in enumerate(attention) if share < 0.5)
+    assert spread[0] <= lost + 2 < spread[1], "one after the other"
+    winner = f"transformer-0-{search['lineage'][-1]['number']}"
+    for setting in ((1, 1), (3, 1), (3, 2)):
+        runs = tables.runs_of(retrained, *setting)
+        losses = {name: [run["loss"] for run in each] for name, each in runs.items()}
+        for name in ("transformer", "primer-ez"):
+            assert max(losses[winner]) < min(losses[name]), "with every seed"
+    curves = tables.curves(retrained, search["task"]["budget"])
+    known = {row[0]: list(map(float, row[1:])) for row in curves.rows}
+    behind = [
+        ours > theirs
+        for ours, theirs in zip(known["Primer-EZ"], known["Transformer"], strict=True)
+    ]
+    assert behind[0] and not behind[-1]
