@@ -76,7 +76,9 @@ if __name__ == "__main__":
     #
     # A search takes the lowest of many noisy losses, so the loss of its best program is too good. To measure
     # it again, we trained the three best programs with other seeds, and evaluated them on plays that the
-    # search has not seen. Next to them are the Transformer, Primer-EZ and Primer, written as programs.
+    # search has not seen. Next to them are the Transformer, Primer-EZ and Primer, written as programs. Where
+    # fewer than three seeds are counted, the losses of the others became infinite: programs have no
+    # safeguards, such as an $\varepsilon$ in a norm.
     from IPython.display import display
 
     display(transfer(retrained, longer=1, scale=1))
