@@ -20,6 +20,7 @@ core, in a model of about {value}`f"{task['parameters']:,}"` parameters. The res
 Source: {cite:t}`so2021primer`, section 2, appendices A.1 to A.5; our own runs.
 """
 
+import math
 from statistics import fmean
 
 from experiments.search.tables import (
@@ -61,7 +62,13 @@ if __name__ == "__main__":
     for ax, search in zip(axes.flat, searches.values(), strict=True):
         numbers, losses = zip(*search["whole"], strict=True)
         best = [min(losses[: k + 1]) for k in range(len(losses))]
-        ax.plot(numbers, losses, ".", color="C5", ms=4, alpha=0.5)
+        # Dots as very short lines: one path in the page, instead of an element for each.
+        dots = [
+            (number, loss + offset)
+            for number, loss in search["whole"]
+            for offset in (-0.002, 0.002, math.nan)
+        ]
+        ax.plot(*zip(*dots, strict=True), color="C5", lw=2, solid_capstyle="round")
         ax.step(numbers, best, where="post", color="C1", lw=1.3)
         for name, colour in (("transformer", "C5"), ("primer-ez", "C0")):
             loss = fmean(run["losses"][-1] for run in known[name])

@@ -1,5 +1,6 @@
 """What every page of the book promises, chapter or not."""
 
+import json
 import re
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
@@ -7,6 +8,8 @@ from bs4 import BeautifulSoup
 from built_book import ROOT, Site, Visit, Visitor
 
 OTHERS = {"index", "search", "genindex"}
+# An address that the script of the individuals reads: `transformer-0/812`.
+INDIVIDUAL = re.compile(r"([\w-]+)/(\d+)")
 
 
 def test_the_site_has_the_books_pages_and_no_others(site: Site) -> None:
@@ -114,6 +117,11 @@ def test_every_link_leads_somewhere(site: Site, page: str) -> None:
         path = site.folder / unquote(urlsplit(target).path)
         if not path.is_file():
             broken.append(link)
+        elif individual := INDIVIDUAL.fullmatch(fragment):
+            data = site.folder / "_downloads" / "search" / f"{individual[1]}.json"
+            numbers = range(len(json.loads(data.read_text())["individuals"]))
+            if int(individual[2]) not in numbers:
+                broken.append(link)
         elif fragment and path.suffix == ".html":
             name = path.relative_to(site.folder).with_suffix("").as_posix()
             if unquote(fragment) not in site.ids(name):

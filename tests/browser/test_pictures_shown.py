@@ -81,7 +81,7 @@ def test_arrow_keys_walk_the_steps_and_say_what_is_shown(
     visit: Visitor, illustrated: str
 ) -> None:
     page = visit(illustrated).page
-    for slider in page.locator(".picture-steps input").all():
+    for slider in page.locator("figure .picture-steps input").all():
         steps = int(slider.get_attribute("max") or 0)
         slider.focus()
         page.keyboard.press("Home")
