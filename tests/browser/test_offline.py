@@ -75,7 +75,7 @@ def test_search_finds_pages_on_disk(from_disk: Open) -> None:
     page = from_disk(f"{ATTENTION}.html").page
     page.locator(".topbar input[type=search]").fill("softmax")
     page.keyboard.press("Enter")
-    page.locator("#search-results a").first.click()
+    page.locator("#search-results a").first.press("Enter")
     page.wait_for_url(re.compile(r"/(labml_primer|book)/.*\.html"))
 
 
