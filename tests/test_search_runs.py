@@ -47,7 +47,7 @@ from labml_primer.search.programs import PRIMER, TRANSFORMER, parse
 
 ROOT = Path(__file__).resolve().parent.parent
 OPEN = (math.inf,) * 4
-SMALL = Task(budget=62.0, parameters=9000, layers=1, seq=8, batch=2)
+SMALL = Task(budget=62.0, parameters=9000, layers=1, seq=8, batch=2, hurdles=4)
 TINY = Search(individuals=30, size=8, tournament=3, task=SMALL)
 BANKS = "constants 0.0 1e30\ndimensions 8 8 8 8 8 64\n"
 

@@ -26,15 +26,11 @@ from experiments.search.candidates import (
     unit_of,
 )
 from experiments.search.log import read_log
-from experiments.search.searches import Search
+from experiments.search.searches import HURDLES, SETTINGS, Search
 from experiments.search.summary import ends, whole
 from labml_primer.search.programs import DNA, PRIMER, TRANSFORMER, Instruction, parse
 
-SETTINGS = ((1, 1), (3, 1), (3, 2))
-"""How many times as long as in the search, and at how many times the width."""
 SEEDS = range(3)
-HURDLES = 4
-"""The paper's. Losses are recorded at each of them, to see which programs would have passed."""
 BEST = 3
 """How many of each search are retrained."""
 

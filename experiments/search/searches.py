@@ -14,6 +14,11 @@ from labml_primer.search.programs import DNA, TRANSFORMER, parse
 
 PLAN = Path(__file__).with_name("plan.toml")
 
+SETTINGS = ((1, 1), (3, 1), (3, 2))
+"""How winners are trained again: how many times as long as in the search, and how many times as wide."""
+HURDLES = 4
+"""The paper's. Losses of winners are recorded at each of them, to see which would have passed."""
+
 
 @dataclass(frozen=True)
 class Candidate:

@@ -14,7 +14,7 @@ from typing import Any
 
 from experiments.analysis import Spread
 from experiments.records import RESULTS
-from experiments.search.retrain import HURDLES, SETTINGS
+from experiments.search.searches import HURDLES, SETTINGS
 from experiments.tables import Table
 from labml_primer.search.evolution import shares
 
