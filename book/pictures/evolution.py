@@ -28,7 +28,7 @@ def population(canvas: Canvas) -> None:
     """Draw the living, the tournament, the child and the oldest."""
     canvas.words(200, 16, "population", "title")
     canvas.words(LEFT - 12, TOP + 28, "oldest", "soft")
-    canvas.words(LEFT + (AGES - 1) * PITCH + 8, TOP + 28, "youngest", "soft")
+    canvas.words(LEFT + (AGES - 1) * PITCH - 8, TOP + 28, "youngest", "soft")
     for age in range(AGES):
         x = LEFT + age * PITCH
         if age in DRAWN:

@@ -173,9 +173,9 @@ if __name__ == "__main__":
     # {value}`f"{task['budget']:.0f}"` of them.
     #
     # :::{deviation} the paper, appendix A.3
-    # It has four hurdles, the first after 1/31 of the time. Here that would be after 19 steps. The second
-    # table shows that Primer-EZ is then behind the Transformer, because its steps take longer, and little has
-    # been learned. So there is one hurdle, after a third of the time, and it saves less.
+    # It has four hurdles, the first after 1/31 of the time. The columns of the second table are where they
+    # would be. At the first, Primer-EZ has a higher loss than the Transformer, because its steps take longer
+    # and little has been learned. So there is one hurdle, after a third of the time, and it saves less.
     # :::
     display(overview(searches))
     display(curves(retrained, task["budget"]))
@@ -186,8 +186,8 @@ if __name__ == "__main__":
     # random programs, and a search without selection are in the plan. `make search` runs what is missing.
     #
     # *Scale.* A program trains for {value}`f"{first['costs']['seconds']:.0f}"` seconds, on sequences of
-    # {value}`task["seq"]` characters. That is too short for attention to pay. The paper's programs trained
-    # for hours.
+    # {value}`task["seq"]` characters. The paper's programs trained for hours. How long a training must be for
+    # attention to pay, we have not measured.
     #
     # *Positions.* The models have a learned table of positions, as most of the book's measured models do. It
     # hinders attention more than convolutions ({doc}`positions`).

@@ -187,8 +187,10 @@ def running(dna: str) -> list[str]:
 
 
 def tried(lines: Sequence[Line]) -> dict[str, list[int]]:
-    """Return for each primitive how many trained children run it more often than their parents, and how many
-    of these passed all hurdles."""
+    """Return for each primitive how many children gained it, and how many of these passed all hurdles.
+
+    A child that was trained has gained a primitive if it runs it more often than its parent.
+    """
     passed, programs = whole(lines), trained(lines)
     counts: dict[str, list[int]] = {}
     for line in lines:
@@ -204,7 +206,7 @@ def tried(lines: Sequence[Line]) -> dict[str, list[int]]:
 def changed_shares(
     lines: Sequence[Line], points: Sequence[int]
 ) -> dict[str, list[float]]:
-    """Return the shares of the living over time, of operations that more than half had at one time only."""
+    """Return the shares of the living over time, of operations that most have at times, and few at others."""
     names = {name for dna in trained(lines).values() for name in operations(dna)}
     curves = {name: spread(lines, name) for name in sorted(names)}
     return {

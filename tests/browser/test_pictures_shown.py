@@ -77,6 +77,20 @@ def test_without_scripts_a_picture_in_steps_shows_its_last(
             assert hidden == (last not in steps)
 
 
+def test_no_shape_has_the_black_of_a_missing_colour(
+    visit: Visitor, illustrated: str
+) -> None:
+    black = (
+        visit(illustrated)
+        .page.locator(".picture")
+        .evaluate_all(
+            """pictures => pictures.flatMap(each => [...each.querySelectorAll("circle, rect, path")])
+             .filter(shape => getComputedStyle(shape).fill === "rgb(0, 0, 0)").map(e => e.outerHTML)"""
+        )
+    )
+    assert black == []
+
+
 def test_arrow_keys_walk_the_steps_and_say_what_is_shown(
     visit: Visitor, illustrated: str
 ) -> None:
