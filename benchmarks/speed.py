@@ -8,10 +8,11 @@ A model that learns in fewer steps gains nothing if each step takes that much lo
 Primer-EZ take, compared with the Transformer's? And how do other libraries compare?
 
 In short: a training step of the plain Primer-EZ takes {value}`over(forms["plain"])` times as long as the
-Transformer's, with hand-written gradients {value}`over(forms["faster"])` times, and with both compiled
-{value}`over(forms["compiled"])` times. That is little compared with the steps that it saves
-({doc}`/experiments/chapters/results`). But Primer-EZ generates fewer tokens per second at every size
-measured. Each range is over nine pairs of width and length.
+Transformer's, with hand-written gradients {value}`over(forms["faster"])` times, and compiled
+{value}`f"{min(to_plain):.2f}"` to {value}`f"{max(to_plain):.2f}"` times. With a learned table of positions,
+that is little compared with the steps that it saves. With rotary positions it saves fewer, and the plain code
+may cost most of the saving ({doc}`/experiments/chapters/results`). Primer-EZ also generates fewer tokens per
+second at every size measured. Each range is over nine pairs of width and length.
 
 All was recorded on one processor; other machines give other numbers. The records are in `benchmarks/results`,
 and `make benchmarks` makes them again. {doc}`/experiments/chapters/method` explains the timing in turns.
@@ -22,8 +23,8 @@ Source: our own measurements; {cite:t}`so2021primer`, Table 4, for the steps of 
 import json
 from pathlib import Path
 
-from benchmarks.records import grid, ratio_table, ratios, recorded, spread
 from experiments.tables import Table
+from experiments.timings import grid, ratio_table, ratios, recorded, spread
 
 __data__ = (
     "benchmarks/results/attention.json",
@@ -140,7 +141,8 @@ if __name__ == "__main__":
     }
     display(ratio_table(attention, "MDHA over plain attention", with_and_without))
     # Convolutions move much data and compute little. Their cost grows with the width, while that of the
-    # matrix products grows with its square. So their share of a whole step falls with the width.
+    # matrix products grows with its square. So their share of a whole step should fall with the width. In
+    # plain code, the narrowest models have the highest ratios.
 
 
 if __name__ == "__main__":
@@ -327,7 +329,7 @@ if __name__ == "__main__":
     )
     # And with the cache, compared with the Transformer. Below 1, the Transformer generates faster. A token is
     # so little work that the number of calls counts, which is why {doc}`/labml_primer/primer/faster` merges
-    # three convolutions into one. That helps at most sizes, but does not make up for the convolutions.
+    # three convolutions into one. At most sizes, its effect is smaller than the noise.
     to_transformer = {
         "Primer-EZ": ("Primer-EZ, cached", "Transformer, cached"),
         "... faster": ("Primer-EZ, faster, cached", "Transformer, cached"),
@@ -388,6 +390,6 @@ if __name__ == "__main__":
     # - A step of Primer-EZ costs up to {value}`f"{100 * (max(ratios(step, *forms['plain'])) - 1):.0f}%"` more
     #   than the Transformer's in plain code, and at most
     #   {value}`f"{100 * (max(ratios(step, *forms['faster'])) - 1):.0f}%"` more with hand-written gradients.
-    # - The wider the model, the less the convolutions cost relative to a step.
+    # - In plain code, the convolutions cost most in narrow models.
     # - The KV cache makes generation faster, the more so the longer the text. With it, Primer-EZ generates
     #   fewer tokens per second than the Transformer.

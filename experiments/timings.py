@@ -1,4 +1,4 @@
-"""Read what the benchmarks recorded, for the page Speed."""
+"""Read what the benchmarks recorded, for the pages Speed and Results in one page."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
