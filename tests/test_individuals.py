@@ -11,6 +11,7 @@ import individuals
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sphinx.cmd.build import build_main
 
 from labml_primer.search.mutations import MUTATIONS, mutate
 from labml_primer.search.programs import DNA, PRIMER, TRANSFORMER, parse
@@ -68,6 +69,16 @@ def test_a_log_may_end_at_any_byte(log: Path) -> None:
         found = individuals.read_search(log)
         data = individuals.data("small", found)
         assert len(data["individuals"]) == len(found)
+
+
+def test_a_damaged_line_of_a_log_is_named(log: Path) -> None:
+    lines = log.read_bytes().splitlines(keepends=True)
+    for damaged in (b"<<<<<<< HEAD\n", b"\xff\n"):
+        log.write_bytes(b"".join([*lines[:2], damaged, *lines[2:]]))
+        with pytest.raises(ValueError) as raised:
+            individuals.read_search(log)
+        message = f"{log}, line 3: no JSON; restore it from Git"
+        assert str(raised.value) == message
 
 
 def test_the_best_was_trained_to_the_end_and_its_lineage_begins_the_search(
@@ -155,3 +166,64 @@ def test_reasons_and_names_are_escaped_in_html() -> None:
     each = individuals.Individual(0, None, [], str(TRANSFORMER), [], rejected="<b>&")
     html = individuals.lineage_html("<i>", [each])
     assert "<b>" not in html and "<i>" not in html
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """The folder of a small book's site: a page with the form, one with the lineages, one with neither."""
+    (tmp_path / "records").mkdir()
+    (tmp_path / "conf.py").write_text(
+        'extensions = ["individuals"]\nhtml_theme = "basic"\n'
+        'individuals_records, individuals_page = "records", "index"\n'
+    )
+    for name, text in {
+        "index": ".. individuals::\n\n.. toctree::\n\n   lines\n   other\n",
+        "lines": ".. lineage::\n",
+        "other": "Text.\n",
+    }.items():
+        (tmp_path / f"{name}.rst").write_text(f"{name}\n=====\n\n{text}")
+    return tmp_path / "site"
+
+
+def built(site: Path) -> list[str]:
+    """Build the small book. Returns the pages that were read for it."""
+    doctrees = site.parent / "doctrees"
+
+    def written() -> dict[str, int]:
+        files = doctrees.glob("*.doctree")
+        return {path.stem: path.stat().st_mtime_ns for path in files}
+
+    before = written()
+    command = ["-W", "-q", "-d", str(doctrees), str(site.parent), str(site)]
+    assert build_main(command) == 0
+    return sorted(dict(written().items() - before.items()))
+
+
+def test_a_search_is_on_the_pages_as_soon_as_it_is_recorded_and_until_it_is_removed(
+    site: Path, log: Path
+) -> None:
+    assert built(site) == ["index", "lines", "other"]
+    for page in ("index", "lines"):
+        assert "No search has been recorded yet." in (site / f"{page}.html").read_text()
+    first, second = (log.parent / "records" / f"{name}.jsonl" for name in "ab")
+    first.write_text(log.read_text())
+    assert built(site) == ["index", "lines"]
+    assert "<option>a</option></select>" in (site / "index.html").read_text()
+    assert 'href="index.html#a/26"' in (site / "lines.html").read_text()
+    second.write_text(log.read_text())
+    assert built(site) == ["index", "lines"]
+    options = "<option>a</option><option>b</option></select>"
+    assert options in (site / "index.html").read_text()
+    assert 'href="index.html#b/26"' in (site / "lines.html").read_text()
+    assert built(site) == []
+    first.unlink()
+    assert built(site) == ["index", "lines"]
+    assert "#a/26" not in (site / "lines.html").read_text()
+
+
+def test_the_site_has_the_data_of_each_search(site: Path, log: Path) -> None:
+    (log.parent / "records" / "a.jsonl").write_text(log.read_text())
+    built(site)
+    data = json.loads((site / "_downloads" / "search" / "a.json").read_text())
+    assert data == individuals.data("a", individuals.read_search(log))
+    assert 'data-folder="_downloads/search"' in (site / "index.html").read_text()

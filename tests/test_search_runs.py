@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -11,8 +12,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
+from random import Random
+from statistics import median
+from types import SimpleNamespace
 from typing import Any
 from zlib import crc32
 
@@ -21,7 +26,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.harness.texts import REPORTED_PLAYS
+from experiments.harness.texts import REPORTED_PLAYS, load_texts
 from experiments.records import RESULTS
 from experiments.search import run as module
 from experiments.search import summary, tables
@@ -39,16 +44,29 @@ from experiments.search.retrain import (
     best_programs,
     retrain,
     retrain_missing,
+    retrainings,
+    steps_left,
 )
 from experiments.search.run import run_search
-from experiments.search.searches import PLAN, Search, read_plan, restore, settings
+from experiments.search.searches import (
+    PLAN,
+    Candidate,
+    Search,
+    child,
+    read_plan,
+    restore,
+    settings,
+)
 from labml_primer.search import primitives, programs
+from labml_primer.search.mutations import mutate
 from labml_primer.search.programs import PRIMER, TRANSFORMER, parse
 
 ROOT = Path(__file__).resolve().parent.parent
 OPEN = (math.inf,) * 4
 SMALL = Task(budget=62.0, parameters=9000, layers=1, seq=8, batch=2, hurdles=4)
 TINY = Search(individuals=30, size=8, tournament=3, task=SMALL)
+ORDERS = ((1, False), (3, False), (3, True))
+"""The cores, and whether the youngest of the programs in training ends first."""
 BANKS = "constants 0.0 1e30\ndimensions 8 8 8 8 8 64\n"
 
 
@@ -56,13 +74,21 @@ class KilledError(BaseException):
     """A kill: nothing in the program may handle it."""
 
 
-class InlineRay:
-    """What the searches need of Ray, in this process. Programs end in the order in which they began."""
+class WorkerError(Exception):
+    """The end of a worker, as Ray reports it."""
 
-    def __init__(self, cores: int):
-        self.cores = cores
+
+class TaskError(WorkerError):
+    """An error in the code that a worker runs, as Ray reports it."""
+
+
+class InlineRay:
+    """What the searches need of Ray, in this process. The youngest program ends first, or the oldest."""
+
+    def __init__(self, cores: int, youngest_first: bool = False):
+        self.cores, self.at = cores, -1 if youngest_first else 0
         self.exceptions = type(
-            "exceptions", (), {"RayTaskError": OSError, "RayError": OSError}
+            "exceptions", (), {"RayTaskError": TaskError, "RayError": WorkerError}
         )
 
     def cluster_resources(self) -> dict[str, float]:
@@ -78,7 +104,8 @@ class InlineRay:
         return task
 
     def wait(self, futures: list[Any]) -> tuple[list[Any], list[Any]]:
-        return futures[:1], futures[1:]
+        left = list(futures)
+        return [left.pop(self.at)], left
 
     def get(self, future: Callable[[], Any]) -> Any:
         return future()
@@ -105,18 +132,18 @@ def events(path: Path) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def unbroken(
     tmp_path_factory: pytest.TempPathFactory,
-) -> dict[int, list[dict[str, Any]]]:
-    """The logs of a search that nothing interrupts, by the number of cores."""
+) -> dict[tuple[int, bool], list[dict[str, Any]]]:
+    """The logs of a search that nothing interrupts, for each of `ORDERS`."""
     found = {}
-    for cores in (1, 3):
+    for cores, youngest_first in ORDERS:
         path = tmp_path_factory.mktemp("search") / "log.jsonl"
-        run_search(InlineRay(cores), TINY, path, outcome_of)
-        found[cores] = events(path)
+        run_search(InlineRay(cores, youngest_first), TINY, path, outcome_of)
+        found[cores, youngest_first] = events(path)
     return found
 
 
 def test_every_individual_is_born_and_ends_once(
-    unbroken: dict[int, list[dict[str, Any]]],
+    unbroken: dict[tuple[int, bool], list[dict[str, Any]]],
 ) -> None:
     for lines in unbroken.values():
         for kind in ("born", "ended"):
@@ -125,10 +152,11 @@ def test_every_individual_is_born_and_ends_once(
 
 
 def test_log_has_program_parent_mutations_and_bars(
-    unbroken: dict[int, list[dict[str, Any]]],
+    unbroken: dict[tuple[int, bool], list[dict[str, Any]]],
 ) -> None:
-    born = {line["born"]: line for line in unbroken[1] if "born" in line}
-    ended = {line["ended"]: line for line in unbroken[1] if "ended" in line}
+    lines = unbroken[1, False]
+    born = {line["born"]: line for line in lines if "born" in line}
+    ended = {line["ended"]: line for line in lines if "ended" in line}
     for line in born.values():
         child = parse(line["dna"])
         if line["parent"] is None:
@@ -140,12 +168,57 @@ def test_log_has_program_parent_mutations_and_bars(
         assert line["parent"] < line["born"]
 
 
-@pytest.mark.parametrize("cores", [1, 3])
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_bar_is_the_median_of_the_living_that_reached_its_hurdle(
+    order: tuple[int, bool], unbroken: dict[tuple[int, bool], list[dict[str, Any]]]
+) -> None:
+    losses: list[list[float]] = []
+    checked = 0
+    for line in unbroken[order]:
+        if line.get("losses"):
+            losses.append(line["losses"])
+        for k, bar in enumerate(line.get("bars", ())):
+            living = [each[k] for each in losses[-TINY.size :] if len(each) > k]
+            assert bar == (median(living) if living else None)
+            checked += bar is not None
+    assert checked > TINY.individuals
+
+
+def test_random_programs_are_born_and_trained_with_seeds_of_no_other_search(
+    tmp_path: Path,
+) -> None:
+    seeds: list[int] = []
+
+    def seen(
+        dna: str, seed: int, bars: tuple[float, ...], task: Task
+    ) -> dict[str, Any]:
+        seeds.append(seed)
+        return outcome_of(dna, seed, bars, task)
+
+    path, search = tmp_path / "log.jsonl", replace(TINY, start="random", seed=1)
+    run_search(InlineRay(1), search, path, seen)
+    assert seeds == list(range(1_000_000, 1_000_000 + TINY.individuals))
+    first = [line["dna"] for line in events(path) if line.get("parent", 0) is None]
+    assert len(set(first)) == TINY.size
+    assert str(TRANSFORMER) not in first
+
+
+@given(seed=st.integers(0, 10**6), parent=st.sampled_from([TRANSFORMER, PRIMER]))
+def test_children_are_those_of_the_chapter_on_mutations(
+    seed: int, parent: programs.DNA
+) -> None:
+    made = child(Candidate(parent), Random(seed))
+    assert made.dna == mutate(parent, Random(seed))
+    assert made.mutations
+
+
+@pytest.mark.parametrize(("cores", "youngest_first"), ORDERS)
 @given(kills=st.lists(st.integers(1, 70), min_size=1, max_size=4))
 def test_killed_and_resumed_search_equals_the_unbroken_one(
     cores: int,
+    youngest_first: bool,
     kills: list[int],
-    unbroken: dict[int, list[dict[str, Any]]],
+    unbroken: dict[tuple[int, bool], list[dict[str, Any]]],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     path = tmp_path_factory.mktemp("search") / "log.jsonl"
@@ -173,10 +246,10 @@ def test_killed_and_resumed_search_equals_the_unbroken_one(
             patch.setattr("experiments.search.log.Log", KilledLog)
             before = Counter(calls)
             with suppress(KilledError):
-                run_search(InlineRay(cores), TINY, path, counted)
+                run_search(InlineRay(cores, youngest_first), TINY, path, counted)
         assert not finished & (calls - before).keys(), "evaluated twice"
         finished = {line["ended"] for line in events(path) if "ended" in line}
-    assert events(path) == unbroken[cores]
+    assert events(path) == unbroken[cores, youngest_first]
 
 
 def test_a_finished_search_is_left_as_it_is(tmp_path: Path) -> None:
@@ -190,8 +263,20 @@ def test_a_finished_search_is_left_as_it_is(tmp_path: Path) -> None:
 def test_log_of_another_search_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     run_search(InlineRay(1), TINY, path, outcome_of)
-    with pytest.raises(ValueError, match="another search"):
+    message = "log.jsonl: it is the log of another search: seed was 0, now 1. Restore"
+    with pytest.raises(ValueError, match=message):
         run_search(InlineRay(1), replace(TINY, seed=1), path, outcome_of)
+    longer = replace(TINY, task=replace(SMALL, budget=63.0))
+    message = r"another search: budget was 62\.0, now 63\.0\. Restore"
+    with pytest.raises(ValueError, match=message):
+        run_search(InlineRay(1), longer, path, outcome_of)
+
+
+def test_a_line_of_the_log_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"ended":0}\n<<<<<<< HEAD\n{"ended":1}\n')
+    with pytest.raises(ValueError, match=r"log.jsonl, line 2: no JSON; restore"):
+        read_log(path)
 
 
 def test_a_line_cut_short_is_removed(tmp_path: Path) -> None:
@@ -236,6 +321,141 @@ def test_plan_has_three_searches_a_control_and_a_random_start() -> None:
     assert len({(s.individuals, s.task) for s in plan.values()}) == 1, "the same cost"
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[task]\nbudget =", "plan.toml: Invalid value"),
+        ("[task]\nbudgets = 6", r"plan.toml, \[task\]: .*'budgets'"),
+        ("[task]\n[search.a]\nturnament = 5", r"\[search.a\]: .*'turnament'"),
+        ("[task]\n[search.a]\nstart = 'rnd'", r"\[search.a\]: unknown start 'rnd'"),
+        ("[task]\n[search.a]\ntournament = 0", "tournament must be 1 or more, not 0"),
+        ("[search.a]", r"plan.toml, \[task\]: 'task'"),
+    ],
+)
+def test_a_mistake_in_the_plan_is_named_with_its_place(
+    text: str, message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "plan.toml").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_plan(tmp_path / "plan.toml")
+
+
+def test_expected_time_is_that_of_half_of_the_programs_at_each_hurdle() -> None:
+    search = Search(individuals=10, task=Task(budget=31, hurdles=4))
+    # Each of the five bands costs as much as the first, of which it is 1/31 of the budget for all.
+    assert search.expected_steps() == 50
+
+
+# ## The command
+
+
+@pytest.fixture
+def main(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """The command with two small searches, whose programs are not trained."""
+
+    def main(*arguments: str) -> None:
+        monkeypatch.setattr(sys, "argv", ["run", "--cores", "1", *arguments])
+        module.main()
+
+    other = replace(TINY, seed=1)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setattr(module, "LOGS", tmp_path)
+    monkeypatch.setattr(module, "BUILT", tmp_path)
+    monkeypatch.setattr(module, "read_plan", lambda: {"tiny": TINY, "other": other})
+    monkeypatch.setattr(module, "cluster", lambda number: nullcontext(InlineRay(1)))
+    run = partial(module.run_search, evaluate=outcome_of)
+    monkeypatch.setattr(module, "run_search", run)
+    monkeypatch.setattr("experiments.search.retrain.retrain", not_trained)
+    minute = SimpleNamespace(seconds=60.0)
+    monkeypatch.setattr(module, "unit_of", lambda task, clock: minute)
+    written = partial(print, "gathered")
+    monkeypatch.setattr(module, "write_searches", lambda names: written(*names))
+    return main
+
+
+def not_trained(run: Retraining) -> dict[str, Any]:
+    return {"rejected": "not trained in this test"}
+
+
+def test_command_runs_what_is_missing_and_gathers_it(
+    main: Callable[..., None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main("--only", "tiny")
+    assert [path.stem for path in tmp_path.glob("*.jsonl")] == ["tiny"]
+    main()
+    printed = capsys.readouterr().out
+    assert printed.count("other: 30 of 30") == printed.count("tiny: 30 of 30") == 1
+    assert printed.count("gathered tiny other") == 2
+    assert len(list((tmp_path / "retrained").iterdir())) == (3 + 2 * 3) * 3 * 3
+    main("--list")
+    assert (
+        capsys.readouterr().out.splitlines()[-1]
+        == "Missing: 0 min on a core, 0 min on 1"
+    )
+
+
+def test_what_ended_is_gathered_also_if_the_command_is_stopped(
+    main: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def stopped(*arguments: Any, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "run_search", stopped)
+    with pytest.raises(SystemExit, match="the same command resumes"):
+        main()
+    assert "gathered tiny other" in capsys.readouterr().out
+
+
+def test_expected_time_contains_that_of_training_again(
+    main: Callable[..., None], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    left = steps_left({"tiny": TINY}, tmp_path, tmp_path / "retrained")
+    assert left == (3 + 3) * 3 * (1 + 3 + 3) * SMALL.budget
+    main("--only", "tiny", "--list")
+    expected = 60 * (TINY.expected_steps() + left)  # a step is a minute here
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert (
+        last
+        == f"Missing: {module.hours(expected)} on a core, {module.hours(expected)} on 1"
+    )
+
+
+def test_unknown_search_error_lists_known_searches(main: Callable[..., None]) -> None:
+    with pytest.raises(SystemExit, match="unknown search 'tny'; known searches: tiny"):
+        main("--only", "tny")
+
+
+def test_second_search_at_the_same_time_is_refused(
+    main: Callable[..., None], tmp_path: Path
+) -> None:
+    with (
+        module.alone(tmp_path / "search"),
+        pytest.raises(SystemExit, match="another search is running"),
+    ):
+        main()
+
+
+def test_a_mistake_in_the_plan_ends_the_command_with_a_message(
+    main: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "plan.toml").write_text("[task]\nbudgets = 6")
+    monkeypatch.setattr(module, "read_plan", lambda: read_plan(tmp_path / "plan.toml"))
+    with pytest.raises(SystemExit, match=r"plan.toml, \[task\]: .*'budgets'"):
+        main()
+
+
+def test_a_changed_plan_ends_the_command_with_a_message(
+    main: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main("--only", "tiny")
+    changed = {"tiny": replace(TINY, size=9)}
+    monkeypatch.setattr(module, "read_plan", lambda: changed)
+    with pytest.raises(SystemExit, match="size was 8, now 9"):
+        main()
+
+
 def test_fitness_is_not_measured_on_reported_plays() -> None:
     assert SEARCH_PLAY not in REPORTED_PLAYS
 
@@ -267,8 +487,8 @@ def one_thread() -> Iterator[None]:
 
 
 def test_training_ends_after_a_fixed_time_at_hurdles_of_the_papers_shares() -> None:
-    found = outcome(TRANSFORMER)
-    assert found["rejected"] == "too slow: 2 steps to a hurdle"
+    found = evaluate(str(TRANSFORMER), 0, OPEN, replace(SMALL, budget=4.0), ticking())
+    assert found["rejected"] == "too slow: 4 steps in all"
     task = replace(SMALL, budget=310.0)
     found = evaluate(str(TRANSFORMER), 0, OPEN, task, ticking())
     assert (found["steps"], found["seconds"], len(found["losses"])) == (310, 310.0, 5)
@@ -487,7 +707,7 @@ def test_winners_and_known_models_are_retrained_once_with_each_seed_time_and_wid
 
     def fake(run: Retraining) -> dict[str, Any]:
         runs.append(run)
-        return {"rejected": "not trained in this test"}
+        return not_trained(run)
 
     monkeypatch.setattr("experiments.search.retrain.retrain", fake)
     run_search(InlineRay(1), TINY, tmp_path / "tiny.jsonl", outcome_of)
@@ -500,13 +720,66 @@ def test_winners_and_known_models_are_retrained_once_with_each_seed_time_and_wid
     assert {run.dna for run in runs} > {str(TRANSFORMER), str(PRIMER)}
 
 
-def test_retraining_reports_the_plays_that_no_search_has_seen(
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_record_of_another_training_with_the_same_name_does_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("experiments.search.retrain.retrain", not_trained)
+    run_search(InlineRay(1), TINY, tmp_path / "tiny.jsonl", outcome_of)
+    folder = tmp_path / "again"
+    retrain_missing(InlineRay(1), {"tiny": TINY}, tmp_path, folder)
+    longer = replace(TINY, task=replace(SMALL, budget=100.0))
+    again = list(retrainings({"tiny": longer}, tmp_path))
+    assert again and not any(run.is_recorded(folder) for run in again)
+
+
+def test_a_worker_that_ends_in_retraining_is_recorded_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ending(run: Retraining) -> dict[str, Any]:
+        if run.name == "primer" and run.scale == 2:
+            raise WorkerError
+        return not_trained(run)
+
+    monkeypatch.setattr("experiments.search.retrain.retrain", ending)
+    retrain_missing(InlineRay(1), {"tiny": TINY}, tmp_path, tmp_path)
+    records = [json.loads(path.read_text()) for path in tmp_path.glob("*.json")]
+    ended = [r for r in records if r["rejected"] == "ended its workers: WorkerError"]
+    assert len(records) == 27 and len(ended) == 3
+    assert {(record["name"], record["scale"]) for record in ended} == {("primer", 2)}
+
+
+@pytest.fixture
+def ticking_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the processor time of retraining be that of a clock that ticks."""
     monkeypatch.setattr(
         "experiments.search.retrain.time_limits", lambda *_: nullcontext()
     )
     monkeypatch.setattr("time.process_time", ticking())
+
+
+@pytest.mark.usefixtures("ticking_workers")
+def test_retraining_rejects_a_loss_that_is_not_finite_on_a_reported_play(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def loss_on(model: Any, play: str, task: Task) -> float:
+        return math.nan if play == REPORTED_PLAYS[1] else 2.0
+
+    monkeypatch.setattr("experiments.search.candidates.loss_on", loss_on)
+    task = replace(SMALL, budget=12.0, hurdles=0)
+    found = retrain(Retraining("x", str(TRANSFORMER), task, 0, 1, 1))
+    assert found["rejected"] == "not finite: after step 12"
+    assert "losses" not in found and "reported" not in found
+
+
+@pytest.mark.usefixtures("ticking_workers")
+def test_retraining_keeps_a_program_that_takes_few_steps_to_the_first_hurdle() -> None:
+    task = replace(SMALL, budget=93.0)  # the first hurdle is after three steps
+    found = retrain(Retraining("x", str(TRANSFORMER), task, 0, 1, 1))
+    assert len(found["losses"]) == 5
+
+
+@pytest.mark.usefixtures("ticking_workers")
+def test_retraining_reports_the_plays_that_no_search_has_seen() -> None:
     task = replace(SMALL, budget=12.0, hurdles=0)
     narrow, wide = (
         retrain(Retraining("x", str(TRANSFORMER), task, 0, 1, scale))
@@ -547,7 +820,6 @@ def test_costs_of_a_search_are_those_of_its_lines() -> None:
     assert found.training_share == pytest.approx(35 / 45)
     assert found.saving == pytest.approx(3 * 310 / (310 + 10 + 30))
     assert found.seconds == pytest.approx(35 / 350 * 310)
-    assert found.reached == (3, 2, 1, 1, 1)
     assert summary.medians(lines) == [5, 5.5, 5.5, 5]
     assert summary.spread(lines, "SQUARE") == [0.0, 0.5, 0.5, 1.0]
     # Both programs have EXP. The first one alone has no SQUARE.
@@ -562,6 +834,7 @@ def small_search() -> list[dict[str, Any]]:
         "start": "transformer",
         "seed": 5,
         "tournament": 3,
+        "individuals": 4,
         "size": 2,
         "task": task,
     }
@@ -619,6 +892,7 @@ def test_gathered_search_says_how_often_an_operation_was_tried_and_whether_it_st
     found = summary.gathered(lines)
     assert found["tried"] == {"SQUARE": [1, 1]}
     assert (found["at_the_end"]["MAX"], found["at_the_end"]["SQUARE"]) == (1.0, 0.5)
+    assert found["at_the_end"]["convolution"] == 0.0
     table = tables.trials({"x": found, "y": found}, ("DCONV 3X1", "SQUARE"))
     assert table.rows == [
         ["DCONV 3X1", "0", "0", "0%, 0%"],
@@ -655,10 +929,24 @@ def test_only_searches_with_a_trained_individual_are_gathered(tmp_path: Path) ->
     folder.mkdir()
     (folder / "a.json").write_text(json.dumps(again | {"reported": [1.0, 2.0]}))
     (folder / "b.json").write_text(json.dumps(again | {"rejected": "not finite"}))
-    summary.write_searches(tmp_path)
-    searches, retrained = tables.read_searches(str(tmp_path / "searches.json"))
+    summary.write_searches(["whole", "begun", "missing"], tmp_path)
+    path = tmp_path / "searches.json"
+    searches, retrained = tables.read_searches(str(path))
     assert searches == json.loads(json.dumps({"whole": summary.gathered(lines)}))
     assert [each["loss"] for each in retrained] == [1.5, None]
+    path.write_text(path.read_text().replace('"individuals": 4', '"individuals": 3', 1))
+    assert tables.read_searches(str(path))[0] == {}, "of 4 individuals, 3 have ended"
+
+
+def test_gathered_searches_are_in_the_order_of_the_plan(tmp_path: Path) -> None:
+    names = ["transformer-0", "no-selection"]
+    for name in names:
+        with appending(tmp_path / "search" / f"{name}.jsonl") as log:
+            for line in small_search():
+                log.write(**line)
+    summary.write_searches(names, tmp_path)
+    path = str(tmp_path / "searches.json")
+    assert list(tables.read_searches(path)[0]) == names
 
 
 def test_gathered_searches_are_those_of_the_recorded_logs(tmp_path: Path) -> None:
@@ -666,9 +954,49 @@ def test_gathered_searches_are_those_of_the_recorded_logs(tmp_path: Path) -> Non
         copy = tmp_path / path.relative_to(RESULTS)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, copy)
-    summary.write_searches(tmp_path)
+    summary.write_searches(read_plan(), tmp_path)
     again, gathered = tmp_path / "searches.json", RESULTS / "searches.json"
     assert again.read_text() == gathered.read_text(), "make search"
+
+
+# ## The records
+
+
+def test_recorded_searches_are_those_of_the_plan() -> None:
+    plan = read_plan()
+    logs = list((RESULTS / "search").glob("*.jsonl"))
+    assert logs
+    for path in logs:
+        began = [line["began"] for line in read_log(path) if "began" in line]
+        assert began and all(each == settings(plan[path.stem]) for each in began)
+
+
+def test_recorded_retrainings_are_those_of_the_plan() -> None:
+    logs, folder = RESULTS / "search", RESULTS / "search" / "retrained"
+    planned = list(retrainings(read_plan(), logs))
+    recorded = {path.name for path in folder.iterdir()}
+    assert recorded == {run.path for run in planned if run.is_recorded(folder)}
+
+
+def recorded_models() -> Iterator[tuple[str, dict[str, Any], Task]]:
+    """Yield the program of each model that was trained again, with its record and the search's task."""
+    task = next(iter(read_plan().values())).task
+    for path in sorted((RESULTS / "search" / "retrained").glob("*-time1-*-seed0.json")):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if "rejected" not in record:
+            yield record["dna"], record, task
+
+
+def test_programs_that_were_trained_again_still_have_the_recorded_size() -> None:
+    vocab_size = load_texts("characters").vocab_size
+    models = list(recorded_models())
+    assert len(models) > 3
+    for text, record, task in models:
+        dna = parse(text)
+        width = record["scale"] * fitting_width(dna, task, vocab_size)
+        assert width == record["d_model"]
+        size = parameters(build(dna, task, width, vocab_size))
+        assert size == record["parameters"]
 
 
 # ## Tables of the chapter
@@ -717,6 +1045,28 @@ def test_transfer_table_has_each_setting_alone_and_the_best_program_first() -> N
     assert tables.transfer(retrained, 1, 1).rows == []
 
 
+def test_what_a_search_found_is_its_last_population_and_its_best_program_again() -> (
+    None
+):
+    lines = small_search()
+    convolved = lines[5]["dna"].replace("SQUARE(h2, h2)", "DCONV 3X1(h2, h2)")
+    lines[5]["dna"] = convolved
+    search = summary.gathered(lines)
+    retrained = [
+        *trained_again("transformer", [2.0, 2.2]),
+        *trained_again("x-2", [1.0, 1.2]),
+        *trained_again("x-1", [0.5, 0.5]),
+    ]
+    for run in retrained:
+        run["longer"] = 1
+    (row,) = tables.outcomes({"x": search}, retrained).rows
+    # The last population is individuals 1 and 2, and 2 is the best one.
+    assert row[1:5] == ["50%", "0%", "100%", "2"]
+    assert row[5:] == ["1.100", "+7"]
+    (row,) = tables.outcomes({"x": search}, retrained[:2]).rows
+    assert row[5:] == ["-", "-"], "not trained again yet"
+
+
 def test_curves_are_the_mean_losses_at_the_papers_hurdles() -> None:
     runs = [*trained_again("primer-ez", [1.5, 1.6]), *trained_again("primer", [1.5])]
     for run in runs[:2]:
@@ -744,28 +1094,61 @@ def test_overview_and_lineage_say_how_the_search_went() -> None:
     assert tables.title(control) == "from random programs, seed 5, no selection"
 
 
-def test_the_recorded_search_is_as_its_chapter_says() -> None:
+def test_the_recorded_searches_are_as_their_chapter_says() -> None:
     searches, retrained = tables.read_searches(str(RESULTS / "searches.json"))
-    search = searches["transformer-0"]
-    assert [line.split(" = ")[1] for line in search["best"][:3]] == [
+    for search in searches.values():
+        lines = search["best"]
+        convolved = next(k for k, line in enumerate(lines) if "CONV 3X1(" in line)
+        squared = [
+            k
+            for k, line in enumerate(lines)
+            if (found := re.search(r"MULTIPLY\((h\d+), (h\d+)\)", line))
+            and found[1] == found[2]
+        ]
+        assert convolved < squared[0]
+        assert not any("T-MAT MUL" in line for line in lines)
+        assert search["at_the_end"].get("T-MAT MUL", 0) < 0.1
+        assert search["at_the_end"]["convolution"] > 0.9
+        assert search["tried"]["T-MAT MUL"][1] == 0, "never trained to the end"
+    for setting in ((1, 1), (3, 1), (3, 2)):
+        runs = tables.runs_of(retrained, *setting)
+        losses = {name: [run["loss"] for run in each] for name, each in runs.items()}
+        for name, search in searches.items():
+            for known in ("transformer", "primer-ez"):
+                best = losses[tables.winner(name, search)]
+                assert max(best) < min(losses[known]), "with every seed"
+    passed = {
+        row[0]: int(row[2]) / int(row[1]) for row in tables.mutations(searches).rows
+    }
+    in_order = sorted(passed, key=lambda name: passed[name])
+    assert set(in_order[:2]) == {"insert", "delete and insert"}
+    assert in_order[-1] == "mutate bank"
+
+
+def first_most(shares: list[float]) -> int:
+    """Return the first point at which more than half of the population has an operation."""
+    return next(k for k, share in enumerate(shares) if share > 0.5)
+
+
+def test_attention_was_lost_as_the_chapter_says() -> None:
+    searches, retrained = tables.read_searches(str(RESULTS / "searches.json"))
+    first, second = searches["transformer-0"], searches["transformer-1"]
+    assert [line.split(" = ")[1] for line in first["best"][:3]] == [
         "CONV 3X1(h0)",
         "MULTIPLY(h1, h1)",
         "SHIFT(h2)",
     ]
-    attention, first, second = (
-        search["spread"][name] for name in ("T-MAT MUL", "DCONV 7X1", "CONV 3X1")
+    attention, wide, narrow = (
+        first["spread"][name] for name in ("T-MAT MUL", "DCONV 7X1", "CONV 3X1")
     )
-    assert attention[-1] < 0.1 and second[-1] > 0.9, "nearly all"
-    spread = [next(k for k, v in enumerate(s) if v > 0.5) for s in (first, second)]
-    lost = next(k for k, share in enumerate(attention) if share < 0.5)
-    assert spread[0] <= lost + 2 < spread[1], "one after the other"
-    winner = f"transformer-0-{search['lineage'][-1]['number']}"
-    for setting in ((1, 1), (3, 1), (3, 2)):
-        runs = tables.runs_of(retrained, *setting)
-        losses = {name: [run["loss"] for run in each] for name, each in runs.items()}
-        for name in ("transformer", "primer-ez"):
-            assert max(losses[winner]) < min(losses[name]), "with every seed"
-    curves = tables.curves(retrained, search["task"]["budget"])
+    lost = first_most([1 - share for share in attention])
+    assert first_most(wide) <= lost + 2 < first_most(narrow), "one after the other"
+    step = next(s for s in second["lineage"] if "CONV 3X1" in s["gained"])
+    assert {"EXP", "DIVIDE"} <= step["lost"].keys(), "the softmax"
+    lost = first_most([1 - share for share in second["spread"]["T-MAT MUL"]])
+    assert abs(first_most(second["spread"]["CONV 3X1"]) - lost) <= 5
+    assert not any("DIVIDE" in line for line in second["best"]), "no norm"
+    curves = tables.curves(retrained, first["task"]["budget"])
     known = {row[0]: list(map(float, row[1:])) for row in curves.rows}
     behind = [
         ours > theirs

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -22,6 +23,7 @@ from docutils import nodes
 from pictures.canvas import WIDTH, Canvas
 from pictures.instructions import PITCH, Change, changes, difference, read
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
 FOLDER = "_downloads/search"
@@ -61,8 +63,7 @@ class Individual:
 def read_search(path: Path) -> list[Individual]:
     """Return the individuals of a search by number. The log may end in the middle of a line."""
     individuals: dict[int, Individual] = {}
-    whole = path.read_text(encoding="utf-8").rpartition("\n")[0]
-    for line in map(json.loads, whole.splitlines()):
+    for line in _lines(path):
         if "born" in line:
             individuals[line["born"]] = Individual(
                 line["born"],
@@ -76,6 +77,17 @@ def read_search(path: Path) -> list[Individual]:
             ended.losses, ended.rejected = line["losses"], line["rejected"]
             ended.seconds = line.get("seconds")
     return [individuals[number] for number in sorted(individuals)]
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a log without an unfinished last one, which is still being written."""
+    whole = path.read_bytes().rpartition(b"\n")[0]
+    for number, line in enumerate(whole.splitlines(), start=1):
+        try:
+            yield json.loads(line)
+        except ValueError as error:
+            message = f"{path}, line {number}: no JSON; restore it from Git"
+            raise ValueError(message) from error
 
 
 def best(individuals: list[Individual]) -> Individual | None:
@@ -237,6 +249,29 @@ def recorded(app: Sphinx) -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.glob("*.jsonl"))}
 
 
+def shown_searches(env: BuildEnvironment) -> dict[str, Path]:
+    """Return the recorded searches by name, and note them as known to the page that is being read."""
+    searches = recorded(env.app)
+    env.metadata[env.docname]["searches"] = list(searches)
+    return searches
+
+
+def outdated(
+    app: Sphinx,
+    env: BuildEnvironment,
+    added: set[str],
+    edited: set[str],
+    gone: set[str],
+) -> list[str]:
+    """Read a page again if there are other searches than those that it knows."""
+    now = list(recorded(app))
+    return [
+        page
+        for page, noted in env.metadata.items()
+        if noted.get("searches", now) != now
+    ]
+
+
 NOTHING = "No search has been recorded yet. `make search` records one."
 
 
@@ -244,7 +279,7 @@ class Individuals(SphinxDirective):
     """Show the form that picks an individual."""
 
     def run(self) -> list[nodes.Node]:
-        searches = recorded(self.env.app)
+        searches = shown_searches(self.env)
         for path in searches.values():
             self.env.note_dependency(str(path))
         if not searches:
@@ -259,7 +294,7 @@ class Lineage(SphinxDirective):
     optional_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        searches = recorded(self.env.app)
+        searches = shown_searches(self.env)
         wanted = self.arguments or list(searches)
         shown: list[nodes.Node] = []
         for name in wanted:
@@ -313,6 +348,12 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_config_value("individuals_page", "", "env", types=[str])
     app.add_directive("individuals", Individuals)
     app.add_directive("lineage", Lineage)
+    app.connect("env-get-outdated", outdated)
     app.connect("html-page-context", add_script)
     app.connect("build-finished", write_data)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+    return {
+        "version": "1",
+        "env_version": 1,
+        "parallel_read_safe": True,
+        "parallel_write_safe": True,
+    }

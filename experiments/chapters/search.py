@@ -3,12 +3,11 @@ r"""
 
 Does a search as small as two cores allow find what the paper's search found?
 
-In short: it found a causal convolution and a square, as the paper's search did, and then it removed
-attention. In a training of {value}`f"{first['costs']['seconds']:.0f}"` seconds, looking a few characters back
-pays and attention does not. The best program is a convolution over three characters whose result is squared
-and normalized. Its loss is {value}`f"{ahead((1, 1)):.2f}"` nats below that of Primer-EZ in the same time, and
-still {value}`f"{ahead((3, 2)):.2f}"` below it when both train three times as long at twice the width. A
-search finds what it is graded by.
+In short: each of our {value}`len(searches)` searches found a causal convolution over three characters and a
+square after it, which resemble Primer's two main changes, and then lost attention. In a training of
+{value}`f"{first['costs']['seconds']:.0f}"` seconds, looking a few characters back pays and attention does
+not. The best programs are {value}`ahead[(1, 1)]` nats below Primer-EZ in the same time, and
+{value}`ahead[(3, 1)]` nats if all train three times as long. A search finds what it is graded by.
 
 The paper trained about 25,000 programs, for up to seven hours each. Each of our searches trains
 {value}`f"{first['individuals']:,}"`, for up to {value}`f"{first['costs']['seconds']:.0f}"` seconds of one
@@ -21,24 +20,29 @@ Source: {cite:t}`so2021primer`, section 2, appendices A.1 to A.5; our own runs.
 """
 
 import math
+from collections import Counter
 from statistics import fmean
 
+from experiments.analysis import extent
+from experiments.figures import dots
+from experiments.search.summary import CONVOLUTIONS
 from experiments.search.tables import (
+    KNOWN,
     ancestors,
     curves,
     model,
     mutations,
+    outcomes,
     overview,
     read_searches,
     runs_of,
     title,
     transfer,
     trials,
+    winner,
 )
 
 __data__ = ("experiments/results/searches.json",)
-
-CONVOLUTIONS = [f"{kind} {k}X1" for kind in ("DCONV", "CONV") for k in (3, 7, 15, 31)]
 
 
 if __name__ == "__main__":
@@ -48,7 +52,7 @@ if __name__ == "__main__":
     #
     # {doc}`/book/pages/individuals` shows any of these programs, with its parent and its children.
     searches, retrained = read_searches(__data__[0])
-    first = next(iter(searches.values()))
+    first = searches["transformer-0"]
     task, known = first["task"], runs_of(retrained, longer=1, scale=1)
     import matplotlib.pyplot as plt
 
@@ -63,12 +67,12 @@ if __name__ == "__main__":
         numbers, losses = zip(*search["whole"], strict=True)
         best = [min(losses[: k + 1]) for k in range(len(losses))]
         # Dots as very short lines: one path in the page, instead of an element for each.
-        dots = [
+        points = [
             (number, loss + offset)
             for number, loss in search["whole"]
             for offset in (-0.002, 0.002, math.nan)
         ]
-        ax.plot(*zip(*dots, strict=True), color="C5", lw=2, solid_capstyle="round")
+        ax.plot(*zip(*points, strict=True), color="C5", lw=2, solid_capstyle="round")
         ax.step(numbers, best, where="post", color="C1", lw=1.3)
         for name, colour in (("transformer", "C5"), ("primer-ez", "C0")):
             loss = fmean(run["losses"][-1] for run in known[name])
@@ -79,53 +83,97 @@ if __name__ == "__main__":
     ax.set(xlabel="individual")
     plt.show()
 
-    # ## Is the best program better?
+    # ## What did they find?
     #
-    # A search takes the lowest of many noisy losses, so the loss of its best program is too good. To measure
-    # it again, we trained the three best programs with other seeds, and evaluated them on plays that the
-    # search has not seen. Next to them are the Transformer, Primer-EZ and Primer, written as programs. Where
-    # fewer than three seeds are counted, the losses of the others became infinite: programs have no
-    # safeguards, such as an $\varepsilon$ in a norm.
+    # The shares of the last population in which a convolution over positions runs, a `SQUARE`, and
+    # `T-MAT MUL`, which compares queries with keys. Then the best program, and its loss when it was trained
+    # again.
     from IPython.display import display
 
-    display(transfer(retrained, longer=1, scale=1))
+    display(outcomes(searches, retrained))
 
-    # Does what was found in a short training of a small model help beyond it? The same programs, trained
-    # three times as long, and also twice as wide:
-    display(transfer(retrained, longer=3, scale=1))
-    display(transfer(retrained, longer=3, scale=2))
+    # A search takes the lowest of many noisy losses, so the loss of its best program is too good. To measure
+    # it again, we trained the three best programs of each search with three other seeds, and evaluated them
+    # on plays that the search has not seen. Next to them are the Transformer, Primer-EZ and Primer, written
+    # as programs. Hollow dots are seeds, full dots their mean. Where fewer than three seeds are shown, the
+    # losses of the others became infinite: programs have no safeguards, such as an $\varepsilon$ in a norm.
+    settings = {
+        (1, 1): "the same time",
+        (3, 1): "3 times the time",
+        (3, 2): "and twice the width",
+    }
+    programs = dict.fromkeys(run["name"] for run in retrained)
+    lines = [*KNOWN, *(name for name in programs if name not in KNOWN)]
+    height = 0.22 * len(lines) + 0.9
+    fig, axes = plt.subplots(
+        1, 3, figsize=(7, height), sharey=True, sharex=True, layout="constrained"
+    )
+    colours = {"transformer": "C5", "primer-ez": "C0", "primer": "C3"}
+    for ax, (setting, title_of) in zip(axes, settings.items(), strict=True):
+        for name, runs in runs_of(retrained, *setting).items():
+            again = [run["loss"] for run in runs]
+            colour = colours.get(name, "C1")
+            dots(ax, lines.index(name), model(name), colour, again)
+        ax.set(title=title_of)
+    axes[0].set_yticks(range(len(lines)), list(map(model, lines)))
+    axes[0].invert_yaxis()
+    fig.supxlabel("loss, nats per character", fontsize="medium")
+    plt.show()
 
-    # It does, so far. But two of these blocks see five characters, so more training is worth less to them:
-    # three times the time lowers the loss of the best program by {value}`f"{longer(winner):.2f}"` nats, and
-    # that of Primer-EZ by {value}`f"{longer('primer-ez'):.2f}"`.
-    winner = f"{next(iter(searches))}-{first['lineage'][-1]['number']}"
+    # The numbers of the known models and of the best program of each search:
+    winners = {winner(name, search) for name, search in searches.items()}
+    shown = [run for run in retrained if run["name"] in winners | KNOWN.keys()]
+    for setting in settings:
+        display(transfer(shown, *setting))
+
+    # Does what was found in a short training of a small model help beyond it? In these settings it does. But
+    # a model of two blocks that read three characters each sees only five, so more training is worth less to
+    # it: three times the time lowers the loss of the first search's best program by
+    # {value}`f"{longer(first_best):.2f}"` nats, and that of Primer-EZ by
+    # {value}`f"{longer('primer-ez'):.2f}"`. At twice the width, the Transformer and Primer-EZ are worse than
+    # before, perhaps because the rate is too high for it.
+    first_best = winner("transformer-0", first)
 
     def mean_loss(name: str, setting: tuple[int, int]) -> float:
         return fmean(run["loss"] for run in runs_of(retrained, *setting)[name])
-
-    def ahead(setting: tuple[int, int]) -> float:
-        """By how many nats the best program is better than Primer-EZ."""
-        return mean_loss("primer-ez", setting) - mean_loss(winner, setting)
 
     def longer(name: str) -> float:
         """By how many nats three times the training lowers the loss."""
         return mean_loss(name, (1, 1)) - mean_loss(name, (3, 1))
 
+    ahead = {
+        setting: extent(
+            [
+                mean_loss("primer-ez", setting) - mean_loss(name, setting)
+                for name in winners
+            ],
+            ".2f",
+        )
+        for setting in settings
+    }
+
     # ## From the Transformer to the best program
     #
-    # The ancestors of the best program, with the operations that run in each and not in its parent, and the
-    # reverse. A step without any changes which values an instruction reads, a constant or a dimension.
-    # {doc}`/book/pages/individuals` draws the difference of the programs at each step.
+    # The ancestors of the first search's best program, with the operations that run in each and not in its
+    # parent, and the reverse. A step that lists none changes only which values an instruction reads, a
+    # constant or a dimension. {doc}`/book/pages/individuals` draws the difference of the programs at each
+    # step, for every search.
     display(ancestors(first))
 
-    # What runs in the best program, with the block's input as `h0`. All else in it is {term}`dead code`. It
-    # is a causal convolution $K$ of width 3, which is dense here, then a square and a norm:
+    # What runs in the best program of each search, with the block's input as `h0`. All else in it is
+    # {term}`dead code`. In the first search it is a causal convolution $K$ of width 3, then a square and a
+    # norm:
     #
     # $$y = \operatorname{norm}\big((K * x)^2 + b\big) + c$$
     #
-    # So both ideas of Primer-EZ are left, a convolution of width 3 and a square, and attention, the
-    # feed-forward layer and the residual connections are gone.
-    print(*first["best"], sep="\n")
+    # The second search came to the same by another way: a convolution of width 3, a linear layer, and a
+    # square, with residual connections and thresholds (`MAX`) but no norm.
+    #
+    # Both parts resemble Primer-EZ's changes. But the convolution is dense instead of depthwise, the square
+    # is that of any number instead of a ReLU's output, and they replace attention and the feed-forward layer
+    # instead of improving them.
+    for search in searches.values():
+        print(title(search), *search["best"], "", sep="\n")
 
     # ## How attention was lost
     #
@@ -140,37 +188,48 @@ if __name__ == "__main__":
         sharex=True,
         layout="constrained",
     )
+    often = {name for search in searches.values() for name in search["spread"]}
+    drawn = [name for name in ("T-MAT MUL", *CONVOLUTIONS) if name in often]
+    colour_of = dict(zip(drawn, ("C5", "C1", "C0", "C2", "C3", "C4"), strict=False))
     for (left, right), search in zip(axes, searches.values(), strict=True):
         left.plot(search["after"], search["median"], color="C0", lw=1.3)
         left.set(ylabel="nats per character", title=title(search))
-        for operation, curve in search["spread"].items():
-            if operation == "T-MAT MUL" or operation in CONVOLUTIONS:
-                percent = [100 * share for share in curve]
-                right.plot(search["after"], percent, lw=1.3, label=operation)
+        for operation, colour in colour_of.items():
+            if operation in search["spread"]:
+                percent = [100 * share for share in search["spread"][operation]]
+                right.plot(search["after"], percent, colour, lw=1.3, label=operation)
         right.set(ylabel="% of the population", ylim=(0, 103))
         right.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     left.set(xlabel="individuals")
     right.set(xlabel="individuals")
     plt.show()
 
-    # A depthwise convolution over seven positions spread first, within the norm, where attention and the
-    # feed-forward layer both get it. With it, attention was not worth its time any more: programs without
-    # attention take more steps in the same time, and they took over. A dense convolution over three positions
-    # then replaced the first one.
+    # In the first search, a depthwise convolution over seven positions spread first, within the norm, where
+    # attention and the feed-forward layer both get it. With it, attention was not worth its time any more:
+    # programs without attention take more steps in the same time, and they took over. A dense convolution
+    # over three positions then replaced the first one. In the second search, that convolution came in one
+    # child with the loss of attention's softmax, and both spread together.
     #
     # How often were these operations tried, and what became of them? Primer-EZ is two insertions away from
     # the Transformer: a depthwise convolution after the shared projection of queries, keys and values, and a
     # `SQUARE` after the ReLU.
     display(trials(searches, ("T-MAT MUL", "SQUARE", *CONVOLUTIONS)))
 
+    # A child with a new comparison of queries and keys was never trained to the end. Both best programs
+    # square by `MULTIPLY` of a value with itself, which the table does not count as `SQUARE`.
+    #
     # ## Which mutations survive?
+    #
+    # `mutate bank`, which changes only a constant or a dimension, passes the hurdle most often. The two
+    # mutations that insert an instruction pass least often.
     display(mutations(searches))
 
     # ## What it cost
     #
     # Programs compete on time, as in the paper. The unit is the time of a training step of the Transformer,
     # measured next to each program, so that a busy processor does not matter. A program is trained for
-    # {value}`f"{task['budget']:.0f}"` of them.
+    # {value}`f"{task['budget']:.0f}"` of them. Rejected programs, with the reason: {value}`rejected`. *No
+    # width* means that no width gives the model its number of parameters.
     #
     # :::{deviation} the paper, appendix A.3
     # It has four hurdles, the first after 1/31 of the time. The columns of the second table are where they
@@ -178,23 +237,31 @@ if __name__ == "__main__":
     # and little has been learned. So there is one hurdle, after a third of the time, and it saves less.
     # :::
     display(overview(searches))
-    display(curves(retrained, task["budget"]))
+    display(curves(shown, task["budget"]))
+    reasons: Counter[str] = Counter()
+    for search in searches.values():
+        reasons.update(search["rejected"])
+    rejected = ", ".join(f"{count} {name}" for name, count in reasons.most_common())
 
     # ## Limits
     #
-    # *One search.* {value}`len(searches)` of the five planned searches is recorded. Other seeds, a start from
-    # random programs, and a search without selection are in the plan. `make search` runs what is missing.
+    # *Few searches.* {value}`len(searches)` of the five planned searches are recorded. A
+    # third seed, a start from random programs, and a search without selection, the control, are in the plan.
+    # `make search` runs what is missing.
     #
     # *Scale.* A program trains for {value}`f"{first['costs']['seconds']:.0f}"` seconds, on sequences of
     # {value}`task["seq"]` characters. The paper's programs trained for hours. How long a training must be for
     # attention to pay, we have not measured.
+    #
+    # *Learning rate.* All programs are trained with the rate {value}`task["rate"]`, which was chosen for none
+    # of them.
     #
     # *Positions.* The models have a learned table of positions, as most of the book's measured models do. It
     # hinders attention more than convolutions ({doc}`positions`).
     #
     # ## In short
     #
-    # - The search found a causal convolution and a square, as the paper's did. Its best program is better
+    # - Each search found a causal convolution and a square, as the paper's did. Its best program is better
     #   than the Transformer and Primer-EZ on plays that it has not seen, with every seed.
-    # - It also removed attention, which does not pay in so short a training. A search finds what it is graded
-    #   by, so its grade must be close to the use that one has in mind.
+    # - Each search also removed attention, which does not pay in so short a training. A search finds what it
+    #   is graded by, so its grade must be close to the use that one has in mind.

@@ -46,7 +46,7 @@ FURTHEST = 4 / 3
 MOST_BYTES = 2**30
 """For all values of a forward pass that the backward pass may need."""
 FEWEST_STEPS = 5
-"""A program that takes fewer before the first hurdle is too slow."""
+"""A program that takes fewer in its whole training is too slow."""
 UNIT_EVERY = 60
 """After so many steps of a program, a step of the Transformer is measured."""
 MOST_SECONDS = 900.0
@@ -265,16 +265,20 @@ class Training:
         for share in shares(self.task.hurdles):
             while self.used < share * self.task.budget:
                 self.step()
-            if self.steps.count < FEWEST_STEPS:
-                raise RejectedError(f"too slow: {self.steps.count} steps to a hurdle")
-            loss = loss_on(self.model, SEARCH_PLAY, self.task)
-            if not math.isfinite(loss):
-                raise RejectedError(f"not finite: after step {self.steps.count}")
-            yield loss
+            if share == 1 and self.steps.count < FEWEST_STEPS:
+                raise RejectedError(f"too slow: {self.steps.count} steps in all")
+            yield self.loss(SEARCH_PLAY)
+
+    def loss(self, play: str) -> float:
+        """Return the loss on a play. Raises `RejectedError` if it is not finite."""
+        found = loss_on(self.model, play, self.task)
+        if not math.isfinite(found):
+            raise RejectedError(f"not finite: after step {self.steps.count}")
+        return found
 
     def reported(self) -> list[float]:
-        """Return the losses on the reported plays."""
-        return [loss_on(self.model, play, self.task) for play in REPORTED_PLAYS]
+        """Return the losses on the reported plays. Raises `RejectedError` if one is not finite."""
+        return [self.loss(play) for play in REPORTED_PLAYS]
 
     def costs(self) -> dict[str, Any]:
         """Return what is recorded besides losses. `used` is the time in steps of the Transformer."""

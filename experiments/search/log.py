@@ -35,11 +35,21 @@ class Log:
 
 
 def read_log(path: Path) -> list[Line]:
-    """Return the lines of a log. A last line without its end, whose writer was killed, does not count."""
+    """Return the lines of a log. A last line without its end, whose writer was killed, does not count.
+
+    Raises `ValueError` with the number of a line that cannot be read.
+    """
     if not path.exists():
         return []
     whole, _, _ = path.read_bytes().rpartition(b"\n")
-    return [json.loads(line) for line in whole.splitlines()]
+    lines = []
+    for number, line in enumerate(whole.splitlines(), start=1):
+        try:
+            lines.append(json.loads(line))
+        except json.JSONDecodeError as error:
+            message = f"{path}, line {number}: no JSON; restore it from Git"
+            raise ValueError(message) from error
+    return lines
 
 
 @contextmanager

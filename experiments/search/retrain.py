@@ -5,6 +5,7 @@ So the best of each search are trained again, with other seeds: as in the search
 twice the width as well. Their results are those on the reported plays, on which nothing was chosen.
 """
 
+import json
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -43,9 +44,14 @@ def primer_ez() -> DNA:
     return replace(TRANSFORMER, subprograms=tuple(subprograms))
 
 
+def known_models() -> dict[str, DNA]:
+    """Return the models next to which the winners are trained."""
+    return {"transformer": TRANSFORMER, "primer-ez": primer_ez(), "primer": PRIMER}
+
+
 @dataclass(frozen=True)
 class Retraining:
-    """A program to train again. `seed` differs from all seeds of the searches."""
+    """A program to train again: `longer` times as long as in the search, `scale` times as wide."""
 
     name: str
     dna: str
@@ -57,6 +63,14 @@ class Retraining:
     @property
     def path(self) -> str:
         return f"{self.name}-time{self.longer}-width{self.scale}-seed{self.seed}.json"
+
+    def is_recorded(self, folder: Path) -> bool:
+        """Return whether a record of this run is there, and not one of another with the same name."""
+        path = folder / self.path
+        if not path.exists():
+            return False
+        record = json.loads(path.read_text(encoding="utf-8"))
+        return asdict(self).items() <= record.items()
 
 
 def best_programs(path: Path, search: Search) -> dict[int, DNA]:
@@ -72,8 +86,7 @@ def best_programs(path: Path, search: Search) -> dict[int, DNA]:
 
 def retrainings(searches: Mapping[str, Search], logs: Path) -> Iterator[Retraining]:
     """Yield what is to be trained again: known models first, then the best of the finished searches."""
-    known = {"transformer": TRANSFORMER, "primer-ez": primer_ez(), "primer": PRIMER}
-    models = known | {
+    models = known_models() | {
         f"{name}-{number}": dna
         for name, search in searches.items()
         for number, dna in best_programs(logs / f"{name}.jsonl", search).items()
@@ -81,28 +94,38 @@ def retrainings(searches: Mapping[str, Search], logs: Path) -> Iterator[Retraini
     task = next(iter(searches.values())).task
     for name, dna in models.items():
         for longer, scale in SETTINGS:
-            whole = replace(task, budget=longer * task.budget, hurdles=HURDLES)
+            again = replace(task, budget=longer * task.budget, hurdles=HURDLES)
             for seed in SEEDS:
-                yield Retraining(name, str(dna), whole, seed, longer, scale)
+                yield Retraining(name, str(dna), again, seed, longer, scale)
+
+
+def steps_left(searches: Mapping[str, Search], logs: Path, folder: Path) -> float:
+    """Return the time of what is still to be trained again, in steps of the Transformer.
+
+    Each search counts with as many winners as it will have.
+    """
+    recorded = [r for r in retrainings(searches, logs) if r.is_recorded(folder)]
+    times = sum(longer for longer, _ in SETTINGS) * len(SEEDS)
+    budget = next(iter(searches.values())).task.budget
+    whole = (len(known_models()) + BEST * len(searches)) * times * budget
+    return whole - sum(run.task.budget for run in recorded)
 
 
 def retrain(run: Retraining) -> dict[str, Any]:
-    """Train once more, and return the record."""
+    """Train once more, and return what is recorded."""
     torch.set_num_threads(1)
     unit_of(run.task, time.process_time)
-    record: dict[str, Any] = {**asdict(run), **surroundings(Workers())}
-    # A seed of no search: those count from 0 up.
+    seed = -1 - run.seed  # of no search: those count from 0 up
     with time_limits(run.longer * MOST_SECONDS, run.longer * MOST_WALL_SECONDS):
         try:
             training = Training(
-                parse(run.dna), run.task, -1 - run.seed, time.process_time, run.scale
+                parse(run.dna), run.task, seed, time.process_time, run.scale
             )
-            record["losses"] = list(training.curve())
-            record["reported"] = training.reported()
-            record |= training.costs()
-        except RejectedError as error:
-            record["rejected"] = str(error)
-    return record
+            losses, reported = list(training.curve()), training.reported()
+        except (RejectedError, RuntimeError) as error:  # PyTorch's, such as no memory
+            return {**surroundings(Workers()), "rejected": str(error).splitlines()[0]}
+    found = {"losses": losses, "reported": reported, **training.costs()}
+    return {**surroundings(Workers()), **found}
 
 
 def retrain_missing(
@@ -113,14 +136,19 @@ def retrain_missing(
     running = {
         start.remote(run): run
         for run in retrainings(searches, logs)
-        if not (folder / run.path).exists()
+        if not run.is_recorded(folder)
     }
     while running:
         (future,), _ = ray.wait(list(running))
         run = running.pop(future)
-        record = ray.get(future)
-        write_record(folder / run.path, record)
-        outcome = record.get("rejected") or f"{record['losses'][-1]:.4f} nats"
+        try:
+            found = ray.get(future)
+        except ray.exceptions.RayTaskError:
+            raise  # an error of the search, not of the program
+        except ray.exceptions.RayError as error:
+            found = {"rejected": f"ended its workers: {type(error).__name__}"}
+        write_record(folder / run.path, {**asdict(run), **found})
+        outcome = found.get("rejected") or f"{found['losses'][-1]:.4f} nats"
         print(
             f"retrained {run.path.removesuffix('.json')}: {outcome}, {len(running)} left"
         )

@@ -4,7 +4,7 @@
 
 It can be stopped at any time. The same command continues from the logs: nothing that ended is trained
 again, and programs that had not ended are trained from their beginning. When the searches have ended, their
-winners are trained once more for longer.
+winners are trained again with other seeds, as long as in the search and longer.
 
 With RAY_ADDRESS set, the searches join the Ray cluster at this address and use all of its cores, instead of
 those of this machine. Every machine of the cluster needs the book in the same folder.
@@ -25,13 +25,13 @@ from typing import Any
 import torch
 from filelock import Timeout
 
-from experiments.harness.long_run import surroundings
+from experiments.harness.long_run import positive_integer, surroundings
 from experiments.harness.parallel import Workers
 from experiments.harness.run import BUILT, alone, cores, hours
 from experiments.records import RESULTS
 from experiments.search.candidates import Task, evaluate_in_worker, unit_of
 from experiments.search.log import Log, appending, read_log
-from experiments.search.retrain import retrain_missing
+from experiments.search.retrain import retrain_missing, steps_left
 from experiments.search.searches import (
     Candidate,
     Search,
@@ -47,7 +47,7 @@ LOGS = RESULTS / "search"
 ATTEMPTS = 2
 """A worker may be killed for other reasons than its program, so a program has two of them."""
 
-SEEDS = 1_000_000
+SEEDS_APART = 1_000_000
 """The individuals of search 1 are trained with seeds from here on, those of search 2 from twice as many."""
 
 Evaluate = Callable[[str, int, tuple[float, ...], Task], dict[str, Any]]
@@ -80,7 +80,7 @@ class Pool:
 
     def __init__(self, ray: Any, evaluate: Evaluate, search: Search):
         self.ray, self.task = ray, search.task
-        self.first_seed = SEEDS * search.seed
+        self.first_seed = SEEDS_APART * search.seed
         # Ray would retry without asking. The attempts are counted here.
         self.start = ray.remote(num_cpus=1, max_retries=0)(evaluate)
         self.running: dict[Any, tuple[Individual[Candidate], int]] = {}
@@ -114,9 +114,16 @@ def run_search(
     evaluate: Evaluate = evaluate_in_worker,
     report: Callable[[dict[int, dict[str, Any]]], None] = lambda outcomes: None,
 ) -> None:
-    """Begin or resume a search, until all of its individuals have ended."""
+    """Begin or resume a search, until all of its individuals have ended.
+
+    Raises `ValueError` if the log cannot be continued.
+    """
     lines = read_log(path)
-    evolution, unfinished = restore(search, lines)
+    try:
+        evolution, unfinished = restore(search, lines)
+    except ValueError as error:
+        message = f"{path}: {error}. Restore the plan, or move the log away."
+        raise ValueError(message) from error
     waiting: deque[Individual[Candidate]] = deque(unfinished)
     outcomes = {line["ended"]: line for line in lines if "ended" in line}
     pool = Pool(ray, evaluate, search)
@@ -194,42 +201,61 @@ def announce(searches: Mapping[str, Search], number: int, logs: Path) -> float:
         whole += left
         done = f"{len(outcomes)} of {search.individuals}"
         print(f"{name:16s}{done:>14s} individuals {hours(left):>8s} on a core")
+    task = next(iter(searches.values())).task
+    unit = unit_of(task, time.process_time).seconds
+    again = steps_left(searches, logs, logs / "retrained") * unit
+    print(f"{'training again':42s}{hours(again):>8s} on a core")
+    whole += again
     print(f"Missing: {hours(whole)} on a core, {hours(whole / number)} on {number}")
     return whole
+
+
+def selected(plan: Mapping[str, Search], only: str | None) -> Mapping[str, Search]:
+    """Return the search with this name alone, or all of them without a name."""
+    if only is None:
+        return plan
+    if only not in plan:
+        raise ValueError(f"unknown search {only!r}; known searches: {', '.join(plan)}")
+    return {only: plan[only]}
+
+
+def run_missing(
+    plan: Mapping[str, Search], searches: Mapping[str, Search], number: int
+) -> None:
+    """Run what is missing of these searches, and gather the records of the whole plan, however it ends."""
+    with alone(BUILT / "search"), cluster(number) as ray:
+        announce(searches, core_count(ray), LOGS)
+        try:
+            for name, search in searches.items():
+                path = LOGS / f"{name}.jsonl"
+                run_search(ray, search, path, report=Report(name, search))
+            retrain_missing(ray, searches, LOGS, LOGS / "retrained")
+        finally:
+            write_searches(plan)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Run the searches of the plan.")
     parser.add_argument("--only", metavar="SEARCH", help="run this search only")
-    parser.add_argument("--cores", type=int, default=os.cpu_count())
+    parser.add_argument("--cores", type=positive_integer, default=os.cpu_count())
     parser.add_argument(
         "--list", action="store_true", help="print the expected time and stop"
     )
     chosen = parser.parse_args()
-    searches = read_plan()
-    if chosen.only and chosen.only not in searches:
-        sys.exit(
-            f"unknown search {chosen.only!r}; known searches: {', '.join(searches)}"
-        )
-    if chosen.only:
-        searches = {chosen.only: searches[chosen.only]}
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     torch.set_num_threads(1)
-    if chosen.list:
-        announce(searches, chosen.cores, LOGS)
-        return
     try:
-        with alone(BUILT / "search"), cluster(chosen.cores) as ray:
-            announce(searches, core_count(ray), LOGS)
-            for name, search in searches.items():
-                path = LOGS / f"{name}.jsonl"
-                run_search(ray, search, path, report=Report(name, search))
-                write_searches()
-            retrain_missing(ray, searches, LOGS, LOGS / "retrained")
-            write_searches()
+        plan = read_plan()
+        searches = selected(plan, chosen.only)
+        if chosen.list:
+            announce(searches, chosen.cores, LOGS)
+        else:
+            run_missing(plan, searches, chosen.cores)
     except KeyboardInterrupt:
         sys.exit("stopped; the same command resumes from here")
+    except ValueError as error:
+        sys.exit(str(error))
     except Timeout:
         sys.exit("another search is running; wait for it, or stop it first")
 

@@ -75,6 +75,15 @@ class Search:
     tournament: int = 10
     task: Task = field(default_factory=Task)
 
+    def __post_init__(self) -> None:
+        if self.start not in STARTS:
+            raise ValueError(
+                f"unknown start {self.start!r}; known: {', '.join(STARTS)}"
+            )
+        for name in ("individuals", "size", "tournament"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be 1 or more, not {getattr(self, name)}")
+
     def evolution(self) -> Population:
         """Return the search before its first individual."""
         return Evolution(
@@ -93,12 +102,20 @@ class Search:
 
 
 def read_plan(path: Path = PLAN) -> dict[str, Search]:
-    """Return the searches of the plan by name, in its order."""
-    plan = tomllib.loads(path.read_text(encoding="utf-8"))
-    task = Task(**plan["task"])
-    return {
-        name: Search(**settings, task=task) for name, settings in plan["search"].items()
-    }
+    """Return the searches of the plan by name, in its order. A `ValueError` names the file and the search."""
+    place = "[task]"
+    searches = {}
+    try:
+        plan = tomllib.loads(path.read_text(encoding="utf-8"))
+        task = Task(**plan["task"])
+        for name, chosen in plan["search"].items():
+            place = f"[search.{name}]"
+            searches[name] = Search(**chosen, task=task)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path}: {error}") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path}, {place}: {error}") from error
+    return searches
 
 
 def write_birth(log: Log, individual: Individual[Candidate]) -> None:
@@ -125,11 +142,18 @@ def restore(search: Search, lines: list[Line]) -> tuple[Population, Unfinished]:
 
     Raises `ValueError` if the log is of a search with other settings.
     """
+    now = settings(search)
     evolution = search.evolution()
     unfinished: dict[int, Individual[Candidate]] = {}
     for line in lines:
-        if "began" in line and line["began"] != settings(search):
-            raise ValueError(f"the log is of another search: {line['began']}")
+        if "began" in line and (then := line["began"]) != now:
+            old, new = ({**each, **each["task"], "task": None} for each in (then, now))
+            changed = ", ".join(
+                f"{name} was {old.get(name)}, now {new.get(name)}"
+                for name in sorted(old | new)
+                if old.get(name) != new.get(name)
+            )
+            raise ValueError(f"it is the log of another search: {changed}")
         if "born" in line:
             individual = read_birth(line)
             unfinished[individual.number] = individual

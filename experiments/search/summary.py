@@ -5,7 +5,7 @@
 
 import json
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -32,7 +32,6 @@ class Costs:
     training_share: float
     seconds: float
     saving: float
-    reached: tuple[int, ...]
 
 
 def ends(lines: Sequence[Line]) -> list[Line]:
@@ -47,11 +46,9 @@ def task_of(lines: Sequence[Line]) -> dict[str, Any]:
 
 
 def costs(lines: Sequence[Line]) -> Costs:
-    """Return the costs of a search. Raises `ValueError` if none of its individuals has been trained."""
+    """Return the costs of a search of which at least one individual has been trained."""
     ended, task = ends(lines), task_of(lines)
     trained = [line for line in ended if line["losses"]]
-    if not trained:
-        raise ValueError("no individual has been trained")
     whole = sum(line.get("whole", 0.0) for line in ended)
     used = sum(line["used"] for line in trained)
     return Costs(
@@ -61,10 +58,6 @@ def costs(lines: Sequence[Line]) -> Costs:
         sum(line.get("seconds", 0.0) for line in ended) / whole,
         task["budget"] * sum(line["seconds"] for line in trained) / used,
         len(trained) * task["budget"] / used,
-        tuple(
-            sum(len(line["losses"]) > k for line in trained)
-            for k in range(task["hurdles"] + 1)
-        ),
     )
 
 
@@ -113,6 +106,11 @@ def spread(lines: Sequence[Line], operation: str) -> list[float]:
         for living in populations(lines)
     ]
 
+
+CONVOLUTIONS = tuple(
+    f"{kind} {k}X1" for kind in ("DCONV", "CONV") for k in (3, 7, 15, 31)
+)
+"""The primitives that read several positions near each other."""
 
 EVERY = 10
 """A curve has a point after so many individuals."""
@@ -168,12 +166,17 @@ def outcomes_of_mutations(lines: Sequence[Line]) -> dict[str, list[int]]:
 
 
 def at_the_end(lines: Sequence[Line]) -> dict[str, float]:
-    """Return for each primitive the share of the last population in which it runs."""
+    """Return for each primitive the share of the last population in which it runs.
+
+    `convolution` is the share in which any of `CONVOLUTIONS` does.
+    """
     programs = trained(lines)
     *_, living = populations(lines)
-    counts = Counter(
-        name for line in living for name in operations(programs[line["ended"]])
-    )
+    counts: Counter[str] = Counter()
+    for line in living:
+        running = operations(programs[line["ended"]])
+        counts.update(running.keys())
+        counts["convolution"] += any(name in running for name in CONVOLUTIONS)
     return {name: counts[name] / len(living) for name in sorted(counts)}
 
 
@@ -246,7 +249,7 @@ def retrained(folder: Path) -> list[dict[str, Any]]:
     found = []
     for path in sorted(folder.glob("*.json")):
         record = json.loads(path.read_text(encoding="utf-8"))
-        names = ("name", "longer", "scale", "seed", "parameters", "losses")
+        names = ("name", "longer", "scale", "parameters", "losses")
         found.append(
             {name: record.get(name) for name in names}
             | {"loss": fmean(record["reported"]) if "reported" in record else None}
@@ -254,12 +257,12 @@ def retrained(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-def write_searches(results: Path = RESULTS) -> None:
-    """Write what the chapter reads of all searches with a trained individual to one file."""
-    logs = {
-        path.stem: read_log(path)
-        for path in sorted((results / "search").glob("*.jsonl"))
-    }
+def write_searches(names: Iterable[str], results: Path = RESULTS) -> None:
+    """Write what the chapter reads of these searches to one file, in this order.
+
+    Those of which no individual has been trained are left out.
+    """
+    logs = {name: read_log(results / "search" / f"{name}.jsonl") for name in names}
     searches = {
         name: gathered(lines)
         for name, lines in logs.items()

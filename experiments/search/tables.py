@@ -28,9 +28,14 @@ KNOWN = {"transformer": "Transformer", "primer-ez": "Primer-EZ", "primer": "Prim
 
 
 def read_searches(path: str) -> tuple[dict[str, Search], list[Retrained]]:
-    """Return the searches by name, and the programs that were trained again."""
+    """Return the finished searches by name, and the programs that were trained again."""
     gathered = json.loads(Path(path).read_text(encoding="utf-8"))
-    return gathered["searches"], gathered["retrained"]
+    finished = {
+        name: search
+        for name, search in gathered["searches"].items()
+        if search["costs"]["individuals"] == search["individuals"]
+    }
+    return finished, gathered["retrained"]
 
 
 def title(search: Search) -> str:
@@ -88,6 +93,45 @@ def counted(operations: Mapping[str, int]) -> str:
     )
 
 
+def winner(name: str, search: Search) -> str:
+    """Return the name of a search's best program among those that were trained again."""
+    return f"{name}-{search['lineage'][-1]['number']}"
+
+
+def outcomes(searches: Mapping[str, Search], retrained: Sequence[Retrained]) -> Table:
+    """Return what most programs had at the end of each search, and how good its best program is.
+
+    The loss is that on the reported plays, as the mean of seeds, for a training as long as in the search.
+    """
+    runs = runs_of(retrained, longer=1, scale=1)
+    losses = {name: [run["loss"] for run in each] for name, each in runs.items()}
+    rows = []
+    for name, search in searches.items():
+        shares = [
+            f"{search['at_the_end'].get(kind, 0.0):.0%}"
+            for kind in ("convolution", "SQUARE", "T-MAT MUL")
+        ]
+        ours = losses.get(winner(name, search), [])
+        better = (
+            f"{standard_errors(losses['transformer'], ours):+.0f}"
+            if len(ours) > 1
+            else "-"
+        )
+        loss = f"{fmean(ours):.3f}" if ours else "-"
+        number = f"{search['lineage'][-1]['number']}"
+        rows.append([title(search), *shares, number, loss, better])
+    columns = {
+        "search": "",
+        "convolution": "of the last population",
+        "SQUARE": "of the last population",
+        "attention": "of the last population",
+        "best": "individual",
+        "its loss": "nats",
+        "better than the Transformer": "standard errors",
+    }
+    return Table("What each search found", "Our runs", columns, rows)
+
+
 def ancestors(search: Search) -> Table:
     """Return the steps from the first program to the best one."""
     rows = [
@@ -112,7 +156,8 @@ def ancestors(search: Search) -> Table:
         "first hurdle": "nats",
         "end": "nats",
     }
-    return Table("From the first program to the best one", "Our runs", columns, rows)
+    name = f"The ancestors of the best program, {title(search)}"
+    return Table(name, "Our runs", columns, rows)
 
 
 def mutations(searches: Mapping[str, Search]) -> Table:

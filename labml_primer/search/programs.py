@@ -394,11 +394,15 @@ class Line:
 
 
 def expanded_size(dna: DNA) -> int:
-    """Return how many lines a program has with all calls resolved, without resolving them."""
+    """
+    Return how many lines a program has with all calls resolved, without resolving them.
+
+    A call of an empty subprogram counts as one, because many of them also take forever.
+    """
     sizes: dict[int, int] = {}
     for s in reversed(range(len(dna.subprograms))):
         sizes[s] = sum(
-            (1 if i.called is None else sizes[i.called]) + 3 * (i.branches > 1)
+            (1 if i.called is None else max(1, sizes[i.called])) + 3 * (i.branches > 1)
             for i in dna.subprograms[s]
         )
     return sizes[0]

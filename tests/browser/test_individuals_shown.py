@@ -39,9 +39,11 @@ def address(tmp_path: Path) -> Iterator[str]:
         individuals.Individual(1, 0, ["insert"], SECOND, [None], [2.9, 2.25], "", 9.5),
         individuals.Individual(2, 1, ["swap"], THIRD, [None], [], "sees the future"),
     ]
-    data = json.dumps(individuals.data("small", search))
-    (tmp_path / "small.json").write_text(data, encoding="utf-8")
-    form = individuals.form_html(["broken", "small"], ".")
+    begun = [individuals.Individual(0, None, [], FIRST, [None])]
+    for name, shown in {"begun": begun, "small": search}.items():
+        data = json.dumps(individuals.data(name, shown))
+        (tmp_path / f"{name}.json").write_text(data, encoding="utf-8")
+    form = individuals.form_html(["broken", "begun", "small"], ".")
     steps = individuals.lineage_html("small", search[:2])
     (tmp_path / "index.html").write_text(
         f"<!doctype html><html lang=en><meta charset=utf-8><title>Small</title>"
@@ -125,6 +127,42 @@ def test_missing_data_and_numbers_are_reported(form: Page, address: str) -> None
     expect(shown).to_contain_text("small has no individual 99")
     form.goto(f"{address}#broken/0")
     expect(shown).to_contain_text("could not be loaded")
+
+
+def test_best_loads_data_again_that_could_not_be_loaded(
+    form: Page, address: str, tmp_path: Path
+) -> None:
+    form.goto(f"{address}#begun/0")  # has no best individual, so the button is off
+    best = form.get_by_role("button", name="Best")
+    expect(best).to_be_disabled()
+    form.goto(f"{address}#broken/0")
+    shown = form.locator(".individual")
+    expect(shown).to_contain_text("Press Best to retry.")
+    data = (tmp_path / "small.json").read_text().replace("small", "broken")
+    (tmp_path / "broken.json").write_text(data)
+    best.click()
+    expect(shown.get_by_role("heading")).to_have_text("Individual 1 of broken")
+
+
+def test_a_page_opened_from_a_file_says_that_data_need_a_server(
+    form: Page, address: str, tmp_path: Path
+) -> None:
+    form.goto(f"{(tmp_path / 'index.html').as_uri()}#small/0")
+    shown = form.locator(".individual")
+    expect(shown).to_contain_text("this page was opened from a file")
+    expect(shown).not_to_contain_text("retry")
+
+
+def test_a_search_without_an_individual_trained_to_the_end_is_shown_without_a_plot(
+    form: Page, address: str
+) -> None:
+    plot = form.locator(".population")
+    form.goto(f"{address}#small/0")
+    expect(plot).to_be_visible()
+    form.goto(f"{address}#begun/0")
+    heading = form.locator(".individual").get_by_role("heading")
+    expect(heading).to_have_text("Individual 0 of begun")
+    expect(plot).to_be_hidden()
 
 
 def test_a_lineage_is_walked_by_buttons_and_keys(form: Page) -> None:

@@ -412,19 +412,20 @@ def test_text_that_makes_no_sense_is_an_error_that_says_why(
         parse(text)
 
 
-def chain(count: int, *calls: str) -> DNA:
-    """Return subprograms that each make the same calls of the next; the last one is dense."""
+def chain(count: int, *calls: str, end: str = "h2 = CONV 31X1(h0, h0)") -> DNA:
+    """Return subprograms that each make the same calls of the next; the last one is dense, or `end`."""
     text = BANKS.replace("1 1 1 1 1 1", "64 64 64 64 64 64")
     for n in range(count):
         lines = (f"h{v} = {c.format(n + 1)}" for v, c in enumerate(calls, start=2))
         text += "\n".join([f"S{n}", *lines]) + "\n"
-    return parse(text + f"S{count}\nh2 = CONV 31X1(h0, h0)\n")
+    return parse(text + f"S{count}\n{end}\n")
 
 
 @pytest.mark.parametrize(
     "dna, message",
     [
         (chain(40, "S{}(h0, h0)", "S{}(h2, h2)"), "lines; at most 10,000"),
+        (chain(40, "S{}(h0, h0)", "S{}(h2, h2)", end=""), "lines; at most 10,000"),
         (chain(20, "S{}(h0, h0) @16"), "4096 branches at once; at most 256"),
         (chain(2, "S{}(h0, h0) @16"), "weights; at most 100,000,000"),
         (

@@ -102,6 +102,8 @@ for (const root of document.querySelectorAll(".individuals")) {
    */
   const draw = (all, line) => {
     const ended = all.individuals.filter(each => each.finished);
+    plot.toggleAttribute("hidden", ended.length < 2);
+    if (ended.length < 2) return;
     const losses = ended.map(each => each.loss ?? 0).sort((a, b) => a - b);
     const low = losses[0], high = losses[Math.ceil(0.95 * (losses.length - 1))];
     const last = Math.max(1, all.individuals.length - 1);
@@ -120,7 +122,6 @@ for (const root of document.querySelectorAll(".individuals")) {
       return text;
     };
     plot.replaceChildren(...ended.map(dot("", 1.5)), path, ...trained.map(dot("line", 2.5)), label(high, 9), label(low, 157));
-    plot.toggleAttribute("hidden", ended.length < 2);
     plot.onclick = event => {
       const box = plot.getBoundingClientRect(), scale = 400 / box.width;
       const [u, v] = [scale * (event.clientX - box.left), scale * (event.clientY - box.top)];
@@ -168,10 +169,10 @@ for (const root of document.querySelectorAll(".individuals")) {
   const go = async () => {
     const [name, which] = decodeURIComponent(location.hash.slice(1)).split("/");
     if (![...search.options].some(option => option.value === name)) return;
+    search.value = name;
     try {
       const all = await load(name);
       const one = all.individuals.find(each => each.number === +which);
-      search.value = name;
       number.max = `${all.individuals.at(-1)?.number ?? 0}`;
       best.disabled = all.best === null;
       if (one) {
@@ -182,7 +183,9 @@ for (const root of document.querySelectorAll(".individuals")) {
       }
     } catch (error) {
       loaded.delete(name);
-      view.textContent = `The data of ${name} could not be loaded (${error}). Choose the search again to retry.`;
+      best.disabled = false;
+      const hint = location.protocol === "file:" ? "They need a web server; this page was opened from a file." : "Press Best to retry.";
+      view.textContent = `The data of ${name} could not be loaded (${error}). ${hint}`;
     }
   };
 
