@@ -35,8 +35,8 @@ class Table:
         return found[0]
 
     def __repr__(self) -> str:
-        """Return the table as text, for a terminal."""
-        return table_as_text(self.columns, self.rows)
+        """Return the table as text under its title, for a terminal."""
+        return f"{self.title}\n{table_as_text(self.columns, self.rows)}"
 
     def _repr_html_(self) -> str:
         """Return the table as HTML, for a notebook and for the page."""

@@ -22,27 +22,34 @@ FOUR = {
 
 
 PLANS = {
-    ("characters", "learned"): ("speedup",),
-    ("characters", "rotary"): ("today-characters", "today-first"),
-    ("subwords", "learned"): ("today-subwords-positions",),
-    ("subwords", "rotary"): ("today-subwords", "today-first-subwords"),
+    ("characters", "learned"): (("speedup", ""),),
+    ("characters", "rotary"): (("today-characters", ""), ("today-first", "")),
+    ("subwords", "learned"): (("today-subwords-positions", "-learned"),),
+    ("subwords", "rotary"): (
+        ("today-subwords", ""),
+        ("today-first-subwords", ""),
+        ("today-subwords-positions", "-rotary"),
+    ),
 }
-"""The plans that have a setting's runs. A setting is a text and positions."""
+"""The plans that have a setting's runs, with the end of their models' names there.
+
+A setting is a text and positions.
+"""
 
 
 def read_setting(gathered: str, text: str, positions: str) -> Runs:
-    """Return the runs of the four models, from the plan with the most of them."""
-    found: list[Runs] = []
-    for plan in PLANS[text, positions]:
+    """Return the runs of the four models, each from the plan with the most of them."""
+    found: Runs = {}
+    for plan, suffix in PLANS[text, positions]:
         try:
             runs = read_runs(gathered, plan)
         except KeyError:  # none is recorded
             continue
-        suffix = "-learned" if plan == "today-subwords-positions" else ""
-        found.append(
-            {model: runs[model + suffix] for model in FOUR if runs.get(model + suffix)}
-        )
-    return max(found, key=lambda runs: sum(map(len, runs.values())), default={})
+        for model in FOUR:
+            seeds = runs.get(model + suffix, [])
+            if len(seeds) > len(found.get(model, [])):
+                found[model] = seeds
+    return {model: found[model] for model in FOUR if model in found}
 
 
 def read_settings(gathered: str) -> dict[tuple[str, str], Runs]:
@@ -76,6 +83,12 @@ def written(factors: Sequence[float]) -> str:
         return f"{typical(factors):.2f} ({extent(factors, '.2f')})"
     mean, low, high = of_factors(factors)
     return f"{mean:.2f} ({low:.2f} to {high:.2f})"
+
+
+def confidence(factors: Sequence[float], spec: str = ".2f") -> str:
+    """Write the 95% confidence interval of the mean of factors."""
+    _, low, high = of_factors(factors)
+    return f"{low:{spec}} to {high:{spec}}"
 
 
 def share_of_positions(learned: Sequence[float], rotary: Sequence[float]) -> float:

@@ -588,6 +588,13 @@ def test_digest_covers_only_what_differs_from_the_defaults() -> None:
         ("batch = 0", "batch 0 is not positive"),
         ("evaluations = 9999", "9999 evaluations do not fit 1200 steps"),
         ("learning_rate = 1", "unknown settings: learning_rate"),
+        ("steps = 2e4", "steps 20000.0 is not a whole number, such as 20000"),
+        ('steps = "20000"', "steps '20000' is not a whole number, such as 20000"),
+        ("batch = true", "batch True is not a whole number, such as 20000"),
+        ('rate = "1e-3"', "rate '1e-3' is not a number, such as 0.001"),
+        ("bfloat16 = 1", "bfloat16 1 is not true or false"),
+        ("data = 3", "data 3 is not a text in quotes"),
+        ('model = "primer"', "model 'primer' is not a table, such as "),
     ],
 )
 def test_error_of_an_invalid_file_names_it_and_the_setting(
@@ -596,6 +603,10 @@ def test_error_of_an_invalid_file_names_it_and_the_setting(
     (tmp_path / "odd.toml").write_text(text)
     with pytest.raises(ValueError, match=rf"odd\.toml: {message}"):
         Run.read(tmp_path / "odd.toml")
+
+
+def test_rate_may_be_a_whole_number() -> None:
+    assert Run.of({"rate": 1}).rate == 1
 
 
 def test_named_part_replaces_that_of_the_preset() -> None:

@@ -124,6 +124,37 @@ def test_folder_without_texts_is_refused(own: Path, tmp_path: Path) -> None:
         replace(TINY, data="nowhere")
 
 
+def test_held_out_texts_of_the_same_name_in_two_folders_are_both_read(
+    own: Path,
+) -> None:
+    for folder, text in (("a", b"first"), ("b", b"second one")):
+        (own / "held-out" / folder).mkdir()
+        (own / "held-out" / folder / "part.1.txt").write_bytes(text)
+    texts = load_texts(str(own))
+    lengths = {name: len(text) for name, text in texts.held_out.items()}
+    assert lengths == {"a/part.1": 5, "b/part.1": 10, "last": lengths["last"]}
+    assert texts.characters.keys() == lengths.keys()
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("train/a.txt", "text to learn from"),
+        ("held-out/last.txt", "held-out text 'last'"),
+    ],
+)
+def test_text_shorter_than_a_window_is_refused_before_the_first_step(
+    own: Path, tmp_path: Path, path: str, name: str
+) -> None:
+    (own / "train/b/c.txt").unlink()
+    (own / path).write_bytes(b"x" * 17)
+    # A window has the 16 tokens of `seq`, and the one after them.
+    assert long_run(replace(TINY, data=str(own)), tmp_path / "run")["curve"]["steps"]
+    message = f"own: the {name} has 17 tokens, .* = 18; lower seq, or take a longer"
+    with pytest.raises(ValueError, match=message):
+        training(replace(TINY, data=str(own), seq=17), tmp_path)
+
+
 # Finished runs can be prolonged
 
 
@@ -167,6 +198,17 @@ def test_command_keeps_what_it_needs_to_prolong(
         whole["curve"]["held_out"]["macbeth"][-1], abs=1e-9
     )
     assert record["curve"]["steps"] == [1, 2, 3, 4, 6, 8]
+
+
+def test_command_refuses_to_save_every_zero_steps(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["long_run", "run.toml", "run", "--save-every", "0"]
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit):
+        module.main()
+    message = "argument --save-every: '0' is not a whole number above 0"
+    assert message in capsys.readouterr().err
 
 
 # SIGTERM
@@ -377,6 +419,11 @@ def test_weight_decay_shrinks_matrices_only_if_asked() -> None:
         for name, weight in model.named_parameters():
             factor = 1.0 if name in spared else 1 - 0.01 * run.rate
             torch.testing.assert_close(weight, factor * before[name])
+
+
+def test_weight_decay_on_matrices_with_adafactor_which_has_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="leave decay out, or use adamw"):
+        replace(TINY, decay="matrices", optimizer="adafactor")
 
 
 # What is logged, and speed on a GPU

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from experiments.analysis import seed_factors
+from experiments.analysis import of_factors, seed_factors
 from experiments.records import RESULTS
 from experiments.today import (
     FOUR,
@@ -30,7 +30,7 @@ def run(seed: int, *loss: float, **more: Any) -> dict[str, Any]:
     return {"seed": seed, "loss": list(loss), "multiply_adds": costs} | more
 
 
-def test_plan_with_the_most_runs_is_read(tmp_path: Path) -> None:
+def test_runs_of_a_model_are_those_of_the_plan_with_the_most(tmp_path: Path) -> None:
     path = tmp_path / "gathered.json"
     one, two = [run(0, 3.0, 2.0)], [run(0, 3.0, 2.0), run(1, 3.0, 2.0)]
     path.write_text(
@@ -46,6 +46,7 @@ def test_plan_with_the_most_runs_is_read(tmp_path: Path) -> None:
     assert found == {
         ("characters", "rotary"): {"transformer": two},
         ("subwords", "learned"): {"mdha": one},
+        ("subwords", "rotary"): {"mdha": two},
     }
 
 
@@ -101,15 +102,34 @@ def test_what_the_chapter_says_of_the_records_is_so() -> None:
     assert all(len(seeds) >= 2 for seeds in rotary.values())
     assert min(savings(rotary, "primer-ez")) > 1
     subwords = read_setting(GATHERED, "subwords", "rotary")
-    assert all(len(seeds) == 2 for seeds in subwords.values())
-    assert min(savings(subwords, "primer-ez")) > 1
+    with_table = read_setting(GATHERED, "subwords", "learned")
+    on_subwords = savings(subwords, "primer-ez")
+    assert len(on_subwords) == 3 and min(on_subwords) > 1
+    _, low, high = of_factors(on_subwords)
+    assert low < 1 < high
+    gone = share_of_positions(savings(with_table, "primer-ez"), on_subwords)
+    both = (savings(runs, "primer-ez") for runs in (learned, rotary))
+    assert gone < share_of_positions(*both)
+    pairs = zip(subwords["transformer"], with_table["primer-ez"], strict=True)
+    assert all(final(plain) > final(changed) for plain, changed in pairs)
     worse, better = sorted(savings(subwords, "mdha"))
     assert worse < 1 < better
-    pairs = zip(savings(rotary, "squared-relu"), savings(rotary, "mdha"), strict=True)
-    assert all(relu > mdha for relu, mdha in pairs)
-    weakest = savings(rotary, "primer-ez").index(min(savings(rotary, "primer-ez")))
-    alone, both = (final(rotary[m][weakest]) for m in ("squared-relu", "primer-ez"))
-    assert alone <= both
+    assert all(
+        final(relu) < final(mdha)
+        for relu, mdha in zip(rotary["squared-relu"], rotary["mdha"], strict=True)
+    )
+    _, low, high = of_factors(savings(rotary, "mdha"))
+    assert low < 1 < high, "MDHA alone is not shown to save"
+    added = seed_factors(rotary["squared-relu"], rotary["primer-ez"], "multiply_adds")
+    _, low, high = of_factors(added)
+    assert low < 1 < high, "convolutions are not shown to add to the squared ReLU"
+    _, _, high = of_factors(savings(rotary, "primer-ez"))
+    assert high < 1.75, "with rotary positions, less than the paper's least"
+    rates = {model: {run["rate"] for run in seeds} for model, seeds in rotary.items()}
+    assert rates.pop("primer-ez") != {0.002}
+    assert all(rate == {0.002} for rate in rates.values())
+    for runs, whole in ((learned, False), (rotary, True), (with_table, True)):
+        assert all(("whole" in run) == whole for s in runs.values() for run in s)
     parts = {
         model: typical(savings(learned, model)) for model in ("squared-relu", "mdha")
     }

@@ -4,9 +4,9 @@ r"""
 Every model of this book: which other model it changes, how, and at what cost.
 
 In short: most models have about as many parameters and multiply-adds as the Transformer. They differ in the
-loss and in the time of a step. The tree shows which model is a change of which; each name links to its
-chapter. The table below it compares the costs and losses of all language models. A model has the same colour
-in every figure of this book.
+loss and in the time of a training step. The tree shows which model is a change of which; each name links to
+its chapter. The table below it compares the costs and losses of all language models. A model has the same
+colour in every figure of this book.
 
 :::{picture} family
 :::
@@ -21,8 +21,9 @@ if __name__ == "__main__":
     #
     # Parameters and multiply-adds are those of the paper's size: 32,000 tokens, width 512, sequences of 64.
     # The time is that of a forward and backward pass of small models, two blocks of width 64, relative to the
-    # Transformer's. The loss is that of our long runs, over three to five seeds ({doc}`method`); models
-    # without long runs have none. T5's four models are encoder-decoders, and
+    # Transformer's. The loss is that of our recorded runs of four blocks of width 128, over three to five
+    # seeds ({doc}`method`); models without recorded runs have none. Since time and loss are of different
+    # sizes, they show no saving; {doc}`ours` does. T5's four models are encoder-decoders, and
     # {doc}`their chapter </labml_primer/compared/t5>` has their costs. Click on a head to sort.
     from dataclasses import replace
     from functools import partial
@@ -106,12 +107,13 @@ if __name__ == "__main__":
     source = "Time measured when this page was built; losses from our records"
     display(Table("All language models", source, columns, rows))
     # The recorded models have 0.8 to 0.9 million parameters, except the Switch Transformers with 4.5 million.
-    # The two baselines of today share keys and values among heads, so they have fewer parameters.
-    # The Evolved Transformer has fewer blocks than the others at the paper's size and in the long runs, but
-    # as many in the measurement of time. At other sizes or on other processors, the order may differ.
+    # The two baselines of today share keys and values among heads, and the random Synthesizer computes
+    # neither queries nor keys, so they have fewer parameters. The Evolved Transformer has fewer blocks than
+    # the others at the paper's size and in the recorded runs, but as many in the measurement of time. At
+    # other sizes or on other processors, the order may differ.
     #
     # ## In short
     #
     # - Every model is the Transformer with a part exchanged or added. Primer-EZ exchanges two.
-    # - Except for the Switch Transformers and the baselines of today, all have about as many parameters and
-    #   multiply-adds as the Transformer, so compare the loss and the time.
+    # - Except for the Switch Transformers, all have about as many parameters and multiply-adds as the
+    #   Transformer. {doc}`ours` compares the time that they need for the same loss.

@@ -5,14 +5,14 @@ Convolutions after queries, keys and values: which of their details matter?
 
 In short: MDHA helps because it sees the previous tokens, and values gain most from it: convolutions on values
 alone end at least as well as on all three. Kernels of width 1, which see no other token, gain nothing. Width
-2 is worse than widths 5 and 7, and kernels initialized as plain attention are worse than the layer without a
-bias. These differences are larger than noise explains; for most other pairs, three seeds do not decide. All
-models have {value}`f"{runs['none'][0]['parameters'] / 1e6:.1f}"` million parameters.
+2 is worse than widths 5 and 7 by more than noise between seeds explains, but its learning rate is lower. For
+most other pairs, three seeds do not decide. All models have
+{value}`f"{runs['none'][0]['parameters'] / 1e6:.1f}"` million parameters.
 
-MDHA, *multi-DConv-head attention*, is attention with a convolution after each of its projections. Of
-Primer's changes it matters most ({doc}`parts`). It has six details: which heads and channels share a kernel,
-the width of the kernel, its bias, its initial weights, its place before or after the projections, and which
-of queries, keys and values have one.
+MDHA, *multi-DConv-head attention*, is attention with a convolution after each of its projections. With a
+learned table of positions, it is the one of Primer's changes that is missed most ({doc}`parts`). It has six
+details: which heads and channels share a kernel, the width of the kernel, its bias, its initial weights, its
+place before or after the projections, and which of queries, keys and values have one.
 
 Source: {cite:t}`so2021primer`, section 3, appendix A.6 and its released code;
 {cite:t}`jayasiri2020annotated`.
@@ -216,8 +216,8 @@ if __name__ == "__main__":
     # ## Limits
     #
     # *Positions.* All models have a learned table of absolute positions, so a convolution is also a source of
-    # information about positions. With relative positions, as the paper's models have, the gain of the
-    # convolutions is smaller ({doc}`positions`), and their details may matter differently.
+    # information about positions. With rotary positions, the gain of MDHA alone is smaller
+    # ({doc}`positions`), and its details may matter differently.
     #
     # *Longer runs.* Without a convolution, the model is {value}`f"{gain(after(300), 'channel', 'none'):.2f}"`
     # nats worse after 300 steps, and {value}`f"{gain(runs, 'channel', 'none'):.2f}"` at the end. Longer runs

@@ -3,7 +3,7 @@ r"""
 
 Which of Primer's changes do the work, and is the squared ReLU the best activation function?
 
-In short: {term}`MDHA` does most of the work in these models, which have learned absolute positions. Without
+In short: removing {term}`MDHA` costs most in these models, which have learned absolute positions. Without
 it, Primer's {term}`perplexity` is {value}`change(changes, "primer", "without-mdha")` higher; without the
 squared ReLU, it is {value}`change(changes, "primer", "without-squared-relu")` higher, and without the order
 of norms {value}`change(changes, "primer", "without-order")`, over three seeds. The squared ReLU is as good as
@@ -90,10 +90,11 @@ if __name__ == "__main__":
     # alone, the squared ReLU gains {value}`f"{squared_relu_gain:.2f}"` nats ({doc}`ours`).
     #
     # The paper recommends MDHA and the squared ReLU, which helped in both of its libraries (appendix A.7).
-    # Both help here too. It calls the squared ReLU the most effective change (section 3). With a learned
-    # table, it is MDHA; with rotary positions, the squared ReLU saves more than MDHA ({doc}`positions`). The
-    # wider feed-forward layer, which it finds useful for small models, shows no effect here. Queries computed
-    # from keys generally hurt in the paper; here, three seeds do not show it.
+    # Both help here too. It calls the squared ReLU the most effective change (section 3). Here, removing MDHA
+    # costs Primer most. With rotary positions, a Transformer with the squared ReLU ends lower than one with
+    # MDHA ({doc}`positions`). The wider feed-forward layer, which the paper finds useful for small models,
+    # shows no effect here. Queries computed from keys generally hurt in the paper; here, three seeds do not
+    # show it.
 
 
 ACTIVATIONS = {
@@ -111,8 +112,8 @@ if __name__ == "__main__":
     # ## Which activation function?
     #
     # Eight activation functions in the feed-forward layer of a Transformer. The powers of the ReLU (teal) and
-    # SwiGLU are at the top, with no difference between them. ReGLU and SwiGLU have a second projection and
-    # are two thirds as wide, so that all models have the same number of parameters.
+    # SwiGLU are at the top, and three seeds show no difference between them. ReGLU and SwiGLU have a second
+    # projection and are two thirds as wide, so that all models have the same number of parameters.
     activations = read_runs(__data__[0], "activations")
     draw(activations, ACTIVATIONS, "relu")
     display(table(activations, ACTIVATIONS, "relu", "Compare Figure 5"))
@@ -128,9 +129,10 @@ if __name__ == "__main__":
     #
     # ## Limits
     #
-    # *Positions.* All models have a learned table of absolute positions, and the paper's have relative ones.
-    # A convolution reads the nearest positions without having to find them, so with relative positions MDHA
-    # may matter less, and the squared ReLU more. {doc}`positions` has both alone with rotary positions.
+    # *Positions.* All models have a learned table of absolute positions. The paper has results with absolute
+    # positions (Tensor2Tensor) and with relative ones (T5). A convolution reads the nearest positions without
+    # having to find them, so with relative positions MDHA may matter less, and the squared ReLU more.
+    # {doc}`positions` has both alone with rotary positions.
     #
     # *Seeds.* With three seeds, small differences are not decided; the exercise says how small.
     #
@@ -146,10 +148,11 @@ if __name__ == "__main__":
     # :::
     # :::{solution}
     # The squares of independent errors add, so the error of a difference is
-    # $\sqrt{s_1^2 / n_1 + s_2^2 / n_2}$. With three seeds of each, a difference of fewer than about four such
-    # errors may still be noise. So GELU is worse than the squared ReLU, and Swish is just short of that. The
-    # gated units are not shown to be worse. The ReLU is, but only in the last row, with the five seeds of
-    # {doc}`ours`.
+    # $\sqrt{s_1^2 / n_1 + s_2^2 / n_2}$. With three seeds of each and unequal deviations, Student's $t$ has
+    # two to four degrees of freedom, so differences of up to about four such errors may still be noise, and
+    # larger ones if one looks at seven pairs. So GELU is probably worse than the squared ReLU, and Swish is
+    # just short of that. The gated units are not shown to be worse. The ReLU is, but only in the last row,
+    # with the five seeds of {doc}`ours`.
     # :::
     def compare(name: str, worse: list[Gathered], better: list[Gathered]) -> float:
         first, second = final_loss(worse), final_loss(better)
@@ -179,6 +182,7 @@ if __name__ == "__main__":
     # - With learned absolute positions, MDHA matters most: without it, Primer loses more than half of its
     #   gain in the mean.
     # - The squared ReLU and the norm after the feed-forward layer help too, and overlap with the rest.
-    # - The squared and the cubed ReLU do as well as SwiGLU, with one projection fewer.
+    # - Three seeds show no difference between SwiGLU and the squared or the cubed ReLU, which have one
+    #   projection fewer.
     #
     # Which of MDHA's details matter? {doc}`mdha` takes it apart.

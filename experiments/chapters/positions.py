@@ -8,14 +8,16 @@ token is the previous one, and a convolution gives it that token at once. Most l
 {doc}`rotary positions </labml_primer/since/rotary>` instead. Do the two changes still help?
 
 In short: yes, but much less. If both models have a learned table, Primer-EZ reaches the Transformer's loss
-with {value}`f"{both['learned']:.1f}"` times fewer multiply-adds; if both have rotary positions, with
-{value}`f"{both['rotary']:.1f}"` times fewer (over {value}`len(rotary['primer-ez'])` seeds). So
-{value}`f"{share:.0%}"` of the gain, measured as the logarithm of the factor, is gone with better positions.
-Rotary positions alone save the Transformer {value}`f"{alone:.1f}"` times the multiply-adds, more than
-Primer-EZ's two changes. And the order of the two changes is reversed, to that of the paper: with rotary
-positions, the squared ReLU saves more than {term}`MDHA`.
+with {value}`f"{both['learned']:.2f}"` times fewer multiply-adds; if both have rotary positions, with
+{value}`f"{both['rotary']:.2f}"` times fewer (95% {term}`confidence interval` {value}`reach`, over
+{value}`len(rotary['primer-ez'])` seeds). So {value}`f"{share:.0%}"` of the gain, measured as the logarithm of
+the factor, is gone with better positions ({value}`f"{min(shares):.0%}"` to {value}`f"{max(shares):.0%}"` for
+single seeds). That is on characters; on subwords, less is gone in the mean. With rotary positions alone, the
+Transformer needs {value}`f"{alone:.1f}"` times fewer multiply-adds, so they save more than Primer-EZ's two
+changes. Of the two changes, the squared ReLU then ends lower than {term}`MDHA` with each seed, and it is not
+shown that the convolutions add anything to it.
 
-Source: {cite:t}`so2021primer`, whose models have relative positions; {cite:t}`su2021roformer`; our own runs.
+Source: {cite:t}`so2021primer`, appendix A.8; {cite:t}`su2021roformer`; our own runs.
 """
 
 from statistics import fmean
@@ -23,9 +25,11 @@ from statistics import fmean
 from experiments.analysis import over_seeds, seed_factors, setting
 from experiments.figures import WHOLE_MODELS
 from experiments.today import (
+    FOUR,
+    confidence,
+    final,
     gains,
     losses,
-    read_setting,
     read_settings,
     savings,
     share_of_positions,
@@ -83,44 +87,102 @@ if __name__ == "__main__":
     # ## How much is left?
     #
     # The {term}`speed-up factor` in {term}`multiply-adds` of each change alone and of both, over the
-    # Transformer with the same positions. A factor of 1 saves nothing. In brackets is the 95% confidence
-    # interval of the mean, or, of two seeds, the factor of each.
-    #
-    # On characters, MDHA saves more than the squared ReLU with a learned table. With rotary positions, it is
-    # the other way round, with every seed. A possible explanation, which we have not tested: a convolution
-    # gives the previous tokens to a model that has trouble finding them, and rotary positions make them easy
-    # to find.
+    # Transformer with the same positions. On the dotted line, nothing is saved. Hollow dots are seeds, full
+    # dots their mean.
     from IPython.display import display
 
+    fig, axes = plt.subplots(
+        1,
+        len(recorded),
+        figsize=(7, 1.8),
+        sharex=True,
+        sharey=True,
+        layout="constrained",
+    )
+    changed = {
+        model: WHOLE_MODELS[model] for model in ("squared-relu", "mdha", "primer-ez")
+    }
+    for ax, ((text, positions), runs) in zip(axes, recorded.items(), strict=True):
+        for at, (model, (name, colour, _)) in enumerate(changed.items()):
+            seeds = savings(runs, model)
+            if not seeds:
+                continue
+            ax.plot(
+                seeds,
+                [at] * len(seeds),
+                "o",
+                color=colour,
+                mfc="none",
+                ms=4,
+                label=name,
+            )
+            ax.plot(typical(seeds), at, "o", color=colour, label=f"{name}, mean")
+        ax.axvline(1, color="C5", ls=":", lw=1)
+        ax.set(title=f"{text}, {positions}", xscale="log")
+        ax.set_xticks([1, 2, 3], ["1", "2", "3"])
+        ax.minorticks_off()
+    axes[0].set_yticks(range(len(changed)), [FOUR[model] for model in changed])
+    axes[0].set_ylim(len(changed) - 0.5, -0.5)
+    fig.supxlabel("speed-up factor in multiply-adds", fontsize="medium")
+    plt.show()
+
+    # The table has the means, in brackets with their 95% confidence interval, or, of two seeds, with the
+    # factor of each.
+    #
+    # On characters, MDHA saves more than the squared ReLU with a learned table. With rotary positions, the
+    # squared ReLU ends {value}`f"{lower:.3f}"` nats below MDHA, with each of three seeds. The interval of
+    # MDHA's factor includes 1, so it is not shown that MDHA alone saves anything there. A possible
+    # explanation, which we have not tested: a convolution gives the previous tokens to a model that has
+    # trouble finding them, and rotary positions make them easy to find.
+    #
+    # Do the convolutions add anything to the squared ReLU? With rotary positions, Primer-EZ over the squared
+    # ReLU alone saves factors of {value}`added` with the three seeds, so these runs do not show it.
     factors = {name: savings(runs, "primer-ez") for name, runs in characters.items()}
     both = {name: typical(found) for name, found in factors.items()}
+    reach = confidence(factors["rotary"])
     share = share_of_positions(factors["learned"], factors["rotary"])
+    shares = [
+        share_of_positions([learned], [rotary])
+        for learned, rotary in zip(factors["learned"], factors["rotary"], strict=False)
+    ]
+    rotary = characters["rotary"]
+    ends_at = {model: fmean(map(final, seeds)) for model, seeds in rotary.items()}
+    lower = ends_at["mdha"] - ends_at["squared-relu"]
+    over_relu = seed_factors(
+        rotary["squared-relu"], rotary["primer-ez"], "multiply_adds"
+    )
+    added = ", ".join(f"{factor:.2f}" for factor in over_relu)
     display(gains(__data__[0]))
 
     # ## On subwords
     #
     # The author of x-transformers reports "no benefit" of token shift, a short convolution, with subwords and
-    # rotary positions ({doc}`/book/pages/descendants`). With a vocabulary of 2,048 subwords, Primer-EZ saves
-    # factors of {value}`each["primer-ez"]` in our two seeds, the squared ReLU alone
-    # {value}`each["squared-relu"]`, and MDHA alone {value}`each["mdha"]`.
+    # rotary positions ({doc}`/book/pages/descendants`). With a vocabulary of 2,048 subwords and a learned
+    # table, Primer-EZ saves a factor of {value}`on_subwords["learned"]`; with rotary positions,
+    # {value}`on_subwords["rotary"]`. It is better with each of three seeds, but they are so far apart that
+    # the interval includes 1.
     #
-    # So Primer-EZ is better with both seeds. Of MDHA alone these runs say nothing: it helps with one seed and
-    # hurts with the other. The factors are also too far apart to compare them with those on characters.
-    subwords = read_setting(__data__[0], "subwords", "rotary")
-    each = {
-        model: " and ".join(f"{factor:.2f}" for factor in savings(subwords, model))
-        for model in ("squared-relu", "mdha", "primer-ez")
+    # In the mean, {value}`f"{share_on_subwords:.0%}"` of the gain is gone with rotary positions, less than on
+    # characters. And here, rotary positions alone do not save more than Primer-EZ's changes: the Transformer
+    # with them ends above Primer-EZ with a learned table, with each seed. Of MDHA alone, two seeds say
+    # nothing: it helps with one and hurts with the other.
+    subwords = {
+        positions: savings(runs, "primer-ez")
+        for (text, positions), runs in recorded.items()
+        if text == "subwords"
     }
+    on_subwords = {name: written(found) for name, found in subwords.items()}
+    share_on_subwords = share_of_positions(subwords["learned"], subwords["rotary"])
 
     # ## The better baseline
     #
-    # How much do rotary positions save by themselves? The Transformer with them needs {value}`ranges[0]`
-    # times fewer multiply-adds than the Transformer with a learned table, and {value}`ranges[1]` times fewer
-    # than Primer-EZ with a learned table.
+    # How much do rotary positions save by themselves on characters? The Transformer with them needs
+    # {value}`ranges[0]` times fewer multiply-adds than the Transformer with a learned table, and
+    # {value}`ranges[1]` times fewer than Primer-EZ with a learned table.
     #
-    # The table has final losses, as the mean of all seeds: on the whole reported plays where they were
-    # measured, and otherwise on the parts of them that the learning curves use.
-    learned, rotary = characters.values()
+    # The table has final losses, as the mean of all seeds. They are those on the whole reported plays, except
+    # in the first row, which has those on the parts of them that the learning curves use.
+    learned = characters["learned"]
     over = {
         model: seed_factors(learned[model], rotary["transformer"], "multiply_adds")
         for model in ("transformer", "primer-ez")
@@ -133,12 +195,12 @@ if __name__ == "__main__":
     # *One text, one size.* This is Shakespeare, and on characters the models have
     # {value}`f"{learned['transformer'][0]['parameters'] / 1e6:.1f}"` million parameters.
     #
-    # *Seeds.* On characters there are {value}`len(rotary['primer-ez'])` with rotary positions. With the
-    # worst of them, Primer-EZ saves a factor of {value}`f"{min(factors['rotary']):.2f}"`, and the squared
-    # ReLU alone ends with as low a loss. So it is not certain that the convolution adds anything to it there.
+    # *Seeds.* On characters there are {value}`len(rotary['primer-ez'])` with rotary positions. With the worst
+    # of them, Primer-EZ saves a factor of {value}`f"{min(factors['rotary']):.2f}"`.
     #
-    # *Rates.* Three rates were tried for each model with rotary positions. Where the lowest, 0.002, was the
-    # best, a lower one may be better.
+    # *Rates.* Three rates were tried for each model with rotary positions. For the Transformer, the squared
+    # ReLU and MDHA the lowest, 0.002, was best, so a lower one may be better. A better Transformer would make
+    # Primer-EZ's factor smaller, and other rates could reverse the order of the two changes.
     #
     # `make experiments ONLY=today-first` trains the runs of this chapter that are missing.
     # {doc}`method` lists the limits of scale, data and hardware.
@@ -148,9 +210,9 @@ if __name__ == "__main__":
     # - With rotary positions, Primer-EZ still saves on characters, with every seed, but
     #   {value}`f"{1 - 1 / both['rotary']:.0%}"` of the multiply-adds instead of
     #   {value}`f"{1 - 1 / both['learned']:.0%}"`.
-    # - On subwords it is better with both seeds, and they are too far apart to say by how much.
-    # - Rotary positions alone save more than Primer-EZ's two changes do without them.
-    # - With rotary positions, the squared ReLU is, with every seed, the better of the two changes, as the
-    #   paper says.
+    # - On subwords less of the gain is gone, in the mean. Three seeds are too far apart to say how much.
+    # - On characters, rotary positions alone save more than Primer-EZ's two changes do without them.
+    # - With rotary positions, the squared ReLU alone ends lower than MDHA alone with each of three seeds, and
+    #   it is not shown that the convolutions add anything to it.
     #
     # Which of Primer's changes do the work with a learned table? {doc}`parts` takes the models apart.

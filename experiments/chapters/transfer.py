@@ -194,6 +194,9 @@ if __name__ == "__main__":
     # *Learning rates.* After the 400 steps that choose a rate, all encoder-decoders are still on the plateau,
     # so the choice is mostly noise.
     #
+    # *Positions.* The Switch Transformers and Synthesizers have a learned table of positions. The paper's, in
+    # T5, have relative attention, so part of the gain here may be due to the table ({doc}`positions`).
+    #
     # *Scale.* The paper's Switch Transformers have 550 million parameters. {doc}`method` lists the other
     # limits.
     #

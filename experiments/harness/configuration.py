@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 import torch
 
@@ -21,6 +21,22 @@ CHOICES = {
     "optimizer": ("adamw", "adafactor"),
     "decay": ("everything", "matrices"),
 }
+
+WRITTEN: dict[Any, str] = {
+    str: "a text in quotes",
+    int: "a whole number, such as 20000",
+    float: "a number, such as 0.001",
+    bool: "true or false",
+    Mapping: "a table, such as [model]",
+}
+"""How a setting of each type is written in a file."""
+
+
+def is_of_type(value: Any, kind: Any) -> bool:
+    """Return whether a value is of a setting's type. A whole number is a number, too; `true` is none."""
+    if isinstance(value, bool):
+        return kind is bool
+    return isinstance(value, (int, float) if kind is float else kind)
 
 
 @dataclass(frozen=True)
@@ -70,6 +86,10 @@ class Run:
     recomputed: bool = False
 
     def __post_init__(self) -> None:
+        for each in fields(self):
+            kind: Any = get_origin(each.type) or each.type
+            if not is_of_type(value := getattr(self, each.name), kind):
+                raise ValueError(f"{each.name} {value!r} is not {WRITTEN[kind]}")
         for name, choices in CHOICES.items():
             if (value := getattr(self, name)) not in choices:
                 raise ValueError(f"{name} {value!r} is not one of {', '.join(choices)}")
@@ -90,6 +110,10 @@ class Run:
             )
         if self.sharded and self.optimizer == "adafactor":
             raise ValueError("Adafactor needs whole matrices and cannot be sharded")
+        if self.decay == "matrices" and self.optimizer == "adafactor":
+            raise ValueError(
+                "Adafactor has no weight decay here: leave decay out, or use adamw"
+            )
         if self.whole and self.preset in T5_PRESETS:
             raise ValueError("only a language model reads whole plays")
 

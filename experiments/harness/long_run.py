@@ -42,7 +42,7 @@ from experiments.harness.parallel import (
     whole_state,
 )
 from experiments.harness.tasks import task_of, whole_loss
-from experiments.harness.texts import load_texts
+from experiments.harness.texts import Texts, load_texts
 from experiments.harness.tracking import Tracking
 from experiments.records import Record, read_record, write_record
 from labml_primer.compared.t5 import t5_rate
@@ -217,12 +217,24 @@ def recompute(model: nn.Module) -> None:
                 block.forward = again
 
 
+def refuse_short_texts(texts: Texts, run: Run) -> None:
+    """Raise `ValueError` if a text is shorter than a window of `seq + 1` tokens."""
+    named = {f"held-out text {name!r}": text for name, text in texts.held_out.items()}
+    for name, text in {"text to learn from": texts.train, **named}.items():
+        if len(text) <= run.seq:
+            raise ValueError(
+                f"{run.data}: the {name} has {len(text)} tokens, and a window has seq + 1 = "
+                f"{run.seq + 1}; lower seq, or take a longer text"
+            )
+
+
 class Training:
     """The state of a run between two steps. A checkpoint has all of it."""
 
     def __init__(self, run: Run, folder: Path, workers: Workers):
         self.run, self.folder, self.workers = run, folder, workers
         self.texts = load_texts(run.data)
+        refuse_short_texts(self.texts, run)
         self.model = faster(run.build(self.texts.vocab_size))
         self.task = task_of(self.model, run.seq)
         self.parameters = sum(p.numel() for p in self.model.parameters())
@@ -533,13 +545,22 @@ def long_run(
     return written
 
 
+def positive_integer(text: str) -> int:
+    """Return the number that a command was given as an argument. argparse prints the error."""
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Train one model for long.")
     parser.add_argument("run", type=Path, help="configuration, a TOML file")
     parser.add_argument(
         "folder", type=Path, help="folder for checkpoints and the record"
     )
-    parser.add_argument("--save-every", type=int, default=100, metavar="STEPS")
+    parser.add_argument(
+        "--save-every", type=positive_integer, default=100, metavar="STEPS"
+    )
     chosen = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: ASKED_TO_STOP.set())
     run, folder, save_every = chosen.run, chosen.folder, chosen.save_every

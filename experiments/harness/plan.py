@@ -27,6 +27,8 @@ from experiments.records import (
 )
 
 PLANS = Path(__file__).parent.parent / "plans"
+NEEDED = ("title", "turn", "seeds", "shared", "models")
+NEEDED_FOR_TUNING = ("rates", "steps")
 
 
 @dataclass(frozen=True)
@@ -48,18 +50,31 @@ class Plan:
 
     @classmethod
     def read(cls, path: Path) -> "Plan":
-        """Read a plan from a TOML file. A `ValueError` names the file and the model."""
-        plan = tomllib.loads(path.read_text(encoding="utf-8"))
+        """Read a plan from a TOML file. A `ValueError` names the file, and the model if it is one's."""
+        try:
+            return cls.of(path.stem, tomllib.loads(path.read_text(encoding="utf-8")))
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+
+    @classmethod
+    def of(cls, name: str, plan: Mapping[str, Any]) -> "Plan":
+        """Return the plan with these settings. Raises `ValueError` if some are missing, or unknown."""
+        tuning = plan.get("tuning", {})
+        missing = [each for each in NEEDED if each not in plan]
+        missing += [
+            f"tuning.{each}" for each in NEEDED_FOR_TUNING if each not in tuning
+        ]
+        if missing:
+            raise ValueError(f"add what a plan needs: {', '.join(missing)}")
         shared, models = plan["shared"], {}
-        for name, own in plan["models"].items():
+        for model, own in plan["models"].items():
             sizes = shared.get("model", {}) | own.get("model", {})
             try:
-                models[name] = Run.of(shared | own | {"model": sizes})
+                models[model] = Run.of(shared | own | {"model": sizes})
             except ValueError as error:
-                raise ValueError(f"{path}: {name}: {error}") from error
-        tuning = plan["tuning"]
+                raise ValueError(f"{model}: {error}") from error
         return cls(
-            path.stem,
+            name,
             plan["title"],
             plan["turn"],
             plan["seeds"],

@@ -33,6 +33,7 @@ from experiments.harness.long_run import (
     Training,
     is_current,
     long_run,
+    positive_integer,
 )
 from experiments.harness.parallel import Workers
 from experiments.harness.plan import Plan, read_plans, reported_loss, write_gathered
@@ -199,7 +200,7 @@ def outcome(record: Record) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Run what is missing from the plans.")
     parser.add_argument("--only", metavar="PLAN", help="a plan, or a family of plans")
-    parser.add_argument("--cores", type=int, default=os.cpu_count())
+    parser.add_argument("--cores", type=positive_integer, default=os.cpu_count())
     parser.add_argument(
         "--list", action="store_true", help="print the expected time and stop"
     )

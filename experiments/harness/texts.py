@@ -96,9 +96,10 @@ def load_texts(data: str) -> Texts:
 
 
 def own_texts(folder: Path) -> Texts:
-    """Return the text of a folder: `train/*.txt` to learn from, and each of `held-out/*.txt`.
+    """Return the texts of a folder: all of `train/**/*.txt` to learn from, and each of `held-out/**/*.txt`.
 
-    A token is a byte, so any language and any file will do, of any length. Raises `ValueError` if there are
+    A held-out text is named after its path: that of `held-out/plays/hamlet.txt` is "plays/hamlet". A token is
+    a byte, so any language and any file will do. Empty files are left out. Raises `ValueError` if there are
     none.
     """
     paths = {
@@ -116,10 +117,9 @@ def own_texts(folder: Path) -> Texts:
             )
     held_out, characters = {}, {}
     for path in paths["held-out"]:
+        name = path.relative_to(folder / "held-out").with_suffix("").as_posix()
         text = path.read_bytes()
-        held_out[path.stem] = torch.frombuffer(
-            bytearray(text), dtype=torch.uint8
-        ).long()
-        characters[path.stem] = len(text.decode(errors="replace")) / len(text)
+        held_out[name] = torch.frombuffer(bytearray(text), dtype=torch.uint8).long()
+        characters[name] = len(text.decode(errors="replace")) / len(text)
     train: Any = Files(paths["train"])
     return Texts(train, held_out, characters, vocab_size=256)

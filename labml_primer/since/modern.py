@@ -256,7 +256,7 @@ if __name__ == "__main__":
     #
     # Three small models read the same characters of Shakespeare in the same order. The loss is on plays that
     # were not in training. This is one short run of each, so it shows that the models work, not which is
-    # better: {doc}`/book/pages/descendants` has what our recorded runs say.
+    # better. {doc}`/experiments/chapters/positions` has recorded runs with rotary positions alone.
     import matplotlib.pyplot as plt
 
     from labml_primer.training import load_corpus, train

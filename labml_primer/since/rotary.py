@@ -7,11 +7,11 @@ The language models of this book so far learn a table of positions and add it to
 ({doc}`../transformer/language_model`). Each row starts as noise, and the model first has to find out that row
 8 comes after row 7. How much easier is it if attention is given the distance?
 
-The models that Primer was compared with were given it: they use {term}`relative positions`, and so does
-nearly every language model since. This chapter puts {ref}`the rotation <rotary>` of
-{doc}`../transformer/positional_encoding` into attention, and makes the positions of a language model a choice
-between four: a learned table, sines and cosines, T5's buckets of distances, and rotary positions
-({term}`RoPE`).
+Some of the models that Primer was compared with were given it, those in T5 and Lingvo: they use
+{term}`relative positions`, and so does nearly every language model since. This chapter puts
+{ref}`the rotation <rotary>` of {doc}`../transformer/positional_encoding` into attention, and makes the
+positions of a language model a choice between four: a learned table, sines and cosines, T5's buckets of
+distances, and rotary positions ({term}`RoPE`).
 
 In short: rotary positions have no parameters. In the short runs below, a small Transformer
 with them ends {value}`f"{end('learned') - end('rotary'):.2f}"` nats per character lower than with a learned

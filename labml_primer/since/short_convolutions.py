@@ -79,7 +79,8 @@ class TokenShiftAttention(MultiHeadAttention):
 
     Each projection reads a mixture of its own. In RWKV the layers after it are not attention, but its author
     also tried token shift on queries, keys and values, and saw in the weights that values use the previous
-    token most and queries least. We found the same of convolutions ({doc}`/experiments/chapters/mdha`).
+    token most and queries least. In our runs, too, values gain most from a convolution, and queries about as
+    much as keys ({doc}`/experiments/chapters/mdha`).
 
     :::{variant} TokenShiftAttention
     :of: labml_primer.transformer.attention.MultiHeadAttention

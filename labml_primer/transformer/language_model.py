@@ -119,10 +119,10 @@ class LanguageModel(nn.Module):
         # There the embedding is multiplied by $\sqrt{d}$, to match the size of sines and cosines.
         # :::
         #
-        # :::{deviation} Primer's released code
-        # Its models have relative positions in attention and no table of positions
-        # (`gin/models/defaults.gin`: "All models use relative attention"). A learned table is a weaker
-        # baseline: with rotary positions, Primer-EZ gains less ({doc}`/experiments/chapters/positions`).
+        # :::{deviation} Primer's paper, appendix A.8
+        # Its models in Tensor2Tensor have positional embeddings, too. Those in T5 and Lingvo have relative
+        # attention and no table of positions. A learned table is a weaker baseline: with rotary positions,
+        # Primer-EZ gains less ({doc}`/experiments/chapters/positions`).
         # :::
         self.positions = config.positions(
             config.d_model, config.max_seq, config.dropout
