@@ -111,6 +111,7 @@ LAYERS = (
     "labml_primer",  # the presets of all models
     "experiments.claims",
     "experiments.tables",
+    "experiments.timings",
     "experiments.records",
     "experiments.paper_claims",
     "experiments.analysis",

@@ -45,6 +45,6 @@ def test_printed_numbers_are_shown_as_any_table() -> None:
     printed = Printed("T & t", "s", units, rows)
     table = Table(units, rows, "T & t. s.")
     assert printed._repr_html_() == table._repr_html_()
-    assert repr(printed) == repr(table)
+    assert repr(printed) == f"T & t\n{table!r}"
     assert "<caption>T &amp; t. s.</caption>" in table._repr_html_()
     assert "n <small>&lt;count&gt;</small>" in table._repr_html_()

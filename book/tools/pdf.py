@@ -67,7 +67,7 @@ def title_page(site: Path, welcome: str, config: dict[str, Any]) -> Title:
 
 def pdf(site: Path, docnames: list[str], book: Title, browser: Browser) -> bytes:
     """Print these pages of a site, with a title page and a table of contents."""
-    pages = [read(site, docname, docnames) for docname in docnames]
+    pages = read(site, docnames)
     blank = printed(site, document(book, pages, {}), browser)
     return printed(site, document(book, pages, places(blank)), browser)
 
@@ -101,21 +101,41 @@ def printed(site: Path, html: str, browser: Browser) -> bytes:
 # -- pages become parts of one document ----------------------------------------------------
 
 
-def read(site: Path, docname: str, docnames: list[str]) -> Page:
-    """Read a page of the site. Its anchors and links become those of the document."""
+def read(site: Path, docnames: list[str]) -> list[Page]:
+    """Read pages of the site. Their anchors and links become those of the document."""
+    trees = {docname: parsed(site, docname) for docname in docnames}
+    anchors = {
+        name for docname in docnames for name in anchors_of(docname, trees[docname])
+    }
+    return [prepared(docname, trees[docname], anchors) for docname in docnames]
+
+
+def parsed(site: Path, docname: str) -> BeautifulSoup:
+    """Return a page of the site, without what is not printed."""
     text = (site / f"{docname}.html").read_text(encoding="utf-8")
     soup = BeautifulSoup(text, "html.parser")
+    for element in soup.select(f"main :is({UNPRINTED})"):
+        element.decompose()
+    return soup
+
+
+def anchors_of(docname: str, soup: BeautifulSoup) -> set[str]:
+    """Return what a link can lead to, as it is called in the document: a page and its places."""
+    ids = {str(element["id"]) for element in _selected(soup, "main [id]")}
+    return {_name(docname)} | {_name(docname, anchor) for anchor in ids}
+
+
+def prepared(docname: str, soup: BeautifulSoup, anchors: set[str]) -> Page:
+    """Prepare a page for a document that has these anchors."""
     main, here = (
         soup.select_one("main"),
         soup.select_one("#chapnav [aria-current=page]"),
     )
     title = main.select_one("h1") if main else None
     assert main and title, f"{docname} has no title"
-    for element in main.select(UNPRINTED):
-        element.decompose()
     for element in main.select("details"):
         element["open"] = ""
-    _rename(main, docname, docnames)
+    _rename(main, docname, anchors)
     caption = here.find_previous("p", class_="chapnav__part") if here else None
     number = here.select_one(".num") if here else None
     return Page(
@@ -141,18 +161,21 @@ def _layout(main: Tag) -> str:
     return " ".join(main.parent.get_attribute_list("class")) if main.parent else ""
 
 
-def _rename(main: Tag, docname: str, docnames: list[str]) -> None:
+def _selected(within: Tag, selector: str) -> list[Tag]:
+    """Return elements of a page. Of a drawing these are the links alone: its names are its own."""
+    drawn = {id(part) for part in within.select("svg :not(a)")}
+    return [each for each in within.select(selector) if id(each) not in drawn]
+
+
+def _rename(main: Tag, docname: str, anchors: set[str]) -> None:
     """Prefix anchors with their page, lead links to them, and remove dead links."""
-    drawn = {id(part) for svg in main.select("svg") for part in svg.find_all(True)}
-    for element in main.select("[id], [href], [src]"):
-        if id(element) in drawn:
-            continue  # a figure's names are its own
+    for element in _selected(main, "[id], [href], [src]"):
         if "id" in element.attrs:
             element["id"] = _name(docname, str(element["id"]))
         if "src" in element.attrs:
             element["src"] = urljoin(f"{docname}.html", str(element["src"]))
         if "href" in element.attrs:
-            link = _link(docname, str(element["href"]), docnames)
+            link = _link(docname, str(element["href"]), anchors)
             if link and "lno" not in element.get_attribute_list("class"):
                 element["href"] = link
             else:
@@ -163,13 +186,13 @@ def _name(docname: str, fragment: str = "") -> str:
     return ":".join(filter(None, (docname.replace("/", "."), fragment)))
 
 
-def _link(docname: str, link: str, docnames: list[str]) -> str:
-    """Return a link's target in the document, or nothing if it leaves the book."""
+def _link(docname: str, link: str, anchors: set[str]) -> str:
+    """Return a link's target in the document, or nothing if it has none there."""
     target, fragment = urldefrag(urljoin(f"{docname}.html", link))
     if urlsplit(target).scheme:
         return link
-    to = target.removesuffix(".html")
-    return f"#{_name(to, unquote(fragment))}" if to in docnames else ""
+    name = _name(target.removesuffix(".html"), unquote(fragment))
+    return f"#{name}" if name in anchors else ""
 
 
 def _anchor(heading: Tag) -> str:

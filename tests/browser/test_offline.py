@@ -141,6 +141,22 @@ def test_links_inside_the_pdf_lead_to_its_pages(paper: PdfReader) -> None:
     assert all(address.startswith("http") for address in outside)
 
 
+def test_links_to_what_the_pdf_does_not_have_are_no_links(tmp_path: Path) -> None:
+    picture = '<svg><a href="two.html#c:1"></a><a href="#gone"></a><use href="#dot"/><path id="dot"/></svg>'
+    pages = {
+        "one": f'<a href="#a">1</a><a href="#search-0/34">2</a><b id="a"></b>{picture}',
+        "two": '<a href="one.html">3</a><a href="one.html#gone">4</a><i id="c:1"></i>'
+        '<a href="three.html">5</a><a href="https://a.b/#c">6</a>',
+    }
+    for name, text in pages.items():
+        html = f"<main><h1>{name}</h1>{text}</main>"
+        (tmp_path / f"{name}.html").write_text(html, encoding="utf-8")
+    read = "".join(page.html for page in pdf.read(tmp_path, list(pages)))
+    links = ["#one:a", "#two:c:1", "#dot", "#one", "https://a.b/#c"]
+    assert re.findall(r'href="([^"]*)"', read) == links
+    assert re.findall(r'id="([^"]*)"', read) == ["one:a", "dot", "two:c:1"]
+
+
 def test_the_pdf_has_bookmarks_for_chapters_and_sections(paper: PdfReader) -> None:
     def titles(outline: list[Any]) -> Iterator[str]:
         for entry in outline:
