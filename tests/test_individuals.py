@@ -175,7 +175,9 @@ def site(tmp_path: Path) -> Path:
     (tmp_path / "conf.py").write_text(
         'extensions = ["individuals"]\nhtml_theme = "basic"\n'
         'individuals_records, individuals_page = "records", "index"\n'
+        'individuals_plan = "plan.toml"\n'
     )
+    (tmp_path / "plan.toml").write_text("[search.b]\n[search.a]\n[search.c]\n")
     for name, text in {
         "index": ".. individuals::\n\n.. toctree::\n\n   lines\n   other\n",
         "lines": ".. lineage::\n",
@@ -199,7 +201,7 @@ def built(site: Path) -> list[str]:
     return sorted(dict(written().items() - before.items()))
 
 
-def test_a_search_is_on_the_pages_as_soon_as_it_is_recorded_and_until_it_is_removed(
+def test_a_search_is_on_the_pages_as_soon_as_it_is_recorded_in_the_order_of_the_plan(
     site: Path, log: Path
 ) -> None:
     assert built(site) == ["index", "lines", "other"]
@@ -212,7 +214,7 @@ def test_a_search_is_on_the_pages_as_soon_as_it_is_recorded_and_until_it_is_remo
     assert 'href="index.html#a/26"' in (site / "lines.html").read_text()
     second.write_text(log.read_text())
     assert built(site) == ["index", "lines"]
-    options = "<option>a</option><option>b</option></select>"
+    options = "<option>b</option><option>a</option></select>"
     assert options in (site / "index.html").read_text()
     assert 'href="index.html#b/26"' in (site / "lines.html").read_text()
     assert built(site) == []

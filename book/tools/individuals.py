@@ -6,13 +6,15 @@ individual of a search, or another one, came from the program that the search be
 script; with one it is shown step by step.
 
 A search is a file of JSON lines in the folder `individuals_records`, as `experiments.search.log` writes it.
-A search that is not finished is shown as far as it is recorded.
+A search that is not finished is shown as far as it is recorded. The searches are in the order of the file
+`individuals_plan`.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
@@ -244,9 +246,14 @@ def form_html(names: list[str], folder: str) -> str:
 
 
 def recorded(app: Sphinx) -> dict[str, Path]:
-    """Return the recorded searches by name."""
-    folder = Path(app.srcdir) / app.config.individuals_records
-    return {path.stem: path for path in sorted(folder.glob("*.jsonl"))}
+    """Return the recorded searches by name, in the order of the plan."""
+    source = Path(app.srcdir)
+    plan = tomllib.loads((source / app.config.individuals_plan).read_text("utf-8"))
+    logs = {
+        name: source / app.config.individuals_records / f"{name}.jsonl"
+        for name in plan["search"]
+    }
+    return {name: path for name, path in logs.items() if path.is_file()}
 
 
 def shown_searches(env: BuildEnvironment) -> dict[str, Path]:
@@ -345,6 +352,7 @@ def write_data(app: Sphinx, exception: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_config_value("individuals_records", "", "env", types=[str])
+    app.add_config_value("individuals_plan", "", "env", types=[str])
     app.add_config_value("individuals_page", "", "env", types=[str])
     app.add_directive("individuals", Individuals)
     app.add_directive("lineage", Lineage)
