@@ -691,11 +691,15 @@ def test_error_of_an_invalid_plan_names_file_and_model(tmp_path: Path) -> None:
         ),
         (
             'title = ""\nturn = 1\nseeds = 1\n[shared]\n[models]',
-            "add what a plan needs: tuning.rates, tuning.steps$",
+            "add what a plan needs: tuning, tuning.rates, tuning.steps$",
         ),
+        ('turn = "x"', "turn 'x' is not a whole number"),
+        ("[tuning]\nrates = 0.001", "tuning.rates 0.001 is not a list"),
+        ("tuning = 3", r"tuning 3 is not a table, such as \[model\]$"),
+        ("unfinshed = true", "unknown setting unfinshed; known: title, turn, seeds"),
     ],
 )
-def test_error_of_an_unreadable_or_incomplete_plan_names_the_file_and_the_place(
+def test_error_of_a_plan_that_cannot_be_read_names_the_file_and_the_place(
     tmp_path: Path, text: str, message: str
 ) -> None:
     (tmp_path / "new.toml").write_text(text)

@@ -27,6 +27,7 @@ WRITTEN: dict[Any, str] = {
     int: "a whole number, such as 20000",
     float: "a number, such as 0.001",
     bool: "true or false",
+    list: "a list, such as [0.001, 0.002]",
     Mapping: "a table, such as [model]",
 }
 """How a setting of each type is written in a file."""

@@ -15,7 +15,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from experiments.harness.configuration import Run
+from experiments.harness.configuration import WRITTEN, Run, is_of_type
 from experiments.harness.texts import REPORTED_PLAYS, TUNING_PLAY
 from experiments.records import (
     RESULTS,
@@ -27,8 +27,18 @@ from experiments.records import (
 )
 
 PLANS = Path(__file__).parent.parent / "plans"
-NEEDED = ("title", "turn", "seeds", "shared", "models")
-NEEDED_FOR_TUNING = ("rates", "steps")
+NEEDED = {
+    "title": str,
+    "turn": int,
+    "seeds": int,
+    "tuning": Mapping,
+    "shared": Mapping,
+    "models": Mapping,
+    "tuning.rates": list,
+    "tuning.steps": int,
+}
+"""What a plan needs, with its type."""
+KNOWN = {**NEEDED, "tuning.seed": int, "unfinished": bool}
 
 
 @dataclass(frozen=True)
@@ -58,15 +68,9 @@ class Plan:
 
     @classmethod
     def of(cls, name: str, plan: Mapping[str, Any]) -> "Plan":
-        """Return the plan with these settings. Raises `ValueError` if some are missing, or unknown."""
-        tuning = plan.get("tuning", {})
-        missing = [each for each in NEEDED if each not in plan]
-        missing += [
-            f"tuning.{each}" for each in NEEDED_FOR_TUNING if each not in tuning
-        ]
-        if missing:
-            raise ValueError(f"add what a plan needs: {', '.join(missing)}")
-        shared, models = plan["shared"], {}
+        """Return the plan with these settings. Raises `ValueError` where `check` does."""
+        check(plan)
+        tuning, shared, models = plan["tuning"], plan["shared"], {}
         for model, own in plan["models"].items():
             sizes = shared.get("model", {}) | own.get("model", {})
             try:
@@ -132,6 +136,21 @@ class Plan:
             {name: run for name, run in part.items() if run.digest not in found}
             for part in (self.tuning(), self.runs(found))
         ]
+
+
+def check(plan: Mapping[str, Any]) -> None:
+    """Raise `ValueError` if a plan lacks a setting, or has an unknown one or one of another type."""
+    settings = dict(plan)
+    if is_of_type(tuning := plan.get("tuning", {}), Mapping):
+        settings |= {f"tuning.{name}": value for name, value in tuning.items()}
+    for name, value in settings.items():
+        if name not in KNOWN:
+            raise ValueError(f"unknown setting {name}; known: {', '.join(KNOWN)}")
+        if not is_of_type(value, KNOWN[name]):
+            raise ValueError(f"{name} {value!r} is not {WRITTEN[KNOWN[name]]}")
+    if missing := NEEDED.keys() - settings:
+        names = ", ".join(name for name in NEEDED if name in missing)
+        raise ValueError(f"add what a plan needs: {names}")
 
 
 def reported_loss(record: Record) -> float:
