@@ -1,11 +1,13 @@
 """Figures and tables that several measured chapters share."""
 
 from collections.abc import Mapping
+from statistics import fmean
 from typing import Any
 
 from experiments.analysis import (
     Spread,
     final_loss,
+    over_seeds,
     relative_perplexity,
     setting,
     speedup,
@@ -72,6 +74,35 @@ def dots(ax: Any, at: float, name: str, colour: str, seeds: list[float]) -> None
     label = f"{name}, a seed"
     ax.plot(seeds, [at] * len(seeds), "o", color=colour, mfc="none", ms=4, label=label)
     ax.plot(Spread.of(seeds).mean, at, "o", color=colour, label=f"{name}, mean")
+
+
+def draw_by_compute(settings: Mapping[str, Runs]) -> None:
+    """Draw the losses of the Transformer and Primer-EZ by compute, with each kind of positions.
+
+    The first kind is dotted, the second solid. The first eighth of the runs is left out.
+    """
+    import matplotlib.pyplot as plt
+
+    fig, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
+    shown = []
+    for (positions, runs), line in zip(settings.items(), (":", "-"), strict=True):
+        for model in ("transformer", "primer-ez"):
+            name, colour, _ = WHOLE_MODELS[model]
+            eighth = len(runs[model][0]["loss"]) // 8
+            cost = [each / 1e12 for each in runs[model][0]["multiply_adds"]][eighth:]
+            low, middle, high = (
+                over_seeds(runs[model], combine)[eighth:]
+                for combine in (min, fmean, max)
+            )
+            label = f"{name}, {positions} positions"
+            ax.plot(cost, middle, line, color=colour, lw=1.3, label=label)
+            ax.fill_between(cost, low, high, color=colour, alpha=0.15, lw=0)
+            shown.append(runs[model])
+    fig.suptitle(f"mean and range of {setting(shown)}", fontsize="medium")
+    ax.set(xlabel="multiply-adds, trillions", ylabel="loss, nats per character")
+    ax.margins(x=0)
+    ax.legend(frameon=False, loc="upper right")
+    plt.show()
 
 
 def draw(runs: Runs, names: Mapping[str, tuple[str, str]], baseline: str) -> None:

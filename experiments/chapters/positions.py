@@ -22,8 +22,8 @@ Source: {cite:t}`so2021primer`, appendix A.8; {cite:t}`su2021roformer`; our own 
 
 from statistics import fmean
 
-from experiments.analysis import over_seeds, seed_factors, setting
-from experiments.figures import WHOLE_MODELS
+from experiments.analysis import seed_factors
+from experiments.figures import WHOLE_MODELS, draw_by_compute
 from experiments.today import (
     FOUR,
     confidence,
@@ -51,44 +51,14 @@ if __name__ == "__main__":
         for (text, positions), runs in recorded.items()
         if text == "characters"
     }
-    import matplotlib.pyplot as plt
-
-    fig, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
-    for (positions, runs), line in zip(characters.items(), (":", "-"), strict=True):
-        for model in ("transformer", "primer-ez"):
-            name, colour, _ = WHOLE_MODELS[model]
-            cost = [each / 1e12 for each in runs[model][0]["multiply_adds"]]
-            low, middle, high = (
-                over_seeds(runs[model], combine) for combine in (min, fmean, max)
-            )
-            label = f"{name}, {positions} positions"
-            ax.plot(cost, middle, line, color=colour, lw=1.3, label=label)
-            ax.fill_between(cost, low, high, color=colour, alpha=0.15, lw=0)
-    shown = [
-        runs[model]
-        for runs in characters.values()
-        for model in ("transformer", "primer-ez")
-    ]
-    fig.suptitle(f"mean and range of {setting(shown)}", fontsize="medium")
-    eighth = len(cost) // 8
-    losses_shown = [run["loss"] for seeds in shown for run in seeds]
-    ax.set(
-        xlabel="multiply-adds, trillions",
-        ylabel="loss, nats per character",
-        xlim=(cost[eighth], cost[-1]),
-        ylim=(
-            min(map(min, losses_shown)) - 0.02,
-            max(loss[eighth] for loss in losses_shown) + 0.02,
-        ),
-    )
-    ax.legend(frameon=False, loc="upper right")
-    plt.show()
+    draw_by_compute(characters)
 
     # ## How much is left?
     #
     # The {term}`speed-up factor` in {term}`multiply-adds` of each change alone and of both, over the
     # Transformer with the same positions. On the dotted line, nothing is saved. Hollow dots are seeds, full
     # dots their mean.
+    import matplotlib.pyplot as plt
     from IPython.display import display
 
     fig, axes = plt.subplots(
@@ -165,14 +135,16 @@ if __name__ == "__main__":
     # In the mean, {value}`f"{share_on_subwords:.0%}"` of the gain is gone with rotary positions, less than on
     # characters. And here, rotary positions alone do not save more than Primer-EZ's changes: the Transformer
     # with them ends above Primer-EZ with a learned table, with each seed. Of MDHA alone, two seeds say
-    # nothing: it helps with one and hurts with the other.
+    # nothing: it helps with one and hurts with the other. The figure is as the first, on subwords.
     subwords = {
-        positions: savings(runs, "primer-ez")
+        positions: runs
         for (text, positions), runs in recorded.items()
         if text == "subwords"
     }
-    on_subwords = {name: written(found) for name, found in subwords.items()}
-    share_on_subwords = share_of_positions(subwords["learned"], subwords["rotary"])
+    saved = {name: savings(runs, "primer-ez") for name, runs in subwords.items()}
+    on_subwords = {name: written(factors) for name, factors in saved.items()}
+    share_on_subwords = share_of_positions(saved["learned"], saved["rotary"])
+    draw_by_compute(subwords)
 
     # ## The better baseline
     #
