@@ -101,7 +101,7 @@ def draw_by_compute(settings: Mapping[str, Runs]) -> None:
     fig.suptitle(f"mean and range of {setting(shown)}", fontsize="medium")
     ax.set(xlabel="multiply-adds, trillions", ylabel="loss, nats per character")
     ax.margins(x=0)
-    ax.legend(frameon=False, loc="upper right")
+    ax.legend(frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
     plt.show()
 
 

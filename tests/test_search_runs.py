@@ -304,9 +304,17 @@ def test_progress_shows_best_median_and_time_left(
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == TINY.individuals / 10
     losses = [line["losses"] for line in events(path) if line.get("losses")]
-    best = min(each[-1] for each in losses)
-    assert f"best {best:.4f} (" in printed[-1]
-    assert "median" in printed[-1] and "0 min left" in printed[-1]
+    best = min(each[-1] for each in losses if len(each) > TINY.task.hurdles)
+    assert f", best {best:.4f} (" in printed[-1]
+    middle = median(each[0] for each in losses[-TINY.size :])
+    assert f", median {middle:.4f} at the first hurdle" in printed[-1]
+    assert "0 min left" in printed[-1]
+
+
+def test_progress_has_no_best_before_one_is_trained_to_the_end() -> None:
+    rejected, stopped = {"losses": []}, {"losses": [2.5]}
+    assert module.progress(TINY, {0: rejected}).endswith("all rejected")
+    assert module.progress(TINY, {0: stopped}).endswith("2.5000 at the first hurdle")
 
 
 # ## The plan

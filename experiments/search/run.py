@@ -161,15 +161,24 @@ def seconds_left(search: Search, outcomes: Mapping[int, dict[str, Any]]) -> floa
 
 
 def progress(search: Search, outcomes: Mapping[int, dict[str, Any]]) -> str:
-    """Return a line with the best individual and the median of the latest."""
+    """Return a line with the best individual, and the population's median at the first hurdle.
+
+    Later losses are of different training times, so they cannot be compared.
+    """
     losses = {n: outcome["losses"] for n, outcome in outcomes.items()}
-    finite = {n: each[-1] for n, each in losses.items() if each}
+    trained = {n: each for n, each in losses.items() if each}
+    whole = {
+        n: each[-1] for n, each in trained.items() if len(each) > search.task.hurdles
+    }
     start = f"{len(outcomes)} of {search.individuals}"
-    if not finite:
+    if not trained:
         return f"{start}, all rejected"
-    best = min(finite, key=finite.__getitem__)
-    latest = list(finite.values())[-search.size :]
-    return f"{start}, best {finite[best]:.4f} ({best}), median {median(latest):.4f}"
+    living = [each[0] for each in trained.values()][-search.size :]
+    words = f"{start}, median {median(living):.4f} at the first hurdle"
+    if not whole:
+        return words
+    best = min(whole, key=whole.__getitem__)
+    return f"{words}, best {whole[best]:.4f} ({best})"
 
 
 class Report:
