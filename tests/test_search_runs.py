@@ -901,11 +901,24 @@ def test_gathered_search_says_how_often_an_operation_was_tried_and_whether_it_st
     assert found["tried"] == {"SQUARE": [1, 1]}
     assert (found["at_the_end"]["MAX"], found["at_the_end"]["SQUARE"]) == (1.0, 0.5)
     assert found["at_the_end"]["convolution"] == 0.0
+    assert found["at_the_end"]["square"] == 0.5
     table = tables.trials({"x": found, "y": found}, ("DCONV 3X1", "SQUARE"))
     assert table.rows == [
         ["DCONV 3X1", "0", "0", "0%, 0%"],
         ["SQUARE", "2", "2", "50%, 50%"],
     ]
+
+
+def test_a_square_of_a_norm_does_not_count_as_a_square() -> None:
+    assert any("MULTIPLY(h2, h2)" in line for line in summary.running(str(TRANSFORMER)))
+    assert not summary.squares(str(TRANSFORMER))
+    for old, new in (
+        ("MAX(h0, h0)", "MAX(h0, h0)\n  h3 = SQUARE(h2, h2)"),
+        ("MAX(h0, h0)", "MULTIPLY(h0, h0)"),
+    ):
+        assert summary.squares(str(TRANSFORMER).replace(old, new))
+    of_two_values = str(TRANSFORMER).replace("ADD(h0, h1)", "MULTIPLY(h0, h1)")
+    assert not summary.squares(of_two_values)
 
 
 def test_gathered_curves_have_a_point_after_every_tenth_individual(
@@ -1104,16 +1117,20 @@ def test_overview_and_lineage_say_how_the_search_went() -> None:
 
 def test_the_recorded_searches_are_as_their_chapter_says() -> None:
     searches, retrained = tables.read_searches(str(RESULTS / "searches.json"))
-    for search in searches.values():
+    for name, search in searches.items():
         lines = search["best"]
-        convolved = next(k for k, line in enumerate(lines) if "CONV 3X1(" in line)
+        width = 7 if name == "transformer-2" else 3
+        convolved = next(
+            k for k, line in enumerate(lines) if f" CONV {width}X1(" in line
+        )
         squared = [
             k
             for k, line in enumerate(lines)
             if (found := re.search(r"MULTIPLY\((h\d+), (h\d+)\)", line))
             and found[1] == found[2]
         ]
-        assert convolved < squared[0]
+        assert any(convolved < k for k in squared) == (width == 3)
+        assert (search["at_the_end"]["square"] > 0.5) == (width == 3)
         assert not any("T-MAT MUL" in line for line in lines)
         assert search["at_the_end"].get("T-MAT MUL", 0) < 0.1
         assert search["at_the_end"]["convolution"] > 0.9
@@ -1156,6 +1173,10 @@ def test_attention_was_lost_as_the_chapter_says() -> None:
     lost = first_most([1 - share for share in second["spread"]["T-MAT MUL"]])
     assert abs(first_most(second["spread"]["CONV 3X1"]) - lost) <= 5
     assert not any("DIVIDE" in line for line in second["best"]), "no norm"
+    step = next(
+        s for s in searches["transformer-2"]["lineage"] if "CONV 7X1" in s["gained"]
+    )
+    assert {"T-MAT MUL", "MAT MUL"} <= step["lost"].keys(), "attention"
     curves = tables.curves(retrained, first["task"]["budget"])
     known = {row[0]: list(map(float, row[1:])) for row in curves.rows}
     behind = [

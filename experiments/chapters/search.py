@@ -3,10 +3,10 @@ r"""
 
 Does a search as small as two cores allow find what the paper's search found?
 
-In short: each of our {value}`len(searches)` searches found a causal convolution over three characters and a
-square after it, which resemble Primer's two main changes, and then lost attention. In a training of
-{value}`f"{first['costs']['seconds']:.0f}"` seconds, looking a few characters back pays and attention does
-not. The best programs are {value}`ahead[(1, 1)]` nats below Primer-EZ in the same time, and
+In short: each of our {value}`len(searches)` searches found a causal convolution over a few characters, and
+two of them a square after it, which resemble Primer's two main changes. And each of them lost attention. In a
+training of {value}`f"{first['costs']['seconds']:.0f}"` seconds, looking a few characters back pays and
+attention does not. The best programs are {value}`ahead[(1, 1)]` nats below Primer-EZ in the same time, and
 {value}`ahead[(3, 1)]` nats if all train three times as long. A search finds what it is graded by.
 
 The paper trained about 25,000 programs, for up to seven hours each. Each of our searches trains
@@ -58,7 +58,7 @@ if __name__ == "__main__":
 
     fig, axes = plt.subplots(
         len(searches),
-        figsize=(7, 2.8 * len(searches)),
+        figsize=(7, 2.2 * len(searches)),
         squeeze=False,
         sharex=True,
         layout="constrained",
@@ -85,9 +85,9 @@ if __name__ == "__main__":
 
     # ## What did they find?
     #
-    # The shares of the last population in which a convolution over positions runs, a `SQUARE`, and
-    # `T-MAT MUL`, which compares queries with keys. Then the best program, and its loss when it was trained
-    # again.
+    # The shares of the last population in which a convolution over positions runs, a square, other than that
+    # in a norm, and `T-MAT MUL`, which compares queries with keys. Then the best program, and its loss when
+    # it was trained again.
     from IPython.display import display
 
     display(outcomes(searches, retrained))
@@ -127,9 +127,9 @@ if __name__ == "__main__":
         display(transfer(shown, *setting))
 
     # Does what was found in a short training of a small model help beyond it? In these settings it does. But
-    # a model of two blocks that read three characters each sees only five, so more training is worth less to
-    # it: three times the time lowers the loss of the first search's best program by
-    # {value}`f"{longer(first_best):.2f}"` nats, and that of Primer-EZ by
+    # a model of two blocks that read three characters each sees only five, and of two that read seven,
+    # thirteen. So more training is worth less to them: three times the time lowers the loss of the first
+    # search's best program by {value}`f"{longer(first_best):.2f}"` nats, and that of Primer-EZ by
     # {value}`f"{longer('primer-ez'):.2f}"`. At twice the width, the Transformer and Primer-EZ are worse than
     # before, perhaps because the rate is too high for it.
     first_best = winner("transformer-0", first)
@@ -169,9 +169,17 @@ if __name__ == "__main__":
     # The second search came to the same by another way: a convolution of width 3, a linear layer, and a
     # square, with residual connections and thresholds (`MAX`) but no norm.
     #
-    # Both parts resemble Primer-EZ's changes. But the convolution is dense instead of depthwise, the square
-    # is that of any number instead of a ReLU's output, and they replace attention and the feed-forward layer
-    # instead of improving them.
+    # The third found no square that lasted. It took the sine of a convolution of width 7:
+    #
+    # $$y = x + W \sin(K * \operatorname{norm}(x)) \qquad
+    # \operatorname{norm}(x) = \frac{g \odot x}{\sqrt{\operatorname{mean}(x^2)}} + b$$
+    #
+    # Its norm no longer subtracts the mean. But for the bias $b$ it is the RMSNorm of
+    # {doc}`today's models </labml_primer/since/modern>`.
+    #
+    # The convolutions and the squares resemble Primer-EZ's changes. But the convolutions are dense instead of
+    # depthwise, the squares are those of any number instead of a ReLU's output, and they replace attention
+    # and the feed-forward layer instead of improving them.
     for search in searches.values():
         print(title(search), *search["best"], "", sep="\n")
 
@@ -183,7 +191,7 @@ if __name__ == "__main__":
     fig, axes = plt.subplots(
         len(searches),
         2,
-        figsize=(7, 2.6 * len(searches)),
+        figsize=(7, 2.2 * len(searches)),
         squeeze=False,
         sharex=True,
         layout="constrained",
@@ -208,15 +216,17 @@ if __name__ == "__main__":
     # attention and the feed-forward layer both get it. With it, attention was not worth its time any more:
     # programs without attention take more steps in the same time, and they took over. A dense convolution
     # over three positions then replaced the first one. In the second search, that convolution came in one
-    # child with the loss of attention's softmax, and both spread together.
+    # child with the loss of attention's softmax, and both spread together. In the third, one mutation put a
+    # convolution over seven positions in the place of attention.
     #
     # How often were these operations tried, and what became of them? Primer-EZ is two insertions away from
     # the Transformer: a depthwise convolution after the shared projection of queries, keys and values, and a
     # `SQUARE` after the ReLU.
     display(trials(searches, ("T-MAT MUL", "SQUARE", *CONVOLUTIONS)))
 
-    # A child with a new comparison of queries and keys was never trained to the end. Both best programs
-    # square by `MULTIPLY` of a value with itself, which the table does not count as `SQUARE`.
+    # A child with a new comparison of queries and keys was never trained to the end. The best programs of the
+    # first two searches square by `MULTIPLY` of a value with itself, which the table does not count as
+    # `SQUARE`.
     #
     # ## Which mutations survive?
     #
@@ -245,9 +255,9 @@ if __name__ == "__main__":
 
     # ## Limits
     #
-    # *Few searches.* {value}`len(searches)` of the five planned searches are recorded. A
-    # third seed, a start from random programs, and a search without selection, the control, are in the plan.
-    # `make search` runs what is missing.
+    # *Few searches.* {value}`len(searches)` of the five planned searches are recorded. A start from random
+    # programs, and a search without selection, the control, are in the plan. `make search` runs what is
+    # missing.
     #
     # *Scale.* A program trains for {value}`f"{first['costs']['seconds']:.0f}"` seconds, on sequences of
     # {value}`task["seq"]` characters. The paper's programs trained for hours. How long a training must be for
@@ -261,7 +271,7 @@ if __name__ == "__main__":
     #
     # ## In short
     #
-    # - Each search found a causal convolution and a square, as the paper's did. Its best program is better
-    #   than the Transformer and Primer-EZ on plays that it has not seen, with every seed.
+    # - Each search found a causal convolution, and two of three a square, as the paper's did. Its best
+    #   program is better than the Transformer and Primer-EZ on plays that it has not seen, with every seed.
     # - Each search also removed attention, which does not pay in so short a training. A search finds what it
     #   is graded by, so its grade must be close to the use that one has in mind.

@@ -165,10 +165,27 @@ def outcomes_of_mutations(lines: Sequence[Line]) -> dict[str, list[int]]:
     return dict(sorted(counts.items()))
 
 
+@cache
+def squares(dna: str) -> bool:
+    """Return whether a program squares a value, other than for the mean of squares in a norm."""
+    nodes = graph(parse(dna))
+    waiting, seen = [len(nodes)], {0}
+    while waiting:
+        if (number := waiting.pop()) in seen:
+            continue
+        seen.add(number)
+        operation, inputs, *_ = nodes[number - 1]
+        if operation == "SQUARE" or (operation == "MULTIPLY" and len(set(inputs)) == 1):
+            return True
+        if operation != "RED MEAN":
+            waiting.extend(inputs)
+    return False
+
+
 def at_the_end(lines: Sequence[Line]) -> dict[str, float]:
     """Return for each primitive the share of the last population in which it runs.
 
-    `convolution` is the share in which any of `CONVOLUTIONS` does.
+    `convolution` is the share in which any of `CONVOLUTIONS` does, `square` that in which a value is squared.
     """
     programs = trained(lines)
     *_, living = populations(lines)
@@ -177,6 +194,7 @@ def at_the_end(lines: Sequence[Line]) -> dict[str, float]:
         running = operations(programs[line["ended"]])
         counts.update(running.keys())
         counts["convolution"] += any(name in running for name in CONVOLUTIONS)
+        counts["square"] += squares(programs[line["ended"]])
     return {name: counts[name] / len(living) for name in sorted(counts)}
 
 

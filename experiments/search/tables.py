@@ -109,7 +109,7 @@ def outcomes(searches: Mapping[str, Search], retrained: Sequence[Retrained]) -> 
     for name, search in searches.items():
         shares = [
             f"{search['at_the_end'].get(kind, 0.0):.0%}"
-            for kind in ("convolution", "SQUARE", "T-MAT MUL")
+            for kind in ("convolution", "square", "T-MAT MUL")
         ]
         ours = losses.get(winner(name, search), [])
         better = (
@@ -123,7 +123,7 @@ def outcomes(searches: Mapping[str, Search], retrained: Sequence[Retrained]) -> 
     columns = {
         "search": "",
         "convolution": "of the last population",
-        "SQUARE": "of the last population",
+        "square": "of the last population",
         "attention": "of the last population",
         "best": "individual",
         "its loss": "nats",
