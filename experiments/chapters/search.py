@@ -171,8 +171,9 @@ if __name__ == "__main__":
     #
     # The third found no square that lasted. It took the sine of a convolution of width 7:
     #
-    # $$y = x + W \sin(K * \operatorname{norm}(x)) \qquad
-    # \operatorname{norm}(x) = \frac{g \odot x}{\sqrt{\operatorname{mean}(x^2)}} + b$$
+    # $$y = x + W \sin(K * \operatorname{norm}(x))$$
+    #
+    # $$\operatorname{norm}(x) = \frac{g \odot x}{\sqrt{\operatorname{mean}(x^2)}} + b$$
     #
     # Its norm no longer subtracts the mean. But for the bias $b$ it is the RMSNorm of
     # {doc}`today's models </labml_primer/since/modern>`.
