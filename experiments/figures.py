@@ -83,7 +83,7 @@ def draw_by_compute(settings: Mapping[str, Runs]) -> None:
     """
     import matplotlib.pyplot as plt
 
-    fig, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
+    fig, ax = plt.subplots(figsize=(7, 3.9), layout="constrained")
     shown = []
     for (positions, runs), line in zip(settings.items(), (":", "-"), strict=True):
         for model in ("transformer", "primer-ez"):
@@ -101,7 +101,7 @@ def draw_by_compute(settings: Mapping[str, Runs]) -> None:
     fig.suptitle(f"mean and range of {setting(shown)}", fontsize="medium")
     ax.set(xlabel="multiply-adds, trillions", ylabel="loss, nats per character")
     ax.margins(x=0)
-    ax.legend(frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
+    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1))
     plt.show()
 
 

@@ -115,7 +115,7 @@ MODELS = {
         3, "Primer-EZ decoder", "Primer-EZ’s two changes", f"{T5}.Parts", "c0"
     ),
 }
-PITCH, WIDE, TALL, INDENT, TOP, NOTES = 28, 142, 22, 16, 6, 207
+PITCH, WIDE, TALL, INDENT, TOP, NOTES = 28, 142, 22, 16, 6, 203
 
 
 def draw() -> str:

@@ -322,10 +322,10 @@ if __name__ == "__main__":
         losses.items(), ("C1", "C3", "C2", "C0"), strict=True
     ):
         smooth = loss.view(-1, 8).mean(1)
-        ax.plot(8 * torch.arange(len(smooth)) + 4, smooth, color=color)
-        ax.text(8 * len(smooth), smooth[-1].item(), name, color=color, va="center")
+        ax.plot(8 * torch.arange(len(smooth)) + 4, smooth, color=color, label=name)
     ax.axvline(seq, color="C5", linewidth=1)
-    ax.set(xlim=(0, 150), xlabel="position", ylabel="loss, nats per character")
+    ax.set(xlim=(0, 128), xlabel="position", ylabel="loss, nats per character")
+    ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     plt.show()
     # Within the training length, rotary positions have the lowest loss. Beyond it they fail, like sines and
     # cosines: the model meets distances that it has never seen, and more tokens to ignore. T5's buckets fail

@@ -310,7 +310,7 @@ def test_figures_have_only_characters_of_the_font_that_they_are_set_in(
         """() => [...document.querySelectorAll("svg.plot text, svg.plot tspan")]
             .map(e => getComputedStyle(e).fontFamily.split(",")[0])"""
     )
-    assert set(families) <= {'"Source Serif 4"'}
+    assert set(families) <= {'"Source Serif 4 drawn"'}
 
 
 def test_the_words_of_a_figure_do_not_lie_on_each_other(

@@ -1,7 +1,8 @@
 """Pictures in a browser: their words have room, and their steps can be walked."""
 
 import pytest
-from built_book import Site, Visitor
+from built_book import Site, Visitor, settle
+from playwright.sync_api import Browser, Route
 
 ROOM = """() => {
   const inside = (a, b) =>
@@ -118,3 +119,28 @@ def test_a_box_leads_to_its_definition_by_keyboard(visit: Visitor, site: Site) -
     page.locator(".picture a", has_text="²").focus()
     page.keyboard.press("Enter")
     page.wait_for_url("**/primer_ez.html#SquaredReLU")
+
+
+def test_a_late_font_still_becomes_the_one_of_pictures_and_figures(
+    chromium: Browser, site: Site
+) -> None:
+    def width(late: bool) -> float:
+        context = chromium.new_context(viewport={"width": 1400, "height": 900})
+        opened = context.new_page()
+        held: list[Route] = []
+        if late:
+            opened.route("**/serif*.woff2", lambda route: held.append(route))
+        address = site.url("labml_primer/compared/switch")
+        opened.goto(address, wait_until="domcontentloaded")
+        if late:
+            opened.wait_for_timeout(1000)  # the text is drawn without it
+        for route in held:
+            route.continue_()
+        settle(opened)
+        measured: float = opened.locator("svg text").evaluate_all(
+            "words => words.reduce((sum, word) => sum + word.getComputedTextLength(), 0)"
+        )
+        context.close()
+        return measured
+
+    assert width(late=True) == pytest.approx(width(late=False), rel=1e-4)
