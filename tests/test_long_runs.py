@@ -356,16 +356,27 @@ def test_nan_gradient_stops_the_run_before_it_reaches_the_weights(
 # Several workers
 
 
+# Python imports this first: workers that wait for each other for ever say where, and end.
+TELL_WHERE_IT_HANGS = (
+    "import faulthandler; faulthandler.dump_traceback_later(600, exit=True)"
+)
+
+
 def two_workers(folder: Path, *command: str) -> "subprocess.CompletedProcess[str]":
     """Run `command` under torchrun, in two processes that meet on this machine's loopback interface."""
-    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    (folder / "first").mkdir(exist_ok=True)
+    (folder / "first" / "sitecustomize.py").write_text(TELL_WHERE_IT_HANGS)
+    # With an address there is no name to look up.
+    launch = ["-m", "torch.distributed.run", "--standalone"]
+    launch += ["--local-addr", "127.0.0.1", "--nproc-per-node", "2"]
+    modules = {"PYTHONPATH": f"{folder / 'first'}:{ROOT}"}
     return subprocess.run(
         [sys.executable, *launch, *command],
         cwd=folder,
-        env=ONE_CORE | {"PYTHONPATH": str(ROOT), "GLOO_SOCKET_IFNAME": "lo"},
+        env=ONE_CORE | modules | {"GLOO_SOCKET_IFNAME": "lo"},
         capture_output=True,
         text=True,
-        timeout=900,  # deadlocked workers would time out after half an hour
+        timeout=900,
     )
 
 
