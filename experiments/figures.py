@@ -1,7 +1,7 @@
 """Figures and tables that several measured chapters share."""
 
-from collections.abc import Mapping
-from statistics import fmean
+from collections.abc import Mapping, Sequence
+from statistics import fmean, geometric_mean
 from typing import Any
 
 from experiments.analysis import (
@@ -74,6 +74,32 @@ def dots(ax: Any, at: float, name: str, colour: str, seeds: list[float]) -> None
     label = f"{name}, a seed"
     ax.plot(seeds, [at] * len(seeds), "o", color=colour, mfc="none", ms=4, label=label)
     ax.plot(Spread.of(seeds).mean, at, "o", color=colour, label=f"{name}, mean")
+
+
+def draw_factors(
+    ax: Any,
+    factors: Mapping[str, Sequence[float]],
+    colours: Sequence[str],
+    ticks: Sequence[float],
+) -> None:
+    """Draw speed-up factors on a logarithmic axis, a row for each name.
+
+    Hollow dots are seeds, full ones their geometric mean. At the dotted line, nothing is saved.
+    """
+    rows = zip(factors.items(), colours, strict=True)
+    for at, ((name, seeds), colour) in enumerate(rows):
+        if not seeds:
+            continue
+        label = f"{name}, a seed"
+        ax.plot(
+            seeds, [at] * len(seeds), "o", color=colour, mfc="none", ms=4, label=label
+        )
+        ax.plot(geometric_mean(seeds), at, "o", color=colour, label=f"{name}, mean")
+    ax.axvline(1, color="C5", ls=":", lw=1)
+    ax.set(xscale="log", ylim=(len(factors) - 0.5, -0.5))
+    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.minorticks_off()
+    ax.set_yticks(range(len(factors)), list(factors))
 
 
 def draw_by_compute(settings: Mapping[str, Runs]) -> None:

@@ -37,6 +37,23 @@ A setting is a text and positions.
 """
 
 
+KINDS = {
+    "learned": "learned table",
+    "sinusoidal": "sines",
+    "t5": "T5's distances",
+    "rotary": "rotary",
+}
+
+MODERN = {
+    "modern": "none",
+    "squared-relu": "squared ReLU for SwiGLU",
+    "mdha": "MDHA",
+    "primer-ez": "both, Primer-EZ",
+    "canon-b": "Canon-B",
+    "token-shift": "token shift",
+}
+
+
 def read_setting(gathered: str, text: str, positions: str) -> Runs:
     """Return the runs of the four models, each from the plan with the most of them."""
     found: Runs = {}
@@ -58,15 +75,24 @@ def read_settings(gathered: str) -> dict[tuple[str, str], Runs]:
     return {setting: runs for setting, runs in every.items() if runs}
 
 
+def read_kinds(gathered: str) -> dict[str, Runs]:
+    """Return the runs of the Transformer and Primer-EZ with each kind of positions, on characters."""
+    runs = read_runs(gathered, "today-positions")
+    return {
+        kind: {model: runs[f"{model}-{kind}"] for model in ("transformer", "primer-ez")}
+        for kind in KINDS
+    }
+
+
 def final(run: Gathered) -> float:
     """Return the final loss: on the whole reported plays, where it was measured."""
     loss: float = run.get("whole", run["loss"][-1])
     return loss
 
 
-def savings(runs: Runs, model: str) -> list[float]:
-    """Return the factors of a model over the Transformer, one for each seed."""
-    baseline = runs.get("transformer", [])
+def savings(runs: Runs, model: str, over: str = "transformer") -> list[float]:
+    """Return the factors of a model over the Transformer, or another one, for each seed."""
+    baseline = runs.get(over, [])
     return seed_factors(baseline, runs.get(model, []), "multiply_adds")
 
 
@@ -128,9 +154,24 @@ def gains(gathered: str) -> Table:
     return Table("Speed-up factors, in multiply-adds", "Our runs", heads, rows)
 
 
+def modern_changes(gathered: str) -> Table:
+    """Return what each change of a baseline of today saves over it, and its final loss."""
+    runs = read_runs(gathered, "today-modern")
+    rows = [
+        [
+            name,
+            f"{statistics.fmean(map(final, runs[model])):.3f}",
+            "" if model == "modern" else written(savings(runs, model, over="modern")),
+        ]
+        for model, name in MODERN.items()
+    ]
+    heads = {"change": "", "final loss": "nats per character", "saves": "factor"}
+    return Table("Changes of a baseline of today, on subwords", "Our runs", heads, rows)
+
+
 def main() -> None:
     gathered = str(RESULTS / "gathered.json")
-    print(losses(gathered), gains(gathered), sep="\n\n")
+    print(losses(gathered), gains(gathered), modern_changes(gathered), sep="\n\n")
 
 
 if __name__ == "__main__":

@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 
 from experiments.analysis import of_factors, seed_factors
-from experiments.records import RESULTS
+from experiments.records import RESULTS, read_runs
 from experiments.today import (
     FOUR,
+    KINDS,
     final,
     gains,
     losses,
+    modern_changes,
+    read_kinds,
     read_setting,
     read_settings,
     savings,
@@ -91,6 +94,43 @@ def test_tables_have_a_row_for_each_setting_with_runs_and_every_model() -> None:
         assert [*table.columns][first:] == [*columns]
         assert ["characters", "learned"] in [row[:2] for row in table.rows]
         assert all(table.rows[0])
+
+
+def test_what_is_said_of_the_four_kinds_of_positions_is_so() -> None:
+    saved = {
+        kind: savings(runs, "primer-ez") for kind, runs in read_kinds(GATHERED).items()
+    }
+    assert all(len(seeds) == 3 and min(seeds) > 1 for seeds in saved.values())
+    least, *_, most = sorted(saved, key=lambda kind: typical(saved[kind]))
+    assert (least, most) == ("rotary", "learned") and [*saved] == [*KINDS]
+    t5 = read_kinds(GATHERED)["t5"]["transformer"]
+    assert {run["rate"] for run in t5} == {0.008}
+
+
+def test_what_is_said_of_the_baseline_of_today_is_so() -> None:
+    runs = read_runs(GATHERED, "today-modern")
+    ends = {model: [final(run) for run in seeds] for model, seeds in runs.items()}
+    both = ends.pop("primer-ez")
+    lowest = map(min, zip(*ends.values(), strict=True))
+    assert all(map(float.__lt__, both, lowest)) and len(both) == 3
+    assert all(map(float.__gt__, ends["squared-relu"], ends["modern"]))
+    assert all(map(float.__gt__, ends["token-shift"], ends["modern"]))
+    saved = {model: savings(runs, model, over="modern") for model in runs}
+    _, low, high = of_factors(saved["canon-b"])
+    assert low < 1 < high, "Canon-B is not shown to save"
+    _, low, _ = of_factors(saved["mdha"])
+    assert low > 1 > max(saved["squared-relu"])
+    product = typical(saved["mdha"]) * typical(saved["squared-relu"])
+    assert of_factors(saved["primer-ez"])[1] > product
+    rates = {model: {run["rate"] for run in seeds} for model, seeds in runs.items()}
+    assert rates.pop("mdha") == {0.002}
+    assert all(rate == {0.004} for rate in rates.values())
+
+
+def test_every_change_of_the_baseline_has_a_row_with_its_factor() -> None:
+    none, *rows = modern_changes(GATHERED).rows
+    assert len(rows) == 5 and none[-1] == ""
+    assert all(" to " in str(row[-1]) for row in rows)
 
 
 def test_what_the_chapter_says_of_the_records_is_so() -> None:

@@ -153,9 +153,10 @@ if __name__ == "__main__":
 
     # ## How much of it needs selection?
     #
-    # The control chooses each parent at random from the population, instead of the best of a tournament. Its
-    # best program is the Transformer's feed-forward layer with a depthwise convolution $K$ of width 3 after
-    # it, and without attention:
+    # The control chooses each parent at random from the population, instead of the best of a tournament. On
+    # the right are the operations that run in its best program, with the block's input as `h0`; all else is
+    # {term}`dead code`. It is the Transformer's feed-forward layer with a depthwise convolution $K$ of width
+    # 3 after it, and without attention:
     #
     # $$y = x + K * W_2 \max(W_1 \operatorname{norm}(x), c)$$
     #
@@ -175,6 +176,7 @@ if __name__ == "__main__":
 
     best_gain = fmean(gain(winner(name, search)) for name, search in evolved.items())
     easy = gain(control_best) / best_gain
+    print(*control["best"], sep="\n")
 
     # ## From random programs
     #
@@ -194,6 +196,7 @@ if __name__ == "__main__":
     random_best = winner("random-start", from_random)
     lucky = gain(random_best) / best_gain
     origin = from_random["lineage"][0]
+    print(*from_random["best"], sep="\n")
 
     # ## From the Transformer to the best program
     #
@@ -203,9 +206,8 @@ if __name__ == "__main__":
     # step, for every search.
     display(ancestors(first))
 
-    # The operations that run in the best program of each search, with the block's input as `h0`. All else is
-    # {term}`dead code`. In the first search it is a causal convolution $K$ of width 3, then a square and a
-    # norm:
+    # The best programs of the three searches. In the first search it is a causal convolution $K$ of width 3,
+    # then a square and a norm:
     #
     # $$y = \operatorname{norm}\big((K * x)^2 + b\big) + c$$
     #
@@ -224,7 +226,7 @@ if __name__ == "__main__":
     # The convolutions and the squares resemble Primer-EZ's changes. But the convolutions are dense instead of
     # depthwise, the squares are those of any number instead of a ReLU's output, and they replace attention
     # and the feed-forward layer instead of improving them.
-    for search in searches.values():
+    for search in evolved.values():
         print(title(search), *search["best"], "", sep="\n")
 
     # ## How attention was lost
