@@ -145,10 +145,11 @@ if __name__ == "__main__":
     # The figure shows what Primer-EZ saves over the Transformer with the same positions, on characters: with
     # a learned table, with sines, with T5's learned distances, and with rotary positions.
     #
-    # It saves with each of them and each seed: most with a learned table ({value}`saved_with["learned"]`),
-    # less with sines ({value}`saved_with["sinusoidal"]`) and T5's distances ({value}`saved_with["t5"]`), and
-    # least with rotary positions ({value}`saved_with["rotary"]`). In the paper, too, Primer-EZ saves less in
-    # the set-up with relative attention than in those with absolute positions ({doc}`results`).
+    # It saves with each of them, with each of three seeds: most with a learned table,
+    # {value}`saved_with["learned"]`, less with sines, {value}`saved_with["sinusoidal"]`, and T5's distances,
+    # {value}`saved_with["t5"]`, and least with rotary positions, {value}`saved_with["rotary"]`. In the paper,
+    # too, Primer-EZ saves less in the set-up with relative attention than in those with absolute positions
+    # ({doc}`results`).
     kinds = read_kinds(__data__[0])
     of_kinds = {KINDS[kind]: savings(runs, "primer-ez") for kind, runs in kinds.items()}
     saved_with = {kind: written(of_kinds[KINDS[kind]]) for kind in kinds}
@@ -165,11 +166,11 @@ if __name__ == "__main__":
     #
     # Primer-EZ's two changes together still save a factor of {value}`saved_today["primer-ez"]`, and end lower
     # than all others with each seed. MDHA alone saves {value}`saved_today["mdha"]`. A squared ReLU alone,
-    # instead of SwiGLU, saves nothing: it ends above the baseline with each seed. Probably, since SwiGLU
-    # multiplies two values that depend on the input already, a square adds less.
+    # instead of SwiGLU, saves nothing: it ends above the baseline with each seed. A possible reason, which we
+    # have not tested: SwiGLU already multiplies two values that depend on the input.
     #
-    # So together they save more than the product of their factors, {value}`f"{product:.2f}"`. Why, we have
-    # not tested.
+    # So together they save more than the product of their factors, {value}`f"{product:.2f}"`. We do not know
+    # why.
     #
     # Two other {doc}`short convolutions </labml_primer/since/short_convolutions>` do not help: of Canon-B it
     # is not shown that it saves anything ({value}`saved_today["canon-b"]`), and token shift makes the model
