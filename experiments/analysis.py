@@ -41,9 +41,15 @@ def over_seeds(
     return [combine(each) for each in zip(*(run["loss"] for run in runs), strict=True)]
 
 
+def final(run: Gathered) -> float:
+    """Return the final loss: on the whole reported plays, where it was measured."""
+    loss: float = run.get("whole", run["loss"][-1])
+    return loss
+
+
 def final_loss(runs: Sequence[Gathered]) -> Spread:
     """Return the spread of the runs' final losses."""
-    return Spread.of([run["loss"][-1] for run in runs])
+    return Spread.of(list(map(final, runs)))
 
 
 def gain(runs: Runs, model: str, baseline: str) -> float:
@@ -54,7 +60,7 @@ def gain(runs: Runs, model: str, baseline: str) -> float:
 def ahead(runs: Runs, model: str, baseline: str) -> list[bool]:
     """Return for each seed whether a model ends with a lower loss than a baseline."""
     pairs = zip(runs[model], runs[baseline], strict=True)
-    return [first["loss"][-1] < second["loss"][-1] for first, second in pairs]
+    return [final(first) < final(second) for first, second in pairs]
 
 
 def setting(models: Collection[Sequence[Gathered]]) -> str:
@@ -87,10 +93,11 @@ def factor(baseline: Gathered, run: Gathered, cost: str) -> float:
 
 
 def until(run: Gathered, end: int) -> Gathered:
-    """Return the run, cut off after its first `end` evaluations."""
+    """Return the run, cut off after its first `end` evaluations. They are on parts of the plays."""
     return {
         name: value[:end] if isinstance(value, list) else value
         for name, value in run.items()
+        if name != "whole"
     }
 
 
@@ -126,9 +133,9 @@ def relative_perplexity(
     baseline: Sequence[Gathered], runs: Sequence[Gathered]
 ) -> list[float]:
     """Return each run's final perplexity, in percent of that of the baseline with the same seed."""
-    ends = {run["seed"]: run["loss"][-1] for run in baseline}
+    ends = {run["seed"]: final(run) for run in baseline}
     return [
-        100 * math.exp(run["loss"][-1] - ends[run["seed"]])
+        100 * math.exp(final(run) - ends[run["seed"]])
         for run in runs
         if run["seed"] in ends
     ]
@@ -158,7 +165,7 @@ def of_factors(values: Sequence[float]) -> tuple[float, float, float]:
 
 def final_losses(runs: Runs) -> Tensor:
     """Return the final losses `[models, seeds]`."""
-    return torch.tensor([[run["loss"][-1] for run in each] for each in runs.values()])
+    return torch.tensor([list(map(final, each)) for each in runs.values()])
 
 
 def noise(losses: Tensor) -> Tensor:

@@ -9,8 +9,8 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from experiments.analysis import extent, of_factors, seed_factors
-from experiments.records import RESULTS, Gathered, Runs, read_runs
+from experiments.analysis import extent, final, of_factors, seed_factors
+from experiments.records import RESULTS, Runs, read_runs
 from experiments.tables import Table
 
 FOUR = {
@@ -82,12 +82,6 @@ def read_kinds(gathered: str) -> dict[str, Runs]:
         kind: {model: runs[f"{model}-{kind}"] for model in ("transformer", "primer-ez")}
         for kind in KINDS
     }
-
-
-def final(run: Gathered) -> float:
-    """Return the final loss: on the whole reported plays, where it was measured."""
-    loss: float = run.get("whole", run["loss"][-1])
-    return loss
 
 
 def savings(runs: Runs, model: str, over: str = "transformer") -> list[float]:

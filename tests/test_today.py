@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from experiments.analysis import of_factors, seed_factors
+from experiments.analysis import final, of_factors, seed_factors, until
 from experiments.records import RESULTS, read_runs
 from experiments.today import (
     FOUR,
     KINDS,
-    final,
     gains,
     losses,
     modern_changes,
@@ -84,6 +83,8 @@ def test_share_of_positions_is_one_if_nothing_is_left() -> None:
 def test_final_loss_is_that_of_whole_plays_if_measured() -> None:
     assert final(run(0, 3.0, 2.0, whole=1.9)) == 1.9
     assert final(run(0, 3.0, 2.0)) == 2.0
+    # The whole plays were read after the last step only.
+    assert final(until(run(0, 3.0, 2.0, whole=1.9), 1)) == 3.0
 
 
 def test_tables_have_a_row_for_each_setting_with_runs_and_every_model() -> None:

@@ -26,7 +26,7 @@ Source: {cite:t}`so2021primer`, appendix A.8; {cite:t}`su2021roformer`; our own 
 
 from statistics import fmean
 
-from experiments.analysis import seed_factors
+from experiments.analysis import final, seed_factors
 from experiments.figures import WHOLE_MODELS, draw_by_compute, draw_factors
 from experiments.records import read_runs
 from experiments.today import (
@@ -34,7 +34,6 @@ from experiments.today import (
     KINDS,
     MODERN,
     confidence,
-    final,
     gains,
     losses,
     modern_changes,
