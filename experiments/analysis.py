@@ -30,8 +30,37 @@ class Spread:
         return cls(statistics.fmean(values), deviation, len(values))
 
     def __format__(self, spec: str) -> str:
-        mean, deviation = format(self.mean, spec), format(self.deviation, spec)
+        mean = format(self.mean, spec)
+        deviation = format(self.deviation, spec.removeprefix("+"))
         return mean if self.count == 1 else f"{mean} ± {deviation}"
+
+
+@dataclass(frozen=True)
+class MeanFactor:
+    """The geometric mean of factors, one per seed, with its 95% confidence interval.
+
+    Of fewer than three factors, `low` and `high` are the lowest and the highest.
+    """
+
+    mean: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, factors: Sequence[float]) -> "MeanFactor":
+        """Return the mean of one or more factors."""
+        mean = statistics.geometric_mean(factors)
+        if len(factors) < 3:
+            return cls(mean, min(factors), max(factors))
+        low, high = interval(list(map(math.log, factors)))
+        return cls(mean, math.exp(low), math.exp(high))
+
+    def between(self, spec: str = ".2f") -> str:
+        """Write the interval alone."""
+        return f"{self.low:{spec}} to {self.high:{spec}}"
+
+    def __format__(self, spec: str) -> str:
+        return f"{self.mean:{spec}} ({self.between(spec)})"
 
 
 def over_seeds(
@@ -115,12 +144,12 @@ def seed_factors(
 
 def speedup(
     baseline: Sequence[Gathered], runs: Sequence[Gathered], cost: str
-) -> Spread:
-    """Return the spread of the factors of the seeds that both have."""
-    return Spread.of(seed_factors(baseline, runs, cost))
+) -> MeanFactor:
+    """Return the mean of the factors of the seeds that both have."""
+    return MeanFactor.of(seed_factors(baseline, runs, cost))
 
 
-def factors(runs: Runs, cost: str) -> dict[str, Spread]:
+def factors(runs: Runs, cost: str) -> dict[str, MeanFactor]:
     """Return the speed-up factors over the Transformer of all other models of a plan, in `cost`."""
     return {
         model: speedup(runs["transformer"], seeds, cost)
@@ -154,13 +183,6 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
     spread = Spread.of(values)
     reach = STUDENT[len(values)] * spread.deviation / math.sqrt(len(values))
     return spread.mean - reach, spread.mean + reach
-
-
-def of_factors(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the geometric mean of factors, and its 95% confidence interval."""
-    logs = list(map(math.log, values))
-    mean, (low, high) = statistics.fmean(logs), interval(logs)
-    return math.exp(mean), math.exp(low), math.exp(high)
 
 
 def final_losses(runs: Runs) -> Tensor:

@@ -9,7 +9,14 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from experiments.analysis import extent, final, of_factors, seed_factors
+from experiments.analysis import (
+    MeanFactor,
+    Spread,
+    extent,
+    final,
+    relative_perplexity,
+    seed_factors,
+)
 from experiments.records import RESULTS, Runs, read_runs
 from experiments.tables import Table
 
@@ -23,7 +30,7 @@ FOUR = {
 
 PLANS = {
     ("characters", "learned"): (("speedup", ""),),
-    ("characters", "rotary"): (("today-characters", ""), ("today-first", "")),
+    ("characters", "rotary"): (("today-characters", ""),),
     ("subwords", "learned"): (("today-subwords-positions", "-learned"),),
     ("subwords", "rotary"): (
         ("today-subwords", ""),
@@ -51,6 +58,15 @@ MODERN = {
     "primer-ez": "both, Primer-EZ",
     "canon-b": "Canon-B",
     "token-shift": "token shift",
+}
+
+
+CHANGES = {
+    "mdha": "MDHA",
+    "squared-relu": "squared ReLU",
+    "order": "norm after the feed-forward layer",
+    "norm": "Primer's norm",
+    "shared-query": "queries computed from keys",
 }
 
 
@@ -90,30 +106,17 @@ def savings(runs: Runs, model: str, over: str = "transformer") -> list[float]:
     return seed_factors(baseline, runs.get(model, []), "multiply_adds")
 
 
-def typical(factors: Sequence[float]) -> float:
-    """Return the geometric mean of factors."""
-    return statistics.geometric_mean(factors)
-
-
 def written(factors: Sequence[float]) -> str:
-    """Write the mean of factors with its 95% confidence interval, or of two with their range."""
-    if not factors:
-        return ""
-    if len(factors) < 3:
-        return f"{typical(factors):.2f} ({extent(factors, '.2f')})"
-    mean, low, high = of_factors(factors)
-    return f"{mean:.2f} ({low:.2f} to {high:.2f})"
-
-
-def confidence(factors: Sequence[float], spec: str = ".2f") -> str:
-    """Write the 95% confidence interval of the mean of factors."""
-    _, low, high = of_factors(factors)
-    return f"{low:{spec}} to {high:{spec}}"
+    """Write the mean of factors with its interval; nothing if there are none."""
+    return f"{MeanFactor.of(factors):.2f}" if factors else ""
 
 
 def share_of_positions(learned: Sequence[float], rotary: Sequence[float]) -> float:
     """Return the share of a gain, in logarithms, that is gone with rotary positions."""
-    return 1 - math.log(typical(rotary)) / math.log(typical(learned))
+    left, before = (
+        math.log(statistics.geometric_mean(each)) for each in (rotary, learned)
+    )
+    return 1 - left / before
 
 
 def losses(gathered: str) -> Table:
@@ -163,9 +166,42 @@ def modern_changes(gathered: str) -> Table:
     return Table("Changes of a baseline of today, on subwords", "Our runs", heads, rows)
 
 
+def perplexity_change(runs: Runs, baseline: str, model: str) -> Spread:
+    """Return the change of a model's perplexity over a baseline's, in percent."""
+    relative = relative_perplexity(runs[baseline], runs[model])
+    return Spread.of([each - 100 for each in relative])
+
+
+def part_changes(gathered: str) -> Table:
+    """Return the change of the perplexity by each of Primer's changes, with both positions."""
+    every = [read_runs(gathered, plan) for plan in ("ablation", "today-ablation")]
+    rows = [
+        [
+            name,
+            *(
+                f"{perplexity_change(runs, baseline, model):+.1f}"
+                for baseline, model in (
+                    ("transformer", f"with-{part}"),
+                    ("primer", f"without-{part}"),
+                )
+                for runs in every
+            ),
+        ]
+        for part, name in CHANGES.items()
+    ]
+    heads = {"change": ""} | {
+        f"{done}, {positions}": "%"
+        for done in ("added", "removed")
+        for positions in ("learned", "rotary")
+    }
+    title = "Change of the perplexity by a change of Primer's, added to a Transformer or removed from Primer"
+    return Table(title, "Our runs", heads, rows)
+
+
 def main() -> None:
     gathered = str(RESULTS / "gathered.json")
-    print(losses(gathered), gains(gathered), modern_changes(gathered), sep="\n\n")
+    tables = (losses, gains, modern_changes, part_changes)
+    print(*(table(gathered) for table in tables), sep="\n\n")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.analysis import final_loss, interval, of_factors, speedup
+from experiments.analysis import MeanFactor, final_loss, interval, speedup
 from experiments.chapters import sizes
 from experiments.harness.plan import PLANS, Plan
 from experiments.records import RESULTS, Gathered, read_runs
@@ -173,11 +173,12 @@ def test_interval_needs_at_least_two_seeds() -> None:
 
 
 def test_interval_of_inverse_factors_is_the_inverse_interval() -> None:
-    mean, low, high = of_factors([2.0, 4.0, 8.0])
-    assert mean == pytest.approx(4) and low < 2 and high > 8
-    assert of_factors([1 / 2, 1 / 4, 1 / 8]) == pytest.approx(
-        (1 / mean, 1 / high, 1 / low)
-    )
+    saved = MeanFactor.of([2.0, 4.0, 8.0])
+    assert saved.mean == pytest.approx(4) and saved.low < 2 and saved.high > 8
+    lost = MeanFactor.of([1 / 2, 1 / 4, 1 / 8])
+    assert lost.mean == pytest.approx(1 / saved.mean)
+    assert lost.low == pytest.approx(1 / saved.high)
+    assert lost.high == pytest.approx(1 / saved.low)
 
 
 def test_chapter_reads_every_model_of_the_plan() -> None:
@@ -255,8 +256,10 @@ def test_best_sizes_save_more_than_one_size(sweep: dict[str, Sizes], cost: str) 
     for model in ("primer-ez", "primer"):
         earlier = frontier(sweep[model], budgets_up_to(end, 4.5), cost)
         of_seeds = zip(*savings(vanilla, earlier), strict=True)
-        mean, *_ = of_factors([*map(geometric_mean, of_seeds)])
-        assert mean > speedup(at_128["transformer"], at_128[model], cost).mean
+        best_sizes = MeanFactor.of([*map(geometric_mean, of_seeds)])
+        assert (
+            best_sizes.mean > speedup(at_128["transformer"], at_128[model], cost).mean
+        )
 
 
 def test_slopes_of_the_power_laws_are_not_distinguished(

@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from experiments.analysis import final, of_factors, seed_factors, until
+from experiments.analysis import (
+    MeanFactor,
+    critical_difference,
+    final,
+    final_losses,
+    gain,
+    seed_factors,
+    until,
+)
 from experiments.records import RESULTS, read_runs
 from experiments.today import (
     FOUR,
@@ -20,7 +28,6 @@ from experiments.today import (
     read_settings,
     savings,
     share_of_positions,
-    typical,
     written,
 )
 
@@ -38,8 +45,8 @@ def test_runs_of_a_model_are_those_of_the_plan_with_the_most(tmp_path: Path) -> 
     path.write_text(
         json.dumps(
             {
-                "today-characters": {"transformer": one, "mdha": []},
-                "today-first": {"transformer": two},
+                "today-characters": {"transformer": two},
+                "today-subwords": {"mdha": one, "transformer": one},
                 "today-subwords-positions": {"mdha-learned": one, "mdha-rotary": two},
             }
         )
@@ -48,7 +55,7 @@ def test_runs_of_a_model_are_those_of_the_plan_with_the_most(tmp_path: Path) -> 
     assert found == {
         ("characters", "rotary"): {"transformer": two},
         ("subwords", "learned"): {"mdha": one},
-        ("subwords", "rotary"): {"mdha": two},
+        ("subwords", "rotary"): {"transformer": one, "mdha": two},
     }
 
 
@@ -72,7 +79,7 @@ def test_factors_are_averaged_as_logarithms() -> None:
 
 def test_two_factors_are_both_written() -> None:
     assert written([2.0, 8.0]) == "4.00 (2.00 to 8.00)"
-    assert written([2.0]) == "2.00 (2.00)" and written([]) == ""
+    assert written([2.0]) == "2.00 (2.00 to 2.00)" and written([]) == ""
 
 
 def test_share_of_positions_is_one_if_nothing_is_left() -> None:
@@ -102,10 +109,13 @@ def test_what_is_said_of_the_four_kinds_of_positions_is_so() -> None:
         kind: savings(runs, "primer-ez") for kind, runs in read_kinds(GATHERED).items()
     }
     assert all(len(seeds) == 3 and min(seeds) > 1 for seeds in saved.values())
-    least, *_, most = sorted(saved, key=lambda kind: typical(saved[kind]))
+    least, *_, most = sorted(saved, key=lambda kind: MeanFactor.of(saved[kind]).mean)
     assert (least, most) == ("rotary", "learned") and [*saved] == [*KINDS]
-    t5 = read_kinds(GATHERED)["t5"]["transformer"]
-    assert {run["rate"] for run in t5} == {0.008}
+
+
+def not_shown(saved: MeanFactor) -> bool:
+    """Whether the runs show neither a saving nor a loss."""
+    return saved.low < 1 < saved.high
 
 
 def test_what_is_said_of_the_baseline_of_today_is_so() -> None:
@@ -116,13 +126,12 @@ def test_what_is_said_of_the_baseline_of_today_is_so() -> None:
     assert all(map(float.__lt__, both, lowest)) and len(both) == 3
     assert all(map(float.__gt__, ends["squared-relu"], ends["modern"]))
     assert all(map(float.__gt__, ends["token-shift"], ends["modern"]))
-    saved = {model: savings(runs, model, over="modern") for model in runs}
-    _, low, high = of_factors(saved["canon-b"])
-    assert low < 1 < high, "Canon-B is not shown to save"
-    _, low, _ = of_factors(saved["mdha"])
-    assert low > 1 > max(saved["squared-relu"])
-    product = typical(saved["mdha"]) * typical(saved["squared-relu"])
-    assert of_factors(saved["primer-ez"])[1] > product
+    seeds = {model: savings(runs, model, over="modern") for model in runs}
+    saved = {model: MeanFactor.of(each) for model, each in seeds.items()}
+    assert not_shown(saved["canon-b"])
+    assert saved["mdha"].low > 1 > max(seeds["squared-relu"])
+    product = saved["mdha"].mean * saved["squared-relu"].mean
+    assert saved["primer-ez"].low > product
     rates = {model: {run["rate"] for run in seeds} for model, seeds in runs.items()}
     assert rates.pop("mdha") == {0.002}
     assert all(rate == {0.004} for rate in rates.values())
@@ -140,45 +149,49 @@ def test_what_the_chapter_says_of_the_records_is_so() -> None:
         read_setting(GATHERED, "characters", positions)
         for positions in ("learned", "rotary")
     )
-    assert all(len(seeds) >= 2 for seeds in rotary.values())
+    assert all(len(seeds) == 5 for seeds in rotary.values())
+    saved = {model: MeanFactor.of(savings(rotary, model)) for model in FOUR}
     assert min(savings(rotary, "primer-ez")) > 1
-    subwords = read_setting(GATHERED, "subwords", "rotary")
-    with_table = read_setting(GATHERED, "subwords", "learned")
-    on_subwords = savings(subwords, "primer-ez")
-    assert len(on_subwords) == 3 and min(on_subwords) > 1
-    _, low, high = of_factors(on_subwords)
-    assert low < 1 < high
-    gone = share_of_positions(savings(with_table, "primer-ez"), on_subwords)
-    both = (savings(runs, "primer-ez") for runs in (learned, rotary))
-    assert gone < share_of_positions(*both)
-    pairs = zip(subwords["transformer"], with_table["primer-ez"], strict=True)
-    assert all(final(plain) > final(changed) for plain, changed in pairs)
-    worse, better = sorted(savings(subwords, "mdha"))
-    assert worse < 1 < better
-    assert all(
+    assert min(saved[model].low for model in ("squared-relu", "mdha")) > 1
+    assert saved["primer-ez"].high < 1.75, "less than the paper's least"
+    added = savings(rotary, "primer-ez", over="squared-relu")
+    assert not_shown(MeanFactor.of(added)), "what the convolutions add"
+    better = [
         final(relu) < final(mdha)
         for relu, mdha in zip(rotary["squared-relu"], rotary["mdha"], strict=True)
-    )
-    _, low, high = of_factors(savings(rotary, "mdha"))
-    assert low < 1 < high, "MDHA alone is not shown to save"
-    added = seed_factors(rotary["squared-relu"], rotary["primer-ez"], "multiply_adds")
-    _, low, high = of_factors(added)
-    assert low < 1 < high, "convolutions are not shown to add to the squared ReLU"
-    _, _, high = of_factors(savings(rotary, "primer-ez"))
-    assert high < 1.75, "with rotary positions, less than the paper's least"
-    rates = {model: {run["rate"] for run in seeds} for model, seeds in rotary.items()}
-    assert rates.pop("primer-ez") != {0.002}
-    assert all(rate == {0.002} for rate in rates.values())
-    for runs, whole in ((learned, False), (rotary, True), (with_table, True)):
-        assert all(("whole" in run) == whole for s in runs.values() for run in s)
-    parts = {
-        model: typical(savings(learned, model)) for model in ("squared-relu", "mdha")
-    }
-    assert parts["mdha"] > parts["squared-relu"]
+    ]
+    assert better.count(True) == 4
+    every = final_losses(read_runs(GATHERED, "today-characters"))
+    lower = gain(rotary, "squared-relu", "mdha")
+    assert 0 < lower < critical_difference(every) and len(every) == 8
+
+    with_table = {model: MeanFactor.of(savings(learned, model)) for model in FOUR}
+    assert with_table["mdha"].mean > with_table["squared-relu"].mean
     positions = seed_factors(
         learned["transformer"], rotary["transformer"], "multiply_adds"
     )
-    changes = savings(learned, "primer-ez")
-    assert typical(positions) > typical(changes) > typical(savings(rotary, "primer-ez"))
+    assert MeanFactor.of(positions).mean > with_table["primer-ez"].mean
+    assert with_table["primer-ez"].mean > saved["primer-ez"].mean
     worst = max(run["loss"][-1] for run in rotary["transformer"])
     assert worst < min(run["loss"][-1] for run in learned["primer-ez"])
+    for runs, whole in ((learned, False), (rotary, True)):
+        assert all(("whole" in run) == whole for s in runs.values() for run in s)
+
+
+def test_what_the_chapter_says_of_subwords_is_so() -> None:
+    learned, rotary = (
+        read_setting(GATHERED, "subwords", positions)
+        for positions in ("learned", "rotary")
+    )
+    saved, before = (savings(runs, "primer-ez") for runs in (rotary, learned))
+    assert len(saved) == 3 and min(saved) > 1 and not_shown(MeanFactor.of(saved))
+    on_characters = (
+        savings(read_setting(GATHERED, "characters", positions), "primer-ez")
+        for positions in ("learned", "rotary")
+    )
+    assert share_of_positions(before, saved) < share_of_positions(*on_characters)
+    pairs = zip(rotary["transformer"], learned["primer-ez"], strict=True)
+    assert all(final(plain) > final(changed) for plain, changed in pairs)
+    worse, better = sorted(savings(rotary, "mdha"))
+    assert worse < 1 < better
+    assert all("whole" in run for seeds in learned.values() for run in seeds)

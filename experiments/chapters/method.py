@@ -87,7 +87,7 @@ if __name__ == "__main__":
     # ## Seeds, and the meaning of ±
     #
     # A seed sets the initial weights and the order of the batches. Models are compared seed by seed: on the
-    # same text in the same order. A number like 2.6 ± 0.5 is the mean over the seeds, and their sample
+    # same text in the same order. A number like 1.91 ± 0.04 is the mean over the seeds, and their sample
     # standard deviation $s$. The mean of $n$ seeds is itself uncertain by its *standard error*,
     # $s / \sqrt n$.
     #
@@ -104,9 +104,9 @@ if __name__ == "__main__":
     #
     # A factor amplifies noise, because on a flat curve a small difference in loss is many steps.
     #
-    # {doc}`ours` has the mean of the factors and their standard deviation. {doc}`positions`, {doc}`sizes` and
-    # the first lines of {doc}`results` average factors as logarithms, and give the 95%
-    # {term}`confidence interval` of that mean, so the same runs have slightly different numbers there.
+    # The mean of several seeds' factors is the geometric mean, because factors multiply: of 2 and $1/2$ the
+    # mean is 1. In brackets or as a band is the 95% {term}`confidence interval` of that mean, computed from
+    # the logarithms with Student's $t$.
     #
     # ## Relative perplexity
     #
@@ -194,12 +194,12 @@ if __name__ == "__main__":
     #
     # The last is a family of plans, and each of them, such as `today-characters`, can be run alone. They
     # repeat the comparisons with {doc}`rotary positions </labml_primer/since/rotary>`, on characters and on
-    # subwords, and measure more carefully. {doc}`positions` reports the first three, `today-first`,
-    # `today-first-subwords` and `today-subwords-positions`, which try three rates for each model and have two
-    # or three seeds. The others are larger, and not recorded yet. Rates are tuned in runs of a quarter of the
-    # length, with a seed that is not reported. Final losses are those on the whole reported plays, always in
-    # nats per character, and factors are averaged as logarithms. Their records contain the losses of two
-    # steps in double precision. If the code computes other losses later, the run is repeated.
+    # subwords, and measure more carefully. {doc}`positions`, {doc}`ours` and {doc}`parts` report them. Three
+    # of them are not recorded in whole yet: `today-subwords`, of which {doc}`positions` has what is there,
+    # `today-mdha`, and `today-longer`. Rates are tuned in runs of a quarter of the length, with a seed that
+    # is not reported. Final losses are those on the whole reported plays, always in nats per character. Their
+    # records contain the losses of two steps in double precision. If the code computes other losses later,
+    # the run is repeated.
     #
     # Tests check that every record matches its plan, that no run diverged and no seed is missing, and that
     # the statements of the chapters hold for the records. Every measured number in the text is computed from

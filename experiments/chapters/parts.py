@@ -3,13 +3,18 @@ r"""
 
 Which of Primer's changes do the work, and is the squared ReLU the best activation function?
 
-In short: removing {term}`MDHA` costs most in these models, which have learned absolute positions. Without
-it, Primer's {term}`perplexity` is {value}`change(changes, "primer", "without-mdha")` higher; without the
-squared ReLU, it is {value}`change(changes, "primer", "without-squared-relu")` higher, and without the order
-of norms {value}`change(changes, "primer", "without-order")`, over three seeds. The squared ReLU is as good as
-SwiGLU, within noise, without needing a second projection. The models have
-{value}`f"{changes['transformer'][0]['parameters'] / 1e6:.1f}"` million parameters; {doc}`method` has the
-setting and the statistics.
+In short: it depends on the positions.
+
+- **With a learned table of positions**, removing {term}`MDHA` costs most. Without it, Primer's
+  {term}`perplexity` is {value}`change(changes, "primer", "without-mdha")` higher; without the squared ReLU,
+  it is {value}`change(changes, "primer", "without-squared-relu")` higher, over three seeds.
+- **With rotary positions**, removing the squared ReLU costs most, as the paper says:
+  {value}`change(rotary, "primer", "without-squared-relu")`, and removing MDHA
+  {value}`change(rotary, "primer", "without-mdha")`. None of Primer's other changes helps.
+- **The squared ReLU** is as good as SwiGLU, within noise, without needing a second projection.
+
+The models have {value}`f"{changes['transformer'][0]['parameters'] / 1e6:.1f}"` million parameters;
+{doc}`method` has the setting and the statistics.
 
 Primer is five changes at once, and Primer-EZ is two of them. {doc}`ours` measures whole models; this chapter
 takes them apart. For both questions, the paper has bar charts without numbers (Figures 26 and 5).
@@ -23,6 +28,7 @@ from experiments.analysis import Spread, final_loss, gain, relative_perplexity
 from experiments.figures import draw, table
 from experiments.records import Gathered, Runs, read_runs
 from experiments.tables import Table
+from experiments.today import part_changes
 
 __data__ = ("experiments/results/gathered.json",)
 
@@ -54,8 +60,8 @@ def change(runs: Runs, baseline: str, model: str) -> str:
 
 
 if __name__ == "__main__":
-    # Primer without each of its changes. Hollow dots are seeds, full dots their mean. To the right of the
-    # dotted line, Primer is worse without the change, so the change helps.
+    # Primer without each of its changes, with a learned table of positions. Hollow dots are seeds, full dots
+    # their mean. To the right of the dotted line, Primer is worse without the change, so the change helps.
     #
     # :::{deviation} the paper, Figure 26
     # There Primer is also shown without its wider feed-forward layer. The model that the paper's other
@@ -68,9 +74,10 @@ if __name__ == "__main__":
     display(table(changes, REMOVED, "primer", "Compare Figure 26, right"))
     # ## Each change alone
     #
-    # Each change in a Transformer; {doc}`/labml_primer/primer/primer` explains them. To the left of the
-    # dotted line, the change helps. The last is the search's sixth change, which the paper leaves out of
-    # Primer: a narrower residual stream, and a feed-forward layer twelve times as wide as the stream.
+    # Each change in a Transformer with a learned table; {doc}`/labml_primer/primer/primer` explains them. To
+    # the left of the dotted line, the change helps. The last is the search's sixth change, which the paper
+    # leaves out of Primer: a narrower residual stream, and a feed-forward layer twelve times as wide as the
+    # stream.
     draw(changes, INSERTED, "transformer")
     display(table(changes, INSERTED, "transformer", "Compare Figure 26, left"))
     five = read_runs(__data__[0], "speedup")  # with five seeds
@@ -90,11 +97,32 @@ if __name__ == "__main__":
     # alone, the squared ReLU gains {value}`f"{squared_relu_gain:.2f}"` nats ({doc}`ours`).
     #
     # The paper recommends MDHA and the squared ReLU, which helped in both of its libraries (appendix A.7).
-    # Both help here too. It calls the squared ReLU the most effective change (section 3). Here, removing MDHA
-    # costs Primer most. With rotary positions, a Transformer with the squared ReLU ends lower than one with
-    # MDHA ({doc}`positions`). The wider feed-forward layer, which the paper finds useful for small models,
-    # shows no effect here. Queries computed from keys generally hurt in the paper; here, three seeds do not
-    # show it.
+    # Both help here too. It calls the squared ReLU the most effective change (section 3), while with a table
+    # removing MDHA costs Primer most. The wider feed-forward layer, which the paper finds useful for small
+    # models, shows no effect here. Queries computed from keys generally hurt in the paper; here, three seeds
+    # do not show it.
+
+    # ## With rotary positions
+    #
+    # A convolution reads the previous characters from the first step on. With a learned table, attention must
+    # first learn where they are, so a convolution is also a remedy for the table. With
+    # {doc}`rotary positions </labml_primer/since/rotary>` attention sees distances by itself. This is Primer
+    # with them, without each of its changes.
+    rotary = read_runs(__data__[0], "today-ablation")
+    draw(rotary, REMOVED, "primer")
+
+    # Now removing the squared ReLU costs most, with each of three seeds, as in the paper. Without MDHA, the
+    # perplexity is {value}`change(rotary, "primer", "without-mdha")` higher instead of
+    # {value}`change(changes, "primer", "without-mdha")`. The table has each of Primer's changes, with both
+    # kinds of positions: the change of the perplexity when it is added to a Transformer, and when it is
+    # removed from Primer. A change that helps is negative when added, and positive when removed.
+    display(part_changes(__data__[0]))
+    # Primer's three other changes bring nothing here: removing them makes no difference that exceeds its
+    # spread. The norm after the feed-forward layer, which helped a Transformer with a table as much as MDHA
+    # did, lowers the perplexity by {value}`change(rotary, "transformer", "with-order")`. Queries computed
+    # from keys hurt a Transformer with each seed, and so does the feed-forward layer that is 12 times as wide
+    # ({value}`change(rotary, "transformer", "with-12x")`). So of Primer's
+    # five changes, the two of Primer-EZ are those that help here.
 
 
 ACTIVATIONS = {
@@ -111,9 +139,10 @@ ACTIVATIONS = {
 if __name__ == "__main__":
     # ## Which activation function?
     #
-    # Eight activation functions in the feed-forward layer of a Transformer. The powers of the ReLU (teal) and
-    # SwiGLU are at the top, and three seeds show no difference between them. ReGLU and SwiGLU have a second
-    # projection and are two thirds as wide, so that all models have the same number of parameters.
+    # Eight activation functions in the feed-forward layer of a Transformer with a learned table. The powers
+    # of the ReLU (teal) and SwiGLU are at the top, and three seeds show no difference between them. ReGLU and
+    # SwiGLU have a second projection and are two thirds as wide, so that all models have the same number of
+    # parameters.
     activations = read_runs(__data__[0], "activations")
     draw(activations, ACTIVATIONS, "relu")
     display(table(activations, ACTIVATIONS, "relu", "Compare Figure 5"))
@@ -129,10 +158,7 @@ if __name__ == "__main__":
     #
     # ## Limits
     #
-    # *Positions.* All models have a learned table of absolute positions. The paper has results with absolute
-    # positions (Tensor2Tensor) and with relative ones (T5). A convolution reads the nearest positions without
-    # having to find them, so with relative positions MDHA may matter less, and the squared ReLU more.
-    # {doc}`positions` has both alone with rotary positions.
+    # *Positions.* The activation functions were compared with a learned table only.
     #
     # *Seeds.* With three seeds, small differences are not decided; the exercise says how small.
     #
@@ -180,8 +206,9 @@ if __name__ == "__main__":
     # ## In short
     #
     # - With learned absolute positions, MDHA matters most: without it, Primer loses more than half of its
-    #   gain in the mean.
-    # - The squared ReLU and the norm after the feed-forward layer help too, and overlap with the rest.
+    #   gain in the mean. The squared ReLU and the norm after the feed-forward layer help too, and overlap
+    #   with the rest.
+    # - With rotary positions, the squared ReLU matters most. MDHA helps less, and the others do not help.
     # - Three seeds show no difference between SwiGLU and the squared or the cubed ReLU, which have one
     #   projection fewer.
     #

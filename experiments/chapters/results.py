@@ -5,28 +5,30 @@ Does Primer save what its paper says? Our measurements at a small size, next to 
 
 In short, from our own runs:
 
-- **The saving.** With a learned table of positions, Primer-EZ reaches the Transformer's final loss
-  {value}`f"{mean_in_time['primer-ez']:.1f}"` times faster (95% {term}`confidence interval`
-  {value}`interval_in_time("primer-ez")`), and Primer {value}`f"{mean_in_time['primer']:.1f}"` times
-  ({value}`interval_in_time("primer")`), over five seeds. The paper has {value}`paper_range("primer-ez")` and
-  {value}`paper_range("primer")`.
-- **With rotary positions.** A learned table is a weak baseline. With rotary positions in both, Primer-EZ
-  needs {value}`f"{with_rotary:.2f}"` times fewer multiply-adds ({value}`interval_with_rotary`) instead of
-  {value}`f"{with_learned:.2f}"`, and it is not shown to be better than the squared ReLU alone
-  ({doc}`positions`, {value}`len(rotary["primer-ez"])` seeds).
+- **With a learned table of positions**, Primer-EZ reaches the Transformer's final loss
+  {value}`f"{in_time['primer-ez'].mean:.1f}"` times faster (95% {term}`confidence interval`
+  {value}`in_time["primer-ez"].between(".1f")`), and Primer {value}`f"{in_time['primer'].mean:.1f}"` times
+  ({value}`in_time["primer"].between(".1f")`), over five seeds. The paper has
+  {value}`paper_range("primer-ez")` and {value}`paper_range("primer")`.
+- **With rotary positions**, as in most models today, Primer-EZ needs
+  {value}`f"{counted['rotary']['primer-ez'].mean:.2f}"` times fewer multiply-adds
+  ({value}`counted["rotary"]["primer-ez"].between()`, five seeds) instead of
+  {value}`f"{counted['learned table']['primer-ez'].mean:.2f}"`, and is not shown to be better than
+  Transformer++ or than the squared ReLU alone. So most of its saving was a remedy for the table
+  ({doc}`positions`).
 - **In a baseline of today**, with SwiGLU, RMSNorm and rotary positions, on subwords, its two changes together
   save a factor of {value}`in_baseline` in multiply-adds. The squared ReLU alone, instead of SwiGLU,
   saves nothing.
-- **The most effective change.** With a learned table, removing the convolutions of {term}`MDHA` costs Primer
-  most: its {term}`perplexity` is {value}`change("primer", "without-mdha")` higher without them and
-  {value}`change("primer", "without-squared-relu")` higher without the squared ReLU (three seeds).
+- **The most effective change** is the squared ReLU with rotary positions, as in the paper. Without it,
+  Primer's {term}`perplexity` is {value}`cost("today-ablation", "squared-relu")` higher, and without the
+  convolutions of {term}`MDHA` {value}`cost("today-ablation", "mdha")`. With a learned table it is the
+  convolutions: {value}`cost("ablation", "squared-relu")` and {value}`cost("ablation", "mdha")` (three seeds).
 - **The cost.** On a processor, a training step of Primer-EZ takes {value}`over("plain")` times as long as a
   Transformer's, or {value}`over("faster")` times with hand-written gradients, which the saving above assumes.
   It needs {value}`over("memory")` times the memory for activations and gradients, and generates
   {value}`over("generation")` times as many tokens per second.
-- **Not reproduced.** With a learned table, removing MDHA costs more than removing the squared ReLU, and the
-  saving of MDHA and Primer falls during training. The paper reports the opposite of both. The section
-  *Not reproduced* has the whole list.
+- **Not reproduced.** The size of the saving with rotary positions, and Primer-EZ's lead over Transformer++.
+  The section *Not reproduced* has the whole list.
 
 The scale is small:
 {value}`f"{runs['transformer'][0]['parameters'] / 1e6:.1f}"` million parameters, and
@@ -37,8 +39,13 @@ everything was measured and what ± means.
 Source: {cite:t}`so2021primer`, sections 3 and 4, Tables 4 and 5, Figures 5, 9 and 26; our own measurements.
 """
 
+from dataclasses import astuple
+from typing import Any
+
 from experiments.analysis import (
+    MeanFactor,
     Spread,
+    extent,
     factors,
     relative_perplexity,
     seed_factors,
@@ -49,12 +56,11 @@ from experiments.records import read_runs
 from experiments.tables import Table
 from experiments.timings import ratios, recorded
 from experiments.today import (
-    confidence,
     gains,
     modern_changes,
-    read_setting,
+    part_changes,
+    perplexity_change,
     savings,
-    typical,
     written,
 )
 
@@ -67,100 +73,119 @@ __data__ = (
 )
 
 if __name__ == "__main__":
-    # The {term}`speed-up factor` in time: the Transformer's time to its final loss, divided by a model's time
-    # to the same loss. Full dots are ours, hollow marks the paper's in its three set-ups. Models to the right
-    # of the dotted line are faster than the Transformer. {doc}`ours` has the learning curves.
+    # The {term}`speed-up factor` over the Transformer: its cost to its final loss, divided by a model's cost
+    # to the same loss. Models to the right of the dotted line need less. On the left the cost is
+    # {term}`multiply-adds`: dots are our runs with a learned table of positions, diamonds those with rotary
+    # positions, each over the Transformer with the same positions. On the right the cost is time: dots are
+    # ours with a learned table, hollow marks the paper's, in its three set-ups. {doc}`ours` has the learning
+    # curves.
     every = read_runs(__data__[0], "speedup")
     runs = {model: every[model] for model in WHOLE_MODELS}
+    with_rotary = read_runs(__data__[0], "today-characters")
     in_time = factors(runs, "seconds")
+    counted = {
+        "learned table": factors(runs, "multiply_adds"),
+        "rotary": factors(with_rotary, "multiply_adds"),
+    }
     import matplotlib.pyplot as plt
 
-    fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
-    marks = {"ours": ax.plot([], [], "o", color="C5")[0]}
-    for short, mark in SETUPS.values():
-        marks[short] = ax.plot([], [], mark, color="C5", mfc="none")[0]
-    drawn, names = marks.values(), marks.keys()
-    ax.legend(drawn, names, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
-    for at, (model, spread) in enumerate(in_time.items()):
-        name, colour, _ = WHOLE_MODELS[model]
-        ax.errorbar(
-            spread.mean,
-            at - 0.2,
-            xerr=spread.deviation,
-            fmt="o",
-            color=colour,
-            label=f"{name}, ours",
-        )
-        for setup, printed in theirs(model, __data__[1]).items():
-            value, deviation = map(float, printed.split(" ± "))
-            short, mark = SETUPS[setup]
+    def draw(
+        ax: Any,
+        which: str,
+        mark: str,
+        above: float,
+        found: dict[str, tuple[float, float, float]],
+        **style: Any,
+    ) -> Any:
+        """Draw each model's mean with its interval, and return a grey mark for the legend."""
+        for model, (mean, low, high) in found.items():
+            name, colour, _ = WHOLE_MODELS[model]
             ax.errorbar(
-                value,
-                at + 0.2,
-                xerr=deviation,
+                mean,
+                list(in_time).index(model) + above,
+                xerr=[[mean - low], [high - mean]],
                 fmt=mark,
+                ms=5,
                 color=colour,
-                mfc="none",
-                lw=1,
-                label=f"{name}, {short}",
+                label=f"{name}, {which}",
+                **style,
             )
-    ax.axvline(1, color="C5", ls=":", lw=1)
-    ax.set_yticks(range(at + 1), [WHOLE_MODELS[model][0] for model in runs][1:])
-    ax.set_ylim(at + 0.6, -0.6)
-    fig.suptitle(f"mean ± deviation of {setting(runs.values())}", fontsize="medium")
-    ax.set(
-        xlabel="speed-up factor in time",
+        return ax.plot([], [], mark, color="C5", label=which, **style)[0]
+
+    fig, axes = plt.subplots(
+        1, 2, figsize=(7, 3.9), layout="constrained", sharex=True, sharey=True
     )
-    plt.show()
-    # The table has the same numbers: the mean and the standard deviation over the seeds. The intervals at the
-    # top of this page are those of the mean of the factors' logarithms.
-    from IPython.display import display
-
-    by_seed = {
-        model: seed_factors(runs["transformer"], runs[model], "seconds")
-        for model in ("primer-ez", "primer")
+    ours: dict[str, dict[str, tuple[float, float, float]]] = {
+        kind: {model: astuple(saved) for model, saved in found.items()}
+        for kind, found in (counted | {"ours, learned table": in_time}).items()
     }
-    mean_in_time = {model: typical(each) for model, each in by_seed.items()}
-
-    def interval_in_time(model: str) -> str:
-        """The 95% confidence interval of that mean."""
-        return confidence(by_seed[model], ".1f")
+    paper: dict[str, dict[str, tuple[float, float, float]]] = {
+        setup: {
+            model: (mean, mean - deviation, mean + deviation)
+            for model in in_time
+            if setup in (printed := theirs(model, __data__[1]))
+            for mean, deviation in [map(float, printed[setup].split(" ± "))]
+        }
+        for setup in SETUPS
+    }
+    left, right = axes
+    marks = {
+        left: [
+            draw(left, "learned table", "o", -0.15, ours["learned table"]),
+            draw(left, "rotary", "D", 0.15, ours["rotary"]),
+        ],
+        right: [
+            draw(right, "ours, learned table", "o", -0.2, ours["ours, learned table"]),
+            *(
+                draw(right, short, mark, 0.2, paper[setup], mfc="none", lw=1)
+                for setup, (short, mark) in SETUPS.items()
+            ),
+        ],
+    }
+    for ax, title in ((left, "in multiply-adds"), (right, "in time")):
+        ax.axvline(1, color="C5", ls=":", lw=1)
+        ax.set(title=title)
+        ax.legend(
+            handles=marks[ax], frameon=False, loc="upper left", bbox_to_anchor=(0, -0.1)
+        )
+    left.set_yticks(range(len(in_time)), [WHOLE_MODELS[each][0] for each in in_time])
+    left.set_ylim(len(in_time) - 0.4, -0.6)
+    every_run = [*runs.values(), *with_rotary.values()]
+    fig.suptitle(f"mean and 95% interval of {setting(every_run)}", fontsize="medium")
+    plt.show()
+    # The table has the same numbers, with the 95% confidence intervals of our means in brackets, and the
+    # range of the paper's set-ups.
+    from IPython.display import display
 
     def paper_range(model: str) -> str:
         """The lowest and the highest factor of a model in the paper's set-ups."""
         found = [
-            printed.split(" ± ")[0] for printed in theirs(model, __data__[1]).values()
+            float(printed.split(" ± ")[0])
+            for printed in theirs(model, __data__[1]).values()
         ]
-        return f"{min(found, key=float)} to {max(found, key=float)}"
+        return extent(found, ".2f") if found else "-"
 
     rows = [
         [
             WHOLE_MODELS[model][0],
-            f"{spread:.2f}",
-            *(theirs(model, __data__[1]).get(setup, "-") for setup in SETUPS),
+            *(f"{found[model]:.2f}" for found in (*counted.values(), in_time)),
+            paper_range(model),
         ]
-        for model, spread in in_time.items()
+        for model in in_time
     ]
-    columns = ["model", "ours", *(name for name, _ in SETUPS.values())]
-    heads = dict.fromkeys(columns, "")
-    display(Table("Speed-up factors in time", "Ours, and Table 4", heads, rows))
+    heads = {"model": "", "learned table": "multiply-adds", "rotary": "multiply-adds"}
+    heads |= {"ours, learned": "time", "the paper's": "time"}
+    display(Table("Speed-up factors", "Ours, and Table 4", heads, rows))
 
     # ## With the positions of today
     #
-    # Part of this saving was a remedy for poor positions. The same factor in multiply-adds, of Primer-EZ over
-    # the Transformer with the same positions: {value}`f"{with_learned:.2f}"` with a learned table, and
-    # {value}`f"{with_rotary:.2f}"` with rotary positions ({doc}`positions`). On subwords less of it is gone
-    # in the mean, but the seeds are far apart. Two of the paper's three set-ups have absolute positions too,
+    # Most of the saving with a learned table was a remedy for poor positions: whatever mixes neighbouring
+    # characters saves much less with rotary ones ({doc}`ours`). The first table has the factors in
+    # {term}`multiply-adds`, also on subwords. There less of Primer-EZ's saving is gone in the mean, but the
+    # seeds are far apart ({doc}`positions`). Two of the paper's three set-ups have absolute positions too,
     # and one has relative attention (appendix A.8). In that one, T5, the paper's Primer-EZ saves least.
     #
     # The second table has the changes of a {doc}`baseline of today </labml_primer/since/modern>`.
-    learned, rotary = (
-        read_setting(__data__[0], "characters", positions)
-        for positions in ("learned", "rotary")
-    )
-    with_learned = typical(savings(learned, "primer-ez"))
-    with_rotary = typical(savings(rotary, "primer-ez"))
-    interval_with_rotary = confidence(savings(rotary, "primer-ez"))
     display(gains(__data__[0]))
     modern = read_runs(__data__[0], "today-modern")
     in_baseline = written(savings(modern, "primer-ez", over="modern"))
@@ -169,38 +194,15 @@ if __name__ == "__main__":
     # ## Which part does the work?
     #
     # The change of the perplexity, in percent over three seeds, when one of Primer's changes is added to a
-    # Transformer or removed from Primer. A change that helps is negative in the first column and positive in
-    # the second. {doc}`parts` compares all parts and eight activation functions, and {doc}`mdha` the details
-    # of the convolutions.
-    parts = read_runs(__data__[0], "ablation")
+    # Transformer or removed from Primer, with a learned table and with rotary positions. A change that helps
+    # is negative when added, and positive when removed. {doc}`parts` compares all parts and eight activation
+    # functions, and {doc}`mdha` the details of the convolutions.
+    def cost(plan: str, part: str) -> str:
+        """How much higher the perplexity of Primer is without a part, with its spread."""
+        runs = read_runs(__data__[0], plan)
+        return f"{perplexity_change(runs, 'primer', f'without-{part}'):.1f}%"
 
-    def difference(baseline: str, model: str) -> str:
-        """The change of a model's perplexity over a baseline's, in percent, with its spread."""
-        spread = Spread.of(relative_perplexity(parts[baseline], parts[model]))
-        return f"{spread.mean - 100:+.1f} ± {spread.deviation:.1f}"
-
-    def change(baseline: str, model: str) -> str:
-        """The size of that change."""
-        return f"{difference(baseline, model)[1:]}%"
-
-    changes = {
-        "mdha": "MDHA",
-        "squared-relu": "squared ReLU",
-        "order": "norm after the feed-forward layer",
-        "norm": "Primer's norm",
-        "shared-query": "queries computed from keys",
-    }
-    rows = [
-        [
-            name,
-            difference("transformer", f"with-{part}"),
-            difference("primer", f"without-{part}"),
-        ]
-        for part, name in changes.items()
-    ]
-    columns = ["change", "added to a Transformer, %", "removed from Primer, %"]
-    heads = dict.fromkeys(columns, "")
-    display(Table("Change of the perplexity", "Our runs", heads, rows))
+    display(part_changes(__data__[0]))
 
     # ## What does it cost?
     #
@@ -249,9 +251,10 @@ if __name__ == "__main__":
 
     # ## Not reproduced
     #
-    # In every row, our runs disagree with the paper or do not show its effect. Where nothing else is said,
-    # they have a learned table of positions. Since our models are small, this shows at most that an effect is
-    # not universal, not that the paper is wrong.
+    # In every row, our runs disagree with the paper or do not show its effect. Since our models are small,
+    # this shows at most that an effect is not universal, not that the paper is wrong. Two disagreements that
+    # we had with a learned table are gone with rotary positions: there, the squared ReLU is the most
+    # effective change, and both Primers end below the Evolved Transformer.
     activations = read_runs(__data__[0], "activations")
     others = read_runs(__data__[0], "transfer")
 
@@ -264,39 +267,36 @@ if __name__ == "__main__":
         seed_factors(others[name], others[f"{name}-squared-relu"], "seconds")
         for name in ("synthesizer-dense", "synthesizer-random")
     )
-    saved = " and ".join(f"{Spread.of(each).mean:.1f}" for each in by_kind)
+    of_kinds = " and ".join(f"{MeanFactor.of(each).mean:.1f}" for each in by_kind)
     rows = [
         [
             f"Primer-EZ saves a factor of {paper_range('primer-ez')} (Table 4)",
-            f"with rotary positions, of {with_rotary:.2f} "
-            f"({interval_with_rotary}), in multiply-adds",
+            "with rotary positions, of "
+            f"{counted['rotary']['primer-ez']:.2f} in multiply-adds",
         ],
         [
-            "the squared ReLU is the most effective change (section 3)",
-            f"removing it costs Primer {change('primer', 'without-squared-relu')} "
-            f"of perplexity, removing MDHA {change('primer', 'without-mdha')}",
-        ],
-        [
-            "both Primers save more than the Evolved Transformer (Table 4)",
-            "in time they do, but after the same steps it ends as low as Primer-EZ, "
-            "and lower than Primer with every seed",
+            "Primer-EZ saves more than Transformer++ (Table 4)",
+            "with rotary positions, Transformer++ saves as much: "
+            f"{counted['rotary']['pp']:.2f}",
         ],
         [
             "at a fixed size, the saving grows with training (Figure 9)",
-            "it falls for MDHA and Primer, with every seed",
+            "with a learned table, Primer's falls with every seed; with rotary positions, "
+            "neither Primer's nor Primer-EZ's is shown to change",
         ],
         [
             "the squared ReLU is better than SwiGLU (Figure 5)",
-            f"three seeds show no difference: {perplexity('squared-relu')} and "
-            f"{perplexity('swiglu')} of the ReLU's perplexity",
+            "with a learned table, three seeds show no difference: "
+            f"{perplexity('squared-relu')} and {perplexity('swiglu')} of the ReLU's "
+            "perplexity",
         ],
         [
             "a wider feed-forward layer helps small models (appendix A.7)",
-            "no effect is shown",
+            "with a learned table no effect is shown, and with rotary positions it hurts",
         ],
         [
             "a squared ReLU speeds a Synthesizer up 1.7 to 2.0 times (Table 5)",
-            f"{saved} times, in other kinds of Synthesizer than the paper's",
+            f"{of_kinds} times, in other kinds of Synthesizer than the paper's",
         ],
     ]
     heads = dict.fromkeys(("the paper", "here"), "")
@@ -304,8 +304,8 @@ if __name__ == "__main__":
     # ## In short
     #
     # - With a learned table of positions, Primer-EZ's two changes save more than half of the training time,
-    #   as in two of the paper's three set-ups. With rotary positions they save less than half, even of the
-    #   steps.
+    #   as in two of the paper's three set-ups. With rotary positions they save less than a third of the
+    #   multiply-adds, and Transformer++ saves as much.
     # - With hand-written gradients, its step takes at most
     #   {value}`f"{100 * (max(prices['faster']) - 1):.0f}%"` longer than the Transformer's.
     # - The saving varies between seeds, so one run does not measure it.

@@ -8,10 +8,9 @@ model reads more text, and a large one learns more from each token. Do Primer-EZ
 each architecture has its best size? And does the saving last as budgets grow?
 
 In short: with learned absolute positions, they still save. At its best width, Primer-EZ needs
-{value}`f"{saves['multiply_adds', 'primer-ez'][0]:.1f}"` times fewer {term}`multiply-adds` (95%
-{term}`confidence interval` {value}`f"{saves['multiply_adds', 'primer-ez'][1]:.1f}"` to
-{value}`f"{saves['multiply_adds', 'primer-ez'][2]:.1f}"`) and
-{value}`f"{saves['seconds', 'primer-ez'][0]:.1f}"` times less time. Three seeds do not show whether that
+{value}`f"{saves['multiply_adds', 'primer-ez'].mean:.1f}"` times fewer {term}`multiply-adds` (95%
+{term}`confidence interval` {value}`saves['multiply_adds', 'primer-ez'].between(".1f")`) and
+{value}`f"{saves['seconds', 'primer-ez'].mean:.1f}"` times less time. Three seeds do not show whether that
 changes with the budget. The models are 32 to 128 wide; {doc}`method` explains the frontiers, fits and
 intervals.
 
@@ -29,9 +28,9 @@ from dataclasses import replace
 import torch
 
 from experiments.analysis import (
+    MeanFactor,
     final_loss,
     interval,
-    of_factors,
     over_seeds,
     setting,
     speedup,
@@ -90,7 +89,9 @@ if __name__ == "__main__":
         for model in ("primer-ez", "primer")
     }
     saves = {
-        key: of_factors([*map(statistics.geometric_mean, zip(*factors, strict=True))])
+        key: MeanFactor.of(
+            [*map(statistics.geometric_mean, zip(*factors, strict=True))]
+        )
         for key, factors in at_budgets.items()
     }
     import matplotlib.pyplot as plt
@@ -100,10 +101,13 @@ if __name__ == "__main__":
         spent = [budget / size for budget in budgets[cost]]
         for model in ("primer-ez", "primer"):
             name, colour = MODELS[model]
-            factors = map(of_factors, at_budgets[cost, model])
-            middle, lows, highs = zip(*factors, strict=True)
+            factors = list(map(MeanFactor.of, at_budgets[cost, model]))
+            middle, low, high = (
+                [getattr(factor, end) for factor in factors]
+                for end in ("mean", "low", "high")
+            )
             ax.plot(spent, middle, color=colour, lw=1.3, label=name)
-            ax.fill_between(spent, lows, highs, color=colour, alpha=0.12, lw=0)
+            ax.fill_between(spent, low, high, color=colour, alpha=0.12, lw=0)
         ax.set(xlabel=f"{unit} of the Transformer", xscale="log", yscale="log")
         ticks = [2, 3, 4, 5, 6] if cost == "multiply_adds" else [1.5, 2, 3, 4]
         ax.set_xticks(ticks, list(map(str, ticks)))
@@ -121,10 +125,10 @@ if __name__ == "__main__":
         [
             MODELS[model][0],
             COSTS[cost][0].split()[-1],
-            f"{b:.2f}",
-            f"{low:.2f} to {high:.2f}",
+            f"{saving.mean:.2f}",
+            saving.between(),
         ]
-        for (cost, model), (b, low, high) in saves.items()
+        for (cost, model), saving in saves.items()
     ]
     heads = dict.fromkeys(("model", "cost", "times less", "95% interval"), "")
     display(Table("Saving at the best width", "Our runs", heads, rows))
@@ -249,7 +253,7 @@ if __name__ == "__main__":
         for model in ("primer-ez", "primer")
     }
     shifts = {
-        model: of_factors([shift(*pair) for pair in each])
+        model: MeanFactor.of([shift(*pair) for pair in each])
         for model, each in pairs.items()
     }
     # The lines have different slopes if the Transformer's exponent differs from theirs.
@@ -290,7 +294,7 @@ if __name__ == "__main__":
         )
         shifted = difference = "-"
         if model in shifts:
-            shifted = "{:.2f} ({:.2f} to {:.2f})".format(*shifts[model])
+            shifted = f"{shifts[model]:.2f}"
             difference = "{:.4f} to {:.4f}".format(*steeper[model])
         rows.append([name, exponent, shifted, difference])
     heads = dict.fromkeys(("model", "exponent k", "shift b", "difference in k"), "")
@@ -300,9 +304,9 @@ if __name__ == "__main__":
     # {value}`f"{slopes['transformer'][0] / laws['transformer'][1]:.1f}"` to
     # {value}`f"{slopes['transformer'][1] / laws['transformer'][1]:.1f}"` times the fitted one. Since $b$
     # depends on the slopes, Primer-EZ's may be
-    # {value}`f"{shifts['primer-ez'][2] / shifts['primer-ez'][0]:.1f}"` times larger or smaller than fitted,
-    # and Primer's {value}`f"{shifts['primer'][2] / shifts['primer'][0]:.1f}"` times. The savings in the first
-    # figure assume no law and are more certain.
+    # {value}`f"{shifts['primer-ez'].high / shifts['primer-ez'].mean:.1f}"` times larger or smaller than
+    # fitted, and Primer's {value}`f"{shifts['primer'].high / shifts['primer'].mean:.1f}"` times. The savings
+    # in the first figure assume no law and are more certain.
 
 
 if __name__ == "__main__":
@@ -414,12 +418,12 @@ if __name__ == "__main__":
     for cost in COSTS:
         for model, (name, _) in MODELS.items():
             both = zip(sweep[model][128], from_early_on[cost][model], strict=True)
-            b, low, high = of_factors(
+            less = MeanFactor.of(
                 [saved(run[cost][-1], run["loss"][-1], front) for run, front in both]
             )
             unit = COSTS[cost][0].split()[-1]
-            rows.append([name, unit, f"{b:.2f}", f"{low:.2f} to {high:.2f}"])
-            assert cost == "seconds" or low > 1
+            rows.append([name, unit, f"{less.mean:.2f}", less.between()])
+            assert cost == "seconds" or less.low > 1
     heads = dict.fromkeys(("model", "cost", "times less", "95% interval"), "")
     display(Table("The best width instead of 128", "Our runs", heads, rows))
 

@@ -5,7 +5,7 @@ Do Primer-EZ's changes help other kinds of models, for which the search never tr
 
 In short: in Switch Transformers and Synthesizers the changes lower the loss with every one of three seeds.
 The Switch Transformer gains as much as in the paper
-({value}`f"{saves['switch-primer']['seconds']:.1f}"` times less time), the Synthesizers less. In T5, the
+({value}`f"{saves['switch-primer']['seconds'].mean:.1f}"` times less time), the Synthesizers less. In T5, the
 changes are not distinguished from a Transformer++, as in the paper. The models have
 {value}`millions(families["synthesizer-dense"])` to {value}`millions(families["switch"])` million parameters;
 {doc}`method` has the rest.

@@ -38,14 +38,15 @@ NEEDED = {
     "tuning.steps": int,
 }
 """What a plan needs, with its type."""
-KNOWN = {**NEEDED, "tuning.seed": int, "unfinished": bool}
+KNOWN = {**NEEDED, "tuning.seed": int, "unfinished": bool, "timed": bool}
 
 
 @dataclass(frozen=True)
 class Plan:
     """`models` maps the name of each model to its run, still without rate and seed.
 
-    Chapters about an `unfinished` plan say how many of its runs there are. Steps of its models are not timed.
+    Chapters about an `unfinished` plan say how many of its runs there are. If a plan is not `timed`, steps of
+    its models are not, and its runs are compared in multiply-adds alone.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Plan:
     models: Mapping[str, Run]
     tuning_seed: int = 0
     unfinished: bool = False
+    timed: bool = True
 
     @classmethod
     def read(cls, path: Path) -> "Plan":
@@ -87,6 +89,7 @@ class Plan:
             models,
             tuning.get("seed", 0),
             plan.get("unfinished", False),
+            plan.get("timed", True),
         )
 
     def belongs_to(self, family: str) -> bool:
@@ -174,7 +177,7 @@ def gather(
             if tuning or record is None or record["diverged_at_step"]:
                 continue
             model, curve = name.removesuffix(f"-{run.seed}"), record["curve"]
-            if model not in measured and not plan.unfinished:
+            if model not in measured and plan.timed:
                 continue
             plays = (curve["held_out"][play] for play in REPORTED_PLAYS)
             kept = {

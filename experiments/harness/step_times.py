@@ -51,8 +51,8 @@ def measure(plans: Collection[Plan], built: Path) -> Record:
 def measure_missing(
     plans: Collection[Plan], built: Path, results: Path = RESULTS
 ) -> None:
-    """Measure all finished plans again if one has a model without a step time."""
-    plans = [plan for plan in plans if not plan.unfinished]
+    """Measure all timed plans again if one has a model without a step time."""
+    plans = [plan for plan in plans if plan.timed]
     known = read_step_times(results)
     if any(known.get(plan.name, {}).keys() != plan.models.keys() for plan in plans):
         write_record(results / STEP_TIMES, measure(plans, built))

@@ -16,9 +16,11 @@ feed-forward layer, together called {term}`SwiGLU`:
 $$\operatorname{FFN}(x) = \big(\operatorname{Swish}(xW) \odot xU\big)\,V$$
 
 In short: in the paper, the {term}`speed-up factor` is 0.97 to 1.23 with GELU, 1.33 to 1.54 for
-Transformer++, and 1.75 to 2.34 for Primer-EZ (Table 4). Each baseline is a
-{py:class}`~labml_primer.transformer.language_model.Config`. They need only one layer that earlier chapters do
-not have, the gated one.
+Transformer++, and 1.75 to 2.34 for Primer-EZ (Table 4). In our own small runs this lead depends on the
+positions: with rotary ones, Transformer++ saves as much as Primer-EZ ({doc}`/experiments/chapters/ours`).
+
+Each baseline is a {py:class}`~labml_primer.transformer.language_model.Config`. They need only one layer that
+earlier chapters do not have, the gated one.
 
 :::{deviation} the paper, section 4
 Its Transformer+GELU uses an approximation of GELU. Ours uses the exact function.
@@ -174,7 +176,8 @@ if __name__ == "__main__":
     #
     # - Transformer++ is a Transformer with RMSNorm and a gated feed-forward layer, SwiGLU.
     # - A gate needs a third matrix. For the same number of parameters, the layer is two thirds as wide.
-    # - In the paper GELU gains little, Transformer++ more, and Primer-EZ most.
+    # - In the paper GELU gains little, Transformer++ more, and Primer-EZ most. In our runs with rotary
+    #   positions, Transformer++ and Primer-EZ save as much as each other.
     # - A new architecture should be compared with strong baselines, each with its own learning rate.
     #
     # ## Exercise

@@ -189,7 +189,7 @@ if __name__ == "__main__":
     # without the squared ReLU ({doc}`/experiments/chapters/parts`).
     #
     # The positions explain at least part of it: with rotary positions the order is reversed, on the same
-    # characters ({doc}`/experiments/chapters/positions`). Two other differences may add to it. Our models
+    # characters ({doc}`/experiments/chapters/parts`). Two other differences may add to it. Our models
     # read characters, and a character says little without the one before it, while the paper's models read
     # subwords. And the paper trained for 1.1 to 2.1 million steps of 4,096 tokens (Table 4, section 4.1), but
     # our runs had 1,200 steps of 2,048.
