@@ -20,11 +20,12 @@ from experiments.analysis import (
 from experiments.records import RESULTS, Runs, read_runs
 from experiments.tables import Table
 
-FOUR = {
+MODELS = {
     "transformer": "Transformer",
     "squared-relu": "squared ReLU alone",
     "mdha": "MDHA alone",
     "primer-ez": "Primer-EZ",
+    "pp": "Transformer++",
 }
 
 
@@ -71,18 +72,18 @@ CHANGES = {
 
 
 def read_setting(gathered: str, text: str, positions: str) -> Runs:
-    """Return the runs of the four models, each from the plan with the most of them."""
+    """Return the runs of the models, each from the plan with the most of them."""
     found: Runs = {}
     for plan, suffix in PLANS[text, positions]:
         try:
             runs = read_runs(gathered, plan)
         except KeyError:  # none is recorded
             continue
-        for model in FOUR:
+        for model in MODELS:
             seeds = runs.get(model + suffix, [])
             if len(seeds) > len(found.get(model, [])):
                 found[model] = seeds
-    return {model: found[model] for model in FOUR if model in found}
+    return {model: found[model] for model in MODELS if model in found}
 
 
 def read_settings(gathered: str) -> dict[tuple[str, str], Runs]:
@@ -120,7 +121,7 @@ def share_of_positions(learned: Sequence[float], rotary: Sequence[float]) -> flo
 
 
 def losses(gathered: str) -> Table:
-    """Return the final losses of the four models in each setting, in nats per character."""
+    """Return the final losses of the models in each setting, in nats per character."""
     rows = [
         [
             *setting,
@@ -129,30 +130,30 @@ def losses(gathered: str) -> Table:
                 f"{statistics.fmean(map(final, runs[model])):.3f}"
                 if model in runs
                 else ""
-                for model in FOUR
+                for model in MODELS
             ),
         ]
         for setting, runs in read_settings(gathered).items()
     ]
     heads = {"text": "", "positions": "", "seeds": ""}
-    heads |= dict.fromkeys(FOUR.values(), "nats")
+    heads |= dict.fromkeys(MODELS.values(), "nats")
     return Table("Final losses per character", "Our runs", heads, rows)
 
 
 def gains(gathered: str) -> Table:
     """Return the speed-up factors over the Transformer with the same positions."""
-    models = [model for model in FOUR if model != "transformer"]
+    models = [model for model in MODELS if model != "transformer"]
     rows = [
         [*setting, *(written(savings(runs, model)) for model in models)]
         for setting, runs in read_settings(gathered).items()
     ]
     heads = {"text": "", "positions": ""}
-    heads |= dict.fromkeys([FOUR[model] for model in models], "factor")
+    heads |= dict.fromkeys([MODELS[model] for model in models], "factor")
     return Table("Speed-up factors, in multiply-adds", "Our runs", heads, rows)
 
 
 def modern_changes(gathered: str) -> Table:
-    """Return what each change of a baseline of today saves over it, and its final loss."""
+    """Return what each change of a modern baseline saves over it, and its final loss."""
     runs = read_runs(gathered, "today-modern")
     rows = [
         [
@@ -163,7 +164,7 @@ def modern_changes(gathered: str) -> Table:
         for model, name in MODERN.items()
     ]
     heads = {"change": "", "final loss": "nats per character", "saves": "factor"}
-    return Table("Changes of a baseline of today, on subwords", "Our runs", heads, rows)
+    return Table("Changes of a modern baseline, on subwords", "Our runs", heads, rows)
 
 
 def perplexity_change(runs: Runs, baseline: str, model: str) -> Spread:
@@ -194,7 +195,7 @@ def part_changes(gathered: str) -> Table:
         for done in ("added", "removed")
         for positions in ("learned", "rotary")
     }
-    title = "Change of the perplexity by a change of Primer's, added to a Transformer or removed from Primer"
+    title = "Effect on perplexity, added to a Transformer or removed from Primer"
     return Table(title, "Our runs", heads, rows)
 
 

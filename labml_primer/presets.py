@@ -1,4 +1,4 @@
-"""Every model of the paper by name, at the size of its search task, and a baseline of today."""
+"""Every model of the paper by name, at the size of its search task, and a modern baseline."""
 
 from dataclasses import replace
 

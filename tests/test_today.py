@@ -18,8 +18,8 @@ from experiments.analysis import (
 )
 from experiments.records import RESULTS, read_runs
 from experiments.today import (
-    FOUR,
     KINDS,
+    MODELS,
     gains,
     losses,
     modern_changes,
@@ -96,8 +96,8 @@ def test_final_loss_is_that_of_whole_plays_if_measured() -> None:
 
 def test_tables_have_a_row_for_each_setting_with_runs_and_every_model() -> None:
     for table, first, columns in (
-        (losses(GATHERED), 3, FOUR.values()),
-        (gains(GATHERED), 2, list(FOUR.values())[1:]),
+        (losses(GATHERED), 3, MODELS.values()),
+        (gains(GATHERED), 2, list(MODELS.values())[1:]),
     ):
         assert [*table.columns][first:] == [*columns]
         assert ["characters", "learned"] in [row[:2] for row in table.rows]
@@ -150,7 +150,7 @@ def test_what_the_chapter_says_of_the_records_is_so() -> None:
         for positions in ("learned", "rotary")
     )
     assert all(len(seeds) == 5 for seeds in rotary.values())
-    saved = {model: MeanFactor.of(savings(rotary, model)) for model in FOUR}
+    saved = {model: MeanFactor.of(savings(rotary, model)) for model in MODELS}
     assert min(savings(rotary, "primer-ez")) > 1
     assert min(saved[model].low for model in ("squared-relu", "mdha")) > 1
     assert saved["primer-ez"].high < 1.75, "less than the paper's least"
@@ -165,7 +165,7 @@ def test_what_the_chapter_says_of_the_records_is_so() -> None:
     lower = gain(rotary, "squared-relu", "mdha")
     assert 0 < lower < critical_difference(every) and len(every) == 8
 
-    with_table = {model: MeanFactor.of(savings(learned, model)) for model in FOUR}
+    with_table = {model: MeanFactor.of(savings(learned, model)) for model in MODELS}
     assert with_table["mdha"].mean > with_table["squared-relu"].mean
     positions = seed_factors(
         learned["transformer"], rotary["transformer"], "multiply_adds"

@@ -103,7 +103,7 @@ MODELS = {
     ),
     "switch-primer": Model(2, "Switch Primer", "Primer-EZ’s two changes", SWITCH, "c0"),
     "modern": Model(
-        1, "A baseline of today", "rotary, RMSNorm, SwiGLU, …", f"{MODERN}.modern", "c2"
+        1, "A modern baseline", "rotary, RMSNorm, SwiGLU, …", f"{MODERN}.modern", "c2"
     ),
     "modern-primer-ez": Model(
         2, "… with Primer-EZ", "its two changes", f"{MODERN}.modern_primer_ez", "c0"

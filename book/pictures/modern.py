@@ -1,4 +1,4 @@
-"""A Transformer's block next to that of a baseline of today. Their differences are coloured."""
+"""A Transformer's block next to that of a modern baseline. Their differences are coloured."""
 
 from pictures.canvas import Canvas
 from pictures.links import ATTENTION, BASELINES, FEED_FORWARD, PROJECT, TRANSFORMER
@@ -14,7 +14,7 @@ def draw() -> str:
     """Return the picture as SVG."""
     canvas = Canvas(
         BOTTOM + 22,
-        "A block of the Transformer and a block of today's models",
+        "A block of the Transformer and a modern block",
         "Two blocks side by side, from the bottom up: normalization, attention, a sum with the block's "
         "input, normalization, feed-forward, a sum with its own input. Today's block has RMS norms, narrower "
         "keys and values that groups of heads share, a rotation of queries and keys by their positions, and "

@@ -107,10 +107,11 @@ if __name__ == "__main__":
     source = "Time measured when this page was built; losses from our records"
     display(Table("All language models", source, columns, rows))
     # The recorded models have 0.8 to 0.9 million parameters, except the Switch Transformers with 4.5 million.
-    # The two baselines of today share keys and values among heads, and the random Synthesizer computes
-    # neither queries nor keys, so they have fewer parameters. The Evolved Transformer has fewer blocks than
-    # the others at the paper's size and in the recorded runs, but as many in the measurement of time. At
-    # other sizes or on other processors, the order may differ.
+    # The two modern baselines share keys and values among heads, and the random Synthesizer computes neither
+    # queries nor keys, so they have fewer parameters. The losses are those with a learned table of positions;
+    # with rotary positions the order differs ({doc}`ours`). The Evolved Transformer has fewer blocks than the
+    # others at the paper's size and in the recorded runs, but as many in the measurement of time. At other
+    # sizes or on other processors, the order may differ.
     #
     # ## In short
     #

@@ -3,14 +3,15 @@ r"""
 
 Convolutions after queries, keys and values: which of their details matter?
 
-In short: MDHA helps because it sees the previous tokens, and values gain most from it: convolutions on values
-alone end at least as well as on all three. Kernels of width 1, which see no other token, gain nothing. Width
-2 is worse than widths 5 and 7 by more than noise between seeds explains, but its learning rate is lower. For
-most other pairs, three seeds do not decide. All models have
+In short: with a learned table of positions, MDHA helps because it sees the previous tokens, and values gain
+most from it: convolutions on values alone end at least as well as on all three. Kernels of width 1, which see
+no other token, gain nothing. Width 2 is worse than widths 5 and 7 by more than noise between seeds explains,
+but its learning rate is lower. For most other pairs, three seeds do not decide. All models have
 {value}`f"{runs['none'][0]['parameters'] / 1e6:.1f}"` million parameters.
 
 MDHA, *multi-DConv-head attention*, is attention with a convolution after each of its projections. With a
-learned table of positions, it is the one of Primer's changes that is missed most ({doc}`parts`). It has six
+learned table of positions, it is the one of Primer's changes whose removal hurts most; with rotary positions
+it is not ({doc}`parts`). It has six
 details: which heads and channels share a kernel, the width of the kernel, its bias, its initial weights, its
 place before or after the projections, and which of queries, keys and values have one.
 

@@ -59,10 +59,10 @@ if __name__ == "__main__":
     #
     # ## Learning rates
     #
-    # Each model has its own learning rate. Four to seven rates are tried, each twice the one before, in runs
-    # of 400 steps with one seed, and the loss on the comedy decides. Except in {doc}`positions`, no chosen
-    # rate is the lowest or the highest tried. For the models of {doc}`ours`, five rates from 0.001 to 0.016
-    # were tried. The table has the chosen ones.
+    # Each model has its own learning rate. Three to seven rates are tried, each twice the one before, in runs
+    # of 300 or 400 steps with one seed, and the loss on the comedy decides. Except in {doc}`positions`, no
+    # chosen rate is the lowest or the highest tried. For the models of {doc}`ours`, five rates from 0.001 to
+    # 0.016 were tried. The table has the chosen ones.
     #
     # :::{deviation} the paper, appendix A.8
     # It trains all models with Adafactor and the hyperparameters of a Transformer. Here each model has a rate
@@ -194,12 +194,12 @@ if __name__ == "__main__":
     #
     # The last is a family of plans, and each of them, such as `today-characters`, can be run alone. They
     # repeat the comparisons with {doc}`rotary positions </labml_primer/since/rotary>`, on characters and on
-    # subwords, and measure more carefully. {doc}`positions`, {doc}`ours` and {doc}`parts` report them. Three
-    # of them are not recorded in whole yet: `today-subwords`, of which {doc}`positions` has what is there,
-    # `today-mdha`, and `today-longer`. Rates are tuned in runs of a quarter of the length, with a seed that
-    # is not reported. Final losses are those on the whole reported plays, always in nats per character. Their
-    # records contain the losses of two steps in double precision. If the code computes other losses later,
-    # the run is repeated.
+    # subwords. {doc}`positions`, {doc}`ours` and {doc}`parts` report them. Three of them are not recorded in
+    # whole yet: `today-subwords`, whose finished runs are in {doc}`positions`, `today-mdha`, and
+    # `today-longer`. They are compared in multiply-adds, not in time. Rates are tuned in runs of a quarter of
+    # the length, with a seed that is not reported. Final losses are those on the whole reported plays, always
+    # in nats per character. Their records contain the losses of two steps in double precision. If the code
+    # computes other losses later, the run is repeated.
     #
     # Tests check that every record matches its plan, that no run diverged and no seed is missing, and that
     # the statements of the chapters hold for the records. Every measured number in the text is computed from
@@ -207,7 +207,7 @@ if __name__ == "__main__":
     #
     # ## Other texts and larger models
     #
-    # One run needs a file with its settings. This one trains a baseline of today with Primer-EZ's changes on
+    # One run needs a file with its settings. This one trains a modern baseline with Primer-EZ's changes on
     # texts of your own, `my-texts/train/*.txt`. The files stay on disk, and every byte is a token. Each file
     # of `my-texts/held-out` is evaluated separately.
     #
@@ -237,14 +237,16 @@ if __name__ == "__main__":
     # which, and a convolution over three positions helps with just that. This may overstate the gain from
     # MDHA.
     #
-    # *Positions.* Except in {doc}`positions`, our models have a learned table of absolute positions. It must
-    # be learned before attention can find the previous token, while a convolution reads that token from the
-    # first step on. The paper's models in Tensor2Tensor, in its search and in two of Table 4's three set-ups,
-    # have positional embeddings too. Those in T5 and Lingvo have relative attention (appendix A.8; the
-    # released `gin/models/defaults.gin` for T5 says the same). With the former, Primer-EZ saves factors of
-    # {value}`printed["Tensor2Tensor, TPUv2"]` and {value}`printed["Tensor2Tensor, V100"]` in Table 4; with
-    # the latter, {value}`printed["T5, TPUv2"]`. Library and text differ too, so this agrees with our result,
-    # but does not prove it.
+    # *Positions.* Unless a page says rotary, our models have a learned table of absolute positions.
+    # {doc}`ours` and {doc}`parts` report both on characters, and {doc}`positions` on subwords too.
+    # {doc}`mdha`, {doc}`sizes`, {doc}`transfer`, {doc}`search` and the activation functions have the table
+    # only. It must be learned before attention can find the previous token, while a convolution reads that
+    # token from the first step on. The paper's models in Tensor2Tensor, in its search and in two of Table 4's
+    # three set-ups, have positional embeddings too. Those in T5 and Lingvo have relative attention (appendix
+    # A.8; the released `gin/models/defaults.gin` for T5 says the same). With the former, Primer-EZ saves
+    # factors of {value}`printed["Tensor2Tensor, TPUv2"]` and {value}`printed["Tensor2Tensor, V100"]` in Table
+    # 4; with the latter, {value}`printed["T5, TPUv2"]`. Library and text differ too, so this agrees with our
+    # result, but does not prove it.
     #
     # *Tuning.* Rates were chosen in short runs with one seed. Models with similar losses could change places
     # with other rates.

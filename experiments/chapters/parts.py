@@ -5,13 +5,15 @@ Which of Primer's changes do the work, and is the squared ReLU the best activati
 
 In short: it depends on the positions.
 
-- **With a learned table of positions**, removing {term}`MDHA` costs most. Without it, Primer's
+- **With a learned table of positions**, removing {term}`MDHA` hurts most. Without it, Primer's
   {term}`perplexity` is {value}`change(changes, "primer", "without-mdha")` higher; without the squared ReLU,
   it is {value}`change(changes, "primer", "without-squared-relu")` higher, over three seeds.
-- **With rotary positions**, removing the squared ReLU costs most, as the paper says:
-  {value}`change(rotary, "primer", "without-squared-relu")`, and removing MDHA
-  {value}`change(rotary, "primer", "without-mdha")`. None of Primer's other changes helps.
-- **The squared ReLU** is as good as SwiGLU, within noise, without needing a second projection.
+- **With rotary positions**, removing the squared ReLU hurts most in the mean, as in the paper:
+  {value}`change(rotary, "primer", "without-squared-relu")`, and
+  {value}`change(rotary, "primer", "without-mdha")` without MDHA. Three seeds do not settle the order of the
+  two. None of Primer's other three changes is shown to help.
+- **Against SwiGLU**, three seeds with a learned table show no difference from the squared ReLU. With rotary
+  positions SwiGLU does better ({doc}`positions`).
 
 The models have {value}`f"{changes['transformer'][0]['parameters'] / 1e6:.1f}"` million parameters;
 {doc}`method` has the setting and the statistics.
@@ -24,7 +26,14 @@ Source: {cite:t}`so2021primer`, section 3 and appendix A.7, Figures 5 and 26.
 
 import math
 
-from experiments.analysis import Spread, final_loss, gain, relative_perplexity
+from experiments.analysis import (
+    Spread,
+    critical_difference,
+    final_loss,
+    final_losses,
+    gain,
+    relative_perplexity,
+)
 from experiments.figures import draw, table
 from experiments.records import Gathered, Runs, read_runs
 from experiments.tables import Table
@@ -98,7 +107,7 @@ if __name__ == "__main__":
     #
     # The paper recommends MDHA and the squared ReLU, which helped in both of its libraries (appendix A.7).
     # Both help here too. It calls the squared ReLU the most effective change (section 3), while with a table
-    # removing MDHA costs Primer most. The wider feed-forward layer, which the paper finds useful for small
+    # removing MDHA hurts Primer most. The wider feed-forward layer, which the paper finds useful for small
     # models, shows no effect here. Queries computed from keys generally hurt in the paper; here, three seeds
     # do not show it.
 
@@ -111,18 +120,26 @@ if __name__ == "__main__":
     rotary = read_runs(__data__[0], "today-ablation")
     draw(rotary, REMOVED, "primer")
 
-    # Now removing the squared ReLU costs most, with each of three seeds, as in the paper. Without MDHA, the
-    # perplexity is {value}`change(rotary, "primer", "without-mdha")` higher instead of
-    # {value}`change(changes, "primer", "without-mdha")`. The table has each of Primer's changes, with both
-    # kinds of positions: the change of the perplexity when it is added to a Transformer, and when it is
+    # Now Primer is worst without the squared ReLU, with each of three seeds, as in the paper. Without MDHA,
+    # the perplexity is {value}`change(rotary, "primer", "without-mdha")` higher instead of
+    # {value}`change(changes, "primer", "without-mdha")`. But the two rows differ by {value}`f"{apart:.3f}"`
+    # nats, and among these six models differences up to {value}`f"{differ:.3f}"` may be noise (the
+    # {term}`critical difference`), so their order is not certain. The table has each of Primer's changes with
+    # both kinds of positions: its effect on the perplexity when it is added to a Transformer, and when it is
     # removed from Primer. A change that helps is negative when added, and positive when removed.
+    apart = gain(rotary, "without-mdha", "without-squared-relu")
+    without = {model: rotary[model] for model in REMOVED}
+    differ = float(critical_difference(final_losses(without)))
     display(part_changes(__data__[0]))
-    # Primer's three other changes bring nothing here: removing them makes no difference that exceeds its
-    # spread. The norm after the feed-forward layer, which helped a Transformer with a table as much as MDHA
-    # did, lowers the perplexity by {value}`change(rotary, "transformer", "with-order")`. Queries computed
-    # from keys hurt a Transformer with each seed, and so does the feed-forward layer that is 12 times as wide
-    # ({value}`change(rotary, "transformer", "with-12x")`). So of Primer's
-    # five changes, the two of Primer-EZ are those that help here.
+    # None of Primer's other three changes is shown to help: removing them changes the perplexity by less than
+    # its spread. Alone, the norm after the feed-forward layer, which helped a Transformer with a table as
+    # much as MDHA did, lowers it slightly with each seed, by
+    # {value}`change(rotary, "transformer", "with-order")`. That norm mixes no tokens, so not only what reads
+    # neighbours gains less than with a table.
+    #
+    # Queries computed from keys make a Transformer slightly worse with each seed. So does the feed-forward
+    # layer that is 12 times as wide ({value}`change(rotary, "transformer", "with-12x")`); its model has three
+    # heads instead of four, because rotary positions need an even number of features per head.
 
 
 ACTIVATIONS = {
@@ -208,8 +225,11 @@ if __name__ == "__main__":
     # - With learned absolute positions, MDHA matters most: without it, Primer loses more than half of its
     #   gain in the mean. The squared ReLU and the norm after the feed-forward layer help too, and overlap
     #   with the rest.
-    # - With rotary positions, the squared ReLU matters most. MDHA helps less, and the others do not help.
-    # - Three seeds show no difference between SwiGLU and the squared or the cubed ReLU, which have one
+    # - With rotary positions, only the squared ReLU and MDHA are shown to help. The squared ReLU matters most
+    #   in
+    #   the mean.
+    # - With a learned table, three seeds show no difference between SwiGLU and the squared or the cubed ReLU,
+    #   which have one
     #   projection fewer.
     #
     # Which of MDHA's details matter? {doc}`mdha` takes it apart.

@@ -18,7 +18,7 @@ subwords, less is gone in the mean. With rotary positions alone, the Transformer
 of the two changes still saves by itself, but it is not shown that the convolutions of {term}`MDHA` add
 anything to the squared ReLU.
 
-In a {doc}`baseline of today </labml_primer/since/modern>` with rotary positions, on subwords, the two changes
+In a {doc}`modern baseline </labml_primer/since/modern>` with rotary positions, on subwords, the two changes
 together save a factor of {value}`saved_today["primer-ez"]`. There, MDHA saves more alone than the squared
 ReLU, which takes the place of SwiGLU and saves nothing alone.
 
@@ -37,8 +37,8 @@ from experiments.analysis import (
 from experiments.figures import WHOLE_MODELS, draw_by_compute, draw_factors
 from experiments.records import read_runs
 from experiments.today import (
-    FOUR,
     KINDS,
+    MODELS,
     MODERN,
     gains,
     losses,
@@ -82,12 +82,10 @@ if __name__ == "__main__":
         sharey=True,
         layout="constrained",
     )
-    changed = {
-        model: WHOLE_MODELS[model] for model in ("squared-relu", "mdha", "primer-ez")
-    }
+    changed = {model: WHOLE_MODELS[model] for model in MODELS if model != "transformer"}
     colours = [colour for _, colour, _ in changed.values()]
     for ax, ((text, positions), runs) in zip(axes, recorded.items(), strict=True):
-        each = {FOUR[model]: savings(runs, model) for model in changed}
+        each = {MODELS[model]: savings(runs, model) for model in changed}
         draw_factors(ax, each, colours, ticks=(1, 2, 3))
         ax.set(title=f"{text},\n{positions}")
     fig.supxlabel("speed-up factor in multiply-adds", fontsize="medium")
@@ -98,16 +96,20 @@ if __name__ == "__main__":
     #
     # On characters, MDHA saves more than the squared ReLU with a learned table. With rotary positions it is
     # the other way round: the squared ReLU ends {value}`f"{lower:.3f}"` nats below MDHA, with four of five
-    # seeds. Of eight models with these seeds, differences up to {value}`f"{differ:.3f}"` may be noise, so the
-    # order of the two is not certain. A possible explanation of MDHA's smaller factor, which we have not
-    # tested: a convolution gives the previous tokens to a model that has trouble finding them, and rotary
+    # seeds. Among eight models with five seeds each, differences up to {value}`f"{differ:.3f}"` may be noise,
+    # so the order of the two is not certain. A possible explanation of MDHA's smaller factor, which we have
+    # not tested: a convolution gives the previous tokens to a model that has trouble finding them, and rotary
     # positions make them easy to find.
     #
-    # Do the convolutions add anything to the squared ReLU? With rotary positions, Primer-EZ over the squared
-    # ReLU alone saves a factor of {value}`added`. The interval includes 1, so these runs do not show it.
+    # Do the convolutions add anything to the squared ReLU? On characters with rotary positions, Primer-EZ
+    # over the squared ReLU alone saves a factor of {value}`added`. The interval includes 1, so these runs do
+    # not show it. They do help elsewhere: without them Primer is worse with each of three seeds
+    # ({doc}`parts`), and in the modern baseline below they save a factor of {value}`added_today` over the
+    # squared ReLU alone.
     #
-    # {doc}`ours` has the other models of the paper's Table 4 with rotary positions, among them Transformer++,
-    # which saves as much as Primer-EZ, and {doc}`parts` each change of Primer by itself.
+    # {doc}`ours` has the other models of the paper's Table 4 with rotary positions. Among them is
+    # Transformer++, over which no lead of Primer-EZ is shown. {doc}`parts` has each change of Primer by
+    # itself.
     factors = {name: savings(runs, "primer-ez") for name, runs in characters.items()}
     both = {name: MeanFactor.of(found) for name, found in factors.items()}
     share = share_of_positions(factors["learned"], factors["rotary"])
@@ -152,10 +154,10 @@ if __name__ == "__main__":
     # a learned table, with sines, with T5's learned distances, and with rotary positions.
     #
     # It saves with each of them, with each of three seeds: most with a learned table,
-    # {value}`saved_with["learned"]`, less with sines, {value}`saved_with["sinusoidal"]`, and T5's distances,
-    # {value}`saved_with["t5"]`, and least with rotary positions, {value}`saved_with["rotary"]`. In the paper,
-    # too, Primer-EZ saves less in the set-up with relative attention than in those with absolute positions
-    # ({doc}`results`).
+    # {value}`saved_with["learned"]`, and least with rotary positions, {value}`saved_with["rotary"]`. Sines,
+    # {value}`saved_with["sinusoidal"]`, and T5's distances, {value}`saved_with["t5"]`, are in between. In the
+    # paper, too, Primer-EZ saves less in the set-up with relative attention than in those with absolute
+    # positions ({doc}`results`).
     kinds = read_kinds(__data__[0])
     of_kinds = {KINDS[kind]: savings(runs, "primer-ez") for kind, runs in kinds.items()}
     saved_with = {kind: written(of_kinds[KINDS[kind]]) for kind in kinds}
@@ -164,9 +166,9 @@ if __name__ == "__main__":
     ax.set(xlabel="speed-up factor in multiply-adds")
     plt.show()
 
-    # ## In a baseline of today
+    # ## In a modern baseline
     #
-    # Most models of today differ in more than their positions. The baseline here also has RMSNorm, SwiGLU,
+    # Most models today differ in more than their positions. The baseline here also has RMSNorm, SwiGLU,
     # keys and values shared by groups of heads, and no biases ({doc}`/labml_primer/since/modern`). It is
     # trained on subwords. What does a change of it save?
     #
@@ -182,6 +184,7 @@ if __name__ == "__main__":
     # is not shown that it saves anything ({value}`saved_today["canon-b"]`), and token shift makes the model
     # worse with each seed ({value}`saved_today["token-shift"]`).
     today = read_runs(__data__[0], "today-modern")
+    added_today = written(savings(today, "primer-ez", over="squared-relu"))
     of_changes = {
         model: savings(today, model, over="modern")
         for model in MODERN
@@ -223,12 +226,12 @@ if __name__ == "__main__":
     # *One text, one size.* This is Shakespeare, and on characters the models have
     # {value}`f"{learned['transformer'][0]['parameters'] / 1e6:.1f}"` million parameters.
     #
-    # *Seeds.* With the worst of five seeds on characters, Primer-EZ saves a factor of
+    # *Seeds.* In the seed with the smallest saving on characters, Primer-EZ saves a factor of
     # {value}`f"{min(factors['rotary']):.2f}"`. On subwords there are three seeds, and two of each change by
     # itself.
     #
     # *Rates.* Of five rates, or of three for each change by itself on subwords, the best was chosen with one
-    # seed at a quarter of the length. In the baseline of today it was 0.002 for MDHA alone, and 0.004 for all
+    # seed at a quarter of the length. In the modern baseline it was 0.002 for MDHA alone, and 0.004 for all
     # others.
     #
     # `make experiments ONLY=today` trains the runs of this chapter. {doc}`method` lists the limits of scale,
@@ -243,7 +246,7 @@ if __name__ == "__main__":
     # - On characters, rotary positions alone save more than Primer-EZ's two changes do without them.
     # - With rotary positions, the squared ReLU alone and MDHA alone both save, and it is not shown that the
     #   convolutions add anything to the squared ReLU.
-    # - In a baseline of today, on subwords, the two changes together save
+    # - In a modern baseline, on subwords, the two changes together save
     #   {value}`f"{1 - 1 / MeanFactor.of(of_changes['primer-ez']).mean:.0%}"` of the
     #   multiply-adds, more than each alone.
     #

@@ -13,22 +13,23 @@ In short, from our own runs:
 - **With rotary positions**, as in most models today, Primer-EZ needs
   {value}`f"{counted['rotary']['primer-ez'].mean:.2f}"` times fewer multiply-adds
   ({value}`counted["rotary"]["primer-ez"].between()`, five seeds) instead of
-  {value}`f"{counted['learned table']['primer-ez'].mean:.2f}"`, and is not shown to be better than
-  Transformer++ or than the squared ReLU alone. So most of its saving was a remedy for the table
-  ({doc}`positions`).
-- **In a baseline of today**, with SwiGLU, RMSNorm and rotary positions, on subwords, its two changes together
+  {value}`f"{counted['learned table']['primer-ez'].mean:.2f}"`. It is not shown to be better than
+  Transformer++ or than the squared ReLU alone ({doc}`positions`).
+- **In a modern baseline**, with SwiGLU, RMSNorm and rotary positions, on subwords, its two changes together
   save a factor of {value}`in_baseline` in multiply-adds. The squared ReLU alone, instead of SwiGLU,
   saves nothing.
-- **The most effective change** is the squared ReLU with rotary positions, as in the paper. Without it,
-  Primer's {term}`perplexity` is {value}`cost("today-ablation", "squared-relu")` higher, and without the
-  convolutions of {term}`MDHA` {value}`cost("today-ablation", "mdha")`. With a learned table it is the
-  convolutions: {value}`cost("ablation", "squared-relu")` and {value}`cost("ablation", "mdha")` (three seeds).
+- **The most effective change.** With rotary positions it is the squared ReLU in the mean, as in the paper:
+  Primer's {term}`perplexity` is {value}`missed("today-ablation", "squared-relu")` higher without it, and
+  {value}`missed("today-ablation", "mdha")` without the convolutions of {term}`MDHA`. Three seeds do not
+  settle the order. With a learned table it is the convolutions:
+  {value}`missed("ablation", "squared-relu")` and {value}`missed("ablation", "mdha")`.
 - **The cost.** On a processor, a training step of Primer-EZ takes {value}`over("plain")` times as long as a
-  Transformer's, or {value}`over("faster")` times with hand-written gradients, which the saving above assumes.
+  Transformer's, or {value}`over("faster")` times with hand-written gradients, which our times assume.
   It needs {value}`over("memory")` times the memory for activations and gradients, and generates
   {value}`over("generation")` times as many tokens per second.
-- **Not reproduced.** The size of the saving with rotary positions, and Primer-EZ's lead over Transformer++.
-  The section *Not reproduced* has the whole list.
+- **Not reproduced.** With rotary positions, neither the size of the saving nor Primer-EZ's lead over
+  Transformer++ is reproduced; with a learned table, both are. The section *Not reproduced* has the whole
+  list.
 
 The scale is small:
 {value}`f"{runs['transformer'][0]['parameters'] / 1e6:.1f}"` million parameters, and
@@ -77,8 +78,8 @@ if __name__ == "__main__":
     # to the same loss. Models to the right of the dotted line need less. On the left the cost is
     # {term}`multiply-adds`: dots are our runs with a learned table of positions, diamonds those with rotary
     # positions, each over the Transformer with the same positions. On the right the cost is time: dots are
-    # ours with a learned table, hollow marks the paper's, in its three set-ups. {doc}`ours` has the learning
-    # curves.
+    # ours with a learned table, hollow marks the paper's in its three set-ups, with standard deviations.
+    # {doc}`ours` has the learning curves.
     every = read_runs(__data__[0], "speedup")
     runs = {model: every[model] for model in WHOLE_MODELS}
     with_rotary = read_runs(__data__[0], "today-characters")
@@ -177,15 +178,18 @@ if __name__ == "__main__":
     heads |= {"ours, learned": "time", "the paper's": "time"}
     display(Table("Speed-up factors", "Ours, and Table 4", heads, rows))
 
-    # ## With the positions of today
+    # ## Does Primer still help with rotary positions?
     #
-    # Most of the saving with a learned table was a remedy for poor positions: whatever mixes neighbouring
-    # characters saves much less with rotary ones ({doc}`ours`). The first table has the factors in
-    # {term}`multiply-adds`, also on subwords. There less of Primer-EZ's saving is gone in the mean, but the
-    # seeds are far apart ({doc}`positions`). Two of the paper's three set-ups have absolute positions too,
-    # and one has relative attention (appendix A.8). In that one, T5, the paper's Primer-EZ saves least.
+    # On characters, models with convolutions lose most of their saving when both models have rotary positions
+    # ({doc}`ours`). One possible reason is that a convolution makes up for a learned table, from which
+    # attention must first learn where the previous token is. But the norm after the feed-forward layer, which
+    # mixes no tokens, loses its gain too ({doc}`parts`). Two of the paper's three set-ups have absolute
+    # positions, and one has relative attention (appendix A.8). In that one, T5, the paper's Primer-EZ saves
+    # least.
     #
-    # The second table has the changes of a {doc}`baseline of today </labml_primer/since/modern>`.
+    # The first table has the factors in {term}`multiply-adds`, also on subwords. SUBWORDS
+    #
+    # The second table has the changes of a {doc}`modern baseline </labml_primer/since/modern>`.
     display(gains(__data__[0]))
     modern = read_runs(__data__[0], "today-modern")
     in_baseline = written(savings(modern, "primer-ez", over="modern"))
@@ -197,12 +201,12 @@ if __name__ == "__main__":
     # Transformer or removed from Primer, with a learned table and with rotary positions. A change that helps
     # is negative when added, and positive when removed. {doc}`parts` compares all parts and eight activation
     # functions, and {doc}`mdha` the details of the convolutions.
-    def cost(plan: str, part: str) -> str:
-        """How much higher the perplexity of Primer is without a part, with its spread."""
-        runs = read_runs(__data__[0], plan)
-        return f"{perplexity_change(runs, 'primer', f'without-{part}'):.1f}%"
-
     display(part_changes(__data__[0]))
+
+    def missed(plan: str, part: str) -> str:
+        """How much higher the perplexity of Primer is without a part, with its spread."""
+        changed = read_runs(__data__[0], plan)
+        return f"{perplexity_change(changed, 'primer', f'without-{part}'):.1f}%"
 
     # ## What does it cost?
     #
@@ -244,7 +248,8 @@ if __name__ == "__main__":
 
     # ## Does it last at other sizes and in other models?
     #
-    # With the best width for each budget, Primer-EZ still saves: {doc}`sizes` has the factors with their
+    # All of this was measured with a learned table only. With the best width for each budget, Primer-EZ still
+    # saves: {doc}`sizes` has the factors with their
     # confidence intervals. The changes help Switch Transformers and Synthesizers with every seed; for T5, the
     # runs are too noisy to decide ({doc}`transfer`). {doc}`paper` checks the paper's own arithmetic: most of
     # its claims follow from its tables.
@@ -254,7 +259,7 @@ if __name__ == "__main__":
     # In every row, our runs disagree with the paper or do not show its effect. Since our models are small,
     # this shows at most that an effect is not universal, not that the paper is wrong. Two disagreements that
     # we had with a learned table are gone with rotary positions: there, the squared ReLU is the most
-    # effective change, and both Primers end below the Evolved Transformer.
+    # effective change in the mean, and both Primers end below the Evolved Transformer.
     activations = read_runs(__data__[0], "activations")
     others = read_runs(__data__[0], "transfer")
 
@@ -276,8 +281,8 @@ if __name__ == "__main__":
         ],
         [
             "Primer-EZ saves more than Transformer++ (Table 4)",
-            "with rotary positions, Transformer++ saves as much: "
-            f"{counted['rotary']['pp']:.2f}",
+            "with rotary positions, Transformer++ saves "
+            f"{counted['rotary']['pp']:.2f}, and no difference is shown",
         ],
         [
             "at a fixed size, the saving grows with training (Figure 9)",
@@ -292,7 +297,8 @@ if __name__ == "__main__":
         ],
         [
             "a wider feed-forward layer helps small models (appendix A.7)",
-            "with a learned table no effect is shown, and with rotary positions it hurts",
+            "with a learned table no effect is shown; with rotary positions it is worse "
+            "with each of three seeds",
         ],
         [
             "a squared ReLU speeds a Synthesizer up 1.7 to 2.0 times (Table 5)",
@@ -304,8 +310,11 @@ if __name__ == "__main__":
     # ## In short
     #
     # - With a learned table of positions, Primer-EZ's two changes save more than half of the training time,
-    #   as in two of the paper's three set-ups. With rotary positions they save less than a third of the
-    #   multiply-adds, and Transformer++ saves as much.
+    #   as
+    #   in two of the paper's three set-ups. With rotary positions they save
+    #   {value}`f"{1 - 1 / counted['rotary']['primer-ez'].mean:.0%}"` of the multiply-adds instead of
+    #   {value}`f"{1 - 1 / counted['learned table']['primer-ez'].mean:.0%}"`, and no lead over Transformer++
+    #   is shown.
     # - With hand-written gradients, its step takes at most
     #   {value}`f"{100 * (max(prices['faster']) - 1):.0f}%"` longer than the Transformer's.
     # - The saving varies between seeds, so one run does not measure it.

@@ -337,7 +337,7 @@ if __name__ == "__main__":
     # of them.
     #
     # *Positions.* The models have a learned table of positions, as most of the book's measured models do. It
-    # hinders attention more than convolutions ({doc}`positions`).
+    # may hinder attention more than convolutions ({doc}`positions`).
     #
     # ## In short
     #

@@ -20,7 +20,7 @@ initialization.
 
 In short: all four take about the same time, and any differences in loss are too small for our runs of three
 seeds each ({doc}`/experiments/chapters/mdha`). Of Primer-EZ's two changes, the convolution does more of the
-work in our runs with a learned table of positions, contrary to the paper
+work in our runs with a learned table of positions, contrary to the paper; with rotary positions it does not
 ({doc}`/experiments/chapters/parts`).
 
 :::{picture} kernels
@@ -188,8 +188,8 @@ if __name__ == "__main__":
     # with a learned table of positions it is the convolution: Primer without it is much worse than Primer
     # without the squared ReLU ({doc}`/experiments/chapters/parts`).
     #
-    # The positions explain at least part of it: with rotary positions the order is reversed, on the same
-    # characters ({doc}`/experiments/chapters/parts`). Two other differences may add to it. Our models
+    # The positions explain at least part of it: with rotary positions the convolution no longer leads, on the
+    # same characters. Two other differences may add to it. Our models
     # read characters, and a character says little without the one before it, while the paper's models read
     # subwords. And the paper trained for 1.1 to 2.1 million steps of 4,096 tokens (Table 4, section 4.1), but
     # our runs had 1,200 steps of 2,048.
@@ -202,7 +202,8 @@ if __name__ == "__main__":
     # - The walk-through's main class differs from the paper's layer: its heads share kernels, it has a bias,
     #   and it starts with random weights.
     # - Any differences in loss between the four are too small for our runs to show.
-    # - In our runs with a learned table of positions, the convolution contributes more than the squared ReLU.
+    # - In our runs with a learned table of positions, the convolution contributes more than the squared ReLU;
+    #   with rotary positions it does not.
     #
     # ## Exercise
     #

@@ -1,5 +1,5 @@
 r"""
-# A baseline of today
+# A modern baseline
 
 Five changes that most open language models since 2023 have in common: RMSNorm, rotary positions, no biases,
 SwiGLU, and grouped-query attention.
@@ -11,7 +11,7 @@ and what does each of them cost?
 In short: the Llama models {cite:p}`touvron2023llama,touvron2023llama2` made one set of parts common. It is
 the {term}`Transformer++` of the paper with three more changes:
 
-| part | in the first Transformer | in a baseline of today |
+| part | in the first Transformer | in a modern baseline |
 |---|---|---|
 | norm | {term}`layer normalization` | {py:class}`RMSNorm <labml_primer.transformer.normalization.RMSNorm>` |
 | positions | added to the input | {doc}`rotary <rotary>`, in every layer |
@@ -166,7 +166,7 @@ def modern(config: Config) -> Config:
     """
     ## The baseline
 
-    Return `config` with the parts of a baseline of today. Its sizes stay. SwiGLU is two thirds as wide as
+    Return `config` with the parts of a modern baseline. Its sizes stay. SwiGLU is two thirds as wide as
     `d_ff`, so that it has as many parameters as a plain feed-forward layer
     ({py:class}`~labml_primer.primer.baselines.GatedFeedForward`).
 
@@ -256,7 +256,9 @@ if __name__ == "__main__":
     #
     # Three small models read the same characters of Shakespeare in the same order. The loss is on plays that
     # were not in training. This is one short run of each, so it shows that the models work, not which is
-    # better. {doc}`/experiments/chapters/positions` has recorded runs with rotary positions alone.
+    # better. {doc}`/experiments/chapters/positions` has recorded runs of this baseline: with three seeds,
+    # Primer-EZ's two changes together save about a third of the multiply-adds, and a squared ReLU alone,
+    # instead of SwiGLU, saves nothing.
     import matplotlib.pyplot as plt
 
     from labml_primer.training import load_corpus, train

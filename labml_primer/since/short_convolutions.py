@@ -305,7 +305,7 @@ if __name__ == "__main__":
 
 class GroupedTokenShiftAttention(TokenShiftAttention, GroupedQueryAttention):
     """
-    ## In a baseline of today
+    ## In a modern baseline
 
     Token shift and Canon-B with the shared keys and values of {doc}`modern`.
     """
@@ -332,6 +332,8 @@ if __name__ == "__main__":
     #   of width 2 with a gate that depends on the token.
     # - Token shift comes before the projections; MDHA and Canon-B come after them.
     # - Canon-B is MDHA of width 4, with 1 added to the weight of the current token.
+    # - In recorded runs of a modern baseline, MDHA saves a little, Canon-B is not shown to help, and token
+    #   shift hurts ({doc}`/experiments/chapters/positions`).
     #
     # ## Exercise
     #

@@ -1,4 +1,4 @@
-"""The promises of a baseline of today."""
+"""The promises of a modern baseline."""
 
 from dataclasses import replace
 
