@@ -35,7 +35,6 @@ PLANS = {
     ("subwords", "learned"): (("today-subwords-positions", "-learned"),),
     ("subwords", "rotary"): (
         ("today-subwords", ""),
-        ("today-first-subwords", ""),
         ("today-subwords-positions", "-rotary"),
     ),
 }

@@ -169,14 +169,19 @@ def gather(
     """Return what chapters read, by plan and model: the runs in the order of their seeds."""
     gathered: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for plan in plans.values():
-        tuning, _ = plan.missing(found)
+        tuned = {
+            name
+            for name, model in plan.models.items()
+            if all(plan.trial(model, rate).digest in found for rate in plan.rates)
+        }
         measured = step_times.get(plan.name, {})
         for name, run in plan.runs(found).items():
             record = found.get(run.digest)
-            # The best rate is not known before all rates have been tried.
-            if tuning or record is None or record["diverged_at_step"]:
+            model = name.removesuffix(f"-{run.seed}")
+            # A model's best rate is not known before all rates have been tried.
+            if model not in tuned or record is None or record["diverged_at_step"]:
                 continue
-            model, curve = name.removesuffix(f"-{run.seed}"), record["curve"]
+            curve = record["curve"]
             if model not in measured and plan.timed:
                 continue
             plays = (curve["held_out"][play] for play in REPORTED_PLAYS)
