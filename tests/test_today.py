@@ -202,8 +202,8 @@ def test_what_the_chapter_says_of_subwords_is_so() -> None:
     assert len(rotary["pp"]) == 5
     over_pp = MeanFactor.of(savings(rotary, "primer-ez", over="pp"))
     assert 0.95 < over_pp.low < 1 < over_pp.high, "just includes 1"
-    assert not_shown(MeanFactor.of(savings(rotary, "primer-ez", over="squared-relu")))
+    assert MeanFactor.of(savings(rotary, "primer-ez", over="squared-relu")).low > 1
     assert MeanFactor.of(savings(rotary, "squared-relu")).low > 1
     assert not_shown(MeanFactor.of(savings(rotary, "mdha")))
-    assert min(map(len, rotary.values())) >= 3
+    assert {*map(len, rotary.values())} == {5}
     assert all("whole" in run for seeds in learned.values() for run in seeds)

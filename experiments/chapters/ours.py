@@ -188,7 +188,7 @@ if __name__ == "__main__":
     with_rotary = read_runs(__data__[0], "today-characters")
     changed = [model for model in runs if model != "transformer"]
     fig, axes = plt.subplots(
-        1, 2, figsize=(7, 2.6), sharex=True, sharey=True, layout="constrained"
+        1, 2, figsize=(7, 2.8), sharex=True, sharey=True, layout="constrained"
     )
     for ax, (positions, trained) in zip(
         axes,
@@ -205,6 +205,8 @@ if __name__ == "__main__":
         draw_factors(ax, each, colours, ticks=(1, 1.5, 2, 3))
         ax.set(title=positions)
     fig.supxlabel("speed-up factor in multiply-adds", fontsize="medium")
+    trained_runs = [*runs.values(), *with_rotary.values()]
+    fig.suptitle(f"each of {setting(trained_runs)}", fontsize="medium")
     plt.show()
 
     # The final losses with rotary positions, and the factors with both.

@@ -21,8 +21,9 @@ In short: yes, but less than with a learned table. Its {term}`speed-up factors <
 - **In a {doc}`modern baseline </labml_primer/since/modern>`**, on subwords, its two changes together save
   {value}`saved_today["primer-ez"]`. There, MDHA saves more alone than the squared ReLU, which takes the place
   of SwiGLU and saves nothing alone.
-- **Over Transformer++**, with rotary positions, no lead is shown on characters
-  ({value}`over_pp["characters"]`). On subwords it ends lower with each seed ({value}`over_pp["subwords"]`).
+- **Over Transformer++** with rotary positions, no lead is shown on characters: the factor is
+  {value}`over_pp["characters"]`. On subwords, where it is {value}`over_pp["subwords"]`, Primer-EZ ends lower
+  with each seed.
 
 With rotary positions alone, the Transformer needs {value}`f"{alone.mean:.1f}"` times fewer multiply-adds on
 characters, so they save more than Primer-EZ's two changes.
@@ -106,10 +107,10 @@ if __name__ == "__main__":
     # positions make them easy to find.
     #
     # Do the convolutions add anything to the squared ReLU? On characters with rotary positions, Primer-EZ
-    # over the squared ReLU alone saves a factor of {value}`added`. The interval includes 1, so these runs do
-    # not show it. They do help elsewhere: without them Primer is worse with each of three seeds
-    # ({doc}`parts`), and in the modern baseline below they save a factor of {value}`added_today` over the
-    # squared ReLU alone.
+    # over the squared ReLU alone saves a factor of {value}`added["characters"]`. The interval includes 1, so
+    # these runs do not show it. They do help on subwords ({value}`added["subwords"]`), in the modern baseline
+    # below ({value}`added_today`), and in Primer, which is worse without them with each of three seeds
+    # ({doc}`parts`).
     #
     # {doc}`ours` has the other models of the paper's Table 4 with rotary positions. Among them is
     # Transformer++, over which no lead of Primer-EZ is shown. {doc}`parts` has each change of Primer by
@@ -126,12 +127,14 @@ if __name__ == "__main__":
     lower = ends_at["mdha"] - ends_at["squared-relu"]
     every = final_losses(read_runs(__data__[0], "today-characters"))
     differ = float(critical_difference(every))
-    added = written(savings(rotary, "primer-ez", over="squared-relu"))
-    over_pp = {
-        text: written(savings(runs, "primer-ez", over="pp"))
-        for (text, positions), runs in recorded.items()
-        if positions == "rotary"
-    }
+    over_pp, added = (
+        {
+            text: written(savings(runs, "primer-ez", over=model))
+            for (text, positions), runs in recorded.items()
+            if positions == "rotary"
+        }
+        for model in ("pp", "squared-relu")
+    )
     display(gains(__data__[0]))
 
     # ## On subwords
@@ -145,10 +148,10 @@ if __name__ == "__main__":
     # Here Primer-EZ ends below Transformer++ with each of five seeds. Its factor over it is
     # {value}`over_pp["subwords"]`, so the interval just includes 1. The squared ReLU alone saves
     # {value}`alone_on_subwords["squared-relu"]`, and of MDHA alone no saving is shown
-    # ({value}`alone_on_subwords["mdha"]`). The author of x-transformers reports "no benefit" of token shift,
-    # a short convolution, with subwords and rotary positions ({doc}`/book/pages/descendants`). For MDHA these
-    # runs do not settle that: Primer-EZ ends below the squared ReLU alone with each seed, but its factor over
-    # it is {value}`written(savings(subwords["rotary"], "primer-ez", over="squared-relu"))`.
+    # ({value}`alone_on_subwords["mdha"]`). But next to the squared ReLU the convolutions help: Primer-EZ ends
+    # below the squared ReLU alone with each seed, and its factor over it is {value}`added["subwords"]`. The
+    # author of x-transformers reports "no benefit" of token shift, another short convolution, with subwords
+    # and rotary positions ({doc}`/book/pages/descendants`).
     #
     # Rotary positions alone do not save more than Primer-EZ's changes here: the Transformer with them ends
     # above Primer-EZ with a learned table, with each seed.
@@ -246,8 +249,8 @@ if __name__ == "__main__":
     # {value}`f"{learned['transformer'][0]['parameters'] / 1e6:.1f}"` million parameters.
     #
     # *Seeds.* In the seed with the smallest saving on characters, Primer-EZ saves a factor of
-    # {value}`f"{min(factors['rotary']):.2f}"`. On subwords there are three to five seeds of each model with
-    # rotary positions, and three with a learned table.
+    # {value}`f"{min(factors['rotary']):.2f}"`. On subwords there are three seeds with a
+    # learned table.
     #
     # *Rates.* The best rate was chosen with one seed at a quarter of the length: of five on characters, on
     # subwords with rotary positions, and in the modern baseline; of three on subwords with a learned table;
@@ -265,8 +268,9 @@ if __name__ == "__main__":
     #   positions instead of {value}`f"{1 - 1 / MeanFactor.of(saved['learned']).mean:.0%}"`, and ends below
     #   Transformer++ with every seed. On characters it does not.
     # - On characters, rotary positions alone save more than Primer-EZ's two changes do without them.
-    # - With rotary positions on characters, the squared ReLU alone and MDHA alone both save, and it is not
-    #   shown that the convolutions add anything to the squared ReLU.
+    # - With rotary positions, the convolutions add to the squared ReLU on subwords. On characters, where each
+    #   of
+    #   the two saves alone, that is not shown.
     # - In a modern baseline, on subwords, the two changes together save
     #   {value}`f"{1 - 1 / MeanFactor.of(of_changes['primer-ez']).mean:.0%}"` of the
     #   multiply-adds, more than each alone.
