@@ -464,6 +464,17 @@ def test_only_runs_with_the_selected_rate_are_gathered() -> None:
     assert len(gather({"tiny": PLAN}, trials | runs, MEASURED)["tiny"]["plain"]) == 1
 
 
+def test_a_model_is_gathered_as_soon_as_its_own_rates_are_tried() -> None:
+    plan = replace(PLAN, models={"plain": TINY, "wider": WIDER}, timed=False)
+    trials = plan.tuning()
+    first, *others = (name for name in trials if name.startswith("tuning-wider"))
+    tried = found(*(record(trials[name]) for name in trials if name != first))
+    records = tried | found(*map(record, plan.runs(tried).values()))
+    assert [*gather({"tiny": plan}, records, {})["tiny"]] == ["plain"] and others
+    records |= found(record(trials[first], tuning=2.0))
+    assert [*gather({"tiny": plan}, records, {})["tiny"]] == ["plain", "wider"]
+
+
 def test_gathered_seconds_are_steps_times_the_measured_step_time() -> None:
     records = found(*map(record, PLAN.tuning().values()))
     records |= found(*map(record, PLAN.runs(records).values()))

@@ -27,17 +27,15 @@ Source: {cite:t}`so2021primer`, section 3 and appendix A.7, Figures 5 and 26.
 import math
 
 from experiments.analysis import (
-    Spread,
     critical_difference,
     final_loss,
     final_losses,
     gain,
-    relative_perplexity,
 )
 from experiments.figures import draw, table
 from experiments.records import Gathered, Runs, read_runs
 from experiments.tables import Table
-from experiments.today import part_changes
+from experiments.today import part_changes, perplexity_change
 
 __data__ = ("experiments/results/gathered.json",)
 
@@ -64,8 +62,8 @@ REMOVED = {
 
 def change(runs: Runs, baseline: str, model: str) -> str:
     """Return how far a model's perplexity is from a baseline's, in percent, with its spread."""
-    spread = Spread.of(relative_perplexity(runs[baseline], runs[model]))
-    return f"{abs(spread.mean - 100):.1f} ± {spread.deviation:.1f}%"
+    spread = perplexity_change(runs, baseline, model)
+    return f"{abs(spread.mean):.1f} ± {spread.deviation:.1f}%"
 
 
 if __name__ == "__main__":
