@@ -37,10 +37,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class MeanFactor:
-    """The geometric mean of factors, one per seed, with its 95% confidence interval.
-
-    Of fewer than three factors, `low` and `high` are the lowest and the highest.
-    """
+    """The geometric mean of factors, one per seed, with its 95% confidence interval."""
 
     mean: float
     low: float
@@ -48,10 +45,10 @@ class MeanFactor:
 
     @classmethod
     def of(cls, factors: Sequence[float]) -> "MeanFactor":
-        """Return the mean of one or more factors."""
+        """Return the mean of one to five factors. The interval of a single one is nan."""
         mean = statistics.geometric_mean(factors)
-        if len(factors) < 3:
-            return cls(mean, min(factors), max(factors))
+        if len(factors) == 1:
+            return cls(mean, math.nan, math.nan)
         low, high = interval(list(map(math.log, factors)))
         return cls(mean, math.exp(low), math.exp(high))
 
@@ -60,7 +57,8 @@ class MeanFactor:
         return f"{self.low:{spec}} to {self.high:{spec}}"
 
     def __format__(self, spec: str) -> str:
-        return f"{self.mean:{spec}} ({self.between(spec)})"
+        mean = format(self.mean, spec)
+        return mean if math.isnan(self.low) else f"{mean} ({self.between(spec)})"
 
 
 def over_seeds(

@@ -5,6 +5,7 @@ from statistics import fmean, geometric_mean
 from typing import Any
 
 from experiments.analysis import (
+    MeanFactor,
     Spread,
     final_loss,
     over_seeds,
@@ -67,6 +68,40 @@ def theirs(model: str, path: str) -> dict[str, str]:
         )
         if printed != "-"
     }
+
+
+def from_print(printed: str) -> MeanFactor:
+    """Return a factor printed as "2.34 ± 0.05", with its standard deviation in place of the interval."""
+    mean, deviation = map(float, printed.split(" ± "))
+    return MeanFactor(mean, mean - deviation, mean + deviation)
+
+
+def draw_means(
+    ax: Any,
+    factors: Mapping[str, MeanFactor],
+    label: str,
+    mark: str,
+    below: float,
+    **style: Any,
+) -> Any:
+    """Draw models' factors with their intervals, in rows in the order of `WHOLE_MODELS`.
+
+    A mark is `below` its row's middle. Returns a grey mark with the label, for a legend.
+    """
+    row = {model: at for at, model in enumerate(WHOLE_MODELS)}
+    for model, factor in factors.items():
+        name, colour, _ = WHOLE_MODELS[model]
+        ax.errorbar(
+            factor.mean,
+            row[model] + below,
+            xerr=[[factor.mean - factor.low], [factor.high - factor.mean]],
+            fmt=mark,
+            ms=5,
+            color=colour,
+            label=f"{name}, {label}",
+            **style,
+        )
+    return ax.plot([], [], mark, color="C5", label=label, **style)[0]
 
 
 def dots(ax: Any, at: float, name: str, colour: str, seeds: list[float]) -> None:

@@ -269,10 +269,9 @@ if __name__ == "__main__":
     #   Transformer++ with every seed. On characters it does not.
     # - On characters, rotary positions alone save more than Primer-EZ's two changes do without them.
     # - With rotary positions, the convolutions add to the squared ReLU on subwords. On characters, where each
-    #   of
-    #   the two saves alone, that is not shown.
+    #   of the two saves alone, that is not shown.
     # - In a modern baseline, on subwords, the two changes together save
-    #   {value}`f"{1 - 1 / MeanFactor.of(of_changes['primer-ez']).mean:.0%}"` of the
-    #   multiply-adds, more than each alone.
+    #   {value}`f"{1 - 1 / MeanFactor.of(of_changes['primer-ez']).mean:.0%}"` of the multiply-adds, more than
+    #   each alone.
     #
     # Which of Primer's changes do the work? {doc}`parts` takes the models apart.

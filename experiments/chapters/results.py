@@ -42,9 +42,6 @@ everything was measured and what ± means.
 Source: {cite:t}`so2021primer`, sections 3 and 4, Tables 4 and 5, Figures 5, 9 and 26; our own measurements.
 """
 
-from dataclasses import astuple
-from typing import Any
-
 from experiments.analysis import (
     MeanFactor,
     Spread,
@@ -54,7 +51,7 @@ from experiments.analysis import (
     seed_factors,
     setting,
 )
-from experiments.figures import SETUPS, WHOLE_MODELS, theirs
+from experiments.figures import SETUPS, WHOLE_MODELS, draw_means, from_print, theirs
 from experiments.records import read_runs
 from experiments.tables import Table
 from experiments.timings import ratios, recorded
@@ -93,80 +90,45 @@ if __name__ == "__main__":
     }
     import matplotlib.pyplot as plt
 
-    def draw(
-        ax: Any,
-        which: str,
-        mark: str,
-        above: float,
-        found: dict[str, tuple[float, float, float]],
-        **style: Any,
-    ) -> Any:
-        """Draw each model's mean with its interval, and return a grey mark for the legend."""
-        for model, (mean, low, high) in found.items():
-            name, colour, _ = WHOLE_MODELS[model]
-            ax.errorbar(
-                mean,
-                list(in_time).index(model) + above,
-                xerr=[[mean - low], [high - mean]],
-                fmt=mark,
-                ms=5,
-                color=colour,
-                label=f"{name}, {which}",
-                **style,
-            )
-        return ax.plot([], [], mark, color="C5", label=which, **style)[0]
-
-    fig, axes = plt.subplots(
+    fig, (left, right) = plt.subplots(
         1, 2, figsize=(7, 3.9), layout="constrained", sharex=True, sharey=True
     )
-    ours: dict[str, dict[str, tuple[float, float, float]]] = {
-        kind: {model: astuple(saved) for model, saved in found.items()}
-        for kind, found in (counted | {"ours, learned table": in_time}).items()
-    }
-    paper: dict[str, dict[str, tuple[float, float, float]]] = {
-        setup: {
-            model: (mean, mean - deviation, mean + deviation)
-            for model in in_time
-            if setup in (printed := theirs(model, __data__[1]))
-            for mean, deviation in [map(float, printed[setup].split(" ± "))]
-        }
-        for setup in SETUPS
-    }
-    left, right = axes
+    with_table = draw_means(left, counted["learned table"], "learned table", "o", -0.15)
     marks = {
-        left: [
-            draw(left, "learned table", "o", -0.15, ours["learned table"]),
-            draw(left, "rotary", "D", 0.15, ours["rotary"]),
-        ],
-        right: [
-            draw(right, "ours, learned table", "o", -0.2, ours["ours, learned table"]),
-            *(
-                draw(right, short, mark, 0.2, paper[setup], mfc="none", lw=1)
-                for setup, (short, mark) in SETUPS.items()
-            ),
-        ],
+        left: [with_table, draw_means(left, counted["rotary"], "rotary", "D", 0.15)]
     }
-    for ax, title in ((left, "in multiply-adds"), (right, "in time")):
+    marks[right] = [draw_means(right, in_time, "ours, learned table", "o", -0.2)]
+    paper = {model: theirs(model, __data__[1]) for model in in_time}
+    for setup, (name, mark) in SETUPS.items():
+        of_setup = {
+            model: from_print(found[setup])
+            for model, found in paper.items()
+            if setup in found
+        }
+        marks[right].append(
+            draw_means(right, of_setup, name, mark, 0.2, mfc="none", lw=1)
+        )
+    for ax, cost in ((left, "multiply-adds"), (right, "time")):
         ax.axvline(1, color="C5", ls=":", lw=1)
-        ax.set(title=title)
+        ax.set(title=f"in {cost}")
         ax.legend(
             handles=marks[ax], frameon=False, loc="upper left", bbox_to_anchor=(0, -0.1)
         )
-    left.set_yticks(range(len(in_time)), [WHOLE_MODELS[each][0] for each in in_time])
-    left.set_ylim(len(in_time) - 0.4, -0.6)
+    left.set_yticks(
+        range(1, len(WHOLE_MODELS)), [WHOLE_MODELS[each][0] for each in in_time]
+    )
+    left.set_ylim(len(in_time) + 0.6, 0.4)
     every_run = [*runs.values(), *with_rotary.values()]
     fig.suptitle(f"mean and 95% interval of {setting(every_run)}", fontsize="medium")
     plt.show()
+
     # The table has the same numbers, with the 95% confidence intervals of our means in brackets, and the
     # range of the paper's set-ups.
     from IPython.display import display
 
     def paper_range(model: str) -> str:
         """The lowest and the highest factor of a model in the paper's set-ups."""
-        found = [
-            float(printed.split(" ± ")[0])
-            for printed in theirs(model, __data__[1]).values()
-        ]
+        found = [from_print(printed).mean for printed in paper[model].values()]
         return extent(found, ".2f") if found else "-"
 
     rows = [
@@ -317,11 +279,11 @@ if __name__ == "__main__":
     ]
     heads = dict.fromkeys(("the paper", "here"), "")
     display(Table("Not reproduced", "Our runs, and the paper's sections", heads, rows))
+
     # ## In short
     #
-    # - With a learned table of positions, Primer-EZ's two changes save more than half of the training time,
-    #   as
-    #   in two of the paper's three set-ups. With rotary positions they save
+    # - With a learned table of positions, Primer-EZ's two changes save more than half of the training
+    #   time, as in two of the paper's three set-ups. With rotary positions they save
     #   {value}`f"{1 - 1 / counted['rotary']['primer-ez'].mean:.0%}"` of the multiply-adds instead of
     #   {value}`f"{1 - 1 / counted['learned table']['primer-ez'].mean:.0%}"` on characters. There no lead over
     #   Transformer++ is shown; on subwords it ends lower with every seed.
