@@ -84,7 +84,12 @@ def test_the_bias_is_that_of_x_transformers(seq, bidirectional):
     ours = RelativePositionBias(3, bidirectional)
     theirs = Theirs(scale=1.0, causal=not bidirectional, heads=3)
     theirs.relative_attention_bias.load_state_dict(ours.table.state_dict())
-    torch.testing.assert_close(ours(seq), theirs(seq, seq), rtol=0, atol=0)
+    torch.testing.assert_close(ours(seq, seq), theirs(seq, seq), rtol=0, atol=0)
+
+
+def test_fewer_queries_than_keys_have_the_last_rows_of_the_bias():
+    bias = RelativePositionBias(3, bidirectional=False)
+    torch.testing.assert_close(bias(2, 7), bias(7, 7)[:, 5:], rtol=0, atol=0)
 
 
 @pytest.mark.parametrize(("buckets", "max_distance"), [(2, 128), (32, 8), (0, 128)])
@@ -95,7 +100,7 @@ def test_too_few_buckets_for_far_keys_are_an_error(buckets, max_distance):
 
 def test_attention_with_a_bias_is_the_formula():
     layer = stirred(MultiHeadAttention(12, 3))
-    bias = RelativePositionBias(3, bidirectional=True).double()(5)
+    bias = RelativePositionBias(3, bidirectional=True).double()(5, 5)
     x = torch.randn(2, 5, 12, dtype=torch.float64)
     query, key, value = layer.project(x, x)
     heads = torch.empty(2, 5, 3, 4, dtype=torch.float64)
@@ -109,7 +114,7 @@ def test_attention_with_a_bias_is_the_formula():
 
 
 def test_a_bias_depends_on_the_distance_alone():
-    bias = RelativePositionBias(4, bidirectional=True)(30)
+    bias = RelativePositionBias(4, bidirectional=True)(30, 30)
     torch.testing.assert_close(bias[:, 1:, 1:], bias[:, :-1, :-1])
 
 
@@ -164,7 +169,7 @@ def test_without_relative_positions_the_vanilla_encoder_is_pytorchs():
     encoder.norm1.load_state_dict(block.attention_norm.state_dict())
     encoder.norm2.load_state_dict(block.feed_forward_norm.state_dict())
     x = torch.randn(2, 6, 12, dtype=torch.float64)
-    torch.testing.assert_close(block(x, model.encoder.positions(6)), encoder(x))
+    torch.testing.assert_close(block(x, model.encoder.positions(6, 6)), encoder(x))
 
 
 @pytest.mark.parametrize("name", T5_PRESETS)

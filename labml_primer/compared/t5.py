@@ -59,9 +59,9 @@ def relative_position_bucket(
     but at most $B - 1$, the bucket of all distances beyond $M$. `distance` is the query's position minus the
     key's: integers of any shape; the result has the same shape.
 
-    If a query may attend to later keys (`bidirectional`), the first half of the buckets is for earlier keys
-    and the query's own position, the second half for later keys. Otherwise a later key counts as distance
-    zero; a mask hides it anyway.
+    If a query may attend to later keys (`bidirectional`), the formula has $B/2$ in place of $B$: the first
+    half of the buckets is for earlier keys and the query's own position, the second half for later keys.
+    Otherwise a later key counts as distance zero; a mask hides it anyway.
 
     :::{picture} t5_buckets
     :::
@@ -123,8 +123,9 @@ class RelativePositionBias(nn.Module):
     $$S_{h,ij} = \frac{q_i \cdot k_j}{\sqrt{d_k}} + t_{b(i - j),\,h}$$
 
     The encoder has no other information about positions. In a decoder the causal mask adds some information,
-    and Primer-EZ's convolutions add more. As in T5, all layers of a stack share one table. `forward(seq)`
-    returns `[heads, seq, seq]` for any length.
+    and Primer-EZ's convolutions add more. As in T5, all layers of a stack share one table.
+    `forward(queries, keys)` returns `[heads, queries, keys]` for any lengths. The queries are at the last
+    positions of the keys, as for the {term}`causal mask`.
 
     Source: {cite:t}`raffel2020exploring`, section 2.1.
 
@@ -144,9 +145,9 @@ class RelativePositionBias(nn.Module):
         self.bidirectional = bidirectional
         self.table = nn.Embedding(32, heads)
 
-    def forward(self, seq: int) -> Tensor:
-        positions = torch.arange(seq, device=self.table.weight.device)
-        distance = positions[:, None] - positions
+    def forward(self, queries: int, keys: int) -> Tensor:
+        positions = torch.arange(keys, device=self.table.weight.device)
+        distance = positions[keys - queries :, None] - positions
         bucket = relative_position_bucket(distance, self.bidirectional)
         return self.table(bucket).permute(2, 0, 1)
 
@@ -168,8 +169,14 @@ class Parts:
 
 @dataclass(frozen=True)
 class T5Config:
-    """The sizes and the parts of both stacks. The defaults are T5's base model, which is the "vanilla
-    Transformer" of {cite:t}`narang2021transformer`."""
+    """The sizes and the parts of both stacks. The defaults are the "vanilla Transformer" of
+    {cite:t}`narang2021transformer`, which has the sizes of T5's base model.
+
+    :::{deviation} T5's released code
+    Its norm is {py:class}`RMSNorm <labml_primer.transformer.normalization.RMSNorm>`. Here that is one of the
+    changes of Transformer++, so the vanilla model has layer norm.
+    :::
+    """
 
     vocab_size: int = 32_128
     d_model: int = 768
@@ -260,7 +267,7 @@ class T5Stack(nn.Module):
     ) -> Tensor:
         """Masks are true where attending is allowed, and broadcast to `[batch, heads, queries, keys]`."""
         seq = x.size(1)
-        bias = self.positions(seq)
+        bias = self.positions(seq, seq)
         # Masked keys get a score of minus infinity.
         if self.decoder:
             bias = bias.masked_fill(~causal_mask(seq, seq, x.device), -math.inf)
@@ -365,7 +372,8 @@ def corrupt_spans(
 
     # Random positive lengths with a given total, for each row.
     def lengths(total: int) -> Tensor:
-        order = torch.rand(batch, total - 1, generator=generator).argsort(dim=1)
+        noise = torch.rand(batch, total - 1, generator=generator)
+        order = noise.to(tokens.device).argsort(dim=1)
         places = order[:, : spans - 1].sort(dim=1).values + 1
         return F.pad(F.pad(places, (1, 0)), (0, 1), value=total).diff(dim=1)
 
@@ -377,7 +385,7 @@ def corrupt_spans(
     # released code.
     # :::
     ends = torch.stack([lengths(seq - cut), lengths(cut)], dim=2).flatten(1).cumsum(1)
-    place = torch.arange(seq).expand(batch, seq).contiguous()
+    place = torch.arange(seq, device=tokens.device).expand(batch, seq).contiguous()
     piece = torch.searchsorted(ends, place, right=True)  # [batch, seq]
     begins = F.pad(piece, (1, 0), value=-1).diff(dim=1) > 0
     gone = piece % 2 == 1
@@ -435,9 +443,9 @@ def adafactor(
     r"""
     ## Adafactor
 
-    Adam stores the mean of each weight's squared gradients. For a matrix of $n$ by $m$ these are $nm$
-    numbers, as many as there are weights. Adafactor stores only their row means $r$ and column means $c$,
-    $n + m$ numbers, and estimates
+    Adam stores two matrices for each matrix of weights: the means of the gradients, and those of their
+    squares. T5's Adafactor does without the first. Of the second, $V$ of $n$ by $m$ numbers, it stores only
+    the row means $r$ and the column means $c$, $n + m$ numbers, and estimates
 
     $$\hat V_{ij} = \frac{r_i\, c_j}{\operatorname{mean}(r)}$$
 
@@ -451,7 +459,7 @@ def adafactor(
     $\beta$.
     """
     # At step $s$ the means keep a share $\beta_s = 1 - s^{-0.8}$ of their old values, which grows with $s$.
-    # Because $\beta_1 = 0$, the first step discards the initial zeros, and no bias correction is needed.
+    # At step 1 it is zero, so the initial zeros are discarded, and no bias correction is needed.
     beta = 1 - step**-0.8
     square = gradient.square() + 1e-30
     rows = beta * rows + (1 - beta) * square.mean(dim=1)
@@ -568,8 +576,8 @@ if __name__ == "__main__":
     # - T5 has relative positions only: a learned number for each distance and head is added to the scores of
     #   attention.
     # - It learns by span corruption, that is, by filling gaps.
-    # - Its optimizer, Adafactor, stores row and column means of squared gradients, where Adam stores a
-    #   matrix.
+    # - Its optimizer, Adafactor, stores row and column means of squared gradients, where Adam stores two
+    #   matrices.
     # - In the paper, a Primer-EZ decoder is about as good as a Transformer++ decoder in this setting.
     #
     # ## Exercise

@@ -32,6 +32,7 @@ from labml_primer.primer.primer_ez import (
     SpatialDepthWiseConvolution,
     SquaredReLU,
 )
+from labml_primer.primer.variations import BiasedConvolution
 from labml_primer.transformer.attention import MultiHeadAttention
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -200,7 +201,7 @@ class FasterConvolution(SpatialDepthWiseConvolution):
         # Under `torch.autocast`, `x` may have a narrower type than the kernel.
         y: Tensor = CausalSum.apply(x, self.weight.to(x.dtype))
         bias: Tensor | None = getattr(self, "bias", None)
-        return y if bias is None else y + bias
+        return y if bias is None else y + bias.to(y.dtype)
 
 
 class MergedConvolution(nn.Module):
@@ -226,7 +227,9 @@ class MergedConvolution(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         y = causal_sum(x, self.joined("weight").to(x.dtype))
-        return y + self.joined("bias") if hasattr(self.convolutions[0], "bias") else y
+        if hasattr(self.convolutions[0], "bias"):
+            y = y + self.joined("bias").to(y.dtype)
+        return y
 
 
 class FasterMultiDConvHeadAttention(MultiDConvHeadAttention):
@@ -255,33 +258,42 @@ def faster(model: Model) -> Model:
 
     Swap the faster versions into `model`, in place, and return it. Only the class of a layer changes, and
     with it the forward pass; parameters, their names and hooks stay. So a state dict saved before the swap
-    can be loaded after it, and vice versa.
+    can be loaded after it, and vice versa. A convolution with a `forward` of its own stays as it is.
     """
     for layer in list(model.modules()):
         if isinstance(layer, SquaredReLU):
             layer.__class__ = FasterSquaredReLU
-        elif isinstance(layer, SpatialDepthWiseConvolution):
+        elif is_plain_convolution(layer):
             layer.__class__ = FasterConvolution
         elif isinstance(layer, MultiDConvHeadAttention):
             merge_convolutions(layer)
     return model
 
 
+def is_plain_convolution(layer: nn.Module) -> bool:
+    """Return whether `FasterConvolution` computes the same as this layer."""
+    return isinstance(layer, SpatialDepthWiseConvolution) and type(layer).forward in (
+        SpatialDepthWiseConvolution.forward,
+        BiasedConvolution.forward,
+    )
+
+
 def merge_convolutions(layer: MultiDConvHeadAttention) -> None:
     """
     ## What can be merged
 
-    Merge the three convolutions of `layer` if they have the same kernel size. If an experiment has replaced
-    one by something else, or if the layer has a `project` or `forward` of its own, it stays as it is.
+    Merge the three convolutions of `layer` if they have the same kernel size, and all a bias or none. If an
+    experiment has replaced one by something else, or if the layer has a `project` or `forward` of its own, it
+    stays as it is.
     """
     methods = type(layer).project, type(layer).forward
     if methods != (MultiDConvHeadAttention.project, MultiHeadAttention.forward):
         return
     convolutions = [layer.query_conv, layer.key_conv, layer.value_conv]
-    widths = {getattr(conv, "kernel_size", None) for conv in convolutions}
-    if len(widths) == 1 and all(
-        isinstance(conv, SpatialDepthWiseConvolution) for conv in convolutions
-    ):
+    if not all(map(is_plain_convolution, convolutions)):
+        return
+    kinds = {(conv.kernel_size, hasattr(conv, "bias")) for conv in convolutions}
+    if len(kinds) == 1:
         size = torch.Size((layer.heads, layer.d_k))
         layer.merged = MergedConvolution(convolutions, size)
         layer.__class__ = FasterMultiDConvHeadAttention

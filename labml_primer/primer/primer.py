@@ -218,7 +218,7 @@ class PrimerNorm(LayerNorm):
         # take the mean, take the root, and divide. With it, equal features do not cause a division by zero.
         # :::
         normalized = centered * torch.rsqrt(variance + self.eps)
-        return normalized.to(x.dtype) * self.weight + self.bias
+        return (normalized * self.weight + self.bias).to(x.dtype)
 
 
 if __name__ == "__main__":

@@ -141,10 +141,11 @@ class SpatialDepthWiseConvolution(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """`[batch, seq, heads, d_k]` to the same shape, for any `seq`."""
-        y = x * self.weight[-1]
+        weight = self.weight.to(x.dtype)  # if x is in half precision, so is the result
+        y = x * weight[-1]
         # Add the input `back` positions earlier, times its weight. The first `back` positions have none.
         for back in range(1, self.kernel_size):
-            y[:, back:] += x[:, :-back] * self.weight[-1 - back]
+            y[:, back:] += x[:, :-back] * weight[-1 - back]
         return y
 
 

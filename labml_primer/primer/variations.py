@@ -57,7 +57,7 @@ class BiasedConvolution(SpatialDepthWiseConvolution):
         nn.init.uniform_(self.bias, -bound, bound)
 
     def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x) + self.bias
+        return super().forward(x) + self.bias.to(x.dtype)
 
 
 class MultiDConvSharedByHeadsAttention(MultiDConvHeadAttention):

@@ -84,7 +84,7 @@ class GroupedQueryAttention(MultiHeadAttention):
         self, x: Tensor, y: Tensor, mask: Tensor | None = None, causal: bool = False
     ) -> Tensor:
         query, key, value = (t.transpose(1, 2) for t in self.project(x, y))
-        if causal:
+        if causal and (mask is not None or query.size(2) != key.size(2)):
             earlier = causal_mask(query.size(2), key.size(2), x.device)
             mask = earlier if mask is None else mask & earlier
         heads = F.scaled_dot_product_attention(
@@ -93,6 +93,7 @@ class GroupedQueryAttention(MultiHeadAttention):
             value,
             attn_mask=mask,
             dropout_p=self.dropout if self.training else 0.0,
+            is_causal=causal and mask is None,
             # The only difference from `MultiHeadAttention.forward`: a key serves all heads of its group.
             enable_gqa=True,
         )  # [batch, heads, queries, d_k]

@@ -7,15 +7,15 @@ The language models of this book so far learn a table of positions and add it to
 ({doc}`../transformer/language_model`). Each row starts as noise, and the model first has to find out that row
 8 comes after row 7. How much easier is it if attention is given the distance?
 
-Some of the models that Primer was compared with were given it, those in T5 and Lingvo: they use
-{term}`relative positions`, and so does nearly every language model since. This chapter puts
+Models trained in T5 and Lingvo, which the paper also compares, are given the distance: they use
+{term}`relative positions`, as nearly every language model since does. This chapter puts
 {ref}`the rotation <rotary>` of {doc}`../transformer/positional_encoding` into attention, and makes the
 positions of a language model a choice between four: a learned table, sines and cosines, T5's buckets of
 distances, and rotary positions ({term}`RoPE`).
 
-In short: rotary positions have no parameters. In the short runs below, a small Transformer
-with them ends {value}`f"{end('learned') - end('rotary'):.2f}"` nats per character lower than with a learned
-table, with one seed.
+In short: rotary positions have no parameters. In the short runs below, a small Transformer with them ends
+{value}`f"{end('learned') - end('rotary'):.2f}"` nats per character lower than with a learned table, with one
+seed.
 
 :::{picture} rotary
 :::
@@ -194,8 +194,8 @@ class BucketBias(nn.Module):
         nn.init.normal_(self.relative_positions.table.weight, std=d_model**-0.5)
 
     def forward(self, x: Tensor) -> Tensor:
-        bias: Tensor = self.relative_positions(self.start + x.size(1))
-        return bias[:, bias.size(1) - x.size(1) :]
+        bias: Tensor = self.relative_positions(x.size(1), self.start + x.size(1))
+        return bias
 
 
 class BucketedAttention(MultiHeadAttention):
@@ -230,14 +230,14 @@ class SmallPositionalEncoding(PositionalEncoding):
     r"""
     ## Sines and cosines, as small as the tokens
 
-    In the first Transformer the tokens are multiplied by $\sqrt{d}$, to match sines and cosines. In our
-    {doc}`../transformer/language_model` they are not. So here the sines and cosines are divided by
-    $\sqrt{d}$, which gives the same proportion.
+    The first Transformer multiplies tokens by $\sqrt{d}$, so that they have variance one, next to sines and
+    cosines with mean square 1/2. In our {doc}`../transformer/language_model`, tokens start with a standard
+    deviation of 0.02. So here sines and cosines are multiplied by 0.02, which gives the same proportion.
     """
 
     def __init__(self, d_model: int, max_seq: int, dropout: float = 0.0):
         super().__init__(d_model, max_seq, dropout)
-        self.encoding /= d_model**0.5
+        self.encoding *= 0.02
 
 
 def learned(config: Config) -> Config:
@@ -335,7 +335,7 @@ if __name__ == "__main__":
 
 
 if __name__ == "__main__":
-    # ## A word at a time
+    # ## With a KV cache
     #
     # The {term}`KV cache` keeps keys as they were rotated. A key's angle depends on its own position only, so
     # it stays right when the text grows. A model reads a text in pieces of 1, 5 and 14 tokens, and then as
@@ -358,8 +358,8 @@ if __name__ == "__main__":
     #
     # - Rotary positions rotate queries and keys inside every attention layer. Scores then depend on distances
     #   only, which can be checked: moving the text changes nothing.
-    # - They have no parameters, and any attention of this book can have them. With MDHA the convolution comes
-    #   first, then the rotation.
+    # - They have no parameters, and any attention that compares queries with keys can have them. With MDHA
+    #   the convolution comes first, then the rotation.
     # - Within the training length they are the best of the four choices in these runs, of one seed each.
     #   Beyond it they fail, and T5's buckets fail least.
     #

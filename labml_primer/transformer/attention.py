@@ -45,8 +45,9 @@ def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None = None) ->
     """
     # Compare every query with every key: $S_{ij} = q_i \cdot k_j / \sqrt{d_k}$. If the components of $q_i$
     # and $k_j$ are independent, with mean zero and variance one, the sum of their $d_k$ products has variance
-    # $d_k$. Dividing by $\sqrt{d_k}$ makes the variance one again.
-    scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))
+    # $d_k$. Dividing by $\sqrt{d_k}$ makes the variance one again. The query is divided before the product,
+    # which could be too large for half precision otherwise.
+    scores = query / math.sqrt(query.size(-1)) @ key.transpose(-2, -1)
     # A masked key must have weight exactly zero, and $e^{-\infty} = 0$ in every precision.
     #
     # :::{deviation} the slides, multi-head attention
@@ -296,18 +297,21 @@ class MultiHeadAttention(nn.Module):
         # Move the heads next to the batch, `[batch, heads, seq, d_k]`, so that each head of each sentence is
         # a look-up of its own.
         query, key, value = (t.transpose(1, 2) for t in self.project(x, y))
-        if causal:
+        # If later keys are all there is to hide, PyTorch hides them itself. It takes the first query to be at
+        # the first key, so there must be as many queries as keys. Otherwise it needs a mask.
+        if causal and (mask is not None or query.size(2) != key.size(2)):
             earlier = causal_mask(query.size(2), key.size(2), x.device)
             mask = earlier if mask is None else mask & earlier
-        # The same as {py:func}`~labml_primer.transformer.attention.attention`, in one fused operation. Where
-        # it can, PyTorch uses {term}`FlashAttention` {cite:p}`dao2022flashattention`, which never stores the
-        # scores of all pairs. A test checks that the two agree.
+        # The same as {py:func}`~labml_primer.transformer.attention.attention`, in one fused operation.
+        # Without a mask, PyTorch can use {term}`FlashAttention` {cite:p}`dao2022flashattention`, which never
+        # stores the scores of all pairs. A test checks that the two agree.
         heads = F.scaled_dot_product_attention(
             query,
             key,
             value,
             attn_mask=mask,
             dropout_p=self.dropout if self.training else 0.0,
+            is_causal=causal and mask is None,
         )  # [batch, heads, queries, d_k]
         # Put the heads side by side again, `[batch, queries, d_model]`; $W^O$ combines their results.
         return self.output(heads.transpose(1, 2).flatten(2))

@@ -184,11 +184,15 @@ def cache_keys_and_values(layer: MultiHeadAttention) -> Iterator[None]:
     {py:meth}`~labml_primer.transformer.attention.MultiHeadAttention.project` computes keys and values for the
     new tokens only, and returns those of the whole text. The
     {py:func}`~labml_primer.transformer.attention.causal_mask` needs no change: it assumes that the queries
-    belong to the last of the keys.
+    belong to the last of the keys. The keys of cross-attention never grow, so it raises `TypeError`.
     """
     keys, values, project = Growing(), Growing(), layer.project
 
     def project_new(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        if x is not y:
+            raise TypeError(
+                "cross-attention has no cache; kv_cache is for decoders alone"
+            )
         query, key, value = project(x, y)
         return query, keys.append(key), values.append(value)
 
@@ -204,9 +208,10 @@ def cache_window(layer: nn.Module, kernel_size: int) -> Iterator[None]:
     """
     ## Convolutions: keep a window
 
-    Each output of a {term}`causal convolution` depends on the last `kernel_size` positions of its input
-    `[batch, seq, ...]`. So put the previous `kernel_size - 1` inputs before the new ones (zeros at first),
-    and drop the outputs at those positions. {doc}`../primer/primer_ez` has such a layer.
+    No layer so far has a convolution; this is for later ones. Each output of a {term}`causal convolution`
+    depends on the last `kernel_size` positions of its input `[batch, seq, ...]`. So put the previous
+    `kernel_size - 1` inputs before the new ones (zeros at first), and drop the outputs at those positions.
+    {doc}`../primer/primer_ez` has such a layer.
     """
     back, forward = kernel_size - 1, layer.forward
     window: Tensor | None = None
@@ -282,10 +287,10 @@ def kv_cache(model: nn.Module) -> Iterator[None]:
     """
     ## KV cache
 
-    Cache everything that `model` needs of past tokens. Inside `with kv_cache(model):` each call of `model`
-    gets the new tokens alone, and returns the same logits for them as it would if given the whole text. The
-    first call is the {term}`prefill`: it gets the whole prompt. After the `with` block the model is as it was
-    before, because only methods of its layers were replaced.
+    Cache everything that `model`, a decoder without an encoder, needs of past tokens. Inside
+    `with kv_cache(model):` each call of `model` gets the new tokens alone, and returns the same logits for
+    them as it would if given the whole text. The first call is the {term}`prefill`: it gets the whole prompt.
+    After the `with` block the model is as it was before, because only methods of its layers were replaced.
 
     Three kinds of layers depend on past tokens: attention, positional encodings, and convolutions, which are
     recognized by an integer attribute `kernel_size`. Positions inside attention are recognized by an integer
@@ -433,7 +438,8 @@ def beam_search(
     `tokens` is `[batch, seq]`. `next_logits` maps beginnings `[batch * beams, length]` to logits of the next
     token, `[batch * beams, vocab_size]`. Returns the continuations `[batch, beams, length]`, best first, and
     their log-probabilities `[batch, beams]`, not divided by the penalty. Each includes `end`, followed by
-    `padding`. If there are fewer sequences than beams, the missing ones have log-probability minus infinity.
+    `padding`, unless `max_length` is reached first. If there are fewer sequences than beams, the missing ones
+    have log-probability minus infinity.
     """
     if beams < 1:
         raise ValueError(f"beams {beams} is below 1")

@@ -275,14 +275,16 @@ def greedy_decode(
 
     Repeatedly choose the most probable next token, until all sequences have ended. `source` is
     `[batch, source]`; the result is `[batch, length]`, with `length` at most `max_length`. It excludes
-    `start` and includes `end`, followed by padding. The model should be in `eval` mode.
+    `start`. A sequence includes `end`, followed by padding, unless `max_length` is reached first. The model
+    should be in `eval` mode.
     """
     memory, memory_mask = model.encode(source)
     target = source.new_full((source.size(0), 1), start)
     ended = torch.zeros(source.size(0), dtype=torch.bool, device=source.device)
     for _ in range(max_length):
         # The source is encoded once. The whole target is computed again for each token, although only the
-        # keys and values of its last token are new. {doc}`generation` shows how to cache the others.
+        # keys and values of its last token are new. For models without an encoder, {doc}`generation` caches
+        # the others.
         token = model.decode(target, memory, memory_mask)[:, -1].argmax(dim=-1)
         token = token.masked_fill(ended, model.padding)
         target = torch.cat([target, token[:, None]], dim=1)

@@ -147,7 +147,7 @@ class LayerNorm(nn.Module):
         variance = centered.square().mean(dim=-1, keepdim=True)
         # $\varepsilon$ prevents a division by zero if all features of a position are equal.
         normalized = centered * torch.rsqrt(variance + self.eps)
-        return normalized.to(x.dtype) * self.weight + self.bias
+        return (normalized * self.weight + self.bias).to(x.dtype)
 
 
 class RMSNorm(nn.Module):
@@ -159,9 +159,9 @@ class RMSNorm(nn.Module):
 
     $$y = \frac{x}{\sqrt{\tfrac1d \sum_i x_i^2 + \varepsilon}} \odot \gamma$$
 
-    It makes one pass over the features instead of two, and in its authors' experiments it was about as good.
-    Most large models now use it. If the features have mean zero, the two norms agree. The layer equals
-    `nn.RMSNorm` with the same `eps`.
+    It needs one statistic of each position instead of two, and no bias. In its authors' experiments it was
+    about as good, and most large models now use it. If the features have mean zero, the two norms agree. The
+    layer equals `nn.RMSNorm` with the same `eps`.
 
     Source: {cite:t}`zhang2019root`.
     """
@@ -175,7 +175,7 @@ class RMSNorm(nn.Module):
         wide = x.to(torch.promote_types(x.dtype, torch.float32))
         mean_square = wide.square().mean(dim=-1, keepdim=True)
         normalized = wide * torch.rsqrt(mean_square + self.eps)
-        return normalized.to(x.dtype) * self.weight
+        return (normalized * self.weight).to(x.dtype)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 import math
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from twins import copy_attention
 
+from labml_primer.since.modern import GroupedQueryAttention
 from labml_primer.transformer.attention import (
     MultiHeadAttention,
     attention,
@@ -87,6 +89,12 @@ def test_the_function_is_pytorchs(masked):
     torch.testing.assert_close(attention(query, key, value, mask), expected)
 
 
+def test_half_precision_holds_large_scores():
+    query, key = torch.full((1, 64), 40.0), torch.tensor([[40.0], [20.0]]).expand(2, 64)
+    weights = attention_weights(query.half(), key.half())
+    torch.testing.assert_close(weights, torch.tensor([[1.0, 0.0]]).half())
+
+
 def test_values_may_be_wider_than_keys():
     query, key, value = torch.randn(2, 4), torch.randn(3, 4), torch.randn(3, 11)
     assert attention(query, key, value).shape == (2, 11)
@@ -100,6 +108,19 @@ def test_the_layer_is_the_function(layer, causal, masked):
     expected = ours(layer, x, x, mask & causal_mask(7, 7) if causal else mask)
     result = layer(x, x, padding_mask() if masked else None, causal)
     torch.testing.assert_close(result, expected)
+
+
+@pytest.mark.parametrize("kind", [MultiHeadAttention, GroupedQueryAttention])
+def test_a_causal_layer_needs_no_mask_so_that_flash_attention_can_run(kind):
+    layer, x = kind(24, 2), torch.randn(2, 7, 24)
+    fused = F.scaled_dot_product_attention
+    with patch.object(F, "scaled_dot_product_attention", wraps=fused) as called:
+        layer(x, x, causal=True)
+        layer(x[:, :3], x, causal=True)
+    whole, last = (call.kwargs for call in called.call_args_list)
+    assert whole["attn_mask"] is None and whole["is_causal"]
+    # PyTorch would take the three queries to be the first of the seven tokens; they are the last.
+    assert torch.equal(last["attn_mask"], causal_mask(3, 7)) and not last["is_causal"]
 
 
 def test_the_layer_is_pytorchs_multihead_attention(layer):

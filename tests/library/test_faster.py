@@ -1,6 +1,7 @@
 """What the chapter on the faster forms promises: the same outputs, gradients and weights for every model."""
 
 import copy
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -26,6 +27,7 @@ from labml_primer.primer.primer_ez import (
     SquaredReLU,
 )
 from labml_primer.primer.variations import (
+    BiasedConvolution,
     MultiDConvSharedByHeadsAttention,
     MultiDPHConvHeadAttention,
     MultiDSharedConvHeadAttention,
@@ -208,8 +210,12 @@ def test_causal_sum_has_first_and_second_gradients(seq: int) -> None:
 # Under autocast, and with other parts
 
 
-def test_under_autocast_projections_stay_in_bfloat16() -> None:
-    layer, x = faster(MultiDConvHeadAttention(16, 4)), torch.randn(2, 6, 16)
+@attentions
+@pytest.mark.parametrize("swap", [faster, lambda layer: layer], ids=["faster", "plain"])
+def test_under_autocast_projections_stay_in_bfloat16(
+    kind: type[MultiDConvHeadAttention], swap: Callable[[nn.Module], nn.Module]
+) -> None:
+    layer, x = swap(kind(16, 4)), torch.randn(2, 6, 16)
     exact = layer(x, x, causal=True)
     with torch.autocast("cpu", torch.bfloat16):
         rounded = layer(x, x, causal=True)
@@ -242,15 +248,34 @@ def test_cross_attention_is_the_same(kind: type[MultiDConvHeadAttention]) -> Non
         torch.testing.assert_close(fast(x, y), plain(x, y))
 
 
-def test_convolutions_that_differ_or_are_gone_stay_separate() -> None:
-    for other in (nn.Identity(), SpatialDepthWiseConvolution(HEADS, 4, kernel_size=2)):
-        plain = MultiDConvHeadAttention(D_MODEL, HEADS)
-        plain.key_conv = other
-        stirred(plain)
-        fast, x = faster(copy.deepcopy(plain)), reals(2, 7, D_MODEL)
-        assert type(fast.query_conv) is FasterConvolution
-        with torch.no_grad():
-            torch.testing.assert_close(fast(x, x), plain(x, x))
+class Doubled(SpatialDepthWiseConvolution):
+    def forward(self, x: Tensor) -> Tensor:
+        return 2 * super().forward(x)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        nn.Identity(),
+        SpatialDepthWiseConvolution(HEADS, 4, kernel_size=2),
+        BiasedConvolution(HEADS, 4),
+        Doubled(HEADS, 4),
+    ],
+    ids=lambda layer: type(layer).__name__,
+)
+@pytest.mark.parametrize("place", ["query_conv", "key_conv", "value_conv"])
+def test_convolutions_that_differ_or_are_gone_stay_separate(
+    other: nn.Module, place: str
+) -> None:
+    plain = MultiDConvHeadAttention(D_MODEL, HEADS)
+    setattr(plain, place, copy.deepcopy(other))
+    stirred(plain)
+    fast, x = faster(copy.deepcopy(plain)), reals(2, 7, D_MODEL)
+    swapped = [type(conv) is FasterConvolution for conv in fast.children()]
+    assert swapped.count(True) >= 2
+    torch.testing.assert_close(fast(x, x), plain(x, x))
+    with torch.no_grad():
+        torch.testing.assert_close(fast(x, x), plain(x, x))
 
 
 @given(cuts=st.sets(st.integers(1, MAX_SEQ - 1)))

@@ -277,6 +277,17 @@ def test_a_convolution_that_cannot_be_cached_is_an_error_and_leaves_the_model_as
     assert torch.equal(model(tokens), expected)
 
 
+@pytest.mark.parametrize("encoded", ["before", "inside"])
+def test_a_cache_around_an_encoder_decoder_is_an_error(encoded: str) -> None:
+    model = Transformer(20, 20, d_model=16, heads=2, d_ff=32, layers=1).eval()
+    source = torch.arange(1, 6)[None]
+    memory, mask = model.encode(source)
+    with pytest.raises(TypeError, match="cross-attention"), kv_cache(model):
+        if encoded == "inside":
+            memory, mask = model.encode(source)
+        model.decode(source[:, :1], memory, mask)
+
+
 def test_more_cached_tokens_than_max_seq_are_an_error() -> None:
     model = model_of(SMALL)
     with kv_cache(model), torch.no_grad():

@@ -47,6 +47,19 @@ def test_half_precision_holds_large_features(mine, theirs, dtype):
     assert result.double().square().mean() > 0.5
 
 
+@pytest.mark.parametrize(("mine", "theirs"), PAIRS)
+def test_half_precision_is_kept_and_rounded_once(mine, theirs):
+    norm = trained(mine(64))
+    x = inputs(200, 64).bfloat16()
+    # With gains and biases in single precision, as mixed precision has them.
+    assert norm(x).dtype == torch.bfloat16
+    norm, exact = norm.bfloat16(), theirs(64, 1e-5).double()
+    exact.load_state_dict(norm.state_dict())
+    torch.testing.assert_close(
+        norm(x), exact(x.double()).bfloat16(), atol=0, rtol=2**-7
+    )
+
+
 def test_layer_norm_is_its_formula():
     norm, x = trained(LayerNorm(8)).double(), inputs(2, 5, 8)
     for b in range(2):

@@ -6,6 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from labml_primer.transformer.positional_encoding import (
     LearnedPositionalEncoding,
@@ -212,10 +213,26 @@ def test_rotary_scores_depend_on_the_distance_only(t: int, s: int, shift: int):
     torch.testing.assert_close(score(t + shift, s + shift), score(t, s))
 
 
-def test_rotary_positions_keep_the_type_and_the_length():
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_rotary_positions_use_double_precision_only_if_asked(dtype: torch.dtype):
+    # Apple's GPUs do not have it.
+    class OnAppleGPU(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            result = function(*args, **(kwargs or {}))
+            assert not (isinstance(result, Tensor) and result.dtype == torch.float64)
+            return result
+
+    x, positions = torch.randn(4, 8, dtype=dtype), torch.arange(4)
+    with OnAppleGPU():
+        turned = rotate(x, positions)
+    assert turned.dtype == dtype
+    exact = rotate(x.double(), positions)
+    torch.testing.assert_close(turned.double(), exact, rtol=2e-2, atol=2e-2)
+
+
+def test_rotary_positions_keep_the_length():
     x = torch.randn(4, 8, dtype=torch.float32)
     turned = rotate(x, torch.arange(4))
-    assert turned.dtype == torch.float32
     torch.testing.assert_close(turned.norm(dim=-1), x.norm(dim=-1))
     assert torch.equal(turned[0], x[0])
 

@@ -25,7 +25,6 @@ from labml_primer.transformer.attention import MultiHeadAttention, causal_mask
 from labml_primer.transformer.language_model import Config, LanguageModel
 from labml_primer.transformer.positional_encoding import (
     LearnedPositionalEncoding,
-    positional_encoding,
     rotate,
 )
 
@@ -112,10 +111,12 @@ def test_a_query_that_may_attend_to_nothing_gets_zeros_despite_its_buckets() -> 
     torch.testing.assert_close(layer(x, x, nothing), expected)
 
 
-def test_small_sines_keep_the_papers_proportion() -> None:
-    layer = SmallPositionalEncoding(16, 9)
-    expected = positional_encoding(9, 16) / 4
-    torch.testing.assert_close(layer(torch.zeros(1, 9, 16))[0], expected)
+def test_small_sines_have_half_the_mean_square_of_tokens_as_in_the_paper() -> None:
+    model = LanguageModel(Config(vocab_size=1000, positions=SmallPositionalEncoding))
+    nothing = torch.zeros(1, 128, model.config.d_model)
+    positions = model.positions(nothing).square().mean()
+    tokens = model.embedding.weight.square().mean()
+    torch.testing.assert_close(positions, tokens / 2, rtol=0.02, atol=0)
 
 
 def test_a_config_has_learned_positions_unless_it_names_others() -> None:
