@@ -19,8 +19,9 @@ $y_t$ its values at position $t$ before and after:
 
 $$y_t = w_0\,x_{t-2} + w_1\,x_{t-1} + w_2\,x_t$$
 
-Both make a step slower, but fewer steps are needed. In the paper, Primer-EZ reaches the Transformer's loss
-faster by factors of 1.75 to 2.34. In our own small runs on characters, it saves 64% of the
+On a processor, a training step takes up to 1.28 times as long as the Transformer's, or 1.10 times with
+hand-written gradients ({doc}`faster`), but fewer steps are needed. In the paper, Primer-EZ reaches the
+Transformer's loss 1.75 to 2.34 times faster. In our own small runs on characters, it saves 64% of the
 {term}`multiply-adds` if both models have a learned table of positions, and 28% if both have rotary positions,
 as in most models today; on subwords, 55% and 34% ({doc}`/experiments/chapters/positions`).
 
@@ -53,8 +54,9 @@ class SquaredReLU(nn.Module):
     and works on any shape.
 
     The paper (section 3) and the walk-through call it the most effective of Primer's changes. In our small
-    runs this depends on the positions ({doc}`/experiments/chapters/parts`). With rotary ones, Primer loses
-    more without it than without the convolution, with each of three seeds; with a learned table, much less.
+    runs this depends on the positions ({doc}`/experiments/chapters/parts`). With a learned table, Primer
+    loses much less without it than without the convolution. With rotary positions it loses more, with each of
+    three seeds, but three seeds do not settle the order.
 
     :::{variant} labml_primer.transformer.feed_forward.PositionwiseFeedForward
     :with: activation=SquaredReLU
@@ -378,8 +380,8 @@ if __name__ == "__main__":
     # - Each channel of each head has its own kernel, without a bias. All kernels together add less than 1% to
     #   the parameters of attention.
     # - Steps are slower, but fewer are needed for the same loss. The paper reports speed-up factors of 1.75
-    #   to 2.34. In our small runs on characters it is 2.78 with a learned table of positions, and 1.39
-    #   with rotary ones.
+    #   to 2.34 in time. In our small runs on characters it is 2.61 in time and 2.78 in multiply-adds with a
+    #   learned table of positions, and 1.39 in multiply-adds with rotary ones.
     # - The paper calls the squared ReLU the more effective of the two. In our small runs that depends on the
     #   positions: with a learned table it is the convolution, with rotary positions the squared ReLU in the
     #   mean.
