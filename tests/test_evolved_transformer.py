@@ -62,9 +62,9 @@ def norm(layer: nn.Module, x: Tensor) -> Tensor:
 
 
 def branches(layer: BranchedConvolution, x: Tensor) -> Tensor:
-    y = separable(layer.left, x).clamp(min=0)
-    y[..., : x.size(-1) // 2] += separable(layer.right, x)
-    return separable(layer.joined, norm(layer.norm, y))
+    y = separable(layer.wide, x).clamp(min=0)
+    y[..., : x.size(-1) // 2] += separable(layer.narrow, x)
+    return separable(layer.join, norm(layer.norm, y))
 
 
 def heads_apart(layer: nn.Module, heads: int, x: Tensor) -> Tensor:
@@ -132,7 +132,7 @@ def test_at_the_papers_width_the_channels_are_those_of_figure_3() -> None:
     assert layer.attention.heads == 8
     shapes = [
         (conv.depthwise.kernel_size, conv.pointwise.out_features)
-        for conv in (layer.branches.left, layer.branches.right, layer.branches.joined)
+        for conv in (layer.branches.wide, layer.branches.narrow, layer.branches.join)
     ]
     assert shapes == [(11, 1024), (7, 256), (7, 512)]
     assert isinstance(layer.feed_forward.activation, nn.SiLU)
@@ -142,7 +142,7 @@ def test_after_its_first_two_layers_it_is_the_transformers_block() -> None:
     layer, x = block(), reals(2, 5, 12)
     plain = Block(CONFIG).double()
     plain.load_state_dict(layer.state_dict(), strict=False)
-    for last in (layer.wide_attention.output, layer.branches.joined.pointwise):
+    for last in (layer.wide_attention.output, layer.branches.join.pointwise):
         nn.init.zeros_(last.weight)
         nn.init.zeros_(last.bias)
     torch.testing.assert_close(layer(x), plain(x))

@@ -128,7 +128,7 @@ def test_if_all_tokens_choose_one_expert_the_first_few_get_it() -> None:
 def test_with_a_capacity_of_one_each_expert_answers_one_token() -> None:
     layer, x = layer_of(3, 0.01), text()
     answered = (layer(x) != 0).any(dim=-1).sum()
-    assert answered == len(layer.odds(x.flatten(0, 1)).argmax(dim=-1).unique())
+    assert answered == len(layer.probabilities(x.flatten(0, 1)).argmax(dim=-1).unique())
 
 
 @given(place=st.integers(1, 6))
@@ -189,12 +189,12 @@ def test_dropped_tokens_have_no_gradient() -> None:
 
 def test_the_router_computes_in_float32_whatever_the_dtype() -> None:
     layer, x = layer_of(8, 1.0, width=64).float(), text(4, 50, 64).float()
-    exact = layer.odds(x.flatten(0, 1))
+    exact = layer.probabilities(x.flatten(0, 1))
     with torch.autocast("cpu", torch.bfloat16):
-        assert torch.equal(layer.odds(x.flatten(0, 1)), exact)
+        assert torch.equal(layer.probabilities(x.flatten(0, 1)), exact)
         layer(x).sum().backward()
     half = copy.deepcopy(layer).bfloat16()
-    assert half.odds(x.bfloat16().flatten(0, 1)).dtype == torch.float32
+    assert half.probabilities(x.bfloat16().flatten(0, 1)).dtype == torch.float32
     assert half(x.bfloat16()).dtype == torch.bfloat16
 
 
@@ -223,12 +223,12 @@ def test_the_balancing_loss_lowers_the_probability_of_a_crowded_expert() -> None
     layer.router.weight.data = torch.zeros(3, 6).double()
     layer.router.weight.data[1] = 0.1
     tokens = x.flatten(0, 1)
-    before = layer.odds(tokens)
+    before = layer.probabilities(tokens)
     assert (before.argmax(dim=-1) == 1).all()
     layer.auxiliary_loss(x).backward()
     assert layer.router.weight.grad is not None
     layer.router.weight.data -= layer.router.weight.grad
-    assert (layer.odds(tokens)[:, 1] < before[:, 1]).all()
+    assert (layer.probabilities(tokens)[:, 1] < before[:, 1]).all()
 
 
 SMALL = replace(

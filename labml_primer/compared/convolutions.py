@@ -238,8 +238,8 @@ if __name__ == "__main__":
     ax.set_xlabel("final loss, nats per character")
     plt.show()
     # The wide kernels are slightly ahead in these short runs of a narrow block. A possible reason: previous
-    # characters say much about the next, and a wide kernel reads more of them. The paper found no gain from
-    # width in a larger setting, with subwords, six blocks and 24 hours on a TPU.
+    # characters say much about the next, and a wide kernel reads more of them. The paper reports no gain
+    # from width, but does not say for which models or data.
     #
     # {doc}`/experiments/chapters/mdha` has five times as many steps, four blocks, and more variations:
     # convolutions on queries, keys or values alone, with other biases and initial weights.
@@ -251,7 +251,7 @@ if __name__ == "__main__":
     # - Convolving before or after the projection costs the same. Neither order can imitate the other; the
     #   paper found the one after, MDHA, more effective.
     # - A standard convolution costs $d_k$ times as much as a depthwise one, and was no better here.
-    # - In one small block a wider kernel gains a little. The paper found no gain in larger models.
+    # - In one small block a wider kernel gains a little. The paper reports no gain.
     #
     # ## Exercise
     #

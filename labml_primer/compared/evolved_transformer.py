@@ -114,19 +114,19 @@ class BranchedConvolution(nn.Module):
         self, d_model: int, dropout: float = 0.0, norm: type[nn.Module] = nn.LayerNorm
     ):
         super().__init__()
-        self.left = SeparableConvolution(d_model, 2 * d_model, kernel_size=11)
-        self.right = SeparableConvolution(d_model, d_model // 2, kernel_size=7)
+        self.wide = SeparableConvolution(d_model, 2 * d_model, kernel_size=11)
+        self.narrow = SeparableConvolution(d_model, d_model // 2, kernel_size=7)
         self.norm = norm(2 * d_model)
-        self.joined = SeparableConvolution(2 * d_model, d_model, kernel_size=7)
+        self.join = SeparableConvolution(2 * d_model, d_model, kernel_size=7)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        left = self.dropout(F.relu(self.left(x)))
-        right = self.dropout(self.right(x))
+        wide = self.dropout(F.relu(self.wide(x)))
+        narrow = self.dropout(self.narrow(x))
         # The narrow branch is padded with zeros to the width of the other, so it contributes to the first
         # quarter of the channels only.
-        right = F.pad(right, (0, left.size(-1) - right.size(-1)))
-        return self.joined(self.norm(left + right))
+        narrow = F.pad(narrow, (0, wide.size(-1) - narrow.size(-1)))
+        return self.join(self.norm(wide + narrow))
 
 
 if __name__ == "__main__":

@@ -136,8 +136,8 @@ class SwitchFeedForward(PositionwiseFeedForward):
         self.expand = Experts(self.experts, d_model, d_ff)
         self.contract = Experts(self.experts, d_ff, d_model)
 
-    def odds(self, x: Tensor) -> Tensor:
-        """Return the probabilities $p$, `[tokens, experts]`, in `float32` at least."""
+    def probabilities(self, x: Tensor) -> Tensor:
+        """Return the experts' probabilities $p$, `[..., experts]`, in `float32` at least."""
         # In `bfloat16`, nearly equal scores become equal, and exponentials have large rounding errors. The
         # paper computes only this step in `float32` and calls that *selective precision*: tensors sent to
         # other devices stay in `bfloat16`. `torch.autocast` would undo it.
@@ -154,7 +154,7 @@ class SwitchFeedForward(PositionwiseFeedForward):
         # Queues are in the order of positions: all first tokens of the batch come before all second tokens.
         # So no token loses its place to a later token of any text.
         tokens = x.transpose(0, 1).flatten(0, 1)  # [seq * batch, d_model]
-        gate, chosen = self.odds(tokens).max(dim=-1)
+        gate, chosen = self.probabilities(tokens).max(dim=-1)
         # An expert takes its fair share and a little more (equation 3):
         #
         # $$\text{capacity} = \frac{\text{tokens}}{E} \cdot \text{capacity factor}$$
@@ -202,10 +202,10 @@ class SwitchFeedForward(PositionwiseFeedForward):
         The training loop of this book calls every method of this name with the input of its layer, and adds
         the result to the loss.
         """
-        odds = self.odds(x.flatten(0, 1))
-        chosen = F.one_hot(odds.argmax(dim=-1), self.experts).to(odds.dtype)
-        shares, mean_odds = chosen.mean(dim=0), odds.mean(dim=0)
-        return self.balance * self.experts * (shares * mean_odds).sum()
+        p = self.probabilities(x.flatten(0, 1))
+        chosen = F.one_hot(p.argmax(dim=-1), self.experts).to(p.dtype)
+        shares, mean_p = chosen.mean(dim=0), p.mean(dim=0)
+        return self.balance * self.experts * (shares * mean_p).sum()
 
 
 if __name__ == "__main__":
@@ -218,12 +218,12 @@ if __name__ == "__main__":
         capacity = math.ceil(len(tokens) / layer.experts * layer.capacity_factor)
         y, taken = torch.zeros_like(tokens), [0] * layer.experts
         for t, token in enumerate(tokens):
-            odds = (token @ layer.router.weight.T).softmax(dim=-1)
-            i = int(odds.argmax())
+            p = (token @ layer.router.weight.T).softmax(dim=-1)
+            i = int(p.argmax())
             if taken[i] < capacity:
                 taken[i] += 1
                 hidden = layer.activation(token @ first.weight[i] + first.bias[i])
-                y[t] = odds[i] * (hidden @ second.weight[i] + second.bias[i])
+                y[t] = p[i] * (hidden @ second.weight[i] + second.bias[i])
         return y.view(x.size(1), x.size(0), -1).transpose(0, 1)
 
     torch.manual_seed(0)
@@ -285,10 +285,12 @@ if __name__ == "__main__":
     # ## How small can the balancing loss be?
     #
     # The loss without $\alpha$, for two experts. It is 1 if shares and probabilities are uniform. In the last
-    # row three of four tokens choose the same expert, and yet the loss is below 1.
-    def uneven(odds: Tensor) -> float:
-        shares = F.one_hot(odds.argmax(dim=-1), 2).float().mean(dim=0)
-        return float(2 * (shares * odds.mean(dim=0)).sum())
+    # row three of four tokens choose the same expert, and yet the loss is 7/8, the lowest value that two
+    # experts can have: if a share $f$ of the tokens chooses the first with $p \approx 1/2$ and the others
+    # choose the second with certainty, it is $2f^2 - 3f + 2$.
+    def uneven(p: Tensor) -> float:
+        shares = F.one_hot(p.argmax(dim=-1), 2).float().mean(dim=0)
+        return float(2 * (shares * p.mean(dim=0)).sum())
 
     near = torch.tensor([[0.501, 0.499]])
     cases = {
@@ -299,7 +301,7 @@ if __name__ == "__main__":
             [near.expand(3, 2), 1 - torch.eye(2)[:1]]
         ),
     }
-    losses = [(name, f"{uneven(odds):.3f}") for name, odds in cases.items()]
+    losses = [(name, f"{uneven(p):.3f}") for name, p in cases.items()]
     display(Table(("tokens", "loss"), losses))
     # :::{deviation} the paper, section 2.2
     # It says that the loss is smallest if shares and probabilities are uniform. That is true if $P = f$, when
@@ -387,13 +389,13 @@ if __name__ == "__main__":
 
     # The share of each expert in each of the two layers, for 4,096 characters of a held-out play, and the
     # share of tokens that would have been dropped during training. Without the balancing loss, some experts
-    # are overloaded while others are idle, and more tokens are dropped.
+    # are overloaded while others get few tokens, and more tokens are dropped.
     def choices(model: LanguageModel, tokens: Tensor) -> list[Tensor]:
         """Return the chosen experts of each layer, in the shape of `tokens`."""
         seen: list[Tensor] = []
         hooks = [
             module.register_forward_pre_hook(
-                lambda layer, x: seen.append(layer.odds(x[0]).argmax(dim=-1))
+                lambda layer, x: seen.append(layer.probabilities(x[0]).argmax(dim=-1))
             )
             for module in model.modules()
             if isinstance(module, SwitchFeedForward)
@@ -463,7 +465,8 @@ if __name__ == "__main__":
     #
     # - In a mixture of experts, a router sends each token to one of $E$ feed-forward layers: $E$ times the
     #   parameters for the same work.
-    # - The router learns through the factor $p_i$. A load-balancing loss keeps the experts' shares equal.
+    # - The router learns through the factor $p_i$. A load-balancing loss keeps the experts' shares closer to
+    #   equal.
     # - In training, each expert has a fixed capacity, and tokens beyond it are dropped. In evaluation none
     #   are.
     #

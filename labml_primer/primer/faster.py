@@ -41,8 +41,8 @@ if __name__ == "__main__":
     # ## Where a step spends its time
     #
     # Milliseconds of each kind of operation in a forward and a backward pass of a small Transformer and a
-    # small Primer-EZ, from PyTorch's profiler: the fastest of five. Both spend about the same time on matrix
-    # products. The extra time of Primer-EZ is in the elementwise operations.
+    # small Primer-EZ, from PyTorch's profiler: the fastest of five. Both compute the same matrix
+    # products, so those two times differ by noise only. What Primer-EZ adds is elementwise operations.
     from dataclasses import replace
 
     from IPython.display import display

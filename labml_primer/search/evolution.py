@@ -41,7 +41,7 @@ def shares(hurdles: int) -> tuple[float, ...]:
 
     $$\frac{2^k - 1}{2^{n+1} - 1}$$
 
-    The mean program is trained for $n + 1$ of the $2^{n+1} - 1$ units.
+    On average, a program is trained for $n + 1$ of the $2^{n+1} - 1$ units.
     """
     whole = 2 ** (hurdles + 1) - 1
     return tuple((2**k - 1) / whole for k in range(1, hurdles + 2))
@@ -336,8 +336,8 @@ if __name__ == "__main__":
     # ### What did it find?
     #
     # From the first program to the best one: each ancestor's loss, and the instructions of its program that
-    # its parent did not have. The large falls of the loss are the useful mutations. Most of the other
-    # steps changed little, and were inherited with them.
+    # its parent did not have. Losses can be compared only after equally many steps: a child that passes one
+    # more hurdle than its parent has a lower loss without being a better program.
     ancestor: int | None = min(range(len(last)), key=last.__getitem__)
     lineage: list[int] = []
     while ancestor is not None:
@@ -356,9 +356,10 @@ if __name__ == "__main__":
     for number in lineage:
         text = instructions(born[number].program)
         new = "; ".join(line for line in text if line not in old)
-        rows.append((str(number), f"{last[number]:.3f}", new))
+        steps = round(shares(4)[len(found[number]) - 1] * STEPS)
+        rows.append((str(number), str(steps), f"{last[number]:.3f}", new))
         old = text
-    Table(("individual", "loss", "new instructions"), rows)
+    Table(("individual", "steps", "loss", "new instructions"), rows)
 
 
 if __name__ == "__main__":

@@ -3,13 +3,14 @@ r"""
 
 The 39 operations of which the search for Primer builds an architecture.
 
-Which operations should a search get that is to find something better than attention? If whole layers were
+Which operations does a search need to find something better than attention? If whole layers were
 operations, it could only rearrange them. So the pieces must be smaller.
 
 In short: the vocabulary has sums, products, activation functions, reductions, two matrix products, dense
 layers and convolutions. Only the matrix products and the convolutions move information between positions.
-Each of them uses earlier tokens only, so whatever a search builds of them is {term}`causal <causal mask>`.
-Inputs of different widths are made to match, so any two values can be added or multiplied.
+Each of them uses the current and earlier tokens only, so whatever a search builds of them is
+{term}`causal <causal mask>`. Inputs of different widths are made to match, so any two values can be added or
+multiplied.
 
 :::{picture} primitives
 :::

@@ -231,7 +231,8 @@ def expect(label: str, expected: str) -> None:
 #
 # * S1 is self-attention with one head, S2 the feed-forward layer.
 # * S3 projects to queries, keys and values. S4 is softmax.
-# * S5 is the norm. It calls S6, which divides by the standard deviation, and S7, which scales and shifts.
+# * S5 is the norm. It calls S6, which subtracts the mean and divides by the standard deviation, and S7,
+#   which scales and shifts.
 # * S8 is the residual connection, S9 ReLU.
 #
 # :::{deviation} the paper, Figures 13 to 22

@@ -1,7 +1,7 @@
 r"""
-# Short convolutions since
+# Short convolutions since Primer
 
-Token shift, smear and Canon layers: three ways to let a token see its neighbours, next to Primer's.
+Token shift, smear and Canon layers: three ways to let a token see the tokens before it, next to Primer's.
 
 Primer's convolution lets queries, keys and values look two tokens back. Since then, others have found similar
 layers in other places of a model, and have given them other names. Which of them are the same layer in other
@@ -332,8 +332,8 @@ if __name__ == "__main__":
     #   of width 2 with a gate that depends on the token.
     # - Token shift comes before the projections; MDHA and Canon-B come after them.
     # - Canon-B is MDHA of width 4, with 1 added to the weight of the current token.
-    # - In recorded runs of a modern baseline, MDHA saves a little, Canon-B is not shown to help, and token
-    #   shift hurts ({doc}`/experiments/chapters/positions`).
+    # - In recorded runs of a modern baseline on subwords, MDHA saves a little, Canon-B is not shown to help,
+    #   and token shift hurts ({doc}`/experiments/chapters/positions`).
     #
     # ## Exercise
     #

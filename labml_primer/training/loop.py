@@ -7,9 +7,9 @@ How does a model learn from plain text without any labels? The text is its own l
 reads the characters $c_1 \dots c_{t-1}$ and gives each character of the alphabet a probability of coming
 next. Training compares this prediction with $c_t$, the character that does come, and adjusts the model's
 {term}`parameters`, the numbers it computes with, so that $c_t$ becomes a little more probable. The
-{term}`loss` $\mathcal{L}$ is the average over many characters of
+{term}`loss` of $n$ characters is the mean
 
-$$\mathcal{L} = -\log p(c_t \mid c_1 \dots c_{t-1})$$
+$$\mathcal{L} = -\frac1n \sum_{t=1}^{n} \log p(c_t \mid c_1 \dots c_{t-1})$$
 
 It is the one number by which this book compares models.
 
@@ -443,8 +443,8 @@ if __name__ == "__main__":
     plt.show()
 
     # What has the table learned? Each row shows the most probable next characters after one character, with
-    # their probabilities, and in parentheses the frequencies that were counted. The two agree to within a few
-    # percentage points.
+    # their probabilities, and in parentheses the frequencies that were counted. The two agree to within
+    # 5 percentage points.
     learned = tables[1e-1].weight.detach().softmax(dim=-1)
     rows = []
     for character in "qt,\n":

@@ -10,7 +10,7 @@ The probability of the whole sentence is the product:
 
 $$P(t_1 \dots t_n \mid S) = \prod_{i=1}^{n} P(t_i \mid t_1 \dots t_{i-1}, S)$$
 
-So a {term}`decoder` block has three layers instead of the two of {doc}`encoder`:
+So a {term}`decoder` block has three *sub-layers* instead of the two of {doc}`encoder`:
 
 1. causal self-attention over the target so far,
 2. {term}`cross-attention`, whose queries come from the target, and whose keys and values come from the

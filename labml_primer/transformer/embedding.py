@@ -150,8 +150,9 @@ if __name__ == "__main__":
     #
     # At the other end of the model, a vector $x$ must become a {term}`logit` for each token. Language models
     # often use the same table for it, $\text{logits} = x E^\top$ {cite:p}`press2017using`, and so does the
-    # Transformer. This is called *weight tying*. It requires small rows: the components of $x$ have variance
-    # one, and a logit is a sum of $d$ products, so its variance is $d$ times that of a row's components.
+    # Transformer. This is called *weight tying*. It requires small rows: a norm ({doc}`normalization`) has
+    # just scaled $x$ so that its components have variance one, and a logit is a sum of $d$ products, so its
+    # variance is $d$ times that of a row's components.
     #
     # An untrained model should give all tokens about the same probability, a loss of $\log V$
     # ({doc}`../training/loop`). With rows of variance $1/d$ the loss is near that; with rows of variance one

@@ -47,7 +47,7 @@ class EncoderBlock(nn.Module):
     def __init__(self, d_model: int, heads: int, d_ff: int, dropout: float = 0.0):
         super().__init__()
         self.attention = MultiHeadAttention(d_model, heads, dropout)
-        # Each of the two layers has its own norm. PyTorch's computes the same as
+        # Each of the two sub-layers has its own norm. PyTorch's computes the same as
         # {py:class}`~labml_primer.transformer.normalization.LayerNorm`, in one fused operation.
         self.attention_norm = nn.LayerNorm(d_model)
         self.feed_forward = PositionwiseFeedForward(d_model, d_ff, dropout)

@@ -14,7 +14,7 @@ $$P(t_1 \dots t_n) = \prod_{i=1}^{n} P(t_i \mid t_1 \dots t_{i-1})$$
 A model that predicts each token from those before it alone is called {term}`autoregressive`. Because of the
 {term}`causal mask`, one forward pass predicts the next token at every position, so each token of a text is a
 training example. The model is called *decoder-only*, because it has no encoder. Its blocks have no
-cross-attention, which leaves two layers of the decoder's three.
+cross-attention, which leaves two of the decoder's three sub-layers.
 
 Later chapters change the attention, the activation function, the norm or the whole block. Each of these is a
 field of one configuration.
@@ -235,7 +235,7 @@ if __name__ == "__main__":
         [weights.diagonal(-n, -2, -1)[:, 16 - n :].mean(dim=-1) for n in range(7)]
     )  # [offset, layer x head]
     Table(
-        ["layer", "head", *(f"offset {offset}" for offset in range(7))],
+        ["block", "head", *(f"offset {offset}" for offset in range(7))],
         [
             [head // 4, head % 4, *(f"{w:.2f}" for w in back[:, head])]
             for head in range(8)
@@ -245,7 +245,7 @@ if __name__ == "__main__":
     # Two heads on a line from a play that was not in training. A row is a query, a column a key, and
     # everything above the diagonal is masked. On the left, the head with the largest weight on the previous
     # character: most of its weights are on or next to the diagonal. On the right, the head of the second
-    # layer that attends farthest back on average.
+    # block that attends farthest back on average.
     import matplotlib.pyplot as plt
 
     line = "Fair is foul, and foul is fair:"

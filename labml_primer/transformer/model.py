@@ -8,7 +8,7 @@ into vectors, and {doc}`positional_encoding` adds their positions. {doc}`encoder
 {doc}`decoder` reads the target so far. Then one matrix and a {term}`softmax` turn the decoder's output into a
 probability for each token of the {term}`vocabulary`:
 
-$$P(t_{i+1} \mid t_1 \dots t_i, S) = \operatorname{softmax}(E\,z_i)$$
+$$P(t_{i+1} \mid t_1 \dots t_i, S) = \operatorname{softmax}(z_i E^\top)$$
 
 where $t_1 \dots t_i$ are the target's tokens so far, $S$ is the source, $z_i$ is the decoder's output at
 position $i$, and $E$ is a matrix with one row per token.
@@ -78,8 +78,8 @@ class Transformer(nn.Module):
         # Padding at the end of a target is later than every real token, so the causal mask hides it.
         x = self.positions(self.target_embedding(target))
         x = self.decoder(x, memory, memory_mask)
-        # The table that turned tokens into vectors also turns vectors into logits, $E z$. These are called
-        # *tied weights*. A logit is the product of $z$ with the vector of that token.
+        # The table that turned tokens into vectors also turns vectors into logits, $z E^\top$. These are
+        # called *tied weights*. A logit is the product of $z$ with the vector of that token.
         #
         # :::{deviation} the paper, section 3.4
         # It ties three matrices, including the embedding of the source, because its languages share one

@@ -9,6 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from labml_primer.search.evolution import Evolution
 from labml_primer.search.mutations import (
     MUTATIONS,
     Seen,
@@ -258,6 +259,19 @@ def test_a_child_never_has_its_parents_graph(random: Random) -> None:
 def test_equal_seeds_give_equal_children() -> None:
     first, second, third = (mutate(PRIMER, Random(seed)) for seed in (1, 1, 2))
     assert first == second != third
+
+
+def test_a_search_goes_on_after_a_child_that_is_too_large_to_build() -> None:
+    evolution = Evolution(lambda _: TRANSFORMER, mutate, seed=2)
+    random, too_large = Random(0), 0
+    for _ in range(1_200):
+        individual = evolution.ask()
+        try:
+            graph(individual.program)
+        except ValueError:
+            too_large += 1
+        evolution.tell(individual, (random.random(),) * 5)
+    assert too_large == 1
 
 
 def test_nothing_to_change_is_no_error() -> None:
