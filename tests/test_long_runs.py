@@ -272,26 +272,72 @@ with module.cores(2) as ray:
 """
 
 
+def checkpoints(folder: Path) -> dict[Path, float]:
+    """Return when the checkpoint of each run in `folder` was last written."""
+    found = {}
+    for path in folder.glob("*/checkpoint.pt"):
+        with suppress(FileNotFoundError):  # the run has just ended
+            found[path] = path.stat().st_mtime
+    return found
+
+
+def session(leader: int) -> list[int]:
+    """Return the processes of a session."""
+    found = []
+    for each in sorted(
+        int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit()
+    ):
+        with suppress(ProcessLookupError):
+            if os.getsid(each) == leader:
+                found.append(each)
+    return found
+
+
+def kill_session(leader: subprocess.Popen[bytes]) -> None:
+    """Kill a sweep with its workers, which would continue for some seconds without it."""
+    for each in session(leader.pid):
+        with suppress(ProcessLookupError):
+            os.kill(each, signal.SIGKILL)
+    assert leader.wait() == -signal.SIGKILL
+
+
+def first_step_of_last_start(folder: Path) -> int:
+    """Return the step at which a run began when it was last started."""
+    logs = (folder / "labml").rglob("log.jsonl")
+    last = max(logs, key=lambda path: path.stat().st_mtime)
+    step, _ = json.loads(last.read_text().splitlines()[0])["track"]["loss"][0]
+    return int(step)
+
+
 @pytest.mark.slow
-def test_sweep_killed_at_random_moments_ends_with_the_same_records(
+def test_sweep_killed_at_random_moments_resumes_and_ends_with_the_same_records(
     tmp_path: Path,
 ) -> None:
-    longer = replace(TINY, steps=400, warmup=40)
+    longer = replace(TINY, steps=2000, warmup=40)
     runs = {str(seed): replace(longer, seed=seed) for seed in range(2)}
     for name, run in runs.items():
         (tmp_path / f"{name}.toml").write_text(toml(run))
     command = [sys.executable, "-c", SWEEP, str(tmp_path)]
-    moments = random.Random(21)
+    moments, built = random.Random(21), tmp_path / "built"
     for _ in range(2):
+        before = checkpoints(built)
         sweep = subprocess.Popen(
             command, cwd=ROOT, env=ONE_CORE, start_new_session=True
         )
-        with suppress(subprocess.TimeoutExpired):
-            sweep.wait(timeout=moments.uniform(5, 30))
-        with suppress(ProcessLookupError):
-            os.killpg(sweep.pid, signal.SIGKILL)
-        sweep.wait()
+        # Starting takes seconds or minutes, so wait for a checkpoint that this sweep has written.
+        while checkpoints(built).items() <= before.items():
+            assert sweep.poll() is None, "the sweep ended before it could be killed"
+            time.sleep(0.01)
+        time.sleep(moments.uniform(0, 0.5))
+        kill_session(sweep)
+    saved = {
+        path.parent: torch.load(path, weights_only=True)["done"]
+        for path in checkpoints(built)
+    }
+    assert saved
     subprocess.run(command, cwd=ROOT, env=ONE_CORE, check=True)
+    for folder, done in saved.items():
+        assert first_step_of_last_start(folder) == done + 1 > 1
     for name, run in runs.items():
         whole = long_run(run, tmp_path / "alone" / name)
         swept = json.loads((tmp_path / "results" / f"{name}.json").read_text())
