@@ -172,7 +172,7 @@ def jupyter_book(book: Shelf) -> Built:
             stdout=file,
             stderr=subprocess.STDOUT,
             env=environment(),
-            timeout=240,
+            timeout=1200,  # a busy machine is slow
             check=False,
         )
     text = re.sub(r"\x1b\[[0-9;]*m", "", log.read_text())
