@@ -1,11 +1,13 @@
 """Environments of their own, for tests of what other people have."""
 
 import hashlib
+import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from filelock import FileLock
 
 BUILT = Path(__file__).resolve().parent.parent / "_build"
@@ -21,8 +23,14 @@ def python_of(lock: Path, name: str) -> Path:
         if not stamp.is_file() or stamp.read_text() != digest:
             shutil.rmtree(folder, ignore_errors=True)
             subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-            install = ["-m", "pip", "install", "-q", "--disable-pip-version-check"]
-            install += ["--no-deps", "-r", str(lock)]
-            subprocess.run([str(python), *install], check=True)
+            install = [str(python), "-m", "pip", "install", "-q", "--no-deps"]
+            install += ["--disable-pip-version-check", "-r", str(lock)]
+            done = subprocess.run(install, stderr=subprocess.PIPE, text=True)
+            if done.returncode:
+                pytest.fail(
+                    f"{shlex.join(install)} failed. It needs the network, the first time a "
+                    f"test asks for it:\n{done.stderr}",
+                    pytrace=False,
+                )
             stamp.write_text(digest)
     return python
