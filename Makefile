@@ -50,8 +50,9 @@ experiments: $(READY)  ## estimate and run the missing long experiments (ONLY=sp
 search: $(READY)  ## estimate and run the missing searches for architectures (ONLY=transformer-0: one)
 	@$(RUN) -m experiments.search.run $(if $(ONLY),--only $(ONLY))
 
-clean:  ## remove what was built and executed, and the environment
-	rm -rf _build $(VENV) book/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis
+clean:  ## remove what was built and executed, and the environment (not _build/experiments, the checkpoints)
+	[ ! -d _build ] || find _build -mindepth 1 -maxdepth 1 ! -name experiments -exec rm -rf {} +
+	rm -rf $(VENV) book/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 setup: $(READY)
 

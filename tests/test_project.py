@@ -5,6 +5,7 @@ import importlib.util
 import itertools
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -116,6 +117,17 @@ def test_make_experiments_can_run_one_plan(tmp_path: Path) -> None:
     assert make(*asked).stdout.split() == command.split()
     only = make(*asked, "ONLY=mdha").stdout
     assert only.split() == f"{command} --only mdha".split()
+
+
+def test_make_clean_keeps_checkpoints(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for folder in ("_build/experiments", "_build/html", "_build/.executed", ".venv"):
+        (tmp_path / folder).mkdir(parents=True)
+    assert make("-C", str(tmp_path), "clean").returncode == 0
+    assert [path.name for path in (tmp_path / "_build").iterdir()] == ["experiments"]
+    assert not (tmp_path / ".venv").exists()
+    shutil.rmtree(tmp_path / "_build")
+    assert make("-C", str(tmp_path), "clean").returncode == 0
 
 
 def test_the_lock_pins_every_version_that_the_project_asks_for() -> None:
