@@ -43,7 +43,11 @@ def serve(port: int) -> None:
     from watchfiles import PythonFilter, watch
 
     handler = partial(SimpleHTTPRequestHandler, directory=str(SITE))
-    server = ThreadingHTTPServer(("127.0.0.1", port), handler)
+    try:
+        server = ThreadingHTTPServer(("127.0.0.1", port), handler)
+    except OSError as error:
+        message = f"port {port} cannot be used ({error.strerror})"
+        sys.exit(f"{message}; try: make serve PORT={port + 1}")
     threading.Thread(target=server.serve_forever, daemon=True).start()
     command = [sys.executable, __file__]
     subprocess.run(command, check=False)

@@ -4,6 +4,7 @@ import os
 import re
 import resource
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -280,3 +281,16 @@ def test_an_interrupted_server_ends_without_a_traceback() -> None:
     server.send_signal(signal.SIGINT)
     assert server.communicate(timeout=120)[1] == ""
     assert server.returncode == 130
+
+
+def test_a_busy_port_gets_one_line_with_another_port() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        port = busy.getsockname()[1]
+        command = [sys.executable, "build.py", "--serve", str(port)]
+        served = subprocess.run(
+            command, cwd=ENGINE / "tools", stderr=subprocess.PIPE, text=True
+        )
+    assert served.returncode == 1
+    assert served.stderr.startswith(f"port {port} cannot be used (")
+    assert served.stderr.endswith(f"; try: make serve PORT={port + 1}\n")
+    assert served.stderr.count("\n") == 1
