@@ -223,10 +223,15 @@ if __name__ == "__main__":
     #     recomputed = true    # activation checkpointing
     #     bfloat16 = true
     #
-    # `python -m experiments.harness.long_run run.toml folder` starts it, and `torchrun` starts it on several
-    # GPUs. The same command continues a run that was stopped; after SIGTERM no step is lost. A finished run
-    # can be prolonged, by more `steps` in the file. The log has the loss, the norm of the gradient and the
-    # tokens per second at each step.
+    # Start it from the repository's root. The second command splits each batch between two GPUs.
+    #
+    #     .venv/bin/python -m experiments.harness.long_run run.toml folder
+    #     .venv/bin/torchrun --nproc-per-node 2 -m experiments.harness.long_run run.toml folder
+    #
+    # The same command continues a run that was stopped; after SIGTERM no step is lost. A finished run can be
+    # prolonged, by more `steps` in the file. Each start writes a log of its own,
+    # `folder/labml/runs/<id>/log.jsonl`. It has the loss, the norm of the gradient and the tokens per second
+    # at each step.
     #
     # ## Limits of all measurements
     #
