@@ -17,6 +17,9 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 MODULES = sorted((ROOT / "labml_primer").rglob("*.py"))
+TOC = yaml.safe_load((ROOT / "_toc.yml").read_text())
+LISTED = [each["file"] for part in TOC["parts"] for each in part["chapters"]]
+CHAPTERS = [path for file in LISTED if (path := ROOT / f"{file}.py").is_file()]
 
 
 def make(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -38,12 +41,7 @@ def imports(path: Path) -> set[str]:
 
 def imported_names(path: Path) -> set[str]:
     """Dotted names that importing the module imports: its demos are left out."""
-    tree = ast.parse(path.read_text())
-    body = [
-        n
-        for n in tree.body
-        if not (isinstance(n, ast.If) and "__name__" in ast.unparse(n.test))
-    ]
+    body = [n for n in ast.parse(path.read_text()).body if not is_demo(n)]
     found = set()
     for node in ast.walk(ast.Module(body, [])):
         if isinstance(node, ast.Import):
@@ -52,6 +50,11 @@ def imported_names(path: Path) -> set[str]:
             assert node.level == 0, f"{path}:{node.lineno}: write the import in full"
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
     return found
+
+
+def is_demo(node: ast.stmt) -> bool:
+    """Whether a statement is a demonstration, which an import does not run."""
+    return isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)
 
 
 def test_make_alone_lists_what_there_is() -> None:
@@ -205,17 +208,25 @@ def test_the_repositorys_address_is_written_in_the_configuration_alone() -> None
 
 
 def test_the_contents_list_every_chapter_and_no_missing_file() -> None:
-    toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
-    files = [chapter["file"] for part in toc["parts"] for chapter in part["chapters"]]
-    for file in [toc["root"], *files]:
+    for file in [TOC["root"], *LISTED]:
         assert (ROOT / f"{file}.py").is_file() or (ROOT / f"{file}.md").is_file(), file
-    chapters = {
+    have_a_page = {
         path
         for path in MODULES
         if path.name not in ("__init__.py", "presets.py")
         and path.parent.name != "training"
     }
-    assert chapters <= {ROOT / f"{file}.py" for file in files}
+    assert have_a_page <= set(CHAPTERS)
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_a_demonstration_shows_tables_in_a_terminal_too(path: Path) -> None:
+    for demo in filter(is_demo, ast.parse(path.read_text()).body):
+        for node in ast.walk(demo):
+            if isinstance(node, ast.Expr):
+                code = ast.unparse(node.value)
+                bare = isinstance(node.value, ast.Name) or code.startswith("Table(")
+                assert not bare, f"{path}:{node.lineno}: write display({code[:20]}...)"
 
 
 def test_the_engine_is_importable_where_the_book_is() -> None:

@@ -53,6 +53,8 @@ if __name__ == "__main__":
     # The paper trains for up to seven hours and has four hurdles. The table derives appendix A.3: when each
     # hurdle is reached, the share of the programs trained up to it, and the mean time that a program spends
     # in this part.
+    from IPython.display import display
+
     from labml_primer.training.table import Table
 
     seconds, rows, spent, before = 7 * 3600, [], 0.0, 0.0
@@ -64,7 +66,7 @@ if __name__ == "__main__":
     caption = (
         f"{spent:,.0f} s on average; {seconds:,} s are {seconds / spent:.2f} times"
     )
-    Table(columns, rows, caption)
+    display(Table(columns, rows, caption))
 
 
 if __name__ == "__main__":
@@ -351,15 +353,15 @@ if __name__ == "__main__":
             for value, instruction in enumerate(subprogram, start=2)
         ]
 
-    rows = []
+    table = []
     old = instructions(feed_forward)
     for number in lineage:
         text = instructions(born[number].program)
         new = "; ".join(line for line in text if line not in old)
         steps = round(shares(4)[len(found[number]) - 1] * STEPS)
-        rows.append((str(number), str(steps), f"{last[number]:.3f}", new))
+        table.append((str(number), str(steps), f"{last[number]:.3f}", new))
         old = text
-    Table(("individual", "steps", "loss", "new instructions"), rows)
+    display(Table(("individual", "steps", "loss", "new instructions"), table))
 
 
 if __name__ == "__main__":

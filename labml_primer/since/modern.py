@@ -209,6 +209,8 @@ if __name__ == "__main__":
     # A Transformer of the size of the paper's Table 4, and each change in it alone. The columns are millions
     # of parameters, millions of {term}`multiply-adds` per token, and the numbers that the KV cache of all
     # layers stores for each token.
+    from IPython.display import display
+
     from labml_primer.training.costs import costs
     from labml_primer.training.table import Table
     from labml_primer.transformer.language_model import LanguageModel
@@ -245,7 +247,7 @@ if __name__ == "__main__":
         "multiply-adds": "millions per token",
         "cached": "numbers per token",
     }
-    Table(columns, rows)
+    display(Table(columns, rows))
     # Grouped queries save most: their keys and values are a quarter as wide, with 2 groups of 4 heads. The
     # saved parameters are often spent on a wider feed-forward layer. RMSNorm and the missing biases change
     # little, and rotary positions save the table of positions. Normalization and rotation are operations on

@@ -146,6 +146,8 @@ if __name__ == "__main__":
     # Move a text 1000 positions to the right. Every angle changes, but no difference of angles, so attention
     # must return the same. Here it does, up to rounding in double precision. A layer that gets the same text
     # with sines and cosines added, as in the first Transformer, does not.
+    from IPython.display import display
+
     from labml_primer.training.table import Table
     from labml_primer.transformer.positional_encoding import positional_encoding
 
@@ -167,12 +169,14 @@ if __name__ == "__main__":
             (far - near).abs().max().item()
             for near, far in zip(moved(0), moved(1000), strict=True)
         ]
-    Table(
-        ["positions", "largest difference after moving the text by 1000"],
-        [
-            ["rotary", f"{differences[0]:.0e}"],
-            ["sines and cosines, added", f"{differences[1]:.0e}"],
-        ],
+    display(
+        Table(
+            ["positions", "largest difference after moving the text by 1000"],
+            [
+                ["rotary", f"{differences[0]:.0e}"],
+                ["sines and cosines, added", f"{differences[1]:.0e}"],
+            ],
+        )
     )
 
 
@@ -301,17 +305,19 @@ if __name__ == "__main__":
 
     # The table has the mean loss in the second half of a window of the training length, and at the end of a
     # window four times as long. A learned table ends with the training length.
-    Table(
-        ["positions", "positions 16 to 31", "positions 96 to 127"],
-        [
+    display(
+        Table(
+            ["positions", "positions 16 to 31", "positions 96 to 127"],
             [
-                name,
-                f"{end(name):.3f}",
-                f"{loss[96:].mean():.3f}" if len(loss) > seq else "cannot",
-            ]
-            for name, loss in losses.items()
-        ],
-        "nats per character on held-out plays, one seed",
+                [
+                    name,
+                    f"{end(name):.3f}",
+                    f"{loss[96:].mean():.3f}" if len(loss) > seq else "cannot",
+                ]
+                for name, loss in losses.items()
+            ],
+            "nats per character on held-out plays, one seed",
+        )
     )
 
     # The loss by position, as a mean of 8 neighbours. The vertical line is the training length.

@@ -49,16 +49,20 @@ if __name__ == "__main__":
     # Only differences between scores count, because a number added to all of them cancels. In the table, with
     # an alphabet of four characters, each logit is 1 less than the one above it, so each probability is
     # smaller by a factor of $e \approx 2.7$.
+    from IPython.display import display
+
     from labml_primer.training.table import Table
 
     logits = torch.tensor([2.0, 1.0, 0.0, -1.0])
     probabilities = logits.softmax(dim=-1)
-    Table(
-        ["character", "logit", "probability"],
-        [
-            [character, f"{z:.1f}", f"{p:.3f}"]
-            for character, z, p in zip("etao", logits, probabilities, strict=True)
-        ],
+    display(
+        Table(
+            ["character", "logit", "probability"],
+            [
+                [character, f"{z:.1f}", f"{p:.3f}"]
+                for character, z, p in zip("etao", logits, probabilities, strict=True)
+            ],
+        )
     )
 
     # Suppose that "e" comes next. The loss $-\log p$ is called {term}`cross-entropy`. It is zero if the model
@@ -104,13 +108,15 @@ if __name__ == "__main__":
     following = joint / joint.sum(dim=1, keepdim=True)
     bigram = -torch.special.xlogy(joint, following).sum().item()
     guesses = {"uniform": uniform, "unigram": unigram, "bigram": bigram}
-    Table(
-        ["guess", "loss, nats per character", "perplexity"],
-        [
-            [name, f"{nats:.3f}", f"{math.exp(nats):.1f}"]
-            for name, nats in guesses.items()
-        ],
-        f"{len(corpus.train):,} characters to learn from, {V} of them different",
+    display(
+        Table(
+            ["guess", "loss, nats per character", "perplexity"],
+            [
+                [name, f"{nats:.3f}", f"{math.exp(nats):.1f}"]
+                for name, nats in guesses.items()
+            ],
+            f"{len(corpus.train):,} characters to learn from, {V} of them different",
+        )
     )
 
 
@@ -457,7 +463,7 @@ if __name__ == "__main__":
                 for p, i in zip(top.values, top.indices.tolist(), strict=True)
             ]
         )
-    Table(["after", "first", "second", "third", "fourth"], rows)
+    display(Table(["after", "first", "second", "third", "fourth"], rows))
 
 
 if __name__ == "__main__":

@@ -85,6 +85,8 @@ if __name__ == "__main__":
     # "Thinking" attends to itself and to "Machines". With $d_k = 64$ the two dot products are 112 and 96; the
     # vectors below are chosen to give these. Compare the last two rows: without the division by
     # $\sqrt{64} = 8$, "Machines" gets almost no weight.
+    from IPython.display import display
+
     from labml_primer.training.table import Table
 
     query = torch.ones(1, 64)
@@ -98,9 +100,14 @@ if __name__ == "__main__":
         "softmax": weights,
         "softmax without the division": dots.softmax(dim=-1),
     }
-    Table(
-        ["query: Thinking", "key: Thinking", "key: Machines"],
-        [[step, *(f"{n:.7g}" for n in row[0].tolist())] for step, row in steps.items()],
+    display(
+        Table(
+            ["query: Thinking", "key: Thinking", "key: Machines"],
+            [
+                [step, *(f"{n:.7g}" for n in row[0].tolist())]
+                for step, row in steps.items()
+            ],
+        )
     )
     # The result is the mean of the values with these weights. The two values here are chosen so that each
     # number of the result is 10 times a weight.
@@ -186,12 +193,14 @@ if __name__ == "__main__":
     query, key = torch.randn(2, 1, 5, 8), torch.randn(2, 1, 5, 8)
     words = ["dog", "bites", "man", "padding", "padding"]
     rows = attention_weights(query, key, both)[0, 0]
-    Table(
-        ["query", *(f"key: {word}" for word in words)],
-        [
-            [word, *(f"{weight:.2f}" for weight in row)]
-            for word, row in zip(words, rows, strict=True)
-        ],
+    display(
+        Table(
+            ["query", *(f"key: {word}" for word in words)],
+            [
+                [word, *(f"{weight:.2f}" for weight in row)]
+                for word, row in zip(words, rows, strict=True)
+            ],
+        )
     )
 
     # If a sentence is all padding, a query may attend to no key. Minus infinity by itself gives `nan`. The

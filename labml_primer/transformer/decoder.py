@@ -139,6 +139,8 @@ if __name__ == "__main__":
     # Change the target from position 5 on; then, instead, the memory at position 0; then its padding. The
     # table has the largest change at each output position. The target changes no output before position 5,
     # the memory changes every output, and padding changes none.
+    from IPython.display import display
+
     from labml_primer.training.table import Table
 
     future, source, padding = x.clone(), memory.clone(), memory.clone()
@@ -158,7 +160,7 @@ if __name__ == "__main__":
         table.append(
             [name, *(f"{value:.1f}" if value else "0" for value in largest_at)]
         )
-    Table(["changed", *(f"out {i}" for i in range(8))], table)
+    display(Table(["changed", *(f"out {i}" for i in range(8))], table))
 
     # The figure shows this for all pairs: how strongly each output depends on each input, as the norm of a
     # gradient. An empty cell means exactly zero. On the left is a triangle: no output depends on a later

@@ -90,15 +90,19 @@ if __name__ == "__main__":
     #
     # The product takes $V d$ multiply-adds per token, the look-up none. The table shows the one-hot vectors
     # of the four words: the 1 in each row is in the word's own column.
+    from IPython.display import display
+
     from labml_primer.training.table import Table
 
     one_hot = F.one_hot(tokens, len(vocabulary)).float()  # [batch, seq, vocab_size]
     product = one_hot @ embedding.table.weight * embedding.scale
     assert torch.equal(product, embedding(tokens))
     rows = one_hot[0].int().tolist()
-    Table(
-        ["token", *vocabulary],
-        [[word, *row] for word, row in zip(sentence, rows, strict=True)],
+    display(
+        Table(
+            ["token", *vocabulary],
+            [[word, *row] for word, row in zip(sentence, rows, strict=True)],
+        )
     )
 
     # The product also shows which rows learn from a sentence: only the rows that are multiplied by a 1 get a
@@ -137,8 +141,11 @@ if __name__ == "__main__":
         ours, theirs = token.square().mean(), position.square().mean()
         sizes = f"{ours.sqrt():.3f}", f"{theirs.sqrt():.3f}"
         shares.append([name, *sizes, f"{theirs / (ours + theirs):.1%}"])
-    Table(
-        ["rows start with", "token, rms", "position, rms", "position's share"], shares
+    display(
+        Table(
+            ["rows start with", "token, rms", "position, rms", "position's share"],
+            shares,
+        )
     )
     # BERT {cite:p}`devlin2019bert` and GPT-2 {cite:p}`radford2019language` train a vector for each position.
     # These can start as small as the tokens' rows, so neither model has the factor. The price is a maximum

@@ -145,6 +145,8 @@ if __name__ == "__main__":
     #
     # The paper's base model has $d = 512$ and $d_{\mathrm{ff}} = 2048$, in six layers. With the usual
     # $d_{\mathrm{ff}} = 4d$, two thirds of a block are in its feed-forward layer.
+    from IPython.display import display
+
     from labml_primer.training.table import Table
 
     d, d_ff, layers = 512, 2048, 6
@@ -164,9 +166,11 @@ if __name__ == "__main__":
     counted["the encoder"] = sum(w.numel() for w in base.parameters())
     formula["the encoder"] = layers * sum(formula.values()) + 2 * d
     assert counted == formula
-    Table(
-        ["part", "parameters"],
-        [[part, f"{number:,}"] for part, number in counted.items()],
+    display(
+        Table(
+            ["part", "parameters"],
+            [[part, f"{number:,}"] for part, number in counted.items()],
+        )
     )
 
 
@@ -333,8 +337,11 @@ if __name__ == "__main__":
                 sizes.append(size(x))
             sizes.append(size(reader.encoder.norm(x)))
         table.append([name, *(f"{value:.2f}" for value in sizes)])
-    Table(
-        ["reader", "input", "after block 1", "after block 2", "after the norm"], table
+    display(
+        Table(
+            ["reader", "input", "after block 1", "after block 2", "after the norm"],
+            table,
+        )
     )
 
 

@@ -119,6 +119,8 @@ if __name__ == "__main__":
     # $d_\text{ff} = 4\,d_\text{model}$ the two matrices of the feed-forward layer have $8\,d_\text{model}^2$
     # parameters, and the four of attention have $4\,d_\text{model}^2$. So two thirds of a block's parameters
     # are in the feed-forward layer, at any width.
+    from IPython.display import display
+
     from labml_primer.training.table import Table
     from labml_primer.transformer.attention import MultiHeadAttention
 
@@ -129,9 +131,14 @@ if __name__ == "__main__":
     }
     sizes = {name: sum(p.numel() for p in m.parameters()) for name, m in parts.items()}
     total = sum(sizes.values())
-    Table(
-        ["part of a block", "parameters", "share"],
-        [[name, f"{size:,}", f"{size / total:.1%}"] for name, size in sizes.items()],
+    display(
+        Table(
+            ["part of a block", "parameters", "share"],
+            [
+                [name, f"{size:,}", f"{size / total:.1%}"]
+                for name, size in sizes.items()
+            ],
+        )
     )
 
 

@@ -128,6 +128,8 @@ if __name__ == "__main__":
     # Each row has the probabilities of six tokens after one change. Temperature changes all of them; top-k
     # and top-p set some to zero and scale up the others. For the last row, 100,000 tokens were sampled from
     # the first row and counted: the shares agree with the probabilities.
+    from IPython.display import display
+
     from labml_primer.training.table import Table
 
     odds = torch.tensor([0.40, 0.25, 0.15, 0.10, 0.06, 0.04])
@@ -143,9 +145,11 @@ if __name__ == "__main__":
     generator = torch.Generator().manual_seed(0)
     sampled = sample_token(odds.log().expand(100_000, 6), generator=generator)
     shares["sampled"] = torch.bincount(sampled, minlength=6) / 100_000
-    Table(
-        ["distribution", *(f"token {i}" for i in range(6))],
-        [[name, *(f"{p:.2f}" for p in row)] for name, row in shares.items()],
+    display(
+        Table(
+            ["distribution", *(f"token {i}" for i in range(6))],
+            [[name, *(f"{p:.2f}" for p in row)] for name, row in shares.items()],
+        )
     )
 
 
@@ -509,7 +513,7 @@ if __name__ == "__main__":
         mean = sum(value for _, value in lines) / len(lines)
         empty = sum(text == "" for text, _ in lines)
         results.append([beams, f"{mean:.2f}", empty])
-    Table(["beams", "mean log P of a line", "empty lines, of 10"], results)
+    display(Table(["beams", "mean log P of a line", "empty lines, of 10"], results))
 
 
 if __name__ == "__main__":

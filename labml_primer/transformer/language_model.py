@@ -170,6 +170,8 @@ if __name__ == "__main__":
     # almost every prediction is the token just read. At 0.02 it is close to $\log V$.
     import math
 
+    from IPython.display import display
+
     from labml_primer.training.table import Table
 
     tokens = corpus.validation[: 16 * 129].view(16, 129)
@@ -183,10 +185,12 @@ if __name__ == "__main__":
         nats = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten()).item()
         repeats = (logits.argmax(dim=-1) == tokens[:, :-1]).float().mean()
         table.append([label, f"{nats:.3f}", f"{repeats:.0%}"])
-    Table(
-        ["size of rows", "loss, nats per character", "predicts a repetition"],
-        table,
-        f"log V is {math.log(config.vocab_size):.3f}",
+    display(
+        Table(
+            ["size of rows", "loss, nats per character", "predicts a repetition"],
+            table,
+            f"log V is {math.log(config.vocab_size):.3f}",
+        )
     )
 
 
@@ -234,12 +238,14 @@ if __name__ == "__main__":
     back = torch.stack(
         [weights.diagonal(-n, -2, -1)[:, 16 - n :].mean(dim=-1) for n in range(7)]
     )  # [offset, layer x head]
-    Table(
-        ["block", "head", *(f"offset {offset}" for offset in range(7))],
-        [
-            [head // 4, head % 4, *(f"{w:.2f}" for w in back[:, head])]
-            for head in range(8)
-        ],
+    display(
+        Table(
+            ["block", "head", *(f"offset {offset}" for offset in range(7))],
+            [
+                [head // 4, head % 4, *(f"{w:.2f}" for w in back[:, head])]
+                for head in range(8)
+            ],
+        )
     )
 
     # Two heads on a line from a play that was not in training. A row is a query, a column a key, and

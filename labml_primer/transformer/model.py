@@ -95,6 +95,8 @@ class Transformer(nn.Module):
 if __name__ == "__main__":
     # How large is the paper's base model? Its vocabulary has about 37,000 tokens (section 5.1), in one table
     # for source, target and output. The sum is close to the 65 million parameters of the paper's Table 3.
+    from IPython.display import display
+
     from labml_primer.training.table import Table
 
     with torch.device("meta"):
@@ -106,9 +108,11 @@ if __name__ == "__main__":
     }
     counts = {name: sum(p.numel() for p in m.parameters()) for name, m in parts.items()}
     counts["together"] = sum(counts.values())
-    Table(
-        ["part", "million parameters"],
-        [[name, f"{count / 1e6:.1f}"] for name, count in counts.items()],
+    display(
+        Table(
+            ["part", "million parameters"],
+            [[name, f"{count / 1e6:.1f}"] for name, count in counts.items()],
+        )
     )
 
 
@@ -307,14 +311,16 @@ if __name__ == "__main__":
         hits = sum(decode(a) == str(d) for a, d in zip(answers, held_out, strict=True))
         accuracies.append(hits / len(held_out))
     overall = sum(accuracies) / len(accuracies)
-    Table(
-        ["format", "accuracy"],
-        [
-            [format_, f"{accuracy:.1%}"]
-            for format_, accuracy in zip(
-                [*examples, "all"], [*accuracies, overall], strict=True
-            )
-        ],
+    display(
+        Table(
+            ["format", "accuracy"],
+            [
+                [format_, f"{accuracy:.1%}"]
+                for format_, accuracy in zip(
+                    [*examples, "all"], [*accuracies, overall], strict=True
+                )
+            ],
+        )
     )
 
     # Now four formats that it has never seen. The answers have the form of a date, but they are not the 21st

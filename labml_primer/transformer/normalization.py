@@ -215,6 +215,8 @@ if __name__ == "__main__":
     # So with batch norm a sentence's result depends on the other sentences in its batch, and on the amount of
     # padding. The table shows how much the results of one sentence change at most if another sentence
     # replaces its neighbour, and if five positions of zeros are added. Only batch norm's change.
+    from IPython.display import display
+
     from labml_primer.training.table import Table
 
     norms["batch norm"] = nn.BatchNorm1d(8)
@@ -236,7 +238,7 @@ if __name__ == "__main__":
                 for case in ("another", "padded")
             )
             changes.append([name, f"{moved:.2f}", f"{padded:.2f}"])
-    Table(["norm", "other sentence", "more padding"], changes)
+    display(Table(["norm", "other sentence", "more padding"], changes))
     # Padding can be left out of the statistics, but the other sentences cannot. A model that generates text
     # may also have a batch of one and a single new position. Batch norm then has to use averages saved from
     # training, so it computes a different function than in training. Layer norm always computes the same one.
@@ -370,15 +372,20 @@ if __name__ == "__main__":
     # smaller, so each sub-layer adds little at first, and post-norm's gradients are much more even. Should
     # post-norm then train well?
     default = {name: gradients(kind, 12, xavier=False) for name, kind in kinds.items()}
-    Table(
-        ["kind", "32 blocks / 2 blocks", "last / first of 12", "PyTorch's weights"],
-        [
+    display(
+        Table(
+            ["kind", "32 blocks / 2 blocks", "last / first of 12", "PyTorch's weights"],
             [
-                name,
-                *(f"{g[-1] / g[0]:.2f}" for g in (by_depth[name], profiles[name], g0)),
-            ]
-            for name, g0 in default.items()
-        ],
+                [
+                    name,
+                    *(
+                        f"{g[-1] / g[0]:.2f}"
+                        for g in (by_depth[name], profiles[name], g0)
+                    ),
+                ]
+                for name, g0 in default.items()
+            ],
+        )
     )
 
 
@@ -428,16 +435,18 @@ if __name__ == "__main__":
     plt.show()
 
     # At this depth and rate, post-norm needs its warm-up and pre-norm does not.
-    Table(
-        ["final loss, nats per character", "seed 0", "seed 1"],
-        [
+    display(
+        Table(
+            ["final loss, nats per character", "seed 0", "seed 1"],
             [
-                f"{name}, {'with' if ramp else 'without'} warm-up",
-                *(f"{loss:.2f}" for loss in smooth[:, -1]),
-            ]
-            for (name, ramp), smooth in runs.items()
-        ],
-        f"The unigram guess has {unigram:.2f}",
+                [
+                    f"{name}, {'with' if ramp else 'without'} warm-up",
+                    *(f"{loss:.2f}" for loss in smooth[:, -1]),
+                ]
+                for (name, ramp), smooth in runs.items()
+            ],
+            f"The unigram guess has {unigram:.2f}",
+        )
     )
     # Post-norm's gradients were nearly even at the start, so uneven gradients cannot be the whole
     # explanation. {cite:t}`liu2020understanding` reach the same conclusion. They find that in post-norm each

@@ -67,14 +67,18 @@ if __name__ == "__main__":
     #
     # With $d = 4$ there are two frequencies, $\omega_0 = 1$ and $\omega_1 = 1/100$. Position 0 is the same
     # for every $d$: all sines are 0, all cosines 1.
+    from IPython.display import display
+
     from labml_primer.training.table import Table
 
-    Table(
-        ["t", "sin(t)", "cos(t)", "sin(t/100)", "cos(t/100)"],
-        [
-            [t, *(f"{number:.4f}" for number in row)]
-            for t, row in enumerate(positional_encoding(5, 4).tolist())
-        ],
+    display(
+        Table(
+            ["t", "sin(t)", "cos(t)", "sin(t/100)", "cos(t/100)"],
+            [
+                [t, *(f"{number:.4f}" for number in row)]
+                for t, row in enumerate(positional_encoding(5, 4).tolist())
+            ],
+        )
     )
 
     # The encodings of 100 positions for $d = 64$: sines on the left, cosines on the right, one row per
@@ -125,7 +129,9 @@ if __name__ == "__main__":
         step = (places[1:] - places[:-1]).norm(dim=1)
         lengths = torch.pdist(places).min(), step.min(), step.max()
         measured.append([d_model, *(f"{length:.4f}" for length in lengths)])
-    Table(["d_model", "nearest two", "shortest step", "longest step"], measured)
+    display(
+        Table(["d_model", "nearest two", "shortest step", "longest step"], measured)
+    )
 
 
 if __name__ == "__main__":
@@ -462,12 +468,14 @@ if __name__ == "__main__":
         ]
     )
     assert (scores - scores[:, :1]).abs().max() < 1e-6
-    Table(
-        ["distance", *(f"key at {start}" for start in starts)],
-        [
-            [distance, *(f"{score:.3f}" for score in row)]
-            for distance, row in zip(distances, scores.tolist(), strict=True)
-        ],
+    display(
+        Table(
+            ["distance", *(f"key at {start}" for start in starts)],
+            [
+                [distance, *(f"{score:.3f}" for score in row)]
+                for distance, row in zip(distances, scores.tolist(), strict=True)
+            ],
+        )
     )
     # Added positions have no such guarantee: their scores also contain products of words with positions,
     # which depend on where both are. Two other methods use the distance alone. {term}`ALiBi`
