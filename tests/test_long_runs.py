@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -94,7 +94,7 @@ from experiments.harness import long_run as module
 from experiments.harness.configuration import Run
 
 run, folder = Run.read(Path(sys.argv[1])), Path(sys.argv[2])
-module.load_texts(run.data)  # once for all killed processes
+module.fingerprint(run)  # once for all killed processes, and so are the texts
 
 def killing(target, call):
     '''Wrap `target` so that its `call`-th call kills the process, with a file half written.'''
@@ -152,6 +152,18 @@ def test_run_killed_seven_times_ends_with_the_same_bits(
     assert same_bits(weights(tmp_path / "killed"), weights(tmp_path / "whole"))
 
 
+def step_until(end: int) -> Callable[[Training], None]:
+    """Return a step that stops the run, as Ctrl-C does, after `end` steps."""
+    step = Training.step
+
+    def until(training: Training) -> None:
+        if training.done == end:
+            raise KeyboardInterrupt
+        step(training)
+
+    return until
+
+
 def test_recorded_run_is_not_run_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,20 +197,40 @@ def test_checkpoint_without_newer_fields_is_resumed(
 def test_record_has_the_last_commit_and_lists_earlier_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    step = module.Training.step
     for commit, end in (("first", 2), ("second", 4), ("second", 6), ("third", 8)):
-
-        def until(training: module.Training, end: int = end) -> None:
-            if training.done == end:
-                raise KeyboardInterrupt
-            step(training)
-
         monkeypatch.setattr(module, "commit", lambda commit=commit: commit)
-        monkeypatch.setattr(module.Training, "step", until)
-        with suppress(KeyboardInterrupt):
+        with monkeypatch.context() as patched, suppress(KeyboardInterrupt):
+            patched.setattr(Training, "step", step_until(end))
             record = long_run(TINY, tmp_path, save_every=2)
     assert record["commit"] == "third"
     assert [each["commit"] for each in record["earlier"]] == ["first", "second"]
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_checkpoint_of_code_that_computes_something_else_is_refused_and_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep: bool
+) -> None:
+    """With `keep` the run has ended and its record is out of date; else it stopped half-way."""
+    monkeypatch.setattr(module, "losses_of", module.losses_of.__wrapped__)
+    if keep:
+        long_run(TINY, tmp_path, keep=True)
+    else:
+        with monkeypatch.context() as patched:
+            patched.setattr(module.Training, "step", step_until(4))
+            with pytest.raises(KeyboardInterrupt):
+                long_run(TINY, tmp_path, save_every=2)
+    before = {path: path.read_bytes() for path in tmp_path.glob("*.*")}
+    assert tmp_path / "checkpoint.pt" in before
+    original = module.rate_at
+    monkeypatch.setattr(module, "rate_at", lambda *at: 2 * original(*at))
+    commit = module.commit()
+    message = rf"checkpoint\.pt was trained at commit {re.escape(commit)}, and the code"
+    with pytest.raises(ValueError, match=message):
+        long_run(TINY, tmp_path, keep=keep)
+    assert {path: path.read_bytes() for path in tmp_path.glob("*.*")} == before
+    (tmp_path / "checkpoint.pt").unlink()
+    again = long_run(TINY, tmp_path, keep=keep)
+    assert timeless(again) == timeless(long_run(TINY, tmp_path / "new code"))
 
 
 def test_checkpoint_of_another_run_is_refused(saved: Path) -> None:

@@ -369,6 +369,7 @@ class Training:
             "losses": self.losses,
             "done": self.done,
             "seconds": self.seconds,
+            **self.identity(),
         }
         if self.workers.first:
             write_atomically(self.saved, state)
@@ -383,7 +384,8 @@ class Training:
     def load(self) -> None:
         """Resume from the checkpoint, if there is one.
 
-        Raises `ValueError` if it is damaged or of another run, or if workers find different ones.
+        Raises `ValueError` if it is damaged, of another run or of code that computes something else, or if
+        workers find different ones.
         """
         state: dict[str, Any] = {}
         if self.saved.exists():
@@ -396,13 +398,19 @@ class Training:
         longer = replace(begun, steps=run.steps, evaluations=run.evaluations)
         if longer.digest != run.digest or state["done"] > run.steps:
             raise ValueError(f"{self.saved} belongs to another run: {state['run']}")
+        before = state.get("surroundings", [])  # absent in older checkpoints
+        trained = {"configuration": state["run"]} | state
+        if self.workers.one_on_cpu and not is_current(trained):
+            raise ValueError(
+                f"{self.saved} was trained at commit {before[-1]['commit']}, and the code computes something "
+                "else now; continue at that commit, or delete the checkpoint to start from the first step"
+            )
         if "shards" in state:
             load_shards(self.model, self.optimizer, self.folder / state["shards"])
         else:
             set_state(self.model, self.optimizer, state)
         self.curve, self.losses = Curve(**state["curve"]), state["losses"]
         self.done, self.seconds = state["done"], state["seconds"]
-        before = state.get("surroundings", [])  # absent in older checkpoints
         self.earlier = [each for each in before if each != self.here]
 
     def go(self, save_every: int) -> None:
@@ -450,12 +458,12 @@ class Training:
             "diverged_at_step": diverged_at,
             "curve": asdict(self.curve),
             **({"whole": self.whole()} if whole else {}),
-            **({"fingerprint": fingerprint(self.run)} if self.alone() else {}),
+            **self.identity(),
         }
 
-    def alone(self) -> bool:
-        """Return whether one process does all the work, on a processor."""
-        return self.workers.count == 1 and self.workers.device.type == "cpu"
+    def identity(self) -> dict[str, Any]:
+        """Return what tells whether the code still computes the same."""
+        return {"fingerprint": fingerprint(self.run)} if self.workers.one_on_cpu else {}
 
 
 def fingerprint(run: Run) -> list[float]:
@@ -506,7 +514,8 @@ def long_run(
     A checkpoint is saved in `folder` every `save_every` steps. The same call resumes from it, and on
     a CPU the result is the same to the bit as without the stop. At the end `folder` has the weights, and with
     `keep` still the checkpoint: from it a run with more steps, and otherwise equal, continues.
-    A run that is already recorded is not run again, unless the code computes something else now.
+    A run that is already recorded is not run again, unless the code computes something else now. A checkpoint
+    of such other code is refused, and kept.
 
     Workers on several machines need `folder` and `record` on a shared disk. Raises `ValueError` if
     one worker finds a record or a checkpoint that another does not.
@@ -518,8 +527,7 @@ def long_run(
     record = record or folder / "record.json"
     with Workers() as workers:
         finished = read_record(record, run.digest)
-        # Several processes read parts of a batch, so their fingerprints are not comparable.
-        if finished and workers.count == 1 and not is_current(finished):
+        if finished and workers.one_on_cpu and not is_current(finished):
             finished = None
         workers.agree_on(record, finished is not None)
         if finished:

@@ -50,12 +50,17 @@ class Workers:
         if self.together:
             distributed.destroy_process_group()
 
+    @property
+    def one_on_cpu(self) -> bool:
+        """Whether one process does all the work, on a CPU. Only such fingerprints are comparable."""
+        return self.count == 1 and self.device.type == "cpu"
+
     def now(self) -> float:
         """Return seconds: processor time with one worker on a CPU, else wall-clock time.
 
         It does not wait for a GPU; `numbers` does, once in each step.
         """
-        if self.device.type == "cpu" and self.count == 1:
+        if self.one_on_cpu:
             return time.process_time()
         return time.perf_counter()
 
