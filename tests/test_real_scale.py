@@ -38,7 +38,7 @@ from experiments.harness.long_run import (
 from experiments.harness.parallel import Workers
 from experiments.harness.texts import Files, load_texts
 from labml_primer.presets import PRESETS
-from labml_primer.training.loop import draw_windows
+from labml_primer.training.loop import draw_windows, held_out_windows
 
 __all__ = ["on_one_core"]  # a fixture that acts here too
 
@@ -153,6 +153,13 @@ def test_text_shorter_than_a_window_is_refused_before_the_first_step(
     message = f"own: the {name} has 17 tokens, .* = 18; lower seq, or take a longer"
     with pytest.raises(ValueError, match=message):
         training(replace(TINY, data=str(own), seq=17), tmp_path)
+
+
+def test_last_held_out_window_of_a_long_text_is_its_end() -> None:
+    # The last start is 2 ** 24 + 3, which single precision rounds up to 2 ** 24 + 4.
+    text = torch.zeros(2**24 + 20, dtype=torch.uint8)
+    text[-17:] = torch.arange(17)
+    assert held_out_windows(text, seq=16)[-1].tolist() == list(range(17))
 
 
 # Finished runs can be prolonged

@@ -173,7 +173,9 @@ def held_out_windows(text: Tensor, seq: int) -> Tensor:
 
     Return `VALIDATION_WINDOWS` windows spread evenly over `text`, `[windows, seq + 1]`.
     """
-    starts = torch.linspace(0, len(text) - seq - 1, VALIDATION_WINDOWS).long()
+    last = len(text) - seq - 1
+    # Single precision has 24 bits, so in a long text the last start could be rounded up past the end.
+    starts = torch.linspace(0, last, VALIDATION_WINDOWS).long().clamp(max=last)
     return text[starts[:, None] + torch.arange(seq + 1)]
 
 
