@@ -218,6 +218,25 @@ def test_command_refuses_to_save_every_zero_steps(
     assert message in capsys.readouterr().err
 
 
+def test_second_run_in_the_same_folder_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step, refused = Training.step, []
+
+    def start_another(training: Training) -> None:
+        if training.done == 2:
+            with pytest.raises(SystemExit) as error:
+                command(monkeypatch, tmp_path, TINY)
+            refused.append(str(error.value))
+        step(training)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Training, "step", start_another)
+        record = long_run(TINY, tmp_path / "run")
+    assert refused == [f"another process trains in {tmp_path / 'run'}"]
+    assert timeless(record) == timeless(long_run(TINY, tmp_path / "alone"))
+
+
 # SIGTERM
 
 

@@ -22,7 +22,7 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from importlib.metadata import version
@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import FileLock, Timeout
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -502,6 +503,17 @@ def is_current(record: Record) -> bool:
     )
 
 
+def lock(folder: Path, workers: Workers) -> AbstractContextManager[object]:
+    """Lock a run's folder, for all workers. Raises `OSError` if another process trains in it."""
+    if not workers.first:
+        return nullcontext()
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        return FileLock(folder / "lock").acquire(timeout=0)
+    except Timeout:
+        raise OSError(f"another process trains in {folder}") from None
+
+
 def long_run(
     run: Run,
     folder: Path,
@@ -522,10 +534,11 @@ def long_run(
 
     A run diverges if its loss or gradient is not finite, or if its loss is more than twice that of a
     uniform prediction. It is recorded too, because it would diverge again. Raises `DivergedError`,
-    which says at which step, and where the batch is saved.
+    which says at which step, and where the batch is saved. Raises `OSError` if another process trains in
+    `folder`.
     """
     record = record or folder / "record.json"
-    with Workers() as workers:
+    with Workers() as workers, lock(folder, workers):
         finished = read_record(record, run.digest)
         if finished and workers.one_on_cpu and not is_current(finished):
             finished = None
