@@ -322,6 +322,20 @@ def test_workers_stop_together_and_a_sharded_checkpoint_is_in_parts(
     )
 
 
+@pytest.mark.parametrize("sharded", [False, True])
+def test_only_older_parts_of_a_sharded_checkpoint_are_removed(
+    tmp_path: Path, sharded: bool
+) -> None:
+    names = {f"checkpoint-{what}" for what in ("2", "4", "best", "4-copy", "-1")}
+    for name in names:
+        (tmp_path / name).mkdir()
+    stopped = training(TINY, tmp_path)
+    stopped.run = replace(TINY, sharded=sharded)  # without torchrun
+    stopped.forget_shards(but="checkpoint-4")
+    left = {path.name for path in tmp_path.glob("checkpoint-*")}
+    assert left == (names - {"checkpoint-2"} if sharded else names)
+
+
 # Less memory
 
 

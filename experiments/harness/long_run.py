@@ -377,10 +377,12 @@ class Training:
             self.forget_shards(but=shards)
 
     def forget_shards(self, but: str = "") -> None:
-        """Remove the parts of older checkpoints."""
-        for old in self.folder.glob("checkpoint-*"):
-            if old.name != but:
-                shutil.rmtree(old)
+        """Remove the parts of older checkpoints, and nothing that `save` has not written."""
+        if self.run.sharded:
+            for old in self.folder.glob("checkpoint-*"):
+                step = old.name.removeprefix("checkpoint-")
+                if step.isdecimal() and old.name != but:
+                    shutil.rmtree(old)
 
     def load(self) -> None:
         """Resume from the checkpoint, if there is one.
