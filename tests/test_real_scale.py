@@ -207,6 +207,42 @@ def test_command_keeps_what_it_needs_to_prolong(
     assert record["curve"]["steps"] == [1, 2, 3, 4, 6, 8]
 
 
+def test_command_prints_the_last_losses_and_whether_the_run_was_already_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def printed() -> list[str]:
+        command(monkeypatch, tmp_path, TINY)
+        return capsys.readouterr().out.splitlines()
+
+    path = tmp_path / "run" / "record.json"
+    first = printed()
+    record = json.loads(path.read_text())
+    curve = record["curve"]
+    losses = {"training": curve["train_loss"]} | curve["held_out"]
+    assert first == [
+        "losses after step 8, in nats:",
+        *(f"  {each[-1]:.4f}  {name}" for name, each in losses.items()),
+        f"recorded in {path}",
+    ]
+    assert printed() == [*first[:-1], f"already recorded in {path}"]
+    # A record that is out of date is replaced.
+    path.write_text(json.dumps(record | {"fingerprint": [1.0, 1.0]}))
+    (tmp_path / "run" / "checkpoint.pt").unlink()
+    assert printed() == first
+
+
+def test_command_fails_each_time_for_a_run_that_diverged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    diverging = replace(TINY, rate=1e9)
+    with pytest.raises(SystemExit, match=r"run: at step 2 the loss is .*diverged\.pt"):
+        command(monkeypatch, tmp_path, diverging)
+    message = r"run: diverged at step 2, as recorded in .*record\.json"
+    for _ in range(2):
+        with pytest.raises(SystemExit, match=message):
+            command(monkeypatch, tmp_path, diverging)
+
+
 def test_command_refuses_to_save_every_zero_steps(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -575,6 +575,14 @@ def positive_integer(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
 
 
+def last_losses(record: Record) -> str:
+    """Return the losses of the last evaluation, one per line."""
+    curve = record["curve"]
+    losses = {"training": curve["train_loss"]} | curve["held_out"]
+    lines = [f"  {last[-1]:.4f}  {name}" for name, last in losses.items()]
+    return "\n".join([f"losses after step {curve['steps'][-1]}, in nats:", *lines])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Train one model for long.")
     parser.add_argument("run", type=Path, help="configuration, a TOML file")
@@ -586,11 +594,18 @@ def main() -> None:
     )
     chosen = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: ASKED_TO_STOP.set())
-    run, folder, save_every = chosen.run, chosen.folder, chosen.save_every
+    folder, path = chosen.folder, chosen.folder / "record.json"
     try:
-        long_run(Run.read(run), folder, save_every=save_every, keep=True)
+        run = Run.read(chosen.run)
+        before = read_record(path, run.digest)
+        record = long_run(run, folder, save_every=chosen.save_every, keep=True)
     except (FloatingPointError, ValueError, OSError, StoppedError) as error:
         sys.exit(str(error))
+    if step := record["diverged_at_step"]:
+        sys.exit(f"{folder.name}: diverged at step {step}, as recorded in {path}")
+    if Workers().first:
+        print(last_losses(record))
+        print("already recorded in" if record == before else "recorded in", path)
 
 
 if __name__ == "__main__":
