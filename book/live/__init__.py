@@ -25,7 +25,10 @@ RESULTS = FOLDER.parents[1] / "experiments" / "results"
 NAMES = ("transformer", "primer-ez")
 GAP = 4  # pixels between the squares of two heads, as in page.js
 VISIBLE = {"\n": "↵", " ": "␣"}
-AGAIN = "Train and export again: make experiments ONLY=live, then python -m experiments.harness.export."
+AGAIN = (
+    "Train and export again: make experiments ONLY=live, then "
+    ".venv/bin/python -m experiments.harness.export."
+)
 
 Json = dict[str, Any]
 

@@ -43,13 +43,13 @@ def draw() -> str:
         _expert(canvas, expert)
     queues = [0] * EXPERTS
     for token in range(len(TOKENS)):
-        odds = _softmax(LOGITS[token])
-        expert = odds.index(max(odds))
-        _router(canvas, token, odds, expert)
+        probabilities = _softmax(LOGITS[token])
+        expert = probabilities.index(max(probabilities))
+        _router(canvas, token, probabilities, expert)
         slot = expert * CAPACITY + queues[expert]
         if queues[expert] < CAPACITY:
             queues[expert] += 1
-            _sent(canvas, token, slot, odds[expert])
+            _sent(canvas, token, slot, probabilities[expert])
         else:
             _dropped(canvas, token)
     return canvas.svg()
@@ -67,14 +67,16 @@ def _expert(canvas: Canvas, expert: int) -> None:
         canvas.box(x, SLOT, BOX, 28, kind="dashed", link=f"{SWITCH}.places")
 
 
-def _router(canvas: Canvas, token: int, odds: list[float], expert: int) -> None:
+def _router(
+    canvas: Canvas, token: int, probabilities: list[float], expert: int
+) -> None:
     """Draw a token and its probabilities. The largest is coloured."""
     x = _middle(token)
     canvas.box(x - BOX / 2, IN, BOX, 28, TOKENS[token])
     canvas.arrow((x, IN), (x, ROUTER + LINE * EXPERTS))
-    for i, share in enumerate(odds):
+    for i, share in enumerate(probabilities):
         y, kind = ROUTER + LINE * i, "c1" if i == expert else "c5"
-        with canvas.link(f"{LAYER}.odds"):
+        with canvas.link(f"{LAYER}.probabilities"):
             canvas.cell(x - BOX / 2, y, BOX, LINE, share * 0.6, kind)
             canvas.words(x, y + LINE / 2, f"{share:.2f}")
 

@@ -254,7 +254,9 @@ if __name__ == "__main__":
     #
     # *Rates.* The best rate was chosen with one seed at a quarter of the length: of five on characters, on
     # subwords with rotary positions, and in the modern baseline; of three on subwords with a learned table;
-    # and of four in *With other positions*, where both models with sines chose the lowest.
+    # and of four in *With other positions*, where both models with sines chose the lowest. Their sines start
+    # three times as large as the tokens ({doc}`/labml_primer/since/rotary`), so they may not be the best
+    # possible.
     #
     # `make experiments ONLY=today` trains the runs of this chapter. {doc}`method` lists the limits of scale,
     # data and hardware.

@@ -42,7 +42,8 @@ if __name__ == "__main__":
     #
     # Milliseconds of each kind of operation in a forward and a backward pass of a small Transformer and a
     # small Primer-EZ, from PyTorch's profiler: the fastest of five. Both compute the same matrix
-    # products, so those two times differ by noise only. What Primer-EZ adds is elementwise operations.
+    # products, so those two times differ by noise only, which is large if the machine is busy. What Primer-EZ
+    # adds is elementwise operations.
     from dataclasses import replace
 
     from IPython.display import display

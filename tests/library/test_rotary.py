@@ -25,6 +25,7 @@ from labml_primer.transformer.attention import MultiHeadAttention, causal_mask
 from labml_primer.transformer.language_model import Config, LanguageModel
 from labml_primer.transformer.positional_encoding import (
     LearnedPositionalEncoding,
+    positional_encoding,
     rotate,
 )
 
@@ -111,12 +112,17 @@ def test_a_query_that_may_attend_to_nothing_gets_zeros_despite_its_buckets() -> 
     torch.testing.assert_close(layer(x, x, nothing), expected)
 
 
-def test_small_sines_have_half_the_mean_square_of_tokens_as_in_the_paper() -> None:
-    model = LanguageModel(Config(vocab_size=1000, positions=SmallPositionalEncoding))
-    nothing = torch.zeros(1, 128, model.config.d_model)
-    positions = model.positions(nothing).square().mean()
-    tokens = model.embedding.weight.square().mean()
-    torch.testing.assert_close(positions, tokens / 2, rtol=0.02, atol=0)
+@pytest.mark.parametrize(("d_model", "times"), [(64, 4.4), (128, 3.1)])
+def test_small_sines_start_so_many_times_as_large_as_tokens(
+    d_model: int, times: float
+) -> None:
+    config = Config(1000, d_model, positions=SmallPositionalEncoding)
+    model = LanguageModel(config)
+    positions = model.positions(torch.zeros(1, 128, d_model)).square().mean().sqrt()
+    tokens = model.embedding.weight.square().mean().sqrt()
+    assert (positions / tokens).item() == pytest.approx(times, rel=0.03)
+    expected = positional_encoding(128, d_model) / d_model**0.5
+    torch.testing.assert_close(model.positions.encoding[:128], expected)
 
 
 def test_a_config_has_learned_positions_unless_it_names_others() -> None:
