@@ -358,6 +358,28 @@ def test_workers_stop_together_and_a_sharded_checkpoint_is_in_parts(
     )
 
 
+def test_weights_are_written_without_the_optimizer_and_before_the_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gathered = module.whole_state
+    calls = []
+
+    def noted(*both: Any) -> dict[str, Any]:
+        calls.append(both)
+        return gathered(*both)
+
+    def interrupted(training: Training, _: None) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "whole_state", noted)
+    monkeypatch.setattr(Training, "record", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        long_run(TINY, tmp_path)
+    assert len(calls) == 1  # for the checkpoint
+    saved = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
+    assert same_bits(weights(tmp_path), saved["model"])
+
+
 @pytest.mark.parametrize("sharded", [False, True])
 def test_only_older_parts_of_a_sharded_checkpoint_are_removed(
     tmp_path: Path, sharded: bool

@@ -41,6 +41,7 @@ from experiments.harness.parallel import (
     save_shards,
     set_state,
     whole_state,
+    whole_weights,
 )
 from experiments.harness.tasks import task_of, whole_loss
 from experiments.harness.texts import Texts, load_texts
@@ -554,11 +555,12 @@ def long_run(
             training.go(save_every)
         except DivergedError as diverged:
             error = diverged
-        written = training.record(error.step if error else None)
-        weights = whole_state(training.model, training.optimizer)["model"]
+        weights = whole_weights(training.model)
         if workers.first:
             contents = {"run": asdict(run), "model": weights}
             write_atomically(folder / "weights.pt", contents)
+        written = training.record(error.step if error else None)
+        if workers.first:
             write_record(record, written)
             if not keep:
                 training.saved.unlink(missing_ok=True)

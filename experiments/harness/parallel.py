@@ -132,6 +132,11 @@ def whole_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str,
     return {"model": weights, "optimizer": moments}
 
 
+def whole_weights(model: nn.Module) -> dict[str, Any]:
+    """Return the weights, unsharded. Every worker must call it; only the first gets them."""
+    return states.get_model_state_dict(model, options=WHOLE)
+
+
 def set_state(
     model: nn.Module, optimizer: torch.optim.Optimizer, saved: dict[str, Any]
 ) -> None:
