@@ -103,7 +103,7 @@ def killing(target, call):
         calls.append(args)
         if len(calls) == call:
             if original is torch.save:
-                args[1].write_bytes(b'half')
+                args[1].write(b'half')
             os.kill(os.getpid(), signal.SIGKILL)
         return original(*args, **kwargs)
     return function
@@ -277,15 +277,54 @@ def test_run_on_a_full_disk_stops_and_resumes_from_its_last_checkpoint(
     with monkeypatch.context() as patched:
         patched.setattr(Training, "save", save_without_room)
         try:
-            with pytest.raises((OSError, RuntimeError)):
+            message = r"full/checkpoint\.pt cannot be written \(.* File too large\)\. "
+            with pytest.raises(OSError, match=f"{message}.* the same command contin"):
                 long_run(TINY, tmp_path / "full", save_every=3)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert len(saves) == 2
+    assert len(saves) == 2 and not list((tmp_path / "full").glob("*.partial"))
     assert not (tmp_path / "full" / "record.json").exists()
     again = long_run(TINY, tmp_path / "full", save_every=3)
     assert timeless(again) == timeless(whole)
     assert same_bits(weights(tmp_path / "full"), weights(tmp_path / "whole"))
+
+
+@pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
+def test_error_of_a_sharded_checkpoint_that_cannot_be_written_says_why(
+    tmp_path: Path,
+) -> None:
+    training = Training(TINY, tmp_path, module.Workers())
+    training.save_shards(tmp_path / "checkpoint-1")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        message = r"checkpoint-2 cannot be written \(.* File too large\)\. If the disk"
+        with pytest.raises(OSError, match=message):
+            training.save_shards(tmp_path / "checkpoint-2")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert [path.name for path in tmp_path.glob("checkpoint-*")] == ["checkpoint-1"]
+
+
+def test_checkpoint_is_on_the_disk_before_it_replaces_the_last_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    happened = []
+    sync, rename = os.fsync, Path.replace
+
+    def synced(number: int) -> None:
+        happened.append(os.readlink(f"/proc/self/fd/{number}"))
+        sync(number)
+
+    def renamed(partial: Path, path: Path) -> None:
+        happened.append(str(path))
+        rename(partial, path)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "replace", renamed)
+    path = tmp_path / "checkpoint.pt"
+    module.write_atomically(path, {"done": 1})
+    assert happened == [f"{path}.partial", str(path)]
 
 
 SWEEP = """

@@ -32,6 +32,7 @@ from typing import Any
 import torch
 from filelock import FileLock, Timeout
 from torch import Tensor, nn
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.utils.checkpoint import checkpoint
 
 from experiments.harness.configuration import Run
@@ -95,11 +96,27 @@ class Curve:
 
 
 def write_atomically(path: Path, contents: dict[str, Any]) -> None:
-    """Save `contents` with torch. `path` never holds a partly written file."""
+    """Save `contents` with torch. `path` never holds a partly written file. Raises `OSError` on failure."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".partial")
-    torch.save(contents, partial)
-    partial.replace(path)
+    try:
+        with partial.open("wb") as file:
+            torch.save(contents, file)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except (OSError, RuntimeError) as error:
+        partial.unlink(missing_ok=True)
+        raise not_written(path, error) from error
+
+
+def not_written(path: Path, error: BaseException) -> OSError:
+    """Return the error to raise if `path` cannot be written."""
+    # torch's own error does not name the cause, such as a full disk.
+    return OSError(
+        f"{path} cannot be written ({error.__context__ or error}). If the disk is full, make room; the last "
+        "checkpoint is kept, and the same command continues from it"
+    )
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
@@ -361,7 +378,7 @@ class Training:
         shards = f"checkpoint-{self.done}"
         state: dict[str, Any] = {"shards": shards}
         if self.run.sharded:
-            save_shards(self.model, self.optimizer, self.folder / shards)
+            self.save_shards(self.folder / shards)
         else:
             state = whole_state(self.model, self.optimizer)
         state |= {
@@ -376,6 +393,15 @@ class Training:
         if self.workers.first:
             write_atomically(self.saved, state)
             self.forget_shards(but=shards)
+
+    def save_shards(self, folder: Path) -> None:
+        """Write this worker's part of the weights and the optimizer. Raises `OSError` on failure."""
+        try:
+            save_shards(self.model, self.optimizer, folder)
+        except CheckpointException as failed:
+            shutil.rmtree(folder, ignore_errors=True)
+            (error, _), *_ = failed.failures.values()
+            raise not_written(folder, error) from failed
 
     def forget_shards(self, but: str = "") -> None:
         """Remove the parts of older checkpoints, and nothing that `save` has not written."""
