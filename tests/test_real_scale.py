@@ -155,6 +155,43 @@ def test_text_shorter_than_a_window_is_refused_before_the_first_step(
         training(replace(TINY, data=str(own), seq=17), tmp_path)
 
 
+@pytest.mark.parametrize("steps", [TINY.steps, 2 * TINY.steps])
+@pytest.mark.parametrize("changed", ["edited", "renamed", "added"])
+def test_run_does_not_continue_on_texts_that_have_changed(
+    own: Path, tmp_path: Path, changed: str, steps: int
+) -> None:
+    """Neither a finished run is returned, nor a run that is prolonged."""
+    run, folder = replace(TINY, data=str(own)), tmp_path / "run"
+    record = long_run(run, folder, keep=True)
+    before = {path: path.read_bytes() for path in folder.glob("*.*")}
+    path = own / "train/b/c.txt"
+    text = path.read_bytes()
+    if changed == "edited":
+        path.write_bytes(text.swapcase())
+    elif changed == "renamed":
+        path.rename(own / "train/b/d.txt")
+    else:
+        (own / "train/new.txt").write_bytes(b"one more text to learn from")
+    load_texts.cache_clear()
+    name = "record.json" if steps == TINY.steps else r"checkpoint\.pt"
+    message = f"the texts in {own} have changed since .*{name} was written; restore"
+    with pytest.raises(ValueError, match=message):
+        long_run(replace(run, steps=steps), folder)
+    assert {path: path.read_bytes() for path in folder.glob("*.*")} == before
+    if changed == "edited":
+        path.write_bytes(text)
+        load_texts.cache_clear()
+        assert long_run(run, folder) == record
+
+
+def test_record_has_a_digest_of_texts_of_ones_own_only(
+    own: Path, tmp_path: Path
+) -> None:
+    record = long_run(replace(TINY, data=str(own)), tmp_path / "own run")
+    assert len(record["texts"]) == 64
+    assert "texts" not in long_run(TINY, tmp_path / "plays")
+
+
 def test_last_held_out_window_of_a_long_text_is_its_end() -> None:
     # The last start is 2 ** 24 + 3, which single precision rounds up to 2 ** 24 + 4.
     text = torch.zeros(2**24 + 20, dtype=torch.uint8)

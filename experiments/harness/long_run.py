@@ -22,6 +22,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
@@ -247,6 +248,15 @@ def refuse_short_texts(texts: Texts, run: Run) -> None:
             )
 
 
+def refuse_other_texts(run: Run, begun: Mapping[str, Any], path: Path) -> None:
+    """Raise `ValueError` if the record or checkpoint at `path` was `begun` with other texts."""
+    if "texts" in begun and begun["texts"] != load_texts(run.data).digest:
+        raise ValueError(
+            f"the texts in {run.data} have changed since {path} was written; restore them, or train in "
+            "another folder"
+        )
+
+
 class Training:
     """The state of a run between two steps. A checkpoint has all of it."""
 
@@ -414,8 +424,8 @@ class Training:
     def load(self) -> None:
         """Resume from the checkpoint, if there is one.
 
-        Raises `ValueError` if it is damaged, of another run or of code that computes something else, or if
-        workers find different ones.
+        Raises `ValueError` if it is damaged, of another run, of other texts, or of code that computes
+        something else, or if workers find different ones.
         """
         state: dict[str, Any] = {}
         if self.saved.exists():
@@ -428,6 +438,7 @@ class Training:
         longer = replace(begun, steps=run.steps, evaluations=run.evaluations)
         if longer.digest != run.digest or state["done"] > run.steps:
             raise ValueError(f"{self.saved} belongs to another run: {state['run']}")
+        refuse_other_texts(run, state, self.saved)
         before = state.get("surroundings", [])  # absent in older checkpoints
         trained = {"configuration": state["run"]} | state
         if self.workers.one_on_cpu and not is_current(trained):
@@ -492,8 +503,11 @@ class Training:
         }
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells whether the code still computes the same."""
-        return {"fingerprint": fingerprint(self.run)} if self.workers.one_on_cpu else {}
+        """Return what tells whether the code still computes the same, and from the same texts."""
+        own = {"texts": self.texts.digest} if self.texts.digest else {}
+        if self.workers.one_on_cpu:
+            return own | {"fingerprint": fingerprint(self.run)}
+        return own
 
 
 def fingerprint(run: Run) -> list[float]:
@@ -556,7 +570,7 @@ def long_run(
     a CPU the result is the same to the bit as without the stop. At the end `folder` has the weights, and with
     `keep` still the checkpoint: from it a run with more steps, and otherwise equal, continues.
     A run that is already recorded is not run again, unless the code computes something else now. A checkpoint
-    of such other code is refused, and kept.
+    of such other code is refused, and kept. So is one that was trained on other texts in the folder `data`.
 
     Workers on several machines need `folder` and `record` on a shared disk. Raises `ValueError` if
     one worker finds a record or a checkpoint that another does not.
@@ -569,6 +583,7 @@ def long_run(
     record = record or folder / "record.json"
     with Workers() as workers, lock(folder, workers):
         finished = read_record(record, run.digest)
+        refuse_other_texts(run, finished or {}, record)
         if finished and workers.one_on_cpu and not is_current(finished):
             finished = None
         workers.agree_on(record, finished is not None)

@@ -1,5 +1,6 @@
 """Texts for long runs: the plays by character or by subword, or your own by byte."""
 
+import hashlib
 import os
 from dataclasses import dataclass
 from functools import cache
@@ -49,13 +50,14 @@ class Texts:
     """Texts of tokens below `vocab_size`: one to learn from, and the held-out ones.
 
     `characters` has the mean number of characters per token of each play. Dividing by it turns a loss
-    per token into a loss per character.
+    per token into a loss per character. `digest` is a hash of own texts.
     """
 
     train: Tensor  # or `Files`, which is indexed in the same way
     held_out: dict[str, Tensor]
     characters: dict[str, float]
     vocab_size: int
+    digest: str = ""
 
 
 @cache
@@ -122,4 +124,16 @@ def own_texts(folder: Path) -> Texts:
         held_out[name] = torch.frombuffer(bytearray(text), dtype=torch.uint8).long()
         characters[name] = len(text.decode(errors="replace")) / len(text)
     train: Any = Files(paths["train"])
-    return Texts(train, held_out, characters, vocab_size=256)
+    digest = digest_of(folder, [*paths["train"], *paths["held-out"]])
+    return Texts(train, held_out, characters, vocab_size=256, digest=digest)
+
+
+def digest_of(folder: Path, paths: list[Path]) -> str:
+    """Return a hash of the files' names in `folder` and of their bytes."""
+    whole = hashlib.sha256()
+    for path in paths:
+        with path.open("rb") as file:
+            own = hashlib.file_digest(file, "sha256").hexdigest()
+        name = path.relative_to(folder).as_posix()
+        whole.update(f"{name}\0{own}\n".encode())
+    return whole.hexdigest()
