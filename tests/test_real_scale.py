@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+import time
 import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
@@ -578,11 +579,28 @@ def test_log_has_the_norm_of_the_gradient_and_the_speed(tmp_path: Path) -> None:
         stepped.step()
     measured = stepped.measured()
     assert measured["gradient.norm"] == pytest.approx(norms[0]) and norms[0] > 0
-    assert measured["tokens.per.second"] == pytest.approx(4 * 16 / stepped.seconds)
     long_run(TINY, tmp_path / "run")
     (log,) = (tmp_path / "run" / "labml").rglob("log.jsonl")
     tracked = json.loads(log.read_text().splitlines()[0])["track"]
     assert {"loss", "gradient.norm", "tokens.per.second"} <= tracked.keys()
+
+
+def test_speed_is_per_second_of_the_clock_however_many_threads_compute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = {"now": 0.0}
+
+    def two_seconds(*batch: Any) -> torch.Tensor:
+        clock["now"] += 2
+        return draw_windows(*batch)
+
+    monkeypatch.setattr(module, "draw_windows", two_seconds)
+    monkeypatch.setattr(time, "perf_counter", lambda: clock["now"])
+    monkeypatch.setattr(time, "process_time", lambda: 8 * clock["now"])
+    stepped = training(TINY, tmp_path)
+    stepped.step()
+    assert stepped.measured()["tokens.per.second"] == 4 * 16 / 2
+    assert stepped.seconds == 8 * 2
 
 
 def test_defaults_change_no_step_of_a_plain_run(tmp_path: Path) -> None:

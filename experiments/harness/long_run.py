@@ -22,6 +22,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
@@ -301,7 +302,8 @@ class Training:
 
     def step(self) -> None:
         """Take a step. Raises `DivergedError` instead if the loss or the gradient shows divergence."""
-        start, run, step = self.workers.now(), self.run, self.done + 1
+        start, began = self.workers.now(), time.perf_counter()
+        run, step = self.run, self.done + 1
         torch.manual_seed(run.seed * 1_000_003 + step + self.workers.rank * 10**12)
         for group in self.optimizer.param_groups:
             group["lr"] = rate_at(run, step)
@@ -318,8 +320,9 @@ class Training:
         self.optimizer.step()
         self.losses.append(value)
         self.done, self.norm = step, norm
-        self.step_seconds = self.workers.now() - start
-        self.seconds += self.step_seconds
+        # Processor time adds up over threads, so it is no measure of speed.
+        self.step_seconds = time.perf_counter() - began
+        self.seconds += self.workers.now() - start
 
     def gradients(self, inputs: tuple[Tensor, ...]) -> Tensor:
         """Add up the gradients of the pieces of a batch, and return the mean loss."""
