@@ -97,6 +97,18 @@ def test_training_files_stay_on_disk(own: Path) -> None:
     assert before == ord("T") and files[torch.tensor([0])] == ord("X")
 
 
+def test_files_are_mapped_only_while_they_are_read(own: Path) -> None:
+    """Linux allows a process 65,530 mappings, and a text can have more files."""
+
+    def mapped() -> bool:
+        return str(own) in Path("/proc/self/maps").read_text()
+
+    files = Files([own / "train/a.txt", own / "train/b/c.txt"])
+    assert not mapped()
+    assert files[torch.arange(len(files))].sum() > 0
+    assert not mapped()
+
+
 def test_run_learns_a_text_of_ones_own_by_byte(own: Path, tmp_path: Path) -> None:
     run = replace(TINY, data=str(own), steps=60, rate=1e-2, whole=True)
     record = long_run(run, tmp_path / "run")

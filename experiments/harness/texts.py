@@ -24,12 +24,8 @@ class Files:
     """The bytes of several files as one long text. It stays on disk; only what is asked for is read."""
 
     def __init__(self, paths: list[Path]):
-        sizes = [path.stat().st_size for path in paths]
-        self.parts = [
-            torch.from_file(str(path), size=size, dtype=torch.uint8)
-            for path, size in zip(paths, sizes, strict=True)
-        ]
-        self.ends = torch.tensor(sizes).cumsum(0)
+        self.paths, self.sizes = paths, [path.stat().st_size for path in paths]
+        self.ends = torch.tensor(self.sizes).cumsum(0)
 
     def __len__(self) -> int:
         return int(self.ends[-1])
@@ -39,9 +35,12 @@ class Files:
         parts = torch.bucketize(places, self.ends, right=True)
         found = torch.empty_like(places)
         for number in parts.unique().tolist():
-            here = parts == number
-            start = self.ends[number] - len(self.parts[number])
-            found[here] = self.parts[number][places[here] - start].long()
+            here, size = parts == number, self.sizes[number]
+            # Mapped only now, because a process can map about 65,000 files at a time.
+            part = torch.from_file(
+                str(self.paths[number]), size=size, dtype=torch.uint8
+            )
+            found[here] = part[places[here] - self.ends[number] + size].long()
         return found
 
 
