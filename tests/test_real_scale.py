@@ -37,6 +37,7 @@ from experiments.harness.long_run import (
     optimizer_of,
 )
 from experiments.harness.parallel import Workers
+from experiments.harness.tasks import whole_loss
 from experiments.harness.texts import Files, load_texts
 from labml_primer.presets import PRESETS
 from labml_primer.training.loop import draw_windows, held_out_windows
@@ -109,6 +110,32 @@ def test_files_are_mapped_only_while_they_are_read(own: Path) -> None:
     assert not mapped()
 
 
+def test_held_out_texts_stay_on_disk_and_whole_ones_are_read_batch_by_batch(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = own / "held-out/last.txt"
+    text = (
+        path.read_bytes().replace(b" ", b"\r\n") + b"\xff\xc3"
+    )  # not UTF-8 at the end
+    path.write_bytes(text)
+    texts = load_texts(str(own))
+    files = texts.held_out["last"]
+    assert isinstance(files, Files)
+    assert texts.characters["last"] == len(text.decode(errors="replace")) / len(text)
+    read, getitem = [], Files.__getitem__
+
+    def noted(files: Files, places: torch.Tensor) -> torch.Tensor:
+        read.append(len(places))
+        return getitem(files, places)
+
+    monkeypatch.setattr(Files, "__getitem__", noted)
+    model = TINY.build(256).train()
+    loss = whole_loss(model, files, batch=8, seq=16)  # type: ignore[arg-type]
+    assert sum(read) == (len(text) - 1) // 16 and max(read) == 8
+    joined = torch.tensor(list(text))
+    assert loss == whole_loss(model, joined, batch=8, seq=16)
+
+
 def test_run_learns_a_text_of_ones_own_by_byte(own: Path, tmp_path: Path) -> None:
     run = replace(TINY, data=str(own), steps=60, rate=1e-2, whole=True)
     record = long_run(run, tmp_path / "run")
@@ -123,7 +150,8 @@ def test_run_learns_a_text_of_ones_own_by_byte(own: Path, tmp_path: Path) -> Non
     model = run.build(256)
     model.load_state_dict(weights(tmp_path / "run"))
     with torch.no_grad():
-        windows = texts.held_out["last"].unfold(0, run.seq + 1, run.seq)
+        held_out = torch.tensor(list(text.encode()))
+        windows = held_out.unfold(0, run.seq + 1, run.seq)
         logits = model(windows[:, :-1])
     nats = nn.functional.cross_entropy(logits.mT, windows[:, 1:]).item()
     assert record["whole"]["last"] == pytest.approx(nats * bytes_each, rel=1e-4)

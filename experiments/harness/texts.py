@@ -52,7 +52,7 @@ class Texts:
     per token into a loss per character. `digest` is a hash of own texts.
     """
 
-    train: Tensor  # or `Files`, which is indexed in the same way
+    train: Tensor  # this and held-out texts can be `Files`, which are indexed in the same way
     held_out: dict[str, Tensor]
     characters: dict[str, float]
     vocab_size: int
@@ -116,15 +116,20 @@ def own_texts(folder: Path) -> Texts:
             raise ValueError(
                 f"{folder / part} has no text, a file whose name ends in .txt"
             )
-    held_out, characters = {}, {}
+    held_out, characters = dict[str, Any](), {}
     for path in paths["held-out"]:
         name = path.relative_to(folder / "held-out").with_suffix("").as_posix()
-        text = path.read_bytes()
-        held_out[name] = torch.frombuffer(bytearray(text), dtype=torch.uint8).long()
-        characters[name] = len(text.decode(errors="replace")) / len(text)
+        held_out[name] = Files([path])
+        characters[name] = characters_in(path) / path.stat().st_size
     train: Any = Files(paths["train"])
     digest = digest_of(folder, [*paths["train"], *paths["held-out"]])
     return Texts(train, held_out, characters, vocab_size=256, digest=digest)
+
+
+def characters_in(path: Path) -> int:
+    """Return the number of characters of a text, read in parts."""
+    with path.open(encoding="utf-8", errors="replace", newline="") as file:
+        return sum(map(len, iter(lambda: file.read(2**20), "")))
 
 
 def digest_of(folder: Path, paths: list[Path]) -> str:
