@@ -977,6 +977,18 @@ def test_unknown_plan_error_lists_known_plans(
         main("--only", "tny")
 
 
+@pytest.mark.parametrize("unreadable", ["read_plans", "recorded"])
+def test_plan_or_record_that_cannot_be_read_ends_the_command_with_its_error(
+    main: Callable[..., None], monkeypatch: pytest.MonkeyPatch, unreadable: str
+) -> None:
+    def raising(*_: Any) -> None:
+        raise ValueError("odd.file: not as it should be")
+
+    monkeypatch.setattr(module, unreadable, raising)
+    with pytest.raises(SystemExit, match=r"^odd\.file: not as it should be$"):
+        main("--list")
+
+
 @pytest.mark.parametrize("number", ["0", "-1", "two", "1.5"])
 def test_number_of_cores_that_is_not_positive_is_refused(
     main: Callable[..., None], capsys: pytest.CaptureFixture[str], number: str

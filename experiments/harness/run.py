@@ -205,20 +205,20 @@ def main() -> None:
         "--list", action="store_true", help="print the expected time and stop"
     )
     chosen = parser.parse_args()
-    plans = read_plans()
-    wanted = list(plans.values())
-    if chosen.only:
-        wanted = [plan for plan in wanted if plan.belongs_to(chosen.only)]
-    if not wanted:
-        sys.exit(f"unknown plan {chosen.only!r}; known plans: {', '.join(plans)}")
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     torch.set_num_threads(1)
     # Plans run on CPU cores, so that all recorded seconds are comparable.
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    left = announce(wanted, chosen.cores)
-    if chosen.list:
-        return
     try:
+        plans = read_plans()
+        wanted = list(plans.values())
+        if chosen.only:
+            wanted = [plan for plan in wanted if plan.belongs_to(chosen.only)]
+        if not wanted:
+            sys.exit(f"unknown plan {chosen.only!r}; known plans: {', '.join(plans)}")
+        left = announce(wanted, chosen.cores)
+        if chosen.list:
+            return
         with alone(BUILT):
             measure_missing(plans.values(), BUILT)
             write_gathered()
@@ -227,6 +227,8 @@ def main() -> None:
         sys.exit("stopped; the same command resumes from here")
     except Timeout:
         sys.exit(f"another sweep is running in {BUILT}; wait for it, or stop it first")
+    except ValueError as error:
+        sys.exit(str(error))
     if failed:
         sys.exit(f"{failed} runs failed; the finished ones are recorded")
 
