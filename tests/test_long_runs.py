@@ -714,8 +714,9 @@ def test_digest_covers_only_what_differs_from_the_defaults() -> None:
         ('preset = "trnsformer"', "preset 'trnsformer' is not one of transformer, "),
         ('optimizer = "sgd"', "optimizer 'sgd' is not one of adamw, adafactor"),
         ("batch = 0", "batch 0 is not positive"),
+        ("rate = nan", "rate nan is not positive and finite"),
         ("evaluations = 9999", "9999 evaluations do not fit 1200 steps"),
-        ("learning_rate = 1", "unknown settings: learning_rate"),
+        ("learning_rate = 1", "unknown settings: learning_rate; known: preset, model"),
         ("steps = 2e4", "steps 20000.0 is not a whole number, such as 20000"),
         ('steps = "20000"', "steps '20000' is not a whole number, such as 20000"),
         ("batch = true", "batch True is not a whole number, such as 20000"),
@@ -723,6 +724,27 @@ def test_digest_covers_only_what_differs_from_the_defaults() -> None:
         ("bfloat16 = 1", "bfloat16 1 is not true or false"),
         ("data = 3", "data 3 is not a text in quotes"),
         ('model = "primer"', "model 'primer' is not a table, such as "),
+        ("model.heads = 0", "model: heads 0 is not positive"),
+        ("model.heads = 3", "model: .*heads"),
+        ("model.d_model = -16", "model: d_model -16 is not positive"),
+        ('model.d_model = "16"', "model: d_model '16' is not a whole number"),
+        (
+            "model.d_modle = 16",
+            "model: unknown setting d_modle; known for transformer: d_model, heads, ",
+        ),
+        ("model.layers = -1", "model: layers -1 is not positive"),
+        ("model.vocab_size = 5", "model: unknown setting vocab_size; known for"),
+        ("model.max_seq = 5", "model: unknown setting max_seq; known for"),
+        ("model.dropout = 1.0", "model: dropout 1.0 is not at least 0 and below 1"),
+        ("model.dropout = nan", "model: dropout nan is not at least 0"),
+        ("model.attention = 3", "model: attention 3 is not a text in quotes"),
+        ('model.attention = "mhda"', "model: unknown part 'mhda'; known parts: "),
+        ('model.activation = "mdha"', "model: .*missing"),
+        (
+            'preset = "t5"\nmodel.positions = "rotary"',
+            "model: unknown setting positions; known for t5: d_model, heads, d_ff, la",
+        ),
+        ('preset = "t5"\nmodel.encoder = "mdha"', "model: unknown setting encoder"),
     ],
 )
 def test_error_of_an_invalid_file_names_it_and_the_setting(
@@ -989,5 +1011,3 @@ def test_positions_are_chosen_by_name() -> None:
     assert all(torch.equal(a, learned[k]) for k, a in first().state_dict().items())
     with pytest.raises(ValueError, match="'rotory' is not one of learned, sin"):
         first(positions="rotory")
-    with pytest.raises(ValueError, match="t5 has positions of its own"):
-        Run("t5", SIZES | {"positions": "rotary"}).build(83)

@@ -2,9 +2,11 @@
 
 import hashlib
 import json
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, get_origin
 
@@ -38,6 +40,34 @@ def is_of_type(value: Any, kind: Any) -> bool:
     if isinstance(value, bool):
         return kind is bool
     return isinstance(value, (int, float) if kind is float else kind)
+
+
+def settings_of(preset: str) -> dict[str, Any]:
+    """Return the settings that a model of this preset has, with the type of each."""
+    config = PRESETS[preset] if preset in PRESETS else T5_PRESETS[preset]
+    values = {each.name: getattr(config, each.name) for each in fields(config)}
+    # A part is a class, and a file has its name. Data and `seq` determine two sizes.
+    return {
+        name: str if isinstance(value, type) else type(value)
+        for name, value in values.items()
+        if isinstance(value, (int, float, type))
+        and name not in ("vocab_size", "max_seq")
+    }
+
+
+def check_model(preset: str, model: Mapping[str, Any]) -> None:
+    """Raise `ValueError` for an unknown setting of a model, one of another type, or an impossible number."""
+    known = settings_of(preset)
+    for name, value in model.items():
+        if name not in known:
+            listed = ", ".join(known)
+            raise ValueError(f"unknown setting {name}; known for {preset}: {listed}")
+        if not is_of_type(value, known[name]):
+            raise ValueError(f"{name} {value!r} is not {WRITTEN[known[name]]}")
+        if known[name] is int and value <= 0:
+            raise ValueError(f"{name} {value} is not positive")
+        if known[name] is float and not 0 <= value < 1:
+            raise ValueError(f"{name} {value} is not at least 0 and below 1")
 
 
 @dataclass(frozen=True)
@@ -99,8 +129,8 @@ class Run:
                 f"data {self.data!r} is not one of characters, subwords, and not a folder"
             )
         for name in ("steps", "batch", "seq", "rate", "warmup", "pieces"):
-            if getattr(self, name) <= 0:
-                raise ValueError(f"{name} {getattr(self, name)} is not positive")
+            if not 0 < (value := getattr(self, name)) < math.inf:
+                raise ValueError(f"{name} {value} is not positive and finite")
         if not 1 <= self.evaluations <= self.steps:
             raise ValueError(
                 f"{self.evaluations} evaluations do not fit {self.steps} steps"
@@ -117,19 +147,27 @@ class Run:
             )
         if self.whole and self.preset in T5_PRESETS:
             raise ValueError("only a language model reads whole plays")
+        try:
+            check_model(self.preset, self.model)
+        except ValueError as error:
+            raise ValueError(f"model: {error}") from error
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> "Run":
         """Return the run with these settings. Raises `ValueError` for unknown settings."""
-        if unknown := settings.keys() - {each.name for each in fields(cls)}:
-            raise ValueError(f"unknown settings: {', '.join(sorted(unknown))}")
+        known = [each.name for each in fields(cls)]
+        if unknown := settings.keys() - set(known):
+            names = ", ".join(sorted(unknown))
+            raise ValueError(f"unknown settings: {names}; known: {', '.join(known)}")
         return cls(**settings)
 
     @classmethod
     def read(cls, path: Path) -> "Run":
-        """Read a run from a TOML file."""
+        """Read a run from a TOML file. Raises `ValueError`, with the path, also if it cannot be built."""
         try:
-            return cls.of(tomllib.loads(path.read_text(encoding="utf-8")))
+            run = cls.of(tomllib.loads(path.read_text(encoding="utf-8")))
+            try_to_build(run)
+            return run
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
@@ -143,7 +181,7 @@ class Run:
     def build(self, vocab_size: int) -> LanguageModel | T5:
         """Return the model before the first step, initialized with `seed`.
 
-        Raises `ValueError` for an unknown part or field.
+        Raises `ValueError` for an unknown part, or one in another's place.
         """
         try:
             return self._build(vocab_size)
@@ -164,10 +202,15 @@ class Run:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             if self.preset in T5_PRESETS:
-                if "positions" in self.model:
-                    raise ValueError(f"{self.preset} has positions of its own")
                 changes["vocab_size"] = vocab_size + SENTINELS
                 return T5(replace(T5_PRESETS[self.preset], **changes))
             changes |= {"vocab_size": vocab_size, "max_seq": self.seq}
             config = replace(PRESETS[self.preset], **changes)
             return LanguageModel(POSITIONS[positions](config))
+
+
+@cache
+def try_to_build(run: Run) -> None:
+    """Raise `ValueError` if a run's model cannot be built. Its weights are not allocated."""
+    with torch.device("meta"):
+        run.build(vocab_size=256)
