@@ -785,6 +785,48 @@ def test_error_of_an_invalid_plan_names_file_and_model(tmp_path: Path) -> None:
         Plan.read(path)
 
 
+WHOLE = {
+    "title": '"A plan"',
+    "turn": "1",
+    "seeds": "1",
+    "tuning.rates": "[0.001]",
+    "tuning.steps": "1",
+    "shared": "{}",
+    "models.odd": "{}",
+}
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "message"),
+    [
+        ("seeds", "0", "seeds 0 is not positive"),
+        ("tuning.steps", "0", "tuning.steps 0 is not positive"),
+        ("tuning.rates", "[]", r"tuning.rates \[\] is not a list of positive numbers"),
+        ("tuning.rates", '["0.001"]', r"tuning.rates \['0.001'\] is not a list of"),
+        ("tuning.rates", "[0.1, -0.1]", r"tuning.rates \[0.1, -0.1\] is not a list"),
+        ("tuning.rates", "[nan]", r"tuning.rates \[nan\] is not a list of positive"),
+        ("shared", "{ model = 3 }", "shared.model 3 is not a table, such as"),
+        ("models.odd", "3", "odd: models.odd 3 is not a table, such"),
+        ("models.odd", "{ model = 3 }", "odd: model 3 is not a table, such as"),
+        ("models.odd", "{ model = { d_ff = -1 } }", "odd: model: d_ff -1 is not pos"),
+        ("models.odd", "{ model = { heads = 7 } }", "odd: model: .*heads"),
+        ("models.odd", "{ data = '.' }", "odd: data of a plan is one of characters, "),
+    ],
+)
+def test_error_of_a_plan_that_cannot_be_run_names_file_model_and_setting(
+    tmp_path: Path, setting: str, value: str, message: str
+) -> None:
+    def write(plan: dict[str, str]) -> None:
+        lines = [f"{name} = {written}" for name, written in plan.items()]
+        (tmp_path / "new.toml").write_text("\n".join(lines))
+
+    write(WHOLE)
+    assert Plan.read(tmp_path / "new.toml").title == "A plan"
+    write(WHOLE | {setting: value})
+    with pytest.raises(ValueError, match=rf"new\.toml: {message}"):
+        Plan.read(tmp_path / "new.toml")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -14,6 +14,7 @@ import torch
 
 from experiments.harness.parts import part
 from experiments.harness.tasks import SENTINELS
+from experiments.harness.texts import PLAYS
 from labml_primer.compared.t5 import T5, T5_PRESETS
 from labml_primer.presets import PRESETS, LanguageModel
 from labml_primer.since.rotary import POSITIONS
@@ -124,9 +125,9 @@ class Run:
         for name, choices in CHOICES.items():
             if (value := getattr(self, name)) not in choices:
                 raise ValueError(f"{name} {value!r} is not one of {', '.join(choices)}")
-        if self.data not in ("characters", "subwords") and not Path(self.data).is_dir():
+        if self.data not in PLAYS and not Path(self.data).is_dir():
             raise ValueError(
-                f"data {self.data!r} is not one of characters, subwords, and not a folder"
+                f"data {self.data!r} is not one of {', '.join(PLAYS)}, and not a folder"
             )
         for name in ("steps", "batch", "seq", "rate", "warmup", "pieces"):
             if not 0 < (value := getattr(self, name)) < math.inf:

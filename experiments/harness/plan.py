@@ -15,8 +15,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from experiments.harness.configuration import WRITTEN, Run, is_of_type
-from experiments.harness.texts import REPORTED_PLAYS, TUNING_PLAY
+from experiments.harness.configuration import WRITTEN, Run, is_of_type, try_to_build
+from experiments.harness.texts import PLAYS, REPORTED_PLAYS, TUNING_PLAY
 from experiments.records import (
     RESULTS,
     Record,
@@ -73,10 +73,12 @@ class Plan:
         """Return the plan with these settings. Raises `ValueError` where `check` does."""
         check(plan)
         tuning, shared, models = plan["tuning"], plan["shared"], {}
-        for model, own in plan["models"].items():
-            sizes = shared.get("model", {}) | own.get("model", {})
+        sizes = table("shared.model", shared.get("model", {}))
+        for model, settings in plan["models"].items():
             try:
-                models[model] = Run.of(shared | own | {"model": sizes})
+                own = table(f"models.{model}", settings)
+                both = sizes | table("model", own.get("model", {}))
+                models[model] = run_of(shared | own | {"model": both})
             except ValueError as error:
                 raise ValueError(f"{model}: {error}") from error
         return cls(
@@ -141,8 +143,24 @@ class Plan:
         ]
 
 
+def table(name: str, value: Any) -> dict[str, Any]:
+    """Return a table of a plan. Raises `ValueError` if `value` is none."""
+    if not is_of_type(value, Mapping):
+        raise ValueError(f"{name} {value!r} is not {WRITTEN[Mapping]}")
+    return dict(value)
+
+
+def run_of(settings: Mapping[str, Any]) -> Run:
+    """Return a run of a plan. Raises `ValueError` if it cannot be built, or has no plays to tune on."""
+    run = Run.of(settings)
+    if run.data not in PLAYS:
+        raise ValueError(f"data of a plan is one of {', '.join(PLAYS)}")
+    try_to_build(run)
+    return run
+
+
 def check(plan: Mapping[str, Any]) -> None:
-    """Raise `ValueError` if a plan lacks a setting, or has an unknown one or one of another type."""
+    """Raise `ValueError` if a plan lacks a setting, or has an unknown or an impossible one."""
     settings = dict(plan)
     if is_of_type(tuning := plan.get("tuning", {}), Mapping):
         settings |= {f"tuning.{name}": value for name, value in tuning.items()}
@@ -154,6 +172,12 @@ def check(plan: Mapping[str, Any]) -> None:
     if missing := NEEDED.keys() - settings:
         names = ", ".join(name for name in NEEDED if name in missing)
         raise ValueError(f"add what a plan needs: {names}")
+    for name in ("seeds", "tuning.steps"):
+        if settings[name] <= 0:
+            raise ValueError(f"{name} {settings[name]} is not positive")
+    rates = settings["tuning.rates"]
+    if not rates or not all(is_of_type(r, float) and 0 < r < math.inf for r in rates):
+        raise ValueError(f"tuning.rates {rates} is not a list of positive numbers")
 
 
 def reported_loss(record: Record) -> float:

@@ -16,6 +16,9 @@ TUNING_PLAY, *REPORTED_PLAYS = VALIDATION_PLAYS
 """The comedy selects learning rates; the tragedy and the history are reported. Whole plays have no
 scene in common, so the text that selected a rate is not part of what is reported."""
 
+PLAYS = ("characters", "subwords")
+"""The two ways to read the plays."""
+
 SUBWORDS = 2048
 """Vocabulary size of the subwords. Each is about three characters long."""
 
@@ -62,7 +65,7 @@ class Texts:
 @cache
 def load_texts(data: str) -> Texts:
     """Return the plays as `"characters"` or as `"subwords"`, or the texts of a folder."""
-    if data not in ("characters", "subwords"):
+    if data not in PLAYS:
         return own_texts(Path(data))
     plays = load_plays()
     if data == "characters":
