@@ -258,8 +258,17 @@ def test_finished_run_is_prolonged_as_if_it_had_not_ended(tmp_path: Path) -> Non
 
 def test_run_is_not_prolonged_into_another_or_a_shorter_one(tmp_path: Path) -> None:
     long_run(TINY, tmp_path, keep=True)
-    for other in ({"rate": 1e-3, "steps": 16}, {"steps": 4}):
-        with pytest.raises(ValueError, match="belongs to another run"):
+    wider = SIZES | {"d_ff": 64, "positions": "rotary"}
+    others: dict[str, dict[str, Any]] = {
+        "rate 0.004 is now 0.001": {"rate": 1e-3, "steps": 16},
+        "steps 8 is now 4": {"steps": 4},
+        "model.d_ff 32 is now 64, model.positions unset is now rotary": {
+            "model": wider
+        },
+    }
+    for changes, other in others.items():
+        message = rf"checkpoint.pt belongs to another run \({changes}\); use another "
+        with pytest.raises(ValueError, match=message):
             long_run(replace(TINY, **other), tmp_path)
 
 

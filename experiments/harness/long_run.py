@@ -249,6 +249,19 @@ def refuse_short_texts(texts: Texts, run: Run) -> None:
             )
 
 
+def changes(before: Run, now: Run) -> str:
+    """Say which settings of two runs differ, such as "rate 0.004 is now 0.001"."""
+    old, new = (
+        {**asdict(run), "model": "", **{f"model.{k}": v for k, v in run.model.items()}}
+        for run in (before, now)
+    )
+    return ", ".join(
+        f"{name} {old.get(name, 'unset')} is now {new.get(name, 'unset')}"
+        for name in old | new
+        if old.get(name) != new.get(name)
+    )
+
+
 def refuse_other_texts(run: Run, begun: Mapping[str, Any], path: Path) -> None:
     """Raise `ValueError` if the record or checkpoint at `path` was `begun` with other texts."""
     if "texts" in begun and begun["texts"] != load_texts(run.data).digest:
@@ -438,9 +451,13 @@ class Training:
             return
         begun, run = Run.of(state["run"]), self.run
         # Up to its last step, a longer run is the same run.
-        longer = replace(begun, steps=run.steps, evaluations=run.evaluations)
-        if longer.digest != run.digest or state["done"] > run.steps:
-            raise ValueError(f"{self.saved} belongs to another run: {state['run']}")
+        if state["done"] <= run.steps:
+            begun = replace(begun, steps=run.steps, evaluations=run.evaluations)
+        if begun.digest != run.digest:
+            raise ValueError(
+                f"{self.saved} belongs to another run ({changes(begun, run)}); use another folder, or delete "
+                "the checkpoint"
+            )
         refuse_other_texts(run, state, self.saved)
         before = state.get("surroundings", [])  # absent in older checkpoints
         trained = {"configuration": state["run"]} | state
