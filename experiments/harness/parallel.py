@@ -119,7 +119,7 @@ class Workers:
         """
         if isinstance(norm, DTensor):
             norm = norm.full_tensor()
-        both = torch.stack([loss.detach(), loss.new_tensor(asked)])
+        both = torch.stack([loss.detach(), loss.new_full((), float(asked))])
         if self.count > 1:
             distributed.all_reduce(both)
         total, wanted, whole = torch.cat([both, norm.to(both)[None]]).tolist()
