@@ -88,9 +88,11 @@ class Run:
     (`experiments.harness.texts`). `decay` says whether AdamW's weight decay acts on every parameter, or only
     on matrices: not on norms, biases, embeddings and positions.
 
-    Two settings need less memory and give the same steps up to rounding. With gradient accumulation the batch
-    is read in `pieces`, one after another. With activation checkpointing, `recomputed`, a block keeps only
-    its input for the backward pass, which computes the rest again.
+    Two settings need less memory. With gradient accumulation the batch is read in `pieces`, one after
+    another. With activation checkpointing, `recomputed`, a block keeps only its input for the backward pass,
+    which computes the rest again. Both give the same steps up to rounding, with two exceptions for `pieces`:
+    dropout masks are drawn for each piece, and a Switch layer distributes the tokens of each piece alone over
+    its experts.
 
     With `whole`, a language model also reads every held-out play from beginning to end after its last step.
 
