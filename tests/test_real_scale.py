@@ -39,8 +39,14 @@ from experiments.harness.long_run import (
 from experiments.harness.parallel import Workers
 from experiments.harness.tasks import whole_loss
 from experiments.harness.texts import Files, load_texts
+from labml_primer.compared.t5 import T5_PRESETS
 from labml_primer.presets import PRESETS
-from labml_primer.training.loop import draw_windows, held_out_windows
+from labml_primer.primer.faster import faster
+from labml_primer.training.loop import (
+    draw_windows,
+    held_out_windows,
+    next_character_loss,
+)
 
 __all__ = ["on_one_core"]  # a fixture that acts here too
 
@@ -575,21 +581,46 @@ def test_recomputing_a_model_with_auxiliary_losses_is_refused(tmp_path: Path) ->
 # Weight decay
 
 
-@pytest.mark.parametrize("preset", sorted(PRESETS))
+PLAIN = "query key value output expand contract"
+KERNELS = "query_conv key_conv value_conv"
+DECAYED = {
+    "transformer": PLAIN,
+    "transformer-gelu": PLAIN,
+    "transformer-pp": f"{PLAIN} gate",
+    "transformer-squared-relu": PLAIN,
+    "transformer-mdha": f"{PLAIN} {KERNELS}",
+    "transformer-sep-conv": f"{PLAIN} {KERNELS}",
+    "primer-ez": f"{PLAIN} {KERNELS}",
+    "primer": f"{PLAIN} key_conv value_conv",
+    "evolved-transformer": f"{PLAIN} depthwise pointwise",
+    "synthesizer-dense": "query targets value output expand contract",
+    "synthesizer-factorized-dense": "query rows columns value output expand contract",
+    "synthesizer-random": "value output expand contract",
+    "synthesizer-factorized-random": "value output expand contract",
+    "switch-transformer": f"{PLAIN} router",
+    "switch-primer": f"{PLAIN} {KERNELS} router",
+    "modern": f"{PLAIN} gate",
+    "modern-primer-ez": f"{PLAIN} {KERNELS}",
+    "t5": PLAIN,
+    "t5-gelu": PLAIN,
+    "t5-pp": f"{PLAIN} gate",
+    "t5-primer-ez-decoder": f"{PLAIN} {KERNELS} gate",
+}
+"""The weights that decay with `decay = "matrices"`. Their biases, and all else, do not."""
+
+
+@pytest.mark.parametrize("preset", [*PRESETS, *T5_PRESETS])
 def test_weight_decay_on_matrices_spares_norms_biases_embeddings(preset: str) -> None:
     sizes = SIZES | ({"layers": 2} if preset == "evolved-transformer" else {})
     model = Run(preset, sizes, decay="matrices").build(83)
     spared = not_matrices(model)
-    for name, weight in model.named_parameters():
-        part = name.rpartition(".")[0].rpartition(".")[2]
-        expected = (
-            part.endswith("norm")
-            or part == "embedding"
-            or name.endswith("bias")
-            or "positions" in name
-            or weight.dim() < 2
-        )
-        assert (name in spared) == expected, name
+    short = {
+        name: name.removesuffix(".weight").rpartition(".")[2]
+        for name, _ in model.named_parameters()
+    }
+    expected = set(DECAYED[preset].split())
+    assert {part for name, part in short.items() if name not in spared} == expected
+    assert not {short[name] for name in spared} & expected
 
 
 def test_weight_decay_shrinks_matrices_only_if_asked() -> None:
@@ -653,12 +684,25 @@ def test_speed_is_per_second_of_the_clock_however_many_threads_compute(
     assert stepped.seconds == 8 * 2
 
 
-def test_defaults_change_no_step_of_a_plain_run(tmp_path: Path) -> None:
-    plain, named = training(TINY, tmp_path), replace(TINY, pieces=1, recomputed=False)
-    again = training(replace(named, decay="everything"), tmp_path)
-    assert plain.run.digest == again.run.digest
-    assert len(plain.optimizer.param_groups) == 1
-    assert math.isinf(plain.step_seconds)
+def test_steps_of_a_plain_run_are_those_of_a_plain_loop_to_the_bit(
+    tmp_path: Path,
+) -> None:
+    """So no setting that has a default changes a step."""
+    plain, texts = training(TINY, tmp_path), load_texts("characters")
+    model = faster(TINY.build(texts.vocab_size))
+    optimizer = torch.optim.AdamW(
+        model.parameters(), betas=(0.9, 0.98), weight_decay=0.01
+    )
+    for step in range(1, 9):
+        plain.step()
+        rate = 4e-3 * min(step / 4, math.sqrt(4 / step))
+        optimizer.param_groups[0]["lr"] = rate
+        windows = draw_windows(texts.train, 4, 16, 1, step)
+        optimizer.zero_grad()
+        next_character_loss(model, windows).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    assert same_bits(plain.model.state_dict(), model.state_dict())
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

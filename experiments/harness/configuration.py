@@ -86,7 +86,8 @@ class Run:
 
     `data` is "characters" or "subwords" of the plays, or a folder with a text of your own
     (`experiments.harness.texts`). `decay` says whether AdamW's weight decay acts on every parameter, or only
-    on matrices: not on norms, biases, embeddings and positions.
+    on matrices: not on norms, biases, embeddings and positions. Kernels of convolutions, MDHA's too, count as
+    matrices.
 
     Two settings need less memory. With gradient accumulation the batch is read in `pieces`, one after
     another. With activation checkpointing, `recomputed`, a block keeps only its input for the backward pass,
