@@ -31,6 +31,7 @@ from experiments.chapters import method
 from experiments.harness import long_run as module
 from experiments.harness.configuration import Run
 from experiments.harness.long_run import (
+    StoppedError,
     Training,
     long_run,
     not_matrices,
@@ -389,6 +390,35 @@ def test_run_that_gets_sigterm_saves_its_last_step_and_continues(
     command(monkeypatch, tmp_path, TINY)
     assert taken == [1, 2, 3, 4, 5, 6, 7, 8]
     long_run(TINY, tmp_path / "whole")
+    assert same_bits(weights(tmp_path / "run"), weights(tmp_path / "whole"))
+
+
+@pytest.mark.parametrize("step", [4, TINY.steps])
+def test_run_that_is_stopped_at_an_evaluation_saves_first_and_evaluates_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    take, evaluate = Training.step, Training.evaluate
+
+    def asked(training: Training) -> None:
+        if training.done == step - 1:
+            module.ASKED_TO_STOP.set()
+        take(training)
+
+    def killed(training: Training) -> None:
+        if training.done == step:
+            raise KeyboardInterrupt
+        evaluate(training)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Training, "step", asked)
+        patched.setattr(Training, "evaluate", killed)
+        with pytest.raises((StoppedError, KeyboardInterrupt)):
+            long_run(TINY, tmp_path / "run")
+    module.ASKED_TO_STOP.clear()
+    saved = torch.load(tmp_path / "run" / "checkpoint.pt", weights_only=True)
+    assert saved["done"] == step and saved["curve"]["steps"][-1] == step - 2
+    resumed = long_run(TINY, tmp_path / "run")
+    assert timeless(resumed) == timeless(long_run(TINY, tmp_path / "whole"))
     assert same_bits(weights(tmp_path / "run"), weights(tmp_path / "whole"))
 
 

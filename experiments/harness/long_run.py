@@ -8,7 +8,8 @@ rounding, because sums of halves are rounded differently: after eight steps of a
 within 1e-5 and weights within 1e-4. Randomness inside the model differs: each process has its own dropout
 masks, and distributes its own part of the batch over a Switch layer's experts.
 
-Stopped by Ctrl-C, by SIGTERM or by a crash, the same command continues; after SIGTERM no step is lost. A
+Stopped by Ctrl-C, by SIGTERM or by a crash, the same command continues. After SIGTERM no step is lost if a
+step and the writing of a checkpoint take less than 30 seconds, after which torchrun kills its processes. A
 finished run can be prolonged: raise `steps` in RUN.toml and give the same command again. On several machines,
 FOLDER must be on a disk that all of them share, and RUN.toml the same on each.
 """
@@ -480,6 +481,8 @@ class Training:
         reports = {
             run.steps * i // run.evaluations for i in range(1, run.evaluations + 1)
         }
+        if self.losses and self.done in reports:
+            self.evaluate()  # the run stopped before it
         remaining = range(self.done + 1, run.steps + 1)
         devices = [d for d in (self.workers.device,) if d.type == "cuda"]
         with (
@@ -489,14 +492,16 @@ class Training:
             for step in tracking.steps(remaining):
                 self.step()
                 tracking.report(step, self.measured())
+                if self.stopping:
+                    self.save()  # before an evaluation, because there may be little time
+                    if step < run.steps:
+                        raise StoppedError(
+                            f"{self.folder.name}: stopped after step {step}; the same command continues"
+                        )
                 if step in reports:
                     self.evaluate()
-                if step % save_every == 0 or step == run.steps or self.stopping:
+                if step % save_every == 0 or step == run.steps:
                     self.save()
-                if self.stopping and step < run.steps:
-                    raise StoppedError(
-                        f"{self.folder.name}: stopped after step {step}; the same command continues"
-                    )
 
     def whole(self) -> dict[str, float]:
         """Return the loss on each whole play, in nats per character."""
