@@ -105,7 +105,10 @@ class Workers:
         return own
 
     def alone(self, model: nn.Module) -> AbstractContextManager[None]:
-        """Return a context in which workers add up their own gradients and do not exchange them."""
+        """Return a context in which the workers of DDP add up their own gradients and do not exchange them.
+
+        FSDP still exchanges them, because each worker keeps the gradient of its own part only.
+        """
         if isinstance(model, DistributedDataParallel):
             return model.no_sync()
         return nullcontext()

@@ -45,8 +45,8 @@ KNOWN = {**NEEDED, "tuning.seed": int, "unfinished": bool, "timed": bool}
 class Plan:
     """`models` maps the name of each model to its run, still without rate and seed.
 
-    Chapters about an `unfinished` plan say how many of its runs there are. If a plan is not `timed`, steps of
-    its models are not, and its runs are compared in multiply-adds alone.
+    A test requires that all runs of a plan are recorded, unless it is `unfinished`. If a plan is not `timed`,
+    steps of its models are not, and its runs are compared in multiply-adds alone.
     """
 
     name: str
