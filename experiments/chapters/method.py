@@ -228,8 +228,9 @@ if __name__ == "__main__":
     #     .venv/bin/python -m experiments.harness.long_run run.toml folder
     #     .venv/bin/torchrun --nproc-per-node 2 -m experiments.harness.long_run run.toml folder
     #
-    # The same command continues a run that was stopped; after SIGTERM no step is lost. A finished run can be
-    # prolonged, by more `steps` in the file. Each start writes a log of its own,
+    # The same command continues a run that was stopped. After SIGTERM no step is lost, unless torchrun, which
+    # waits 30 seconds, kills the processes first. A finished run can be prolonged, by more `steps` in the
+    # file. Each start writes a log of its own,
     # `folder/labml/runs/<id>/log.jsonl`. It has the loss, the norm of the gradient and the tokens per second
     # at each step.
     #

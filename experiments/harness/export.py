@@ -1,6 +1,6 @@
 """Export the models of the plan `live` for the page "Write with it": 8-bit weights in one file per model.
 
-    python -m experiments.harness.export [--unfinished]
+    .venv/bin/python -m experiments.harness.export [--unfinished]
 
 A file has the length of its header (4 bytes, little-endian), the header as JSON, and the tensors in the order
 of the header's list. A matrix is 8-bit numbers with a 32-bit scale per row, before the numbers; every other

@@ -1,7 +1,7 @@
 """Train a model for long: the run can be stopped and resumed at any moment, and writes a record.
 
-    python -m experiments.harness.long_run RUN.toml FOLDER
-    torchrun --nproc-per-node 2 -m experiments.harness.long_run RUN.toml FOLDER
+    .venv/bin/python -m experiments.harness.long_run RUN.toml FOLDER
+    .venv/bin/torchrun --nproc-per-node 2 -m experiments.harness.long_run RUN.toml FOLDER
 
 The second command splits each batch between two processes. Its steps are those of one process up to
 rounding, because sums of halves are rounded differently: after eight steps of a small model, losses agree

@@ -1,6 +1,6 @@
 """Run what is missing from the plans, one run per core at a time, and record each as it ends.
 
-    python -m experiments.harness.run [--only PLAN] [--cores N] [--list]
+    .venv/bin/python -m experiments.harness.run [--only PLAN] [--cores N] [--list]
 
 PLAN is the name of a plan or of a family: "today" is every plan whose name begins with "today-".
 
