@@ -11,9 +11,9 @@ but its learning rate is lower. For most other pairs, three seeds do not decide.
 
 MDHA, *multi-DConv-head attention*, is attention with a convolution after each of its projections. With a
 learned table of positions, it is the one of Primer's changes whose removal hurts most; with rotary positions
-it is not ({doc}`parts`). It has six
-details: which heads and channels share a kernel, the width of the kernel, its bias, its initial weights, its
-place before or after the projections, and which of queries, keys and values have one.
+it is not ({doc}`parts`). It has six details: which heads and channels share a kernel, the width of the
+kernel, its bias, its initial weights, its place before or after the projections, and which of queries, keys
+and values have one.
 
 Source: {cite:t}`so2021primer`, section 3, appendix A.6 and its released code;
 {cite:t}`jayasiri2020annotated`.
@@ -110,9 +110,8 @@ if __name__ == "__main__":
         """How far the mean final loss of a model is above another's, in critical differences."""
         return f"{gain(runs, better, worse) / critical:.2f}"
 
-    # The critical difference is {value}`f"{critical:.3f}"` nats, or
-    # {value}`f"{percent:.0f}%"` of perplexity ({doc}`method` derives it). It assumes the
-    # same noise for all models, but the standard deviation is
+    # The critical difference is {value}`f"{critical:.3f}"` nats, or {value}`f"{percent:.0f}%"` of perplexity
+    # ({doc}`method` derives it). It assumes the same noise for all models, but the standard deviation is
     # {value}`f"{min(deviations[model] for model in noisy):.2f}"` nats or more for {value}`names_of(noisy)`,
     # and at most {value}`f"{max(deviations[model] for model in quiet):.2f}"` for the others.
     #

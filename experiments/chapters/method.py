@@ -230,9 +230,8 @@ if __name__ == "__main__":
     #
     # The same command continues a run that was stopped. After SIGTERM no step is lost, unless torchrun, which
     # waits 30 seconds, kills the processes first. A finished run can be prolonged, by more `steps` in the
-    # file. Each start writes a log of its own,
-    # `folder/labml/runs/<id>/log.jsonl`. It has the loss, the norm of the gradient and the tokens per second
-    # at each step.
+    # file. Each start writes a log of its own, `folder/labml/runs/<id>/log.jsonl`. It has the loss, the norm
+    # of the gradient and the tokens per second at each step.
     #
     # ## Limits of all measurements
     #

@@ -94,14 +94,14 @@ if __name__ == "__main__":
     # {value}`change(changes, "transformer", "with-order")` and
     # {value}`change(changes, "transformer", "with-squared-relu")`. Three seeds do not show which of the three
     # helps most, nor whether the other changes help at all. Primer's norm cannot: it is the Transformer's
-    # except for rounding and a smaller $\varepsilon$, so its row shows how much such small
-    # differences change a run.
+    # except for rounding and a smaller $\varepsilon$, so its row shows how much such small differences change
+    # a run.
     #
     # Alone, the squared ReLU and the order of norms gain much more than within Primer, where both help a
     # little with every seed. So the changes overlap, and not only with MDHA: Primer without MDHA has both and
-    # ends at {value}`f"{final_loss(changes['without-mdha']).mean:.2f}"` nats, while a Transformer
-    # with the order alone ends at {value}`f"{final_loss(changes['with-order']).mean:.2f}"`. Added to MDHA
-    # alone, the squared ReLU gains {value}`f"{squared_relu_gain:.2f}"` nats ({doc}`ours`).
+    # ends at {value}`f"{final_loss(changes['without-mdha']).mean:.2f}"` nats, while a Transformer with the
+    # order alone ends at {value}`f"{final_loss(changes['with-order']).mean:.2f}"`. Added to MDHA alone, the
+    # squared ReLU gains {value}`f"{squared_relu_gain:.2f}"` nats ({doc}`ours`).
     #
     # The paper recommends MDHA and the squared ReLU, which helped in both of its libraries (appendix A.7).
     # Both help here too. It calls the squared ReLU the most effective change (section 3), while with a table
@@ -224,10 +224,8 @@ if __name__ == "__main__":
     #   gain in the mean. The squared ReLU and the norm after the feed-forward layer help too, and overlap
     #   with the rest.
     # - With rotary positions, only the squared ReLU and MDHA are shown to help. The squared ReLU matters most
-    #   in
-    #   the mean.
+    #   in the mean.
     # - With a learned table, three seeds show no difference between SwiGLU and the squared or the cubed ReLU,
-    #   which have one
-    #   projection fewer.
+    #   which have one projection fewer.
     #
     # Which of MDHA's details matter? {doc}`mdha` takes it apart.

@@ -249,8 +249,7 @@ if __name__ == "__main__":
     # {value}`f"{learned['transformer'][0]['parameters'] / 1e6:.1f}"` million parameters.
     #
     # *Seeds.* In the seed with the smallest saving on characters, Primer-EZ saves a factor of
-    # {value}`f"{min(factors['rotary']):.2f}"`. On subwords there are three seeds with a
-    # learned table.
+    # {value}`f"{min(factors['rotary']):.2f}"`. On subwords there are three seeds with a learned table.
     #
     # *Rates.* The best rate was chosen with one seed at a quarter of the length: of five on characters, on
     # subwords with rotary positions, and in the modern baseline; of three on subwords with a learned table;

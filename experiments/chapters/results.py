@@ -33,8 +33,7 @@ In short, from our own runs:
   over Transformer++ is reproduced; with a learned table, both are. The section *Not reproduced* has the whole
   list.
 
-The scale is small:
-{value}`f"{runs['transformer'][0]['parameters'] / 1e6:.1f}"` million parameters, and
+The scale is small: {value}`f"{runs['transformer'][0]['parameters'] / 1e6:.1f}"` million parameters, and
 {value}`f"{runs['transformer'][0]['steps'][-1] * 16 * 128 / 1e6:.1f}"` million characters of Shakespeare per
 run. The paper's models of the same comparison have 35 million parameters. {doc}`method` explains how
 everything was measured and what ± means.
@@ -221,10 +220,10 @@ if __name__ == "__main__":
     # ## Does it last at other sizes and in other models?
     #
     # All of this was measured with a learned table only. With the best width for each budget, Primer-EZ still
-    # saves: {doc}`sizes` has the factors with their
-    # confidence intervals. The changes help Switch Transformers and Synthesizers with every seed; for T5, the
-    # runs are too noisy to decide ({doc}`transfer`). {doc}`paper` checks the paper's own arithmetic: most of
-    # its claims follow from its tables.
+    # saves: {doc}`sizes` has the factors with their confidence intervals. The changes help Switch
+    # Transformers and Synthesizers with every seed; for T5, the runs are too noisy to decide
+    # ({doc}`transfer`). {doc}`paper` checks the paper's own arithmetic: most of its claims follow from its
+    # tables.
 
     # ## Not reproduced
     #

@@ -17,10 +17,9 @@ parameters, which predicts the next character of Shakespeare. Its fitness is the
 play of the search. After a third of the time there is a {term}`hurdle`, which a program must pass to be
 trained on.
 
-The rest is as in the chapters on
-{doc}`programs </labml_primer/search/programs>`, {doc}`mutations </labml_primer/search/mutations>` and
-{doc}`evolution </labml_primer/search/evolution>`: a population of {value}`first["size"]`, and tournaments of
-{value}`first["tournament"]`.
+The rest is as in the chapters on {doc}`programs </labml_primer/search/programs>`,
+{doc}`mutations </labml_primer/search/mutations>` and {doc}`evolution </labml_primer/search/evolution>`: a
+population of {value}`first["size"]`, and tournaments of {value}`first["tournament"]`.
 
 Source: {cite:t}`so2021primer`, section 2, appendices A.1 to A.5; our own runs.
 """
@@ -203,11 +202,11 @@ if __name__ == "__main__":
     #
     # The paper calls its search space "infeasible to search without strong initialization", after a search
     # that began with random programs (Figure 3). At our scale it can be searched: the best program reaches
-    # {value}`f"{mean_loss(random_best):.3f}"` nats, {value}`f"{lucky:.0%}"` of the same gain.
-    # Individual {value}`origin["number"]`, a random program of which nothing runs but a
-    # convolution over three characters, is better than the Transformer already
-    # ({value}`f"{origin['losses'][-1]:.3f}"` nats on the play of the search). The best program descends from
-    # it, and multiplies the convolution by what it convolves:
+    # {value}`f"{mean_loss(random_best):.3f}"` nats, {value}`f"{lucky:.0%}"` of the same gain. Individual
+    # {value}`origin["number"]`, a random program of which nothing runs but a convolution over three
+    # characters, is better than the Transformer already ({value}`f"{origin['losses'][-1]:.3f}"` nats on the
+    # play of the search). The best program descends from it, and multiplies the convolution by what it
+    # convolves:
     #
     # $$y = c \, (K * z) \odot z, \qquad z = x + b$$
     #

@@ -270,7 +270,7 @@ if __name__ == "__main__":
     small = Config(corpus.vocab_size, d_model=64, d_ff=256, layers=2, max_seq=64)
     models = {
         "Transformer": (small, "C5"),
-        "modern": (modern(small), "C1"),
+        "modern": (modern(small), "C2"),
         "modern, Primer-EZ": (modern_primer_ez(small), "C0"),
     }
     histories = {}
