@@ -326,6 +326,24 @@ def test_claims_on_whole_models_with_rotary_positions_hold_for_the_records() -> 
         assert over.low < 1
 
 
+def test_claims_on_whole_models_on_subwords_hold_for_the_records() -> None:
+    runs = read_runs(GATHERED, "today-subwords")
+    assert {*map(len, runs.values())} == {5} and len(runs) == 8
+    for model in ("primer", "primer-ez"):
+        assert all(ahead(runs, model, "pp"))
+    saved = factors(runs, "multiply_adds")
+    assert max(saved, key=lambda model: saved[model].mean) == "primer"
+    assert speedup(runs["pp"], runs["primer"], "multiply_adds").low > 1
+    pairs = (
+        ("primer-ez", "primer"),
+        ("gelu", "squared-relu"),
+        ("transformer", "evolved-transformer"),
+    )
+    for baseline, model in pairs:
+        not_shown = speedup(runs[baseline], runs[model], "multiply_adds")
+        assert not_shown.low < 1 < not_shown.high
+
+
 def test_numbers_of_ours_in_the_library_are_those_of_the_records() -> None:
     learned, rotary = (
         factors(read_runs(GATHERED, plan), "multiply_adds")

@@ -16,8 +16,11 @@ In short: with a learned table of positions, yes; with rotary positions, no.
 - **With rotary positions**, as in most models today, Primer-EZ needs {value}`f"{left['primer-ez'].mean:.2f}"`
   times fewer multiply-adds ({value}`left['primer-ez'].between()`) instead of
   {value}`f"{counted['primer-ez'].mean:.2f}"`. For Transformer++ the factor is
-  {value}`f"{left['pp']:.2f}"`, so Primer-EZ is not shown to be better; on subwords it ends lower with each
-  seed ({doc}`positions`). The Evolved Transformer is not shown to save anything.
+  {value}`f"{left['pp']:.2f}"`, so Primer-EZ is not shown to be better. The Evolved Transformer is not shown
+  to save anything.
+- **On subwords with rotary positions**, Primer saves most, {value}`f"{on_subwords_left['primer']:.2f}"`,
+  Primer-EZ {value}`f"{on_subwords_left['primer-ez']:.2f}"`, and Transformer++
+  {value}`f"{on_subwords_left['pp']:.2f}"`. Both Primers end below Transformer++ with each seed.
 
 The models have {value}`f"{vanilla[0]['parameters'] / 1e6:.1f}"` million parameters and read
 {value}`f"{vanilla[0]['steps'][-1] * 16 * 128 / 1e6:.1f}"` million characters. {doc}`method` explains the
@@ -182,19 +185,22 @@ if __name__ == "__main__":
     #
     # The learned table tells the Transformer little about distances until it is trained. So the same models
     # were trained again with {doc}`rotary positions </labml_primer/since/rotary>`, which show every layer how
-    # far apart two characters are. On the left the factors in multiply-adds with the table, on the right
-    # those with rotary positions, each over the Transformer with the same positions. On the dotted line,
-    # nothing is saved. Hollow dots are seeds, full dots their mean.
+    # far apart two characters are. On the left the factors in multiply-adds with the table, in the middle
+    # those with rotary positions, and on the right those with rotary positions on subwords, each over the
+    # Transformer of the same panel. On the dotted line, nothing is saved. Hollow dots are seeds, full dots
+    # their mean.
     with_rotary = read_runs(__data__[0], "today-characters")
+    on_subwords = read_runs(__data__[0], "today-subwords")
+    panels = {
+        "characters,\nlearned table": runs,
+        "characters,\nrotary positions": with_rotary,
+        "subwords,\nrotary positions": on_subwords,
+    }
     changed = [model for model in runs if model != "transformer"]
     fig, axes = plt.subplots(
-        1, 2, figsize=(7, 2.8), sharex=True, sharey=True, layout="constrained"
+        1, 3, figsize=(7, 2.8), sharex=True, sharey=True, layout="constrained"
     )
-    for ax, (positions, trained) in zip(
-        axes,
-        {"learned table": runs, "rotary positions": with_rotary}.items(),
-        strict=True,
-    ):
+    for ax, (title, trained) in zip(axes, panels.items(), strict=True):
         each = {
             WHOLE_MODELS[model][0]: seed_factors(
                 trained["transformer"], trained[model], "multiply_adds"
@@ -203,26 +209,25 @@ if __name__ == "__main__":
         }
         colours = [WHOLE_MODELS[model][1] for model in changed]
         draw_factors(ax, each, colours, ticks=(1, 1.5, 2, 3))
-        ax.set(title=positions)
+        ax.set(title=title)
     fig.supxlabel("speed-up factor in multiply-adds", fontsize="medium")
-    trained_runs = [*runs.values(), *with_rotary.values()]
+    trained_runs = [seeds for trained in panels.values() for seeds in trained.values()]
     fig.suptitle(f"each of {setting(trained_runs)}", fontsize="medium")
     plt.show()
 
-    # The final losses with rotary positions, and the factors with both.
-    left = factors(with_rotary, "multiply_adds")
+    # The factors of the three panels, with their 95% confidence intervals.
+    left, on_subwords_left = (
+        factors(trained, "multiply_adds") for trained in (with_rotary, on_subwords)
+    )
     rows = [
         [
             WHOLE_MODELS[model][0],
-            f"{final_loss(with_rotary[model]):.3f}",
-            *(
-                f"{saved[model]:.2f}" if model in saved else "-"
-                for saved in (counted, left)
-            ),
+            *(f"{saved[model]:.2f}" for saved in (counted, left, on_subwords_left)),
         ]
-        for model in runs
+        for model in changed
     ]
-    columns = {"model": "", "loss": "nats", "learned": "factor", "rotary": "factor"}
+    heads = ("learned, characters", "rotary, characters", "rotary, subwords")
+    columns = {"model": ""} | dict.fromkeys(heads, "factor")
     display(Table("Factors in multiply-adds", "Our runs", columns, rows))
 
     def share_saved(saved: MeanFactor) -> str:
@@ -231,6 +236,17 @@ if __name__ == "__main__":
         return f"{mean:.0%} ({low:.0%} to {high:.0%})"
 
     below = gain(with_rotary, "pp", "primer-ez")
+
+    def on_subwords_over(model: str, baseline: str) -> str:
+        """The factor of a model over another on subwords."""
+        pair = on_subwords[baseline], on_subwords[model]
+        return f"{speedup(*pair, 'multiply_adds'):.2f}"
+
+    over_pp = {
+        model: on_subwords_over(model, "pp") for model in ("primer", "primer-ez")
+    }
+    over_primer_ez = on_subwords_over("primer", "primer-ez")
+    over_gelu = on_subwords_over("squared-relu", "gelu")
     differ = float(critical_difference(final_losses(with_rotary)))
     # Models with convolutions lose most of their saving. The factor of MDHA falls from
     # {value}`f"{counted['mdha'].mean:.2f}"` to {value}`f"{left['mdha'].mean:.2f}"`, that of Primer-EZ from
@@ -246,8 +262,14 @@ if __name__ == "__main__":
     # {term}`critical difference`), so these runs do not show which of Transformer++, Primer-EZ and Primer is
     # best.
     #
-    # With training, the factors of the squared ReLU and of Transformer++ grow here too, with every seed. That
-    # of MDHA rises slightly, and for Primer-EZ and Primer no change is shown.
+    # On subwords, both Primers end below Transformer++ with each seed. Primer's factor over it is
+    # {value}`over_pp["primer"]`, Primer-EZ's {value}`over_pp["primer-ez"]`. Which of the two is better is not
+    # shown: Primer's factor over Primer-EZ is {value}`over_primer_ez`. Nor is it shown that the squared ReLU
+    # alone is better than GELU ({value}`over_gelu`), or that the Evolved Transformer saves anything
+    # ({value}`f"{on_subwords_left['evolved-transformer']:.2f}"`).
+    #
+    # With training, on characters, the factors of the squared ReLU and of Transformer++ grow here too, with
+    # every seed. That of MDHA rises slightly, and for Primer-EZ and Primer no change is shown.
     #
     # In two points these results agree with the paper better than those with a table: the Evolved Transformer
     # ends above both Primers with every seed, and the squared ReLU saves more than MDHA in the mean. The size
@@ -271,8 +293,8 @@ if __name__ == "__main__":
     # - Over a Transformer with learned absolute positions, Primer-EZ saves more than half of the time, and
     #   Primer about half, as in two of the paper's three set-ups.
     # - With rotary positions in all models, Primer-EZ saves {value}`share_saved(left["primer-ez"])` of the
-    #   multiply-adds, and is not shown to be better than Transformer++. What convolutions over neighbouring
-    #   tokens save shrinks most.
+    #   multiply-adds on characters, and is not shown to be better than Transformer++. On subwords both
+    #   Primers end below it with every seed. What convolutions over neighbouring tokens save shrinks most.
     # - With training, only the savings of the squared ReLU and of Transformer++ grow with every seed, with
     #   either kind of positions.
     #

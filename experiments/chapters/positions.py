@@ -146,12 +146,13 @@ if __name__ == "__main__":
     # first, on subwords.
     #
     # Here Primer-EZ ends below Transformer++ with each of five seeds. Its factor over it is
-    # {value}`over_pp["subwords"]`, so the interval just includes 1. The squared ReLU alone saves
-    # {value}`alone_on_subwords["squared-relu"]`, and of MDHA alone no saving is shown
-    # ({value}`alone_on_subwords["mdha"]`). But next to the squared ReLU the convolutions help: Primer-EZ ends
-    # below the squared ReLU alone with each seed, and its factor over it is {value}`added["subwords"]`. The
-    # author of x-transformers reports "no benefit" of token shift, another short convolution, with subwords
-    # and rotary positions ({doc}`/book/pages/descendants`).
+    # {value}`over_pp["subwords"]`, so the interval just includes 1. Primer, with all changes, saves
+    # {value}`primer["saves"]`, and a factor of {value}`primer["over Transformer++"]` over Transformer++
+    # ({doc}`ours`). The squared ReLU alone saves {value}`alone_on_subwords["squared-relu"]`, and of MDHA
+    # alone no saving is shown ({value}`alone_on_subwords["mdha"]`). But next to the squared ReLU the
+    # convolutions help: Primer-EZ ends below the squared ReLU alone with each seed, and its factor over it is
+    # {value}`added["subwords"]`. The author of x-transformers reports "no benefit" of token shift, another
+    # short convolution, with subwords and rotary positions ({doc}`/book/pages/descendants`).
     #
     # Rotary positions alone do not save more than Primer-EZ's changes here: the Transformer with them ends
     # above Primer-EZ with a learned table, with each seed.
@@ -162,6 +163,11 @@ if __name__ == "__main__":
     }
     saved = {name: savings(runs, "primer-ez") for name, runs in subwords.items()}
     on_subwords = {name: written(factors) for name, factors in saved.items()}
+    every_model = read_runs(__data__[0], "today-subwords")
+    primer = {
+        "saves": written(savings(every_model, "primer")),
+        "over Transformer++": written(savings(every_model, "primer", over="pp")),
+    }
     share_on_subwords = share_of_positions(saved["learned"], saved["rotary"])
     alone_on_subwords = {
         model: written(savings(subwords["rotary"], model))
@@ -267,7 +273,7 @@ if __name__ == "__main__":
     #   {value}`f"{1 - 1 / both['learned'].mean:.0%}"`.
     # - On subwords it saves {value}`f"{1 - 1 / MeanFactor.of(saved['rotary']).mean:.0%}"` with rotary
     #   positions instead of {value}`f"{1 - 1 / MeanFactor.of(saved['learned']).mean:.0%}"`, and ends below
-    #   Transformer++ with every seed. On characters it does not.
+    #   Transformer++ with every seed, as Primer does. On characters they do not.
     # - On characters, rotary positions alone save more than Primer-EZ's two changes do without them.
     # - With rotary positions, the convolutions add to the squared ReLU on subwords. On characters, where each
     #   of the two saves alone, that is not shown.
