@@ -188,7 +188,7 @@ def cache_keys_and_values(layer: MultiHeadAttention) -> Iterator[None]:
     {py:meth}`~labml_primer.transformer.attention.MultiHeadAttention.project` computes keys and values for the
     new tokens only, and returns those of the whole text. The
     {py:func}`~labml_primer.transformer.attention.causal_mask` needs no change: it assumes that the queries
-    belong to the last of the keys. The keys of cross-attention never grow, so it raises `TypeError`.
+    belong to the last of the keys. Cross-attention raises `TypeError`, because its keys never grow.
     """
     keys, values, project = Growing(), Growing(), layer.project
 
@@ -301,7 +301,7 @@ def kv_cache(model: nn.Module) -> Iterator[None]:
     attribute `start`. All other layers treat each position separately and need no cache. All texts of a batch
     must have the same length.
 
-    Raises `TypeError` for PyTorch's own `nn.Conv1d`, which cannot be cached this way.
+    Raises `TypeError` for cross-attention and for PyTorch's own `nn.Conv1d`, which cannot be cached this way.
     """
     with ExitStack() as caches:
         for layer in model.modules():
