@@ -399,7 +399,7 @@ def test_sweep_killed_at_random_moments_resumes_and_ends_with_the_same_records(
         while checkpoints(built).items() <= before.items():
             assert sweep.poll() is None, "the sweep ended before it could be killed"
             time.sleep(0.01)
-        time.sleep(moments.uniform(0, 0.5))
+        time.sleep(moments.uniform(0, 0.2))
         kill_session(sweep)
     saved = {
         path.parent: torch.load(path, weights_only=True)["done"]
