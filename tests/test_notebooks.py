@@ -5,10 +5,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import nbformat
 import pytest
 import write_notebooks
+from annotated.run.execute import sockets
 from locked import python_of
 from nbconvert.preprocessors import ExecutePreprocessor
 from nbformat import NotebookNode
@@ -48,12 +50,15 @@ def run(path: Path, folder: Path, kernel: str = "python3") -> NotebookNode:
         cell.source = STEPS.sub(lambda steps: str(int(steps[0]) // 10), cell.source)
     for source in (ALONE, HIDE):
         notebook.cells.insert(0, nbformat.v4.new_code_cell(source))
-    with pytest.MonkeyPatch.context() as patch:
+    with TemporaryDirectory() as short, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "1")
         patch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")
         patch.delenv("PYTHONPATH", raising=False)
         runner = ExecutePreprocessor(
-            timeout=600, startup_timeout=180, kernel_name=kernel
+            timeout=600,
+            startup_timeout=180,
+            kernel_name=kernel,
+            config=sockets(Path(short)),
         )
         runner.preprocess(notebook, {"metadata": {"path": str(folder)}})
     assert notebook.cells[1].outputs[0].text == "alone\n"

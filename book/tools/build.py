@@ -39,7 +39,10 @@ def build(strict: bool) -> int:
 
 
 def serve(port: int) -> None:
-    """Serve the site on localhost, and build it again when a source file changes."""
+    """Serve the site on localhost, and build it again when a source file changes.
+
+    Port 0 is any free one.
+    """
     from watchfiles import PythonFilter, watch
 
     handler = partial(SimpleHTTPRequestHandler, directory=str(SITE))
@@ -51,7 +54,8 @@ def serve(port: int) -> None:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     command = [sys.executable, __file__]
     subprocess.run(command, check=False)
-    print(f"http://localhost:{port}/book/pages/index.html  (Ctrl-C ends)", flush=True)
+    address = f"http://localhost:{server.server_port}/book/pages/index.html"
+    print(f"{address}  (Ctrl-C ends)", flush=True)
     kinds = PythonFilter(
         extra_extensions=(
             *(".md", ".yml", ".bib", ".json"),
@@ -80,7 +84,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     try:
-        if options.serve:
+        if options.serve is not None:
             serve(options.serve)
         else:
             sys.exit(build(options.strict))

@@ -310,6 +310,20 @@ def test_a_kernel_that_does_not_start_is_an_error_with_its_reason(
     assert "Exception ignored" not in done.log
 
 
+SPOKEN_TO = """
+from ipykernel.connect import get_connection_info
+
+print(get_connection_info(unpack=True)["transport"])
+"""
+
+
+def test_a_kernel_needs_no_port_that_another_program_could_take(tmp_path: Path) -> None:
+    record = execute(a_job(tmp_path, SPOKEN_TO), tmp_path, 60, 1)
+    assert [output["text"] for outputs in record.outputs for output in outputs] == [
+        "ipc\n"
+    ]
+
+
 def a_job(folder: Path, text: str) -> Job:
     return Job(
         "one", folder / "one.py", parse(text, str(folder / "one.py")), "d", "", {}

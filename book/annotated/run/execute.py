@@ -25,6 +25,7 @@ from typing import Any
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from traitlets.config import Config
 
 from annotated.read.digest import digest, imported, versions
 from annotated.read.expressions import expressions
@@ -303,6 +304,7 @@ def _run(
         on_cell_start=start,
         resources={"metadata": {"path": str(root)}},
         extra_arguments=KERNEL_ARGUMENTS,
+        config=sockets(trail.parent),
     )
     try:
         with log.open("w", encoding="utf-8") as stderr:
@@ -331,6 +333,14 @@ def _run(
             with suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGKILL)
     return list(notebook.cells)
+
+
+def sockets(folder: Path) -> Config:
+    """Let a kernel be spoken to through sockets in a folder.
+
+    Not through ports: the free ones that are chosen for it may be another program's when it starts.
+    """
+    return Config(KernelManager={"transport": "ipc", "ip": str(folder / "socket")})
 
 
 def _imported(job: Job, names: list[str], root: Path, started: float) -> dict[str, str]:
