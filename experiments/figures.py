@@ -4,9 +4,12 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, geometric_mean
 from typing import Any
 
+import torch
+
 from experiments.analysis import (
     MeanFactor,
     Spread,
+    final,
     final_loss,
     over_seeds,
     relative_perplexity,
@@ -166,6 +169,32 @@ def draw_by_compute(settings: Mapping[str, Runs]) -> None:
     plt.show()
 
 
+def draw_gaps(runs: Runs, models: Sequence[str]) -> None:
+    """Draw by how many nats models are below the Transformer with the same seed, by steps.
+
+    Lines are the mean of the seeds, bands their range. The first eighth of the runs is left out.
+    """
+    import matplotlib.pyplot as plt
+
+    fig, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
+    plain = torch.tensor([run["loss"] for run in runs["transformer"]])
+    eighth = plain.shape[1] // 8
+    for model in models:
+        name, colour, line = WHOLE_MODELS[model]
+        gaps = plain - torch.tensor([run["loss"] for run in runs[model]])
+        steps, gaps = runs[model][0]["steps"][eighth:], gaps[:, eighth:]
+        ax.plot(steps, gaps.mean(0), line, color=colour, lw=1.3, label=name)
+        low, high = gaps.amin(0), gaps.amax(0)
+        ax.fill_between(steps, low, high, color=colour, alpha=0.12, lw=0)
+    ax.axhline(0, color="C5", lw=1)
+    shown = [runs[model] for model in ("transformer", *models)]
+    fig.suptitle(f"mean and range of {setting(shown)}", fontsize="medium")
+    ax.set(xlabel="steps", ylabel="nats below the Transformer")
+    ax.margins(x=0)
+    ax.legend(frameon=False, ncols=3, loc="lower left", bbox_to_anchor=(0, 1))
+    plt.show()
+
+
 def draw(runs: Runs, names: Mapping[str, tuple[str, str]], baseline: str) -> None:
     """Draw the perplexity of models relative to a baseline's, a line for each, the best on top.
 
@@ -186,6 +215,30 @@ def draw(runs: Runs, names: Mapping[str, tuple[str, str]], baseline: str) -> Non
     ax.set(
         title=f"mean of {setting([runs[model] for model in names])}",
         xlabel=f"perplexity, {names[baseline][0]} = 100",
+    )
+    plt.show()
+
+
+def draw_final_losses(
+    runs: Runs, names: Mapping[str, tuple[str, str]], baseline: str, band: float
+) -> None:
+    """Draw the final losses of models, a line for each, the best on top.
+
+    `names` has the name and colour of each model. Up to `band` from the baseline's mean, it is shaded.
+    """
+    import matplotlib.pyplot as plt
+
+    order = sorted(names, key=lambda model: final_loss(runs[model]).mean)
+    _, ax = plt.subplots(figsize=(7, 0.8 + 0.21 * len(order)), layout="constrained")
+    centre = final_loss(runs[baseline]).mean
+    ax.axvspan(centre - band, centre + band, color="C5", alpha=0.15, lw=0)
+    for at, model in enumerate(order):
+        dots(ax, at, *names[model], list(map(final, runs[model])))
+    ax.set_yticks(range(len(order)), [names[model][0] for model in order])
+    ax.set_ylim(len(order) - 0.4, -0.6)
+    ax.set(
+        title=f"mean of {setting([runs[model] for model in names])}",
+        xlabel="loss, nats per character",
     )
     plt.show()
 

@@ -119,6 +119,42 @@ def share_of_positions(learned: Sequence[float], rotary: Sequence[float]) -> flo
     return 1 - left / before
 
 
+def read_lengths(gathered: str) -> dict[int, Runs]:
+    """Return the runs with rotary positions on characters by number of steps, of the seeds that all have."""
+    longer = read_runs(gathered, "today-longer")
+    seeds = {run["seed"] for run in longer["transformer"]}
+    shorter = read_setting(gathered, "characters", "rotary")
+    shorter = {
+        model: [run for run in shorter[model] if run["seed"] in seeds]
+        for model in longer
+    }
+    return {runs["transformer"][0]["steps"][-1]: runs for runs in (shorter, longer)}
+
+
+def lengths(gathered: str) -> Table:
+    """Return the final losses and speed-up factors of the models by number of steps."""
+    of_steps = read_lengths(gathered)
+    models = [model for model in MODELS if model in of_steps[max(of_steps)]]
+    rows = [
+        [
+            MODELS[model],
+            *(
+                f"{statistics.fmean(map(final, runs[model])):.3f}"
+                for runs in of_steps.values()
+            ),
+            *(
+                "" if model == "transformer" else written(savings(runs, model))
+                for runs in of_steps.values()
+            ),
+        ]
+        for model in models
+    ]
+    heads = {"model": ""}
+    heads |= {f"loss, {steps:,} steps": "nats" for steps in of_steps}
+    heads |= {f"saves, {steps:,} steps": "factor" for steps in of_steps}
+    return Table("Short and long runs, on characters", "Our runs", heads, rows)
+
+
 def losses(gathered: str) -> Table:
     """Return the final losses of the models in each setting, in nats per character."""
     rows = [
@@ -200,7 +236,7 @@ def part_changes(gathered: str) -> Table:
 
 def main() -> None:
     gathered = str(RESULTS / "gathered.json")
-    tables = (losses, gains, modern_changes, part_changes)
+    tables = (losses, gains, lengths, modern_changes, part_changes)
     print(*(table(gathered) for table in tables), sep="\n\n")
 
 

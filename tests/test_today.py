@@ -9,6 +9,7 @@ import pytest
 
 from experiments.analysis import (
     MeanFactor,
+    ahead,
     critical_difference,
     final,
     final_losses,
@@ -16,7 +17,9 @@ from experiments.analysis import (
     seed_factors,
     until,
 )
-from experiments.records import RESULTS, read_runs
+from experiments.harness.plan import read_plans
+from experiments.harness.texts import TUNING_PLAY
+from experiments.records import RESULTS, loss_on, read_results, read_runs
 from experiments.today import (
     KINDS,
     MODELS,
@@ -24,6 +27,7 @@ from experiments.today import (
     losses,
     modern_changes,
     read_kinds,
+    read_lengths,
     read_setting,
     read_settings,
     savings,
@@ -177,6 +181,40 @@ def test_what_the_chapter_says_of_the_records_is_so() -> None:
     assert worst < min(run["loss"][-1] for run in learned["primer-ez"])
     for runs, whole in ((learned, False), (rotary, True)):
         assert all(("whole" in run) == whole for s in runs.values() for run in s)
+
+
+def test_what_is_said_of_longer_runs_is_so() -> None:
+    of_steps = read_lengths(GATHERED)
+    assert [*of_steps] == [1200, 4800]
+    assert all(len(seeds) == 3 for runs in of_steps.values() for seeds in runs.values())
+    short, long = of_steps.values()
+    saved = {model: savings(long, model) for model in long}
+    before = {model: savings(short, model) for model in long}
+    assert all(map(float.__gt__, saved["primer-ez"], before["primer-ez"]))
+    assert min(saved["primer-ez"]) > 1 and gain(long, "primer-ez", "transformer") > 0.03
+    grown = zip(saved["primer-ez"], before["primer-ez"], strict=True)
+    assert not_shown(MeanFactor.of([after / first for after, first in grown]))
+    assert MeanFactor.of(saved["primer-ez"]).low < 1, "a wide interval"
+    assert not_shown(MeanFactor.of(saved["squared-relu"]))
+    assert all(ahead(short, "squared-relu", "mdha")), "they change places"
+    assert all(ahead(long, "mdha", "squared-relu")), "they change places"
+    assert ahead(long, "squared-relu", "transformer").count(False) == 1
+    over_relu = [
+        MeanFactor.of(savings(runs, "primer-ez", over="squared-relu"))
+        for runs in (short, long)
+    ]
+    assert not_shown(over_relu[0]) and over_relu[1].low > 1
+    rates = {model: {run["rate"] for run in runs} for model, runs in long.items()}
+    assert rates.pop("squared-relu") == {0.001}
+    assert all(rate == {0.002} for rate in rates.values())
+    plan, known = read_plans()["today-longer"], read_results()
+    low, high = (
+        loss_on(
+            known[plan.trial(plan.models["squared-relu"], rate).digest], TUNING_PLAY
+        )
+        for rate in (0.001, 0.002)
+    )
+    assert low < high < low + 0.001
 
 
 def test_what_the_chapter_says_of_subwords_is_so() -> None:

@@ -28,10 +28,9 @@ from experiments.analysis import (
     final_loss,
     final_losses,
     gain,
-    setting,
     until,
 )
-from experiments.figures import dots, draw, table
+from experiments.figures import draw, draw_final_losses, table
 from experiments.records import Runs, read_runs
 
 __data__ = ("experiments/results/gathered.json",)
@@ -63,21 +62,7 @@ if __name__ == "__main__":
     runs = read_runs(__data__[0], "mdha")
     runs = {model: runs[model] for model in MODELS}
     critical = float(critical_difference(final_losses(runs)))
-    import matplotlib.pyplot as plt
-
-    order = sorted(MODELS, key=lambda model: final_loss(runs[model]).mean)
-    fig, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
-    centre = final_loss(runs["channel"]).mean
-    ax.axvspan(centre - critical, centre + critical, color="C5", alpha=0.15, lw=0)
-    for at, model in enumerate(order):
-        dots(ax, at, *MODELS[model], [run["loss"][-1] for run in runs[model]])
-    ax.set_yticks(range(len(order)), [MODELS[model][0] for model in order])
-    ax.set_ylim(len(order) - 0.4, -0.6)
-    ax.set(
-        title=f"mean of {setting(runs.values())}",
-        xlabel="loss, nats per character",
-    )
-    plt.show()
+    draw_final_losses(runs, MODELS, "channel", critical)
 
     # ## All models
     #

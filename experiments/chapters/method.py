@@ -194,11 +194,11 @@ if __name__ == "__main__":
     #
     # The last is a family of plans, and each of them, such as `today-characters`, can be run alone. They
     # repeat the comparisons with {doc}`rotary positions </labml_primer/since/rotary>`, on characters and on
-    # subwords. {doc}`positions`, {doc}`ours` and {doc}`parts` report them. Two of them are not recorded in
-    # whole yet: `today-mdha` and `today-longer`. They are compared in multiply-adds, not in time. Rates are
-    # tuned in runs of a quarter of the length, with a seed that is not reported. Final losses are those on
-    # the whole reported plays, always in nats per character. Their records contain the losses of two steps in
-    # double precision. If the code computes other losses later, the run is repeated.
+    # subwords. {doc}`positions`, {doc}`ours` and {doc}`parts` report them. One of them, `today-mdha`, is not
+    # recorded in whole yet. They are compared in multiply-adds, not in time. Rates are tuned in runs of a
+    # quarter of the length, with a seed that is not reported. Final losses are those on the whole reported
+    # plays, always in nats per character. Their records contain the losses of two steps in double precision.
+    # If the code computes other losses later, the run is repeated.
     #
     # Tests check that every record matches its plan, that no run diverged and no seed is missing, and that
     # the statements of the chapters hold for the records. Every measured number in the text is computed from

@@ -17,7 +17,8 @@ In short, from our own runs:
   {value}`f"{on_subwords['rotary'].mean:.2f}"` ({value}`on_subwords["rotary"].between()`) instead of
   {value}`f"{on_subwords['learned'].mean:.2f}"`. On characters it is not shown to be better than Transformer++
   or than the squared ReLU alone; on subwords it ends below both with each seed. There Primer saves most,
-  {value}`primer_on_subwords` ({doc}`ours`).
+  {value}`primer_on_subwords` ({doc}`ours`). With four times the steps, on characters, there is no sign that
+  the gap closes ({value}`in_long_runs`, three seeds).
 - **In a modern baseline**, with SwiGLU, RMSNorm and rotary positions, on subwords, its two changes together
   save a factor of {value}`in_baseline` in multiply-adds. The squared ReLU alone, instead of SwiGLU,
   saves nothing.
@@ -155,6 +156,9 @@ if __name__ == "__main__":
     # The first table has the factors in {term}`multiply-adds`, also on subwords. There Primer-EZ ends below
     # Transformer++ and below the squared ReLU alone with each seed ({doc}`positions`).
     #
+    # There is no sign that the gap closes with longer training: with four times the steps, on characters,
+    # Primer-EZ's factor is {value}`in_long_runs`, over three seeds ({doc}`positions`).
+    #
     # The second table has the changes of a {doc}`modern baseline </labml_primer/since/modern>`.
     on_subwords = {
         positions: MeanFactor.of(
@@ -165,6 +169,7 @@ if __name__ == "__main__":
     display(gains(__data__[0]))
     every_model = read_runs(__data__[0], "today-subwords")
     primer_on_subwords = written(savings(every_model, "primer"))
+    in_long_runs = written(savings(read_runs(__data__[0], "today-longer"), "primer-ez"))
     modern = read_runs(__data__[0], "today-modern")
     in_baseline = written(savings(modern, "primer-ez", over="modern"))
     display(modern_changes(__data__[0]))
