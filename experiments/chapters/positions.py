@@ -217,10 +217,10 @@ if __name__ == "__main__":
     #
     # The two changes alone change places: MDHA ends below the squared ReLU with each seed, and in the short
     # runs above it. Of the squared ReLU alone no saving is shown: with one seed it ends above the
-    # Transformer. Next to it, the convolutions save a factor of {value}`over_relu[4800]`, more than in the
-    # short runs with the same seeds ({value}`over_relu[1200]`). The squared ReLU's rate may be a reason: in
-    # its tuning runs, 0.001 and 0.002 ended less than 0.001 nats apart, and 0.001, which was chosen, is half
-    # of the other models' rate.
+    # Transformer. Next to it, the convolutions save a factor of {value}`over_relu[4800]`. In the short runs
+    # with the same seeds it is {value}`over_relu[1200]`. The squared ReLU's rate may be a reason: in its
+    # tuning runs, 0.001 and 0.002 ended less than 0.001 nats apart, and 0.001, which was chosen, is half of
+    # the other models' rate.
     of_steps = read_lengths(__data__[0])
     lead = {
         steps: gain(runs, "primer-ez", "transformer")

@@ -18,7 +18,7 @@ In short, from our own runs:
   {value}`f"{on_subwords['learned'].mean:.2f}"`. On characters it is not shown to be better than Transformer++
   or than the squared ReLU alone; on subwords it ends below both with each seed. There Primer saves most,
   {value}`primer_on_subwords` ({doc}`ours`). With four times the steps, on characters, there is no sign that
-  the gap closes ({value}`in_long_runs`, three seeds).
+  the gap closes: the factor is {value}`in_long_runs`, over three seeds.
 - **In a modern baseline**, with SwiGLU, RMSNorm and rotary positions, on subwords, its two changes together
   save a factor of {value}`in_baseline` in multiply-adds. The squared ReLU alone, instead of SwiGLU,
   saves nothing.
