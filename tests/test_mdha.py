@@ -145,6 +145,40 @@ def test_claims_on_seeds_of_mdha_hold_for_the_records() -> None:
     assert all(abs(deviation - 0.03) > 0.01 for deviation in deviations.values())
 
 
+def test_claims_on_mdha_with_rotary_positions_hold_for_the_records() -> None:
+    runs = read_runs(str(RESULTS / "gathered.json"), "today-mdha")
+    runs = {model: runs[model] for model in MODELS}
+    critical = float(critical_difference(final_losses(runs)))
+    assert gain(runs, "channel", "none") < gain(RUNS, "channel", "none") / 4
+    assert critical < CRITICAL
+    mean = {model: final_loss(runs[model]).mean for model in MODELS}
+    assert max(mean, key=mean.__getitem__) == "width-1"
+    assert min(mean, key=mean.__getitem__) == "only-values"
+    for better, worse in (
+        ("none", "width-1"),
+        ("none", "only-queries"),
+        ("channel", "width-2"),
+        ("channel", "none"),
+    ):
+        assert all(ahead(runs, better, worse)), (better, worse)
+    for better, worse in (("only-values", "only-queries"), ("channel", "shared")):
+        assert gain(runs, better, worse) > critical, (better, worse)
+    per_channel = ("channel", "head-and-channel", "paper")
+    for first in per_channel:
+        assert all(gain(runs, first, second) < critical for second in per_channel)
+    for better, worse in (
+        ("channel", "only-keys"),
+        ("only-keys", "none"),
+        ("only-values", "only-keys"),
+    ):
+        assert all(ahead(runs, better, worse)), (better, worse)
+    assert gain(runs, "only-values", "channel") < critical
+    assert abs(gain(runs, "no-bias", "channel")) < critical
+    for wider in ("width-5", "width-7"):
+        assert not all(ahead(runs, wider, "channel"))
+    assert runs["width-2"][0]["rate"] > runs["channel"][0]["rate"]
+
+
 def test_bias_of_the_convolution_adds_little() -> None:
     """On keys it has no effect; on values it equals an output bias; on queries, a projection bias."""
     torch.manual_seed(0)

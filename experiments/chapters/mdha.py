@@ -6,7 +6,8 @@ Convolutions after queries, keys and values: which of their details matter?
 In short: with a learned table of positions, MDHA helps because it sees the previous tokens, and values gain
 most from it: convolutions on values alone end at least as well as on all three. Kernels of width 1, which see
 no other token, gain nothing. Width 2 is worse than widths 5 and 7 by more than noise between seeds explains,
-but its learning rate is lower. For most other pairs, three seeds do not decide. All models have
+but its learning rate is lower. For most other pairs, three seeds do not decide. With rotary positions the
+convolution gains much less, and values still gain most. All models have
 {value}`f"{runs['none'][0]['parameters'] / 1e6:.1f}"` million parameters.
 
 MDHA, *multi-DConv-head attention*, is attention with a convolution after each of its projections. With a
@@ -23,15 +24,18 @@ import math
 from collections.abc import Iterable
 
 from experiments.analysis import (
+    Spread,
     ahead,
     critical_difference,
     final_loss,
     final_losses,
     gain,
+    relative_perplexity,
     until,
 )
 from experiments.figures import draw, draw_final_losses, table
 from experiments.records import Runs, read_runs
+from experiments.tables import Table
 
 __data__ = ("experiments/results/gathered.json",)
 
@@ -198,11 +202,50 @@ if __name__ == "__main__":
     # while queries and keys change only which tokens are attended to. No run has queries and keys without
     # values.
 
-    # ## Limits
+    # ## With rotary positions
     #
-    # *Positions.* All models have a learned table of absolute positions, so a convolution is also a source of
-    # information about positions. With rotary positions, the gain of MDHA alone is smaller
-    # ({doc}`positions`), and its details may matter differently.
+    # With a learned table, a convolution is also a source of information about positions. Which of this holds
+    # with {doc}`rotary positions </labml_primer/since/rotary>`, where attention knows how far apart two
+    # tokens are? The figure shows the same sixteen models with them, each with a rate tuned again.
+    #
+    # The convolution gains much less: the walk-through's layer ends
+    # {value}`f"{gain(rotary, 'channel', 'none'):.3f}"` nats below no convolution, instead of
+    # {value}`f"{gain(runs, 'channel', 'none'):.3f}"` with a learned table. The critical difference is smaller
+    # too, {value}`f"{band:.3f}"` nats. In the table, the walk-through's layer is 100.
+    #
+    # *What holds.* The convolution has to see other tokens: width 1 is worst, and worse than no convolution
+    # with every seed. Values alone are best again, and again no difference from all three is shown. They are
+    # better than queries alone by {value}`apart("only-queries", "only-values")` critical differences, and
+    # than keys alone, with every seed, by {value}`apart("only-keys", "only-values")`.
+    #
+    # *What does not.* On queries alone a convolution does not help: it ends above no convolution with every
+    # seed. One kernel for all is worse than kernels for each channel, by {value}`apart("shared", "channel")`
+    # critical differences. Of wider kernels no gain is shown. Width 2 is still worse with every seed, by
+    # {value}`apart("width-2", "channel")` critical differences, and here it has the higher rate,
+    # {value}`rotary["width-2"][0]["rate"]` instead of {value}`rotary["channel"][0]["rate"]`.
+    rotary = read_runs(__data__[0], "today-mdha")
+    rotary = {model: rotary[model] for model in MODELS}
+    band = float(critical_difference(final_losses(rotary)))
+    draw_final_losses(rotary, MODELS, "channel", band)
+
+    def apart(worse: str, better: str) -> str:
+        """How far a model is above another with rotary positions, in critical differences."""
+        return f"{gain(rotary, better, worse) / band:.2f}"
+
+    rows = [
+        [
+            name,
+            *(
+                f"{Spread.of(relative_perplexity(each['channel'], each[model])):.1f}"
+                for each in (runs, rotary)
+            ),
+        ]
+        for model, (name, _) in MODELS.items()
+    ]
+    heads = {"model": "", "learned table": "%", "rotary": "%"}
+    display(Table("Relative perplexity with both positions", "Our runs", heads, rows))
+
+    # ## Limits
     #
     # *Longer runs.* Without a convolution, the model is {value}`f"{gain(after(300), 'channel', 'none'):.2f}"`
     # nats worse after 300 steps, and {value}`f"{gain(runs, 'channel', 'none'):.2f}"` at the end. Longer runs
@@ -217,9 +260,12 @@ if __name__ == "__main__":
     #
     # ## In short
     #
-    # - The convolution helps because it sees the previous tokens; values gain most from that. All models have
-    #   learned absolute positions.
-    # - Widths 5 and 7 are at least as good as 3 here.
-    # - Three seeds show no effect of the bias or of the sharing of kernels.
+    # - The convolution helps because it sees the previous tokens; values gain most from that.
+    # - With a learned table of positions, widths 5 and 7 end below 3 with every seed.
+    # - Three seeds show no effect of the bias. An effect of the sharing of kernels is shown only with rotary
+    #   positions, where one kernel for all is worse.
+    # - With rotary positions, the convolution gains {value}`f"{gain(rotary, 'channel', 'none'):.2f}"` nats
+    #   instead of {value}`f"{gain(runs, 'channel', 'none'):.2f}"`. Values still gain most, and queries alone
+    #   gain nothing.
     #
     # And at other sizes? {doc}`sizes` trains the Transformer, Primer-EZ and Primer at five widths.

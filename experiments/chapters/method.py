@@ -194,11 +194,11 @@ if __name__ == "__main__":
     #
     # The last is a family of plans, and each of them, such as `today-characters`, can be run alone. They
     # repeat the comparisons with {doc}`rotary positions </labml_primer/since/rotary>`, on characters and on
-    # subwords. {doc}`positions`, {doc}`ours` and {doc}`parts` report them. One of them, `today-mdha`, is not
-    # recorded in whole yet. They are compared in multiply-adds, not in time. Rates are tuned in runs of a
-    # quarter of the length, with a seed that is not reported. Final losses are those on the whole reported
-    # plays, always in nats per character. Their records contain the losses of two steps in double precision.
-    # If the code computes other losses later, the run is repeated.
+    # subwords. {doc}`positions`, {doc}`ours`, {doc}`parts` and {doc}`mdha` report them. They are compared in
+    # multiply-adds, not in time. Rates are tuned in runs of a quarter of the length, with a seed that is not
+    # reported. Final losses are those on the whole reported plays, always in nats per character. Their
+    # records contain the losses of two steps in double precision. If the code computes other losses later,
+    # the run is repeated.
     #
     # Tests check that every record matches its plan, that no run diverged and no seed is missing, and that
     # the statements of the chapters hold for the records. Every measured number in the text is computed from
@@ -242,15 +242,15 @@ if __name__ == "__main__":
     # MDHA.
     #
     # *Positions.* Unless a page says rotary, our models have a learned table of absolute positions.
-    # {doc}`ours` and {doc}`parts` report both on characters, and {doc}`positions` on subwords too.
-    # {doc}`mdha`, {doc}`sizes`, {doc}`transfer`, {doc}`search` and the activation functions have the table
-    # only. It must be learned before attention can find the previous token, while a convolution reads that
-    # token from the first step on. The paper's models in Tensor2Tensor, in its search and in two of Table 4's
-    # three set-ups, have positional embeddings too. Those in T5 and Lingvo have relative attention (appendix
-    # A.8; the released `gin/models/defaults.gin` for T5 says the same). With the former, Primer-EZ saves
-    # factors of {value}`printed["Tensor2Tensor, TPUv2"]` and {value}`printed["Tensor2Tensor, V100"]` in Table
-    # 4; with the latter, {value}`printed["T5, TPUv2"]`. Library and text differ too, so this agrees with our
-    # result, but does not prove it.
+    # {doc}`ours`, {doc}`parts` and {doc}`mdha` report both on characters, and {doc}`positions` on subwords
+    # too. {doc}`sizes`, {doc}`transfer`, {doc}`search` and the activation functions have the table only. A
+    # table must be learned before attention can find the previous token, while a convolution reads that token
+    # from the first step on. The paper's models in Tensor2Tensor, in its search and in two of Table 4's three
+    # set-ups, have positional embeddings too. Those in T5 and Lingvo have relative attention (appendix A.8;
+    # the released `gin/models/defaults.gin` for T5 says the same). With the former, Primer-EZ saves factors
+    # of {value}`printed["Tensor2Tensor, TPUv2"]` and {value}`printed["Tensor2Tensor, V100"]` in Table 4; with
+    # the latter, {value}`printed["T5, TPUv2"]`. Library and text differ too, so this agrees with our result,
+    # but does not prove it.
     #
     # *Tuning.* Rates were chosen in short runs with one seed. Models with similar losses could change places
     # with other rates.

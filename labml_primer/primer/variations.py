@@ -18,9 +18,11 @@ The last three are from the annotated implementation of {cite:t}`jayasiri2020ann
 its per-head variation, its main class, and its shared variation. All three have a bias and PyTorch's
 initialization.
 
-In short: all four take about the same time, and any differences in loss are too small for our runs of three
-seeds each ({doc}`/experiments/chapters/mdha`). Of Primer-EZ's two changes, the convolution does more of the
-work in our runs with a learned table of positions, contrary to the paper; with rotary positions it does not
+In short: all four take about the same time. With a learned table of positions, any differences in loss are
+too small for our runs of three seeds each; with rotary positions, one kernel for everything is worse than one
+per channel shared by the heads, and no difference among the other three is shown
+({doc}`/experiments/chapters/mdha`). Of Primer-EZ's two changes, the convolution does more of the work in our
+runs with a learned table of positions, contrary to the paper; with rotary positions it does not
 ({doc}`/experiments/chapters/parts`).
 
 :::{picture} kernels
@@ -180,7 +182,8 @@ if __name__ == "__main__":
     # ### Which is best?
     #
     # {doc}`/experiments/chapters/mdha` compares the four with three seeds each, and also other widths, biases
-    # and initial weights. The four differ by less than such runs can show.
+    # and initial weights. With a learned table of positions, the four differ by less than such runs can show.
+    # With rotary positions, one kernel for everything is worse than one per channel shared by the heads.
     #
     # ### Which of the two changes does the work?
     #
@@ -189,8 +192,9 @@ if __name__ == "__main__":
     # without the squared ReLU ({doc}`/experiments/chapters/parts`).
     #
     # The positions explain at least part of this difference from the paper: with rotary positions, on the
-    # same characters, the convolution no longer leads. Two more differences may contribute. Our models read
-    # characters, and a character says little without the one before it, while the paper's models read
+    # same characters, the convolution no longer leads after 1,200 steps. (After 4,800 it does, with each of
+    # three seeds: {doc}`/experiments/chapters/positions`.) Two more differences may contribute. Our models
+    # read characters, and a character says little without the one before it, while the paper's models read
     # subwords. And the paper trained for 1.1 to 2.1 million steps of 4,096 tokens (Table 4, section 4.1), but
     # our runs had 1,200 steps of 2,048.
 

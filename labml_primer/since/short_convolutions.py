@@ -79,8 +79,9 @@ class TokenShiftAttention(MultiHeadAttention):
 
     Each projection reads a mixture of its own. In RWKV the layers after it are not attention, but its author
     also tried token shift on queries, keys and values, and saw in the weights that values use the previous
-    token most and queries least. In our runs, too, values gain most from a convolution, and queries about as
-    much as keys ({doc}`/experiments/chapters/mdha`).
+    token most and queries least. In our runs, too, values gain most from a convolution. Queries gain about as
+    much as keys with a learned table of positions, and nothing with rotary ones
+    ({doc}`/experiments/chapters/mdha`).
 
     :::{variant} TokenShiftAttention
     :of: labml_primer.transformer.attention.MultiHeadAttention
