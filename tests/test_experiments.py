@@ -40,6 +40,7 @@ from experiments.analysis import (
 )
 from experiments.chapters import mdha, ours, parts, transfer
 from experiments.figures import WHOLE_MODELS, theirs
+from experiments.harness import long_run as long_runs
 from experiments.harness import run as module
 from experiments.harness.configuration import Run
 from experiments.harness.long_run import Training, fingerprint, is_current, long_run
@@ -47,6 +48,7 @@ from experiments.harness.parallel import Workers
 from experiments.harness.plan import PLANS, Plan, gather, read_plans, reported_loss
 from experiments.harness.run import announce, recorded, run_missing
 from experiments.harness.step_times import measure_missing
+from experiments.harness.tasks import LANGUAGE_MODELING
 from experiments.harness.texts import REPORTED_PLAYS, TUNING_PLAY, load_texts
 from experiments.harness.variants import (
     CubedReLU,
@@ -791,6 +793,47 @@ def test_record_is_run_again_if_the_code_computes_something_else(
     near = [loss * (1 + 1e-9) for loss in first["fingerprint"]]
     path.write_text(json.dumps(first | {"fingerprint": near, "commit": "old"}))
     assert long_run(TINY, folder)["commit"] == "old"
+
+
+def altered(clip: float = 1.0, **settings: Any) -> Callable[..., Any]:
+    """Return an `optimizer_of` whose optimizer has other settings."""
+    original = long_runs.optimizer_of
+
+    def optimizer_of(run: Run, model: torch.nn.Module) -> tuple[Any, float]:
+        optimizer, _ = original(run, model)
+        optimizer.param_groups[0].update(settings)
+        return optimizer, clip
+
+    return optimizer_of
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    {
+        "betas": ("optimizer_of", altered(betas=(0.5, 0.5))),
+        "weight decay": ("optimizer_of", altered(weight_decay=0.1)),
+        "clipping": ("optimizer_of", altered(clip=math.inf)),
+        "warm-up": ("warmed_up_rate", lambda step, rate, warmup: rate),
+        "decrease": ("warmed_up_rate", lambda s, rate, w: rate * min(s / w, 1)),
+        "held-out windows": (
+            "task_of",
+            lambda *_: replace(LANGUAGE_MODELING, held_out=lambda *_: 0.0),
+        ),
+        "whole plays": ("whole_loss", lambda *_: 0.0),
+    }.values(),
+)
+def test_record_is_out_of_date_if_training_or_evaluation_changed(
+    name: str, other: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = replace(TINY, whole=True)
+    record = {"configuration": asdict(run), "fingerprint": fingerprint(run)}
+    long_runs.losses_of.cache_clear()
+    assert is_current(record)
+    long_runs.losses_of.cache_clear()
+    with monkeypatch.context() as patched:
+        patched.setattr(long_runs, name, other)
+        assert not is_current(record)
+    long_runs.losses_of.cache_clear()
 
 
 def test_error_of_an_invalid_plan_names_file_and_model(tmp_path: Path) -> None:

@@ -536,25 +536,33 @@ class Training:
 
 
 def fingerprint(run: Run) -> list[float]:
-    """Return the losses of two small steps in double precision.
+    """Return the losses of four small steps, and after them those on the beginning of a held-out text.
 
-    They change with everything that a run's numbers depend on: model, initialization, text, loss, optimizer.
-    They do not change with a rewriting that computes the same.
+    They change with everything that a run's numbers depend on: model, initialization, text, loss, optimizer,
+    learning rate, evaluation. They do not change with a rewriting that computes the same.
     """
     small = replace(run, batch=2, pieces=1, recomputed=False, bfloat16=False)
-    small = replace(small, seed=0, rate=1e-3, steps=2, evaluations=1, whole=False)
+    small = replace(small, seed=0, steps=4, rate=1e-3, warmup=2, evaluations=1)
     return losses_of(small)
 
 
 @cache
 def losses_of(run: Run) -> list[float]:
-    """Return the losses of a run's steps in double precision. Its result is kept."""
+    """Return the losses of a run's steps, and of the model after them. Its result is kept.
+
+    Weights are in double precision, so that the steps hardly amplify the rounding of a machine.
+    """
     with torch.random.fork_rng(devices=[]):
         training = Training(run, Path(), Workers())
-        training.model.double()
+        model, task = training.model.double(), training.task
         for _ in range(run.steps):
             training.step()
-    return training.losses
+        text = next(iter(training.texts.held_out.values()))
+        text, seq = text[torch.arange(run.seq + 1)], min(run.seq, 16)
+        after = [task.held_out(model, text, 16, seq)]
+        if run.whole:
+            after.append(whole_loss(model, text, 16, seq))
+    return training.losses + after
 
 
 def is_current(record: Record) -> bool:
@@ -565,7 +573,7 @@ def is_current(record: Record) -> bool:
     if "fingerprint" not in record:
         return True
     now = fingerprint(Run.of(record["configuration"]))
-    return all(
+    return len(now) == len(record["fingerprint"]) and all(
         math.isclose(new, old, rel_tol=1e-6)
         for new, old in zip(now, record["fingerprint"], strict=True)
     )
