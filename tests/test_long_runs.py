@@ -716,6 +716,10 @@ def test_digest_covers_only_what_differs_from_the_defaults() -> None:
         ("batch = 0", "batch 0 is not positive"),
         ("rate = nan", "rate nan is not positive and finite"),
         ("evaluations = 9999", "9999 evaluations do not fit 1200 steps"),
+        (
+            "steps = 20",
+            "24 evaluations do not fit 20 steps; give evaluations, from 1 to 20",
+        ),
         ("learning_rate = 1", "unknown settings: learning_rate; known: preset, model"),
         ("steps = 2e4", "steps 20000.0 is not a whole number, such as 20000"),
         ('steps = "20000"', "steps '20000' is not a whole number, such as 20000"),
@@ -1011,3 +1015,23 @@ def test_positions_are_chosen_by_name() -> None:
     assert all(torch.equal(a, learned[k]) for k, a in first().state_dict().items())
     with pytest.raises(ValueError, match="'rotory' is not one of learned, sin"):
         first(positions="rotory")
+
+
+def test_a_missing_configuration_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"none\.toml: there is no such file"):
+        Run.read(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    ("preset", "positions", "message"),
+    [
+        ("modern", "learned", "this preset is rotary: leave positions out"),
+        ("modern-primer-ez", "t5", "this preset is rotary: leave positions out"),
+        ("synthesizer-dense", "rotary", "and a Synthesizer has none"),
+    ],
+)
+def test_positions_that_a_preset_cannot_have_are_refused(
+    preset: str, positions: str, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        Run(preset, {"positions": positions}).build(83)

@@ -312,9 +312,9 @@ def test_command_prints_the_last_losses_and_whether_the_run_was_already_recorded
     first = printed()
     record = json.loads(path.read_text())
     curve = record["curve"]
-    losses = {"training": curve["train_loss"]} | curve["held_out"]
+    losses = {"training, per token": curve["train_loss"]} | curve["held_out"]
     assert first == [
-        "losses after step 8, in nats:",
+        "losses after step 8, in nats per character:",
         *(f"  {each[-1]:.4f}  {name}" for name, each in losses.items()),
         f"recorded in {path}",
     ]

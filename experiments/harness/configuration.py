@@ -15,9 +15,11 @@ import torch
 from experiments.harness.parts import part
 from experiments.harness.tasks import SENTINELS
 from experiments.harness.texts import PLAYS
+from labml_primer.compared.synthesizer import SyntheticAttention
 from labml_primer.compared.t5 import T5, T5_PRESETS
 from labml_primer.presets import PRESETS, LanguageModel
-from labml_primer.since.rotary import POSITIONS
+from labml_primer.since.rotary import POSITIONS, NoPositions
+from labml_primer.transformer.language_model import Config
 
 CHOICES = {
     "preset": (*PRESETS, *T5_PRESETS),
@@ -137,7 +139,8 @@ class Run:
                 raise ValueError(f"{name} {value} is not positive and finite")
         if not 1 <= self.evaluations <= self.steps:
             raise ValueError(
-                f"{self.evaluations} evaluations do not fit {self.steps} steps"
+                f"{self.evaluations} evaluations do not fit {self.steps} steps; give evaluations, from 1 to "
+                f"{self.steps}"
             )
         if self.batch % self.pieces:
             raise ValueError(
@@ -167,11 +170,16 @@ class Run:
 
     @classmethod
     def read(cls, path: Path) -> "Run":
-        """Read a run from a TOML file. Raises `ValueError`, with the path, also if it cannot be built."""
+        """Read a run from a TOML file. Errors name the path.
+
+        Raises `ValueError`, also if the run cannot be built, and `FileNotFoundError`.
+        """
         try:
             run = cls.of(tomllib.loads(path.read_text(encoding="utf-8")))
             try_to_build(run)
             return run
+        except FileNotFoundError:
+            raise FileNotFoundError(f"{path}: there is no such file") from None
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
@@ -198,11 +206,6 @@ class Run:
             for name, value in self.model.items()
             if name != "positions"
         }
-        positions = self.model.get("positions", "learned")
-        if positions not in POSITIONS:
-            raise ValueError(
-                f"positions {positions!r} is not one of {', '.join(POSITIONS)}"
-            )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             if self.preset in T5_PRESETS:
@@ -210,7 +213,22 @@ class Run:
                 return T5(replace(T5_PRESETS[self.preset], **changes))
             changes |= {"vocab_size": vocab_size, "max_seq": self.seq}
             config = replace(PRESETS[self.preset], **changes)
-            return LanguageModel(POSITIONS[positions](config))
+            if "positions" in self.model:
+                config = with_positions(config, self.model["positions"])
+            return LanguageModel(config)
+
+
+def with_positions(config: Config, name: str) -> Config:
+    """Return `config` with these positions. Raises `ValueError` if there are none, or none that fit."""
+    if name not in POSITIONS:
+        raise ValueError(f"positions {name!r} is not one of {', '.join(POSITIONS)}")
+    if config.positions is NoPositions and name != "rotary":
+        raise ValueError("the attention of this preset is rotary: leave positions out")
+    if name in ("t5", "rotary") and issubclass(config.attention, SyntheticAttention):
+        raise ValueError(
+            f"positions {name!r} are for scores of queries and keys, and a Synthesizer has none"
+        )
+    return POSITIONS[name](config)
 
 
 @cache

@@ -51,7 +51,7 @@ from experiments.harness.tasks import task_of, whole_loss
 from experiments.harness.texts import Texts, load_texts
 from experiments.harness.tracking import Tracking
 from experiments.records import Record, read_record, write_record
-from labml_primer.compared.t5 import t5_rate
+from labml_primer.compared.t5 import T5_PRESETS, t5_rate
 from labml_primer.primer.faster import faster
 from labml_primer.training.loop import (
     auxiliary_losses,
@@ -653,10 +653,12 @@ def positive_integer(text: str) -> int:
 
 def last_losses(record: Record) -> str:
     """Return the losses of the last evaluation, one per line."""
-    curve = record["curve"]
-    losses = {"training": curve["train_loss"]} | curve["held_out"]
+    curve, of_t5 = record["curve"], record["configuration"]["preset"] in T5_PRESETS
+    losses = {"training, per token": curve["train_loss"]} | curve["held_out"]
     lines = [f"  {last[-1]:.4f}  {name}" for name, last in losses.items()]
-    return "\n".join([f"losses after step {curve['steps'][-1]}, in nats:", *lines])
+    unit = "target token" if of_t5 else "character"
+    title = f"losses after step {curve['steps'][-1]}, in nats per {unit}:"
+    return "\n".join([title, *lines])
 
 
 def main() -> None:

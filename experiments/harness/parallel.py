@@ -83,7 +83,10 @@ class Workers:
         """
         if sharded:
             if not self.together:
-                raise ValueError("start a sharded run with torchrun")
+                raise ValueError(
+                    "start a sharded run with torchrun: torchrun --nproc-per-node 2 -m "
+                    "experiments.harness.long_run RUN.toml FOLDER"
+                )
             stacks = [m for m in model.modules() if isinstance(m, nn.ModuleList)]
             for stack in stacks:
                 for block in stack:
