@@ -47,7 +47,7 @@ A setting is a text and positions.
 KINDS = {
     "learned": "learned table",
     "sinusoidal": "sines",
-    "t5": "T5's distances",
+    "t5": "T5's buckets",
     "rotary": "rotary",
 }
 
@@ -120,8 +120,12 @@ def share_of_positions(learned: Sequence[float], rotary: Sequence[float]) -> flo
 
 
 def read_lengths(gathered: str) -> dict[int, Runs]:
-    """Return the runs with rotary positions on characters by number of steps, of the seeds that all have."""
+    """Return the runs with rotary positions on characters by number of steps, of the seeds that all have.
+
+    In the long ones all models have the same learning rate.
+    """
     longer = read_runs(gathered, "today-longer")
+    longer |= read_runs(gathered, "today-longer-same-rate")  # of the squared ReLU
     seeds = {run["seed"] for run in longer["transformer"]}
     shorter = read_setting(gathered, "characters", "rotary")
     shorter = {

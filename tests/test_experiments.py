@@ -365,9 +365,14 @@ def test_numbers_of_ours_in_the_library_are_those_of_the_records() -> None:
         for positions in ("learned", "rotary")
     ]
     with_table, without = (f"{1 - 1 / each.mean:.0%}" for each in on_subwords)
+    reach, there = (
+        f"{1 - 1 / each.low:.0%} to {1 - 1 / each.high:.0%}"
+        for each in (rotary["primer-ez"], on_subwords[1])
+    )
     assert f"it saves {1 - 1 / before:.0%} of the {{term}}`multiply-adds`" in primer_ez
     assert f"and {1 - 1 / saved:.0%} if both have rotary positions" in primer_ez
-    assert f"on subwords, {with_table} and {without}" in primer_ez
+    assert f"(95% {{term}}`confidence interval` {reach}, five seeds)" in primer_ez
+    assert f"on subwords, {with_table} and {without} ({there};" in primer_ez
     in_time = factors(read_runs(GATHERED, "speedup"), "seconds")["primer-ez"].mean
     assert f"it is {in_time:.2f} in time and {before:.2f} in multiply-adds" in primer_ez
     assert f"and {saved:.2f} in multiply-adds with rotary ones" in primer_ez

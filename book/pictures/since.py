@@ -36,7 +36,7 @@ YEARS: dict[int, tuple[list[tuple[str, str, str]], list[tuple[str, str, str]]]] 
     ),
     2026: (
         [("nanochat", "kept over SwiGLU", "")],
-        [("nanochat", "smear negligible", "")],
+        [("nanochat", "smear, disputed", "")],
     ),
 }
 LEFT, RIGHT, WIDE, TALL, PITCH = 56, 232, 162, 40, 48

@@ -11,10 +11,10 @@ convolution gains much less, and values still gain most. All models have
 {value}`f"{runs['none'][0]['parameters'] / 1e6:.1f}"` million parameters.
 
 MDHA, *multi-DConv-head attention*, is attention with a convolution after each of its projections. With a
-learned table of positions, it is the one of Primer's changes whose removal hurts most; with rotary positions
-it is not ({doc}`parts`). It has six details: which heads and channels share a kernel, the width of the
-kernel, its bias, its initial weights, its place before or after the projections, and which of queries, keys
-and values have one.
+learned table of positions, it is the one of Primer's changes whose removal hurts most; with rotary positions,
+on the same characters, it comes second in the mean ({doc}`parts`). It has six details: which heads and
+channels share a kernel, the width of the kernel, its bias, its initial weights, its place before or after the
+projections, and which of queries, keys and values have one.
 
 Source: {cite:t}`so2021primer`, section 3, appendix A.6 and its released code;
 {cite:t}`jayasiri2020annotated`.
@@ -161,11 +161,13 @@ if __name__ == "__main__":
     #
     # The released initialization cannot be distinguished from PyTorch's. The one as plain attention is worse
     # with every seed, by {value}`distance("identity-start", "channel")` critical differences. Such a layer
-    # may first have to learn that neighbours matter: it is worse by
+    # may first have to learn that the tokens before matter: it is worse by
     # {value}`f"{gain(after(450), 'channel', 'identity-start'):.2f}"` nats at step 450, and by
     # {value}`f"{gain(runs, 'channel', 'identity-start'):.2f}"` at the end. It ends better than no convolution
     # with every seed, by {value}`distance("none", "identity-start")` critical differences, and worse than the
-    # layer without a bias, by {value}`distance("identity-start", "no-bias")`.
+    # layer without a bias, by {value}`distance("identity-start", "no-bias")`. Without the bias, the layer is
+    # better than with it with every seed, by {value}`distance("channel", "no-bias")`, with a rate of
+    # {value}`rates["no-bias"]`.
 
     # ## Before or after the projections?
     #
@@ -198,9 +200,9 @@ if __name__ == "__main__":
     # alone by {value}`distance("only-keys", "only-values")`, and than all three, with every seed, by
     # {value}`distance("channel", "only-values")`.
     #
-    # A possible reason: a value that contains its neighbours carries them to every token that attends to it,
-    # while queries and keys change only which tokens are attended to. No run has queries and keys without
-    # values.
+    # A possible reason: a value that contains the tokens before it carries them to every token that attends
+    # to it, while queries and keys change only which tokens are attended to. No run has queries and keys
+    # without values.
 
     # ## With rotary positions
     #
@@ -210,8 +212,10 @@ if __name__ == "__main__":
     #
     # The convolution gains much less: the walk-through's layer ends
     # {value}`f"{gain(rotary, 'channel', 'none'):.3f}"` nats below no convolution, instead of
-    # {value}`f"{gain(runs, 'channel', 'none'):.3f}"` with a learned table. The critical difference is smaller
-    # too, {value}`f"{band:.3f}"` nats. In the table, the walk-through's layer is 100.
+    # {value}`f"{gain(runs, 'channel', 'none'):.3f}"` with a learned table; the paper's layer,
+    # {value}`f"{gain(rotary, 'paper', 'none'):.3f}"`. {doc}`ours` has the paper's layer with five seeds. The
+    # critical difference is smaller too, {value}`f"{band:.3f}"` nats. In the table, the walk-through's layer
+    # is 100.
     #
     # *What holds.* The convolution has to see other tokens: width 1 is worst, and worse than no convolution
     # with every seed. Values alone are best again, and again no difference from all three is shown. They are
@@ -220,9 +224,9 @@ if __name__ == "__main__":
     #
     # *What does not.* On queries alone a convolution does not help: it ends above no convolution with every
     # seed. One kernel for all is worse than kernels for each channel, by {value}`apart("shared", "channel")`
-    # critical differences. Of wider kernels no gain is shown. Width 2 is still worse with every seed, by
-    # {value}`apart("width-2", "channel")` critical differences, and here it has the higher rate,
-    # {value}`rotary["width-2"][0]["rate"]` instead of {value}`rotary["channel"][0]["rate"]`.
+    # critical differences, but its seeds are noisy again. Wider kernels show no gain. Width 2 is still worse
+    # with every seed, by {value}`apart("width-2", "channel")` critical differences, and here it has the
+    # higher rate, {value}`rotary["width-2"][0]["rate"]` instead of {value}`rotary["channel"][0]["rate"]`.
     rotary = read_runs(__data__[0], "today-mdha")
     rotary = {model: rotary[model] for model in MODELS}
     band = float(critical_difference(final_losses(rotary)))
@@ -247,9 +251,10 @@ if __name__ == "__main__":
 
     # ## Limits
     #
-    # *Longer runs.* Without a convolution, the model is {value}`f"{gain(after(300), 'channel', 'none'):.2f}"`
-    # nats worse after 300 steps, and {value}`f"{gain(runs, 'channel', 'none'):.2f}"` at the end. Longer runs
-    # may reduce the gain.
+    # *Longer runs.* With a learned table, the model without a convolution is
+    # {value}`f"{gain(after(300), 'channel', 'none'):.2f}"` nats worse after 300 steps, and
+    # {value}`f"{gain(runs, 'channel', 'none'):.2f}"` at the end. Longer runs may reduce the gain. With rotary
+    # positions, {doc}`positions` has runs of four times the steps.
     #
     # *Combinations.* One detail is changed at a time. Two together may gain more or less than the sum.
     #
@@ -262,10 +267,12 @@ if __name__ == "__main__":
     #
     # - The convolution helps because it sees the previous tokens; values gain most from that.
     # - With a learned table of positions, widths 5 and 7 end below 3 with every seed.
-    # - Three seeds show no effect of the bias. An effect of the sharing of kernels is shown only with rotary
-    #   positions, where one kernel for all is worse.
-    # - With rotary positions, the convolution gains {value}`f"{gain(rotary, 'channel', 'none'):.2f}"` nats
-    #   instead of {value}`f"{gain(runs, 'channel', 'none'):.2f}"`. Values still gain most, and queries alone
+    # - Without a bias, the layer ends lower with every seed, with either kind of positions, but by less than
+    #   the critical difference. Sharing a kernel is shown to matter only with rotary positions, where one
+    #   kernel for all is worse.
+    # - With rotary positions, the walk-through's layer gains
+    #   {value}`f"{gain(rotary, 'channel', 'none'):.2f}"` nats instead of
+    #   {value}`f"{gain(runs, 'channel', 'none'):.2f}"`. Values still gain most, and queries alone
     #   gain nothing.
     #
     # And at other sizes? {doc}`sizes` trains the Transformer, Primer-EZ and Primer at five widths.

@@ -3,9 +3,9 @@ r"""
 
 The setting, the statistics and the limits of all measurements in this part, for readers who check them.
 
-In short: every model is trained on the same batches with a learning rate of its own, with two to five
-seeds, and is judged on two plays that chose no learning rate. Differences are compared with the noise between
-seeds. All records are in the repository, and `make experiments` makes them again.
+In short: every model is trained on the same batches with a learning rate of its own, with three to five
+seeds, and is judged on two plays that are not used to choose learning rates. Differences are compared with
+the noise between seeds. All records are in the repository, and `make experiments` makes them again.
 
 Source: our own measurements; {cite:t}`so2021primer`, sections 3 and 4.1, appendices A.7 and A.9;
 {cite:t}`nist2012tukey`; {cite:t}`kaplan2020scaling`.
@@ -13,7 +13,14 @@ Source: our own measurements; {cite:t}`so2021primer`, sections 3 and 4.1, append
 
 import torch
 
-from experiments.analysis import critical_difference, final_losses, noise, widest
+from experiments.analysis import (
+    MeanFactor,
+    critical_difference,
+    factor,
+    final_losses,
+    noise,
+    widest,
+)
 from experiments.figures import WHOLE_MODELS, theirs
 from experiments.records import read_runs
 from experiments.tables import Table
@@ -60,7 +67,7 @@ if __name__ == "__main__":
     # ## Learning rates
     #
     # Each model has its own learning rate. Three to seven rates are tried, each twice the one before, in runs
-    # of 300 or 400 steps with one seed, and the loss on the comedy decides. Except in {doc}`positions`, no
+    # of 300 to 1,200 steps with one seed, and the loss on the comedy decides. Except in {doc}`positions`, no
     # chosen rate is the lowest or the highest tried. For the models of {doc}`ours`, five rates from 0.001 to
     # 0.016 were tried. The table has the chosen ones.
     #
@@ -102,12 +109,24 @@ if __name__ == "__main__":
     # or in seconds. If a model never reaches that loss, the roles are exchanged, and the factor is the
     # inverse, below 1.
     #
-    # A factor amplifies noise, because on a flat curve a small difference in loss is many steps.
+    # A factor amplifies noise, because on a flat curve a small difference in loss is many steps. It is also
+    # slightly too large, because a noisy curve first reaches a loss earlier than its mean does: the
+    # Transformer's factor over itself would be {value}`itself("speedup")` in the runs of {doc}`ours`, and
+    # {value}`itself("today-longer")` in the long runs of {doc}`positions`. The curves are losses on 64
+    # windows of each play, also where a final loss is that on the whole plays.
     #
     # The mean of several seeds' factors is the geometric mean, because factors multiply: of 2 and $1/2$ the
     # mean is 1. In brackets or as a band is the 95% {term}`confidence interval` of that mean, computed from
-    # the logarithms with Student's $t$.
+    # the logarithms $x$ of $n$ seeds, with Student's $t$ for $n - 1$ degrees of freedom:
     #
+    # $$\exp\left(\bar x \pm t\, \frac{s}{\sqrt n}\right), \quad
+    #   t = 4.303 \text{ for three seeds},\ 2.776 \text{ for five}$$
+    def itself(plan: str) -> str:
+        """The factor of the Transformer over itself, as the mean of the seeds."""
+        seeds = read_runs(__data__[0], plan)["transformer"]
+        over_itself = [factor(run, run, "multiply_adds") for run in seeds]
+        return f"{MeanFactor.of(over_itself).mean:.2f}"
+
     # ## Relative perplexity
     #
     # The perplexity $e^l$ at the end of a run, in percent of the baseline's with the same seed:
@@ -158,12 +177,8 @@ if __name__ == "__main__":
     # With $b$ times less compute, the better architecture, 0, is as good as the other, 1 (appendix A.9). The
     # saving without any law reads the same factor from the frontiers themselves.
     #
-    # The 95% confidence intervals of that chapter treat the three seeds as independent:
-    #
-    # $$\bar x \pm t\, \frac{s}{\sqrt 3}, \quad t = 4.303$$
-    #
-    # with Student's $t$ for two degrees of freedom. Factors are averaged as logarithms. The points of one
-    # curve are not independent, so only seeds are counted.
+    # The 95% confidence intervals of that chapter, too, are those of three seeds. The points of one curve are
+    # not independent, so only seeds are counted.
 
     # ## Time
     #
@@ -174,7 +189,7 @@ if __name__ == "__main__":
     #
     # {doc}`/benchmarks/speed` also measures in turns: one call of each function, again and again, every other
     # round in reverse order. Its tables show the median of the rounds' ratios, and how far the quartiles are
-    # from it. A machine that slows down slows both sides, and the ratio stays.
+    # from it. A machine that slows down slows both sides, and does not change the ratio.
     #
     # ## Records
     #
@@ -194,11 +209,11 @@ if __name__ == "__main__":
     #
     # The last is a family of plans, and each of them, such as `today-characters`, can be run alone. They
     # repeat the comparisons with {doc}`rotary positions </labml_primer/since/rotary>`, on characters and on
-    # subwords. {doc}`positions`, {doc}`ours`, {doc}`parts` and {doc}`mdha` report them. They are compared in
-    # multiply-adds, not in time. Rates are tuned in runs of a quarter of the length, with a seed that is not
-    # reported. Final losses are those on the whole reported plays, always in nats per character. Their
-    # records contain the losses of two steps in double precision. If the code computes other losses later,
-    # the run is repeated.
+    # subwords. {doc}`positions`, {doc}`ours`, {doc}`parts` and {doc}`mdha` report them. The runs of this
+    # family are compared in multiply-adds, not in time. Their rates are tuned in runs of a quarter of the
+    # length or more, with a seed that is not reported. Their final losses are those on the whole reported
+    # plays, always in nats per character. Their records contain the losses of four small steps, and after
+    # these on a held-out text. If the code computes other losses later, the run is repeated.
     #
     # Tests check that every record matches its plan, that no run diverged and no seed is missing, and that
     # the statements of the chapters hold for the records. Every measured number in the text is computed from
@@ -221,25 +236,36 @@ if __name__ == "__main__":
     #     pieces = 4           # gradient accumulation
     #     recomputed = true    # activation checkpointing
     #     bfloat16 = true
+    #     evaluations = 40     # of the held-out texts, during the run
     #
-    # Start it from the repository's root. The second command splits each batch between two GPUs.
+    #     [model]              # the size; without this table, it is that of the paper's Table 4
+    #     d_model = 256
+    #     heads = 8
+    #     d_ff = 1024
+    #     layers = 6
+    #
+    # Start it from the repository's root. The second command splits each batch between two GPUs (DDP). With
+    # `sharded = true` in the first part of the file, it splits weights and checkpoints too (FSDP). With
+    # `compiled = true`, a GPU runs the model compiled. The class `Run`, in
+    # `experiments/harness/configuration.py`, has every setting.
     #
     #     .venv/bin/python -m experiments.harness.long_run run.toml folder
     #     .venv/bin/torchrun --nproc-per-node 2 -m experiments.harness.long_run run.toml folder
     #
-    # The same command continues a run that was stopped. After SIGTERM no step is lost, unless torchrun, which
-    # waits 30 seconds, kills the processes first. A finished run can be prolonged, by more `steps` in the
-    # file. Each start writes a log of its own, `folder/labml/runs/<id>/log.jsonl`. It has the loss, the norm
-    # of the gradient and the tokens per second at each step.
+    # A checkpoint is written every 100 steps, or `--save-every` so many. The same command continues a run
+    # that was stopped. After SIGTERM no step is lost, unless torchrun, which waits 30 seconds, kills the
+    # processes first. A finished run can be prolonged, by more `steps` in the file. Each start writes a log
+    # of its own, `folder/labml/runs/<id>/log.jsonl`. It has the loss, the norm of the gradient and the tokens
+    # per second at each step.
     #
     # ## Limits of all measurements
     #
     # *Scale.* The models of the paper's Table 4 have 40 times as many parameters, and read 3,000 times as
     # many tokens.
     #
-    # *Data.* Characters are not subwords. In a short run, a model mostly learns which characters follow
-    # which, and a convolution over three positions helps with just that. This may overstate the gain from
-    # MDHA.
+    # *Data.* Unless a page says subwords, our models read characters. In a short run, such a model mostly
+    # learns which characters follow which, and a convolution over three positions helps with just that. This
+    # may overstate the gain from MDHA. {doc}`positions` and {doc}`ours` report subwords too.
     #
     # *Positions.* Unless a page says rotary, our models have a learned table of absolute positions.
     # {doc}`ours`, {doc}`parts` and {doc}`mdha` report both on characters, and {doc}`positions` on subwords

@@ -268,8 +268,8 @@ if __name__ == "__main__":
     # alone is better than GELU ({value}`over_gelu`), or that the Evolved Transformer saves anything
     # ({value}`f"{on_subwords_left['evolved-transformer']:.2f}"`).
     #
-    # With training, on characters, the factors of the squared ReLU and of Transformer++ grow here too, with
-    # every seed. That of MDHA rises slightly, and for Primer-EZ and Primer no change is shown.
+    # Within these runs, on characters, the factors of the squared ReLU and of Transformer++ grow here too,
+    # with every seed. That of MDHA rises slightly, and for Primer-EZ and Primer no change is shown.
     #
     # In two points these results agree with the paper better than those with a table: the Evolved Transformer
     # ends above both Primers with every seed, and the squared ReLU saves more than MDHA in the mean. The size
@@ -295,7 +295,7 @@ if __name__ == "__main__":
     # - With rotary positions in all models, Primer-EZ saves {value}`share_saved(left["primer-ez"])` of the
     #   multiply-adds on characters, and is not shown to be better than Transformer++. On subwords both
     #   Primers end below it with every seed. What convolutions over neighbouring tokens save shrinks most.
-    # - With training, only the savings of the squared ReLU and of Transformer++ grow with every seed, with
-    #   either kind of positions.
+    # - Within these runs of 1,200 steps, only the savings of the squared ReLU and of Transformer++ grow with
+    #   every seed, with either kind of positions. {doc}`positions` has longer runs.
     #
     # Which of the changes does the work? {doc}`parts` takes the models apart.

@@ -12,11 +12,12 @@ In short: it depends on the positions.
   {value}`change(rotary, "primer", "without-squared-relu")`, and
   {value}`change(rotary, "primer", "without-mdha")` without MDHA. Three seeds do not settle the order of the
   two. None of Primer's other three changes is shown to help.
-- **Against SwiGLU**, three seeds with a learned table show no difference from the squared ReLU. With rotary
-  positions SwiGLU does better ({doc}`positions`).
+- **Against SwiGLU**, three seeds with a learned table show no difference from the squared ReLU. In a modern
+  baseline with rotary positions, on subwords, SwiGLU does better ({doc}`positions`).
 
-The models have {value}`f"{changes['transformer'][0]['parameters'] / 1e6:.1f}"` million parameters;
-{doc}`method` has the setting and the statistics.
+The models are trained on characters for 1,200 steps. They have
+{value}`f"{changes['transformer'][0]['parameters'] / 1e6:.1f}"` million parameters; {doc}`method` has the
+setting and the statistics.
 
 Primer is five changes at once, and Primer-EZ is two of them. {doc}`ours` measures whole models; this chapter
 takes them apart. For both questions, the paper has bar charts without numbers (Figures 26 and 5).

@@ -9,9 +9,9 @@ another. What was it, and why did they search again?
 
 In short: the first search graded a model by its loss after a fixed number of steps, no matter how long a step
 took. It found a model with slow steps. In Primer's paper, at equal compute the {term}`Evolved Transformer`
-keeps only part of its lead, or none. In our small runs that depends on the positions: with a learned table it
-keeps most of its lead, and with rotary positions it has none even after the same number of steps
-({doc}`/experiments/chapters/ours`).
+keeps only part of its lead, or none. In our small runs on characters that depends on the positions: with a
+learned table it keeps most of its lead, and with rotary positions it has none even after the same number of
+steps ({doc}`/experiments/chapters/ours`).
 
 The search combined large building blocks: attention, convolutions of several widths, a
 {term}`gated linear unit`. The model is for translation, with an encoder and a decoder. A language model is
@@ -326,7 +326,8 @@ if __name__ == "__main__":
     #
     # - The Evolved Transformer puts a second attention and two convolution branches before the usual block.
     # - In Primer's paper it learns more per step. But its steps take longer, and at equal compute less of the
-    #   gain remains. In our small runs it learns more per step with a learned table of positions only.
+    #   gain remains. In our small runs on characters it learns more per step with a learned table of
+    #   positions only.
     # - Its search graded models after a fixed number of steps; the search for Primer, after a fixed time.
     #
     # ## Exercise

@@ -544,8 +544,9 @@ if __name__ == "__main__":
     # ## What does each change contribute?
     #
     # {doc}`/experiments/chapters/parts` repeats the paper's ablation (Figure 26) with several seeds: each
-    # change alone in a Transformer, and Primer without each change. There, the convolution contributes most
-    # with a learned table of positions, and the squared ReLU, in the mean, with rotary positions.
+    # change alone in a Transformer, and Primer without each change. There, on characters, the convolution
+    # contributes most with a learned table of positions, and the squared ReLU, in the mean, with rotary
+    # positions.
     # {doc}`/experiments/chapters/ours` compares the whole models.
     #
     # In the paper's three setups, Tensor2Tensor on TPUs, Tensor2Tensor on a V100 GPU, and T5, Primer has

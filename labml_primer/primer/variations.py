@@ -205,7 +205,8 @@ if __name__ == "__main__":
     # - Kernels can be shared by the heads or by all channels. That saves few parameters and no time.
     # - The walk-through's main class differs from the paper's layer: its heads share kernels, it has a bias,
     #   and it starts with random weights.
-    # - Any differences in loss between the four are too small for our runs to show.
+    # - With a learned table of positions, the four differ by less than our runs can show. With rotary
+    #   positions, one kernel for everything is worse than one per channel shared by the heads.
     # - In our runs with a learned table of positions, the convolution contributes more than the squared ReLU;
     #   with rotary positions it does not.
     #

@@ -16,7 +16,7 @@ the {term}`Transformer++` of the paper with three more changes:
 | norm | {term}`layer normalization` | {py:class}`RMSNorm <labml_primer.transformer.normalization.RMSNorm>` |
 | positions | added to the input | {doc}`rotary <rotary>`, in every layer |
 | biases | in every linear layer | none |
-| feed-forward layer | two matrices and the {term}`ReLU` | {term}`SwiGLU` or the squared ReLU |
+| feed-forward layer | two matrices and the {term}`ReLU` | {term}`SwiGLU` |
 | keys and values | one for each head | one for each group of heads |
 
 Together they need fewer parameters, and a fraction of the memory when a model generates text. Primer-EZ's two
@@ -261,7 +261,7 @@ if __name__ == "__main__":
     # were not in training. This is one short run of each, so it shows that the models work, not which is
     # better. {doc}`/experiments/chapters/positions` has recorded runs of this baseline on subwords: with
     # three seeds, Primer-EZ's two changes together save about a third of the multiply-adds, and a squared
-    # ReLU alone, instead of SwiGLU, saves nothing.
+    # ReLU alone, instead of SwiGLU, makes the model worse.
     import matplotlib.pyplot as plt
 
     from labml_primer.training import load_corpus, train

@@ -7,11 +7,11 @@ The language models of this book so far learn a table of positions and add it to
 ({doc}`../transformer/language_model`). Each row starts as noise, and the model first has to find out that row
 8 comes after row 7. How much easier is it if attention is given the distance?
 
-Models trained in T5 and Lingvo, which the paper also compares, are given the distance: they use
-{term}`relative positions`, as nearly every language model since does. This chapter puts
-{ref}`the rotation <rotary>` of {doc}`../transformer/positional_encoding` into attention, and makes the
-positions of a language model a choice between four: a learned table, sines and cosines, T5's buckets of
-distances, and rotary positions ({term}`RoPE`).
+The paper's models in the libraries T5 and Lingvo are given the distance: they use {term}`relative positions`,
+as nearly every language model since does. This chapter puts {ref}`the rotation <rotary>` of
+{doc}`../transformer/positional_encoding` into attention, and makes the positions of a language model a choice
+between four: a learned table, sines and cosines, T5's buckets of distances, and rotary positions
+({term}`RoPE`).
 
 In short: rotary positions have no parameters. In the short runs below, a small Transformer with them ends
 {value}`f"{end('learned') - end('rotary'):.2f}"` nats per character lower than with a learned table, with one
@@ -203,14 +203,16 @@ class BucketBias(nn.Module):
 
 
 class BucketedAttention(MultiHeadAttention):
-    """
+    r"""
     ## Attention with T5's buckets
 
     PyTorch's fused attention adds a mask of numbers to the scores. So the bias is passed as the mask, with
     minus infinity where a key is hidden.
 
     :::{deviation} T5
-    There all layers share one table. Here each layer has its own, 32 numbers per head.
+    There all layers share one table, which starts with a standard deviation of $\sqrt{2 / (H + 32)}$ for $H$
+    heads, 0.24 for four. Here each layer has its own, 32 numbers per head, which starts with $1 / \sqrt{d}$,
+    0.09 for a width of 128.
     :::
     """
 

@@ -12,7 +12,7 @@ wide, or nearly so. They differ in their place, their width and their initial we
 
 | name | where | width | starts as |
 |---|---|---|---|
-| {term}`MDHA` | after the projections | 3 | 1/2 of the token, 1/6 of each neighbour |
+| {term}`MDHA` | after the projections | 3 | 1/2 of the token, 1/6 of each of the two before |
 | {term}`token shift` | before the projections | 2 | a mixture of both tokens |
 | {term}`smear` | once, after the embedding | 2 | the token alone |
 | {term}`Canon-A <Canon layer>` | before attention | 4 | the token plus a random mixture |
@@ -78,8 +78,8 @@ class TokenShiftAttention(MultiHeadAttention):
     ## Attention with token shift
 
     Each projection reads a mixture of its own. In RWKV the layers after it are not attention, but its author
-    also tried token shift on queries, keys and values, and saw in the weights that values use the previous
-    token most and queries least. In our runs, too, values gain most from a convolution. Queries gain about as
+    also tried token shift on queries, keys and values, and saw in the weights that values use it much, and
+    queries less. In our runs, too, values gain most from a convolution. Queries gain about as
     much as keys with a learned table of positions, and nothing with rotary ones
     ({doc}`/experiments/chapters/mdha`).
 
@@ -210,8 +210,8 @@ if __name__ == "__main__":
     # ### The same weights, the same results
     #
     # Copy the weights of a Canon-B into an MDHA of width 4, and add 1 to the weight of the current token. The
-    # two layers then compute the same. So the only differences are the width, 4 instead of 3, and the initial
-    # weights.
+    # two layers then compute the same. So the only differences are the width, 4 instead of 3, the initial
+    # weights, and what {term}`weight decay` pulls the weights to: plain attention here, and zero in MDHA.
     torch.manual_seed(0)
     canon = CanonAttention(d_model=64, heads=4)
     mdha = MultiDConvHeadAttention(d_model=64, heads=4)
