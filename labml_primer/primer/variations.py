@@ -192,9 +192,8 @@ if __name__ == "__main__":
     # without the squared ReLU ({doc}`/experiments/chapters/parts`).
     #
     # The positions explain at least part of this difference from the paper: with rotary positions, on the
-    # same characters, the convolution no longer leads after 1,200 steps. (After 4,800 it does, with each of
-    # three seeds: {doc}`/experiments/chapters/positions`.) Two more differences may contribute. Our models
-    # read characters, and a character says little without the one before it, while the paper's models read
+    # same characters, the convolution no longer leads. Two more differences may contribute. Our models read
+    # characters, and a character says little without the one before it, while the paper's models read
     # subwords. And the paper trained for 1.1 to 2.1 million steps of 4,096 tokens (Table 4, section 4.1), but
     # our runs had 1,200 steps of 2,048.
 
