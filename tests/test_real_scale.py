@@ -752,7 +752,9 @@ def test_gpu_step_waits_once_uses_tf32_and_fused_adamw(tmp_path: Path) -> None:
 
 def test_settings_that_the_chapter_shows_can_be_run(own: Path) -> None:
     chapter = Path(method.__file__).read_text(encoding="utf-8")
-    shown = re.findall(r"^    #     (\w+ = .*)$", chapter, re.M)
+    shown = re.findall(r"^    #     (\w+ = .*|\[\w+\].*)$", chapter, re.M)
     settings = tomllib.loads("\n".join(shown)) | {"data": str(own)}
     run = Run.of(settings)
-    assert run.build(256) and {"pieces", "recomputed", "decay"} <= settings.keys()
+    assert (
+        run.build(256) and {"pieces", "recomputed", "decay", "model"} <= settings.keys()
+    )
