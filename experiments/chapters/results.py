@@ -276,7 +276,8 @@ if __name__ == "__main__":
         [
             "at a fixed size, the saving grows with training (Figure 9)",
             "with a learned table, Primer's falls with every seed; with rotary positions, "
-            "neither Primer's nor Primer-EZ's is shown to change",
+            "neither Primer's nor Primer-EZ's is shown to change within 1,200 steps. After "
+            "4,800, Primer-EZ's is larger with each of three seeds",
         ],
         [
             "the squared ReLU is better than SwiGLU (Figure 5)",
