@@ -8,7 +8,7 @@ import runpy
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from statistics import geometric_mean
@@ -811,33 +811,41 @@ def altered(clip: float = 1.0, **settings: Any) -> Callable[..., Any]:
     return optimizer_of
 
 
-@pytest.mark.parametrize(
-    ("name", "other"),
-    {
-        "betas": ("optimizer_of", altered(betas=(0.5, 0.5))),
-        "weight decay": ("optimizer_of", altered(weight_decay=0.1)),
-        "clipping": ("optimizer_of", altered(clip=math.inf)),
-        "warm-up": ("warmed_up_rate", lambda step, rate, warmup: rate),
-        "decrease": ("warmed_up_rate", lambda s, rate, w: rate * min(s / w, 1)),
-        "held-out windows": (
-            "task_of",
-            lambda *_: replace(LANGUAGE_MODELING, held_out=lambda *_: 0.0),
-        ),
-        "whole plays": ("whole_loss", lambda *_: 0.0),
-    }.values(),
-)
+CHANGED: dict[str, tuple[str, Callable[..., Any]]] = {
+    "betas": ("optimizer_of", altered(betas=(0.5, 0.5))),
+    "weight decay": ("optimizer_of", altered(weight_decay=0.1)),
+    "clipping": ("optimizer_of", altered(clip=math.inf)),
+    "warm-up": ("warmed_up_rate", lambda step, rate, warmup: rate),
+    "decrease": ("warmed_up_rate", lambda s, rate, w: rate * min(s / w, 1)),
+    "held-out windows": (
+        "task_of",
+        lambda *_: replace(LANGUAGE_MODELING, held_out=lambda *_: 0.0),
+    ),
+    "whole plays": ("whole_loss", lambda *_: 0.0),
+}
+"""What a run's numbers depend on besides its model: a function, and another in its place."""
+
+
+@pytest.fixture
+def forgetful() -> Iterator[None]:
+    """Compute fingerprints again, and forget them after the test."""
+    long_runs.losses_of.cache_clear()
+    yield
+    long_runs.losses_of.cache_clear()
+
+
+@pytest.mark.usefixtures("forgetful")
+@pytest.mark.parametrize("part", CHANGED)
 def test_record_is_out_of_date_if_training_or_evaluation_changed(
-    name: str, other: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = replace(TINY, whole=True)
     record = {"configuration": asdict(run), "fingerprint": fingerprint(run)}
     long_runs.losses_of.cache_clear()
     assert is_current(record)
     long_runs.losses_of.cache_clear()
-    with monkeypatch.context() as patched:
-        patched.setattr(long_runs, name, other)
-        assert not is_current(record)
-    long_runs.losses_of.cache_clear()
+    monkeypatch.setattr(long_runs, *CHANGED[part])
+    assert not is_current(record)
 
 
 def test_error_of_an_invalid_plan_names_file_and_model(tmp_path: Path) -> None:

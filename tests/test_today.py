@@ -116,6 +116,11 @@ def test_what_is_said_of_the_four_kinds_of_positions_is_so() -> None:
     assert all(len(seeds) == 3 and min(seeds) > 1 for seeds in saved.values())
     least, *_, most = sorted(saved, key=lambda kind: MeanFactor.of(saved[kind]).mean)
     assert (least, most) == ("rotary", "learned") and [*saved] == [*KINDS]
+    other = read_setting(GATHERED, "characters", "rotary")
+    half, whole = read_kinds(GATHERED)["rotary"]["primer-ez"], other["primer-ez"]
+    assert 2 * half[0]["rate"] == whole[0]["rate"]
+    same_seeds = MeanFactor.of(savings(other, "primer-ez")[:3]).mean
+    assert MeanFactor.of(saved["rotary"]).mean == pytest.approx(same_seeds, rel=0.05)
 
 
 def not_shown(saved: MeanFactor) -> bool:
