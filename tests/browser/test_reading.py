@@ -5,7 +5,7 @@ import re
 import nbformat
 import pytest
 import yaml
-from built_book import ROOT, Site, Visitor
+from built_book import ROOT, Site, Visitor, settle
 from notebook_patterns import without_values
 from playwright.sync_api import Page, expect
 
@@ -93,6 +93,20 @@ def test_the_drawer_opens_and_closes_by_keyboard(visit: Visitor) -> None:
     expect(drawer).to_be_hidden()
     expect(button).to_be_focused()
     expect(button).to_have_attribute("aria-expanded", "false")
+
+
+@pytest.mark.parametrize("width", [1400, 1000])
+def test_the_chapter_is_in_sight_in_the_list_and_the_page_at_its_top(
+    visit: Visitor, site: Site, width: int
+) -> None:
+    page = visit(site.chapters[-1], width=width).page
+    page.set_viewport_size({"width": width, "height": 500})
+    page.reload()
+    settle(page)
+    if width == 1000:
+        page.locator("#nav-toggle").click()
+    expect(page.locator("#chapnav [aria-current=page]")).to_be_in_viewport()
+    assert page.evaluate("scrollY") == 0
 
 
 def test_the_chapter_list_can_be_put_away_and_stays_away(visit: Visitor) -> None:

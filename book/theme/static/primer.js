@@ -28,7 +28,8 @@
   });
   wide.addEventListener("change", close);
   tell();
-  laidOut(() => $("[aria-current]", list)?.scrollIntoView({ block: "nearest", behavior: "instant" }));
+  // Shows the chapter's place in the list. Not by scrollIntoView, from where the first Tab would start in Chrome.
+  laidOut(() => { const here = $("[aria-current]", list); if (here) list.scrollTop = here.offsetTop - list.clientHeight / 2; });
 
   // The search script is loaded when a reader focuses the field.
   const form = $("form.search"), ways = ["pointerover", "focusin"], base = document.currentScript.src;
