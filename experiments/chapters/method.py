@@ -33,9 +33,14 @@ __data__ = (
 if __name__ == "__main__":
     # ## The text
     #
-    # Shakespeare's plays, by character. Three plays are held out: a comedy chooses learning rates, and a
-    # tragedy and a history give the reported loss, so the text that chose a rate is not part of a reported
-    # number. The reported loss is the mean of the two plays, in nats per character.
+    # Shakespeare's plays, by character unless a page says {term}`subwords <subword>`. Three plays are held
+    # out: a comedy chooses learning rates, and a tragedy and a history give the reported loss, so the text
+    # that chose a rate is not part of a reported number. The reported loss is the mean of the two plays, in
+    # nats per character.
+    #
+    # *Subwords* are those of a byte-level BPE with a vocabulary of 2,048, trained on the training plays. On
+    # the held-out plays a subword has 2.6 to 2.8 characters in the mean. The loss of a subword is divided by
+    # that mean, for each play by its own, so losses on characters and on subwords have the same unit.
     from IPython.display import display
 
     from labml_primer.training import load_corpus
@@ -59,17 +64,17 @@ if __name__ == "__main__":
     #
     # Unless a chapter says otherwise, a model has four blocks of width 128, four heads and a feed-forward
     # layer of 512, and all models of a comparison have the same number of parameters within 1%. A step reads
-    # 16 sequences of 128 characters. The optimizer is AdamW, without dropout, with gradients clipped at
-    # norm 1. The learning rate rises over 100 steps and then falls with the inverse square root of the step.
-    # It does not depend on the length of the run, so each point of a learning curve is the end of a shorter
-    # run. The models have the hand-written gradients of {doc}`/labml_primer/primer/faster`.
+    # 16 sequences of 128 characters or subwords. The optimizer is AdamW, without dropout, with gradients
+    # clipped at norm 1. The learning rate rises over 100 steps and then falls with the inverse square root of
+    # the step. It does not depend on the length of the run, so each point of a learning curve is the end of a
+    # shorter run. The models have the hand-written gradients of {doc}`/labml_primer/primer/faster`.
     #
     # ## Learning rates
     #
     # Each model has its own learning rate. Three to seven rates are tried, each twice the one before, in runs
     # of 300 to 1,200 steps with one seed, and the loss on the comedy decides. No chosen rate is the lowest or
-    # the highest tried. For the models of {doc}`ours`, five rates from 0.001 to 0.016 were tried. The table
-    # has the chosen ones.
+    # the highest tried. Only in the long runs of {doc}`positions` does one model have the rate of the others.
+    # For the models of {doc}`ours`, five rates from 0.001 to 0.016 were tried. The table has the chosen ones.
     #
     # :::{deviation} the paper, appendix A.8
     # It trains all models with Adafactor and the hyperparameters of a Transformer. Here each model has a rate
@@ -87,9 +92,9 @@ if __name__ == "__main__":
     heads = {"model": "", "learning rate": "", "parameters": "count"}
     display(Table("Chosen rates", "Our runs", heads, rows))
     printed = theirs("primer-ez", __data__[1])  # factors, for the limits below
-    # The tuning runs are at most 1/3 as long as the full ones. For half of these models, the losses of the
-    # two best rates differ by less than the standard deviation of the seeds. The choice between them is then
-    # noise. All seeds share it, so no ± of this book includes it.
+    # These tuning runs are 1/3 as long as the full ones. For half of these models, the losses of the two best
+    # rates differ by less than the standard deviation of the seeds. The choice between them is then noise.
+    # All seeds share it, so no ± of this book includes it.
 
     # ## Seeds, and the meaning of ±
     #
@@ -216,8 +221,8 @@ if __name__ == "__main__":
     # these on a held-out text. If the code computes other losses later, the run is repeated.
     #
     # Tests check that every record matches its plan, that no run diverged and no seed is missing, and that
-    # the statements of the chapters hold for the records. Every measured number in the text is computed from
-    # them when the page is built.
+    # the statements of the chapters hold for the records. The measured numbers in the text are computed from
+    # them when the page is built, or tests compare them.
     #
     # ## Other texts and larger models
     #
@@ -269,17 +274,17 @@ if __name__ == "__main__":
     #
     # *Positions.* Unless a page says rotary, our models have a learned table of absolute positions.
     # {doc}`ours`, {doc}`parts` and {doc}`mdha` report both on characters, and {doc}`positions` on subwords
-    # too. {doc}`sizes`, {doc}`transfer`, {doc}`search` and the activation functions have the table only. A
-    # table must be learned before attention can find the previous token, while a convolution reads that token
-    # from the first step on. The paper's models in Tensor2Tensor, in its search and in two of Table 4's three
-    # set-ups, have positional embeddings too. Those in T5 and Lingvo have relative attention (appendix A.8;
-    # the released `gin/models/defaults.gin` for T5 says the same). With the former, Primer-EZ saves factors
-    # of {value}`printed["Tensor2Tensor, TPUv2"]` and {value}`printed["Tensor2Tensor, V100"]` in Table 4; with
-    # the latter, {value}`printed["T5, TPUv2"]`. Library and text differ too, so this agrees with our result,
-    # but does not prove it.
+    # too. {doc}`sizes`, {doc}`search` and the comparison of activation functions have the table only, and
+    # {doc}`transfer` too, except its T5. A table must be learned before attention can find the previous
+    # token, while a convolution reads that token from the first step on. The paper's models in Tensor2Tensor,
+    # in its search and in two of Table 4's three set-ups, have positional embeddings too. Those in T5 and
+    # Lingvo have relative attention (appendix A.8; the released `gin/models/defaults.gin` for T5 says the
+    # same). With the former, Primer-EZ saves factors of {value}`printed["Tensor2Tensor, TPUv2"]` and
+    # {value}`printed["Tensor2Tensor, V100"]` in Table 4; with the latter, {value}`printed["T5, TPUv2"]`.
+    # Library and text differ too, so this agrees with our result, but does not prove it.
     #
-    # *Tuning.* Rates were chosen in short runs with one seed. Models with similar losses could change places
-    # with other rates.
+    # *Tuning.* Rates were chosen with one seed, mostly in shorter runs. Models with similar losses could
+    # change places with other rates.
     #
     # *Hardware.* All times are those of one processor. On an accelerator, the relative cost of a convolution
     # is different.

@@ -23,8 +23,10 @@ In short: with a learned table of positions, yes; with rotary positions, no.
   {value}`f"{on_subwords_left['pp']:.2f}"`. Both Primers end below Transformer++ with each seed.
 
 The models have {value}`f"{vanilla[0]['parameters'] / 1e6:.1f}"` million parameters and read
-{value}`f"{vanilla[0]['steps'][-1] * 16 * 128 / 1e6:.1f}"` million characters. {doc}`method` explains the
-factors and their intervals. {doc}`sizes` compares the models at the best size of each.
+{value}`f"{vanilla[0]['steps'][-1] * 16 * 128 / 1e6:.1f}"` million characters; on subwords,
+{value}`f"{on_subwords['transformer'][0]['parameters'] / 1e6:.1f}"` million parameters and as many
+{term}`subwords <subword>`. {doc}`method` explains the factors and their intervals. {doc}`sizes` compares the
+models at the best size of each.
 
 Source: {cite:t}`so2021primer`, sections 3, 4.1 and A.14, Table 4.
 """

@@ -125,7 +125,9 @@ if __name__ == "__main__":
     # nats, and among these six models differences up to {value}`f"{differ:.3f}"` may be noise (the
     # {term}`critical difference`), so their order is not certain. The table has each of Primer's changes with
     # both kinds of positions: its effect on the perplexity when it is added to a Transformer, and when it is
-    # removed from Primer. A change that helps is negative when added, and positive when removed.
+    # removed from Primer. A change that helps is negative when added, and positive when removed. Losses with
+    # rotary positions are those on the whole reported plays, those with a learned table on 64 windows of
+    # each.
     apart = gain(rotary, "without-mdha", "without-squared-relu")
     without = {model: rotary[model] for model in REMOVED}
     differ = float(critical_difference(final_losses(without)))

@@ -5,10 +5,10 @@ How much does Primer-EZ save if the Transformer it is compared with knows how fa
 
 Most measurements of this book are with a learned table of positions. From it, a Transformer must first learn
 which token is the previous one, and a convolution gives it that token at once. Most language models today
-have {doc}`rotary positions </labml_primer/since/rotary>` instead. Do its two changes, the
+have {doc}`rotary positions </labml_primer/since/rotary>` instead. Do Primer-EZ's two changes, the
 {term}`squared ReLU` and the convolutions of {term}`MDHA`, still help?
 
-In short: yes; on characters less than with a learned table. Its
+In short: yes; on characters less than with a learned table. Primer-EZ's
 {term}`speed-up factors <speed-up factor>` in {term}`multiply-adds`, over a Transformer with the same
 positions, with 95% {term}`confidence intervals <confidence interval>`:
 
@@ -275,8 +275,8 @@ if __name__ == "__main__":
     # So together they save more than the product of their factors, {value}`f"{product:.2f}"`. We do not know
     # why.
     #
-    # Two other {doc}`short convolutions </labml_primer/since/short_convolutions>` do not help: Canon-B shows
-    # no saving, {value}`saved_today["canon-b"]`, and token shift makes the model worse with each seed,
+    # Of two other {doc}`short convolutions </labml_primer/since/short_convolutions>`, Canon-B shows no
+    # saving, {value}`saved_today["canon-b"]`, and token shift makes the model worse with each seed,
     # {value}`saved_today["token-shift"]`.
     today = read_runs(__data__[0], "today-modern")
     added_today = written(savings(today, "primer-ez", over="squared-relu"))

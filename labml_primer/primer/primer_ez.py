@@ -6,8 +6,9 @@ values look two tokens back.
 
 Suppose you may change two lines of a Transformer. Which two? {cite:t}`so2021primer` let a search answer. It
 repeatedly changed the program of a language model at random, and continued from the programs that predicted
-best after a fixed training time. The winner, Primer, differs from the Transformer in nine ways
-({doc}`primer`). Two of them give most of the gain, and a Transformer with those two alone is Primer-EZ.
+best after a fixed training time. The winner differs from the Transformer in nine ways. Five of them make the
+model that the paper calls Primer ({doc}`primer`). Two of them give most of the gain, and a Transformer with
+those two alone is Primer-EZ.
 
 In short: the first change squares the {term}`activation function` of the {term}`feed-forward layer`:
 

@@ -174,6 +174,7 @@ def modern(config: Config) -> Config:
     :::{deviation} Llama
     Its embedding and its output layer have separate matrices. Here they share one, as in all language models
     of this book. Its rotation pairs other features ({ref}`rotary`), which makes no difference to a new model.
+    Its RMSNorm has $\varepsilon = 10^{-6}$; here it is that of PyTorch, $2^{-23}$ in float32.
     :::
     """
     parts = replace(
