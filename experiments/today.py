@@ -122,12 +122,13 @@ def share_of_positions(learned: Sequence[float], rotary: Sequence[float]) -> flo
 def read_lengths(gathered: str) -> dict[int, Runs]:
     """Return the runs with rotary positions on characters by number of steps, of the seeds that all have.
 
-    In the long ones all models have the same learning rate.
+    All have the same learning rate.
     """
     longer = read_runs(gathered, "today-longer")
     longer |= read_runs(gathered, "today-longer-same-rate")  # of the squared ReLU
     seeds = {run["seed"] for run in longer["transformer"]}
     shorter = read_setting(gathered, "characters", "rotary")
+    shorter["primer-ez"] = read_runs(gathered, "today-rates")["primer-ez"]
     shorter = {
         model: [run for run in shorter[model] if run["seed"] in seeds]
         for model in longer
@@ -157,6 +158,30 @@ def lengths(gathered: str) -> Table:
     heads |= {f"loss, {steps:,} steps": "nats" for steps in of_steps}
     heads |= {f"saves, {steps:,} steps": "factor" for steps in of_steps}
     return Table("Short and long runs, on characters", "Our runs", heads, rows)
+
+
+def rates(gathered: str) -> Table:
+    """Return rates and speed-up factors by the length of the runs in which the rates were chosen."""
+    shorter, longer = (
+        read_runs(gathered, plan) for plan in ("today-characters", "today-rates")
+    )
+    rows = [
+        [
+            MODELS.get(model, "Primer"),
+            *(f"{runs[model][0]['rate']:g}" for runs in (shorter, longer)),
+            *(
+                "" if model == "transformer" else written(savings(runs, model))
+                for runs in (shorter, longer)
+            ),
+        ]
+        for model in longer
+    ]
+    heads = {"model": ""}
+    for what, unit in (("rate", ""), ("saves", "factor")):
+        heads |= {
+            f"{what}, chosen in {steps} steps": unit for steps in ("300", "1,200")
+        }
+    return Table("Rates chosen in longer runs, on characters", "Our runs", heads, rows)
 
 
 def losses(gathered: str) -> Table:
@@ -240,7 +265,7 @@ def part_changes(gathered: str) -> Table:
 
 def main() -> None:
     gathered = str(RESULTS / "gathered.json")
-    tables = (losses, gains, lengths, modern_changes, part_changes)
+    tables = (losses, gains, rates, lengths, modern_changes, part_changes)
     print(*(table(gathered) for table in tables), sep="\n\n")
 
 

@@ -116,11 +116,6 @@ def test_what_is_said_of_the_four_kinds_of_positions_is_so() -> None:
     assert all(len(seeds) == 3 and min(seeds) > 1 for seeds in saved.values())
     least, *_, most = sorted(saved, key=lambda kind: MeanFactor.of(saved[kind]).mean)
     assert (least, most) == ("rotary", "learned") and [*saved] == [*KINDS]
-    other = read_setting(GATHERED, "characters", "rotary")
-    half, whole = read_kinds(GATHERED)["rotary"]["primer-ez"], other["primer-ez"]
-    assert 2 * half[0]["rate"] == whole[0]["rate"]
-    same_seeds = MeanFactor.of(savings(other, "primer-ez")[:3]).mean
-    assert MeanFactor.of(saved["rotary"]).mean == pytest.approx(same_seeds, rel=0.05)
 
 
 def not_shown(saved: MeanFactor) -> bool:
@@ -207,7 +202,8 @@ def test_what_is_said_of_longer_runs_is_so() -> None:
     assert not_shown(MeanFactor.of(savings(long, "mdha", over="squared-relu")))
     over_relu = savings(long, "primer-ez", over="squared-relu")
     assert min(over_relu) > 1 and not_shown(MeanFactor.of(over_relu))
-    assert {run["rate"] for runs in long.values() for run in runs} == {0.002}
+    for runs in of_steps.values():
+        assert {run["rate"] for seeds in runs.values() for run in seeds} == {0.002}
     slower = {
         "0.001": read_runs(GATHERED, "today-longer")["squared-relu"],
         "0.002": long["squared-relu"],
@@ -216,6 +212,35 @@ def test_what_is_said_of_longer_runs_is_so() -> None:
     assert {run["rate"] for run in slower["0.001"]} == {0.001}
     assert 0 < gain(slower, "0.001", "plain") < 0.002, "hardly below"
     assert gain(slower, "0.002", "0.001") > 0.02
+
+
+def test_what_is_said_of_rates_chosen_in_longer_runs_is_so() -> None:
+    earlier, later = (
+        read_runs(GATHERED, plan) for plan in ("today-characters", "today-rates")
+    )
+    assert len(later) == 6 and {*map(len, later.values())} == {5}
+    halved = {
+        model
+        for model, seeds in later.items()
+        if seeds[0]["rate"] == earlier[model][0]["rate"] / 2
+    }
+    assert halved == {"primer-ez", "squared-relu"}
+    assert all(later[model] == earlier[model] for model in later.keys() - halved)
+    of_primer_ez, of_relu = (
+        {"earlier": earlier[model], "later": later[model]}
+        for model in ("primer-ez", "squared-relu")
+    )
+    assert all(ahead(of_primer_ez, "later", "earlier"))
+    assert gain(of_relu, "earlier", "later") > 0
+    best = later | {"squared-relu": earlier["squared-relu"]}
+    assert all(ahead(best, "primer-ez", "squared-relu"))
+    over_relu, over_pp = (
+        MeanFactor.of(savings(best, "primer-ez", over=model))
+        for model in ("squared-relu", "pp")
+    )
+    assert over_relu.low > 1 and over_relu.mean < 1.25 and not_shown(over_pp)
+    differ = critical_difference(final_losses(earlier))
+    assert 0 < gain(best, "primer-ez", "pp") < differ
     plan, known = read_plans()["today-longer"], read_results()
     low, high = (
         loss_on(

@@ -238,6 +238,7 @@ if __name__ == "__main__":
         return f"{mean:.0%} ({low:.0%} to {high:.0%})"
 
     below = gain(with_rotary, "pp", "primer-ez")
+    longer_tuned = read_runs(__data__[0], "today-rates")
 
     def on_subwords_over(model: str, baseline: str) -> str:
         """The factor of a model over another on subwords."""
@@ -262,7 +263,9 @@ if __name__ == "__main__":
     # So Transformer++ catches up with Primer-EZ: its mean loss is {value}`f"{below:.3f}"` nats lower. Among
     # eight models with five seeds each, differences up to {value}`f"{differ:.3f}"` may be noise (the
     # {term}`critical difference`), so these runs do not show which of Transformer++, Primer-EZ and Primer is
-    # best.
+    # best. With a rate chosen in runs of the full length, Primer-EZ is the lower one, by
+    # {value}`f"{gain(longer_tuned, 'primer-ez', 'pp'):.3f}"` nats, which may be noise as well
+    # ({doc}`positions`).
     #
     # On subwords, both Primers end below Transformer++ with each seed. Primer's factor over it is
     # {value}`over_pp["primer"]`, Primer-EZ's {value}`over_pp["primer-ez"]`. Which of the two is better is not

@@ -180,7 +180,8 @@ if __name__ == "__main__":
     # - Transformer++ is a Transformer with RMSNorm and a gated feed-forward layer, SwiGLU.
     # - A gate needs a third matrix. For the same number of parameters, the layer is two thirds as wide.
     # - In the paper GELU gains little, Transformer++ more, and Primer-EZ most. In our runs with rotary
-    #   positions, Primer-EZ is ahead of Transformer++ on subwords, and not on characters.
+    #   positions, Primer-EZ ends below Transformer++ on subwords with every seed; on characters no lead is
+    #   shown.
     # - A new architecture should be compared with strong baselines, each with its own learning rate.
     #
     # ## Exercise
