@@ -164,7 +164,7 @@ class BlockWithoutBiases(Block):
 
 
 def modern(config: Config) -> Config:
-    """
+    r"""
     ## The baseline
 
     Return `config` with the parts of a modern baseline. Its sizes stay. SwiGLU is two thirds as wide as
