@@ -239,6 +239,8 @@ def test_what_is_said_of_rates_chosen_in_longer_runs_is_so() -> None:
         for model in ("squared-relu", "pp")
     )
     assert over_relu.low > 1 and over_relu.mean < 1.25 and not_shown(over_pp)
+    differ = critical_difference(final_losses(best))
+    assert gain(best, "primer-ez", "squared-relu") > differ, "more than noise"
     differ = critical_difference(final_losses(earlier))
     assert 0 < gain(best, "primer-ez", "pp") < differ
     plan, known = read_plans()["today-longer"], read_results()

@@ -50,7 +50,7 @@ class Variant(SphinxDirective):
             raise self.error(f"variant: {error}. Correct the name.") from None
         for module in {change.line.module for change in found}:
             if where := page.project.find(module):  # its prose may move the lines
-                self.env.note_dependency(where.path)
+                self.env.note_dependency(str(where.path))
         was, now = (each.rpartition(".")[2] for each in (base or name, name))
         names = (was, now if base else f"{now}({given})")
         node = variant(names=names)
