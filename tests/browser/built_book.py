@@ -21,8 +21,11 @@ def contents() -> list[str]:
 def settle(page: Page) -> None:
     """Waits until a page has its fonts, and its script has fitted the formulas to them."""
     page.evaluate(
-        """() => document.fonts.ready.then(() => new Promise(
-             done => requestAnimationFrame(() => setTimeout(() => setTimeout(done)))))"""
+        """() => {  // as many frames as its script waits for, and one more
+             const framed = () => new Promise(
+               done => requestAnimationFrame(() => setTimeout(done)));
+             return framed().then(() => document.fonts.ready).then(framed).then(framed);
+           }"""
     )
 
 
