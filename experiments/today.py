@@ -165,9 +165,10 @@ def rates(gathered: str) -> Table:
     shorter, longer = (
         read_runs(gathered, plan) for plan in ("today-characters", "today-rates")
     )
+    names = MODELS | {"primer": "Primer"}
     rows = [
         [
-            MODELS.get(model, "Primer"),
+            names[model],
             *(f"{runs[model][0]['rate']:g}" for runs in (shorter, longer)),
             *(
                 "" if model == "transformer" else written(savings(runs, model))
