@@ -7,10 +7,10 @@ PORT ?= 8000
 PEERS := _build/peers
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve test lint check lighthouse offline notebooks benchmarks experiments search clean setup
+.PHONY: help book serve test test-all lint check lighthouse offline notebooks benchmarks experiments search clean setup
 
 help:  ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## */\1|/' | awk -F'|' '{printf "make %-11s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1|/' | awk -F'|' '{printf "make %-11s %s\n", $$1, $$2}'
 
 book: $(READY)  ## execute what changed and build the site (STRICT=1: warnings are errors)
 	@$(RUN) book/tools/build.py $(if $(STRICT),--strict)
@@ -18,7 +18,11 @@ book: $(READY)  ## execute what changed and build the site (STRICT=1: warnings a
 serve: $(READY)  ## serve the site on localhost:8000, built again when a file changes
 	@$(RUN) book/tools/build.py --serve $(PORT)
 
-test: $(READY)  ## every test, on the book as it is built now
+test: $(READY)  ## every promise once, on the book as it is built now: ten minutes on two cores
+	@$(RUN) book/tools/build.py --strict
+	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist worksteal -m "not nightly"
+
+test-all: $(READY)  ## every test there is, as each night: every combination, notebook and kill
 	@$(RUN) book/tools/build.py --strict
 	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist worksteal
 
@@ -26,7 +30,7 @@ lint: $(READY)
 	@$(RUN) -m ruff check . && $(RUN) -m ruff format --check -q . && $(RUN) -m mypy
 
 check: lint  ## style, types, and the tests for every edit: under a minute
-	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto -m "not slow and not browser"
+	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto -m "not slow and not browser and not nightly"
 
 offline: book  ## the whole book as one PDF and as an archive, into the site (by Chromium)
 	@$(RUN) book/tools/offline.py
