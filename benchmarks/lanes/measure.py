@@ -1,7 +1,7 @@
 """How long the build and the lanes of tests take: `python -m benchmarks.lanes.measure book check test`.
 
-Each target of the Makefile runs once, as the book is built now, and its seconds are appended to `lanes.jsonl`,
-with those that it prints of its stages or rooms. With `--busy`, another process keeps one core busy meanwhile.
+Each target of the Makefile runs once, as the book is built now. Its seconds are appended to `lanes.jsonl`,
+with those that it prints of its stages or rooms. With `--busy`, another process keeps one core busy.
 """
 
 import argparse

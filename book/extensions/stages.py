@@ -25,11 +25,13 @@ class Stopwatch:
         self.seconds: dict[str, float] = {}
         self.last = time.perf_counter()
 
-    def note(self, stage: str) -> None:
+    def note(self, stage: str) -> list[str]:
+        """Note a stage, and return no page as outdated, which one of the events asks for."""
         now = time.perf_counter()
         if stage:
             self.seconds[stage] = now - self.last
         self.last = now
+        return []
 
     def __str__(self) -> str:
         each = [f"{name} {spent:.0f}" for name, spent in self.seconds.items()]
