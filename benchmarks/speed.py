@@ -151,11 +151,11 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## The models it was compared with
     #
-    # Time of a step over the Transformer's, for three widths (darker is wider), on sequences of 64. A cross
-    # and the last column are the paper's: the ratio of steps per second in Table 4, on TPUv2s, in T5 or, if
-    # it has none there, in Tensor2Tensor. Each model has three blocks; the Evolved Transformer has two, as
-    # the released code gives it four instead of six. So most have about as many parameters, the Evolved
-    # Transformer some more and the Synthesizers some less. The Switch Transformers have about as many
+    # The time of a step, divided by the Transformer's, for three widths (darker is wider), on sequences of
+    # 64. A cross and the last column are the paper's: the ratio of steps per second in Table 4, on TPUv2s, in
+    # T5 or, if it has none there, in Tensor2Tensor. Each model has three blocks; the Evolved Transformer has
+    # two, as the released code gives it four instead of six. So most have about as many parameters, the
+    # Evolved Transformer some more and the Synthesizers some less. The Switch Transformers have about as many
     # {term}`multiply-adds` instead. All use the faster versions of {doc}`/labml_primer/primer/faster`.
     compared = recorded("compared")
     cells = compared["cells"]
@@ -219,8 +219,9 @@ if __name__ == "__main__":
     heads |= dict.fromkeys([f"width {d}" for d in widths], "") | {"the paper": ""}
     note = f"Half of the rounds are within {within} of the median"
     display(Table("A step over the Transformer's", note, heads, rows))
-    # And the Switch layer alone, forward and backward, over a dense layer of the same multiply-adds. It has
-    # eight times the parameters, sorts the tokens, and computes a quarter more rows than there are tokens.
+    # The time of the Switch layer alone, forward and backward, divided by that of a dense layer with the same
+    # multiply-adds. The Switch layer has eight times the parameters, sorts the tokens, and computes a quarter
+    # more rows than there are tokens.
     layer = {"Switch layer": ("Switch layer", "dense layer")}
     display(ratio_table(compared, "Switch layer over dense layer", layer))
     # A Switch Transformer's step also has an optimizer that updates every expert.
@@ -229,18 +230,18 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Other libraries over ours
     #
-    # The same model in another library, with the same weights; both must give the same outputs before they
-    # are timed. Ours is the plain code. Above 1, ours is faster.
+    # The time of the same model in another library, divided by ours. Both have the same weights, and must
+    # give the same outputs before they are timed. Ours is the plain code. Above 1, ours is faster.
     #
     # - **labml-nn** has Primer-EZ itself, with kernels that all heads share; ours has them here too. Its
     #   call to a tracker, which no longer accepts tensors, is removed.
     # - **nn.Conv1d** is ours with PyTorch's convolution: a group for each channel, both ends padded, the end
-    #   cropped. And with the square as `r * r`.
+    #   cropped, and with the square written as `r * r`.
     # - **x-transformers** is its own `TransformerWrapper`, with `ff_relu_squared` and flash attention. It
     #   has no convolutions, nor biases in attention and norms. Ours are zero here.
     # - **PyTorch** is `nn.TransformerEncoderLayer`, pre-norm, with a causal mask and the squared ReLU.
     display(ratio_table(step, "A step in other libraries, over ours", others))
-    # And attention alone, forward and backward:
+    # The same for attention alone, forward and backward:
     layers = {
         "labml-nn": ("labml-nn", "plain attention"),
         "labml-nn, MDHA": ("labml-nn MDHA", "MDHA, shared kernels"),
@@ -367,7 +368,7 @@ if __name__ == "__main__":
     #
     # :::{exercise} When does a slow step pay?
     # A step of a model takes $r$ times as long as the Transformer's. What share of the Transformer's steps
-    # may it need for the same loss, and still be ahead? And what share did Primer-EZ and the Evolved
+    # may it take to the same loss and still be ahead? And what share did Primer-EZ and the Evolved
     # Transformer need in the paper, with their speed-ups of 1.75 and 1.23 on T5 (Table 4)?
     # :::
     # :::{solution}
@@ -396,5 +397,5 @@ if __name__ == "__main__":
     #   than the Transformer's in plain code, and at most
     #   {value}`f"{100 * (max(ratios(step, *forms['faster'])) - 1):.0f}%"` more with hand-written gradients.
     # - In plain code, the convolutions cost most in narrow models.
-    # - The KV cache makes generation faster, the more so the longer the text. With it, Primer-EZ generates
-    #   fewer tokens per second than the Transformer.
+    # - The KV cache makes generation faster, and more so for longer texts. With it, Primer-EZ generates fewer
+    #   tokens per second than the Transformer.

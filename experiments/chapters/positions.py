@@ -198,7 +198,7 @@ if __name__ == "__main__":
     # rotary positions ({doc}`/book/pages/descendants`).
     #
     # Rotary positions alone do not save more than Primer-EZ's changes here: the Transformer with them ends
-    # above Primer-EZ with a learned table, with each seed.
+    # above Primer-EZ with a learned table for each seed.
     subwords = {
         positions: runs
         for (text, positions), runs in recorded.items()
@@ -255,9 +255,9 @@ if __name__ == "__main__":
     # steps, {value}`saved_in[1200]["primer-ez"]`. But the seeds differ widely, from
     # {value}`f"{min(long_factors):.2f}"` to {value}`f"{max(long_factors):.2f}"`, so the interval includes 1.
     #
-    # Each change alone ends below the Transformer with each seed, too. Which of the two saves more is not
-    # shown. Next to the squared ReLU, the convolutions help with each seed, but again no saving is shown:
-    # {value}`over_relu[4800]`.
+    # Each change alone ends below the Transformer with each seed, too. These runs do not show which of the
+    # two saves more. Next to the squared ReLU, the convolutions help with each seed, but again no saving is
+    # shown: {value}`over_relu[4800]`.
     #
     # All four models have the rate 0.002, also in the short runs of the table. Three of them chose it among
     # five, in runs of 1,200 steps with one seed. The squared ReLU chose 0.001 there, as in *Rates chosen in
@@ -352,7 +352,7 @@ if __name__ == "__main__":
     # *One text, one size.* This is Shakespeare, and on characters the models have
     # {value}`f"{learned['transformer'][0]['parameters'] / 1e6:.1f}"` million parameters.
     #
-    # *Seeds.* In the seed with the smallest saving on characters, Primer-EZ saves a factor of
+    # *Seeds.* With the seed of the smallest saving on characters, Primer-EZ saves a factor of
     # {value}`f"{min(factors['rotary']):.2f}"`. On subwords there are three seeds with a learned table.
     #
     # *Rates.* Each model's rate was chosen with one seed, mostly of five and at a quarter of the length. On
@@ -365,17 +365,17 @@ if __name__ == "__main__":
     #
     # ## In short
     #
-    # - With rotary positions, Primer-EZ still saves on characters, with every seed, but
+    # - With rotary positions, Primer-EZ still saves on characters with every seed, but only
     #   {value}`f"{1 - 1 / both['rotary'].mean:.0%}"` of the multiply-adds instead of
     #   {value}`f"{1 - 1 / both['learned'].mean:.0%}"`.
     # - On subwords it saves {value}`f"{1 - 1 / MeanFactor.of(saved['rotary']).mean:.0%}"` with rotary
     #   positions instead of {value}`f"{1 - 1 / MeanFactor.of(saved['learned']).mean:.0%}"`, and ends below
     #   Transformer++ with every seed, as Primer does. On characters they do not.
     # - On characters, rotary positions alone save more than Primer-EZ's two changes do without them.
-    # - With four times the steps, on characters, Primer-EZ's lead becomes smaller in nats, and not in
-    #   compute.
+    # - With four times the steps, on characters, Primer-EZ's lead becomes smaller in nats, but is not shown
+    #   to become smaller in compute.
     # - With rotary positions, the convolutions add to the squared ReLU on subwords, and on characters if the
-    #   rates are chosen in runs of the full length. In four times as long runs it is not shown.
+    #   rates are chosen in runs of the full length. Runs of four times the length do not show it.
     # - In a modern baseline, on subwords, the two changes together save
     #   {value}`f"{1 - 1 / MeanFactor.of(of_changes['primer-ez']).mean:.0%}"` of the multiply-adds, more than
     #   each alone.

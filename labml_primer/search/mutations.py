@@ -3,8 +3,8 @@ r"""
 
 Six ways to change a program at random, so that the result is a program again.
 
-An evolutionary search has one source of new ideas, the {term}`mutation`. What must a small random change look
-like so that it can turn a Transformer into Primer?
+An evolutionary search has one source of new ideas, the {term}`mutation`. What must small random changes look
+like so that they can turn a Transformer into Primer?
 
 In short: a mutation deletes an instruction, inserts one, does both, changes one field, swaps two
 instructions, or changes a value of a bank. Indices are repaired, so every child is well-formed, though a few

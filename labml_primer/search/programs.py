@@ -576,7 +576,7 @@ class Program(nn.Module):
         values = {0: x.unsqueeze(0), 1: x.unsqueeze(0)}
         for value in self.live:
             values[value] = self.compute(value, values)
-        # The result must be as wide as the stream, whatever the program made of it.
+        # The result must be as wide as the residual stream, whatever its width in the program.
         last = values[self.live[-1] if self.live else 1]
         return resize(last, d_model).squeeze(0)[:, :tokens]
 
