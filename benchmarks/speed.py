@@ -23,8 +23,8 @@ Source: our own measurements; {cite:t}`so2021primer`, Table 4, for the steps of 
 import json
 from pathlib import Path
 
-from experiments.tables import Table
-from experiments.timings import grid, ratio_table, ratios, recorded, spread
+from experiments.measured.tables import SourcedTable, grid, ratio_table
+from experiments.records.timings import ratios, recorded, spread
 
 __data__ = (
     "benchmarks/results/attention.json",
@@ -34,7 +34,7 @@ __data__ = (
     "benchmarks/results/generation.json",
     "benchmarks/results/memory.json",
     "benchmarks/results/step.json",
-    "experiments/paper_tables/table_4.json",
+    "experiments/paper/printed/table_4.json",
 )
 
 if __name__ == "__main__":
@@ -87,7 +87,9 @@ if __name__ == "__main__":
     rows = [[name, over(pair)] for name, pair in (forms | others).items()]
     heads = {"compared": "", "time of a step": "ratio"}
     display(
-        Table("Primer-EZ over Transformer, others over ours", "step.json", heads, rows)
+        SourcedTable(
+            "Primer-EZ over Transformer, others over ours", "step.json", heads, rows
+        )
     )
     # ## On which machine, and when
     #
@@ -102,7 +104,7 @@ if __name__ == "__main__":
         threads = str(record["machine"]["threads"])
         rows.append([record["question"], threads, record["date"], record["commit"]])
     heads = dict.fromkeys(("question", "threads", "date", "commit"), "")
-    display(Table("When it was recorded", "The records", heads, rows))
+    display(SourcedTable("When it was recorded", "The records", heads, rows))
 
 
 if __name__ == "__main__":
@@ -215,7 +217,7 @@ if __name__ == "__main__":
     heads = {"model": "", "parameters": "millions"}
     heads |= dict.fromkeys([f"width {d}" for d in widths], "") | {"the paper": ""}
     note = f"Half of the rounds are within {within} of the median"
-    display(Table("A step over the Transformer's", note, heads, rows))
+    display(SourcedTable("A step over the Transformer's", note, heads, rows))
     # And the Switch layer alone, forward and backward, over a dense layer of the same multiply-adds. It has
     # eight times the parameters, sorts the tokens, and computes a quarter more rows than there are tokens.
     layer = {"Switch layer": ("Switch layer", "dense layer")}
@@ -252,7 +254,7 @@ if __name__ == "__main__":
         [name, f"{counts[a]:,}", f"{counts[b]:,}"] for name, (a, b) in others.items()
     ]
     heads = dict.fromkeys(("library", "parameters", "ours"), "")
-    display(Table("Sizes of the models", "step.json", heads, rows))
+    display(SourcedTable("Sizes of the models", "step.json", heads, rows))
 
 
 if __name__ == "__main__":
@@ -377,7 +379,7 @@ if __name__ == "__main__":
         assert did < may < 1
     columns = ("model", "may need, paper", "needed, paper", "may need, here")
     display(
-        Table(
+        SourcedTable(
             "Share of the Transformer's steps",
             "Table 4",
             dict.fromkeys(columns, ""),

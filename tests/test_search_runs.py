@@ -27,7 +27,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.harness.texts import REPORTED_PLAYS, load_texts
-from experiments.records import RESULTS
+from experiments.records.runs import RESULTS
 from experiments.search import run as module
 from experiments.search import summary, tables
 from experiments.search.candidates import (

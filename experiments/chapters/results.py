@@ -50,7 +50,7 @@ measured and what ± means.
 Source: {cite:t}`so2021primer`, sections 3 and 4, Tables 4 and 5, Figures 5, 9 and 26; our own measurements.
 """
 
-from experiments.analysis import (
+from experiments.measured.analysis import (
     MeanFactor,
     Spread,
     extent,
@@ -59,24 +59,24 @@ from experiments.analysis import (
     seed_factors,
     setting,
 )
-from experiments.figures import SETUPS, WHOLE_MODELS, draw_means, from_print, theirs
-from experiments.records import read_runs
-from experiments.tables import Table
-from experiments.timings import ratios, recorded
-from experiments.today import (
-    gains,
-    modern_changes,
-    part_changes,
+from experiments.measured.figures import WHOLE_MODELS, draw_means
+from experiments.measured.settings import (
+    factor_table,
+    modern_table,
+    part_table,
     perplexity_change,
     read_setting,
     savings,
     share_of_positions,
     written,
 )
+from experiments.measured.tables import SourcedTable
+from experiments.paper.tables import SETUPS, from_print, theirs
+from experiments.records.runs import read_runs
+from experiments.records.timings import ratios, recorded
 
 __data__ = (
-    "experiments/results/gathered.json",
-    "experiments/paper_tables/table_4.json",
+    "experiments/paper/printed/table_4.json",
     "benchmarks/results/generation.json",
     "benchmarks/results/memory.json",
     "benchmarks/results/step.json",
@@ -89,9 +89,9 @@ if __name__ == "__main__":
     # positions, each over the Transformer with the same positions. On the right the cost is time: dots are
     # ours with a learned table, hollow marks the paper's in its three set-ups, with standard deviations.
     # {doc}`ours` has the learning curves.
-    every = read_runs(__data__[0], "speedup")
+    every = read_runs("speedup")
     runs = {model: every[model] for model in WHOLE_MODELS}
-    with_rotary = read_runs(__data__[0], "today-characters")
+    with_rotary = read_runs("today-characters")
     in_time = factors(runs, "seconds")
     counted = {
         "learned table": factors(runs, "multiply_adds"),
@@ -107,7 +107,7 @@ if __name__ == "__main__":
         left: [with_table, draw_means(left, counted["rotary"], "rotary", "D", 0.15)]
     }
     marks[right] = [draw_means(right, in_time, "ours, learned table", "o", -0.2)]
-    paper = {model: theirs(model, __data__[1]) for model in in_time}
+    paper = {model: theirs(model, __data__[0]) for model in in_time}
     for setup, (name, mark) in SETUPS.items():
         of_setup = {
             model: from_print(found[setup])
@@ -150,7 +150,7 @@ if __name__ == "__main__":
     ]
     heads = {"model": "", "learned table": "multiply-adds", "rotary": "multiply-adds"}
     heads |= {"ours, learned": "time", "the paper's": "time"}
-    display(Table("Speed-up factors", "Ours, and Table 4", heads, rows))
+    display(SourcedTable("Speed-up factors", "Ours, and Table 4", heads, rows))
 
     # ## Does Primer still help with rotary positions?
     #
@@ -170,7 +170,7 @@ if __name__ == "__main__":
     # The second table has the changes of a {doc}`modern baseline </labml_primer/since/modern>`.
     on_subwords = {
         positions: MeanFactor.of(
-            savings(read_setting(__data__[0], "subwords", positions), "primer-ez")
+            savings(read_setting("subwords", positions), "primer-ez")
         )
         for positions in ("learned", "rotary")
     }
@@ -180,19 +180,19 @@ if __name__ == "__main__":
             for each in (runs, with_rotary)
         )
     )
-    display(gains(__data__[0]))
-    every_model = read_runs(__data__[0], "today-subwords")
+    display(factor_table())
+    every_model = read_runs("today-subwords")
     primer_on_subwords = written(savings(every_model, "primer"))
     over_pp_on_subwords = written(savings(every_model, "primer-ez", over="pp"))
-    in_long_runs = written(savings(read_runs(__data__[0], "today-longer"), "primer-ez"))
-    modern = read_runs(__data__[0], "today-modern")
+    in_long_runs = written(savings(read_runs("today-longer"), "primer-ez"))
+    modern = read_runs("today-modern")
     sizes = [
         seeds[0]["parameters"] / 1e6
         for seeds in (*every_model.values(), *modern.values())
     ]
     millions_on_subwords = extent(sizes, ".1f")
     in_baseline = written(savings(modern, "primer-ez", over="modern"))
-    display(modern_changes(__data__[0]))
+    display(modern_table())
 
     # ## Which part does the work?
     #
@@ -200,11 +200,11 @@ if __name__ == "__main__":
     # Transformer or removed from Primer, with a learned table and with rotary positions. A change that helps
     # is negative when added, and positive when removed. {doc}`parts` compares all parts and eight activation
     # functions, and {doc}`mdha` the details of the convolutions.
-    display(part_changes(__data__[0]))
+    display(part_table())
 
     def missed(plan: str, part: str) -> str:
         """How much higher the perplexity of Primer is without a part, with its spread."""
-        changed = read_runs(__data__[0], plan)
+        changed = read_runs(plan)
         return f"{perplexity_change(changed, 'primer', f'without-{part}'):.1f}%"
 
     # ## What does it cost?
@@ -243,7 +243,7 @@ if __name__ == "__main__":
     }
     rows = [[name, over(price)] for price, name in words.items()]
     heads = dict.fromkeys(("Primer-EZ over Transformer", "ratio"), "")
-    display(Table("What it costs", "Our benchmarks", heads, rows))
+    display(SourcedTable("What it costs", "Our benchmarks", heads, rows))
 
     # ## Does it last at other sizes and in other models?
     #
@@ -260,8 +260,8 @@ if __name__ == "__main__":
     # disagreements that we had with a learned table are gone with rotary positions, on characters: the
     # squared ReLU is the most effective change in the mean, and both Primers end below the Evolved
     # Transformer.
-    activations = read_runs(__data__[0], "activations")
-    others = read_runs(__data__[0], "transfer")
+    activations = read_runs("activations")
+    others = read_runs("transfer")
 
     def perplexity(model: str) -> str:
         """The perplexity with an activation function, in percent of the ReLU's."""
@@ -308,7 +308,11 @@ if __name__ == "__main__":
         ],
     ]
     heads = dict.fromkeys(("the paper", "here"), "")
-    display(Table("Not reproduced", "Our runs, and the paper's sections", heads, rows))
+    display(
+        SourcedTable(
+            "Not reproduced", "Our runs, and the paper's sections", heads, rows
+        )
+    )
 
     # ## In short
     #

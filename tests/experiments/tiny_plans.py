@@ -1,0 +1,30 @@
+"""Small plans of small models, and records of their runs."""
+
+from dataclasses import replace
+from typing import Any
+
+from experiments.harness.configuration import Run
+from experiments.harness.plan import Plan
+from experiments.harness.texts import REPORTED_PLAYS, TUNING_PLAY
+
+SIZES = {"d_model": 16, "heads": 2, "d_ff": 32, "layers": 1}
+TINY = Run(model=SIZES, steps=4, batch=4, seq=16, warmup=4, evaluations=2)
+PLAN = Plan("tiny", "A small one", 1, 2, (1e-3, 1e9), 2, {"plain": TINY})
+WIDER = replace(TINY, model=SIZES | {"d_ff": 64})
+OTHER = replace(PLAN, name="other", seeds=3, models={"same": TINY, "wider": WIDER})
+
+
+def record(run: Run, tuning: float = 1.0, reported: float = 1.0) -> dict[str, Any]:
+    losses = {TUNING_PLAY: tuning} | dict.fromkeys(REPORTED_PLAYS, reported)
+    held_out = {play: [9.0, loss] for play, loss in losses.items()}
+    costs = {cost: [1, 2] for cost in ("steps", "multiply_adds", "seconds")}
+    return {
+        "digest": run.digest,
+        "diverged_at_step": None,
+        "parameters": 1,
+        "curve": {"held_out": held_out} | costs,
+    }
+
+
+def found(*records: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {each["digest"]: each for each in records}
