@@ -38,14 +38,13 @@ from experiments.paper.claims import (
     larger_data,
     model_sizes,
     one_shot,
-    read_paper,
     savings_law,
     search_costs,
     search_task,
     verdicts,
 )
 from experiments.paper.rounding import Rounded, recompute
-from experiments.paper.tables import COLOURS
+from experiments.paper.tables import COLOURS, read_paper
 
 __data__ = (
     "experiments/paper/printed/table_1.json",

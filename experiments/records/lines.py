@@ -44,7 +44,7 @@ def write_line(path: Path, name: str, record: Mapping[str, Any]) -> None:
 
 def write_lines(path: Path, lines: Mapping[str, Line]) -> None:
     """Write a file of records, by their names."""
-    texts = (json.dumps(line, ensure_ascii=False) + "\n" for line in lines.values())
+    texts = (json.dumps(line) + "\n" for line in lines.values())
     replace_text(path, "".join(texts))
 
 

@@ -18,8 +18,7 @@ from write_notebooks import the_book
 
 from experiments.chapters import mdha, ours, parts, transfer
 from experiments.harness.configuration import Run
-from experiments.harness.plan import PLANS, Plan, read_plans
-from experiments.harness.texts import TUNING_PLAY
+from experiments.harness.plan import PLANS, Plan
 from experiments.measured.analysis import (
     MeanFactor,
     Spread,
@@ -36,16 +35,21 @@ from experiments.measured.analysis import (
 )
 from experiments.measured.figures import WHOLE_MODELS, theirs
 from experiments.measured.settings import perplexity_change, read_setting, savings
+from experiments.records import runs as runs_module
+from experiments.records.lines import write_json
 from experiments.records.runs import (
+    TUNING_PLAY,
+    RunRecord,
     Runs,
     loss_on,
-    read_results,
+    read_ends,
     read_runs,
 )
 from experiments.records.timings import ratios
 from experiments.records.timings import recorded as recorded_timings
 
-TABLE_4 = ROOT / "experiments" / "paper_tables" / "table_4.json"
+ROOT = PLANS.parent.parent
+TABLE_4 = ROOT / "experiments" / "paper" / "printed" / "table_4.json"
 
 
 def prose_of(chapter: ModuleType) -> str:
@@ -63,19 +67,16 @@ def prose_of(chapter: ModuleType) -> str:
 def test_number_in_prose_changes_with_the_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ours.__data__:
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, tmp_path / name)
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
-    gathered = Path(ours.__data__[0])
-    recorded = json.loads(gathered.read_text(encoding="utf-8"))
-    saved = factors(recorded["speedup"], "seconds")["primer-ez"]
+    monkeypatch.chdir(ROOT)
+    shutil.copytree(RESULTS, tmp_path, dirs_exist_ok=True)
+    monkeypatch.setattr(runs_module, "RESULTS", tmp_path)
+    saved = factors(read_runs("speedup"), "seconds")["primer-ez"]
     assert f" {saved.mean:.1f} times faster" in prose_of(ours)
-    for run in recorded["speedup"]["primer-ez"]:
-        run["seconds"] = [each / 100 for each in run["seconds"]]
-    gathered.write_text(json.dumps(recorded), encoding="utf-8")
-    saved = factors(recorded["speedup"], "seconds")["primer-ez"]
+    times = json.loads((tmp_path / STEP_TIMES).read_text(encoding="utf-8"))
+    times["seconds"]["speedup"]["primer-ez"] /= 100
+    write_json(tmp_path / STEP_TIMES, times)
+    saved = factors(read_runs("speedup"), "seconds")["primer-ez"]
     assert saved.mean > 100
     assert f" {saved.mean:.1f} times faster" in prose_of(ours)
 
@@ -229,7 +230,7 @@ def test_claims_on_parts_with_rotary_positions_hold_for_the_records() -> None:
         assert all(ahead(runs, "transformer", f"with-{part}"))
 
 
-def test_claims_on_parts_hold_for_the_records() -> None:
+def test_claims_on_parts_hold_for_the_records(plans: dict[str, Plan]) -> None:
     changes, activations = (read_runs(plan) for plan in ("ablation", "activations"))
     missed = {model: gain(changes, "primer", model) for model in parts.REMOVED}
     assert max(missed, key=lambda model: missed[model]) == "without-mdha"
@@ -241,10 +242,10 @@ def test_claims_on_parts_hold_for_the_records() -> None:
     assert missed["without-mdha"] > gain(changes, "primer", "transformer") / 2
     assert all(ahead(activations, "swiglu", "relu"))
     assert not all(ahead(activations, "reglu", "relu"))
-    assert read_plans()["ablation"].models["with-12x"].model["d_model"] < 128
+    assert plans["ablation"].models["with-12x"].model["d_model"] < 128
 
 
-def test_claims_on_other_models_hold_for_the_records() -> None:
+def test_claims_on_other_models_hold_for_the_records(plans: dict[str, Plan]) -> None:
     moved, filled = (read_runs(plan) for plan in ("transfer", "filling"))
     for changed, (_, plain, _) in transfer.FAMILIES.items():
         assert all(ahead(moved, changed, plain))
@@ -253,7 +254,7 @@ def test_claims_on_other_models_hold_for_the_records() -> None:
     assert gain(filled, "t5-primer-ez-decoder", "t5-pp") > 0
     assert not all(ahead(filled, "t5-primer-ez-decoder", "t5-pp"))
     assert min(gain(filled, m, "t5") for m in ("t5-pp", "t5-primer-ez-decoder")) > 0
-    run = read_plans()["transfer"].models["switch"]
+    run = plans["transfer"].models["switch"]
     assert (run.batch, run.seq) == (16, 128)
 
 
@@ -269,24 +270,27 @@ def test_what_results_calls_not_reproduced_is_not_in_the_records() -> None:
         assert saved.high < 1.7
 
 
-def between_the_best_two_rates(plan: Plan, run: Run) -> float:
+def between_the_best_two_rates(
+    plan: Plan, run: Run, known: dict[str, RunRecord]
+) -> float:
     """Return by how many nats the second-best rate is worse than the best."""
-    known = read_results()
     tried = (known[plan.trial(run, rate).digest] for rate in plan.rates)
     best, second, *_ = sorted(loss_on(record, TUNING_PLAY) for record in tried)
     return second - best
 
 
-def test_two_best_rates_are_within_the_noise_for_half_of_the_models() -> None:
-    plans, runs = read_plans(), read_runs("speedup")
+def test_two_best_rates_are_within_the_noise_for_half_of_the_models(
+    plans: dict[str, Plan], known: dict[str, RunRecord]
+) -> None:
+    runs = read_ends("speedup")
     near = [
-        between_the_best_two_rates(plans["speedup"], run)
+        between_the_best_two_rates(plans["speedup"], run, known)
         < final_loss(runs[model]).deviation
         for model, run in plans["speedup"].models.items()
     ]
     assert near.count(True) == len(near) / 2
     for run in plans["filling"].models.values():
-        assert between_the_best_two_rates(plans["filling"], run) < 0.015
+        assert between_the_best_two_rates(plans["filling"], run, known) < 0.015
 
 
 def test_chapter_ours_has_every_model_of_the_plan_under_the_papers_name() -> None:

@@ -13,7 +13,7 @@ from experiments.paper.claims import read_paper
 from labml_primer.compared.t5 import T5_PRESETS
 from labml_primer.presets import PRESETS
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 def test_family_has_exactly_the_presets():

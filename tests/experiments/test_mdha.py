@@ -19,7 +19,7 @@ from experiments.measured.analysis import (
     noise,
     widest,
 )
-from experiments.records.runs import RESULTS, read_runs
+from experiments.records.runs import Runs, read_ends
 from labml_primer.primer.variations import MultiDConvSharedByHeadsAttention
 
 
@@ -82,13 +82,20 @@ def test_range_of_equal_models_is_the_studentized_range(
     assert below(q, models, freedom) == pytest.approx(0.95, abs=0.004)
 
 
-RUNS = read_runs(str(RESULTS / "gathered.json"), "mdha")
+@pytest.fixture(scope="module")
+def runs() -> Runs:
+    """The runs of the plan, as they ended."""
+    return read_ends("mdha")
 
 
-CRITICAL = float(critical_difference(final_losses(RUNS)))
+@pytest.fixture(scope="module")
+def critical(runs: Runs) -> float:
+    return float(critical_difference(final_losses(runs)))
 
 
-def test_reported_differences_exceed_the_critical_difference() -> None:
+def test_reported_differences_exceed_the_critical_difference(
+    runs: Runs, critical: float
+) -> None:
     for better, worse in (
         ("only-values", "only-queries"),
         ("only-values", "only-keys"),
@@ -98,18 +105,20 @@ def test_reported_differences_exceed_the_critical_difference() -> None:
         ("width-7", "width-2"),
         ("no-bias", "identity-start"),
     ):
-        assert gain(RUNS, better, worse) > CRITICAL, (better, worse)
+        assert gain(runs, better, worse) > critical, (better, worse)
     found = [
         {better, worse}
         for better in MODELS
         for worse in MODELS
-        if gain(RUNS, better, worse) > CRITICAL
+        if gain(runs, better, worse) > critical
     ]
     share = sum(bool(pair & {"width-1", "none"}) for pair in found) / len(found)
     assert share > 0.5
 
 
-def test_undecided_differences_are_below_the_critical_difference() -> None:
+def test_undecided_differences_are_below_the_critical_difference(
+    runs: Runs, critical: float
+) -> None:
     for better, worse in (
         ("channel", "width-2"),
         ("channel", "identity-start"),
@@ -123,10 +132,10 @@ def test_undecided_differences_are_below_the_critical_difference() -> None:
         ("channel", "released-start"),
         ("paper", "before-projection"),
     ):
-        assert abs(gain(RUNS, better, worse)) < CRITICAL, (better, worse)
+        assert abs(gain(runs, better, worse)) < critical, (better, worse)
 
 
-def test_claims_on_seeds_of_mdha_hold_for_the_records() -> None:
+def test_claims_on_seeds_of_mdha_hold_for_the_records(runs: Runs) -> None:
     for better, worse in (
         ("channel", "width-2"),
         ("channel", "identity-start"),
@@ -135,9 +144,9 @@ def test_claims_on_seeds_of_mdha_hold_for_the_records() -> None:
         ("width-7", "channel"),
         ("only-values", "channel"),
     ):
-        assert all(ahead(RUNS, better, worse)), (better, worse)
-    assert not all(ahead(RUNS, "none", "width-1"))
-    deviations = {model: final_loss(RUNS[model]).deviation for model in MODELS}
+        assert all(ahead(runs, better, worse)), (better, worse)
+    assert not all(ahead(runs, "none", "width-1"))
+    deviations = {model: final_loss(runs[model]).deviation for model in MODELS}
     assert max(deviations, key=lambda model: deviations[model]) == "shared"
     noisy = {model for model in MODELS if deviations[model] > 0.03}
     assert noisy >= {"none", "width-1"}
@@ -145,13 +154,14 @@ def test_claims_on_seeds_of_mdha_hold_for_the_records() -> None:
     assert all(abs(deviation - 0.03) > 0.01 for deviation in deviations.values())
 
 
-def test_claims_on_mdha_with_rotary_positions_hold_for_the_records() -> None:
-    runs = read_runs(str(RESULTS / "gathered.json"), "today-mdha")
-    runs = {model: runs[model] for model in MODELS}
-    critical = float(critical_difference(final_losses(runs)))
-    assert gain(runs, "channel", "none") < gain(RUNS, "channel", "none") / 4
-    assert critical < CRITICAL
-    mean = {model: final_loss(runs[model]).mean for model in MODELS}
+def test_claims_on_mdha_with_rotary_positions_hold_for_the_records(
+    runs: Runs, critical: float
+) -> None:
+    rotary = read_ends("today-mdha", MODELS)
+    small = float(critical_difference(final_losses(rotary)))
+    assert gain(rotary, "channel", "none") < gain(runs, "channel", "none") / 4
+    assert small < critical
+    mean = {model: final_loss(rotary[model]).mean for model in MODELS}
     assert max(mean, key=mean.__getitem__) == "width-1"
     assert min(mean, key=mean.__getitem__) == "only-values"
     for better, worse in (
@@ -160,23 +170,23 @@ def test_claims_on_mdha_with_rotary_positions_hold_for_the_records() -> None:
         ("channel", "width-2"),
         ("channel", "none"),
     ):
-        assert all(ahead(runs, better, worse)), (better, worse)
+        assert all(ahead(rotary, better, worse)), (better, worse)
     for better, worse in (("only-values", "only-queries"), ("channel", "shared")):
-        assert gain(runs, better, worse) > critical, (better, worse)
+        assert gain(rotary, better, worse) > small, (better, worse)
     per_channel = ("channel", "head-and-channel", "paper")
     for first in per_channel:
-        assert all(gain(runs, first, second) < critical for second in per_channel)
+        assert all(gain(rotary, first, second) < small for second in per_channel)
     for better, worse in (
         ("channel", "only-keys"),
         ("only-keys", "none"),
         ("only-values", "only-keys"),
     ):
-        assert all(ahead(runs, better, worse)), (better, worse)
-    assert gain(runs, "only-values", "channel") < critical
-    assert abs(gain(runs, "no-bias", "channel")) < critical
+        assert all(ahead(rotary, better, worse)), (better, worse)
+    assert gain(rotary, "only-values", "channel") < small
+    assert abs(gain(rotary, "no-bias", "channel")) < small
     for wider in ("width-5", "width-7"):
-        assert not all(ahead(runs, wider, "channel"))
-    assert runs["width-2"][0]["rate"] > runs["channel"][0]["rate"]
+        assert not all(ahead(rotary, wider, "channel"))
+    assert rotary["width-2"][0]["rate"] > rotary["channel"][0]["rate"]
 
 
 def test_bias_of_the_convolution_adds_little() -> None:

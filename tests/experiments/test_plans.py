@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_plans import PLAN, TINY, found, record
+from tiny_plans import PLAN, TINY, found, record_of
 
-from experiments.harness.configuration import Run
 from experiments.harness.long_run import Training
 from experiments.harness.parallel import Workers
-from experiments.harness.plan import PLANS, Plan, read_plans, reported_loss
-from experiments.harness.texts import REPORTED_PLAYS, TUNING_PLAY
+from experiments.harness.plan import PLANS, Plan, reported_loss
+from experiments.harness.step_times import stand_in
 from experiments.harness.variants import (
     CubedReLU,
     IdentityStart,
@@ -27,17 +26,18 @@ from experiments.harness.variants import (
     Width5,
     Width7,
 )
+from experiments.records.runs import REPORTED_PLAYS, TUNING_PLAY
 from labml_primer.primer.baselines import GatedFeedForward
 from labml_primer.primer.variations import MultiDConvSharedByHeadsAttention
 from labml_primer.since.modern import GroupedQueryAttention
 from labml_primer.since.rotary import RotaryAttention
 
+PLAN_NAMES = sorted(path.stem for path in PLANS.glob("*.toml"))
 
-@pytest.mark.parametrize(
-    "path", sorted(PLANS.glob("*.toml")), ids=lambda path: path.stem
-)
-def test_every_model_of_a_plan_can_be_built(path: Path) -> None:
-    for run in Plan.read(path).models.values():
+
+@pytest.mark.parametrize("name", PLAN_NAMES)
+def test_every_model_of_a_plan_can_be_built(name: str, plans: dict[str, Plan]) -> None:
+    for run in plans[name].models.values():
         run.build(vocab_size=83)
 
 
@@ -96,25 +96,25 @@ def test_rate_is_selected_on_a_play_that_is_not_reported() -> None:
     assert TUNING_PLAY not in REPORTED_PLAYS
     low, high = (PLAN.trial(TINY, rate) for rate in PLAN.rates)
     # The high rate is better on the tuning play, and worse on the reported ones.
-    records = found(record(low, 2.0, 1.0), record(high, 1.0, 2.0))
+    records = found(record_of(low, 2.0, 1.0), record_of(high, 1.0, 2.0))
     assert PLAN.rate(TINY, records) == high.rate
     assert reported_loss(records[high.digest]) == 2.0
 
 
 def test_rate_of_a_diverged_run_is_not_selected() -> None:
     low, high = (PLAN.trial(TINY, rate) for rate in PLAN.rates)
-    diverged = record(high, 0.1) | {"diverged_at_step": 2}
-    assert PLAN.rate(TINY, found(record(low, 2.0), diverged)) == low.rate
+    diverged = record_of(high, 0.1) | {"diverged_at_step": 2}
+    assert PLAN.rate(TINY, found(record_of(low, 2.0), diverged)) == low.rate
 
 
 def test_recorded_runs_are_not_missing_even_if_another_plan_recorded_them() -> None:
     tuning, runs = PLAN.missing({})
     assert len(tuning) == 2 and list(runs) == ["plain-0", "plain-1"]
-    records = found(*map(record, tuning.values()))
+    records = found(*map(record_of, tuning.values()))
     tuning, runs = PLAN.missing(records)
     assert tuning == {} and len(runs) == 2
     other = replace(PLAN, name="other", models={"the-same": TINY})
-    records |= found(record(runs["plain-1"]))
+    records |= found(record_of(runs["plain-1"]))
     assert list(other.missing(records)[1]) == ["the-same-0"]
 
 
@@ -124,30 +124,35 @@ def test_rates_are_tuned_with_a_seed_of_their_own_and_reported_with_others() -> 
     assert {run.seed for run in tuning.values()} == {100}
     # To select a rate, it is enough to read parts of the plays.
     assert not any(run.whole for run in tuning.values())
-    runs = plan.runs(found(*map(record, tuning.values())))
+    runs = plan.runs(found(*map(record_of, tuning.values())))
     assert [(run.seed, run.whole) for run in runs.values()] == [(0, True), (1, True)]
 
 
-EVERY_MODEL = {
-    f"{plan.name}/{model}": run
-    for plan in read_plans().values()
-    for model, run in plan.models.items()
-}
+@pytest.mark.parametrize("name", PLAN_NAMES)
+def test_every_model_of_every_plan_can_take_a_step(
+    name: str, plans: dict[str, Plan], stepped: set[str]
+) -> None:
+    for run in plans[name].models.values():
+        small = replace(stand_in(run), batch=2, pieces=1, steps=1, bfloat16=False)
+        if small.digest not in stepped:
+            training = Training(small, Path(), Workers())
+            training.step()
+            assert math.isfinite(training.losses[0])
+            stepped.add(small.digest)
 
 
-@pytest.mark.parametrize("run", EVERY_MODEL.values(), ids=EVERY_MODEL)
-def test_every_model_of_every_plan_can_take_a_step(run: Run) -> None:
-    small = replace(run, batch=2, pieces=1, steps=1, evaluations=1, bfloat16=False)
-    training = Training(small, Path(), Workers())
-    training.step()
-    assert math.isfinite(training.losses[0])
+@pytest.fixture(scope="module")
+def stepped() -> set[str]:
+    """The digests of models that have taken a step: plans have many in common."""
+    return set()
 
 
-@pytest.mark.parametrize(
-    "name", [plan.name for plan in read_plans().values() if plan.belongs_to("today")]
-)
-def test_plans_of_today_tune_longer_and_report_other_seeds(name: str) -> None:
-    plan = read_plans()[name]
+@pytest.mark.parametrize("name", [each for each in PLAN_NAMES if "today" in each])
+def test_plans_of_today_tune_longer_and_report_other_seeds(
+    name: str, plans: dict[str, Plan]
+) -> None:
+    plan = plans[name]
+    assert plan.belongs_to("today")
     assert plan.tuning_seed not in range(plan.seeds)
     for run in plan.models.values():
         assert run.whole and plan.tuning_steps >= run.steps / 4
@@ -231,8 +236,10 @@ def test_error_of_a_plan_that_cannot_be_read_names_the_file_and_the_place(
         Plan.read(tmp_path / "new.toml")
 
 
-def test_models_of_the_modern_plan_differ_in_what_their_names_say() -> None:
-    models = read_plans()["today-modern"].models
+def test_models_of_the_modern_plan_differ_in_what_their_names_say(
+    plans: dict[str, Plan],
+) -> None:
+    models = plans["today-modern"].models
     built = {name: run.build(2048) for name, run in models.items()}
     blocks = {name: model.get_submodule("blocks.0") for name, model in built.items()}
     for name, block in blocks.items():

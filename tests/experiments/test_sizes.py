@@ -1,6 +1,5 @@
 """Tests of the sweep of sizes: frontiers, power laws, shifts and their intervals."""
 
-import json
 import math
 from collections.abc import Sequence
 from statistics import geometric_mean, mean
@@ -26,7 +25,7 @@ from experiments.measured.scaling import (
     savings_at_budgets,
     shift,
 )
-from experiments.records.runs import RESULTS, Measured, read_runs
+from experiments.records.runs import Measured, read_ends, read_runs
 
 BUDGETS = [1e12 * 2 ** (n / 4) for n in range(25)]
 
@@ -187,8 +186,7 @@ def test_chapter_reads_every_model_of_the_plan() -> None:
 
 
 def test_every_width_has_the_same_compute_and_the_narrowest_half() -> None:
-    gathered = json.loads((RESULTS / "gathered.json").read_text(encoding="utf-8"))
-    recorded = gathered["scaling"]
+    recorded = read_ends("scaling")
     assert recorded.keys() == Plan.read(PLANS / "scaling.toml").models.keys()
     for name, runs in recorded.items():
         assert [run["seed"] for run in runs] == [0, 1, 2]
@@ -199,9 +197,6 @@ def test_every_width_has_the_same_compute_and_the_narrowest_half() -> None:
 
 def mean_loss_at(runs: Sequence[Measured], cost: str, budget: float) -> float:
     return mean(loss_at(run, budget, cost) for run in runs)
-
-
-GATHERED = str(RESULTS / "gathered.json")
 
 
 @pytest.fixture(scope="module")

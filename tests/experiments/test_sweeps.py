@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
@@ -21,10 +22,12 @@ from experiments.harness.long_run import Training, fingerprint, is_current, long
 from experiments.harness.plan import Plan
 from experiments.harness.run import announce, recorded, run_missing
 from experiments.harness.tasks import LANGUAGE_MODELING
-from experiments.harness.texts import TUNING_PLAY
+from experiments.records.lines import read_lines, write_lines
 from experiments.records.runs import (
+    TUNING_PLAY,
     loss_on,
     read_results,
+    write_run,
 )
 
 
@@ -58,9 +61,13 @@ def test_record_is_run_again_if_the_code_computes_something_else(
     # Records from before there were fingerprints are taken as they are.
     assert is_current({"digest": TINY.digest})
     path = folder / "record.json"
-    path.write_text(json.dumps(first | {"fingerprint": [1.0, 1.0], "commit": "old"}))
+    old = first | {"fingerprint": [1.0, 1.0], "commit": "old"}
+    path.write_text(json.dumps(old))
+    write_run("plan", "plain-0", old, tmp_path)
     assert recorded(tmp_path) == {}
-    assert long_run(TINY, folder)["commit"] != "old"
+    again = long_run(TINY, folder)
+    assert again["commit"] != "old"
+    write_run("plan", "plain-0", again, tmp_path)
     assert recorded(tmp_path).keys() == {TINY.digest}
     # It is not run again for a rewriting that changes the last digits.
     near = [loss * (1 + 1e-9) for loss in first["fingerprint"]]
@@ -129,11 +136,12 @@ def test_sweep_records_each_run_once_and_writes_nothing_to_the_home_folder(
     monkeypatch.setenv("HOME", str(home))
     expected = announce([PLAN], 2, results)
     assert run_missing([PLAN], 2, expected, results, built) == 0
-    assert sorted(path.stem for path in results.glob("tiny/*.json")) == [
-        "plain-0",
-        "plain-1",
+    path = results / "tiny.jsonl"
+    assert [*read_lines(path)] == [
         "tuning-plain-0.001",
         "tuning-plain-1e+09",
+        "plain-0",
+        "plain-1",
     ]
     # A rate of a billion diverges. That is a result, and does not stop other runs.
     records = read_results(results)
@@ -145,12 +153,23 @@ def test_sweep_records_each_run_once_and_writes_nothing_to_the_home_folder(
     assert PLAN.rate(TINY, records) == 1e-3
     assert PLAN.missing(records) == [{}, {}]
     assert announce([PLAN], 2, results) == 0
-    # Only a lost record is run again.
-    (results / "tiny" / "plain-0.json").unlink()
-    clock += [3600, 0]
+    # Only a lost record is run again. One that a killed sweep had not written yet is in the run's folder.
+    whole = read_lines(path)
+    write_lines(
+        path, {name: whole[name] for name in whole if name.startswith("tuning")}
+    )
+    for folder in (built / "tiny").glob("plain-0-*"):
+        shutil.rmtree(folder)
+    clock += [7200, 3600, 0]
     capsys.readouterr()
     assert run_missing([PLAN], 2, 7200, results, built) == 0
-    assert re.findall("^tiny/(.+?):", capsys.readouterr().out, re.M) == ["plain-0"]
+    assert re.findall("^tiny/(.+?):", capsys.readouterr().out, re.M) == [
+        "plain-1",
+        "plain-0",
+    ]
+    again = read_lines(path)
+    assert [*again] == [*whole] and again["plain-1"] == whole["plain-1"]
+    assert again["plain-0"]["curve"]["seconds"] != whole["plain-0"]["curve"]["seconds"]
     assert PLAN.missing(read_results(results)) == [{}, {}]
     assert list(home.iterdir()) == []
     # A run has one core, and the same numbers as outside a sweep.
@@ -168,7 +187,7 @@ def test_run_whose_process_is_killed_resumes_from_its_last_checkpoint(
     """Steps of the fingerprint, taken at the end in no folder, do not count."""
     taken, killed = tmp_path / "taken", tmp_path / "killed"
 
-    def killed_once(run: Run, folder: Path, result: Path) -> dict[str, Any]:
+    def killed_once(run: Run, folder: Path) -> dict[str, Any]:
         import os
         import signal
 
@@ -189,11 +208,11 @@ def test_run_whose_process_is_killed_resumes_from_its_last_checkpoint(
                 os.kill(os.getpid(), signal.SIGKILL)
 
         Training.step, Training.save = noted, saved  # type: ignore[method-assign]
-        return long_run(run, folder, result, save_every=2)
+        return long_run(run, folder, save_every=2)
 
     monkeypatch.setattr(module, "long_run", killed_once)
     with module.cores(1) as ray:
-        swept = dict(module.sweep(ray, {"plain": TINY}, tmp_path, tmp_path))
+        swept = dict(module.sweep(ray, {"plain": TINY}, "tiny", tmp_path, tmp_path))
     assert killed.exists() and taken.read_text().split() == ["1", "2", "3", "4"]
     record = swept["plain"]
     assert isinstance(record, dict)
@@ -237,7 +256,7 @@ def main(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]
     monkeypatch.setattr(module, "read_plans", lambda: {"tiny": PLAN, "other": OTHER})
     monkeypatch.setattr(module, "run_missing", run_missing)
     monkeypatch.setattr(module, "measure_missing", lambda *_: None)
-    monkeypatch.setattr(module, "write_gathered", lambda: None)
+    monkeypatch.setattr(module, "recorded", lambda _: {})
     return main
 
 

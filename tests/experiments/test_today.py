@@ -1,14 +1,12 @@
 """Tests of the tables that answer the question of the plans of today."""
 
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from experiments.harness.plan import read_plans
-from experiments.harness.texts import TUNING_PLAY
+from experiments.harness.plan import Plan
+from experiments.measured import settings
 from experiments.measured.analysis import (
     MeanFactor,
     ahead,
@@ -33,9 +31,13 @@ from experiments.measured.settings import (
     share_of_positions,
     written,
 )
-from experiments.records.runs import RESULTS, loss_on, read_results, read_runs
-
-GATHERED = str(RESULTS / "gathered.json")
+from experiments.records.runs import (
+    TUNING_PLAY,
+    RunRecord,
+    Runs,
+    loss_on,
+    read_runs,
+)
 
 
 def run(seed: int, *loss: float, **more: Any) -> dict[str, Any]:
@@ -43,20 +45,25 @@ def run(seed: int, *loss: float, **more: Any) -> dict[str, Any]:
     return {"seed": seed, "loss": list(loss), "multiply_adds": costs} | more
 
 
-def test_runs_of_a_model_are_those_of_the_plan_with_the_most(tmp_path: Path) -> None:
-    path = tmp_path / "gathered.json"
+def test_runs_of_a_model_are_those_of_the_plan_with_the_most(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     one, two = [run(0, 3.0, 2.0)], [run(0, 3.0, 2.0), run(1, 3.0, 2.0)]
-    path.write_text(
-        json.dumps(
-            {
-                "today-characters": {"transformer": two},
-                "today-subwords": {"mdha": one, "transformer": one},
-                "today-subwords-positions": {"mdha-learned": one, "mdha-rotary": two},
-            }
-        )
-    )
-    found = read_settings(str(path))
-    assert found == {
+    recorded = {
+        "today-characters": {"transformer": two},
+        "today-subwords": {"mdha": one, "transformer": one},
+        "today-subwords-positions": {"mdha-learned": one, "mdha-rotary": two},
+    }
+
+    def counted(plan: str) -> dict[str, int]:
+        return {model: len(seeds) for model, seeds in recorded.get(plan, {}).items()}
+
+    def read(plan: str, models: list[str]) -> Runs:
+        return {model: recorded[plan][model] for model in models}
+
+    monkeypatch.setattr(settings, "models_of", counted)
+    monkeypatch.setattr(settings, "read_runs", read)
+    assert read_settings() == {
         ("characters", "rotary"): {"transformer": two},
         ("subwords", "learned"): {"mdha": one},
         ("subwords", "rotary"): {"transformer": one, "mdha": two},
@@ -211,7 +218,9 @@ def test_what_is_said_of_longer_runs_is_so() -> None:
     assert gain(slower, "0.002", "0.001") > 0.02
 
 
-def test_what_is_said_of_rates_chosen_in_longer_runs_is_so() -> None:
+def test_what_is_said_of_rates_chosen_in_longer_runs_is_so(
+    plans: dict[str, Plan], known: dict[str, RunRecord]
+) -> None:
     earlier, later = (read_runs(plan) for plan in ("today-characters", "today-rates"))
     assert len(later) == 6 and {*map(len, later.values())} == {5}
     halved = {
@@ -238,7 +247,7 @@ def test_what_is_said_of_rates_chosen_in_longer_runs_is_so() -> None:
     assert gain(best, "primer-ez", "squared-relu") > differ, "more than noise"
     differ = critical_difference(final_losses(earlier))
     assert 0 < gain(best, "primer-ez", "pp") < differ
-    plan, known = read_plans()["today-longer"], read_results()
+    plan = plans["today-longer"]
     low, high = (
         loss_on(
             known[plan.trial(plan.models["squared-relu"], rate).digest], TUNING_PLAY
