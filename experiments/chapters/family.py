@@ -31,7 +31,7 @@ if __name__ == "__main__":
 
     from experiments.measured.analysis import final_loss
     from experiments.measured.tables import SourcedTable
-    from experiments.records.runs import read_runs
+    from experiments.records.runs import read_ends
     from labml_primer.presets import PRESETS, Config, LanguageModel
     from labml_primer.training import load_corpus, median_seconds
     from labml_primer.training.costs import costs
@@ -79,7 +79,7 @@ if __name__ == "__main__":
         if name not in recorded:
             return "-"
         plan, model = recorded[name]
-        return f"{final_loss(read_runs(plan)[model]):.3f}"
+        return f"{final_loss(read_ends(plan, [model])[model]):.3f}"
 
     rows = []
     for name, config in PRESETS.items():

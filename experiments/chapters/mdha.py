@@ -36,7 +36,7 @@ from experiments.measured.analysis import (
 )
 from experiments.measured.figures import draw, draw_final_losses, table
 from experiments.measured.tables import SourcedTable
-from experiments.records.runs import Runs, read_runs
+from experiments.records.runs import Runs, read_ends, read_runs
 
 MODELS = {  # a name and a colour
     "channel": ("the walk-through's layer", "C0"),
@@ -62,8 +62,7 @@ if __name__ == "__main__":
     # The final loss of sixteen models, the best on top. Hollow dots are seeds, full dots their mean. In the
     # shaded band, a model differs from the walk-through's layer by less than the
     # {term}`critical difference`, so the difference may be noise.
-    runs = read_runs("mdha")
-    runs = {model: runs[model] for model in MODELS}
+    runs = read_runs("mdha", MODELS)
     critical = float(critical_difference(final_losses(runs)))
     draw_final_losses(runs, MODELS, "channel", critical)
 
@@ -227,8 +226,7 @@ if __name__ == "__main__":
     # critical differences, but its seeds are noisy again. Wider kernels show no gain. Width 2 is still worse
     # with every seed, by {value}`apart("width-2", "channel")` critical differences, and here it has the
     # higher rate, {value}`rotary["width-2"][0]["rate"]` instead of {value}`rotary["channel"][0]["rate"]`.
-    rotary = read_runs("today-mdha")
-    rotary = {model: rotary[model] for model in MODELS}
+    rotary = read_ends("today-mdha", MODELS)
     band = float(critical_difference(final_losses(rotary)))
     draw_final_losses(rotary, MODELS, "channel", band)
 

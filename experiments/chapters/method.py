@@ -24,7 +24,7 @@ from experiments.measured.analysis import (
 from experiments.measured.figures import WHOLE_MODELS
 from experiments.measured.tables import SourcedTable
 from experiments.paper.tables import theirs
-from experiments.records.runs import read_runs
+from experiments.records.runs import read_ends, read_runs
 
 __data__ = ("experiments/paper/printed/table_4.json",)
 
@@ -79,7 +79,7 @@ if __name__ == "__main__":
     # It trains all models with Adafactor and the hyperparameters of a Transformer. Here each model has a rate
     # of its own, and AdamW.
     # :::
-    recorded = read_runs("speedup")
+    recorded = read_ends("speedup", WHOLE_MODELS)
     rows = [
         [
             name,
@@ -127,7 +127,7 @@ if __name__ == "__main__":
     #   t = 4.303 \text{ for three seeds},\ 2.776 \text{ for five}$$
     def itself(plan: str) -> str:
         """The factor of the Transformer over itself, as the mean of the seeds."""
-        seeds = read_runs(plan)["transformer"]
+        seeds = read_runs(plan, ["transformer"])["transformer"]
         over_itself = [factor(run, run, "multiply_adds") for run in seeds]
         return f"{MeanFactor.of(over_itself).mean:.2f}"
 
@@ -158,7 +158,7 @@ if __name__ == "__main__":
     # The *critical difference* is the 95% quantile of this range in 20,000 simulated tables of pure noise,
     # times the $\sigma$ of our own table. If all models were equal, only 5% of such tables would have any two
     # models farther apart. For the sixteen models of {doc}`mdha`:
-    losses = final_losses(read_runs("mdha"))
+    losses = final_losses(read_ends("mdha"))
     critical = critical_difference(losses)
     print(f"noise               {noise(losses):.3f} nats")
     print(f"critical difference {critical:.3f} nats")

@@ -50,7 +50,7 @@ from experiments.measured.analysis import (
 from experiments.measured.figures import WHOLE_MODELS, draw_factors
 from experiments.measured.tables import SourcedTable
 from experiments.paper.tables import SETUPS, theirs
-from experiments.records.runs import read_runs
+from experiments.records.runs import read_ends, read_runs
 
 __data__ = ("experiments/paper/printed/table_4.json",)
 
@@ -59,8 +59,7 @@ if __name__ == "__main__":
     # The loss on the held-out plays, by compute, with a learned table of positions; lower and further left is
     # better. The dotted line is the Transformer's final loss: Primer-EZ (teal, solid) crosses it before half
     # of the compute. Bands are the range of the seeds. The first quarter of the runs is left out.
-    recorded = read_runs("speedup")
-    runs = {model: recorded[model] for model in WHOLE_MODELS}
+    runs = read_runs("speedup", WHOLE_MODELS)
     vanilla = runs["transformer"]
     import matplotlib.pyplot as plt
 
@@ -236,7 +235,7 @@ if __name__ == "__main__":
         return f"{mean:.0%} ({low:.0%} to {high:.0%})"
 
     below = gain(with_rotary, "pp", "primer-ez")
-    longer_tuned = read_runs("today-rates")
+    longer_tuned = read_ends("today-rates", ["primer-ez", "pp"])
 
     def on_subwords_over(model: str, baseline: str) -> str:
         """The factor of a model over another on subwords."""

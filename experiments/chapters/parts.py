@@ -36,7 +36,7 @@ from experiments.measured.analysis import (
 from experiments.measured.figures import draw, table
 from experiments.measured.settings import part_table, perplexity_change
 from experiments.measured.tables import SourcedTable
-from experiments.records.runs import Measured, Runs, read_runs
+from experiments.records.runs import Measured, Runs, read_ends, read_runs
 
 # A name and a colour: grey for the Transformer, teal for what Primer-EZ has, plum for what Primer alone has
 # or was tried for it.
@@ -86,7 +86,7 @@ if __name__ == "__main__":
     # stream.
     draw(changes, INSERTED, "transformer")
     display(table(changes, INSERTED, "transformer", "Compare Figure 26, left"))
-    five = read_runs("speedup")  # with five seeds
+    five = read_ends("speedup", ["primer-ez", "mdha"])  # with five seeds
     squared_relu_gain = gain(five, "primer-ez", "mdha")
     # Alone, MDHA, the norm after the feed-forward layer and the squared ReLU lower the perplexity by
     # {value}`change(changes, "transformer", "with-mdha")`,
@@ -114,7 +114,7 @@ if __name__ == "__main__":
     # first learn where they are, so a convolution is also a remedy for the table. With
     # {doc}`rotary positions </labml_primer/since/rotary>` attention sees distances by itself. This is Primer
     # with them, without each of its changes.
-    rotary = read_runs("today-ablation")
+    rotary = read_ends("today-ablation")
     draw(rotary, REMOVED, "primer")
 
     # Now Primer is worst without the squared ReLU, with each of three seeds, as in the paper. Without MDHA,

@@ -69,7 +69,7 @@ from experiments.measured.settings import (
     share_of_positions,
     written,
 )
-from experiments.records.runs import read_runs
+from experiments.records.runs import read_ends, read_runs
 
 if __name__ == "__main__":
     # The loss on the held-out plays, by compute: the Transformer (grey) and Primer-EZ (teal), with a learned
@@ -137,7 +137,7 @@ if __name__ == "__main__":
     rotary = characters["rotary"]
     ends_at = {model: fmean(map(last_loss, seeds)) for model, seeds in rotary.items()}
     lower = ends_at["mdha"] - ends_at["squared-relu"]
-    every = final_losses(read_runs("today-characters"))
+    every = final_losses(read_ends("today-characters"))
     differ = float(critical_difference(every))
     over_pp, added = (
         {
@@ -285,7 +285,7 @@ if __name__ == "__main__":
         for steps, runs in of_steps.items()
     }
     long_factors = savings(of_steps[4800], "primer-ez")
-    slower = read_runs("today-longer")
+    slower = read_ends("today-longer", ["squared-relu"])
     with_both = {
         "0.001": slower["squared-relu"],
         "0.002": of_steps[4800]["squared-relu"],

@@ -72,15 +72,10 @@ from experiments.measured.settings import (
 )
 from experiments.measured.tables import SourcedTable
 from experiments.paper.tables import SETUPS, from_print, theirs
-from experiments.records.runs import read_runs
-from experiments.records.timings import ratios, recorded
+from experiments.records.runs import read_ends, read_runs
+from experiments.records.timings import ratios_of, values_of
 
-__data__ = (
-    "experiments/paper/printed/table_4.json",
-    "benchmarks/results/generation.json",
-    "benchmarks/results/memory.json",
-    "benchmarks/results/step.json",
-)
+__data__ = ("experiments/paper/printed/table_4.json",)
 
 if __name__ == "__main__":
     # The {term}`speed-up factor` over the Transformer: its cost to its final loss, divided by a model's cost
@@ -89,8 +84,7 @@ if __name__ == "__main__":
     # positions, each over the Transformer with the same positions. On the right the cost is time: dots are
     # ours with a learned table, hollow marks the paper's in its three set-ups, with standard deviations.
     # {doc}`ours` has the learning curves.
-    every = read_runs("speedup")
-    runs = {model: every[model] for model in WHOLE_MODELS}
+    runs = read_runs("speedup", WHOLE_MODELS)
     with_rotary = read_runs("today-characters")
     in_time = factors(runs, "seconds")
     counted = {
@@ -181,14 +175,18 @@ if __name__ == "__main__":
         )
     )
     display(factor_table())
-    every_model = read_runs("today-subwords")
+    every_model = read_runs(
+        "today-subwords", ["transformer", "primer", "primer-ez", "pp"]
+    )
     primer_on_subwords = written(savings(every_model, "primer"))
     over_pp_on_subwords = written(savings(every_model, "primer-ez", over="pp"))
-    in_long_runs = written(savings(read_runs("today-longer"), "primer-ez"))
+    long_runs = read_runs("today-longer", ["transformer", "primer-ez"])
+    in_long_runs = written(savings(long_runs, "primer-ez"))
     modern = read_runs("today-modern")
     sizes = [
         seeds[0]["parameters"] / 1e6
-        for seeds in (*every_model.values(), *modern.values())
+        for runs_on_subwords in (read_ends("today-subwords"), modern)
+        for seeds in runs_on_subwords.values()
     ]
     millions_on_subwords = extent(sizes, ".1f")
     in_baseline = written(savings(modern, "primer-ez", over="modern"))
@@ -204,7 +202,7 @@ if __name__ == "__main__":
 
     def missed(plan: str, part: str) -> str:
         """How much higher the perplexity of Primer is without a part, with its spread."""
-        changed = read_runs(plan)
+        changed = read_ends(plan, ["primer", f"without-{part}"])
         return f"{perplexity_change(changed, 'primer', f'without-{part}'):.1f}%"
 
     # ## What does it cost?
@@ -213,21 +211,21 @@ if __name__ == "__main__":
     # plain code, with hand-written gradients, and compiled, over the plain Transformer's; the peak memory of
     # a training step besides weights and optimizer; and the tokens per second of generation with a KV cache.
     # {doc}`/benchmarks/speed` has every size, the paper's ratios and other libraries.
-    step, generation = recorded("step"), recorded("generation")
     compiled = zip(
-        ratios(step, "Primer-EZ, compiled", "Transformer, compiled"),
-        ratios(step, "Transformer, compiled", "Transformer"),
+        ratios_of("step", "Primer-EZ, compiled", "Transformer, compiled"),
+        ratios_of("step", "Transformer, compiled", "Transformer"),
         strict=True,
     )
+    models = ("Primer-EZ", "Transformer")
+    memory = zip(*(values_of("memory", model) for model in models), strict=True)
     prices = {
-        "plain": ratios(step, "Primer-EZ", "Transformer"),
-        "faster": ratios(step, "Primer-EZ, faster", "Transformer"),
+        "plain": ratios_of("step", "Primer-EZ", "Transformer"),
+        "faster": ratios_of("step", "Primer-EZ, faster", "Transformer"),
         "compiled": [a * b for a, b in compiled],
-        "memory": [
-            cell["values"]["Primer-EZ"] / cell["values"]["Transformer"]
-            for cell in recorded("memory")["cells"]
-        ],
-        "generation": ratios(generation, "Primer-EZ, cached", "Transformer, cached"),
+        "memory": [a / b for a, b in memory],
+        "generation": ratios_of(
+            "generation", "Primer-EZ, cached", "Transformer, cached"
+        ),
     }
 
     def over(price: str) -> str:
@@ -260,8 +258,11 @@ if __name__ == "__main__":
     # disagreements that we had with a learned table are gone with rotary positions, on characters: the
     # squared ReLU is the most effective change in the mean, and both Primers end below the Evolved
     # Transformer.
-    activations = read_runs("activations")
-    others = read_runs("transfer")
+    activations = read_ends("activations", ["relu", "squared-relu", "swiglu"])
+    kinds = ("synthesizer-dense", "synthesizer-random")
+    others = read_runs(
+        "transfer", [*kinds, *(f"{kind}-squared-relu" for kind in kinds)]
+    )
 
     def perplexity(model: str) -> str:
         """The perplexity with an activation function, in percent of the ReLU's."""
@@ -270,7 +271,7 @@ if __name__ == "__main__":
 
     by_kind = (
         seed_factors(others[name], others[f"{name}-squared-relu"], "seconds")
-        for name in ("synthesizer-dense", "synthesizer-random")
+        for name in kinds
     )
     of_kinds = " and ".join(f"{MeanFactor.of(each).mean:.1f}" for each in by_kind)
     rows = [

@@ -242,7 +242,9 @@ def perplexity_change(runs: Runs, baseline: str, model: str) -> Spread:
 
 def part_table() -> SourcedTable:
     """Return the change of the perplexity by each of Primer's changes, with both positions."""
-    every = [read_ends(plan) for plan in ("ablation", "today-ablation")]
+    wanted = ["transformer", "primer"]
+    wanted += [f"{done}-{part}" for part in CHANGES for done in ("with", "without")]
+    every = [read_ends(plan, wanted) for plan in ("ablation", "today-ablation")]
     rows = [
         [
             name,

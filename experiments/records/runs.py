@@ -44,9 +44,8 @@ of the reported plays."""
 Runs = dict[str, list[Measured]]
 """The runs of each model of a plan, one per seed."""
 
-# The files that the functions below read, and those whose results a notebook has instead of the files.
-__data__ = ("experiments/results/*.jsonl", "experiments/results/step_times.json")
-__reads__ = ("models_of", "curves_of", "ends_of")
+# A notebook has what these functions returned, not the files that they read.
+__recorded__ = ("models_of", "curves_of", "ends_of")
 
 
 # -- the records of a plan -------------------------------------------------------------------
@@ -216,6 +215,16 @@ def curves_of(plan: str, model: str) -> dict[str, Any]:
     The costs are those of a step. `loss` is the mean of the reported plays at each of the `steps`, and
     `whole` that on the whole plays after the last one, if they were read.
     """
+    return _summary(plan, model, 0)
+
+
+def ends_of(plan: str, model: str) -> dict[str, Any]:
+    """Return the same after the last step only."""
+    return _summary(plan, model, -1)
+
+
+def _summary(plan: str, model: str, begin: int) -> dict[str, Any]:
+    """Return a model's runs from the evaluation `begin` on."""
     seconds = read_step_times(RESULTS).get(plan, {}).get(model)
     runs = reported(plan, RESULTS)[model]
     first, seeds = runs[0], []
@@ -223,7 +232,7 @@ def curves_of(plan: str, model: str) -> dict[str, Any]:
         if run["curve"]["steps"] != first["curve"]["steps"]:
             raise ValueError(f"{plan}: the runs of {model} were evaluated differently")
         plays = [run["curve"]["held_out"][play] for play in REPORTED_PLAYS]
-        own = {"seed": run["configuration"]["seed"], "loss": _means(*plays)}
+        own = {"seed": run["configuration"]["seed"], "loss": _means(*plays)[begin:]}
         if "whole" in run:
             (own["whole"],) = _means(*([run["whole"][play]] for play in REPORTED_PLAYS))
         seeds.append(own)
@@ -235,7 +244,7 @@ def curves_of(plan: str, model: str) -> dict[str, Any]:
         "parameters": first["parameters"],
         **costs,
         **({} if seconds is None else {"seconds": seconds}),
-        "steps": steps,
+        "steps": steps[begin:],
         "seeds": seeds,
     }
 
@@ -245,15 +254,6 @@ def _means(*losses: list[float]) -> list[float]:
     return [
         round(sum(each) / len(each), DECIMALS) for each in zip(*losses, strict=True)
     ]
-
-
-def ends_of(plan: str, model: str) -> dict[str, Any]:
-    """Return the same after the last step only."""
-    found = curves_of(plan, model)
-    found["steps"] = found["steps"][-1:]
-    for seed in found["seeds"]:
-        seed["loss"] = seed["loss"][-1:]
-    return found
 
 
 def read_runs(plan: str, models: Iterable[str] | None = None) -> Runs:

@@ -11,6 +11,9 @@ such as a width and a length, medians and ratios with their quartiles."""
 
 Pair = tuple[str, str]
 
+# A notebook has what these functions returned, not the files that they read.
+__recorded__ = ("ratios_of", "values_of")
+
 
 def recorded(question: str) -> Timings:
     """Return the record of a question."""
@@ -37,3 +40,13 @@ def spread(cells: Iterable[Timings], pairs: Collection[Pair]) -> float:
         for ratio in cell["ratios"]
         if (ratio["of"], ratio["over"]) in pairs
     )
+
+
+def ratios_of(question: str, of: str, over: str) -> list[float]:
+    """Return the median ratio of one thing over another, at every place of a recorded grid."""
+    return ratios(recorded(question), of, over)
+
+
+def values_of(question: str, thing: str) -> list[float]:
+    """Return the value of a thing at every place of a recorded grid."""
+    return [cell["values"][thing] for cell in recorded(question)["cells"]]

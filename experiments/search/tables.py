@@ -26,9 +26,8 @@ Retrained = dict[str, Any]
 KNOWN = {"transformer": "Transformer", "primer-ez": "Primer-EZ", "primer": "Primer"}
 
 
-# The file that this function reads, and what a notebook has instead of it.
-__data__ = ("experiments/results/searches.json",)
-__reads__ = ("gathered_searches",)
+# A notebook has what this function returned, not the file that it reads.
+__recorded__ = ("gathered_searches",)
 
 
 def gathered_searches() -> dict[str, Any]:

@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import pytest
 from annotated.read.expressions import expressions
 from annotated.read.parse import parse
-from annotated.take.notebook import reader_notebook
+from annotated.take.notebook import Calls, reader_notebook
 from write_notebooks import the_book
 
 from experiments.chapters import mdha, ours, parts, transfer
@@ -33,11 +33,14 @@ from experiments.measured.analysis import (
     speedup,
     until,
 )
-from experiments.measured.figures import WHOLE_MODELS, theirs
+from experiments.measured.figures import WHOLE_MODELS
 from experiments.measured.settings import perplexity_change, read_setting, savings
+from experiments.paper.tables import theirs
 from experiments.records import runs as runs_module
 from experiments.records.lines import write_json
 from experiments.records.runs import (
+    RESULTS,
+    STEP_TIMES,
     TUNING_PLAY,
     RunRecord,
     Runs,
@@ -59,7 +62,11 @@ def prose_of(chapter: ModuleType) -> str:
     plt.close("all")
     asked = expressions(parse(path.read_text(encoding="utf-8")), path.name)
     values = {text: str(eval(text, space)) for text in asked}
-    cells = json.loads(reader_notebook(path, the_book(), values=values))["cells"]
+    module = runs_module.__name__
+    returned: Calls = {f"{module}.{name}": [] for name in runs_module.__recorded__}
+    cells = json.loads(
+        reader_notebook(path, the_book(), values=values, returned=returned)
+    )["cells"]
     prose = ["".join(c["source"]) for c in cells if c["cell_type"] == "markdown"]
     return " ".join("\n".join(prose).split())
 

@@ -8,8 +8,7 @@ import pytest
 from pictures.family import MODELS
 
 from experiments.chapters.paper import __data__
-from experiments.measured.figures import COLOURS
-from experiments.paper.claims import read_paper
+from experiments.paper.tables import COLOURS, read_paper
 from labml_primer.compared.t5 import T5_PRESETS
 from labml_primer.presets import PRESETS
 

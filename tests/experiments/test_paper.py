@@ -17,7 +17,6 @@ from experiments.chapters import paper as chapter
 from experiments.measured.tables import SourcedTable
 from experiments.paper.claims import (
     HEADLINES,
-    Paper,
     average_time,
     averages,
     by_intervals,
@@ -25,10 +24,10 @@ from experiments.paper.claims import (
     every_claim,
     hurdle_marks,
     one_shot,
-    read_paper,
     savings_law,
 )
 from experiments.paper.rounding import Rounded, claim, recompute
+from experiments.paper.tables import Paper, read_paper
 
 ROOT = Path(__file__).parents[2]
 SHAPES = {  # rows and columns, counted in the paper
@@ -74,7 +73,7 @@ WORDS = {"model", "setup", "data", "group", "task", "metric", "section", "name"}
 
 
 @cache
-def printed() -> Paper:
+def tables_of_paper() -> Paper:
     """The paper's tables."""
     return read_paper([str(ROOT / path) for path in chapter.__data__])
 
@@ -83,15 +82,17 @@ def printed() -> Paper:
 
 
 def test_every_table_has_all_of_its_rows_and_columns() -> None:
-    found = {name: (len(t.rows), len(t.columns)) for name, t in printed().items()}
+    found = {
+        name: (len(t.rows), len(t.columns)) for name, t in tables_of_paper().items()
+    }
     assert found == SHAPES
-    for table in printed().values():
+    for table in tables_of_paper().values():
         assert {len(row) for row in table.rows} == {len(table.columns)}
 
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_source_of_a_table_names_its_number_in_the_paper(name: str) -> None:
-    source = printed()[name].source
+    source = tables_of_paper()[name].source
     assert "arXiv 2109.08668" in source
     if name != "text":
         assert source.endswith(f"Table {name[-1]}")
@@ -99,19 +100,19 @@ def test_source_of_a_table_names_its_number_in_the_paper(name: str) -> None:
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_column_of_numbers_has_numbers_and_a_unit(name: str) -> None:
-    for column, unit in printed()[name].columns.items():
+    for column, unit in tables_of_paper()[name].columns.items():
         if column in WORDS or (name, column) in {("text", "unit")}:
             continue
-        for entry in printed()[name].column(column):
+        for entry in tables_of_paper()[name].column(column):
             assert entry == "-" or Rounded.read(entry).value > 0
         # Numbers of the text have their units in a column of their own.
         assert unit or name == "text", column
     if name == "text":
-        assert all(printed()[name].column("unit"))
+        assert all(tables_of_paper()[name].column("unit"))
 
 
 def test_no_table_has_duplicate_rows() -> None:
-    for table in printed().values():
+    for table in tables_of_paper().values():
         assert len({tuple(row) for row in table.rows}) == len(table.rows)
 
 
@@ -201,9 +202,9 @@ def test_each_claim_is_recomputed_from_the_files() -> None:
     def results(paper: Paper) -> dict[tuple[str, str], Rounded]:
         return {(each.section, each.words): each.result for each in every_claim(paper)}
 
-    before = results(printed())
+    before = results(tables_of_paper())
     moved = set()
-    for paper in changed(printed()):
+    for paper in changed(tables_of_paper()):
         try:
             after = results(paper)
         except LookupError:  # a number by which a line is found
@@ -213,7 +214,7 @@ def test_each_claim_is_recomputed_from_the_files() -> None:
 
 
 def test_no_two_claims_have_the_same_words() -> None:
-    words = [(each.section, each.words) for each in every_claim(printed())]
+    words = [(each.section, each.words) for each in every_claim(tables_of_paper())]
     assert len(set(words)) == len(words)
 
 
@@ -228,7 +229,9 @@ def test_no_two_claims_have_the_same_words() -> None:
     ],
 )
 def test_claim_matches_the_calculation_by_hand(words: str, value: Fraction) -> None:
-    results = [each.result for each in every_claim(printed()) if each.words == words]
+    results = [
+        each.result for each in every_claim(tables_of_paper()) if each.words == words
+    ]
     assert results
     for result in results:
         assert result.value == pytest.approx(float(value), rel=1e-4)
@@ -236,7 +239,9 @@ def test_claim_matches_the_calculation_by_hand(words: str, value: Fraction) -> N
 
 
 def test_failing_claims_are_the_expected_ones() -> None:
-    failed = {(e.section, e.words) for e in every_claim(printed()) if e.sign == "≠"}
+    failed = {
+        (e.section, e.words) for e in every_claim(tables_of_paper()) if e.sign == "≠"
+    }
     assert failed == {claim for claims in CAUSES.values() for claim in claims}
 
 
@@ -264,31 +269,35 @@ def test_failing_claims_are_flagged_by_cause() -> None:
 def test_main_claims_have_their_section_and_verdict(
     section: str, words: str, printed: str, sign: str
 ) -> None:
-    claims = [(e.section, e.words, e.printed, e.sign) for e in every_claim(printed())]
+    claims = [
+        (e.section, e.words, e.printed, e.sign) for e in every_claim(tables_of_paper())
+    ]
     assert (section, words, printed, sign) in claims
 
 
 def test_with_a_third_of_the_compute_quality_is_no_lower() -> None:
     base, primer = "Transformer full", "Primer 1/3"
-    perplexity = one_shot(printed())[0]
-    assert perplexity.printed == printed()["table_6"].entry(base, task="Pretraining")
+    perplexity = one_shot(tables_of_paper())[0]
+    assert perplexity.printed == tables_of_paper()["table_6"].entry(
+        base, task="Pretraining"
+    )
     assert perplexity.sign == "="
     for group in ("answering", "choice"):
-        mean = {each.words: each for each in averages(printed(), group)}
+        mean = {each.words: each for each in averages(tables_of_paper(), group)}
         ours, theirs = (mean[f"{model}, {group}"] for model in (primer, base))
         assert float(theirs.printed) < float(ours.printed) < float(theirs.printed) + 0.5
         assert theirs.result.value < ours.result.value
 
 
 def test_every_headline_is_a_claim_that_agrees() -> None:
-    signs = {(e.section, e.words): e.sign for e in every_claim(printed())}
+    signs = {(e.section, e.words): e.sign for e in every_claim(tables_of_paper())}
     assert {signs[key] for key in HEADLINES} <= {"=", "≈"}
 
 
 def test_failing_averages_match_when_one_task_is_left_out() -> None:
     ours = slice(0, 4)  # the four models; the last column is of others
-    all_tasks = averages(printed(), "choice")[ours]
-    without = averages(printed(), "choice", without="ReCoRD")[ours]
+    all_tasks = averages(tables_of_paper(), "choice")[ours]
+    without = averages(tables_of_paper(), "choice", without="ReCoRD")[ours]
     assert [each.sign for each in all_tasks] == ["≠"] * 4
     assert "≠" not in [each.sign for each in without]
 
@@ -366,7 +375,7 @@ def test_error_of_an_ambiguous_entry_names_table_and_condition() -> None:
     with pytest.raises(
         LookupError, match=r"3 rows of .*Table 1 match .*Primer.*not one"
     ):
-        printed()["table_1"].entry("hours", model="Primer")
+        tables_of_paper()["table_1"].entry("hours", model="Primer")
 
 
 def test_a_table_for_the_page_sorts_numbers_by_their_size() -> None:
