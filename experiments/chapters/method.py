@@ -197,9 +197,10 @@ if __name__ == "__main__":
     #
     # ## Records
     #
-    # Every run is a JSON file in `experiments/results`: its configuration, the versions of the software, the
-    # machine, and the curve of its losses. Plans share runs of the same configuration, and a stopped plan
-    # continues where it was. `make experiments` runs all that is missing, after saying how long it takes.
+    # Every plan has a file in `experiments/results`, with a line of JSON for each run: its configuration, the
+    # versions of the software, the machine, and the curve of its losses. Plans share runs of the same
+    # configuration, and a stopped plan continues where it was. `make experiments` runs all that is missing,
+    # after saying how long it takes.
     # With `ONLY` it runs one plan:
     #
     #     make experiments ONLY=speedup

@@ -13,7 +13,7 @@ from typing import Any
 
 from experiments.measured.analysis import Spread
 from experiments.measured.tables import SourcedTable
-from experiments.records.runs import RESULTS
+from experiments.records.runs import DECIMALS, RESULTS
 from experiments.search.searches import HURDLES, SETTINGS
 from labml_primer.search.evolution import shares
 
@@ -31,9 +31,11 @@ __recorded__ = ("gathered_searches",)
 
 
 def gathered_searches() -> dict[str, Any]:
-    """Return what `experiments.search.summary` gathers of all searches."""
+    """Return what `experiments.search.summary` gathers of all searches, its losses with six decimals."""
     text = (RESULTS / "searches.json").read_text(encoding="utf-8")
-    gathered: dict[str, Any] = json.loads(text)
+    gathered: dict[str, Any] = json.loads(
+        text, parse_float=lambda digits: round(float(digits), DECIMALS)
+    )
     return gathered
 
 
