@@ -210,50 +210,56 @@ def models_of(plan: str) -> dict[str, int]:
 
 
 def curves_of(plan: str, model: str) -> dict[str, Any]:
-    """Return what a model's runs have in common, and `seeds` with what each has of its own.
+    """Return what a model's runs have in common, and the losses of each.
 
-    The costs are those of a step. `loss` is the mean of the reported plays at each of the `steps`, and
-    `whole` that on the whole plays after the last one, if they were read.
+    The costs are those of a step. `loss` has a list for each of the `seeds`: the mean of the reported plays
+    at evaluations that divide the `steps` into equal parts. `whole` has the loss on the whole plays after the
+    last step, if they were read.
     """
-    return _summary(plan, model, 0)
+    return _summary(plan, model)
 
 
 def ends_of(plan: str, model: str) -> dict[str, Any]:
-    """Return the same after the last step only."""
-    return _summary(plan, model, -1)
+    """Return the same of the last evaluation only."""
+    found = _summary(plan, model)
+    ends = [losses[-1:] for losses in found["loss"]]
+    return found | {"evaluations": 1, "loss": ends}
 
 
-def _summary(plan: str, model: str, begin: int) -> dict[str, Any]:
-    """Return a model's runs from the evaluation `begin` on."""
-    seconds = read_step_times(RESULTS).get(plan, {}).get(model)
+def _summary(plan: str, model: str) -> dict[str, Any]:
+    """Return a model's runs. Raises `ValueError` if they were not evaluated at the same steps."""
     runs = reported(plan, RESULTS)[model]
-    first, seeds = runs[0], []
+    configuration, curve = runs[0]["configuration"], runs[0]["curve"]
+    steps, evaluations = configuration["steps"], configuration["evaluations"]
     for run in runs:
-        if run["curve"]["steps"] != first["curve"]["steps"]:
-            raise ValueError(f"{plan}: the runs of {model} were evaluated differently")
-        plays = [run["curve"]["held_out"][play] for play in REPORTED_PLAYS]
-        own = {"seed": run["configuration"]["seed"], "loss": _means(*plays)[begin:]}
-        if "whole" in run:
-            (own["whole"],) = _means(*([run["whole"][play]] for play in REPORTED_PLAYS))
-        seeds.append(own)
-    steps = first["curve"]["steps"]
-    costs = {"multiply_adds": first["curve"]["multiply_adds"][0] // steps[0]}
-    return {
-        "data": first["configuration"].get("data", "characters"),
-        "rate": first["configuration"]["rate"],
-        "parameters": first["parameters"],
-        **costs,
-        **({} if seconds is None else {"seconds": seconds}),
-        "steps": steps[begin:],
-        "seeds": seeds,
+        if run["curve"]["steps"] != evaluated(steps, evaluations):
+            raise ValueError(f"{plan}: {model} was not evaluated in equal parts")
+    found = {
+        "data": configuration["data"],
+        "rate": configuration["rate"],
+        "parameters": runs[0]["parameters"],
+        "multiply_adds": curve["multiply_adds"][0] // curve["steps"][0],
+        "steps": steps,
+        "evaluations": evaluations,
+        "seeds": [run["configuration"]["seed"] for run in runs],
+        "loss": [_means(run["curve"]["held_out"]) for run in runs],
     }
+    if all("whole" in run for run in runs):
+        wholes = [{play: [loss] for play, loss in run["whole"].items()} for run in runs]
+        found["whole"] = [loss for whole in wholes for loss in _means(whole)]
+    seconds = read_step_times(RESULTS).get(plan, {}).get(model)
+    return found if seconds is None else found | {"seconds": seconds}
 
 
-def _means(*losses: list[float]) -> list[float]:
-    """Return the mean at each evaluation."""
-    return [
-        round(sum(each) / len(each), DECIMALS) for each in zip(*losses, strict=True)
-    ]
+def _means(losses: Mapping[str, list[float]]) -> list[float]:
+    """Return the mean of the reported plays at each evaluation."""
+    plays = zip(*(losses[play] for play in REPORTED_PLAYS), strict=True)
+    return [round(sum(each) / len(each), DECIMALS) for each in plays]
+
+
+def evaluated(steps: int, evaluations: int) -> list[int]:
+    """Return the steps at which a run is evaluated."""
+    return [steps * i // evaluations for i in range(1, evaluations + 1)]
 
 
 def read_runs(plan: str, models: Iterable[str] | None = None) -> Runs:
@@ -270,10 +276,16 @@ def read_ends(plan: str, models: Iterable[str] | None = None) -> Runs:
 
 def runs_of(found: Mapping[str, Any]) -> list[Measured]:
     """Return the runs of a model, one per seed, with their costs at each evaluation."""
-    shared = {name: found[name] for name in ("data", "rate", "parameters", "steps")}
-    costs = {
-        cost: [found[cost] * step for step in found["steps"]]
-        for cost in ("multiply_adds", "seconds")
-        if cost in found
-    }
-    return [{**shared, **costs, **seed} for seed in found["seeds"]]
+    steps = evaluated(found["steps"], found["evaluations"])
+    shared = {name: found[name] for name in ("data", "rate", "parameters")}
+    shared["steps"] = steps
+    for cost in ("multiply_adds", "seconds"):
+        if cost in found:
+            shared[cost] = [found[cost] * step for step in steps]
+    own = {"seed": found["seeds"], "loss": found["loss"]}
+    if "whole" in found:
+        own["whole"] = found["whole"]
+    return [
+        shared | dict(zip(own, values, strict=True))
+        for values in zip(*own.values(), strict=True)
+    ]

@@ -648,7 +648,7 @@ def test_a_notebook_carries_what_recorded_functions_returned_in_the_chapters_run
     space = run(notebook)
     assert space["first"] == [3.0, 0.2, 7] and space["again"] == [3.0, 0.2]
     text = "\n".join(sources(notebook))
-    assert '[["a"], {"losses": [1.5, 0.1]}]' in text, "to be read, a line a call"
+    assert '[["a"],{"losses":[1.5,0.1]}]' in text, "to be read, a line a call"
     assert "read_text" not in text and "c.txt" not in text
     with pytest.raises(LookupError, match=r"curve\('c',\) was not called"):
         space["doubled"]("c")  # type: ignore[operator]

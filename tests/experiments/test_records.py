@@ -373,7 +373,7 @@ def test_seconds_that_are_read_are_steps_times_the_measured_step_time(
     assert all("seconds" not in run for run in read_runs("tiny")["plain"])
     write_json(folder / STEP_TIMES, {"seconds": {"tiny": {"plain": 0.25}}})
     reported = read_runs("tiny")["plain"]
-    assert [each["seconds"] for each in reported] == [[0.25, 0.5]] * 2
+    assert [each["seconds"] for each in reported] == [[0.5, 1.0]] * 2
 
 
 def test_plan_that_is_not_timed_is_read_without_step_times(folder: Path) -> None:

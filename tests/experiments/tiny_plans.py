@@ -6,7 +6,7 @@ from typing import Any
 
 from experiments.harness.configuration import Run
 from experiments.harness.plan import Plan
-from experiments.records.runs import REPORTED_PLAYS, TUNING_PLAY, write_run
+from experiments.records.runs import REPORTED_PLAYS, TUNING_PLAY, evaluated, write_run
 
 SIZES = {"d_model": 16, "heads": 2, "d_ff": 32, "layers": 1}
 TINY = Run(model=SIZES, steps=4, batch=4, seq=16, warmup=4, evaluations=2)
@@ -17,8 +17,9 @@ OTHER = replace(PLAN, name="other", seeds=3, models={"same": TINY, "wider": WIDE
 
 def record_of(run: Run, tuning: float = 1.0, reported: float = 1.0) -> dict[str, Any]:
     losses = {TUNING_PLAY: tuning} | dict.fromkeys(REPORTED_PLAYS, reported)
-    held_out = {play: [9.0, loss] for play, loss in losses.items()}
-    costs = {cost: [1, 2] for cost in ("steps", "multiply_adds", "seconds")}
+    steps = evaluated(run.steps, run.evaluations)
+    held_out = {play: [9.0] * (len(steps) - 1) + [end] for play, end in losses.items()}
+    costs = dict.fromkeys(("steps", "multiply_adds", "seconds"), steps)
     return {
         "configuration": asdict(run),
         "digest": run.digest,

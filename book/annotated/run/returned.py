@@ -29,13 +29,13 @@ class Returned:
         @functools.wraps(function)
         def wrapper(*arguments: Any) -> Any:
             value = function(*arguments)
-            text = json.dumps([list(arguments), value])
-            if json.loads(text) != [list(arguments), value]:
+            call = [list(arguments), value]
+            if (again := as_json(call)) != call:
                 raise TypeError(
                     f"{name} is recorded, so its arguments and its result must be JSON: lists, "
                     "dicts with text as keys, text, numbers, true, false, None"
                 )
-            self.calls.setdefault(name, {})[json.dumps(arguments)] = json.loads(text)
+            self.calls.setdefault(name, {})[json.dumps(arguments)] = again
             return value
 
         return wrapper
@@ -43,3 +43,11 @@ class Returned:
     def result(self) -> dict[str, list[Any]]:
         """Return the arguments and the results of the calls of each function."""
         return {name: list(calls.values()) for name, calls in self.calls.items()}
+
+
+def as_json(value: Any) -> Any:
+    """Return what JSON makes of a value, and None if it cannot write it."""
+    try:
+        return json.loads(json.dumps(value))
+    except (TypeError, ValueError):
+        return None

@@ -402,7 +402,7 @@ def _indented(text: str) -> str:
 
 def _compact(value: Any) -> str:
     """Return JSON on one line."""
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _slug(text: str, length: int) -> str:
