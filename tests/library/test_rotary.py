@@ -48,7 +48,7 @@ def test_moving_a_text_changes_nothing(kind: type[MultiHeadAttention]) -> None:
     layer, x = stirred(kind(D_MODEL, HEADS)), reals(2, 7, D_MODEL)
     here = layer(x, x, causal=True)
     if isinstance(layer, RotaryAttention):
-        layer.rotation.start = 5000
+        layer.rotation.tokens_before = 5000
         torch.testing.assert_close(layer(x, x, causal=True), here)
     # Behind other tokens that a mask hides, the text is the same as alone.
     padded = torch.cat([reals(2, 3, D_MODEL), x], dim=1)
@@ -56,7 +56,7 @@ def test_moving_a_text_changes_nothing(kind: type[MultiHeadAttention]) -> None:
         real = (torch.arange(10) >= 3)[None, None, None]
         layer = layer.train(False)
         if isinstance(layer, RotaryAttention):
-            layer.rotation.start = 0
+            layer.rotation.tokens_before = 0
         there = layer(padded, padded, real, causal=True)
         torch.testing.assert_close(there[:, 3:], here)
 
