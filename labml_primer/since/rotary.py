@@ -23,6 +23,7 @@ seed.
 Source: {cite:t}`su2021roformer`; {cite:t}`raffel2020exploring` for the buckets.
 """
 
+import copyreg
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -120,14 +121,17 @@ def rotary(config: Config) -> Config:
     return replace(config, attention=attention, positions=NoPositions)
 
 
+class Combined(type):
+    """The type of the classes that `positioned` makes."""
+
+
 def positioned(
     by: type[MultiHeadAttention], attention: type[MultiHeadAttention]
 ) -> type[MultiHeadAttention]:
     """
     Return the class that is both `by` and `attention`, as `RotaryMultiDConvHeadAttention` is.
 
-    If it is not written anywhere, it is made here. Save such a model by its `state_dict`, because `pickle`
-    looks for its class by name.
+    If it is not written anywhere, it is made here.
     """
     if attention is MultiHeadAttention:
         return by
@@ -137,7 +141,13 @@ def positioned(
     for known in by.__subclasses__():
         if known.__bases__ == bases:
             return known
-    return type(by.__name__.removesuffix("Attention") + attention.__name__, bases, {})
+    return Combined(
+        by.__name__.removesuffix("Attention") + attention.__name__, bases, {}
+    )
+
+
+# `pickle` stores a class by its name, but such a class is in no module. So it stores how to make it.
+copyreg.pickle(Combined, lambda made: (positioned, made.__bases__))
 
 
 if __name__ == "__main__":
@@ -198,7 +208,9 @@ class BucketBias(nn.Module):
         nn.init.normal_(self.relative_positions.table.weight, std=d_model**-0.5)
 
     def forward(self, x: Tensor) -> Tensor:
-        bias: Tensor = self.relative_positions(x.size(1), self.tokens_before + x.size(1))
+        bias: Tensor = self.relative_positions(
+            x.size(1), self.tokens_before + x.size(1)
+        )
         return bias
 
 
