@@ -18,7 +18,7 @@ $$P(t) \propto \exp\Big(\frac{z_t}{\tau}\Big) \quad \text{for } t \in \text{kept
 *How fast?* In a causal model, a new token changes nothing that was computed for the earlier ones. So a
 {term}`KV cache` stores their keys and values, and each step computes one token instead of the whole text.
 Only the first step, the {term}`prefill`, reads the whole prompt. The layers of this book contain no code for
-caching. This chapter attaches the cache to a finished model from outside.
+caching. This chapter attaches the cache from outside, to a copy of a finished model that shares its weights.
 
 :::{picture} kv_cache
 :::
@@ -347,6 +347,8 @@ class CachedForward:
         if not self.checked:
             check(self.copy.original, *args, **kwargs)
             self.checked = True
+        for layer in self.copy.modules():
+            layer.training = layer.original.training
         return self.copy.forward(*args, **kwargs)
 
 
@@ -378,14 +380,14 @@ def kv_cache(model: nn.Module) -> Iterator[None]:
     and `TypeError` for layers that need earlier tokens in a way that is not in the table above.
     """
     cached = add_caches(share_weights(model))
-    replaced = {}
+    replaced: list[nn.Module] = []
     try:
         for copy in cached.modules():
             new = CachedForward(copy, cached)
             # Of two threads, only one can set a default.
             known = vars(copy.original).setdefault("forward", new)
             if known is new:
-                replaced[copy.original] = new
+                replaced.append(copy.original)
             elif isinstance(known, CachedForward):
                 raise RuntimeError(
                     f"{type(copy.original).__name__} has a KV cache already: "
@@ -607,7 +609,10 @@ if __name__ == "__main__":
     #
     # - Sampling draws the next token by its probability; temperature, top-k and top-p make it more cautious.
     # - A KV cache stores keys and values of past tokens, so that each step computes one token instead of the
-    #   whole text. It is attached to a finished model from outside, so the layers contain no code for it.
+    #   whole text. It is attached from outside, to a copy of a finished model that shares its weights. So the
+    #   layers contain no code for it, and each text has a cache of its own.
+    # - A layer that depends on earlier tokens in an unknown way would make a cache wrong, so the logits with
+    #   and without it are compared before it is used.
     # - Beam search finds more probable sequences, which are not always better ones.
     #
     # ## Exercise

@@ -620,6 +620,14 @@ def test_parts_of_the_model_are_cached_inside_the_block() -> None:
     torch.testing.assert_close(torch.cat(pieces, dim=1), model(tokens))
 
 
+def test_a_block_obeys_a_change_of_mode() -> None:
+    model, tokens = model_of(replace(SMALL, dropout=0.5)).train(), tokens_of()
+    with kv_cache(model):
+        model.eval()
+        pieces = [model(tokens[:, :4]), model(tokens[:, 4:])]
+    torch.testing.assert_close(torch.cat(pieces, dim=1), model(tokens))
+
+
 def test_the_model_can_be_trained_inside_and_after_the_block() -> None:
     model, tokens = model_of(CONFIGS["primer-ez"]), tokens_of()
     with kv_cache(model), ThreadPoolExecutor(1) as pool:
