@@ -146,7 +146,7 @@ def positioned(
     )
 
 
-# `pickle` stores a class by its name, but such a class is in no module. So it stores how to make it.
+# `pickle` stores a class by its name in a module. These are in none, so it stores how to make them.
 copyreg.pickle(Combined, lambda made: (positioned, made.__bases__))
 
 

@@ -45,6 +45,7 @@ def check_cache(
         return unchecked(plain, "its input is not one tensor [batch, seq, ...]")
 
     def read(model: nn.Module, text: Tensor) -> None:
+        text = text.clone()  # a model may change its input
         each = {key: text if x is given[0] else x for key, x in kwargs.items()}
         model(*(text if x is given[0] else x for x in args), **each)
 
