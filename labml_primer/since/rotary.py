@@ -141,13 +141,12 @@ def positioned(
     for known in by.__subclasses__():
         if known.__bases__ == bases:
             return known
-    return Combined(
-        by.__name__.removesuffix("Attention") + attention.__name__, bases, {}
-    )
+    name = by.__name__.removesuffix("Attention") + attention.__name__
+    return Combined(name, bases, {})  # type: ignore[return-value]
 
 
 # `pickle` stores a class by its name in a module. These are in none, so it stores how to make them.
-copyreg.pickle(Combined, lambda made: (positioned, made.__bases__))
+copyreg.pickle(Combined, lambda made: (positioned, made.__bases__))  # type: ignore
 
 
 if __name__ == "__main__":
