@@ -134,7 +134,7 @@ class SpatialDepthWiseConvolution(nn.Module):
 
     def __init__(self, heads: int, d_k: int, kernel_size: int = 3):
         super().__init__()
-        self.kernel_size = kernel_size
+        self.kernel_size = self.causal_window = kernel_size  # for kv_cache, too
         # As in the released code, the weight of the current token starts at 0.5, and that of each earlier
         # token at 0.5/3 (for a kernel of size 3). With `heads=1`, broadcasting gives all heads of the input
         # the same kernels.
