@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "book"))  # where the engine is
 
 from annotated.page.book import Book, book_of  # noqa: E402
+from annotated.read.expressions import with_others  # noqa: E402
 from annotated.read.modules import Project  # noqa: E402
 from annotated.read.parse import ChapterError  # noqa: E402
 from annotated.run.execute import Store, job_of  # noqa: E402
@@ -57,10 +59,17 @@ def the_book() -> Book:
 
 
 def values(book: Book, path: Path) -> dict[str, str]:
-    """Return the values for a chapter's prose, if the book was built since it changed."""
+    """Return the values for a chapter's prose, if the book was built since these changed."""
+    own = computed(book, book.project.docname(book.project.at(path)))
+    chapter = book.project.at(path).chapter
+    return with_others(chapter, own, partial(computed, book))
+
+
+def computed(book: Book, docname: str) -> dict[str, str]:
+    """Return what a chapter's kernel computed for its prose."""
     options = configuration()["sphinx"]["config"]
     fonts = [ROOT / name for name in options["annotated_figure_fonts"]]
-    job = job_of(book.project, path, fonts)
+    job = job_of(book.project, ROOT / f"{docname}.py", fonts)
     record = Store(ROOT / "_build" / ".executed").load(job.docname, job.digest)
     return record.values if record else {}
 

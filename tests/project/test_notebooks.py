@@ -1,7 +1,7 @@
 """The committed notebooks: what the sources give, and alone from top to bottom.
 
-A run that passed leaves a file in `_build/.notebooks`, and is not repeated while the notebook's code, the lock
-and Python stay the same. CI keeps the folder between its runs.
+A run that passed leaves a file in `_build/.notebooks`, and is not repeated while the notebook's code, the
+lock and Python stay the same. CI keeps the folder between its runs.
 """
 
 import hashlib

@@ -90,17 +90,21 @@ class Record:
     files: dict[str, str] = field(default_factory=dict)  # read, see reads.py
     environment: dict[str, str] = field(default_factory=dict)  # read, too
 
-    def by_cell(self, chapter: Chapter) -> Iterator[list[dict[str, Any]]]:
-        """Yield the outputs of each cell. Of values, a cell shows that of its last expression."""
+    def placed(self, chapter: Chapter) -> Iterator[tuple[Cell, int, dict[str, Any]]]:
+        """Yield what each cell shows, with the line of the statement. Of values, it shows the last."""
         pieces = list(zip(chapter.pieces(), self.outputs, strict=False))
+        cells = [cell for (cell, _), _ in pieces]
+        for i, ((cell, nodes), outputs) in enumerate(pieces):
+            last = cells[i + 1 : i + 2] != [cell]
+            for output in outputs:
+                if last or output["output_type"] != "execute_result":
+                    yield cell, first_line(nodes[0]), output
+
+    def by_cell(self, chapter: Chapter) -> Iterator[list[dict[str, Any]]]:
+        """Yield what each cell shows."""
+        placed = list(self.placed(chapter))
         for cell in filter(lambda cell: cell.nodes, chapter.cells):
-            own = [outputs for (owner, _), outputs in pieces if owner is cell]
-            yield [
-                output
-                for outputs in own
-                for output in outputs
-                if outputs is own[-1] or output["output_type"] != "execute_result"
-            ]
+            yield [output for owner, _, output in placed if owner is cell]
 
 
 @dataclass(frozen=True)
@@ -298,9 +302,7 @@ def _run(
         metadata={"kernelspec": KERNEL},
         cells=[nbformat.v4.new_code_cell(source) for source in sources],
     )
-    for piece, (cell, _) in zip(
-        notebook.cells[1:], job.chapter.pieces(), strict=False
-    ):
+    for piece, (cell, _) in zip(notebook.cells[1:], job.chapter.pieces(), strict=False):
         piece.metadata["cell"] = cell.line
     started = [0]
     groups: set[int] = set()

@@ -1,17 +1,21 @@
-"""Make a chapter's kernel behave as ``python -m`` does. It runs in the kernel; it imports nothing of the engine.
+"""Make a chapter's kernel behave as ``python -m`` does.
 
-In a kernel, an event loop is running, the arguments are the kernel's own, ``sys.exit`` is an error, and a child of
-``os.fork`` would continue as a second kernel.
+In a kernel, an event loop is running, the arguments are the kernel's own, ``sys.exit`` is an error, and a
+child of ``os.fork`` would continue as a second kernel. This runs in the kernel, and imports nothing of the
+engine.
 """
 
 import asyncio
 import importlib.util
 import os
 import sys
+import threading
 import traceback
 import warnings
 from contextlib import suppress
 from typing import Any
+
+RELAY = 0.2  # seconds that a piece waits for the last words of a child that lives on
 
 
 class Program:
@@ -21,6 +25,8 @@ class Program:
         self.shell, self.path, self.name, self.left = shell, path, name, list(pieces)
         self.process = os.getpid()
         self.loop: asyncio.AbstractEventLoop | None = None
+        self.pipe = (0, 0)  # from a child that is being forked
+        self.relays: list[threading.Thread] = []
 
     def install(self) -> None:
         sys.argv = [self.path]
@@ -34,7 +40,11 @@ class Program:
         self.shell.showtraceback = lambda *arguments, **options: (
             None if self._is_end(sys.exc_info()[1]) else show(*arguments, **options)
         )
-        os.register_at_fork(after_in_child=self._become_child)
+        os.register_at_fork(
+            before=self._prepare,
+            after_in_parent=self._listen,
+            after_in_child=self._become_child,
+        )
 
     def before(self, info: Any) -> None:
         """Hide the kernel's event loop from the piece, so that it can run one of its own."""
@@ -46,6 +56,8 @@ class Program:
         """Show the kernel its loop again. End a forked child, and the program if it is at its end."""
         if os.getpid() != self.process:
             self._continue(result.error_before_exec or result.error_in_exec)
+        for relay in self.relays:
+            relay.join(RELAY)
         if self.loop:
             asyncio.set_event_loop(self.loop)
             asyncio._set_running_loop(self.loop)
@@ -57,10 +69,21 @@ class Program:
         success = isinstance(error, SystemExit) and error.code in (None, 0)
         return success and not self.left
 
+    def _prepare(self) -> None:
+        self.pipe = os.pipe()
+
+    def _listen(self) -> None:
+        """Print what the child prints: it cannot use the kernel's sockets."""
+        os.close(self.pipe[1])
+        relay = threading.Thread(target=_relay, args=(self.pipe[0],), daemon=True)
+        relay.start()
+        self.relays = [*(each for each in self.relays if each.is_alive()), relay]
+
     def _become_child(self) -> None:
-        """Let a forked child print to the kernel's pipes: its sockets are the parent's."""
-        for name, number in (("stdout", 1), ("stderr", 2)):
-            setattr(sys, name, open(number, "w", buffering=1, closefd=False))  # noqa: SIM115
+        os.close(self.pipe[0])
+        sys.stdout = open(self.pipe[1], "w", buffering=1)  # noqa: SIM115
+        sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
+        self.relays = []
         self.shell.showtraceback = lambda *_, **__: None
         self.shell.events.callbacks["post_execute"].clear()  # they show figures
 
@@ -78,3 +101,9 @@ class Program:
             with suppress(OSError, ValueError):
                 stream.flush()
         os._exit(code if isinstance(code, int) else int(code is not None))
+
+
+def _relay(pipe: int) -> None:
+    with open(pipe, encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            sys.stdout.write(line)

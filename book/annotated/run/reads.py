@@ -1,4 +1,4 @@
-"""Record, in a chapter's kernel, what its run reads of the project: files, folders, and environment variables.
+"""Record, in a chapter's kernel, what its run reads of the project, and of the environment.
 
 Python reports each file that it opens and each folder that it lists. What compiled code, another process or a
 database opens is not seen, nor are files outside the project. It imports nothing of the engine.
@@ -32,9 +32,7 @@ def file_digest(path: Path) -> str:
 
 def variable_digest(value: str | None) -> str:
     """Return a digest of an environment variable, which may be secret."""
-    return (
-        ABSENT if value is None else hashlib.sha256(value.encode()).hexdigest()[:24]
-    )
+    return ABSENT if value is None else hashlib.sha256(value.encode()).hexdigest()[:24]
 
 
 class Reads:

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 CALLS = 3  # calls of each function that are traced
 BUDGET = 2.0  # seconds that each piece is traced
-SILENCE = 120  # seconds between two pieces after which the kernel ends
+SILENCE = 60  # seconds between two pieces after which the kernel ends
 
 
 class Recorder:
@@ -77,7 +77,8 @@ class Recorder:
     def after(self, result: Any) -> None:
         """Stop tracing when a piece ends. A kernel that is then asked nothing can no longer hear."""
         sys.settrace(None)
-        faulthandler.dump_traceback_later(SILENCE, file=self.trail, exit=True)
+        seconds = min(SILENCE, self.timeout)
+        faulthandler.dump_traceback_later(seconds, file=self.trail, exit=True)
 
     def hold(self) -> None:
         """Let matplotlib show figures that are open only after the last piece of a demo."""
