@@ -100,6 +100,17 @@ DYNAMIC = {
 
 
 @pytest.mark.slow
+def test_a_module_that_only_the_run_knew_runs_the_chapter_again(shelf: New) -> None:
+    book = shelf(DYNAMIC)
+    assert "early 1 late 1, later 1" in ok(book.build()).page("one")
+    book.edit("lib/later.py", "1", "2")
+    edited = ok(book.build())
+    assert edited.executed() == ["one"]
+    assert "early 1 late 1, later 2" in edited.page("one")
+
+
+@pytest.mark.nightly
+@pytest.mark.slow
 def test_no_page_is_stale_after_an_edit_of_what_its_code_can_see(shelf: New) -> None:
     book = shelf(DYNAMIC)
     assert "early 1 late 1, later 1" in ok(book.build()).page("one")
@@ -364,7 +375,9 @@ def test_chapters_run_at_the_same_time(shelf: New) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "how", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.nightly)]
+)
 def test_an_interrupted_build_resumes_and_leaves_no_kernel(
     shelf: New, how: signal.Signals
 ) -> None:

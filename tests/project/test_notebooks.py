@@ -137,22 +137,43 @@ def test_cells_that_are_each_run_twice_show_what_they_show_when_run_once(
     path: Path, tmp_path: Path
 ) -> None:
     for notebook in due(path, "twice"):
-        once, twice = (cells_repeated(notebook, times) for times in (1, 2))
+        once, twice = code_alone(code(notebook)), code_alone(repeated(code(notebook)))
         run(once, tmp_path)
         run(twice, tmp_path)
-        for alone, *both in zip(
-            once.cells, twice.cells[::2], twice.cells[1::2], strict=True
-        ):
-            assert [shown(cell) for cell in both] == 2 * [shown(alone)], alone.source
+        for number, cell in enumerate(once.cells):
+            first, second = twice.cells[4 * number + 1 : 4 * number + 4 : 2]
+            assert shown(first) == shown(second) == shown(cell), cell.source
 
 
-def cells_repeated(notebook: NotebookNode, times: int) -> NotebookNode:
-    """The notebook's code, each cell so many times in a row."""
-    sources = [source for source in code(notebook) for _ in range(times)]
-    return nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_code_cell(source) for source in sources],
-        metadata=notebook.metadata,
-    )
+# A second run draws the random numbers of the first: only what else a cell changes should show.
+DRAWN = """
+import random as __random, sys as __sys
+__torch = __sys.modules.get("torch")
+__kinds = (__random.Random, __torch.Generator) if __torch else __random.Random
+__named = [each for each in globals().values() if isinstance(each, __kinds)]
+__sources = [__random, *([__torch.default_generator] if __torch else []), *__named]
+"""
+KEEP = f"""{DRAWN}
+__states = {{
+    id(each): each.getstate() if hasattr(each, "getstate") else each.get_state()
+    for each in __sources
+}}
+"""
+RESTORE = f"""{DRAWN}
+for __each in __sources:
+    if id(__each) in __states:
+        __set = getattr(__each, "setstate", None) or __each.set_state
+        __set(__states[id(__each)])
+"""
+
+
+def repeated(cells: list[str]) -> list[str]:
+    """Each cell twice in a row."""
+    return [each for cell in cells for each in (KEEP, cell, RESTORE, cell)]
+
+
+def code_alone(cells: list[str]) -> NotebookNode:
+    return nbformat.v4.new_notebook(cells=[*map(nbformat.v4.new_code_cell, cells)])
 
 
 # What a clock says differs from run to run.
@@ -161,14 +182,15 @@ CLOCK = re.compile(r"\d[\d.,]*(?= ?(?:s|ms|µs|seconds|milliseconds|minutes)\b)"
 
 def shown(cell: NotebookNode) -> list[str]:
     """The texts, tables and figures of a cell, without what a clock said."""
-    texts = []
+    prints, others = "", []
     for output in cell.outputs:
-        if output.get("name") == "stderr":
-            continue
-        data = output.get("data", {"text/plain": output.get("text", "")})
-        kind = next(k for k in ("text/html", "image/png", "text/plain") if k in data)
-        texts.append(CLOCK.sub("0", "".join(data[kind])))
-    return texts
+        if output.output_type == "stream":
+            prints += output.text if output.name == "stdout" else ""
+        else:
+            kinds = ("text/html", "image/png", "text/plain")
+            kind = next(kind for kind in kinds if kind in output.data)
+            others.append(CLOCK.sub("0", "".join(output.data[kind])))
+    return [CLOCK.sub("0", prints), *others]
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ database opens is not seen, nor are files outside the project. It imports nothin
 
 import hashlib
 import os
+import re
 import site
 import sys
 from collections.abc import Collection
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 ABSENT = "absent"
+CELL = re.compile(r"ipykernel_\d+")  # in the file name of a cell
 # Python reads modules, and their source for messages: for those, the chapter's digest has rules of its own.
 OF_MODULES = ("<frozen importlib", "/importlib/", "linecache.py", "tokenize.py")
 
@@ -91,10 +93,9 @@ class Reads:
         frame = sys._getframe(2)
         while frame.f_back and _is_of_environment(frame.f_code.co_filename):
             frame = frame.f_back
-        path = frame.f_code.co_filename
-        cell = "ipykernel_" in path
+        path = os.path.realpath(frame.f_code.co_filename)
         own = path.startswith(self.root) and not path.startswith(tuple(self.apart))
-        if (own or cell) and name not in self.variables:
+        if (own or CELL.search(path)) and name not in self.variables:
             self.environment.setdefault(name, variable_digest(value))
 
     def result(self) -> dict[str, dict[str, str]]:
