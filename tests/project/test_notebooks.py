@@ -1,6 +1,6 @@
 """The committed notebooks: what the sources give, and alone from top to bottom.
 
-A run that passed leaves a file in `_build/.notebooks`, and is not repeated while the notebook's code, the
+A run that passed leaves a file in `_build/.passed`, and is not repeated while the notebook's code, the
 lock and Python stay the same. CI keeps the folder between its runs.
 """
 
@@ -29,7 +29,7 @@ PATHS = [
     for path in write_notebooks.chapters()
 ]
 LOCKS = sorted((Path(__file__).parents[1] / "kernels").glob("*.lock"))
-PASSED = BUILT / ".notebooks"
+PASSED = BUILT / ".passed"
 ALONE = "try:\n    import labml_primer\nexcept ImportError:\n    print('alone')"
 STEPS = re.compile(r"(?<=\bsteps=)\d{3,}\b")
 HIDE = "import sys\nsys.modules['labml_primer'] = None\n"  # where it is installed for development
