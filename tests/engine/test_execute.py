@@ -628,7 +628,7 @@ from lib.table import rows
 if __name__ == "__main__":
     folder = Path("data")
     print(rows(), sorted(path.name for path in folder.glob("*.txt")))
-    print(os.environ.get("ANNOTATED_TEST"), os.path.exists("data/none.txt"))
+    print(os.environ.get("ANNOTATED_TEST"), len(dict(os.environ)) > 3)
     print(Path("data/own.txt").write_text("x"), Path("data/own.txt").read_text())
     try:
         Path("data/later.txt").read_text()

@@ -38,6 +38,7 @@ ALONE_EACH_TIME = {"generation", "transfer"}
 TWICE_EACH_TIME = {"language_model"}
 
 
+@pytest.mark.slow
 def test_the_committed_notebooks_are_what_the_sources_give() -> None:
     stale = [
         path.name

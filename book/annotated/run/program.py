@@ -6,13 +6,13 @@ engine.
 """
 
 import asyncio
-import importlib.util
 import os
 import sys
 import threading
 import traceback
 import warnings
 from contextlib import suppress
+from importlib.machinery import ModuleSpec
 from typing import Any
 
 RELAY = 0.2  # seconds that a piece waits for the last words of a child that lives on
@@ -30,9 +30,8 @@ class Program:
 
     def install(self) -> None:
         sys.argv = [self.path]
-        with suppress(ImportError, ValueError):
-            # By this, processes that multiprocessing starts find the chapter's functions.
-            self.shell.user_ns["__spec__"] = importlib.util.find_spec(self.name)
+        # By its name, processes that multiprocessing starts find the chapter's functions.
+        self.shell.user_ns["__spec__"] = ModuleSpec(self.name, None, origin=self.path)
         warnings.filterwarnings("ignore", "To exit: use")
         self.shell.events.register("pre_run_cell", self.before)
         self.shell.events.register("post_run_cell", self.after)

@@ -9,7 +9,7 @@ import os
 import re
 import site
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +128,14 @@ class Asked(type(os.environ)):  # type: ignore[misc]
             *(environ.encodevalue, environ.decodevalue),
         )
         self.reads = reads
+        self.copied: set[str] = (
+            set()
+        )  # asked for all, as a copy for another process does
+
+    def __iter__(self) -> Iterator[str]:
+        for name in super().__iter__():
+            self.copied.add(name)
+            yield name
 
     def __getitem__(self, name: str) -> str:
         try:
@@ -135,7 +143,9 @@ class Asked(type(os.environ)):  # type: ignore[misc]
         except KeyError:
             self.reads.ask(name, None)
             raise
-        self.reads.ask(name, value)
+        if name not in self.copied:
+            self.reads.ask(name, value)
+        self.copied.discard(name)
         return value  # type: ignore[return-value]
 
     def __setitem__(self, name: str, value: str) -> None:
