@@ -127,14 +127,14 @@ def test_a_record_for_which_there_is_no_room_leaves_the_old_one(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("room", "message"),
+    ("room", "notes", "message"),
     [
-        (400_000, r"one\.py:1: its outputs were not saved in .*: .* Make room"),
-        pytest.param(1_050_000, "File too large", marks=pytest.mark.nightly),
+        (400_000, 1, r"one\.py:1: its outputs were not saved in .*: .* Make room"),
+        pytest.param(1_050_000, 30_000, "File too large", marks=pytest.mark.nightly),
     ],
 )
 def test_a_build_without_room_says_so_and_the_next_one_is_right(
-    shelf: New, room: int, message: str
+    shelf: New, room: int, notes: int, message: str
 ) -> None:
     table = """
         class Table:
@@ -143,7 +143,7 @@ def test_a_build_without_room_says_so_and_the_next_one_is_right(
     """
     # Its record has one million bytes, and its page some more.
     text = (
-        '"""# One"""\n\nfrom lib.table import Table\n\nTable()\n' + "# Note\n" * 30_000
+        '"""# One"""\n\nfrom lib.table import Table\n\nTable()\n' + "# Note\n" * notes
     )
     book = shelf({"one.py": text, "lib/table.py": table})
     log = book.root / "log.txt"
@@ -200,6 +200,7 @@ def test_sources_that_cannot_be_written_are_built_elsewhere(
     } == before
 
 
+@pytest.mark.nightly
 def test_a_changed_package_version_runs_the_chapters_that_import_it(
     shelf: New,
 ) -> None:

@@ -366,7 +366,9 @@ class _Client(NotebookClient):
         if not msg["content"].get("wait"):
             self._clear_before(cell_index)
 
-    def output(self, outs: Any, msg: Any, display_id: str, cell_index: int) -> Any:
+    def output(
+        self, outs: Any, msg: Any, display_id: str | None, cell_index: int
+    ) -> Any:
         if self.waits is not None and self.waits == self._cell(cell_index):
             self._clear_before(cell_index)
         return super().output(outs, msg, display_id, cell_index)
