@@ -206,10 +206,11 @@ if __name__ == "__main__":
         return difference / error
 
     rows: list[list[str]] = []
-    best = activations.pop("squared-relu")
+    best = activations["squared-relu"]
     errors = {
         model: compare(ACTIVATIONS[model][0], seeds, best)
         for model, seeds in activations.items()
+        if model != "squared-relu"
     }
     surely = compare("ReLU, five seeds", five["transformer"], five["squared-relu"])
     heads = ("activation function", "nats worse", "standard errors")

@@ -34,7 +34,7 @@ from experiments.measured.analysis import (
     until,
 )
 from experiments.measured.figures import WHOLE_MODELS
-from experiments.measured.settings import perplexity_change, read_setting, savings
+from experiments.measured.settings import perplexity_change
 from experiments.paper.tables import theirs
 from experiments.records import runs as runs_module
 from experiments.records.lines import write_json
@@ -48,8 +48,6 @@ from experiments.records.runs import (
     read_ends,
     read_runs,
 )
-from experiments.records.timings import ratios
-from experiments.records.timings import recorded as recorded_timings
 
 ROOT = PLANS.parent.parent
 TABLE_4 = ROOT / "experiments" / "paper" / "printed" / "table_4.json"
@@ -175,55 +173,6 @@ def test_claims_on_whole_models_on_subwords_hold_for_the_records() -> None:
     for baseline, model in pairs:
         not_shown = speedup(runs[baseline], runs[model], "multiply_adds")
         assert not_shown.low < 1 < not_shown.high
-
-
-def test_numbers_of_ours_in_the_library_are_those_of_the_records() -> None:
-    learned, rotary = (
-        factors(read_runs(plan), "multiply_adds")
-        for plan in ("speedup", "today-characters")
-    )
-
-    def prose(name: str) -> str:
-        text = (ROOT / "labml_primer" / "primer" / f"{name}.py").read_text("utf-8")
-        return " ".join(text.replace("#", "").split())
-
-    before, saved = learned["primer-ez"].mean, rotary["primer-ez"].mean
-    primer_ez = prose("primer_ez")
-    on_subwords = [
-        MeanFactor.of(savings(read_setting("subwords", positions), "primer-ez"))
-        for positions in ("learned", "rotary")
-    ]
-    with_table, without = (f"{1 - 1 / each.mean:.0%}" for each in on_subwords)
-    reach, there = (
-        f"{1 - 1 / each.low:.0%} to {1 - 1 / each.high:.0%}"
-        for each in (rotary["primer-ez"], on_subwords[1])
-    )
-    assert f"it saves {1 - 1 / before:.0%} of the {{term}}`multiply-adds`" in primer_ez
-    assert f"and {1 - 1 / saved:.0%} if both have rotary positions" in primer_ez
-    assert f"(95% {{term}}`confidence interval` {reach}, five seeds)" in primer_ez
-    assert f"on subwords, {with_table} and {without} ({there};" in primer_ez
-    in_time = factors(read_runs("speedup"), "seconds")["primer-ez"].mean
-    assert f"it is {in_time:.2f} in time and {before:.2f} in multiply-adds" in primer_ez
-    assert f"and {saved:.2f} in multiply-adds with rotary ones" in primer_ez
-    step = recorded_timings("step")
-    slower, faster = (
-        max(ratios(step, name, "Transformer"))
-        for name in ("Primer-EZ", "Primer-EZ, faster")
-    )
-    assert f"takes up to {slower:.2f} times as long" in primer_ez
-    assert f"or {faster:.2f} times with hand-written gradients" in primer_ez
-    baselines = prose("baselines")
-    plus = learned["pp"].mean, rotary["pp"].mean
-    assert (
-        f"{plus[0]:.2f} for Transformer++ and {before:.2f} for Primer-EZ" in baselines
-    )
-    assert f"rotary positions they are {plus[1]:.2f} and {saved:.2f}" in baselines
-    runs = read_setting("subwords", "rotary")
-    there = MeanFactor.of(savings(runs, "pp")).mean, on_subwords[1].mean
-    assert (
-        f"on subwords with rotary positions they are {there[0]:.2f} and {there[1]:.2f}"
-        in baselines.lower()
-    )
 
 
 def test_claims_on_parts_with_rotary_positions_hold_for_the_records() -> None:
