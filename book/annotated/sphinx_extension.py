@@ -22,6 +22,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.errors import SphinxError
+from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from annotated.page import (
@@ -30,6 +31,7 @@ from annotated.page import (
     pictures,
     rows,
     ties,
+    typed,
     values,
     variants,
 )
@@ -74,6 +76,12 @@ DIRECTIVES: dict[str, type[SphinxDirective]] = {
     "solution": exercises.Solution,
     "variant": variants.Variant,
 }
+
+MISREAD = (
+    "Python reads the backslash in %s as another character. The page shows the text as it is "
+    'written. Put an r before the quotes of this docstring: r"""'
+)
+logger = logging.getLogger(__name__)
 
 
 class AnnotatedError(SphinxError):
@@ -161,6 +169,11 @@ def read_chapter(app: Sphinx, docname: str, source: list[str]) -> None:
     if str(app.env.doc2path(docname)).endswith(".py"):
         state.page = state.page_of(docname)
         page = state.page
+        for line, word in page.chapter.misread.items():
+            place, kind = f"{page.module.path}:{line}", "docstring"
+            logger.warning(
+                MISREAD, word, location=place, type="annotated", subtype=kind
+            )
         notebook = site_notebook(page.chapter, page.record, page.folds, docname)
         source[0] = nbformat.writes(notebook)
 
@@ -267,6 +280,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_role("value", values.Value())
     app.add_transform(rows.Rules)
     app.add_transform(rows.OutputsInRows)
+    app.add_transform(typed.AsTyped)
     app.add_post_transform(rows.Sheet)
     app.add_post_transform(snippets.OfferSnippets)
     app.add_post_transform(bibtex.OfferBibtex)
