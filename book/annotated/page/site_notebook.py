@@ -65,7 +65,7 @@ def site_notebook(
             seen = [each for each in seen if each["output_type"] != "execute_result"]
         shown = [
             _shown(output, _label(cell, record.values))
-            for output in limited(seen, f"{docname}-{i}", "../" * docname.count("/"))
+            for output in limited(seen, f"{docname}-{i}")
         ]
         if shown:
             add(
