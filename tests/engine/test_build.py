@@ -462,7 +462,8 @@ def test_nothing_is_left_of_a_page_that_was_renamed_or_deleted(
     book.edit("index.md", "pkg/two\npkg/page", "pkg/three")
     if forgotten:
         shutil.rmtree(book.root / "_build/doctrees-html")
-    (site / "pkg/own.html").write_text("<html>Not of a document.</html>")
+    other = '<html data-content_root="../">Of another extension.</html>'
+    (site / "pkg/own.html").write_text(other)
     done = book.build()
     assert done.code == 0, done.log
     assert files() == set() and (site / "pkg/own.html").is_file()

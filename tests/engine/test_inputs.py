@@ -78,7 +78,7 @@ RIGHT = {
     ),
     "colours_and_control_characters_are_left_out": Try(
         r'''
-        """# Colours
+        r"""# Colours
 
         Bell\x07 in prose.
         """
@@ -88,7 +88,7 @@ RIGHT = {
             print("10%\r99%")
             "a value"
         ''',
-        shows=("red, bell, k", "99%", "Bell in prose"),
+        shows=("red, bell, k", "99%", r"Bell\x07 in prose"),
         hides=("10%\r", "[31mred", "\x07", "\x1b", "\x08"),
     ),
     "half_a_character_is_printed_as_a_question_mark": Try(
