@@ -349,8 +349,10 @@ def _emphasis(text: str, runs: list[tuple[str, int, int]]) -> set[int]:
 
 
 def _opens(text: str, start: int, end: int) -> bool:
-    before, after = text[start - 1 : start], text[end : end + 1]
+    before, after = text[max(start - 1, 0) : start], text[end : end + 1]
     if not after or after.isspace() or after in ".,;:/=)":
+        return False
+    if re.match(r"(args|kwargs|kwds|kw)\b(?!\*)", text[end:]):
         return False
     return not OF_WORD.match(before)
 

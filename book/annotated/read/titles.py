@@ -50,11 +50,9 @@ def _with_title(text: str, line: int, name: str) -> tuple[int, str]:
     if title:
         return line - 2, f"# {title}\n\n{text}"
     if match := UNDERLINED.match(text):
-        lines = match[0].rstrip("\n").count("\n")
-        return (
-            line + lines - 1,
-            f"# {match['title'].strip()}\n\n{text[match.end() :].lstrip()}",
-        )
+        rest = text[match.end() :].lstrip("\n")
+        above = text[: len(text) - len(rest)].count("\n")
+        return line + above - 2, f"# {match['title'].strip()}\n\n{rest}"
     match = LINE.match(text)
     if match and not re.search(r"[.!?] ", match["title"]):
         title = match["title"].strip().removesuffix(".")
