@@ -92,7 +92,9 @@ def _short(token: _TokenType) -> str:
 
 
 # Characters that change the order or the look of code, and have no look of their own.
-CONTROLS = re.compile("[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
+CONTROLS = re.compile(
+    "[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]"
+)
 
 
 def visible(text: str) -> str:

@@ -60,6 +60,9 @@ PIECE = re.compile(
 FORMULA = re.compile(r"\$(?![\s$])((?:\\.|[^\\$`])*?[^\s\\$]|\\.)\$(?!\d)", re.DOTALL)
 AMOUNT = re.compile(r"\d[\d.,]*\s+[a-zA-Z]{2,}")
 ENDS = (".", ":", ";", "!", "?", ")=")  # of lines after which a list may begin
+SIGN = re.compile(
+    r"\s*(>+|#{1,6}|[-+*]|\d+[.)]) +(?=\S)"
+)  # of a quotation, heading, list
 OF_WORD = re.compile(r"[A-Za-z0-9_)\]}]")
 
 
@@ -173,7 +176,10 @@ def _escape(lines: list[str], start: int, end: int) -> None:
 
 
 def _interrupted(lines: list[str], tokens: list[Token], start: int) -> bool:
-    """Escape signs that start a block in the middle of a sentence. Return if there are any."""
+    """Escape signs that start a block in the middle of a sentence. Return if there are any.
+
+    A sign with words after it moves to the end of the line above.
+    """
     found: set[int] = set()
     for before, token in zip([None, *tokens], tokens, strict=False):
         if token.map is None:
@@ -195,7 +201,11 @@ def _interrupted(lines: list[str], tokens: list[Token], start: int) -> bool:
         ):
             found.add(at)
     for at in found:
-        lines[at] = re.sub(r"^(\s*\d*)([-+*>.)#=~])", r"\1\\\2", lines[at])
+        if sign := SIGN.match(lines[at]):  # a backslash would be wrong in a formula
+            lines[at - 1] = f"{lines[at - 1].rstrip()} {sign[1]}"
+            lines[at] = lines[at][sign.end() :]
+        else:
+            lines[at] = re.sub(r"^(\s*)([>=~-])", r"\1\\\2", lines[at])
     return bool(found)
 
 
@@ -287,24 +297,17 @@ def _inline(text: str) -> str:
 
 
 def _pieces(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the pieces that matter: markup as ``kept``, and ``sign``, ``stars`` and ``line``."""
+    """Yield what may have to be escaped: runs of ``stars`` and underscores (``line``), signs."""
     at = 0
     while match := PIECE.search(text, at):
-        kind, start, at = str(match.lastgroup), match.start(), match.end()
-        if match["code"]:
-            kind = "code"
+        kind, start, at = match.lastgroup, match.start(), match.end()
         if kind in ("stars", "line"):
             yield kind, start, at
         elif kind in ("tag", "entity"):
             yield "sign", start, at
-        elif kind == "escape":
-            if not re.match(r"\\[`*_\[\]<>$#|{}%+&~=-]", match[0]) and not (
-                re.match(r"\\[.)]", match[0]) and _word(text, start - 1)
-            ):
-                yield "sign", start, start + 1
-                at = start + 1 + (match[0] == "\\\\")
-                if match[0] == "\\\\":
-                    yield "sign", start + 1, start + 2
+        elif kind == "escape" and not _escapes(text, match):
+            at = start + 1
+            yield "sign", start, at
         elif kind == "dollar":
             formula = FORMULA.match(text, start)
             if formula and not _amount(text, formula):
@@ -314,6 +317,13 @@ def _pieces(text: str) -> Iterator[tuple[str, int, int]]:
         elif kind == "bracket" and _called(text, start):
             yield "sign", start, at
             at = text.index("](", start) + 2
+
+
+def _escapes(text: str, match: re.Match[str]) -> bool:
+    """Return whether a backslash escapes a sign of inline markup, or the mark of a list."""
+    sign = match[0][1:]
+    numbered = sign in (".", ")") and text[match.start() - 1 : match.start()].isdigit()
+    return bool(sign) and (sign in "`*_[]<>$#|{}%+&~=-" or numbered)
 
 
 def _amount(text: str, formula: re.Match[str]) -> bool:
