@@ -1,13 +1,10 @@
 """The difference between two classes."""
 
-import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from annotated.page.difference import Change, Line, as_markdown, changes, marks
 from annotated.read.modules import Project
-from conftest import Built, Shelf
 
 BASE = '''
 class Base:
@@ -313,59 +310,3 @@ def test_a_parameter_without_a_default_is_an_error(tmp_path: Path, given: str) -
     assert module
     with pytest.raises(LookupError, match="Layer has no parameter"):
         changes(Project(tmp_path), module, "", "Layer", given)
-
-
-TWO_CHAPTERS = {
-    "base.py": """
-        '''
-        # Base
-
-        Prose.
-        '''
-
-
-        class Base:
-            '''## A base'''
-
-            def size(self):
-                return 1
-    """,
-    "other.py": """
-        '''
-        # Other
-        '''
-
-        from base import Base
-
-
-        class Other(Base):
-            '''
-            ## Another
-
-            :::{variant} Other
-            :of: base.Base
-            :::
-            '''
-
-            def size(self):
-                return 2
-    """,
-}
-
-
-def test_a_difference_has_the_new_line_numbers_after_the_other_chapters_prose_changed(
-    shelf: Callable[[dict[str, str]], Shelf],
-) -> None:
-    def number(built: Built) -> int:
-        """The line of the base that the other chapter's page shows as removed."""
-        removed = re.search(
-            r'href="base.html#L(\d+)" data-sign="-"', built.page("other")
-        )
-        assert built.code == 0 and removed, built.log
-        return int(removed[1])
-
-    book = shelf(TWO_CHAPTERS)
-    before = number(book.build("-W"))
-    book.edit("base.py", "Prose.", "Prose.\n\nAnd more.")
-    again = book.build("-W")
-    assert again.executed() == [] and number(again) == before + 2
