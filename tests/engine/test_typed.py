@@ -32,6 +32,7 @@ def seen(text: str) -> str:
         "Costs $5 and $6, or $1,000 and $2, or $HOME/$USER and $HOME:$PATH.",
         "Removes <s>, </s>, <pad>, <unk>, <!-- x -->, <select> and <title>.",
         "If a<b and c>d, a List<int> is <class 'int'> or <lambda:x>.",
+        "By Ada Lovelace <ada@lovelace.org>.",
         "An &lt; and &nbsp; stay, as do AT&T and &copy.",
         "f[0](x), a[i][j](y) and g()[1](z) are calls.",
         "Tokens [x] and [^1] and [^abc], |a|b|, {name} and {a: b}.",

@@ -45,9 +45,9 @@ PIECE = re.compile(
     r"""
       (?P<escape>\\.?)
     | (?P<code>(?<!`)(`+)(?!`).+?(?<!`)\3(?!`))
-    | (?P<display>\$\$.+?\$\$)
+    | (?P<display>\$\$(?!\s)[^$]+?(?<!\s)\$\$)
     | (?P<dollar>\$)
-    | (?P<link><(?:(?:https?|ftp|mailto|project|path|inv|doi):[^\s<>]*|[\w.+-]+@[\w.-]+)>)
+    | (?P<link><(?:https?|ftp|mailto|project|path|inv|doi):[^\s<>]*>)
     | (?P<tag><(?=[A-Za-z/!?]))
     | (?P<entity>&(?=\#?\w+;))
     | (?P<target>\]\((?:[^()\s]|\([^()\s]*\))*(?:\s+"[^"]*")?\))
@@ -320,10 +320,13 @@ def _pieces(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _escapes(text: str, match: re.Match[str]) -> bool:
-    """Return whether a backslash escapes a sign of inline markup, or the mark of a list."""
-    sign = match[0][1:]
-    numbered = sign in (".", ")") and text[match.start() - 1 : match.start()].isdigit()
-    return bool(sign) and (sign in "`*_[]<>$#|{}%+&~=-" or numbered)
+    """Return whether a backslash escapes a sign of inline markup, or of a block at its start."""
+    sign, before = match[0][1:], text[: match.start()].rpartition("\n")[2]
+    if sign in (".", ")"):
+        return before.strip().isdigit()
+    return bool(sign) and (
+        sign in "`*_[]<>$#|" or sign in "%+~=-" and not before.strip()
+    )
 
 
 def _amount(text: str, formula: re.Match[str]) -> bool:
