@@ -325,7 +325,7 @@ def _escapes(text: str, match: re.Match[str]) -> bool:
     if sign in (".", ")"):
         return before.strip().isdigit()
     return bool(sign) and (
-        sign in "`*_[]<>$#|" or sign in "%+~=-" and not before.strip()
+        sign in "`*_[]<>$#|" or (sign in "%+~=-" and not before.strip())
     )
 
 
