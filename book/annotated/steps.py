@@ -38,7 +38,7 @@ MISREAD = (
     "Python reads the backslash in %s as another character. The page shows the text as it is "
     'written. Put an r before the quotes of this docstring: r"""'
 )
-logger = logging.getLogger(__name__)
+LOGGER = logging.getLogger(__name__)
 
 
 class AnnotatedError(SphinxError):
@@ -54,7 +54,7 @@ def wait(app: Sphinx, config: Any) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        logger.info("Another build writes to the same folder. Waiting for its end.")
+        LOGGER.info("Another build writes to the same folder. Waiting for its end.")
         fcntl.flock(lock, fcntl.LOCK_EX)
     app.connect("build-finished", lambda *_: lock.close(), priority=1000)
 
@@ -112,7 +112,7 @@ class _Progress:
         self.start = time.monotonic()
 
     def __call__(self, message: str) -> None:
-        logger.info("[%5.0f s] %s", time.monotonic() - self.start, message)
+        LOGGER.info("[%5.0f s] %s", time.monotonic() - self.start, message)
 
 
 def read_chapter(app: Sphinx, docname: str, source: list[str]) -> None:
@@ -124,7 +124,7 @@ def read_chapter(app: Sphinx, docname: str, source: list[str]) -> None:
         page = state.page
         for line, word in page.chapter.misread.items():
             place, kind = f"{page.module.path}:{line}", "docstring"
-            logger.warning(
+            LOGGER.warning(
                 MISREAD, word, location=place, type="annotated", subtype=kind
             )
         notebook = site_notebook(page.chapter, page.record, page.folds, docname)
@@ -211,5 +211,5 @@ def report(app: Sphinx, exception: Exception | None) -> None:
         if state.jobs:
             cached = len(state.jobs) - len(state.executed)
             counts = f"{len(state.executed)} chapters executed, {cached} from the cache"
-            logger.info("%s. The book: %s/index.html", counts, app.outdir)
+            LOGGER.info("%s. The book: %s/index.html", counts, app.outdir)
     end(app.env)
