@@ -53,15 +53,12 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
         "annotated." + ".".join(path.relative_to(FOLDER).with_suffix("").parts): path
         for path in MODULES
     }
-    needs = {
-        name: {
-            known
-            for known in names
-            for used in imported(path)
-            if used == known or used.rpartition(".")[0] == known
+    needs = {}
+    for name, path in names.items():
+        used = {
+            part for each in imported(path) for part in (each, each.rpartition(".")[0])
         }
-        for name, path in names.items()
-    }
+        needs[name] = used & set(names)
     while needs:
         free = [name for name, used in needs.items() if not used & set(needs)]
         assert free, f"a circle among {sorted(needs)}"
