@@ -1,8 +1,7 @@
-"""The models of the page "Write with it", as PyTorch computes with them."""
+"""The models of the page "Write with it" as PyTorch computes with them, to compare with the page's."""
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import live
@@ -11,7 +10,15 @@ from torch import Tensor
 
 from labml_primer.presets import PRESETS, LanguageModel
 
-PLAY = (Path(__file__).parent / "live_scene.txt").read_text("utf-8")
+PLAY = """\
+KING HENRY.
+Once more unto the breach, dear friends, once more;
+Or close the wall up with our English dead.
+In peace there's nothing so becomes a man
+As modest stillness and humility:
+But when the blast of war blows in our ears,
+Then imitate the action of the tiger;
+"""
 
 
 def committed(name: str) -> LanguageModel:
