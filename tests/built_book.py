@@ -135,7 +135,7 @@ class Site:
     def ids(self, page: str) -> list[str]:
         """The names on a page that a link can point at."""
         if page not in self.named:
-            found = self.soup(page).select("[id]")
+            found = self.soup(page).find_all(id=True)
             self.named[page] = [str(element["id"]) for element in found]
         return self.named[page]
 

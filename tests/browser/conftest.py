@@ -8,11 +8,9 @@ Environment: ``BROWSER_TESTS=required`` makes a missing Chromium a failure.
 
 import os
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache, partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,7 +18,7 @@ from built_book import PAGES, Site, built, page_by_page
 from chromium import launched
 from measures import SHIFTS, Looker, Measures, Reader, measured, used, without_scripts
 from playwright.sync_api import Browser, Error, sync_playwright
-from visits import Visit, Visitor, settle
+from visits import Visit, Visitor, served, settle
 
 NO_BROWSER = "NO CHROMIUM, SO NO BROWSER TEST RAN: install chromium, or let pip's do it"
 
@@ -39,21 +37,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 # -- the site ------------------------------------------------------------------------------
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    """Serves files, and says nothing."""
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
 @pytest.fixture(scope="session")
 def site() -> Iterator[Site]:
     """The book, built if it is older than its sources, on a port of this machine."""
     folder = built()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield Site(folder, f"http://127.0.0.1:{server.server_port}")
-    server.shutdown()
+    with served(folder) as address:
+        yield Site(folder, address)
 
 
 # -- the browser ---------------------------------------------------------------------------
@@ -97,9 +86,11 @@ def visits(chromium: Browser, site: Site) -> Iterator[Visitor]:
             settle(opened.page)
         return opened
 
-    yield open_page
-    for context in contexts:
-        context.close()
+    try:
+        yield open_page
+    finally:
+        for context in contexts:
+            context.close()
 
 
 @pytest.fixture

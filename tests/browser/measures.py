@@ -231,7 +231,7 @@ def measured(opened: Visit) -> Measures:
     if width > 1000:
         resized(page, 1000)
         found["sideways"][1000] = page.evaluate(SIDEWAYS)
-    found["paper"] = printed(page)
+        found["paper"] = printed(page)
     return found | {"said": opened.said, "failed": opened.failed}
 
 

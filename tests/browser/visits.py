@@ -2,9 +2,12 @@
 
 import gzip
 import re
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -24,6 +27,23 @@ def settle(page: Page) -> None:
              return framed().then(() => document.fonts.ready).then(framed).then(framed);
            }"""
     )
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves files, and says nothing."""
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address at which a folder is served on this machine."""
+    handler = partial(Quiet, directory=str(folder))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
 
 
 @dataclass
@@ -61,9 +81,11 @@ class Visit:
 
     def quiet(self) -> None:
         """Waits until nothing that was asked for is on its way, and the page is laid out."""
-        settle(self.page)
-        while self.ended < len(self.asked):
+        for _ in range(1000):
             settle(self.page)
+            if self.ended >= len(self.asked):
+                return
+        raise TimeoutError(f"an answer is missing: {self.asked}")
 
 
 Visitor = Callable[..., Visit]
