@@ -65,7 +65,7 @@ def test_an_open_definition_has_no_barrier(visit: Visitor) -> None:
 
 def test_no_request_is_made_for_a_definition(visit: Visitor) -> None:
     opened = visit(GENERATION)
-    opened.page.wait_for_load_state("networkidle")
+    opened.quiet()
     before = list(opened.asked)
     opened.page.locator(TERM).first.hover()
     expect(opened.page.locator("#definition")).to_be_visible()

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ ATTENTION = "labml_primer/transformer/attention"
 NOTATION = "book/pages/notation"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def unpacked(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a reader has who unpacked the archive."""
     folder = tmp_path_factory.mktemp("archive")
@@ -86,7 +87,7 @@ def test_search_finds_pages_on_disk(from_disk: Open) -> None:
 # -- the PDF --------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def paper(site: Site, chromium: Browser) -> PdfReader:
     """Two pages of the book, printed as the whole of it is."""
     config = {
@@ -99,6 +100,7 @@ def paper(site: Site, chromium: Browser) -> PdfReader:
     return PdfReader(BytesIO(content))
 
 
+@cache
 def words(paper: PdfReader, number: int) -> str:
     """What stands on a page of paper; the first is 1."""
     return " ".join(paper.pages[number - 1].extract_text().split())
