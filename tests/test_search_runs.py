@@ -583,7 +583,7 @@ def test_a_program_that_takes_far_too_long_ends_its_process(
 ) -> None:
     code = (
         "import time\nfrom experiments.search.candidates import time_limits\n"
-        f"with time_limits(processor=1, wall={1 if 'sleep' in code else 10**6}):\n    {code}"
+        f"with time_limits(cpu=1, wall={1 if 'sleep' in code else 10**6}):\n    {code}"
     )
     ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False)
     assert ended.returncode == -expected
@@ -609,7 +609,7 @@ def behaving(marker: Path) -> Callable[..., dict[str, Any]]:
         if (seed == 1 and first) or seed == 2:
             os._exit(1)
         if seed == 3:
-            with time_limits(processor=1000, wall=1):
+            with time_limits(cpu=1000, wall=1):
                 time.sleep(10**6)
         return {"losses": [1.0], "rejected": "", "whole": 1.0}
 
@@ -758,7 +758,7 @@ def test_a_worker_that_ends_in_retraining_is_recorded_and_the_others_go_on(
 
 @pytest.fixture
 def ticking_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the processor time of retraining be that of a clock that ticks."""
+    """Let the CPU time of retraining be that of a clock that ticks."""
     monkeypatch.setattr(
         "experiments.search.retrain.time_limits", lambda *_: nullcontext()
     )
