@@ -243,16 +243,18 @@ class MergedConvolution(nn.Module):
     are independent, so the result is the same. The parameters remain those of the three convolutions.
     """
 
-    def __init__(self, convolutions: list[FasterConvolution], size: torch.Size):
+    def __init__(
+        self, convolutions: list[SpatialDepthWiseConvolution], size: torch.Size
+    ):
         super().__init__()
         self.kernel_size = convolutions[0].kernel_size
         self.convolutions = convolutions  # a list, so they are not registered twice
         self.size = size  # [heads, d_k], for kernels that heads or channels share
 
-    def replaces(self, *convolutions: nn.Module) -> bool:
-        """Return whether these are still the three, and none has hooks, which expect a call of their own."""
+    def replaces(self, *convolutions: SpatialDepthWiseConvolution) -> bool:
+        """Return whether these have the same kernels as the three, and no hooks, which expect a call each."""
         return all(
-            now is then and not has_hooks(now)
+            type(now) is type(then) and now.weight is then.weight and not has_hooks(now)
             for now, then in zip(convolutions, self.convolutions, strict=True)
         )
 

@@ -30,6 +30,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -288,7 +289,7 @@ def auxiliary_losses(model: nn.Module) -> Iterator[list[Tensor]]:
     collected: list[Tensor] = []
     trained = torch.is_grad_enabled()
 
-    def collect(module: nn.Module, inputs: tuple[Tensor, ...], _: Tensor) -> None:
+    def collect(module: Any, inputs: tuple[Tensor, ...], _: Tensor) -> None:
         if trained and not torch.is_grad_enabled():
             raise RuntimeError(
                 "an auxiliary loss has no gradient here; use checkpoint(..., use_reentrant=False)"

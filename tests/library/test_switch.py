@@ -317,6 +317,18 @@ def test_auxiliary_losses_have_their_gradients_under_activation_checkpointing() 
     torch.testing.assert_close(gradients(Checkpointed(model, False)), expected)
 
 
+def test_training_is_the_same_with_activation_checkpointing() -> None:
+    losses = []
+    for checkpointed in (False, True):
+        torch.manual_seed(0)
+        model: nn.Module = LanguageModel(SMALL)
+        if checkpointed:
+            model = Checkpointed(model, reentrant=False)
+        history = train(model, corpus(), name="again", steps=3, seq=8, evaluations=3)
+        losses.append(history.validation_loss)
+    assert losses[0] == pytest.approx(losses[1], abs=1e-5)
+
+
 def test_auxiliary_losses_under_reentrant_checkpointing_are_an_error() -> None:
     with pytest.raises(RuntimeError, match="use_reentrant=False"):
         gradients(Checkpointed(LanguageModel(SMALL), True))
