@@ -80,7 +80,7 @@ def check_cache(
             return unchecked(plain, "its results are random")
         raise TypeError(
             f"{wrong} cannot be cached: it depends on other tokens, and declares nothing that "
-            "labml_primer.transformer.generation.add_caches knows"
+            "add_caches knows (see its table)"
         )
 
 

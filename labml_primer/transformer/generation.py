@@ -334,6 +334,7 @@ class CachedForward:
 
     def __init__(self, copy: Any, cached: nn.Module):
         self.copy, self.cached, self.checked = copy, cached, False
+        self.layers = list(copy.modules())
         self.forward, self.call = copy.original.forward, self.choose
         if "torch._dynamo" in sys.modules:  # only then is anything compiled
             self.call = torch.compiler.disable(self.choose)
@@ -347,8 +348,8 @@ class CachedForward:
         if not self.checked:
             check(self.copy.original, *args, **kwargs)
             self.checked = True
-        for layer in self.copy.modules():
-            layer.training = layer.original.training
+        for layer in self.layers:
+            vars(layer)["training"] = layer.original.training
         return self.copy.forward(*args, **kwargs)
 
 
