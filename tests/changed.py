@@ -1,7 +1,8 @@
 """`pytest -p changed`: only the tests that what you changed can break.
 
-A changed Python file selects the tests that import it, directly or through others. Any other file selects the
-tests of its room. What changed is what git shows as not committed, or the last commit if all is.
+A changed Python file selects the tests that import it, directly or through others. Any other file, and a
+picture, which is imported by a computed name, selects the tests of its room. What changed is what git shows
+as not committed, or the last commit if all is.
 """
 
 import subprocess
@@ -18,6 +19,7 @@ ROOMS = {  # whose tests a file that is not Python belongs to
     "book/annotated": "engine",
     "book": "book",
 }
+PICTURES = ROOT / "book" / "pictures"
 
 
 def pytest_collection_modifyitems(
@@ -56,7 +58,8 @@ def can_break(changed: set[Path], test: Path, folders: list[Path]) -> bool:
     conftests = {folder / "conftest.py" for folder in test.parents}
     if changed & ({test, ROOT / "pyproject.toml"} | conftests) or room == "project":
         return True
-    if any(room_of(file) == room for file in changed if file.suffix != ".py"):
+    found_by_room = {f for f in changed if f.suffix != ".py" or PICTURES in f.parents}
+    if room in map(room_of, found_by_room):
         return True
     return bool(changed & imported_files(test, folders))
 

@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 from annotated.take.notebook import reader_notebook
-from write_notebooks import the_book
+from carried import Carried
+from write_notebooks import NOTEBOOKS, the_book
 
 BOOK = the_book()
 MARK = "COMPUTED"
@@ -19,5 +20,10 @@ class AnyValue(dict[str, str]):
 
 def without_values(chapter: Path) -> re.Pattern[str]:
     """A pattern of a chapter's notebook, whatever the values in its prose are."""
-    text = reader_notebook(chapter, BOOK, values=AnyValue())
+    text = reader_notebook(
+        chapter,
+        BOOK,
+        values=AnyValue(),
+        returned=Carried(NOTEBOOKS / f"{chapter.stem}.ipynb"),
+    )
     return re.compile(re.escape(text).replace(MARK, r"[^\n]*?"))

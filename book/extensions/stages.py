@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 
 from sphinx.application import Sphinx
+from sphinx.util import logging
 
+LOGGER = logging.getLogger(__name__)
 FIRST, LAST = -1, 10_000  # before and after all other handlers of an event
 # What happens between an event and the one before it.
 STAGES = (
@@ -48,4 +50,4 @@ def setup(app: Sphinx) -> dict[str, bool]:
 
 
 def report(watch: Stopwatch) -> None:
-    print(watch, flush=True)
+    LOGGER.info(str(watch))

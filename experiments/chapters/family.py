@@ -4,9 +4,9 @@ r"""
 Every model of this book: which other model it changes, how, and at what cost.
 
 In short: most models have about as many parameters and multiply-adds as the Transformer. They differ in the
-loss and in the time of a training step. The tree shows which model is a change of which; each name links to
-its chapter. The table below it compares the costs and losses of all language models. A model has the same
-colour in every figure of this book.
+loss and in the time of a training step. The tree shows which model each one modifies; each name links to its
+chapter. The table below it compares the costs and losses of all language models. A model has the same colour
+in every figure of this book.
 
 :::{picture} family
 :::
@@ -14,26 +14,25 @@ colour in every figure of this book.
 Source: {cite:t}`so2021primer`, sections 3 and 4, and the papers that each chapter cites.
 """
 
-__data__ = ("experiments/results/gathered.json",)
-
 if __name__ == "__main__":
     # ## All language models in one table
     #
     # Parameters and multiply-adds are those of the paper's size: 32,000 tokens, width 512, sequences of 64.
     # The time is that of a forward and backward pass of small models, two blocks of width 64, relative to the
     # Transformer's. The loss is that of our recorded runs of four blocks of width 128, over three to five
-    # seeds ({doc}`method`); models without recorded runs have none. Since time and loss are of different
-    # sizes, they show no saving; {doc}`ours` does. T5's four models are encoder-decoders, and
-    # {doc}`their chapter </labml_primer/compared/t5>` has their costs. Click on a head to sort.
+    # seeds ({doc}`method`); models without recorded runs have none. Because the time and the loss are those
+    # of models of different sizes, they do not combine into a saving; {doc}`ours` has the savings. T5's four
+    # models are encoder-decoders, and {doc}`their chapter </labml_primer/compared/t5>` has their costs. Click
+    # on a head to sort.
     from dataclasses import replace
     from functools import partial
 
     import torch
     from IPython.display import display
 
-    from experiments.analysis import final_loss
-    from experiments.records import read_runs
-    from experiments.tables import Table
+    from experiments.measured.analysis import final_loss
+    from experiments.measured.tables import SourcedTable
+    from experiments.records.runs import read_ends
     from labml_primer.presets import PRESETS, Config, LanguageModel
     from labml_primer.training import load_corpus, median_seconds
     from labml_primer.training.costs import costs
@@ -81,7 +80,7 @@ if __name__ == "__main__":
         if name not in recorded:
             return "-"
         plan, model = recorded[name]
-        return f"{final_loss(read_runs(__data__[0], plan)[model]):.3f}"
+        return f"{final_loss(read_ends(plan, [model])[model]):.3f}"
 
     rows = []
     for name, config in PRESETS.items():
@@ -105,13 +104,13 @@ if __name__ == "__main__":
         "loss": "nats per character",
     }
     source = "Time measured when this page was built; losses from our records"
-    display(Table("All language models", source, columns, rows))
+    display(SourcedTable("All language models", source, columns, rows))
     # The recorded models have 0.8 to 0.9 million parameters, except the Switch Transformers with 4.5 million.
     # The two modern baselines share keys and values among heads, and the random Synthesizer computes neither
     # queries nor keys, so they have fewer parameters. The losses are those with a learned table of positions;
     # with rotary positions the order differs ({doc}`ours`). The Evolved Transformer has fewer blocks than the
     # others at the paper's size and in the recorded runs, but as many in the measurement of time. At other
-    # sizes or on other processors, the order may differ.
+    # sizes or on other hardware, the order may differ.
     #
     # ## In short
     #

@@ -13,7 +13,7 @@ with three seeds.
 
 MDHA, *multi-DConv-head attention*, is attention with a convolution after each of its projections. With a
 learned table of positions, it is the one of Primer's changes whose removal hurts most; with rotary positions,
-on the same characters, it comes second in the mean ({doc}`parts`). It has six details: which heads and
+on the same characters, it comes second on average ({doc}`parts`). It has six details: which heads and
 channels share a kernel, the width of the kernel, its bias, its initial weights, its place before or after the
 projections, and which of queries, keys and values have one.
 
@@ -24,7 +24,7 @@ Source: {cite:t}`so2021primer`, section 3, appendix A.6 and its released code;
 import math
 from collections.abc import Iterable
 
-from experiments.analysis import (
+from experiments.measured.analysis import (
     Spread,
     ahead,
     critical_difference,
@@ -34,11 +34,9 @@ from experiments.analysis import (
     relative_perplexity,
     until,
 )
-from experiments.figures import draw, draw_final_losses, table
-from experiments.records import Runs, read_runs
-from experiments.tables import Table
-
-__data__ = ("experiments/results/gathered.json",)
+from experiments.measured.figures import draw, draw_final_losses, table
+from experiments.measured.tables import SourcedTable
+from experiments.records.runs import Runs, read_ends, read_runs
 
 MODELS = {  # a name and a colour
     "channel": ("the walk-through's layer", "C0"),
@@ -64,8 +62,7 @@ if __name__ == "__main__":
     # The final loss of sixteen models, the best on top. Hollow dots are seeds, full dots their mean. In the
     # shaded band, a model differs from the walk-through's layer by less than the
     # {term}`critical difference`, so the difference may be noise.
-    runs = read_runs(__data__[0], "mdha")
-    runs = {model: runs[model] for model in MODELS}
+    runs = read_runs("mdha", MODELS)
     critical = float(critical_difference(final_losses(runs)))
     draw_final_losses(runs, MODELS, "channel", critical)
 
@@ -194,7 +191,7 @@ if __name__ == "__main__":
         """How much of the gain of all three a model has."""
         return f"{gain(runs, model, 'none') / gain(runs, 'channel', 'none'):.0%}"
 
-    # A convolution helps on each of the three. In the mean, queries alone have {value}`share("only-queries")`
+    # A convolution helps on each of the three. On average, queries alone have {value}`share("only-queries")`
     # of the gain of all three, keys alone {value}`share("only-keys")`, and values alone
     # {value}`share("only-values")`, for the cost of one convolution instead of three. Values alone are better
     # than queries alone by {value}`distance("only-queries", "only-values")` critical differences, than keys
@@ -207,9 +204,10 @@ if __name__ == "__main__":
 
     # ## With rotary positions
     #
-    # With a learned table, a convolution is also a source of information about positions. Which of this holds
-    # with {doc}`rotary positions </labml_primer/since/rotary>`, where attention knows how far apart two
-    # tokens are? The figure shows the same sixteen models with them, each with a rate tuned again.
+    # With a learned table, a convolution is also a source of information about positions. Which of these
+    # results hold with {doc}`rotary positions </labml_primer/since/rotary>`, with which attention knows how
+    # far apart two tokens are? The figure shows the same sixteen models with them, each with a rate tuned
+    # again.
     #
     # The convolution gains much less: the walk-through's layer ends
     # {value}`f"{gain(rotary, 'channel', 'none'):.3f}"` nats below no convolution, instead of
@@ -229,8 +227,7 @@ if __name__ == "__main__":
     # critical differences, but its seeds are noisy again. Wider kernels show no gain. Width 2 is still worse
     # with every seed, by {value}`apart("width-2", "channel")` critical differences, and here it has the
     # higher rate, {value}`rotary["width-2"][0]["rate"]` instead of {value}`rotary["channel"][0]["rate"]`.
-    rotary = read_runs(__data__[0], "today-mdha")
-    rotary = {model: rotary[model] for model in MODELS}
+    rotary = read_ends("today-mdha", MODELS)
     band = float(critical_difference(final_losses(rotary)))
     draw_final_losses(rotary, MODELS, "channel", band)
 
@@ -249,7 +246,9 @@ if __name__ == "__main__":
         for model, (name, _) in MODELS.items()
     ]
     heads = {"model": "", "learned table": "%", "rotary": "%"}
-    display(Table("Relative perplexity with both positions", "Our runs", heads, rows))
+    display(
+        SourcedTable("Relative perplexity with both positions", "Our runs", heads, rows)
+    )
 
     # ## Limits
     #

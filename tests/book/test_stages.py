@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.slow
 def test_a_build_prints_the_seconds_of_each_stage(tmp_path: Path) -> None:
     (tmp_path / "index.md").write_text("# A book\n")
-    command = [sys.executable, "-m", "sphinx", "-q", "-C", "-b", "html"]
+    command = [sys.executable, "-m", "sphinx", "-C", "-b", "html"]
     command += [
         "-D",
         "extensions=myst_parser,stages",

@@ -40,6 +40,11 @@ def test_a_changed_file_that_is_not_python_selects_the_tests_of_its_room() -> No
     assert not breaks("experiments/plans/any.toml", "tests/engine/test_code.py")
 
 
+def test_a_changed_picture_selects_the_tests_that_draw_it() -> None:
+    assert breaks("book/pictures/primer/primer_ez.py", "tests/book/test_pictures.py")
+    assert not breaks("book/pictures/primer/primer_ez.py", "tests/engine/test_code.py")
+
+
 def test_the_whole_project_is_checked_at_every_change() -> None:
     assert breaks("README.md", "tests/project/test_project.py")
 

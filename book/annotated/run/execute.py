@@ -27,7 +27,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from traitlets.config import Config
 
-from annotated.read.digest import digest, imported, versions
+from annotated.read.digest import digest, imported, recorded, versions
 from annotated.read.expressions import expressions
 from annotated.read.modules import Project
 from annotated.read.parse import Cell, Chapter, ChapterError, first_line
@@ -38,6 +38,7 @@ MATPLOTLIBRC = Path(__file__).parent / "matplotlibrc"
 RECORDER = Path(__file__).parent / "recorder.py"
 CURVES = Path(__file__).parent / "curves.py"
 FONTS = Path(__file__).parent / "fonts.py"
+RETURNED = Path(__file__).parent / "returned.py"
 FRAME = re.compile(r"Cell In\s?\[(\d+)\][^\n]*?\bline (\d+)")  # as IPython writes it
 STACK = re.compile(r'File "([^"]+)", line (\d+)')  # as faulthandler writes it
 FIX = "Correct the line. Chapters already executed are kept."
@@ -54,6 +55,7 @@ HARVEST = """
 print(__import__("json").dumps(dict(
     shapes=__recorder__.result(),
     imported=__recorder__.imported({root!r}),
+    returned=__returned__.result(),
     seconds=__import__("time").process_time(),
     values=__values__,
 )))
@@ -63,7 +65,7 @@ KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
 def kernel_files(fonts: Sequence[Path]) -> str:
     """Return the digests of the files that every kernel uses: outputs depend on them."""
-    files = (MATPLOTLIBRC, RECORDER, CURVES, FONTS, *fonts)
+    files = (MATPLOTLIBRC, RECORDER, CURVES, FONTS, RETURNED, *fonts)
     return "".join(hashlib.sha256(path.read_bytes()).hexdigest() for path in files)
 
 
@@ -81,6 +83,7 @@ class Record:
     imported: dict[str, str] = field(
         default_factory=dict
     )  # modules, with their digests
+    returned: dict[str, list[Any]] = field(default_factory=dict)  # see returned.py
 
     def by_cell(self, chapter: Chapter) -> Iterator[list[dict[str, Any]]]:
         """Yield the outputs of each cell. Of values, a cell shows that of its last expression."""
@@ -105,18 +108,21 @@ class Job:
     digest: str
     package: str
     versions: dict[str, str]
+    recorded: dict[str, list[str]] = field(default_factory=dict)  # functions, by module
 
 
 def job_of(project: Project, path: Path, fonts: Sequence[Path] = ()) -> Job:
     """Return the job of executing the chapter in a file, with figures set in ``fonts``."""
     module = project.at(path)
+    others = project.dependencies(module)
     return Job(
         docname=project.docname(module),
         path=path,
         chapter=module.chapter,
         digest=digest(module.chapter, module, project, kernel_files(fonts)),
         package=module.package,
-        versions=versions(module, project.dependencies(module)),
+        versions=versions(module, others),
+        recorded={m.name: list(names) for m in others if (names := recorded(m))},
     )
 
 
@@ -268,6 +274,7 @@ def execute(
         values=dict(zip(asked, cleaned(harvest["values"]), strict=True)),
         positions=positions(job.chapter),
         imported=_imported(job, harvest["imported"], root, started),
+        returned=harvest["returned"],
     )
 
 
@@ -403,6 +410,7 @@ __recorder__ = __recorder__(get_ipython(), {lines}, {last}, {str(trail)!r}, {tim
 __recorder__.install()
 __import__("runpy").run_path({str(CURVES)!r})["install"](get_ipython())
 __import__("runpy").run_path({str(FONTS)!r})["use"]({list(fonts)!r})
+__returned__ = __import__("runpy").run_path({str(RETURNED)!r})["Returned"]({job.recorded!r})
 """
 
 

@@ -38,7 +38,9 @@ def write_downloads(
             ("notebook", committed, None),
             ("executed", committed.replace(".ipynb", "-with-outputs.ipynb"), record),
         ):
-            text = reader_notebook(job.path, book, shown, record.values)
+            text = reader_notebook(
+                job.path, book, shown, record.values, record.returned
+            )
             _folder_of(out / file).write_text(text, encoding="utf-8")
             links[key] = f"{up}{file}"
         if book.repository.url:
