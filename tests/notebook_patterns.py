@@ -6,7 +6,8 @@ from pathlib import Path
 
 from annotated.page.book import Book
 from annotated.take.notebook import reader_notebook
-from write_notebooks import the_book
+from carried import Carried
+from write_notebooks import NOTEBOOKS, the_book
 
 MARK = "COMPUTED"
 
@@ -44,4 +45,6 @@ def same(pattern: str, line: str) -> bool:
 
 def without_values(chapter: Path) -> WithoutValues:
     """What a chapter's sources give."""
-    return WithoutValues(reader_notebook(chapter, book(), values=AnyValue()))
+    returned = Carried(NOTEBOOKS / f"{chapter.stem}.ipynb")
+    text = reader_notebook(chapter, book(), values=AnyValue(), returned=returned)
+    return WithoutValues(text)

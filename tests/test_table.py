@@ -2,7 +2,7 @@
 
 import re
 
-from experiments.tables import Table as Printed
+from experiments.measured.tables import SourcedTable
 from labml_primer.training.table import LONG, Table
 
 
@@ -42,7 +42,7 @@ def test_columns_may_share_a_name() -> None:
 
 def test_printed_numbers_are_shown_as_any_table() -> None:
     units, rows = {"model": "", "n": "<count>"}, [["a", "1M"], ["b", "-"]]
-    printed = Printed("T & t", "s", units, rows)
+    printed = SourcedTable("T & t", "s", units, rows)
     table = Table(units, rows, "T & t. s.")
     assert printed._repr_html_() == table._repr_html_()
     assert repr(printed) == f"T & t\n{table!r}"

@@ -36,6 +36,7 @@ from annotated.page import (
 from annotated.page.again import Again
 from annotated.page.code import code_lines, visit_code_lines
 from annotated.page.contents import contents, lost_pages, navigation
+from annotated.page.outputs import problem
 from annotated.page.site_notebook import site_notebook
 from annotated.page.state import Head, Memory, State, begin, end, state_of
 from annotated.page.title_block import title_block
@@ -75,6 +76,8 @@ DIRECTIVES: dict[str, type[SphinxDirective]] = {
     "solution": exercises.Solution,
     "variant": variants.Variant,
 }
+
+logger = logging.getLogger(__name__)
 
 
 class AnnotatedError(SphinxError):
@@ -117,11 +120,15 @@ def execute_chapters(
     except ChapterError as error:
         raise AnnotatedError(f"\n{error}") from None
     known = state.memory.digests
-    state.memory.digests = {job.docname: job.digest for job in jobs}
+    # Of an output and of a number in prose, also of one that another chapter computed.
+    state.memory.digests = {
+        job.docname: f"{job.digest} {sorted(state.values(job).items())}" for job in jobs
+    }
     return [
         job.docname
         for job in jobs
-        if known.get(job.docname) != job.digest or job.docname in state.executed
+        if known.get(job.docname) != state.memory.digests[job.docname]
+        or job.docname in state.executed
     ]
 
 
@@ -158,8 +165,14 @@ def read_chapter(app: Sphinx, docname: str, source: list[str]) -> None:
     if str(app.env.doc2path(docname)).endswith(".py"):
         state.page = state.page_of(docname)
         page = state.page
-        notebook = site_notebook(page.chapter, page.record, page.folds, docname)
+        notebook = site_notebook(
+            page.chapter, page.record, page.folds, docname, page.values
+        )
         source[0] = nbformat.writes(notebook)
+        for _, line, output in page.record.placed(page.chapter):
+            if what := problem(output):
+                place = f"{app.env.doc2path(docname)}:{line}"
+                logger.warning(what, location=place, type="annotated", subtype="output")
 
 
 def read_notebook(text: str) -> nbformat.NotebookNode:
@@ -203,6 +216,7 @@ def configure(app: Sphinx, config: Any) -> None:
         ".py": "annotated.sphinx_extension.read_notebook",
     }
     config.nb_execution_mode = "off"
+    config.nb_render_markdown_format = "myst"  # in outputs, as in prose
     config.nb_merge_streams = False  # site_notebook.py does, around figures
     static = str(Path(__file__).parent / "static")
     config.html_static_path = [*config.html_static_path, static]
@@ -228,7 +242,7 @@ def page_context(
     packages = app.config.annotated_verified
     block = title_block(app.builder, entry, head, job.chapter, record, packages)
     try:
-        links = write_downloads(app, job, record, state.book)
+        links = write_downloads(app, job, record, state.values(job), state.book)
     except ChapterError as error:
         raise AnnotatedError(f"\n{error}") from None
     context["chapter"] = block | links

@@ -219,7 +219,7 @@ class MergedConvolution(nn.Module):
         self, convolutions: list[SpatialDepthWiseConvolution], size: torch.Size
     ):
         super().__init__()
-        self.kernel_size = convolutions[0].kernel_size
+        self.causal_window = convolutions[0].causal_window
         self.convolutions = convolutions  # a list, so they are not registered twice
         self.size = size  # [heads, d_k], for kernels that heads or channels share
 

@@ -8,9 +8,9 @@ from playwright.sync_api import Locator, Page, expect
 from visits import Visitor, settle
 
 from book.pages.example import MovingAverage
-from experiments.analysis import Spread, relative_perplexity
-from experiments.chapters.parts import ACTIVATIONS, __data__
-from experiments.records import read_runs
+from experiments.chapters.parts import ACTIVATIONS
+from experiments.measured.analysis import Spread, relative_perplexity
+from experiments.records.runs import read_runs
 
 EXAMPLE, DOTS = "book/pages/example", "experiments/chapters/parts"
 
@@ -118,7 +118,7 @@ def test_a_dot_tells_what_was_computed(visit: Visitor) -> None:
     settle(page)
     plot.hover()
     learned(page)
-    runs = read_runs(__data__[0], "activations")
+    runs = read_runs("activations")
     tip = page.get_by_role("status").and_(page.locator(".tip"))
     for model in ("gelu", "squared-relu"):
         name = f"{ACTIVATIONS[model][0]}, mean"

@@ -72,7 +72,7 @@ def test_todays_models_depend_on_distances_only(today) -> None:
     before = model(tokens)
     for layer in model.modules():
         if isinstance(layer, Rotation):
-            layer.start = 1000
+            layer.tokens_before = 1000
     torch.testing.assert_close(model(tokens), before)
 
 

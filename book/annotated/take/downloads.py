@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from sphinx.application import Sphinx
@@ -17,7 +18,7 @@ ENDS = ("", "-with-outputs")  # of the names of a chapter's notebooks
 
 
 def write_downloads(
-    app: Sphinx, job: Job, record: Record, book: Book
+    app: Sphinx, job: Job, record: Record, values: Mapping[str, str], book: Book
 ) -> dict[str, str]:
     """Write a chapter's files into the site. Returns links to them, relative to its page.
 
@@ -38,7 +39,7 @@ def write_downloads(
             ("notebook", committed, None),
             ("executed", committed.replace(".ipynb", "-with-outputs.ipynb"), record),
         ):
-            text = reader_notebook(job.path, book, shown, record.values)
+            text = reader_notebook(job.path, book, shown, values, record.returned)
             _folder_of(out / file).write_text(text, encoding="utf-8")
             links[key] = f"{up}{file}"
         if book.repository.url:
