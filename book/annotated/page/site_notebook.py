@@ -16,7 +16,8 @@ from annotated.page.limits import limited
 from annotated.page.outputs import portrayed
 from annotated.page.values import with_values
 from annotated.read.folds import Folds
-from annotated.read.parse import Cell, Chapter, Row
+from annotated.read.parse import HEADING, Cell, Chapter, Row
+from annotated.read.prose import as_typed
 from annotated.run.clean import cleaned
 from annotated.run.execute import KERNEL, Record
 
@@ -68,7 +69,7 @@ def site_notebook(
             seen = [each for each in seen if each["output_type"] != "execute_result"]
         shown = [
             _shown(output, _label(cell, values))
-            for output in limited(seen, f"{docname}-{i}", "../" * docname.count("/"))
+            for output in limited(seen, f"{docname}-{i}")
         ]
         if shown:
             add(
@@ -119,10 +120,11 @@ def _head(row: Row) -> tuple[str, str, int]:
     A heading is outside because it starts a section. The page's title takes its summary, the
     first paragraph, with it.
     """
-    heading = row.heading
+    prose = row.placed
+    heading = HEADING.match(prose)
     if not heading:
-        return "", row.placed, row.line
-    prose, end = row.placed, heading.end()
+        return "", prose, row.line
+    end = heading.end()
     if len(heading.group(1)) == 1:
         blank = prose.find("\n\n", len(prose[: end + 1].rstrip()) + 2)
         end = len(prose) if blank < 0 else blank
@@ -180,7 +182,10 @@ def _label(cell: Cell, values: Mapping[str, str]) -> str:
         for line in prose.splitlines()
         if line and not line.startswith(("#", ":::"))
     )
-    return _plain(with_values(text, values)).partition(". ")[0].strip(" .") or "Figure"
+    return (
+        _plain(with_values(as_typed(text), values)).partition(". ")[0].strip(" .")
+        or "Figure"
+    )
 
 
 def _plain(text: str) -> str:
@@ -189,5 +194,6 @@ def _plain(text: str) -> str:
     text = re.sub(r"\{[\w:]+\}`(?:~(?:\w+\.)*)?([^`<]*?)\s*(?:<[^>]*>)?`", r"\1", text)
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
     text = re.sub(r"\\(?:text|mathrm|operatorname|left|right)\b", "", text)
-    text = text.translate(str.maketrans("{}", "()", "$`*\\"))
+    text = re.sub(r"\\([^\w\s{}])|[$`*\\]", r"\1", text)
+    text = text.translate(str.maketrans("{}", "()"))
     return " ".join(text.split())

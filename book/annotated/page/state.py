@@ -93,7 +93,6 @@ class State:
     app: Sphinx
     jobs: dict[str, Job] = field(default_factory=dict)
     executed: list[str] = field(default_factory=list)
-    removed: set[str] = field(default_factory=set)  # documents since the last build
     contents: list[Entry] = field(default_factory=list)
     heads: dict[str, Head] = field(default_factory=dict)
     page: Page | None = None  # of the document that Sphinx is reading
