@@ -40,15 +40,17 @@ def short(page: str) -> str:
     return page.split("/")[-1]
 
 
+def nightly(*values: object) -> object:
+    """A case that only the nightly tests have."""
+    return pytest.param(*values, marks=pytest.mark.nightly)
+
+
 def cases(
     name: str, every: list[str], daily: Collection[str] | None = None
 ) -> pytest.MarkDecorator:
     """A test runs for every page; for one that is not among the ``daily``, only nightly."""
     params = [
-        page
-        if daily is None or page in daily
-        else pytest.param(page, marks=pytest.mark.nightly)
-        for page in every
+        page if daily is None or page in daily else nightly(page) for page in every
     ]
     return pytest.mark.parametrize(name, params, ids=short)
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from built_book import nightly
 from playwright.sync_api import Page
 from visits import Visit, barriers, in_theme, resized, settle
 
@@ -11,8 +12,8 @@ from visits import Visit, barriers, in_theme, resized, settle
 LOOKS = [
     (1400, "light"),
     (390, "dark"),
-    pytest.param(1400, "dark", marks=pytest.mark.nightly),
-    pytest.param(390, "light", marks=pytest.mark.nightly),
+    nightly(1400, "dark"),
+    nightly(390, "light"),
 ]
 every_look = pytest.mark.parametrize(("width", "theme"), LOOKS)
 
@@ -224,11 +225,13 @@ def measured(opened: Visit) -> Measures:
     found: Measures = {"asked": list(opened.asked)}
     for name, script in (LOADED | PROBED).items():
         found[name] = page.evaluate(script)
-    found["barriers"] = barriers(page)
-    found["loose"] = page.evaluate(LOOSE)
     width = page.evaluate("innerWidth")
     found["sideways"] = {width: page.evaluate(SIDEWAYS)}
-    if width > 1000:
+    if (
+        width > 1000
+    ):  # the rest is half of a visit's seconds, and takes no look at a phone
+        found["barriers"] = barriers(page)
+        found["loose"] = page.evaluate(LOOSE)
         resized(page, 1000)
         found["sideways"][1000] = page.evaluate(SIDEWAYS)
         found["paper"] = printed(page)

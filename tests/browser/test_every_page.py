@@ -1,8 +1,19 @@
 """What every page of the book promises in a browser, chapter or not."""
 
-from built_book import Site, every_page
+import pytest
+from built_book import PAGES, Site, cases, every_page, nightly
 from measures import Looker, every_look
-from visits import Visitor
+from visits import Visitor, barriers
+
+# One page of each kind: welcome, chapter, figures, tables, links, entries.
+KINDS = [
+    "book/pages/index",
+    "labml_primer/transformer/attention",
+    "experiments/chapters/sizes",
+    "experiments/chapters/paper",
+    "book/pages/individuals",
+    "book/pages/references",
+]
 
 
 def test_the_first_page_is_reached_from_the_root(visit: Visitor, site: Site) -> None:
@@ -44,10 +55,18 @@ def test_no_code_in_prose_is_cut_where_there_is_room(look: Looker, page: str) ->
     assert look(page, 1400, "light")["cut in prose"] == []
 
 
-@every_look
+@pytest.mark.parametrize("theme", ["light", nightly("dark")])
 @every_page
-def test_a_page_has_no_barrier(look: Looker, page: str, width: int, theme: str) -> None:
-    assert look(page, width, theme)["barriers"] == []
+def test_a_page_has_no_barrier(look: Looker, page: str, theme: str) -> None:
+    assert look(page, 1400, theme)["barriers"] == []
+
+
+@pytest.mark.parametrize("theme", ["dark", nightly("light")])
+@cases("page", PAGES, daily=KINDS)
+def test_a_page_has_no_barrier_on_a_phone(
+    visit: Visitor, page: str, theme: str
+) -> None:
+    assert barriers(visit(page, 390, theme).page) == []
 
 
 def test_letters_come_from_the_books_own_fonts(visit: Visitor) -> None:
