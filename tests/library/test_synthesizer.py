@@ -17,7 +17,9 @@ from labml_primer.compared.synthesizer import (
     SynthesizerBlock,
     SyntheticAttention,
 )
+from labml_primer.presets import PRESETS
 from labml_primer.training.costs import costs
+from labml_primer.transformer.attention import MultiHeadAttention
 from labml_primer.transformer.language_model import Config, LanguageModel
 
 KINDS: list[type[SyntheticAttention]] = [
@@ -213,6 +215,12 @@ def test_a_model_passes_max_seq_to_its_attention(
     model = LanguageModel(config_with(kind, max_seq))
     tokens = torch.zeros(2, max_seq, dtype=torch.long)
     assert model(tokens).shape == (2, max_seq, 11)
+
+
+def test_the_block_takes_attention_of_other_kinds() -> None:
+    config = replace(PRESETS["synthesizer-dense"], attention=MultiHeadAttention)
+    small = replace(config, vocab_size=7, d_model=8, heads=2, d_ff=12, layers=1)
+    assert LanguageModel(small)(torch.zeros(2, 5, dtype=torch.long)).shape == (2, 5, 7)
 
 
 def test_the_block_passes_dropout_to_its_attention() -> None:

@@ -100,6 +100,7 @@ def test_too_few_buckets_for_far_keys_are_an_error(buckets, max_distance):
 
 def test_attention_with_a_bias_is_the_formula():
     layer = stirred(MultiHeadAttention(12, 3))
+    layer.additive_mask = True
     bias = RelativePositionBias(3, bidirectional=True).double()(5, 5)
     x = torch.randn(2, 5, 12, dtype=torch.float64)
     query, key, value = layer.project(x, x)
@@ -249,6 +250,15 @@ def test_source_and_target_together_are_the_text(seq, rate, length, seed):
     assert source.size(1) == seq - cut + spans
     assert target.size(1) == cut + spans + 1
     assert target[:, 0].eq(100).all() and target[:, -1].eq(100 + spans).all()
+
+
+@pytest.mark.parametrize("seed", [None, 0])
+def test_spans_are_cut_whatever_the_default_device_is(seed: int | None) -> None:
+    generator = None if seed is None else torch.Generator().manual_seed(seed)
+    text = torch.arange(60).view(2, 30)
+    with torch.device("meta"):
+        source, target = corrupt_spans(text, 60, generator)
+    assert len(source) == len(target) == 2 and not source.is_meta
 
 
 def test_places_differ_from_row_to_row():

@@ -9,8 +9,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from labml_primer.compared.switch import SwitchFeedForward, places
+from labml_primer.compared.t5 import T5, Parts, T5Config
 from labml_primer.presets import PRESETS
 from labml_primer.training import Corpus, train
 from labml_primer.training.costs import costs
@@ -284,7 +286,79 @@ def test_training_minimizes_auxiliary_losses_and_does_not_record_them() -> None:
     assert not model[1]._forward_hooks
 
 
+class Checkpointed(nn.Module):
+    """A model whose blocks are computed again in the backward pass."""
+
+    def __init__(self, model: LanguageModel, reentrant: bool):
+        super().__init__()
+        self.model, self.reentrant = model, reentrant
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.model.positions(self.model.embedding(tokens))
+        for block in self.model.blocks:
+            x = checkpoint(block, x, use_reentrant=self.reentrant)
+        return self.model.norm(x) @ self.model.embedding.weight.T
+
+
+def gradients(model: nn.Module) -> list[Tensor | None]:
+    tokens = torch.arange(16).view(2, 8) % 5
+    model.zero_grad()
+    with auxiliary_losses(model) as losses:
+        loss = model(tokens).logsumexp(-1).mean()
+        sum(losses, loss).backward()
+    return [weight.grad for weight in model.parameters()]
+
+
+def test_auxiliary_losses_have_their_gradients_under_activation_checkpointing() -> None:
+    torch.manual_seed(0)
+    model = LanguageModel(SMALL)
+    expected = gradients(model)
+    assert any("router" in name for name, _ in model.named_parameters())
+    torch.testing.assert_close(gradients(Checkpointed(model, False)), expected)
+
+
+def test_training_is_the_same_with_activation_checkpointing() -> None:
+    losses = []
+    for checkpointed in (False, True):
+        torch.manual_seed(0)
+        model: nn.Module = LanguageModel(SMALL)
+        if checkpointed:
+            model = Checkpointed(model, reentrant=False)
+        history = train(model, corpus(), name="again", steps=3, seq=8, evaluations=3)
+        losses.append(history.validation_loss)
+    assert losses[0] == pytest.approx(losses[1], abs=1e-5)
+
+
+def test_auxiliary_losses_under_reentrant_checkpointing_are_an_error() -> None:
+    with pytest.raises(RuntimeError, match="use_reentrant=False"):
+        gradients(Checkpointed(LanguageModel(SMALL), True))
+    model = LanguageModel(SMALL)
+    with torch.no_grad(), auxiliary_losses(model) as losses:
+        model(torch.zeros(1, 4, dtype=torch.long))
+    assert len(losses) == 2
+
+
 # In a model
+
+
+def test_experts_without_biases_are_experts_whose_biases_are_zero() -> None:
+    layer, plain = layer_of(), layer_of()
+    for part in ("expand", "contract"):
+        plain.get_parameter(f"{part}.bias").data.zero_()
+        layer.get_submodule(part).register_parameter("bias", None)
+    torch.testing.assert_close(layer(text()), plain(text()))
+
+
+@pytest.mark.parametrize("stack", ["encoder", "decoder"])
+def test_t5_takes_experts_in_either_stack(stack: str) -> None:
+    torch.manual_seed(0)
+    parts = Parts(feed_forward=SwitchFeedForward)
+    config = T5Config(5, 12, 3, 20, layers=1, **{stack: parts})
+    model, tokens = T5(config), torch.arange(8).view(2, 4) % 5
+    with auxiliary_losses(model) as losses:
+        sum(losses, model(tokens, tokens).logsumexp(-1).mean()).backward()
+    assert len(losses) == 1
+    assert all(weight.grad.isfinite().all() for weight in model.parameters())
 
 
 def test_multiply_adds_are_those_of_one_expert_and_the_router() -> None:
