@@ -958,7 +958,8 @@ def test_only_searches_with_a_trained_individual_are_gathered(
     path = tmp_path / "searches.json"
     monkeypatch.setattr(tables, "RESULTS", tmp_path)
     searches, retrained = tables.read_searches()
-    assert searches == json.loads(json.dumps({"whole": summary.gathered(lines)}))
+    whole = json.dumps({"whole": summary.gathered(lines)})
+    assert searches == json.loads(whole, parse_float=lambda each: round(float(each), 6))
     assert [each["loss"] for each in retrained] == [1.5, None]
     path.write_text(path.read_text().replace('"individuals": 4', '"individuals": 3', 1))
     assert tables.read_searches()[0] == {}, "of 4 individuals, 3 have ended"

@@ -611,7 +611,11 @@ RECORDED = {
     "pkg/two.py": """
         from pathlib import Path
 
-        __recorded__ = ("curve",)
+        __recorded__ = ("curve", "never")
+
+
+        def never():
+            return None
 
 
         def curve(name):
@@ -619,7 +623,7 @@ RECORDED = {
 
 
         def doubled(name):
-            return [2 * loss for loss in curve(name)["losses"]]
+            return [2 * loss for loss in (curve(name) if name else never())["losses"]]
     """,
     "a.txt": "1.5 0.1\n",
     "b.txt": "3\n",
@@ -639,7 +643,8 @@ def test_a_notebook_carries_what_recorded_functions_returned_in_the_chapters_run
         "pkg.two.curve": [
             [["a"], {"losses": [1.5, 0.1]}],
             [["b"], {"losses": [3.0]}],
-        ]
+        ],
+        "pkg.two.never": [],
     }
     notebook = json.loads(
         reader_notebook(path, a_book(root), values={}, returned=record.returned)
@@ -681,7 +686,7 @@ def test_a_recorded_result_that_json_would_change_is_an_error(value: object) -> 
         TypeError, match=r"odd_results\.odd is recorded, so .* must be JSON"
     ):
         module.odd()
-    assert returned.result() == {}
+    assert returned.result() == {"odd_results.odd": []}
     del sys.modules[module.__name__]
 
 
@@ -691,7 +696,7 @@ def test_a_recorded_result_that_json_would_change_is_an_error(value: object) -> 
 def test_recorded_names_that_are_no_functions_are_an_error(
     project: Make, declared: str
 ) -> None:
-    text = RECORDED["pkg/two.py"].replace('("curve",)', declared)
+    text = RECORDED["pkg/two.py"].replace('("curve", "never")', declared)
     root = project({"pkg/__init__.py": "", **RECORDED, "pkg/two.py": text})
     with pytest.raises(
         ChapterError, match=r"two\.py:3: __recorded__ must be a literal"

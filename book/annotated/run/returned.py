@@ -26,6 +26,8 @@ class Returned:
     def noted(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that does the same, and keeps what it returned for its arguments."""
 
+        calls = self.calls[name] = {}
+
         @functools.wraps(function)
         def wrapper(*arguments: Any) -> Any:
             value = function(*arguments)
@@ -35,7 +37,7 @@ class Returned:
                     f"{name} is recorded, so its arguments and its result must be JSON: lists, "
                     "dicts with text as keys, text, numbers, true, false, None"
                 )
-            self.calls.setdefault(name, {})[json.dumps(arguments)] = again
+            calls[json.dumps(arguments)] = again
             return value
 
         return wrapper
