@@ -178,7 +178,11 @@ LONG = '''
 def chapter_of(name: str, text: str) -> str:
     """The text of a chapter, with a title."""
     text = textwrap.dedent(text)
-    return text if text.lstrip().startswith(('"""# ', 'r"""# ')) else f'"""# {name}"""\n{text}'
+    return (
+        text
+        if text.lstrip().startswith(('"""# ', 'r"""# '))
+        else f'"""# {name}"""\n{text}'
+    )
 
 
 @pytest.fixture(scope="module")
