@@ -29,7 +29,8 @@ from experiments.harness import long_run as module
 from experiments.harness import tasks
 from experiments.harness.configuration import Run
 from experiments.harness.long_run import DivergedError, Training, long_run, rate_at
-from experiments.harness.texts import REPORTED_PLAYS, TUNING_PLAY, load_texts
+from experiments.harness.texts import load_texts
+from experiments.records.runs import REPORTED_PLAYS, TUNING_PLAY
 from labml_primer.presets import PRESETS
 from labml_primer.primer.faster import faster
 from labml_primer.since.rotary import NoPositions, RotaryMultiDConvHeadAttention

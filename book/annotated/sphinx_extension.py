@@ -3,7 +3,7 @@
 1. ``env-get-outdated``: every chapter is parsed. Those without a stored record are executed,
    several at a time. Pages whose outputs changed are read again.
 2. ``source-read``: the site's notebook replaces the module's text, and MyST-NB reads it.
-3. Transforms: outputs move into their rows (``page/outputs.py``), and for HTML rows into a
+3. Transforms: outputs move into their rows (``page/transforms.py``), and for HTML rows into a
    sheet (``page/sheet.py``).
 4. ``html-page-context``: the theme gets the title block, the list of chapters and the links.
 
@@ -25,11 +25,11 @@ from annotated.page import (
     deviations,
     exercises,
     folding,
-    outputs,
     pictures,
     rows,
     sheet,
     ties,
+    transforms,
     typed,
     values,
     variants,
@@ -62,7 +62,6 @@ DIRECTIVES: dict[str, type[SphinxDirective]] = {
     "variant": variants.Variant,
 }
 
-
 def configure(app: Sphinx, config: Any) -> None:
     """Let MyST-NB read ``.py`` files, and add the engine's script to the site."""
     config.nb_custom_formats = {
@@ -70,6 +69,7 @@ def configure(app: Sphinx, config: Any) -> None:
         ".py": "annotated.steps.read_notebook",
     }
     config.nb_execution_mode = "off"
+    config.nb_render_markdown_format = "myst"  # in outputs, as in prose
     config.nb_merge_streams = False  # site_notebook.py does, around figures
     static = str(Path(__file__).parent / "static")
     config.html_static_path = [*config.html_static_path, static]
@@ -84,8 +84,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     for name, directive in DIRECTIVES.items():
         app.add_directive(name, directive)
     app.add_role("value", values.Value())
-    app.add_transform(outputs.Rules)
-    app.add_transform(outputs.OutputsInRows)
+    app.add_transform(transforms.Rules)
+    app.add_transform(transforms.OutputsInRows)
     app.add_transform(typed.AsTyped)
     app.add_post_transform(sheet.Sheet)
     app.add_post_transform(snippets.OfferSnippets)

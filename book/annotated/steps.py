@@ -17,6 +17,7 @@ from sphinx.util import logging
 
 from annotated.page.contents import contents, lost_pages, navigation
 from annotated.page.limits import with_links
+from annotated.page.outputs import problem
 from annotated.page.site_notebook import site_notebook
 from annotated.page.state import Head, State, begin, end, state_of
 from annotated.page.title_block import title_block
@@ -82,11 +83,15 @@ def execute_chapters(
     except ChapterError as error:
         raise AnnotatedError(f"\n{error}") from None
     known = state.memory.digests
-    state.memory.digests = {job.docname: job.digest for job in jobs}
+    # Of an output and of a number in prose, also of one that another chapter computed.
+    state.memory.digests = {
+        job.docname: f"{job.digest} {sorted(state.values(job).items())}" for job in jobs
+    }
     return [
         job.docname
         for job in jobs
-        if known.get(job.docname) != job.digest or job.docname in state.executed
+        if known.get(job.docname) != state.memory.digests[job.docname]
+        or job.docname in state.executed
     ]
 
 
@@ -127,8 +132,14 @@ def read_chapter(app: Sphinx, docname: str, source: list[str]) -> None:
             LOGGER.warning(
                 MISREAD, word, location=place, type="annotated", subtype=kind
             )
-        notebook = site_notebook(page.chapter, page.record, page.folds, docname)
+        notebook = site_notebook(
+            page.chapter, page.record, page.folds, docname, page.values
+        )
         source[0] = nbformat.writes(notebook)
+        for _, line, output in page.record.placed(page.chapter):
+            if what := problem(output):
+                place = f"{page.module.path}:{line}"
+                LOGGER.warning(what, location=place, type="annotated", subtype="output")
 
 
 def read_notebook(text: str) -> nbformat.NotebookNode:
@@ -190,7 +201,7 @@ def page_context(
     packages = app.config.annotated_verified
     block = title_block(app.builder, entry, head, job.chapter, record, packages)
     try:
-        links = write_downloads(app, job, record, state.book)
+        links = write_downloads(app, job, record, state.values(job), state.book)
     except ChapterError as error:
         raise AnnotatedError(f"\n{error}") from None
     context["chapter"] = block | links

@@ -50,7 +50,7 @@ from experiments.harness.parallel import (
 from experiments.harness.tasks import task_of, whole_loss
 from experiments.harness.texts import Texts, load_texts
 from experiments.harness.tracking import Tracking
-from experiments.records import Record, read_record, write_record
+from experiments.records.runs import RunRecord, read_record, write_record
 from labml_primer.compared.t5 import T5_PRESETS, t5_rate
 from labml_primer.primer.faster import faster
 from labml_primer.training.loop import (
@@ -565,7 +565,7 @@ def losses_of(run: Run) -> list[float]:
     return training.losses + after
 
 
-def is_current(record: Record) -> bool:
+def is_current(record: RunRecord) -> bool:
     """Return whether the code still computes what a record's run computed, as far as can be told.
 
     Records from before there were fingerprints are taken as they are.
@@ -651,7 +651,7 @@ def positive_integer(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
 
 
-def last_losses(record: Record) -> str:
+def last_losses(record: RunRecord) -> str:
     """Return the losses of the last evaluation, one per line."""
     curve, of_t5 = record["curve"], record["configuration"]["preset"] in T5_PRESETS
     losses = {"training, per token": curve["train_loss"]} | curve["held_out"]

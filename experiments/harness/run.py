@@ -36,9 +36,16 @@ from experiments.harness.long_run import (
     positive_integer,
 )
 from experiments.harness.parallel import Workers
-from experiments.harness.plan import Plan, read_plans, reported_loss, write_gathered
+from experiments.harness.plan import Plan, read_plans, reported_loss
 from experiments.harness.step_times import measure_missing, stand_in
-from experiments.records import RESULTS, Record, read_results
+from experiments.records.runs import (
+    RESULTS,
+    RunRecord,
+    arrange,
+    read_record,
+    read_results,
+    write_run,
+)
 
 BUILT = RESULTS.parent.parent / "_build" / "experiments"
 TOKEN = secrets.token_hex(32)
@@ -67,7 +74,7 @@ def expected_seconds(run: Run) -> float:
     return steps * step_seconds(stand_in(run))
 
 
-def recorded(results: Path) -> dict[str, Record]:
+def recorded(results: Path) -> dict[str, RunRecord]:
     """Return the records that the code of today would repeat, by digest."""
     known = read_results(results)
     return {digest: record for digest, record in known.items() if is_current(record)}
@@ -110,26 +117,31 @@ def cores(number: int) -> Iterator[Any]:
 
 
 def sweep(
-    ray: Any, runs: Mapping[str, Run], built: Path, results: Path
-) -> Iterator[tuple[str, Record | BaseException]]:
-    """Run each in a process with one core, and yield its name and record, or its error, as it ends.
+    ray: Any, runs: Mapping[str, Run], plan: str, built: Path, results: Path
+) -> Iterator[tuple[str, RunRecord | BaseException]]:
+    """Run each in a process with one core, record it when it ends, and yield its record, or its error.
 
-    A run whose process is killed is restarted, and resumes from its last checkpoint.
+    A run whose process is killed is restarted, and resumes from its last checkpoint. The record is first in
+    the run's own folder, so one that a killed sweep has not written to `results` is not lost.
     """
     start = ray.remote(num_cpus=1, max_calls=1, max_retries=3)(long_run)
-    running = {
-        start.remote(
-            run, built / f"{name}-{run.digest[:8]}", results / f"{name}.json"
-        ): name
-        for name, run in runs.items()
+    folders = {
+        name: built / plan / f"{name}-{run.digest[:8]}" for name, run in runs.items()
     }
+    running = {start.remote(run, folders[name]): name for name, run in runs.items()}
     while running:
-        (ended,), _ = ray.wait(list(running))
-        name = running.pop(ended)
+        (future,), _ = ray.wait(list(running))
+        name = running.pop(future)
+        ended: RunRecord | BaseException
         try:
-            yield name, ray.get(ended)
+            ended = ray.get(future)
         except ray.exceptions.RayError as error:
-            yield name, getattr(error, "cause", error)
+            ended = getattr(error, "cause", error)
+        if not isinstance(ended, BaseException) or isinstance(ended, DivergedError):
+            record = read_record(folders[name] / "record.json", runs[name].digest)
+            assert record, f"{name} has ended and has no record in {folders[name]}"
+            write_run(plan, name, record, results)
+        yield name, ended
 
 
 def alone(built: Path) -> FileLock:
@@ -177,7 +189,7 @@ def run_missing(
             if part and missing[0]:
                 continue  # a short run failed, so a rate is unknown
             runs = missing[part]
-            for name, ended in sweep(ray, runs, built / plan.name, results / plan.name):
+            for name, ended in sweep(ray, runs, plan.name, built, results):
                 cost = expected_seconds(runs[name])
                 left, done = max(left - cost, 0.0), done + cost
                 pace = (time.monotonic() - began) / done
@@ -188,11 +200,11 @@ def run_missing(
                 )
                 print(f"{plan.name}/{name}: {message}")
                 print(f"about {hours(left * pace)} left")
-                write_gathered(results)
+            arrange(plan.name, plan.lines(read_results(results)), results)
     return failed
 
 
-def outcome(record: Record) -> str:
+def outcome(record: RunRecord) -> str:
     """Summarize a run: its loss and its time."""
     return f"{reported_loss(record):.4f} nats, {hours(record['curve']['seconds'][-1])}"
 
@@ -221,7 +233,6 @@ def main() -> None:
             return
         with alone(BUILT):
             measure_missing(plans.values(), BUILT)
-            write_gathered()
             failed = run_missing(wanted, chosen.cores, left) if left else 0
     except KeyboardInterrupt:
         sys.exit("stopped; the same command resumes from here")

@@ -12,12 +12,12 @@ from experiments.harness.configuration import Run
 from experiments.harness.long_run import Training, surroundings
 from experiments.harness.parallel import Workers
 from experiments.harness.plan import Plan
-from experiments.records import (
+from experiments.records.lines import write_json
+from experiments.records.runs import (
     RESULTS,
     STEP_TIMES,
-    Record,
+    RunRecord,
     read_step_times,
-    write_record,
 )
 from labml_primer.training import median_seconds
 
@@ -27,7 +27,7 @@ def stand_in(run: Run) -> Run:
     return replace(run, seed=0, rate=1e-3, steps=100, evaluations=1, whole=False)
 
 
-def measure(plans: Collection[Plan], built: Path) -> Record:
+def measure(plans: Collection[Plan], built: Path) -> RunRecord:
     """Return the seconds of a step by plan and model, with the commit, versions and machine.
 
     A model that several plans share is measured once.
@@ -55,4 +55,4 @@ def measure_missing(
     plans = [plan for plan in plans if plan.timed]
     known = read_step_times(results)
     if any(known.get(plan.name, {}).keys() != plan.models.keys() for plan in plans):
-        write_record(results / STEP_TIMES, measure(plans, built))
+        write_json(results / STEP_TIMES, measure(plans, built))

@@ -243,7 +243,7 @@ WRONG = {
     "an_exit_in_a_function": (
         "def f():\n    raise SystemExit('over')\n\n\nf()\n", "2: SystemExit: over"
     ),
-    "an_exit_without_sys": ("x = 1\nexit()\n", "2: SystemExit"),
+    "an_exit_before_the_end": ("x = 1\nexit()\ny = 2\n", "2: the program ends here"),
     "a_quit_with_a_number": ("x = 1\nquit(3)\n", "2: SystemExit: 3"),
     "a_value_that_cannot_be_shown": (
         "class A:\n    def __repr__(self):\n        raise ValueError('the reason')\n\n\nA()\n",

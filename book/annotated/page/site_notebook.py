@@ -13,6 +13,7 @@ from nbformat import NotebookNode
 
 from annotated.page.figures import themed
 from annotated.page.limits import limited
+from annotated.page.outputs import portrayed
 from annotated.page.values import with_values
 from annotated.read.folds import Folds
 from annotated.read.parse import HEADING, Cell, Chapter, Row
@@ -33,11 +34,14 @@ def site_notebook(
     record: Record,
     folds: list[Folds] | None = None,
     docname: str = "",
+    values: Mapping[str, str] | None = None,
 ) -> NotebookNode:
     """Return Markdown cells for headings and rows, and a code cell for each set of outputs.
 
-    The notes of rows that are folded whole are in the row with the fold.
+    The notes of rows that are folded whole are in the row with the fold. ``values`` are those of the
+    expressions in prose, by default the record's.
     """
+    values = record.values if values is None else values
     notebook = nbformat.v4.new_notebook(metadata={"kernelspec": KERNEL})
     lines: list[int] = []  # module lines on which the cells start, for messages
     outputs = record.by_cell(chapter)
@@ -64,7 +68,7 @@ def site_notebook(
         if _described(cell):
             seen = [each for each in seen if each["output_type"] != "execute_result"]
         shown = [
-            _shown(output, _label(cell, record.values))
+            _shown(output, _label(cell, values))
             for output in limited(seen, f"{docname}-{i}")
         ]
         if shown:
@@ -75,7 +79,7 @@ def site_notebook(
                     outputs=shown,
                     metadata={
                         "tags": ["remove-input"],
-                        "mystnb": {"image": {"alt": _label(cell, record.values)}},
+                        "mystnb": {"image": {"alt": _label(cell, values)}},
                     },
                 ),
                 cell.line,
@@ -142,12 +146,11 @@ def _shown(output: dict[str, Any], label: str) -> NotebookNode:
             "text/html": themed("".join(data["image/svg+xml"]), label),
             "text/plain": f"Figure: {label}",  # for builders other than HTML
         }
-    elif "".join(data.get("text/html", "")).startswith("<table"):
-        table = "".join(data["text/html"])
-        output["data"] = {
-            **data,
-            "text/html": f'<div class="out out--table">{table}</div>',
-        }
+    elif data:
+        output["data"] = shown = portrayed(data, label)
+        table = "".join(shown.get("text/html", ""))
+        if table.startswith("<table"):
+            shown["text/html"] = f'<div class="out out--table">{table}</div>'
     output.pop("execution_count", None)
     if output["output_type"] == "execute_result":
         output["output_type"] = "display_data"

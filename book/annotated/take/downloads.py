@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from sphinx.application import Sphinx
@@ -22,7 +22,7 @@ ENDS = ("", "-with-outputs")  # of the names of a chapter's notebooks
 
 
 def write_downloads(
-    app: Sphinx, job: Job, record: Record, book: Book
+    app: Sphinx, job: Job, record: Record, values: Mapping[str, str], book: Book
 ) -> dict[str, str]:
     """Write a chapter's files into the site. Returns links to them, relative to its page.
 
@@ -39,7 +39,7 @@ def write_downloads(
             ("notebook", committed, None),
             ("executed", committed.replace(".ipynb", "-with-outputs.ipynb"), record),
         ):
-            text = reader_notebook(job.path, book, shown, record.values)
+            text = reader_notebook(job.path, book, shown, values, record.returned)
             _folder_of(out / file).write_text(text, encoding="utf-8")
             links[key] = relative_uri(here, file)
         if book.repository.url:
