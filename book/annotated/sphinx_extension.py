@@ -62,6 +62,7 @@ DIRECTIVES: dict[str, type[SphinxDirective]] = {
     "variant": variants.Variant,
 }
 
+
 def configure(app: Sphinx, config: Any) -> None:
     """Let MyST-NB read ``.py`` files, and add the engine's script to the site."""
     config.nb_custom_formats = {
