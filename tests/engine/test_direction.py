@@ -1,4 +1,4 @@
-"""The engine knows nothing of the book or its theme; `pyproject.toml` says what it may import."""
+"""The engine knows nothing of the book or its theme. Contracts in ``pyproject.toml`` say what it imports."""
 
 from conftest import ENGINE
 

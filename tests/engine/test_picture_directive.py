@@ -86,10 +86,15 @@ FILES = {
 
 
 @pytest.fixture(scope="module")
-def built(shelf: Callable[[dict[str, str]], Shelf]) -> Built:
-    done = shelf(FILES).build("-W", "--keep-going")
+def book(shelf: Callable[[dict[str, str]], Shelf]) -> Shelf:
+    return shelf(FILES)
+
+
+@pytest.fixture(scope="module")
+def built(book: Shelf) -> Built:
+    done = book.build("-W", "--keep-going")
     assert done.code == 0, done.log
-    return done
+    return done.copy()
 
 
 def figure(page: str) -> str:
@@ -170,15 +175,11 @@ def test_a_notebook_shows_the_picture_with_its_description(write: Write) -> None
     ],
 )
 def test_a_wrong_name_or_link_is_an_error_at_the_line_of_the_directive(
-    shelf: Callable[[dict[str, str]], Shelf],
-    file: str,
-    old: str,
-    new: str,
-    message: str,
+    book: Shelf, built: Built, file: str, old: str, new: str, message: str
 ) -> None:
-    made = shelf(FILES)
-    made.edit(file, old, new)
-    done = made.build("-W", "--keep-going")
+    book.edit(file, old, new)
+    done = book.build("-W", "--keep-going")
+    book.edit(file, new, old)
     assert done.code != 0
     line = next(line for line in done.log.splitlines() if message in line)
     assert re.search(r"one\.py:8\b", line), line
@@ -195,12 +196,12 @@ def test_a_wrong_name_or_link_is_an_error_at_the_line_of_the_directive(
     ],
 )
 def test_a_changed_drawing_is_drawn_again(
-    shelf: Callable[[dict[str, str]], Shelf], file: str, old: str, new: str
+    book: Shelf, built: Built, file: str, old: str, new: str
 ) -> None:
-    made = shelf(FILES)
-    assert made.build().code == 0
-    made.edit(file, old, new)
-    again = made.build()
+    assert new not in figure(built.page("one"))
+    book.edit(file, old, new)
+    again = book.build()
+    book.edit(file, new, old)
     assert again.executed() == [] and new in figure(again.page("one"))
 
 
