@@ -135,6 +135,16 @@ class Plan:
             for name, model in self.models.items()
         }
 
+    def digests(self) -> set[str]:
+        """Return the digests of all runs that the plan can have: the reported ones with each of its rates."""
+        reported = (
+            replace(model, rate=rate, seed=seed)
+            for model in self.models.values()
+            for rate in self.rates
+            for seed in range(self.seeds)
+        )
+        return {run.digest for run in (*self.tuning().values(), *reported)}
+
     def missing(self, found: Mapping[str, Record]) -> list[dict[str, Run]]:
         """Return the unrecorded runs of both parts. Rates in the second are final once the first is empty."""
         return [
