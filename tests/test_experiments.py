@@ -40,16 +40,20 @@ from experiments.analysis import (
 )
 from experiments.chapters import mdha, ours, parts, transfer
 from experiments.figures import WHOLE_MODELS, theirs
-from experiments.harness import long_run as long_runs
+from experiments.harness import estimate, optimizer, training
+from experiments.harness import fingerprint as fingerprints
 from experiments.harness import run as module
+from experiments.harness import sweep as sweeping
 from experiments.harness.configuration import Run
-from experiments.harness.long_run import Training, fingerprint, is_current, long_run
-from experiments.harness.parallel import Workers
+from experiments.harness.estimate import announce, recorded
+from experiments.harness.fingerprint import fingerprint, is_current
+from experiments.harness.long_run import long_run
 from experiments.harness.plan import PLANS, Plan, gather, read_plans, reported_loss
-from experiments.harness.run import announce, recorded, run_missing
+from experiments.harness.run import run_missing
 from experiments.harness.step_times import measure_missing
 from experiments.harness.tasks import LANGUAGE_MODELING
 from experiments.harness.texts import REPORTED_PLAYS, TUNING_PLAY, load_texts
+from experiments.harness.training import Training
 from experiments.harness.variants import (
     CubedReLU,
     IdentityStart,
@@ -126,9 +130,9 @@ class TenMinutesAStep:
 
 @pytest.fixture
 def ten_minutes_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "Training", TenMinutesAStep)
-    not_kept = module.step_seconds.__wrapped__
-    monkeypatch.setattr(module, "step_seconds", not_kept)
+    monkeypatch.setattr(estimate, "training_of", TenMinutesAStep)
+    not_kept = estimate.step_seconds.__wrapped__
+    monkeypatch.setattr(estimate, "step_seconds", not_kept)
 
 
 # Records
@@ -479,7 +483,7 @@ def test_chapters_give_the_command_of_every_plan_and_no_other() -> None:
 
 def test_building_the_book_does_not_import_what_trains_the_plans() -> None:
     trains = {"experiments.harness.run", "experiments.harness.step_times"}
-    trains |= {"experiments.harness.long_run"}
+    trains |= {"experiments.harness.training"}
     assert "experiments/chapters/ours" in chapters()
     code = ["import sys"]
     for chapter, source in chapters().items():
@@ -541,7 +545,7 @@ def test_step_time_of_every_model_is_measured_once(
     plans[1] = replace(plan, name="other", models={"same": same, "new": TINY})
     measure_missing(plans, tmp_path, tmp_path)
     assert read_step_times(tmp_path)["other"].keys() == plans[1].models.keys()
-    assert re.findall(r"a step of (\d)", capsys.readouterr().out) == ["2", "2"]
+    assert re.findall(r"a step of (\d)", capsys.readouterr().out) == ["2", "1"]
 
 
 # Speed-up factors
@@ -749,9 +753,9 @@ EVERY_MODEL = {
 @pytest.mark.parametrize("run", EVERY_MODEL.values(), ids=EVERY_MODEL)
 def test_every_model_of_every_plan_can_take_a_step(run: Run) -> None:
     small = replace(run, batch=2, pieces=1, steps=1, evaluations=1, bfloat16=False)
-    training = Training(small, Path(), Workers())
-    training.step()
-    assert math.isfinite(training.losses[0])
+    begun = Training(small, Path())
+    begun.step()
+    assert math.isfinite(begun.losses[0])
 
 
 @pytest.mark.parametrize(
@@ -790,9 +794,10 @@ def test_record_is_run_again_if_the_code_computes_something_else(
     assert is_current({"digest": TINY.digest})
     path = folder / "record.json"
     path.write_text(json.dumps(first | {"fingerprint": [1.0, 1.0], "commit": "old"}))
-    assert recorded(tmp_path) == {}
+    plan = replace(PLAN, rates=(TINY.rate,))
+    assert recorded(plan, tmp_path) == {}
     assert long_run(TINY, folder)["commit"] != "old"
-    assert recorded(tmp_path).keys() == {TINY.digest}
+    assert recorded(plan, tmp_path).keys() == {TINY.digest}
     # It is not run again for a rewriting that changes the last digits.
     near = [loss * (1 + 1e-9) for loss in first["fingerprint"]]
     path.write_text(json.dumps(first | {"fingerprint": near, "commit": "old"}))
@@ -801,7 +806,7 @@ def test_record_is_run_again_if_the_code_computes_something_else(
 
 def altered(clip: float = 1.0, **settings: Any) -> Callable[..., Any]:
     """Return an `optimizer_of` whose optimizer has other settings."""
-    original = long_runs.optimizer_of
+    original = optimizer.optimizer_of
 
     def optimizer_of(run: Run, model: torch.nn.Module) -> tuple[Any, float]:
         optimizer, _ = original(run, model)
@@ -811,17 +816,18 @@ def altered(clip: float = 1.0, **settings: Any) -> Callable[..., Any]:
     return optimizer_of
 
 
-CHANGED: dict[str, tuple[str, Callable[..., Any]]] = {
-    "betas": ("optimizer_of", altered(betas=(0.5, 0.5))),
-    "weight decay": ("optimizer_of", altered(weight_decay=0.1)),
-    "clipping": ("optimizer_of", altered(clip=math.inf)),
-    "warm-up": ("warmed_up_rate", lambda step, rate, warmup: rate),
-    "decrease": ("warmed_up_rate", lambda s, rate, w: rate * min(s / w, 1)),
+CHANGED: dict[str, tuple[ModuleType, str, Callable[..., Any]]] = {
+    "betas": (training, "optimizer_of", altered(betas=(0.5, 0.5))),
+    "weight decay": (training, "optimizer_of", altered(weight_decay=0.1)),
+    "clipping": (training, "optimizer_of", altered(clip=math.inf)),
+    "warm-up": (optimizer, "warmed_up_rate", lambda step, rate, warmup: rate),
+    "decrease": (optimizer, "warmed_up_rate", lambda s, rate, w: rate * min(s / w, 1)),
     "held-out windows": (
+        training,
         "task_of",
         lambda *_: replace(LANGUAGE_MODELING, held_out=lambda *_: 0.0),
     ),
-    "whole plays": ("whole_loss", lambda *_: 0.0),
+    "whole plays": (fingerprints, "whole_loss", lambda *_: 0.0),
 }
 """What a run's numbers depend on besides its model: a function, and another in its place."""
 
@@ -829,9 +835,9 @@ CHANGED: dict[str, tuple[str, Callable[..., Any]]] = {
 @pytest.fixture
 def forgetful() -> Iterator[None]:
     """Compute fingerprints again, and forget them after the test."""
-    long_runs.losses_of.cache_clear()
+    fingerprints.losses_of.cache_clear()
     yield
-    long_runs.losses_of.cache_clear()
+    fingerprints.losses_of.cache_clear()
 
 
 @pytest.mark.usefixtures("forgetful")
@@ -841,10 +847,10 @@ def test_record_is_out_of_date_if_training_or_evaluation_changed(
 ) -> None:
     run = replace(TINY, whole=True)
     record = {"configuration": asdict(run), "fingerprint": fingerprint(run)}
-    long_runs.losses_of.cache_clear()
+    fingerprints.losses_of.cache_clear()
     assert is_current(record)
-    long_runs.losses_of.cache_clear()
-    monkeypatch.setattr(long_runs, *CHANGED[part])
+    fingerprints.losses_of.cache_clear()
+    monkeypatch.setattr(*CHANGED[part])
     assert not is_current(record)
 
 
@@ -985,9 +991,10 @@ def test_run_whose_process_is_killed_resumes_from_its_last_checkpoint(
         import os
         import signal
 
-        from experiments.harness.long_run import Training, long_run
+        from experiments.harness import long_run as running
+        from experiments.harness.training import Training
 
-        step, save = Training.step, Training.save
+        step, save = Training.step, running.save
 
         def noted(training: Training) -> None:
             step(training)
@@ -1001,12 +1008,13 @@ def test_run_whose_process_is_killed_resumes_from_its_last_checkpoint(
                 killed.touch()
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        Training.step, Training.save = noted, saved  # type: ignore[method-assign]
-        return long_run(run, folder, result, save_every=2)
+        Training.step = noted  # type: ignore[method-assign]
+        running.save = saved
+        return running.long_run(run, folder, result, save_every=2)
 
-    monkeypatch.setattr(module, "long_run", killed_once)
-    with module.cores(1) as ray:
-        swept = dict(module.sweep(ray, {"plain": TINY}, tmp_path, tmp_path))
+    monkeypatch.setattr(sweeping, "long_run", killed_once)
+    with sweeping.cores(1) as ray:
+        swept = dict(sweeping.sweep(ray, {"plain": TINY}, tmp_path, tmp_path))
     assert killed.exists() and taken.read_text().split() == ["1", "2", "3", "4"]
     record = swept["plain"]
     assert isinstance(record, dict)
@@ -1049,6 +1057,7 @@ def main(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]
     monkeypatch.setattr(module, "BUILT", tmp_path)
     monkeypatch.setattr(module, "read_plans", lambda: {"tiny": PLAN, "other": OTHER})
     monkeypatch.setattr(module, "run_missing", run_missing)
+    monkeypatch.setattr(module, "orphaned", lambda plans: "")
     monkeypatch.setattr(module, "measure_missing", lambda *_: None)
     monkeypatch.setattr(module, "write_gathered", lambda: None)
     return main
@@ -1092,7 +1101,7 @@ def test_unknown_plan_error_lists_known_plans(
         main("--only", "tny")
 
 
-@pytest.mark.parametrize("unreadable", ["read_plans", "recorded"])
+@pytest.mark.parametrize("unreadable", ["read_plans", "announce"])
 def test_plan_or_record_that_cannot_be_read_ends_the_command_with_its_error(
     main: Callable[..., None], monkeypatch: pytest.MonkeyPatch, unreadable: str
 ) -> None:

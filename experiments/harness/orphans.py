@@ -19,7 +19,7 @@ def orphaned(
 ) -> str:
     """Return what to tell an author whose plans lost recorded runs: files, changes, and what to do.
 
-    The text is empty if no record is lost. It takes no training, so it is there at once.
+    The text is empty if no record is lost. A run that was only given another name is not lost.
     """
     return "\n".join(
         message(plan, lost, results / plan.name, folder / f"{plan.name}.toml")
@@ -55,7 +55,8 @@ def change(plan: Plan, name: str, before: Run) -> str:
 def message(plan: Plan, lost: dict[str, list[str]], recorded: Path, file: Path) -> str:
     """Return the text for one plan."""
     count = sum(map(len, lost.values()))
-    lines = [f"{file} has changed, and {recorded} has {count} runs of before:"]
+    runs = "1 run" if count == 1 else f"{count} runs"
+    lines = [f"{file} has changed, and {recorded} has {runs} of before:"]
     for changed, names in lost.items():
         more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
         lines.append(f"  {', '.join(names[:SHOWN])}{more}: {changed}")

@@ -1,6 +1,6 @@
 """Two workers of a run, as torchrun starts them, and what they do in the tests.
 
-Processes are forked from one server that has imported everything once, because a start under torchrun takes ten
+Processes are forked from one server that has imported everything once. Under torchrun, a start takes ten
 seconds.
 """
 
@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable
 from functools import cache
 from multiprocessing import forkserver
@@ -82,7 +83,18 @@ def work(folder: Path, act: Callable[[], None], settings: dict[str, str]) -> Non
     for stream, name in ((1, "out"), (2, "err")):
         file = os.open(f"{name}{settings['RANK']}", os.O_CREAT | os.O_WRONLY)
         os.dup2(file, stream)
-    act()
+    code = 0
+    try:
+        act()
+    except SystemExit as ended:
+        code = ended.code is not None
+        print(ended.code or "", file=sys.stderr)
+    except BaseException:
+        code = 1
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # without the server's threads, which a fork does not have
 
 
 # Python imports this first: workers that wait for each other for ever say where, and end.

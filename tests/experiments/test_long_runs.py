@@ -247,7 +247,7 @@ def test_run_on_a_full_disk_stops_and_resumes_from_its_last_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = long_run(TINY, tmp_path / "whole")
-    save, saves = Training.save, list[int]()
+    save, saves = module.save, list[int]()
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     def save_without_room(training: Training) -> None:
@@ -257,7 +257,7 @@ def test_run_on_a_full_disk_stops_and_resumes_from_its_last_checkpoint(
         save(training)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Training, "save", save_without_room)
+        patched.setattr(module, "save", save_without_room)
         try:
             message = r"full/checkpoint\.pt cannot be written \(.* File too large\)\. "
             with pytest.raises(OSError, match=f"{message}.* the same command contin"):

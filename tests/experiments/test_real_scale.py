@@ -304,14 +304,21 @@ def test_two_workers_that_resume_match_one(tmp_path: Path, way: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("one_has", ["record.json", "checkpoint.pt"])
+@pytest.mark.parametrize(
+    ("one_has", "start"),
+    [
+        ("checkpoint.pt", two_workers),
+        pytest.param("record.json", two_workers, marks=pytest.mark.nightly),
+        pytest.param("record.json", torchrun, marks=pytest.mark.nightly),
+    ],
+)
 def test_workers_that_find_different_files_are_refused_without_deadlock(
-    tmp_path: Path, one_has: str
+    tmp_path: Path, one_has: str, start: Callable[[Path, Callable[[], None]], Ended]
 ) -> None:
     long_run(TINY, tmp_path, keep=True)
     (tmp_path / "0").mkdir()
     (tmp_path / one_has).rename(tmp_path / "0" / one_has)
-    ran = two_workers(started(tmp_path, TINY), train_apart)
+    ran = start(started(tmp_path, TINY), train_apart)
     assert ran.returncode != 0
     assert f"{one_has} is not the same for all workers: put it on a" in ran.stderr
 
@@ -463,7 +470,7 @@ def test_only_older_parts_of_a_sharded_checkpoint_are_removed(
         (tmp_path / name).mkdir()
     stopped = ScaledTraining(TINY, tmp_path, Workers())
     stopped.run = replace(TINY, sharded=sharded)  # without torchrun
-    stopped.forget_shards(but="checkpoint-4")
+    stopped.forget_parts(but="checkpoint-4")
     left = {path.name for path in tmp_path.glob("checkpoint-*")}
     assert left == (names - {"checkpoint-2"} if sharded else names)
 

@@ -61,7 +61,7 @@ from labml_primer.search import primitives, programs
 from labml_primer.search.mutations import mutate
 from labml_primer.search.programs import PRIMER, TRANSFORMER, parse
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 OPEN = (math.inf,) * 4
 SMALL = Task(budget=62.0, parameters=9000, layers=1, seq=8, batch=2, hurdles=4)
 TINY = Search(individuals=30, size=8, tournament=3, task=SMALL)
@@ -672,7 +672,7 @@ def test_killed_driver_resumes(tmp_path: Path) -> None:
     script = f"""
 import os, sys
 from pathlib import Path
-sys.path.insert(0, {str(ROOT / "tests")!r})
+sys.path.insert(0, {str(Path(__file__).parent)!r})
 from test_search_runs import TINY, InlineRay, outcome_of
 from experiments.search.run import run_search
 
