@@ -110,7 +110,7 @@ def test_steps_match_the_optimizer_by_hand_with_clipping_for_adamw(
 
 
 def test_whole_play_is_read_from_beginning_to_end(tmp_path: Path) -> None:
-    run = replace(TINY, whole=True)
+    run = replace(TINY, whole=True, seq=128, batch=8)
     record = long_run(run, tmp_path)
     texts = load_texts(run.data)
     model = run.build(texts.vocab_size)
