@@ -27,10 +27,12 @@ test-all: $(READY)  ## every test there is, as each night: every combination, no
 	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist worksteal
 
 lint: $(READY)
-	@$(RUN) -m ruff check . && $(RUN) -m ruff format --check -q . && $(RUN) -m mypy
+	@$(RUN) -m ruff check . && $(RUN) -m ruff format --check -q .
+	@PYTHONPATH=.:book $(VENV)/bin/lint-imports --no-logo --no-cache
+	@$(RUN) -m mypy
 
-check: lint  ## style, types, and the tests for every edit: under a minute
-	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto -m "not slow and not browser and not nightly"
+check: lint  ## style, types, and the tests that what you changed can break: under a minute
+	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto -p changed -m "not slow and not browser and not nightly"
 
 offline: book  ## the whole book as one PDF and as an archive, into the site (by Chromium)
 	@$(RUN) book/tools/offline.py

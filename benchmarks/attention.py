@@ -80,7 +80,7 @@ def measure(d_model: int, seq: int) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)  # processor time, which other programs hardly affect
+    torch.set_num_threads(1)  # CPU time, which other programs hardly affect
     grid = [{"d_model": d, "seq": s} for d in (128, 256, 512) for s in (64, 256, 512)]
     command(
         "attention",

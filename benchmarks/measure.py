@@ -38,8 +38,8 @@ def in_turns(
 ) -> dict[str, list[float]]:
     """Seconds of each call of each function, one per round; `before(name)` runs untimed before each.
 
-    On one thread it is processor time, which other programs hardly affect; with several, where one may wait
-    for another, it is wall-clock time.
+    On one thread it is CPU time, which other programs hardly affect; with several, where one may wait for
+    another, it is wall-clock time.
 
     Every round calls each of them once, and every other round in reverse order, so that a machine that slows
     down slows all of them, and none always finds the caches of the same neighbour. There are at least
@@ -159,7 +159,7 @@ def surroundings(packages: tuple[str, ...]) -> dict[str, Any]:
 
 
 def processor() -> str:
-    """The processor's name."""
+    """The CPU's name."""
     try:
         found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     except OSError:

@@ -10,12 +10,14 @@ Primer-EZ take, compared with the Transformer's? And how do other libraries comp
 In short: a training step of the plain Primer-EZ takes {value}`over(forms["plain"])` times as long as the
 Transformer's, with hand-written gradients {value}`over(forms["faster"])` times, and compiled
 {value}`f"{min(to_plain):.2f}"` to {value}`f"{max(to_plain):.2f}"` times. With a learned table of positions,
-that is little compared with the steps that it saves. With rotary positions it saves fewer, and the plain code
-may cost most of the saving ({doc}`/experiments/chapters/results`). Primer-EZ also generates fewer tokens per
-second at every size measured. Each range is over nine pairs of width and length.
+that is little compared with the steps that it saves. With rotary positions it saves fewer steps, and the
+slower steps of the plain code may use up most of that saving ({doc}`/experiments/chapters/results`).
+Primer-EZ also generates fewer tokens per second at every size measured. Each range is over nine pairs of
+width and length.
 
-All was recorded on one processor; other machines give other numbers. The records are in `benchmarks/results`,
-and `make benchmarks` makes them again. {doc}`/experiments/chapters/method` explains the timing in turns.
+Everything was recorded on one CPU; other machines give other numbers. The records are in
+`benchmarks/results`, and `make benchmarks` makes them again. {doc}`/experiments/chapters/method` explains the
+timing in turns.
 
 Source: our own measurements; {cite:t}`so2021primer`, Table 4, for the steps of its authors.
 """
@@ -40,9 +42,9 @@ __data__ = (
 if __name__ == "__main__":
     # The time of a training step (forward, backward and optimizer), over the Transformer's. Each dot is a
     # width from 128 to 512 and a length from 64 to 512, with four blocks and 1,024 tokens per step. On the
-    # line, both models take as long. *Plain* is the code of {doc}`/labml_primer/primer/primer_ez`, *faster*
-    # has the hand-written gradients of {doc}`/labml_primer/primer/faster`, and *compiled* is the plain code
-    # under `torch.compile`, compared with a compiled Transformer.
+    # line, both models take equally long. *Plain* is the code of {doc}`/labml_primer/primer/primer_ez`,
+    # *faster* has the hand-written gradients of {doc}`/labml_primer/primer/faster`, and *compiled* is the
+    # plain code under `torch.compile`, compared with a compiled Transformer.
     step = recorded("step")
     forms = {
         "plain": ("Primer-EZ", "Transformer"),
@@ -91,8 +93,8 @@ if __name__ == "__main__":
     )
     # ## On which machine, and when
     #
-    # Time is processor time with one thread, and wall-clock time with more. A `+` after a commit means that
-    # code was changed since.
+    # Time is CPU time with one thread, and wall-clock time with more. A `+` after a commit means that the
+    # code had changed since that commit.
     machine, versions = step["machine"], step["versions"]
     print(f"{machine['cpu']}, {machine['cores']} cores, {machine['system']}")
     print(", ".join(f"{name} {version}" for name, version in versions.items()))
@@ -108,14 +110,15 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Primer-EZ over the Transformer
     #
-    # The time of a step over the Transformer's, by width and length. By Table 4 of {cite:t}`so2021primer` it
+    # The time of a step over the Transformer's, by width and length. In Table 4 of {cite:t}`so2021primer` it
     # is {value}`f"{in_table_4(tensor2tensor, 'Primer-EZ'):.2f}"` and
     # {value}`f"{in_table_4(t5, 'Primer-EZ'):.2f}"` on TPUs, in Tensor2Tensor and in T5, and
     # {value}`f"{in_table_4('Tensor2Tensor, V100', 'Primer-EZ'):.2f}"` on a V100.
     #
-    # Where the ratio of both compiled is below 1, compiling made the Transformer's step longer, so it is not
-    # a gain over the plain Transformer. Compared with the plain Transformer, a compiled Primer-EZ takes
-    # {value}`f"{min(to_plain):.2f}"` to {value}`f"{max(to_plain):.2f}"` times as long.
+    # If the ratio of the two compiled models is below 1, that is because compiling made the Transformer's
+    # step longer; it is not a gain over the plain Transformer. Compared with the plain Transformer, a
+    # compiled Primer-EZ takes {value}`f"{min(to_plain):.2f}"` to {value}`f"{max(to_plain):.2f}"` times as
+    # long.
     changes = {
         "Primer-EZ": forms["plain"],
         "... faster": forms["faster"],
@@ -133,7 +136,7 @@ if __name__ == "__main__":
     entries["squared ReLU alone"] = [f"{ratio:.2f}" for ratio in alone]
     within = f"half of the rounds within {spread(step['cells'], changes.values()):.2f}"
     display(grid(step, f"A step over the Transformer's ({within})", entries))
-    # Attention alone, forward and backward, with convolutions over without:
+    # Attention alone, forward and backward: the time with convolutions, divided by the time without.
     attention = recorded("attention")
     with_and_without = {
         "MDHA": ("MDHA", "plain attention"),
@@ -148,11 +151,11 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## The models it was compared with
     #
-    # Time of a step over the Transformer's, for three widths (darker is wider), on sequences of 64. A cross
-    # and the last column are the paper's: the ratio of steps per second in Table 4, on TPUv2s, in T5 or, if
-    # it has none there, in Tensor2Tensor. Each model has three blocks; the Evolved Transformer has two, as
-    # the released code gives it four instead of six. So most have about as many parameters, the Evolved
-    # Transformer some more and the Synthesizers some less. The Switch Transformers have about as many
+    # The time of a step, divided by the Transformer's, for three widths (darker is wider), on sequences of
+    # 64. A cross and the last column are the paper's: the ratio of steps per second in Table 4, on TPUv2s, in
+    # T5 or, if it has none there, in Tensor2Tensor. Each model has three blocks; the Evolved Transformer has
+    # two, as the released code gives it four instead of six. So most have about as many parameters, the
+    # Evolved Transformer some more and the Synthesizers some less. The Switch Transformers have about as many
     # {term}`multiply-adds` instead. All use the faster versions of {doc}`/labml_primer/primer/faster`.
     compared = recorded("compared")
     cells = compared["cells"]
@@ -216,8 +219,9 @@ if __name__ == "__main__":
     heads |= dict.fromkeys([f"width {d}" for d in widths], "") | {"the paper": ""}
     note = f"Half of the rounds are within {within} of the median"
     display(Table("A step over the Transformer's", note, heads, rows))
-    # And the Switch layer alone, forward and backward, over a dense layer of the same multiply-adds. It has
-    # eight times the parameters, sorts the tokens, and computes a quarter more rows than there are tokens.
+    # The time of the Switch layer alone, forward and backward, divided by that of a dense layer with the same
+    # multiply-adds. The Switch layer has eight times the parameters, sorts the tokens, and computes a quarter
+    # more rows than there are tokens.
     layer = {"Switch layer": ("Switch layer", "dense layer")}
     display(ratio_table(compared, "Switch layer over dense layer", layer))
     # A Switch Transformer's step also has an optimizer that updates every expert.
@@ -226,18 +230,18 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Other libraries over ours
     #
-    # The same model in another library, with the same weights; both must give the same outputs before they
-    # are timed. Ours is the plain code. Above 1, ours is faster.
+    # The time of the same model in another library, divided by ours. Both have the same weights, and must
+    # give the same outputs before they are timed. Ours is the plain code. Above 1, ours is faster.
     #
     # - **labml-nn** has Primer-EZ itself, with kernels that all heads share; ours has them here too. Its
     #   call to a tracker, which no longer accepts tensors, is removed.
     # - **nn.Conv1d** is ours with PyTorch's convolution: a group for each channel, both ends padded, the end
-    #   cropped. And with the square as `r * r`.
+    #   cropped, and with the square written as `r * r`.
     # - **x-transformers** is its own `TransformerWrapper`, with `ff_relu_squared` and flash attention. It
     #   has no convolutions, nor biases in attention and norms. Ours are zero here.
     # - **PyTorch** is `nn.TransformerEncoderLayer`, pre-norm, with a causal mask and the squared ReLU.
     display(ratio_table(step, "A step in other libraries, over ours", others))
-    # And attention alone, forward and backward:
+    # The same for attention alone, forward and backward:
     layers = {
         "labml-nn": ("labml-nn", "plain attention"),
         "labml-nn, MDHA": ("labml-nn MDHA", "MDHA, shared kernels"),
@@ -284,8 +288,8 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Compiled, and in half precision
     #
-    # `torch.compile`, and bfloat16 under `torch.autocast`. Time over that of the Transformer in `float32`,
-    # not compiled.
+    # `torch.compile`, and bfloat16 under `torch.autocast`. The time, divided by that of the uncompiled
+    # Transformer in `float32`.
     compiled = recorded("compiled")
     ways = {
         "Transformer": ("Transformer, compiled, bf16", "Transformer"),
@@ -322,14 +326,16 @@ if __name__ == "__main__":
     axes[0].set_ylabel("tokens per second")
     axes[0].legend(frameon=False)
     plt.show()
-    # How many times as many tokens per second with the cache as without:
+    # Tokens per second with the cache, divided by those without:
     gains = {name: (f"{name}, cached", f"{name}, uncached") for name in models}
     display(
-        ratio_table(generation, "Tokens per second, with over without cache", gains)
+        ratio_table(
+            generation, "Tokens per second with the cache, over those without", gains
+        )
     )
-    # And with the cache, compared with the Transformer. Below 1, the Transformer generates faster. A token is
-    # so little work that the number of calls counts, which is why {doc}`/labml_primer/primer/faster` merges
-    # three convolutions into one. At most sizes, its effect is smaller than the noise.
+    # And with the cache, compared with the Transformer. Below 1, the Transformer generates faster. One token
+    # is so little work that the number of calls matters, which is why {doc}`/labml_primer/primer/faster`
+    # merges three convolutions into one. At most sizes, its effect is smaller than the noise.
     to_transformer = {
         "Primer-EZ": ("Primer-EZ, cached", "Transformer, cached"),
         "... faster": ("Primer-EZ, faster, cached", "Transformer, cached"),
@@ -362,7 +368,7 @@ if __name__ == "__main__":
     #
     # :::{exercise} When does a slow step pay?
     # A step of a model takes $r$ times as long as the Transformer's. What share of the Transformer's steps
-    # may it need for the same loss, and still be ahead? And what share did Primer-EZ and the Evolved
+    # may it take to the same loss and still be ahead? And what share did Primer-EZ and the Evolved
     # Transformer need in the paper, with their speed-ups of 1.75 and 1.23 on T5 (Table 4)?
     # :::
     # :::{solution}
@@ -391,5 +397,5 @@ if __name__ == "__main__":
     #   than the Transformer's in plain code, and at most
     #   {value}`f"{100 * (max(ratios(step, *forms['faster'])) - 1):.0f}%"` more with hand-written gradients.
     # - In plain code, the convolutions cost most in narrow models.
-    # - The KV cache makes generation faster, the more so the longer the text. With it, Primer-EZ generates
-    #   fewer tokens per second than the Transformer.
+    # - The KV cache makes generation faster, and more so for longer texts. With it, Primer-EZ generates fewer
+    #   tokens per second than the Transformer.

@@ -5,7 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from pictures.family import MODELS
+from pictures.primer.family import MODELS
 
 from experiments.chapters.paper import __data__
 from experiments.figures import COLOURS

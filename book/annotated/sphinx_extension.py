@@ -12,7 +12,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.errors import SphinxError
+from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from annotated.page import (
@@ -52,6 +52,7 @@ from annotated.take.downloads import (
     write_downloads,
 )
 
+LOGGER = logging.getLogger(__name__)
 # Name in ``conf.py``, default, and what Sphinx builds again when it changes.
 CONFIGURATION: list[tuple[str, Any, Any]] = [
     ("annotated_workers", 0, ""),  # chapters executed at a time; 0: one per core
@@ -89,9 +90,7 @@ def wait(app: Sphinx, config: Any) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        print(
-            "Another build writes to the same folder. Waiting for its end.", flush=True
-        )
+        LOGGER.info("Another build writes to the same folder. Waiting for its end.")
         fcntl.flock(lock, fcntl.LOCK_EX)
     app.connect("build-finished", lambda *_: lock.close(), priority=1000)
 
@@ -142,16 +141,14 @@ def _execute_missing(state: State, jobs: list[Job]) -> None:
 
 
 class _Progress:
-    """Prints progress, with the seconds since the start."""
+    """Reports progress, with the seconds since the start."""
 
     def __init__(self) -> None:
         self.start = time.monotonic()
 
     def __call__(self, message: str) -> None:
         seconds = time.monotonic() - self.start
-        # One call per line, because several threads write.
-        sys.stdout.write(f"[{seconds:5.0f} s] {message}\n")
-        sys.stdout.flush()
+        LOGGER.info("[%5.0f s] %s", seconds, message)
 
 
 def read_chapter(app: Sphinx, docname: str, source: list[str]) -> None:
@@ -246,13 +243,13 @@ def remove_pages(app: Sphinx, exception: Exception | None) -> None:
 
 
 def report(app: Sphinx, exception: Exception | None) -> None:
-    """Print where the site is and how many chapters were executed, and end the build's state."""
+    """Report where the site is and how many chapters were executed, and end the build's state."""
     if exception is None:
         state = state_of(app.env)
         if state.jobs:
             cached = len(state.jobs) - len(state.executed)
             counts = f"{len(state.executed)} chapters executed, {cached} from the cache"
-            print(f"{counts}. The book: {app.outdir}/index.html")
+            LOGGER.info("%s. The book: %s/index.html", counts, app.outdir)
     end(app.env)
 
 

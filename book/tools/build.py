@@ -7,6 +7,7 @@ give the file, the line and the fix.
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import subprocess
 import sys
@@ -23,6 +24,7 @@ def build(strict: bool) -> int:
     """Build the site. Returns 0 on success. ``strict`` turns warnings into errors."""
     from jupyter_book.sphinx import build_sphinx
 
+    show_progress()
     # Node, which renders the math, hangs on an inherited standard input.
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     result = build_sphinx(
@@ -36,6 +38,15 @@ def build(strict: bool) -> int:
         keep_going=strict,
     )
     return 1 if isinstance(result, BaseException) else int(result)
+
+
+def show_progress() -> None:
+    """Print what the engine and the stopwatch report, while Sphinx is quiet about its own progress."""
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setLevel(logging.INFO)
+    handler.addFilter(lambda record: record.levelno < logging.WARNING)
+    for name in ("annotated", "stages"):
+        logging.getLogger(f"sphinx.{name}").addHandler(handler)
 
 
 def serve(port: int) -> None:

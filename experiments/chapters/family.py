@@ -4,9 +4,9 @@ r"""
 Every model of this book: which other model it changes, how, and at what cost.
 
 In short: most models have about as many parameters and multiply-adds as the Transformer. They differ in the
-loss and in the time of a training step. The tree shows which model is a change of which; each name links to
-its chapter. The table below it compares the costs and losses of all language models. A model has the same
-colour in every figure of this book.
+loss and in the time of a training step. The tree shows which model each one modifies; each name links to its
+chapter. The table below it compares the costs and losses of all language models. A model has the same colour
+in every figure of this book.
 
 :::{picture} family
 :::
@@ -22,9 +22,10 @@ if __name__ == "__main__":
     # Parameters and multiply-adds are those of the paper's size: 32,000 tokens, width 512, sequences of 64.
     # The time is that of a forward and backward pass of small models, two blocks of width 64, relative to the
     # Transformer's. The loss is that of our recorded runs of four blocks of width 128, over three to five
-    # seeds ({doc}`method`); models without recorded runs have none. Since time and loss are of different
-    # sizes, they show no saving; {doc}`ours` does. T5's four models are encoder-decoders, and
-    # {doc}`their chapter </labml_primer/compared/t5>` has their costs. Click on a head to sort.
+    # seeds ({doc}`method`); models without recorded runs have none. Because the time and the loss are those
+    # of models of different sizes, they do not combine into a saving; {doc}`ours` has the savings. T5's four
+    # models are encoder-decoders, and {doc}`their chapter </labml_primer/compared/t5>` has their costs. Click
+    # on a head to sort.
     from dataclasses import replace
     from functools import partial
 
@@ -111,7 +112,7 @@ if __name__ == "__main__":
     # queries nor keys, so they have fewer parameters. The losses are those with a learned table of positions;
     # with rotary positions the order differs ({doc}`ours`). The Evolved Transformer has fewer blocks than the
     # others at the paper's size and in the recorded runs, but as many in the measurement of time. At other
-    # sizes or on other processors, the order may differ.
+    # sizes or on other hardware, the order may differ.
     #
     # ## In short
     #

@@ -13,7 +13,7 @@ with three seeds.
 
 MDHA, *multi-DConv-head attention*, is attention with a convolution after each of its projections. With a
 learned table of positions, it is the one of Primer's changes whose removal hurts most; with rotary positions,
-on the same characters, it comes second in the mean ({doc}`parts`). It has six details: which heads and
+on the same characters, it comes second on average ({doc}`parts`). It has six details: which heads and
 channels share a kernel, the width of the kernel, its bias, its initial weights, its place before or after the
 projections, and which of queries, keys and values have one.
 
@@ -194,7 +194,7 @@ if __name__ == "__main__":
         """How much of the gain of all three a model has."""
         return f"{gain(runs, model, 'none') / gain(runs, 'channel', 'none'):.0%}"
 
-    # A convolution helps on each of the three. In the mean, queries alone have {value}`share("only-queries")`
+    # A convolution helps on each of the three. On average, queries alone have {value}`share("only-queries")`
     # of the gain of all three, keys alone {value}`share("only-keys")`, and values alone
     # {value}`share("only-values")`, for the cost of one convolution instead of three. Values alone are better
     # than queries alone by {value}`distance("only-queries", "only-values")` critical differences, than keys
@@ -207,9 +207,10 @@ if __name__ == "__main__":
 
     # ## With rotary positions
     #
-    # With a learned table, a convolution is also a source of information about positions. Which of this holds
-    # with {doc}`rotary positions </labml_primer/since/rotary>`, where attention knows how far apart two
-    # tokens are? The figure shows the same sixteen models with them, each with a rate tuned again.
+    # With a learned table, a convolution is also a source of information about positions. Which of these
+    # results hold with {doc}`rotary positions </labml_primer/since/rotary>`, with which attention knows how
+    # far apart two tokens are? The figure shows the same sixteen models with them, each with a rate tuned
+    # again.
     #
     # The convolution gains much less: the walk-through's layer ends
     # {value}`f"{gain(rotary, 'channel', 'none'):.3f}"` nats below no convolution, instead of

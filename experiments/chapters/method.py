@@ -39,8 +39,8 @@ if __name__ == "__main__":
     # nats per character.
     #
     # *Subwords* are those of a byte-level BPE with a vocabulary of 2,048, trained on the training plays. On
-    # the held-out plays a subword has 2.6 to 2.8 characters in the mean. The loss of a subword is divided by
-    # that mean, for each play by its own, so losses on characters and on subwords have the same unit.
+    # the held-out plays a subword has 2.6 to 2.8 characters on average. The loss of a subword is divided by
+    # that average, for each play by its own, so losses on characters and on subwords have the same unit.
     from IPython.display import display
 
     from labml_primer.training import load_corpus
@@ -73,9 +73,9 @@ if __name__ == "__main__":
     #
     # Each model has its own learning rate. Three to seven rates are tried, each twice the one before, in runs
     # of 300 to 1,200 steps with one seed, and the loss on the comedy decides. No chosen rate is the lowest or
-    # the highest tried. Only in {doc}`positions` is there a model, the squared ReLU, that is also trained
-    # with another rate than the chosen one. For the models of {doc}`ours`, five rates from 0.001 to 0.016
-    # were tried. The table has the chosen ones.
+    # the highest tried. Only one model, the squared ReLU in {doc}`positions`, is also trained with a rate
+    # other than the chosen one. For the models of {doc}`ours`, five rates from 0.001 to 0.016 were tried. The
+    # table has the chosen ones.
     #
     # :::{deviation} the paper, appendix A.8
     # It trains all models with Adafactor and the hyperparameters of a Transformer. Here each model has a rate
@@ -95,7 +95,7 @@ if __name__ == "__main__":
     printed = theirs("primer-ez", __data__[1])  # factors, for the limits below
     # These tuning runs are 1/3 as long as the full ones. For half of these models, the losses of the two best
     # rates differ by less than the standard deviation of the seeds. The choice between them is then noise.
-    # All seeds share it, so no ± of this book includes it.
+    # All seeds share it, so the ± in this book does not include this source of error.
 
     # ## Seeds, and the meaning of ±
     #
@@ -171,8 +171,8 @@ if __name__ == "__main__":
     # ## The best width, and power laws
     #
     # {doc}`sizes` compares architectures at the best of five widths for each budget. The *frontier* of an
-    # architecture is, for each seed, its loss at each budget with the width that is best there in the mean of
-    # the seeds. Between two evaluations, the loss is interpolated linearly. The widths are chosen on the
+    # architecture is, for each seed, its loss at each budget with the width that is best there on average
+    # over the seeds. Between two evaluations, the loss is interpolated linearly. The widths are chosen on the
     # reported plays and seeds, so each frontier is a little too low.
     #
     # The power law $l = a\, c^{-k}$, with $c$ in trillions of multiply-adds, is a line in logarithms. It is
@@ -190,8 +190,8 @@ if __name__ == "__main__":
     #
     # The seconds of a run are its number of steps times the time of a step. That time is measured separately,
     # for all models in one process and in turns, because the time of a run depends on what else the machine
-    # does. It is the processor time of one core. Its own uncertainty is not part of ±;
-    # {doc}`/benchmarks/speed` shows how far apart the rounds of such a measurement are.
+    # does. It is CPU time on one core. Its own uncertainty is not part of ±; {doc}`/benchmarks/speed` shows
+    # how far apart the rounds of such a measurement are.
     #
     # {doc}`/benchmarks/speed` also measures in turns: one call of each function, again and again, every other
     # round in reverse order. Its tables show the median of the rounds' ratios, and how far the quartiles are
@@ -287,8 +287,8 @@ if __name__ == "__main__":
     # *Tuning.* Rates were chosen with one seed, mostly in shorter runs. Models with similar losses could
     # change places with other rates.
     #
-    # *Hardware.* All times are those of one processor. On an accelerator, the relative cost of a convolution
-    # is different.
+    # *Hardware.* All times were measured on one CPU. On an accelerator, the relative cost of a convolution is
+    # different.
 
 
 if __name__ == "__main__":

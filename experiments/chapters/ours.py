@@ -1,11 +1,11 @@
 r"""
 # Our results next to the paper's
 
-Seven models of the paper's Table 4, and the squared ReLU alone, trained again at a size that two processor
-cores can train, with five seeds each.
+Seven models of the paper's Table 4, and the squared ReLU alone, trained again at a size that two CPU cores
+can handle, with five seeds each.
 
-The paper says that on its search task, Primer needs less than half of a Transformer's compute. Does that
-hold at a size that a reader can check within hours on a processor?
+The paper says that on its search task, Primer needs less than half of a Transformer's compute. Does that hold
+at a size that a reader can check on a CPU within hours?
 
 In short: with a learned table of positions, yes; with rotary positions, no.
 
@@ -15,16 +15,16 @@ In short: with a learned table of positions, yes; with rotary positions, no.
   ({value}`in_time['primer'].between(".1f")`). Both save time with every seed.
 - **With rotary positions**, as in most models today, Primer-EZ needs {value}`f"{left['primer-ez'].mean:.2f}"`
   times fewer multiply-adds ({value}`left['primer-ez'].between()`) instead of
-  {value}`f"{counted['primer-ez'].mean:.2f}"`. For Transformer++ the factor is
-  {value}`f"{left['pp']:.2f}"`, so Primer-EZ is not shown to be better. The Evolved Transformer is not shown
-  to save anything.
-- **On subwords with rotary positions**, Primer saves most, {value}`f"{on_subwords_left['primer']:.2f}"`,
-  Primer-EZ {value}`f"{on_subwords_left['primer-ez']:.2f}"`, and Transformer++
-  {value}`f"{on_subwords_left['pp']:.2f}"`. Both Primers end below Transformer++ with each seed.
+  {value}`f"{counted['primer-ez'].mean:.2f}"`. For Transformer++ the factor is {value}`f"{left['pp']:.2f}"`,
+  so these runs do not show that Primer-EZ is better, nor that the Evolved Transformer saves anything.
+- **On subwords with rotary positions**, Primer saves the most, a factor of
+  {value}`f"{on_subwords_left['primer']:.2f}"`; Primer-EZ saves
+  {value}`f"{on_subwords_left['primer-ez']:.2f}"` and Transformer++ {value}`f"{on_subwords_left['pp']:.2f}"`.
+  Both Primers end below Transformer++ with each seed.
 
 The models have {value}`f"{vanilla[0]['parameters'] / 1e6:.1f}"` million parameters and read
-{value}`f"{vanilla[0]['steps'][-1] * 16 * 128 / 1e6:.1f}"` million characters; on subwords,
-{value}`f"{on_subwords['transformer'][0]['parameters'] / 1e6:.1f}"` million parameters and as many
+{value}`f"{vanilla[0]['steps'][-1] * 16 * 128 / 1e6:.1f}"` million characters; on subwords, they have
+{value}`f"{on_subwords['transformer'][0]['parameters'] / 1e6:.1f}"` million parameters and read as many
 {term}`subwords <subword>`. {doc}`method` explains the factors and their intervals. {doc}`sizes` compares the
 models at the best size of each.
 
@@ -59,8 +59,8 @@ __data__ = (
 
 if __name__ == "__main__":
     # The loss on the held-out plays, by compute, with a learned table of positions; lower and further left is
-    # better. The dotted line is the Transformer's final loss: Primer-EZ (teal, solid) crosses it before half
-    # of the compute. Bands are the range of the seeds. The first quarter of the runs is left out.
+    # better. The dotted line is the Transformer's final loss: Primer-EZ (teal, solid) crosses it after less
+    # than half of the compute. Bands are the range of the seeds. The first quarter of the runs is left out.
     recorded = read_runs(__data__[0], "speedup")
     runs = {model: recorded[model] for model in WHOLE_MODELS}
     vanilla = runs["transformer"]
@@ -124,23 +124,24 @@ if __name__ == "__main__":
     )
     v100 = theirs("pp", __data__[1])["Tensor2Tensor, V100"]
     last = [run["loss"][-1] for run in vanilla]
-    # In time, MDHA, Primer-EZ and Primer save as much here as in the paper, or more. Transformer++ saves
+    # In time, MDHA, Primer-EZ and Primer save at least as much here as in the paper. Transformer++ saves
     # {value}`f"{in_time['pp'].mean:.2f}"`, less than the {value}`v100` on the V100, and about as much as in
-    # the other two set-ups. The Evolved Transformer saves much more here, but only with a table (see
-    # below). GELU saves nothing, as in one of the paper's three set-ups.
+    # the other two set-ups. The Evolved Transformer saves much more here, but only with a table (see below).
+    # GELU saves nothing, as in one of the paper's three set-ups.
     #
-    # After the same steps, Primer-EZ ends with a lower loss than Primer with every seed, and so does the
-    # Evolved Transformer, which ends as low as Primer-EZ. Its steps take longer, so both Primers save more
-    # time.
+    # After the same number of steps, Primer-EZ ends with a lower loss than Primer with every seed, and so
+    # does the Evolved Transformer, which ends as low as Primer-EZ. Its steps take longer, so both Primers
+    # save more time.
     #
     # The factors vary a lot between seeds, because the Transformer's final loss varies by up to
-    # {value}`f"{max(last) - min(last):.2f}"` nats, which on a flat curve is many steps. This explains most of
-    # the variation of Primer-EZ's and Primer's. The losses of MDHA and Transformer++ vary as much themselves.
+    # {value}`f"{max(last) - min(last):.2f}"` nats, and on a flat curve that is many steps. This explains most
+    # of the variation in Primer-EZ's and Primer's factors. The losses of MDHA and Transformer++ themselves
+    # vary as much.
 
     # ## Does the saving grow?
     #
-    # The paper says so, at a fixed size (Figure 9). Each point below is the factor over a Transformer that
-    # stops at that budget, with a learned table, so a rising line is a growing saving.
+    # The paper says that it does, at a fixed size (Figure 9). Each point below is the factor over a
+    # Transformer that stops at that budget, with a learned table, so a rising line is a growing saving.
     spent = vanilla[0]["multiply_adds"]
     ends = range(len(spent) // 4, len(spent) + 1)
     at_budgets = {
@@ -173,11 +174,11 @@ if __name__ == "__main__":
     )
     ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     plt.show()
-    # From a quarter of the budget to all of it, MDHA's factor falls by {value}`f"{falls['mdha']:.0%}"` in the
-    # mean and Primer's by {value}`f"{falls['primer']:.0%}"`, each with every seed. Primer-EZ's falls by
-    # {value}`f"{falls['primer-ez']:.0%}"`, with some seeds only. Those of GELU and of the Evolved Transformer
-    # change by less than that. Those of the squared ReLU and of Transformer++ grow with every seed, by
-    # {value}`f"{-falls['squared-relu']:.0%}"` and {value}`f"{-falls['pp']:.0%}"`.
+    # From a quarter of the budget to all of it, MDHA's factor falls by {value}`f"{falls['mdha']:.0%}"` on
+    # average and Primer's by {value}`f"{falls['primer']:.0%}"`, each with every seed. Primer-EZ's falls by
+    # {value}`f"{falls['primer-ez']:.0%}"`, but not with every seed. Those of GELU and of the Evolved
+    # Transformer change by less than that. Those of the squared ReLU and of Transformer++ grow with every
+    # seed, by {value}`f"{-falls['squared-relu']:.0%}"` and {value}`f"{-falls['pp']:.0%}"`.
     #
     # A possible explanation: a convolution reads nearby characters from the first step on, while attention
     # must first learn from the table where they are. That lead is largest early. With rotary positions,
@@ -185,12 +186,12 @@ if __name__ == "__main__":
 
     # ## With rotary positions
     #
-    # The learned table tells the Transformer little about distances until it is trained. So the same models
-    # were trained again with {doc}`rotary positions </labml_primer/since/rotary>`, which show every layer how
-    # far apart two characters are. On the left the factors in multiply-adds with the table, in the middle
-    # those with rotary positions, and on the right those with rotary positions on subwords, each over the
-    # Transformer of the same panel. On the dotted line, nothing is saved. Hollow dots are seeds, full dots
-    # their mean.
+    # Until it is trained, the learned table gives the Transformer little information about distances. So the
+    # same models were trained again with {doc}`rotary positions </labml_primer/since/rotary>`, which show
+    # every layer how far apart two characters are. On the left the factors in multiply-adds with the table,
+    # in the middle those with rotary positions, and on the right those with rotary positions on subwords,
+    # each over the Transformer of the same panel. On the dotted line, nothing is saved. Hollow dots are
+    # seeds, full dots their mean.
     with_rotary = read_runs(__data__[0], "today-characters")
     on_subwords = read_runs(__data__[0], "today-subwords")
     panels = {
@@ -255,9 +256,10 @@ if __name__ == "__main__":
     # {value}`f"{counted['mdha'].mean:.2f}"` to {value}`f"{left['mdha'].mean:.2f}"`, that of Primer-EZ from
     # {value}`f"{counted['primer-ez'].mean:.2f}"` to {value}`f"{left['primer-ez'].mean:.2f}"`, and that of
     # Primer from {value}`f"{counted['primer'].mean:.2f}"` to {value}`f"{left['primer'].mean:.2f}"`. The
-    # Evolved Transformer had {value}`f"{counted['evolved-transformer'].mean:.2f}"`, and now is not shown to
-    # save anything. The factors of the squared ReLU ({value}`f"{counted['squared-relu'].mean:.2f}"` with the
-    # table, {value}`f"{left['squared-relu'].mean:.2f}"` with rotary positions) and of Transformer++
+    # Evolved Transformer had {value}`f"{counted['evolved-transformer'].mean:.2f}"`, and with rotary positions
+    # is not shown to save anything. The factors of the squared ReLU
+    # ({value}`f"{counted['squared-relu'].mean:.2f}"` with the table,
+    # {value}`f"{left['squared-relu'].mean:.2f}"` with rotary positions) and of Transformer++
     # ({value}`f"{counted['pp'].mean:.2f}"` and {value}`f"{left['pp'].mean:.2f}"`) are not shown to change.
     #
     # So Transformer++ catches up with Primer-EZ: its mean loss is {value}`f"{below:.3f}"` nats lower. Among
@@ -268,17 +270,17 @@ if __name__ == "__main__":
     # ({doc}`positions`).
     #
     # On subwords, both Primers end below Transformer++ with each seed. Primer's factor over it is
-    # {value}`over_pp["primer"]`, Primer-EZ's {value}`over_pp["primer-ez"]`. Which of the two is better is not
-    # shown: Primer's factor over Primer-EZ is {value}`over_primer_ez`. Nor is it shown that the squared ReLU
-    # alone is better than GELU ({value}`over_gelu`), or that the Evolved Transformer saves anything
-    # ({value}`f"{on_subwords_left['evolved-transformer']:.2f}"`).
+    # {value}`over_pp["primer"]`, Primer-EZ's {value}`over_pp["primer-ez"]`. These runs do not show which of
+    # the two is better: Primer's factor over Primer-EZ is {value}`over_primer_ez`. Nor do they show that the
+    # squared ReLU alone is better than GELU ({value}`over_gelu`), or that the Evolved Transformer saves
+    # anything ({value}`f"{on_subwords_left['evolved-transformer']:.2f}"`).
     #
-    # Within these runs, on characters, the factors of the squared ReLU and of Transformer++ grow here too,
-    # with every seed. That of MDHA rises slightly, and for Primer-EZ and Primer no change is shown.
+    # Within these runs, on characters, the factors of the squared ReLU and of Transformer++ again grow with
+    # every seed. MDHA's rises slightly, and for Primer-EZ and Primer no change is shown.
     #
     # In two points these results agree with the paper better than those with a table: the Evolved Transformer
-    # ends above both Primers with every seed, and the squared ReLU saves more than MDHA in the mean. The size
-    # of the savings agrees less.
+    # ends above both Primers with every seed, and the squared ReLU saves more than MDHA on average. The sizes
+    # of the savings agree less well.
     #
     # *Time* was not measured with rotary positions. With the table, Primer-EZ's factor in time is
     # {value}`f"{1 - in_time['primer-ez'].mean / counted['primer-ez'].mean:.0%}"` below that in multiply-adds.
@@ -288,8 +290,8 @@ if __name__ == "__main__":
     # *Size.* With a learned table, at this compute, the Transformer, Primer-EZ and Primer are better at half
     # the width ({doc}`sizes`).
     #
-    # *Close models.* With a learned table, for half of the models, the two best learning rates differ by less
-    # than the noise, so models with similar factors could change places.
+    # *Close models.* With a learned table, for half of the models, the losses of the two best learning rates
+    # differ by less than the noise, so models with similar factors could change places.
     #
     # {doc}`method` lists the limits of scale, data and hardware.
     #
@@ -299,7 +301,8 @@ if __name__ == "__main__":
     #   Primer about half, as in two of the paper's three set-ups.
     # - With rotary positions in all models, Primer-EZ saves {value}`share_saved(left["primer-ez"])` of the
     #   multiply-adds on characters, and is not shown to be better than Transformer++. On subwords both
-    #   Primers end below it with every seed. What convolutions over neighbouring tokens save shrinks most.
+    #   Primers end below it with every seed. The savings from convolutions over neighbouring tokens shrink
+    #   most.
     # - Within these runs of 1,200 steps, only the savings of the squared ReLU and of Transformer++ grow with
     #   every seed, with either kind of positions. {doc}`positions` has longer runs.
     #

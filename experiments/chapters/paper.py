@@ -8,7 +8,7 @@ out?
 
 In short: of {value}`len(claims)` claims, {value}`count("=")` agree with the numbers they are computed from,
 {value}`count("≈")` agree within rounding, and {value}`count("≠")` do not. The large claims are among those
-that agree: 1.7 times on the search task, 1.8 on larger data, 4 at T5's compute, and within rounding 4.2. The
+that agree: 1.7 times on the search task, 1.8 on larger data, 4 at T5's compute and, within rounding, 4.2. The
 factor of 3 at 1.9 billion parameters cannot be recomputed: its table has neither hours nor steps.
 
 This checks the paper's arithmetic only. {doc}`results` has our attempt to repeat its experiments.
@@ -61,7 +61,7 @@ __data__ = (
 if __name__ == "__main__":
     # The speed-ups that the paper claims. A cross is the claim as printed. A bar is the range that the tables
     # allow: every value that the formula can have when its inputs are rounded to the printed ones. A claim
-    # agrees if its own rounding meets the bar; a claim of "at least" also if it is below the bar.
+    # agrees if its own rounding meets the bar; a claim of "at least" also agrees if it is below the bar.
     paper = read_paper(__data__)
     claims = every_claim(paper)
     headlines = [
@@ -141,16 +141,16 @@ if __name__ == "__main__":
     # :::
     #
     # :::{deviation} the paper, Table 1
-    # Two rows of one model on the same chips should have one speed. At the speed of 480 thousand steps in 8.3
-    # thousand hours, Primer's 207 thousand steps take less than 3.8 thousand hours, and the saving is more
-    # than 4.2. T5++'s 251 thousand steps would take 4.1 thousand hours at its own speed, but are printed with
-    # 4.6. The paper does not explain this.
+    # Two rows of one model on the same chips should have the same speed. At the speed of 480 thousand steps
+    # in 8.3 thousand hours, Primer's 207 thousand steps take less than 3.8 thousand hours, and the saving is
+    # more than 4.2. T5++'s 251 thousand steps would take 4.1 thousand hours at its own speed, but are printed
+    # with 4.6. The paper does not explain this.
     # :::
 
     # ## Table 4: 1.7 times, on the search task
     #
     # 24 hours of training at 35 million parameters, in two libraries and on two kinds of hardware. The
-    # *speedup* is how many times as much compute the vanilla Transformer takes for its final quality.
+    # *speedup* is how many times as much compute the vanilla Transformer needs for its final quality.
     #
     # :::{deviation} the paper, captions of Figure 6 and Table 4
     # They call it the *fraction* of compute that a model needs. The printed numbers are one over that
@@ -203,8 +203,8 @@ if __name__ == "__main__":
     # ## Table 5: 1.8 times, on larger data
     #
     # T5 at 110 million parameters, and the changes in two other families of models. Each model is compared at
-    # two budgets of compute: what its baseline takes for 525 thousand steps (hollow), and for a million
-    # (full). At this fixed size, the saving grows with the budget for all except GELU on PG19.
+    # two budgets: the compute of its baseline's first 525 thousand steps (hollow), and that of a million
+    # steps (full). At this fixed size, the saving grows with the budget for all except GELU on PG19.
     table = paper["table_5"]
     fig, axes = plt.subplots(1, 2, figsize=(7, 2.6), layout="constrained")
     for ax, data in zip(axes, ("C4", "PG19"), strict=True):
@@ -228,7 +228,7 @@ if __name__ == "__main__":
     #
     # :::{deviation} the paper, section 4.2
     # Its numbers for the Switch Transformer agree with the first budget, and those for the Synthesizer with
-    # the second. The last two rows have the Switch Transformer at the second budget: the speedup is larger
+    # the second. The last two rows show the Switch Transformer at the second budget: the speedup is larger
     # than claimed, and the gain in perplexity smaller.
     # :::
 
@@ -328,8 +328,8 @@ if __name__ == "__main__":
     #
     # The runs of Tables 4 and 5 on T5 again, compared after the same number of steps instead of the same
     # time. This shows how much a model learns per token, whatever its cost. The Evolved Transformer, whose
-    # search optimized just this, has a perplexity 0.24 lower than Transformer++ on LM1B, and 0.08 higher on
-    # C4. At equal compute, in Table 5, it is only as good as the vanilla Transformer.
+    # search optimized exactly this, has a perplexity 0.24 lower than Transformer++ on LM1B, and 0.08 higher
+    # on C4. At equal compute, in Table 5, it is only as good as the vanilla Transformer.
     table = paper["table_8"]
     fig, axes = plt.subplots(1, 2, figsize=(7, 2.2), layout="constrained", sharey=True)
     for ax, data in zip(axes, ("LM1B", "C4"), strict=True):
@@ -352,8 +352,8 @@ if __name__ == "__main__":
     display(
         Table("C4 in both tables", "So et al. 2021", dict.fromkeys(heads, ""), rows)
     )
-    # The perplexity of Transformer++ rises by 0.01 in its last two thousand steps, so such small differences
-    # between evaluations mean nothing.
+    # The perplexity of Transformer++ rises by 0.01 in its last two thousand steps, so differences as small as
+    # this between evaluations are noise.
 
     # ## Savings that follow a power law
     #
@@ -429,7 +429,7 @@ if __name__ == "__main__":
     display(Table("Hurdles", "Computed", units, rows))
     display(verdicts("Claims on the search", search_costs(paper)))
     # :::{deviation} the paper, section 2 against appendix A.3
-    # Section 2 has 6.25, and 21.43 for hurdles and proxy together. The marks of A.3 give
+    # Section 2 says 6.25, and 21.43 for hurdles and proxy together. The marks of A.3 give
     # {value}`f"{recomputed['saved by hurdles']:.2f}"` and {value}`f"{recomputed['saved by both']:.2f}"`.
     # :::
     #
@@ -503,6 +503,7 @@ if __name__ == "__main__":
     # - Most disagreements are small. There are five on counts of tasks, four each on averages and emissions,
     #   two on the hurdles of section 2, and one each on a training cost, hours, steps, and the largest
     #   model's size.
-    # - The one that matters is on emissions: one training saves part of the search's, not 4.7 times as much.
+    # - The one that matters is on emissions: one training saves part of the search's emissions, not 4.7 times
+    #   as much.
     #
     # Can others reproduce the savings? {doc}`ours` trains the models again.

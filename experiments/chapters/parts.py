@@ -8,7 +8,7 @@ In short: it depends on the positions.
 - **With a learned table of positions**, removing {term}`MDHA` hurts most. Without it, Primer's
   {term}`perplexity` is {value}`change(changes, "primer", "without-mdha")` higher; without the squared ReLU,
   it is {value}`change(changes, "primer", "without-squared-relu")` higher, over three seeds.
-- **With rotary positions**, removing the squared ReLU hurts most in the mean, as in the paper:
+- **With rotary positions**, removing the squared ReLU hurts most on average, as in the paper:
   {value}`change(rotary, "primer", "without-squared-relu")`, and
   {value}`change(rotary, "primer", "without-mdha")` without MDHA. Three seeds do not settle the order of the
   two. None of Primer's other three changes is shown to help.
@@ -114,8 +114,8 @@ if __name__ == "__main__":
     #
     # A convolution reads the previous characters from the first step on. With a learned table, attention must
     # first learn where they are, so a convolution is also a remedy for the table. With
-    # {doc}`rotary positions </labml_primer/since/rotary>` attention sees distances by itself. This is Primer
-    # with them, without each of its changes.
+    # {doc}`rotary positions </labml_primer/since/rotary>`, attention sees distances by itself. The figure
+    # shows Primer with rotary positions, without each of its changes.
     rotary = read_runs(__data__[0], "today-ablation")
     draw(rotary, REMOVED, "primer")
 
@@ -135,8 +135,8 @@ if __name__ == "__main__":
     # None of Primer's other three changes is shown to help: removing them changes the perplexity by less than
     # its spread. Alone, the norm after the feed-forward layer, which helped a Transformer with a table as
     # much as MDHA did, lowers it slightly with each seed, by
-    # {value}`change(rotary, "transformer", "with-order")`. That norm mixes no tokens, so not only what reads
-    # neighbours gains less than with a table.
+    # {value}`change(rotary, "transformer", "with-order")`. That norm mixes no tokens, so the changes that
+    # read neighbours are not the only ones that gain less than with a table.
     #
     # Queries computed from keys make a Transformer slightly worse with each seed. So does the feed-forward
     # layer that is 12 times as wide ({value}`change(rotary, "transformer", "with-12x")`); its model has three
@@ -194,9 +194,9 @@ if __name__ == "__main__":
     # The squares of independent errors add, so the error of a difference is
     # $\sqrt{s_1^2 / n_1 + s_2^2 / n_2}$. With three seeds of each and unequal deviations, Student's $t$ has
     # two to four degrees of freedom, so differences of up to about four such errors may still be noise, and
-    # larger ones if one looks at seven pairs. So GELU is probably worse than the squared ReLU, and Swish is
-    # just short of that. The gated units are not shown to be worse. The ReLU is, but only in the last row,
-    # with the five seeds of {doc}`ours`.
+    # larger ones if one looks at seven pairs. So GELU is probably worse than the squared ReLU, and Swish
+    # falls just short of this limit. The gated units are not shown to be worse. The ReLU is, but only in the
+    # last row, with the five seeds of {doc}`ours`.
     # :::
     def compare(name: str, worse: list[Gathered], better: list[Gathered]) -> float:
         first, second = final_loss(worse), final_loss(better)
@@ -224,10 +224,10 @@ if __name__ == "__main__":
     # ## In short
     #
     # - With learned absolute positions, MDHA matters most: without it, Primer loses more than half of its
-    #   gain in the mean. The squared ReLU and the norm after the feed-forward layer help too, and overlap
-    #   with the rest.
+    #   gain on average. The squared ReLU and the norm after the feed-forward layer help too, and overlap with
+    #   the rest.
     # - With rotary positions, only the squared ReLU and MDHA are shown to help. The squared ReLU matters most
-    #   in the mean.
+    #   on average.
     # - With a learned table, three seeds show no difference between SwiGLU and the squared or the cubed ReLU,
     #   which have one projection fewer.
     #

@@ -8,20 +8,20 @@ which token is the previous one, and a convolution gives it that token at once. 
 have {doc}`rotary positions </labml_primer/since/rotary>` instead. Do Primer-EZ's two changes, the
 {term}`squared ReLU` and the convolutions of {term}`MDHA`, still help?
 
-In short: yes; on characters less than with a learned table. Primer-EZ's
+In short: yes, but on characters less than with a learned table. Primer-EZ's
 {term}`speed-up factors <speed-up factor>` in {term}`multiply-adds`, over a Transformer with the same
 positions, with 95% {term}`confidence intervals <confidence interval>`:
 
 - **On characters**, Primer-EZ saves a factor of {value}`f"{both['rotary'].mean:.2f}"`
   ({value}`both["rotary"].between()`) with rotary positions and {value}`f"{both['learned'].mean:.2f}"`
   ({value}`both["learned"].between()`) with a learned table, over {value}`len(rotary['primer-ez'])` seeds. So
-  {value}`f"{share:.0%}"` of the gain, measured as the logarithm of the factor, is gone with better positions
+  {value}`f"{share:.0%}"` of the gain, measured as the logarithm of the factor, is lost with better positions
   ({value}`f"{min(shares):.0%}"` to {value}`f"{max(shares):.0%}"` for single seeds).
 - **On subwords**, it saves {value}`on_subwords["rotary"]` with rotary positions and
   {value}`on_subwords["learned"]` with a learned table.
 - **With four times the steps**, on characters with rotary positions, Primer-EZ still ends below the
-  Transformer with each of three seeds. In nats its lead becomes smaller, in compute not: it saves
-  {value}`saved_in[4800]["primer-ez"]`. The interval includes 1.
+  Transformer with each of three seeds. Its lead becomes smaller in nats, but is not shown to become smaller
+  in compute: it saves a factor of {value}`saved_in[4800]["primer-ez"]`, whose interval includes 1.
 - **In a {doc}`modern baseline </labml_primer/since/modern>`**, on subwords, its two changes together save
   {value}`saved_today["primer-ez"]`. MDHA alone saves less, and the squared ReLU alone, which takes the place
   of SwiGLU, makes it worse.
@@ -107,14 +107,14 @@ if __name__ == "__main__":
     fig.supxlabel("speed-up factor in multiply-adds", fontsize="medium")
     plt.show()
 
-    # The table has the means, in brackets with their 95% confidence interval.
+    # The table has the means, with their 95% confidence intervals in brackets.
     #
     # On characters, MDHA saves more than the squared ReLU with a learned table. With rotary positions it is
-    # the other way round: the squared ReLU ends {value}`f"{lower:.3f}"` nats below MDHA, with four of five
-    # seeds. Among eight models with five seeds each, differences up to {value}`f"{differ:.3f}"` may be noise,
-    # so the order of the two is not certain. A possible explanation of MDHA's smaller factor, which we have
-    # not tested: a convolution gives the previous tokens to a model that has trouble finding them, and rotary
-    # positions make them easy to find.
+    # the other way round: the squared ReLU ends {value}`f"{lower:.3f}"` nats below MDHA on average, and lower
+    # with four of five seeds. Among eight models with five seeds each, differences up to
+    # {value}`f"{differ:.3f}"` may be noise, so the order of the two is not certain. A possible explanation of
+    # MDHA's smaller factor, which we have not tested: a convolution gives the previous tokens to a model that
+    # has trouble finding them, and rotary positions make them easy to find.
     #
     # Do the convolutions add anything to the squared ReLU? On characters with rotary positions, Primer-EZ
     # over the squared ReLU alone saves a factor of {value}`added["characters"]`. The interval includes 1, so
@@ -153,16 +153,16 @@ if __name__ == "__main__":
     # lead, the table also has rates chosen in runs of the full length, again with a seed that is not
     # reported.
     #
-    # Four of six models keep their rate. Primer-EZ's becomes half as high, and it ends
+    # Four of six models keep their rate. Primer-EZ's is halved, and the model ends
     # {value}`f"{gain(of_primer_ez, 'later', 'earlier'):.3f}"` nats lower, with each of five seeds.
     #
-    # The squared ReLU's rate becomes half as high, too. In the tuning runs, 0.001 and 0.002 ended less than
-    # 0.001 nats apart, and the lower won. With the reported seeds, it ends
+    # The squared ReLU's rate is halved, too. In the tuning runs, 0.001 and 0.002 ended less than 0.001 nats
+    # apart, and the lower won. With the reported seeds, it ends
     # {value}`f"{gain(of_relu, 'earlier', 'later'):.3f}"` nats higher with 0.001, so one seed was not enough
     # to choose. In the comparison below it has 0.002, which favours it.
     #
     # With these rates, Primer-EZ ends below the squared ReLU alone with each of five seeds, by
-    # {value}`f"{gain(lower_losses, 'primer-ez', 'squared-relu'):.3f}"` nats in the mean; among these six
+    # {value}`f"{gain(lower_losses, 'primer-ez', 'squared-relu'):.3f}"` nats on average; among these six
     # models, differences up to {value}`f"{differ_then:.3f}"` may be noise. Its factor over it is
     # {value}`added["full length"]`. So on characters, too, the convolutions add something to the squared
     # ReLU, if little. Over Transformer++ no lead is shown: {value}`over_pp["full length"]`.
@@ -183,22 +183,22 @@ if __name__ == "__main__":
     #
     # These runs have a vocabulary of 2,048 subwords. With a learned table, Primer-EZ saves a factor of
     # {value}`on_subwords["learned"]` over three seeds; with rotary positions, {value}`on_subwords["rotary"]`
-    # over five. In the mean, {value}`f"{share_on_subwords:.0%}"` of the gain is gone with rotary positions,
-    # less than on characters; over the three seeds that both have, no loss of the gain is shown. The figure
-    # is like the first.
+    # over five. On average, {value}`f"{share_on_subwords:.0%}"` of the gain is lost with rotary positions,
+    # less than on characters; over the three seeds that both have, the runs do not show that any of it is
+    # lost. The figure is like the first.
     #
-    # Here Primer-EZ ends below Transformer++ with each of five seeds, by {value}`f"{below_pp:.3f}"` nats in
-    # the mean; differences up to {value}`f"{differ_there:.3f}"` may be noise. Its factor over it is
-    # {value}`over_pp["subwords"]`, so the interval just includes 1. Primer, with all changes, saves
-    # {value}`primer["saves"]`, and a factor of {value}`primer["over Transformer++"]` over Transformer++
-    # ({doc}`ours`). The squared ReLU alone saves {value}`alone_on_subwords["squared-relu"]`. MDHA alone shows
-    # no saving: {value}`alone_on_subwords["mdha"]`. But next to the squared ReLU the convolutions help:
-    # Primer-EZ ends below the squared ReLU alone with each seed, and its factor over it is
-    # {value}`added["subwords"]`. The author of x-transformers reports "no benefit" of shifting some features
-    # by a token, with subwords and rotary positions ({doc}`/book/pages/descendants`).
+    # Here Primer-EZ ends below Transformer++ with each of five seeds, by {value}`f"{below_pp:.3f}"` nats on
+    # average; differences up to {value}`f"{differ_there:.3f}"` may be noise. Its factor over it is
+    # {value}`over_pp["subwords"]`, so the interval just includes 1. Primer, with all changes, saves a factor
+    # of {value}`primer["saves"]`, or {value}`primer["over Transformer++"]` over Transformer++ ({doc}`ours`).
+    # The squared ReLU alone saves {value}`alone_on_subwords["squared-relu"]`. MDHA alone shows no saving:
+    # {value}`alone_on_subwords["mdha"]`. But next to the squared ReLU the convolutions help: Primer-EZ ends
+    # below the squared ReLU alone with each seed, and its factor over it is {value}`added["subwords"]`. The
+    # author of x-transformers reports "no benefit" of shifting some features by a token, with subwords and
+    # rotary positions ({doc}`/book/pages/descendants`).
     #
     # Rotary positions alone do not save more than Primer-EZ's changes here: the Transformer with them ends
-    # above Primer-EZ with a learned table, with each seed.
+    # above Primer-EZ with a learned table for each seed.
     subwords = {
         positions: runs
         for (text, positions), runs in recorded.items()
@@ -226,7 +226,7 @@ if __name__ == "__main__":
     # The figure shows what Primer-EZ saves over the Transformer with the same positions, on characters: with
     # a learned table, with sines, with T5's buckets, and with rotary positions.
     #
-    # It saves with each of them, with each of three seeds: most with a learned table,
+    # It saves with all four, and with each of three seeds: most with a learned table,
     # {value}`saved_with["learned"]`, and least with rotary positions, {value}`saved_with["rotary"]`. Sines,
     # {value}`saved_with["sinusoidal"]`, and T5's buckets, {value}`saved_with["t5"]`, are in between. In the
     # paper, too, Primer-EZ saves less in the set-up with relative attention than in those with absolute
@@ -247,18 +247,17 @@ if __name__ == "__main__":
     # 1,200, and three seeds. The figure shows by how many nats three models are below the Transformer of the
     # same seed, with the mean of the seeds as a line and their range as a band. The first eighth is left out.
     #
-    # In nats, Primer-EZ's lead becomes smaller with each seed: in the mean it is
+    # In nats, Primer-EZ's lead becomes smaller with each seed: on average it is
     # {value}`f"{lead_after(1200):.3f}"` at step 1,200 and {value}`f"{lead_after(4800):.3f}"` at the end, on
-    # the parts of the plays that the curves use. In compute it does not. The longer the training, the more
-    # steps the same lead is worth, because the loss falls more slowly. Primer-EZ's factor,
-    # {value}`saved_in[4800]["primer-ez"]`, is with each seed larger than in runs that end after 1,200 steps,
-    # {value}`saved_in[1200]["primer-ez"]`. But the seeds differ much, from
-    # {value}`f"{min(long_factors):.2f}"` to {value}`f"{max(long_factors):.2f}"`, so that the interval
-    # includes 1.
+    # the parts of the plays that the curves use. In compute, it is not shown to become smaller. The longer
+    # the training, the more steps the same lead is worth, because the loss falls more slowly. Primer-EZ's
+    # factor, {value}`saved_in[4800]["primer-ez"]`, is larger with each seed than in runs that end after 1,200
+    # steps, {value}`saved_in[1200]["primer-ez"]`. But the seeds differ widely, from
+    # {value}`f"{min(long_factors):.2f}"` to {value}`f"{max(long_factors):.2f}"`, so the interval includes 1.
     #
-    # Each change alone ends below the Transformer with each seed, too. Which of the two saves more is not
-    # shown. Next to the squared ReLU, the convolutions help with each seed, but again no saving is shown:
-    # {value}`over_relu[4800]`.
+    # Each change alone ends below the Transformer with each seed, too. These runs do not show which of the
+    # two saves more. Next to the squared ReLU, the convolutions help with each seed, but again no saving is
+    # shown: {value}`over_relu[4800]`.
     #
     # All four models have the rate 0.002, also in the short runs of the table. Three of them chose it among
     # five, in runs of 1,200 steps with one seed. The squared ReLU chose 0.001 there, as in *Rates chosen in
@@ -294,9 +293,9 @@ if __name__ == "__main__":
 
     # ## In a modern baseline
     #
-    # Most models today differ in more than their positions. The baseline here also has RMSNorm, SwiGLU,
-    # keys and values shared by groups of heads, and no biases ({doc}`/labml_primer/since/modern`). It is
-    # trained on subwords. What does a change of it save?
+    # Most models today differ in more than their positions. The baseline here also has RMSNorm, SwiGLU, keys
+    # and values shared by groups of heads, and no biases ({doc}`/labml_primer/since/modern`). It is trained
+    # on subwords. How much does a change to it save?
     #
     # Primer-EZ's two changes together still save a factor of {value}`saved_today["primer-ez"]`, and end lower
     # than all others with each seed. MDHA alone saves {value}`saved_today["mdha"]`. A squared ReLU alone,
@@ -353,7 +352,7 @@ if __name__ == "__main__":
     # *One text, one size.* This is Shakespeare, and on characters the models have
     # {value}`f"{learned['transformer'][0]['parameters'] / 1e6:.1f}"` million parameters.
     #
-    # *Seeds.* In the seed with the smallest saving on characters, Primer-EZ saves a factor of
+    # *Seeds.* With the seed of the smallest saving on characters, Primer-EZ saves a factor of
     # {value}`f"{min(factors['rotary']):.2f}"`. On subwords there are three seeds with a learned table.
     #
     # *Rates.* Each model's rate was chosen with one seed, mostly of five and at a quarter of the length. On
@@ -366,17 +365,17 @@ if __name__ == "__main__":
     #
     # ## In short
     #
-    # - With rotary positions, Primer-EZ still saves on characters, with every seed, but
+    # - With rotary positions, Primer-EZ still saves on characters with every seed, but only
     #   {value}`f"{1 - 1 / both['rotary'].mean:.0%}"` of the multiply-adds instead of
     #   {value}`f"{1 - 1 / both['learned'].mean:.0%}"`.
     # - On subwords it saves {value}`f"{1 - 1 / MeanFactor.of(saved['rotary']).mean:.0%}"` with rotary
     #   positions instead of {value}`f"{1 - 1 / MeanFactor.of(saved['learned']).mean:.0%}"`, and ends below
     #   Transformer++ with every seed, as Primer does. On characters they do not.
     # - On characters, rotary positions alone save more than Primer-EZ's two changes do without them.
-    # - With four times the steps, on characters, Primer-EZ's lead becomes smaller in nats, and not in
-    #   compute.
+    # - With four times the steps, on characters, Primer-EZ's lead becomes smaller in nats, but is not shown
+    #   to become smaller in compute.
     # - With rotary positions, the convolutions add to the squared ReLU on subwords, and on characters if the
-    #   rates are chosen in runs of the full length. In four times as long runs it is not shown.
+    #   rates are chosen in runs of the full length. Runs of four times the length do not show it.
     # - In a modern baseline, on subwords, the two changes together save
     #   {value}`f"{1 - 1 / MeanFactor.of(of_changes['primer-ez']).mean:.0%}"` of the multiply-adds, more than
     #   each alone.

@@ -8,44 +8,45 @@ In short, from our own runs:
 - **With a learned table of positions**, Primer-EZ reaches the Transformer's final loss
   {value}`f"{in_time['primer-ez'].mean:.1f}"` times faster (95% {term}`confidence interval`
   {value}`in_time["primer-ez"].between(".1f")`), and Primer {value}`f"{in_time['primer'].mean:.1f}"` times
-  ({value}`in_time["primer"].between(".1f")`), over five seeds. The paper has
+  ({value}`in_time["primer"].between(".1f")`), over five seeds. The paper reports
   {value}`paper_range("primer-ez")` and {value}`paper_range("primer")`.
 - **With rotary positions**, as in most models today, Primer-EZ needs
   {value}`f"{counted['rotary']['primer-ez'].mean:.2f}"` times fewer multiply-adds on characters
   ({value}`counted["rotary"]["primer-ez"].between()`, five seeds) instead of
-  {value}`f"{counted['learned table']['primer-ez'].mean:.2f}"`, so {value}`f"{share:.0%}"` of the gain, as a
-  logarithm, is gone. No lead over Transformer++ is shown. With four times the steps, Primer-EZ still ends
-  below the Transformer with each of three seeds. Its lead becomes smaller in nats, and not in compute
-  ({doc}`positions`).
+  {value}`f"{counted['learned table']['primer-ez'].mean:.2f}"`, so {value}`f"{share:.0%}"` of the gain,
+  measured as the logarithm of the factor, is lost. These runs show no lead over Transformer++. With four
+  times the steps, Primer-EZ still ends below the Transformer with each of three seeds. Its lead becomes
+  smaller in nats, but is not shown to become smaller in compute ({doc}`positions`).
 - **On subwords**, Primer-EZ needs {value}`f"{on_subwords['rotary'].mean:.2f}"` times fewer multiply-adds with
   rotary positions ({value}`on_subwords["rotary"].between()`, five seeds), and
   {value}`f"{on_subwords['learned'].mean:.2f}"` times with a table ({value}`on_subwords["learned"].between()`,
-  three seeds). So a loss of the gain is not shown. It ends below Transformer++ with each of five seeds, but
-  its factor over it, {value}`over_pp_on_subwords`, may be 1. Primer saves most, {value}`primer_on_subwords`
+  three seeds). Over the seeds that both have, these runs do not show that it gains less with rotary
+  positions. It ends below Transformer++ with each of five seeds, but the interval of its factor over
+  Transformer++, {value}`over_pp_on_subwords`, includes 1. Primer saves the most, {value}`primer_on_subwords`
   ({doc}`ours`).
 - **In a modern baseline**, with SwiGLU, RMSNorm and rotary positions, on subwords, its two changes together
-  save a factor of {value}`in_baseline` in multiply-adds. The squared ReLU alone, instead of SwiGLU,
-  makes it worse.
-- **The most effective change**, on characters. With rotary positions it is the squared ReLU in the mean, as
-  in the paper: Primer's {term}`perplexity` is {value}`missed("today-ablation", "squared-relu")` higher
-  without it, and {value}`missed("today-ablation", "mdha")` without the convolutions of {term}`MDHA`. Three
-  seeds do not settle the order. With a learned table it is the convolutions:
-  {value}`missed("ablation", "mdha")` higher without them, and {value}`missed("ablation", "squared-relu")`
-  without the squared ReLU.
-- **The cost.** On a processor, a training step of Primer-EZ takes {value}`over("plain")` times as long as a
-  Transformer's, or {value}`over("faster")` times with hand-written gradients, which our times assume.
-  In plain code it needs {value}`over("memory")` times the memory for activations and gradients. It generates
-  {value}`over("generation")` times as many tokens per second.
+  save a factor of {value}`in_baseline` in multiply-adds. The squared ReLU alone, in place of SwiGLU, makes
+  the baseline worse.
+- **The most effective change**, on characters, depends on the positions. With rotary positions it is on
+  average the squared ReLU, as in the paper: Primer's {term}`perplexity` is
+  {value}`missed("today-ablation", "squared-relu")` higher without it, and
+  {value}`missed("today-ablation", "mdha")` without the convolutions of {term}`MDHA`. Three seeds do not
+  settle the order. With a learned table it is the convolutions: {value}`missed("ablation", "mdha")` higher
+  without them, and {value}`missed("ablation", "squared-relu")` without the squared ReLU.
+- **The cost.** On a CPU, a training step of Primer-EZ takes {value}`over("plain")` times as long as a
+  Transformer's, or {value}`over("faster")` times with the hand-written gradients that our timed comparisons
+  use. In plain code it needs {value}`over("memory")` times the memory for activations and gradients. It
+  generates {value}`over("generation")` times as many tokens per second.
 - **Not reproduced.** With rotary positions on characters, in runs of 1,200 steps, neither the size of the
   saving nor Primer-EZ's lead over Transformer++ is reproduced; with a learned table, both are. The section
-  *Not reproduced* has the whole list.
+  *Not reproduced* has the full list.
 
 The scale is small: on characters, {value}`f"{runs['transformer'][0]['parameters'] / 1e6:.1f}"` million
 parameters and {value}`f"{runs['transformer'][0]['steps'][-1] * 16 * 128 / 1e6:.1f}"` million characters of
-Shakespeare per run, or four times as many in the long runs; on subwords,
-{value}`millions_on_subwords` million parameters and as many {term}`subwords <subword>` as characters. The
-paper's models of the same comparison have 35 million parameters. {doc}`method` explains how everything was
-measured and what ± means.
+Shakespeare per run, or four times as many in the long runs; on subwords, the models have
+{value}`millions_on_subwords` million parameters and read as many {term}`subwords <subword>`. The paper's
+models of the same comparison have 35 million parameters. {doc}`method` explains how everything was measured
+and what ± means.
 
 Source: {cite:t}`so2021primer`, sections 3 and 4, Tables 4 and 5, Figures 5, 9 and 26; our own measurements.
 """
@@ -83,12 +84,12 @@ __data__ = (
 )
 
 if __name__ == "__main__":
-    # The {term}`speed-up factor` over the Transformer: its cost to its final loss, divided by a model's cost
-    # to the same loss. Models to the right of the dotted line need less. On the left the cost is
-    # {term}`multiply-adds`: dots are our runs with a learned table of positions, diamonds those with rotary
-    # positions, each over the Transformer with the same positions. On the right the cost is time: dots are
-    # ours with a learned table, hollow marks the paper's in its three set-ups, with standard deviations.
-    # {doc}`ours` has the learning curves.
+    # The {term}`speed-up factor` over the Transformer: the Transformer's cost of reaching its final loss,
+    # divided by another model's cost of reaching the same loss. Models to the right of the dotted line need
+    # less. On the left the cost is {term}`multiply-adds`: dots are our runs with a learned table of
+    # positions, diamonds those with rotary positions, each over the Transformer with the same positions. On
+    # the right the cost is time: dots are ours with a learned table, hollow marks the paper's in its three
+    # set-ups, with standard deviations. {doc}`ours` has the learning curves.
     every = read_runs(__data__[0], "speedup")
     runs = {model: every[model] for model in WHOLE_MODELS}
     with_rotary = read_runs(__data__[0], "today-characters")
@@ -159,10 +160,10 @@ if __name__ == "__main__":
     # attention must first learn where the previous token is. But the norm after the feed-forward layer, which
     # mixes no tokens, loses its gain too ({doc}`parts`). Two of the paper's three set-ups have absolute
     # positions, and one has relative attention (appendix A.8). In that one, T5, the paper's Primer-EZ saves
-    # least.
+    # the least.
     #
-    # The first table has the factors in {term}`multiply-adds`, also on subwords. There Primer-EZ ends below
-    # Transformer++ and below the squared ReLU alone with each seed ({doc}`positions`).
+    # The first table has the factors in {term}`multiply-adds`, on characters and on subwords. On subwords,
+    # Primer-EZ ends below Transformer++ and below the squared ReLU alone with each seed ({doc}`positions`).
     #
     # With four times the steps, on characters, Primer-EZ's factor is {value}`in_long_runs`, over three seeds
     # ({doc}`positions`).
@@ -209,10 +210,11 @@ if __name__ == "__main__":
 
     # ## What does it cost?
     #
-    # Primer-EZ over the Transformer on a processor, at all measured sizes: the time of a training step in
-    # plain code, with hand-written gradients, and compiled, over the plain Transformer's; the peak memory of
-    # a training step besides weights and optimizer; and the tokens per second of generation with a KV cache.
-    # {doc}`/benchmarks/speed` has every size, the paper's ratios and other libraries.
+    # Primer-EZ's cost on a CPU, divided by the Transformer's, over all measured sizes: the time of a training
+    # step in plain code, with hand-written gradients, and compiled, each divided by the plain Transformer's;
+    # the peak memory of a training step, not counting weights and optimizer state; and the tokens per second
+    # of generation with a KV cache. {doc}`/benchmarks/speed` has every size, the paper's ratios and other
+    # libraries.
     step, generation = recorded("step"), recorded("generation")
     compiled = zip(
         ratios(step, "Primer-EZ, compiled", "Transformer, compiled"),
@@ -245,21 +247,20 @@ if __name__ == "__main__":
     heads = dict.fromkeys(("Primer-EZ over Transformer", "ratio"), "")
     display(Table("What it costs", "Our benchmarks", heads, rows))
 
-    # ## Does it last at other sizes and in other models?
+    # ## Does it hold at other sizes and in other models?
     #
-    # These results are with a learned table, except T5's, which has relative positions. With the best width
-    # for each budget, Primer-EZ still saves: {doc}`sizes` has the factors with their confidence intervals.
-    # The changes help Switch Transformers and Synthesizers with every seed; for T5, the runs are too noisy to
-    # decide ({doc}`transfer`). {doc}`paper` checks the paper's own arithmetic: most of its claims follow from
-    # its tables.
+    # These results are with a learned table, except those of T5, which has relative positions. With the best
+    # width for each budget, Primer-EZ still saves: {doc}`sizes` has the factors with their confidence
+    # intervals. The changes help Switch Transformers and Synthesizers with every seed; for T5, the runs are
+    # too noisy to decide ({doc}`transfer`). {doc}`paper` checks the paper's own arithmetic: most of its
+    # claims follow from its tables.
 
     # ## Not reproduced
     #
     # In every row, some of our runs disagree with the paper or do not show its effect. Since our models are
     # small, this shows at most that an effect is not universal, not that the paper is wrong. Two
-    # disagreements that we had with a learned table are gone with rotary positions, on characters: the
-    # squared ReLU is the most effective change in the mean, and both Primers end below the Evolved
-    # Transformer.
+    # disagreements with a learned table disappear with rotary positions, on characters: the squared ReLU is
+    # on average the most effective change, and both Primers end below the Evolved Transformer.
     activations = read_runs(__data__[0], "activations")
     others = read_runs(__data__[0], "transfer")
 
@@ -312,11 +313,12 @@ if __name__ == "__main__":
 
     # ## In short
     #
-    # - With a learned table of positions, Primer-EZ's two changes save more than half of the training
-    #   time, as in two of the paper's three set-ups. With rotary positions they save
+    # - With a learned table of positions, Primer-EZ's two changes save more than half of the training time,
+    #   as in two of the paper's three set-ups. With rotary positions they save
     #   {value}`f"{1 - 1 / counted['rotary']['primer-ez'].mean:.0%}"` of the multiply-adds instead of
-    #   {value}`f"{1 - 1 / counted['learned table']['primer-ez'].mean:.0%}"` on characters. There no lead over
-    #   Transformer++ is shown; on subwords it ends lower with every seed, by less than noise may explain.
+    #   {value}`f"{1 - 1 / counted['learned table']['primer-ez'].mean:.0%}"` on characters. On characters, no
+    #   lead over Transformer++ is shown; on subwords, Primer-EZ ends lower with every seed, but by a
+    #   difference that noise could explain.
     # - With hand-written gradients, its step takes at most
     #   {value}`f"{100 * (max(prices['faster']) - 1):.0f}%"` longer than the Transformer's.
-    # - The saving varies between seeds, so one run does not measure it.
+    # - The saving varies between seeds, so a single run cannot measure it.

@@ -12,10 +12,10 @@ has {value}`f"{easy:.0%}"` of their gain over the Transformer (one run).
 
 The paper trained about 25,000 programs, for up to seven hours each. Each of our searches tries
 {value}`f"{first['individuals']:,}"`, and trains each for up to {value}`f"{first['costs']['seconds']:.0f}"`
-seconds of one core. A program becomes a model of two blocks with about {value}`f"{task['parameters']:,}"`
+seconds on one core. A program becomes a model of two blocks with about {value}`f"{task['parameters']:,}"`
 parameters, which predicts the next character of Shakespeare. Its fitness is the loss on a held-out play, the
-play of the search. After a third of the time there is a {term}`hurdle`, which a program must pass to be
-trained on.
+play of the search. After a third of the time there is a {term}`hurdle`, which a program must pass to continue
+training.
 
 The rest is as in the chapters on {doc}`programs </labml_primer/search/programs>`,
 {doc}`mutations </labml_primer/search/mutations>` and {doc}`evolution </labml_primer/search/evolution>`: a
@@ -123,12 +123,12 @@ if __name__ == "__main__":
     for setting in settings:
         display(transfer(shown, *setting))
 
-    # Does what was found in a short training of a small model help beyond it? In three times the time it
-    # does, but the lead over Primer-EZ falls from {value}`ahead[(1, 1)]` nats to {value}`ahead[(3, 1)]`. A
-    # model of two blocks that read three characters each sees only five, and of two that read seven,
-    # thirteen. So more training is worth less to them: three times the time lowers the loss of the first
-    # search's best program by {value}`f"{longer(first_best):.2f}"` nats, and that of Primer-EZ by
-    # {value}`f"{longer('primer-ez'):.2f}"`.
+    # Do programs that were found by short trainings of small models help in longer trainings and larger
+    # models? With three times the time they do, but the lead over Primer-EZ falls from {value}`ahead[(1, 1)]`
+    # nats to {value}`ahead[(3, 1)]`. A model of two blocks that read three characters each sees only five,
+    # and of two that read seven, thirteen. So more training is worth less to them: three times the time
+    # lowers the loss of the first search's best program by {value}`f"{longer(first_best):.2f}"` nats, and
+    # that of Primer-EZ by {value}`f"{longer('primer-ez'):.2f}"`.
     #
     # Twice the width says less. The time is not doubled, so a model takes about half as many steps. The
     # Transformer, Primer-EZ and the control's best program are worse than before, and some runs of the known
@@ -203,10 +203,9 @@ if __name__ == "__main__":
     # The paper calls its search space "infeasible to search without strong initialization", after a search
     # that began with random programs (Figure 3). At our scale it can be searched: the best program reaches
     # {value}`f"{mean_loss(random_best):.3f}"` nats, {value}`f"{lucky:.0%}"` of the same gain. Individual
-    # {value}`origin["number"]`, a random program of which nothing runs but a convolution over three
-    # characters, is better than the Transformer already ({value}`f"{origin['losses'][-1]:.3f}"` nats on the
-    # play of the search). The best program descends from it, and multiplies the convolution by what it
-    # convolves:
+    # {value}`origin["number"]`, a random program in which only a convolution over three characters runs, is
+    # already better than the Transformer ({value}`f"{origin['losses'][-1]:.3f}"` nats on the play of the
+    # search). The best program descends from it, and multiplies the convolution by what it convolves:
     #
     # $$y = c \, (K * z) \odot z, \qquad z = x + b$$
     #
@@ -307,7 +306,7 @@ if __name__ == "__main__":
     # ## The cost
     #
     # Programs compete on time, as in the paper. The unit is the time of a training step of the Transformer,
-    # measured next to each program, so that a busy processor does not matter. A program is trained for
+    # measured next to each program, so that other load on the CPU does not matter. A program is trained for
     # {value}`f"{task['budget']:.0f}"` of them. Rejected programs, with the reason: {value}`rejected`. *No
     # width* means that no width gives the model its number of parameters.
     #
@@ -329,8 +328,8 @@ if __name__ == "__main__":
     # programs and the control were run once each.
     #
     # *Scale.* A program trains for {value}`f"{first['costs']['seconds']:.0f}"` seconds, on sequences of
-    # {value}`task["seq"]` characters. The paper's programs trained for hours. How long a training must be for
-    # attention to pay, we have not measured.
+    # {value}`task["seq"]` characters. The paper's programs trained for hours. We have not measured how long a
+    # training must be for attention to pay.
     #
     # *Learning rate.* All programs are trained with the rate {value}`task["rate"]`, which was chosen for none
     # of them.

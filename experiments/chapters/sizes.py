@@ -7,7 +7,7 @@ Three models at five widths each: which width is best for a budget, and how much
 model reads more text, and a large one learns more from each token. Do Primer-EZ and Primer still save when
 each architecture has its best size? And does the saving last as budgets grow?
 
-In short: with learned absolute positions, they still save. At its best width, Primer-EZ needs
+In short: with learned absolute positions, they do. At its best width, Primer-EZ needs
 {value}`f"{saves['multiply_adds', 'primer-ez'].mean:.1f}"` times fewer {term}`multiply-adds` (95%
 {term}`confidence interval` {value}`saves['multiply_adds', 'primer-ez'].between(".1f")`) and
 {value}`f"{saves['seconds', 'primer-ez'].mean:.1f}"` times less time. Three seeds do not show whether that
@@ -136,8 +136,8 @@ if __name__ == "__main__":
     at_128 = [speedup(five["transformer"], five["primer-ez"], cost) for cost in COSTS]
     # At one size, {doc}`ours` has factors of {value}`f"{at_128[0].mean:.1f}"` in multiply-adds and
     # {value}`f"{at_128[1].mean:.1f}"` in time for Primer-EZ, so choosing the size does not reduce the saving.
-    # Primer saves less in the mean, but the seeds do not distinguish the two. The paper has a constant saving
-    # at the best sizes (Figure 7), and a growing one at a fixed size (Figure 9).
+    # Primer saves less on average, but the seeds do not distinguish the two. The paper reports a constant
+    # saving at the best sizes (Figure 7), and a growing one at a fixed size (Figure 9).
 
     # ## Which width is best?
     #
@@ -187,10 +187,10 @@ if __name__ == "__main__":
     ]
     heads = dict.fromkeys(("budget", *(name for name, _ in MODELS.values())), "")
     display(Table("Best of five widths", "Our runs", heads, rows))
-    # Counted in multiply-adds, 32 is best for the Transformer up to the last budget that its runs of that
-    # width reach. The Primers reach the same losses at width 32 too, at lower budgets. Narrower models might
-    # be better still, and would change the factors. Counted in time, 32 is not best at any budget: on this
-    # processor, narrow models make fewer multiply-adds per minute.
+    # Counted in multiply-adds, a width of 32 is best for the Transformer up to the last budget that its runs
+    # of that width reach. The Primers reach the same losses at width 32 too, at lower budgets. Narrower
+    # models might be better still, and would change the factors. Counted in time, 32 is not best at any
+    # budget: on this CPU, narrow models perform fewer multiply-adds per minute.
     #
     # The width of 128 in {doc}`ours` is too large for its budget. With it, the Transformer ends at
     # {value}`f"{final_loss(sweep['transformer'][128]).mean:.2f}"` nats per character; with a width of 48 and
@@ -312,9 +312,9 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Quality against the time of a forward pass
     #
-    # A model in use costs only its forward passes. Each dot is one of the models above. The time is that of
-    # reading 16 sequences of 128 characters on one core, measured when this page was built. Lower and further
-    # left is better: in the mean, every Primer is below every Transformer.
+    # A trained model in use needs only forward passes. Each dot is one of the models above. The time is that
+    # of reading 16 sequences of 128 characters on one core, measured when this page was built. Lower and
+    # further left is better: on average, every Primer is below every Transformer.
     from labml_primer.training import load_corpus, median_seconds
 
     torch.set_num_threads(1)
@@ -412,7 +412,7 @@ if __name__ == "__main__":
     # :::{solution}
     # Divide the budget that they spent by the one at which the frontier has the same loss. In multiply-adds,
     # the right size saves the Transformer as much as Primer-EZ's changes do. In time it saves less, because
-    # narrow models are less efficient on this processor. For the Transformer no saving in time is shown.
+    # narrow models are less efficient on this CPU. For the Transformer no saving in time is shown.
     # :::
     rows, at_right_width = [], {}
     for cost in COSTS:

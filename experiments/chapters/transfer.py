@@ -5,10 +5,10 @@ Do Primer-EZ's changes help other kinds of models, for which the search never tr
 
 In short: in Switch Transformers and Synthesizers with a learned table of positions, the changes lower the
 loss with every one of three seeds. The Switch Transformer gains as much as in the paper
-({value}`f"{saves['switch-primer'].mean:.1f}"` times less time), the Synthesizers less. In T5, the
-changes are not distinguished from a Transformer++, as in the paper. The models have
+({value}`f"{saves['switch-primer'].mean:.1f}"` times less time), the Synthesizers less. In T5, the model with
+the changes cannot be distinguished from a Transformer++, as in the paper. The models have
 {value}`millions(families["synthesizer-dense"])` to {value}`millions(families["switch"])` million parameters;
-{doc}`method` has the rest.
+{doc}`method` describes the set-up.
 
 The paper puts the changes into three other families of models too (section 4.2, appendix A.12), and so does
 this chapter:
@@ -122,8 +122,8 @@ if __name__ == "__main__":
     # In the Synthesizers, the squared ReLU saves less than in the paper, and less than in a Transformer
     # ({doc}`ours`). Its gain depends on the rest of the model: {doc}`parts` finds it small within Primer. The
     # paper's text does not name its Synthesizer, but its released `synthesizer.gin` does: `random_plus`,
-    # which adds random scores to dot products ({doc}`/labml_primer/compared/synthesizer`). It is neither of
-    # these two.
+    # which adds random scores to dot products ({doc}`/labml_primer/compared/synthesizer`). That is neither of
+    # the two here.
 
 # The name and colour of each model, and its name in Table 7.
 MODELS = {
@@ -163,9 +163,9 @@ if __name__ == "__main__":
     display(Table("The paper's perplexities, T5 = 100", printed.source, heads, rows))
     lead = gain(filling, "t5-primer-ez-decoder", "t5-pp")
     # The Primer-EZ decoder is about as good as the Transformer++ whose encoder it has: better by
-    # {value}`f"{lead:.2f}"` nats in the mean, but not with every seed. Both end better than T5 in the mean.
-    # The paper finds the same, with one run of each of the two, and concludes that this task benefits from
-    # other modeling decisions than a language model (appendix A.12).
+    # {value}`f"{lead:.2f}"` nats on average, but not with every seed. Both end better than T5 on average. The
+    # paper finds the same, with one run of each of the two, and concludes that this task benefits from other
+    # modeling decisions than a language model (appendix A.12).
     #
     # Except for the Transformer++, the seeds end far apart. Each line below is one seed. The loss stays near
     # 2.4 nats per token, often for hundreds of steps, and then falls. The step at which it falls differs more

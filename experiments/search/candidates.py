@@ -1,7 +1,7 @@
 """Train a program for a fixed time, or reject it with a reason.
 
-The time is processor time of one core, in units of the Transformer's training step. The unit is measured
-again and again while the program is trained, because the same step takes more processor time on a busy
+The time is CPU time of one core, in units of the Transformer's training step. The unit is measured
+again and again while the program is trained, because the same step takes more CPU time on a busy
 machine, whose cores share caches and execution units: two times as much, or more. So a search can be resumed
 at another hour, or on another machine, and its losses remain comparable.
 """
@@ -50,7 +50,7 @@ FEWEST_STEPS = 5
 UNIT_EVERY = 60
 """After so many steps of a program, a step of the Transformer is measured."""
 MOST_SECONDS = 900.0
-"""Of processor time for a program, after which its process ends. Few need more than 60."""
+"""Of CPU time for a program, after which its process ends. Few need more than 60."""
 MOST_WALL_SECONDS = 4 * 3600.0
 """The same of wall-clock time, for a program that hangs. A busy machine may need hours."""
 WINDOWS = 256
@@ -165,7 +165,7 @@ def loss_on(model: nn.Module, play: str, task: Task) -> float:
 
 
 class Steps:
-    """A model with its optimizer, and the processor time of its steps."""
+    """A model with its optimizer, and the CPU time of its steps."""
 
     def __init__(self, model: LanguageModel, task: Task, clock: Clock):
         self.model, self.task, self.clock = model, task, clock
@@ -211,7 +211,7 @@ class Unit:
             self.measure()
 
     def measure(self) -> None:
-        """Measure a step. The step before it fills the processor's caches, as a program's own do."""
+        """Measure a step. The step before it fills the CPU's caches, as a program's own do."""
         self.steps.step(seed=0)
         before = self.steps.seconds
         self.steps.step(seed=0)
@@ -292,15 +292,15 @@ class Training:
 
 
 @contextmanager
-def time_limits(processor: float, wall: float) -> Iterator[None]:
-    """Let the system end this process after so many seconds of processor time or wall-clock time.
+def time_limits(cpu: float, wall: float) -> Iterator[None]:
+    """Let the system end this process after so many seconds of CPU time or wall-clock time.
 
     A single operation of a strange program may take hours, and Python cannot interrupt it.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_CPU)
     for each in (signal.SIGXCPU, signal.SIGALRM):
         signal.signal(each, signal.SIG_DFL)  # end the process
-    limit = math.ceil(time.process_time() + processor)
+    limit = math.ceil(time.process_time() + cpu)
     resource.setrlimit(resource.RLIMIT_CPU, (limit, hard))
     signal.setitimer(signal.ITIMER_REAL, wall)
     try:
@@ -319,7 +319,7 @@ def evaluate(
 ) -> dict[str, Any]:
     """Return what is recorded of a program: its losses, or the reason why it was rejected.
 
-    `seconds` is the processor time of training steps, `whole` that of everything.
+    `seconds` is the CPU time of training steps, `whole` that of everything.
     """
     start = clock()
     losses: tuple[float, ...] = ()

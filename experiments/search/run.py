@@ -152,7 +152,7 @@ def birth(individual: Individual[Candidate], log: Log) -> Individual[Candidate]:
 
 
 def seconds_left(search: Search, outcomes: Mapping[int, dict[str, Any]]) -> float:
-    """Estimate the processor time that a search still needs."""
+    """Estimate the CPU time that a search still needs."""
     done = sum(outcome.get("whole", 0.0) for outcome in outcomes.values())
     whole = search.expected_steps() * unit_of(search.task, time.process_time).seconds
     if len(outcomes) >= search.size:
@@ -201,7 +201,7 @@ class Report:
 
 
 def announce(searches: Mapping[str, Search], number: int, logs: Path) -> float:
-    """Print how long each search will take, and return the processor time of all."""
+    """Print how long each search will take, and return the CPU time of all."""
     whole = 0.0
     for name, search in searches.items():
         lines = read_log(logs / f"{name}.jsonl")

@@ -273,7 +273,7 @@ if __name__ == "__main__":
     #
     # The loss of five blocks of the Transformer, of three Evolved blocks with nearly as many parameters, and
     # of three with the gate, for two seeds each. On the left, by step, the Evolved Transformer is ahead. On
-    # the right, by seconds of processor time, it loses some or all of its lead.
+    # the right, by seconds of CPU time, it loses some or all of its lead.
     from labml_primer.training import History, load_corpus, train
 
     corpus = load_corpus()
@@ -304,7 +304,7 @@ if __name__ == "__main__":
             left.plot(run.steps, run.validation_loss, line, label=label)
             right.plot(run.seconds, run.validation_loss, line)
     left.set(xlabel="step", ylabel="loss, nats per character")
-    right.set(xlabel="seconds of processor time")
+    right.set(xlabel="seconds of CPU time")
     left.legend(frameon=False)
     plt.show()
     # {doc}`/experiments/chapters/ours` has longer runs, with five seeds and a learning rate for each model.

@@ -545,9 +545,8 @@ if __name__ == "__main__":
     #
     # {doc}`/experiments/chapters/parts` repeats the paper's ablation (Figure 26) with several seeds: each
     # change alone in a Transformer, and Primer without each change. There, on characters, the convolution
-    # contributes most with a learned table of positions, and the squared ReLU, in the mean, with rotary
-    # positions.
-    # {doc}`/experiments/chapters/ours` compares the whole models.
+    # contributes most with a learned table of positions, and the squared ReLU, on average, with rotary
+    # positions. {doc}`/experiments/chapters/ours` compares the whole models.
     #
     # In the paper's three setups, Tensor2Tensor on TPUs, Tensor2Tensor on a V100 GPU, and T5, Primer has
     # speed-up factors of 2.12, 2.13 and 1.72, and Primer-EZ of 2.34, 2.03 and 1.75 (Table 4). So the simpler

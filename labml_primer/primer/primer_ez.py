@@ -20,12 +20,12 @@ $y_t$ its values at position $t$ before and after:
 
 $$y_t = w_0\,x_{t-2} + w_1\,x_{t-1} + w_2\,x_t$$
 
-On a processor, a training step takes up to 1.28 times as long as the Transformer's, or 1.10 times with
-hand-written gradients ({doc}`faster`), but fewer steps are needed. In the paper, Primer-EZ reaches the
-Transformer's loss 1.75 to 2.34 times faster. In our own small runs on characters, it saves 64% of the
-{term}`multiply-adds` if both models have a learned table of positions, and 28% if both have rotary positions,
-as in most models today (95% {term}`confidence interval` 20% to 35%, five seeds); on subwords, 55% and 34%
-(18% to 48%; {doc}`/experiments/chapters/positions`).
+On a CPU, a training step takes up to 1.28 times as long as the Transformer's, or 1.10 times with hand-written
+gradients ({doc}`faster`), but fewer steps are needed. In the paper, Primer-EZ reaches the Transformer's loss
+1.75 to 2.34 times faster. In our own small runs on characters, it saves 64% of the {term}`multiply-adds` if
+both models have a learned table of positions, and 28% if both have rotary positions, as in most models today
+(95% {term}`confidence interval` 20% to 35%, five seeds); on subwords, 55% and 34% (18% to 48%;
+{doc}`/experiments/chapters/positions`).
 
 :::{picture} primer_ez
 :::
@@ -307,9 +307,9 @@ if __name__ == "__main__":
         histories[name] = train(
             models[name], corpus, name=name, steps=450, seq=64, evaluations=15
         )
-    # On the left, the loss on held-out plays, by step; on the right, by seconds of processor time, which
-    # includes the cost of Primer-EZ's slower steps. The dotted line is the Transformer's final loss: look
-    # where Primer-EZ crosses it.
+    # On the left, the loss on held-out plays, by step; on the right, by seconds of CPU time, which includes
+    # the cost of Primer-EZ's slower steps. The dotted line is the Transformer's final loss: look where
+    # Primer-EZ crosses it.
     vanilla, primer_ez = histories["Transformer"], histories["Primer-EZ"]
     colors = {"Transformer": "C5", "Primer-EZ": "C0"}
     fig, (left, right) = plt.subplots(
@@ -334,11 +334,11 @@ if __name__ == "__main__":
     for ax in (left, right):
         ax.axhline(vanilla.validation_loss[-1], color="C5", ls=":", lw=1)
     left.set(xlabel="step", ylabel="loss, nats per character")
-    right.set(xlabel="seconds of processor time")
+    right.set(xlabel="seconds of CPU time")
     plt.show()
     # ### The speed-up
     #
-    # The paper's factor, once with steps as the compute and once with seconds of processor time.
+    # The paper's factor, once with steps as the compute and once with seconds of CPU time.
     factors = {
         cost: speedup_factor(
             getattr(vanilla, cost),
@@ -386,7 +386,7 @@ if __name__ == "__main__":
     #   learned table of positions, and 1.39 in multiply-adds with rotary ones.
     # - The paper calls the squared ReLU the more effective of the two. In our small runs on characters that
     #   depends on the positions: with a learned table it is the convolution, with rotary positions the
-    #   squared ReLU in the mean.
+    #   squared ReLU on average.
     #
     # ## Exercise
     #

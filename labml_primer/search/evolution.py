@@ -87,8 +87,8 @@ class Individual(Generic[P]):
     """
     ## Individuals
 
-    A program in the search, numbered in the order of birth. `bars` has the loss that each hurdle asks for, as
-    it was when the individual was born. So nothing that happens while it is trained changes its result.
+    A program in the search, numbered in the order of birth. `bars` has the loss required at each hurdle,
+    fixed when the individual is born. So nothing that happens while it is trained changes its result.
     """
 
     number: int
@@ -130,7 +130,7 @@ class Evolution(Generic[P]):
     training at once, and report their losses in the order in which they end.
 
     All randomness of an individual comes from the seed and its number. With the same calls in the same order,
-    and the same losses, a search is the same again.
+    and the same losses, a search repeats exactly.
     """
 
     start: Callable[[Random], P]
@@ -174,7 +174,8 @@ class Evolution(Generic[P]):
 
     def bars(self) -> tuple[float, ...]:
         """
-        Return the loss to reach at each hurdle: the median of the living that were trained up to it.
+        Return the loss to reach at each hurdle: the median of the living individuals that were trained up to
+        it.
 
         :::{deviation} the paper, appendix A.3
         "The top 50% of individuals passes": of which? If it were all that ever lived, nearly every late
@@ -214,8 +215,8 @@ class Evolution(Generic[P]):
 if __name__ == "__main__":
     # ## A search in two minutes
     #
-    # A task for which one can see what a good program needs. A text consists of the digits 0 to 4. Each digit
-    # is the sum of the two before it, modulo 5; only one digit in ten is random instead.
+    # The task is simple enough to see what a good program needs. A text consists of the digits 0 to 4. Each
+    # digit is the sum of the two before it, modulo 5; only one digit in ten is random instead.
     #
     # The search begins with a feed-forward layer and a residual connection. This block has no operation that
     # moves information between positions. So it sees the last digit alone, which says nothing about the next
@@ -367,9 +368,9 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ### The saving, measured
     #
-    # The steps of all individuals, and the steps they would have had without hurdles. Those that were
-    # rejected count in neither. The saving is below 6.2 times, because more than half pass a hurdle
-    # while the population improves: its median is that of older programs.
+    # The steps of all individuals, and the steps that they would have taken without hurdles. Rejected
+    # individuals count in neither. The saving is below 6.2 times, because more than half pass a hurdle while
+    # the population improves: the median is that of older programs.
     trained = [each for each in found if each]
     steps = sum(round(shares(4)[len(each) - 1] * STEPS) for each in trained)
     passing = [sum(len(each) > k for each in trained) for k in range(5)]
@@ -383,8 +384,8 @@ if __name__ == "__main__":
     #
     # - Regularized evolution repeats one step: the best of a few random programs gets a mutated child, and
     #   the oldest program dies.
-    # - Halving hurdles stop half of the programs at each of a few times. Each part of the training costs the
-    #   same, and four hurdles save 6.2 times in theory.
+    # - Halving hurdles stop half of the programs at each of a few points in training. Each part of the
+    #   training costs the same, and four hurdles save a factor of 6.2 in theory.
     # - Asking and telling are separate, so the same search runs in one loop or on many machines.
     # - On a small task, 300 individuals come close to the best possible loss. The paper trained about 25,000
     #   for about an hour each.
@@ -395,12 +396,12 @@ if __name__ == "__main__":
     #
     # :::{exercise} One hurdle more
     # How much would five hurdles save, and why does the paper have four? How many would you choose if a loss
-    # means something only after 30 minutes of training?
+    # is informative only after 30 minutes of training?
     # :::
     # :::{solution}
-    # The saving is $(2^{n+1} - 1) / (n + 1)$. Five hurdles would save 10.5 times, but the first one would be
-    # after 400 seconds. The authors found less than ten minutes "too noisy of a signal". For a first hurdle
-    # after 30 minutes or later, at most two are possible.
+    # The saving is $(2^{n+1} - 1) / (n + 1)$. Five hurdles would save a factor of 10.5, but the first one
+    # would be after 400 seconds. The authors found less than ten minutes "too noisy of a signal". For a first
+    # hurdle after 30 minutes or later, at most two are possible.
     # :::
     for hurdles in range(1, 7):
         saving = (2 ** (hurdles + 1) - 1) / (hurdles + 1)

@@ -3,12 +3,12 @@ r"""
 
 Six ways to change a program at random, so that the result is a program again.
 
-A search by evolution has one source of new ideas, the {term}`mutation`. What must a small random change look
-like so that it can turn a Transformer into Primer?
+An evolutionary search has one source of new ideas, the {term}`mutation`. What must small random changes look
+like so that they can turn a Transformer into Primer?
 
 In short: a mutation deletes an instruction, inserts one, does both, changes one field, swaps two
 instructions, or changes a value of a bank. Indices are repaired, so every child is well-formed, though a few
-are too large to be built. Many children compute the same as their parent, because the change is in
+are too large to be built. Many children compute the same function as their parent, because the change is in
 {term}`dead code` or in a field that nothing uses. A child with its parent's graph is mutated again instead of
 being trained. Comparing results for a fixed text finds a few more equivalent programs. Most of the others can
 be trained, so the Transformer is a good place to start from. In random programs of its length, few
@@ -184,7 +184,7 @@ def mutate_field(dna: DNA, random: Random) -> DNA:
 
     :::{deviation} the paper, appendix A.4
     The paper does not list the fields. Branches are among them here, because Primer has a dense layer with
-    two branches, which the Transformer has not.
+    two branches, which the Transformer does not have.
     :::
     """
     if not places(dna):
@@ -299,8 +299,8 @@ def fingerprint(dna: DNA, d_model: int = 32, seq: int = 13) -> str:
     r"""
     Return a checksum of a program's results for a fixed text and fixed weights.
 
-    Programs with different graphs can compute the same, for example with $|x|$ after $x^2$. Their checksums
-    are equal if their weights are equal, so the weights are drawn in the order of
+    Programs with different graphs can compute the same function, for example with $|x|$ after $x^2$. Their
+    checksums are equal if their weights are equal, so the weights are drawn in the order of
     {py:func}`~labml_primer.search.mutations.reached`. They are random, because a new SHIFT adds zero until it
     is trained. The results are computed in double precision and compared in single precision, so that a
     rounding error does not count.
@@ -534,22 +534,22 @@ if __name__ == "__main__":
     table = [(name, *numbers) for name, numbers in found.items()]
     display(Table(("mutation", *columns), table, "1,000 mutations of the Transformer"))
     print(f"{len(fates) - 1} different programs; the others were found again")
-    # A program is in the first column that applies, from the left. `mutate` would mutate those with the same
-    # graph again. They change fields that are ignored or values of a bank that nothing uses, insert
+    # A program is counted in the first column that applies, from the left. `mutate` would mutate those with
+    # the same graph again. They change fields that are ignored or values of a bank that nothing uses, insert
     # instructions whose result nothing reads, or swap equal instructions. A deletion always changes the
-    # graph, because the Transformer has no dead code. No program is in the column *not causal*, since every
-    # primitive is causal; the test is for mistakes in them.
+    # graph, because the Transformer has no dead code. No program is in the column *not causal*, because every
+    # primitive is causal; the test would find mistakes in them.
 
 
 if __name__ == "__main__":
     # ## Most random programs are nearly empty
     #
-    # The same for random programs of the Transformer's length. In the paper, 78% of them "cannot train more
-    # than five minutes, due to numerical instability", so 22% can. Here nearly all of them stay finite,
-    # because so little of them runs: a random instruction reads one or two random earlier values, so most
-    # results are never read. The second row has only the programs of which at least 5 instructions run. The
-    # paper does not describe its distribution; it may have led to programs of which more runs. Five minutes
-    # are also far more steps than 10.
+    # The same test for random programs of the Transformer's length. In the paper, 78% of them "cannot train
+    # more than five minutes, due to numerical instability", so 22% can. Here nearly all of them stay finite,
+    # because so few of their instructions run: a random instruction reads one or two random earlier values,
+    # so most results are never read. The second row has only the programs in which at least 5 instructions
+    # run. The paper does not describe its distribution; it may have produced programs in which more
+    # instructions run. Five minutes are also far more steps than 10.
     random = Random(1)
     programs = [random_program(TRANSFORMER, random) for _ in range(400)]
     live = [len(live_values(expand(dna))) for dna in programs]

@@ -1,14 +1,14 @@
 r"""
 # Primitives
 
-The 39 operations of which the search for Primer builds an architecture.
+The 39 operations from which the search for Primer builds an architecture.
 
 Which operations does a search need to find something better than attention? If whole layers were
 operations, it could only rearrange them. So the pieces must be smaller.
 
 In short: the vocabulary has sums, products, activation functions, reductions, two matrix products, dense
 layers and convolutions. Only the matrix products and the convolutions move information between positions.
-Each of them uses the current and earlier tokens only, so whatever a search builds of them is
+Each of them uses the current and earlier tokens only, so whatever a search builds from them is
 {term}`causal <causal mask>`. Inputs of different widths are made to match, so any two values can be added or
 multiplied.
 
@@ -30,8 +30,8 @@ from torch.nn import functional as F
 # ## The values of a program
 #
 # Every value is a tensor `[copies, batch, seq, width]`. The width is that of the {term}`residual stream`,
-# that of a head, `seq` for attention scores, or 1 for a mean. There are several copies where an instruction
-# runs several times at once, for example once for each head.
+# that of a head, `seq` for attention scores, or 1 for a mean. There are several copies if an instruction runs
+# several times at once, for example once for each head.
 
 
 def resize(x: Tensor, width: int) -> Tensor:
@@ -97,7 +97,7 @@ def matmul(x: Tensor, y: Tensor) -> Tensor:
     ## Causality
 
     A block must not see later tokens, and a random program would use them if it could. The paper adds masks
-    "to operations that move information spatially". These are few: the two matrix products and the
+    "to operations that move information spatially". There are few of these: the two matrix products and the
     convolutions. Every other primitive computes row $i$ of its result, the one for position $i$, from row $i$
     alone.
 
@@ -117,9 +117,10 @@ def transposed_matmul(x: Tensor, y: Tensor) -> Tensor:
     Return $XY^\top$, zero above the diagonal: entry $i, j$ compares position $i$ with position $j \le i$.
 
     :::{deviation} the paper, appendix A.2 and Figure 24
-    How the automatic mask relates to the primitive MASK is not said. In the Transformer's program both are
-    needed: after the product with its zeros comes EXP, and $e^0 = 1$. MASK makes these zero again, for the
-    sum that the softmax divides by. Without MASK a program is still causal, but divides by a larger sum.
+    The paper does not say how the automatic mask relates to the primitive MASK. In the Transformer's program
+    both are needed: after the product with its zeros comes EXP, and $e^0 = 1$. MASK makes these zero again,
+    for the sum that the softmax divides by. Without MASK a program is still causal, but divides by a larger
+    sum.
     :::
     """
     x, y = match(x, y)
@@ -268,7 +269,7 @@ class Primitive:
 # :::
 # :::{deviation} the paper, Table 2: MASK
 # `tf.linalg.band_part` needs a band, which is not given. It must be the lower triangle for Figure 24 to be a
-# softmax over earlier tokens. It is defined for features, too: position $i$ keeps the first $i + 1$.
+# softmax over earlier tokens. It also applies to features: position $i$ keeps the first $i + 1$.
 # :::
 PRIMITIVES = {
     "ADD": Primitive(elementwise(torch.add), "xy"),

@@ -10,10 +10,10 @@ In short: a block is a list of {term}`subprograms <subprogram>`, and a subprogra
 An instruction applies one of the 39 {doc}`primitives <primitives>` to results of earlier ones, or it calls
 another subprogram. There is no operation for attention; it is a subprogram of ten primitives. The Transformer
 needs 36 instructions in ten subprograms, Primer 42. Here such a program becomes an `nn.Module` that computes
-the same as the book's own block, at a somewhat lower speed.
+the same as the book's own block, somewhat more slowly.
 
-The subprograms make large changes out of small ones. Queries, keys and values are projected by *one*
-subprogram, called three times, so one inserted convolution is {term}`MDHA`. One inserted square is the
+Subprograms turn small changes into large ones. Queries, keys and values are projected by *one* subprogram,
+called three times, so one inserted convolution is {term}`MDHA`. One inserted square is the
 {term}`squared ReLU`.
 
 :::{picture} program
@@ -495,13 +495,13 @@ class Program(nn.Module):
 
     :::{deviation} the paper, appendix A.2
     What are dimensions relative to? 512 is 8 times 64 in Figure 24, and 384 is 8 times 48 in Figure 25, so
-    here the base is an eighth of `d_model`. The paper brings all models to 32 to 38 million parameters and
+    here the base is an eighth of `d_model`. The paper scales all models to 32 to 38 million parameters and
     does not say how. Here whoever builds a program chooses `d_model`.
     :::
 
     :::{deviation} the paper, section 2
-    Both inputs of MAIN are the block's input. The paper draws two and says nothing of the second; neither of
-    its programs uses it.
+    Both inputs of MAIN are the block's input. The paper draws two and says nothing about the second; neither
+    of its programs uses it.
     :::
 
     :::{deviation} the paper, section 3 and Figure 25
@@ -520,8 +520,8 @@ class Program(nn.Module):
         self.live = live_values(self.lines)
         self.weights = nn.ParameterDict()
         self.widths = {0: d_model, 1: d_model}
-        # The shape of a weight depends on the width of its input. Run the program once on a batch of zero
-        # texts, which costs nothing, and make each weight when its turn comes.
+        # The shape of a weight depends on the width of its input. Run the program once on an empty batch,
+        # which costs nothing, and make each weight just before it is used.
         values = {value: torch.empty(1, 0, seq, d_model) for value in (0, 1)}
         with torch.no_grad():
             for value in self.live:
@@ -570,13 +570,13 @@ class Program(nn.Module):
             raise ValueError(f"{tokens} tokens are more than the program's {self.seq}")
         # A program has one length, because a gate on attention weights has one scalar for each position of a
         # key, in each head. A shorter text is padded with its last token. As programs are causal, any padding
-        # would do, except zeros: their norm is `nan`, which even a weight of zero passes on.
+        # works except zeros: their norm is `nan`, which even a weight of zero passes on.
         if tokens < self.seq:
             x = x[:, torch.arange(self.seq, device=x.device).clamp(max=tokens - 1)]
         values = {0: x.unsqueeze(0), 1: x.unsqueeze(0)}
         for value in self.live:
             values[value] = self.compute(value, values)
-        # The result must be as wide as the stream, whatever the program made of it.
+        # The result must be as wide as the residual stream, whatever its width in the program.
         last = values[self.live[-1] if self.live else 1]
         return resize(last, d_model).squeeze(0)[:, :tokens]
 
@@ -780,8 +780,9 @@ if __name__ == "__main__":
     # ## The time to build and to run
     #
     # A search builds thousands of programs and trains each for seconds, so building must be quick, and a
-    # candidate should not lose time to being a program. The table has the time to build the Transformer's
-    # program, and its training step divided by the hand-written block's, for 16 texts of 64 tokens.
+    # candidate should not be slower because it is a program. The table has the time to build the
+    # Transformer's program, and its training step divided by the hand-written block's, for 16 texts of 64
+    # tokens.
     from functools import partial
 
     from labml_primer.training import median_seconds
@@ -803,7 +804,7 @@ if __name__ == "__main__":
         ratio = taken["program"] / taken["block"]
         rows.append((d_model, f"{1000 * taken['build']:.1f} ms", f"{ratio:.2f}"))
     display(Table(("d_model", "build", "step, program / block"), rows))
-    # The extra time is that of operations which the block fuses, softmax and the norms above all. At width 64
+    # The extra time goes into operations that the block fuses, above all softmax and the norms. At width 64
     # they are a larger part of a step, because a head has 8 features for each of 64 scores.
 
 

@@ -301,8 +301,8 @@ class History:
 
     Each list has one entry per evaluation. Losses are in nats per character, and `train_loss` is the mean
     over the steps since the previous evaluation. `seconds` is the time spent on training, without
-    evaluations. On a CPU it is processor time over all cores, which leaves out the time of other programs;
-    otherwise it is wall-clock time.
+    evaluations. On a CPU it is the CPU time of all cores, which leaves out other programs; otherwise it is
+    wall-clock time.
     """
 
     steps: list[int] = field(default_factory=list)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 def median_seconds(
     functions: Mapping[str, Callable[[], object]], rounds: int = 15
 ) -> dict[str, float]:
-    """Return the median processor time of each of `functions` over `rounds` calls.
+    """Return the median CPU time of each of `functions` over `rounds` calls.
 
     They take turns, so a machine that slows down slows all of them. A first call of each is
     not counted.

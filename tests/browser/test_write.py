@@ -6,9 +6,9 @@ from typing import Any
 import live
 import pytest
 from built_book import Site, Visitor
+from live_models import PLAY, committed, error, reference
 from playwright.sync_api import Page, Route, expect
 from test_for_everyone import barriers, in_theme
-from test_live import PLAY, committed, error, reference
 from test_weight import weight
 
 from labml_primer.training.corpus import encode_text

@@ -8,6 +8,7 @@ from html import unescape
 
 import pytest
 from annotated.page.book import Book
+from annotated.page.pictures import drawn
 from annotated.read.modules import Project
 from annotated.take.notebook import reader_notebook
 from conftest import CONF, ENGINE, Built, Shelf, Write
@@ -21,12 +22,14 @@ annotated_repository = {{"url": "https://github.com/owner/name"}}
 annotated_license = "MIT"
 """
 DRAWING = """
+    from kit import TOP
+
     def draw():
         return (
             '<svg class="picture" xmlns="http://www.w3.org/2000/svg" aria-label="Two boxes">'
             "<style>.box { fill: red }</style><desc>One leads here, one there.</desc>"
             '<a href="one.Plant.grow"><text>here</text></a>'
-            '<a href="two.rest"><text>there</text></a><a href="two"><text>top</text></a></svg>'
+            '<a href="two.rest"><text>there</text></a><a href="two"><text>' f"{TOP}</text></a></svg>"
         )
 """
 ONE = '''
@@ -75,8 +78,8 @@ TWO = '''
 FILES = {
     "conf.py": CONFIGURED,
     "index.md": "# Book\n\n```{toctree}\none\ntwo\n```\n",
-    "lib/drawings/__init__.py": "",
-    "lib/drawings/boxes.py": DRAWING,
+    "lib/drawings/plants/boxes.py": DRAWING,
+    "lib/kit.py": 'TOP = "top"\n',
     "one.py": ONE,
     "two.py": TWO,
 }
@@ -148,9 +151,19 @@ def test_a_notebook_shows_the_picture_with_its_description(write: Write) -> None
 @pytest.mark.parametrize(
     ("file", "old", "new", "message"),
     [
-        ("one.py", "{picture} boxes", "{picture} foxes", "no module drawings.foxes"),
-        ("lib/drawings/boxes.py", "two.rest", "two.sleep", "two.sleep is not defined"),
-        ("lib/drawings/boxes.py", "two.rest", "three", "three is not defined"),
+        (
+            "one.py",
+            "{picture} boxes",
+            "{picture} foxes",
+            "no folder of drawings has foxes.py",
+        ),
+        (
+            "lib/drawings/plants/boxes.py",
+            "two.rest",
+            "two.sleep",
+            "two.sleep is not defined",
+        ),
+        ("lib/drawings/plants/boxes.py", "two.rest", "three", "three is not defined"),
     ],
 )
 def test_a_wrong_name_or_link_is_an_error_at_the_line_of_the_directive(
@@ -173,6 +186,19 @@ def test_a_changed_drawing_is_drawn_again(
 ) -> None:
     made = shelf(FILES)
     assert made.build().code == 0
-    made.edit("lib/drawings/boxes.py", ">top<", ">bottom<")
-    again = made.build()
-    assert again.executed() == [] and ">bottom<" in figure(again.page("one"))
+    for file, old, new in (
+        ("lib/drawings/plants/boxes.py", ">here<", ">near<"),
+        ("lib/kit.py", "top", "bottom"),  # what the drawing imports
+    ):
+        made.edit(file, old, new)
+        again = made.build()
+        assert again.executed() == [] and new in figure(again.page("one"))
+
+
+def test_two_pictures_of_one_name_are_an_error_that_names_both(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = write({f"twice/{folder}/boxes.py": DRAWING for folder in ("one", "two")})
+    monkeypatch.syspath_prepend(str(root))
+    with pytest.raises(LookupError, match=r"one/boxes\.py and two/boxes\.py"):
+        drawn("twice", "boxes")

@@ -300,8 +300,7 @@ def test_log_of_another_search_is_an_error(tmp_path: Path) -> None:
 
 def test_a_line_of_the_log_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
-    path.write_text('{"ended":0}\n<<<<<<< HEAD\n{"ended":1}\n')
-    with pytest.raises(ValueError, match=r"log.jsonl, line 2: no JSON; restore"):
+    path.write_text('{"ended":0}\n    with pytest.raises(ValueError, match=r"log.jsonl, line 2: no JSON; restore"):
         read_log(path)
 
 
@@ -612,7 +611,7 @@ def test_a_program_that_takes_far_too_long_ends_its_process(
 ) -> None:
     code = (
         "import time\nfrom experiments.search.candidates import time_limits\n"
-        f"with time_limits(processor=1, wall={1 if 'sleep' in code else 10**6}):\n    {code}"
+        f"with time_limits(cpu=1, wall={1 if 'sleep' in code else 10**6}):\n    {code}"
     )
     ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False)
     assert ended.returncode == -expected
@@ -627,17 +626,22 @@ def ending_here(seed: int, tries: int) -> None:
         raise WorkerError
 
 
-def ending_for_real(seed: int, tries: int) -> None:
-    """Kill the worker of program 1 once and that of 2 always, and let 3 hang."""
-    import time
+def ending_for_real() -> Callable[[int, int], None]:
+    """Return a function that kills the worker of program 1 once and that of 2 always, and lets 3 hang."""
 
-    if (seed == 1 and tries == 1) or seed == 2:
-        os._exit(1)
-    if seed == 3:
+    def end(seed: int, tries: int) -> None:
+        import os
+        import time
+
         from experiments.search.candidates import time_limits
 
-        with time_limits(processor=1000, wall=1):
-            time.sleep(10**6)
+        if (seed == 1 and tries == 1) or seed == 2:
+            os._exit(1)
+        if seed == 3:
+            with time_limits(cpu=1000, wall=1):
+                time.sleep(10**6)
+
+    return end
 
 
 def behaving(
@@ -661,7 +665,7 @@ def behaving(
     [
         (lambda: nullcontext(InlineRay(2)), ending_here),
         pytest.param(
-            lambda: module.cluster(2), ending_for_real, marks=pytest.mark.nightly
+            lambda: module.cluster(2), ending_for_real(), marks=pytest.mark.nightly
         ),
     ],
     ids=["reported", "real"],
@@ -806,7 +810,7 @@ def test_a_worker_that_ends_in_retraining_is_recorded_and_the_others_go_on(
 
 @pytest.fixture
 def ticking_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the processor time of retraining be that of a clock that ticks."""
+    """Let the CPU time of retraining be that of a clock that ticks."""
     monkeypatch.setattr(
         "experiments.search.retrain.time_limits", lambda *_: nullcontext()
     )

@@ -1,15 +1,15 @@
 """The ``picture`` directive: a drawing whose boxes are links into the book.
 
-``:::{picture} name`` shows what ``draw()`` of the module ``name`` returns, as SVG, in the package that
-``annotated_pictures`` names. In it, ``<a href="package.module.Class">`` leads to that definition's place,
-and ``<a href="package.module">`` to the top of that chapter.
+``:::{picture} name`` shows what ``draw()`` of the module ``name`` returns, as SVG. The module is in
+any folder of the package that ``annotated_pictures`` names. In the drawing,
+``<a href="package.module.Class">`` leads to that definition's place, and ``<a href="package.module">``
+to the top of that chapter.
 """
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import re
-import sys
 from base64 import b64encode
 from collections.abc import Callable
 from html import unescape
@@ -46,29 +46,47 @@ class Picture(SphinxDirective):
                 place_of(target, project)
         except LookupError as error:
             raise self.error(f"picture {name}: {error}") from None
-        for path in _files(self.config.annotated_pictures):
-            self.env.note_dependency(path)
+        for path in files(self.config.annotated_pictures, name):
+            self.env.note_dependency(str(path))
         return [picture(name=name, svg=svg)]
 
 
 def drawn(package: str, name: str) -> str:
     """Return a picture as SVG. Raises ``LookupError`` if there is none of that name."""
-    try:
-        module = importlib.import_module(f"{package}.{name}")
-    except ModuleNotFoundError as error:
-        if error.name not in (package, f"{package}.{name}"):
-            raise
-        message = f"there is no module {package}.{name}. Write it, or correct the name."
-        raise LookupError(message) from None
-    svg: str = module.draw()
+    root, path = _found(package, name)
+    module = ".".join(path.relative_to(root).with_suffix("").parts)
+    svg: str = importlib.import_module(module).draw()
     return svg
 
 
-def _files(package: str) -> list[str]:
-    """Return the files that a picture is drawn with: a change draws it again."""
-    file = sys.modules[package].__file__
-    assert file
-    return [str(path) for path in sorted(Path(file).parent.iterdir()) if path.is_file()]
+def files(package: str, name: str) -> list[Path]:
+    """Return the files that a picture is drawn with: its module, and those it imports."""
+    root, path = _found(package, name)
+    project = Project(root)
+    module = project.at(path)
+    return [path, *(other.path for other in project.dependencies(module))]
+
+
+def _found(package: str, name: str) -> tuple[Path, Path]:
+    """Return the folder that a picture's module is imported from, and its file.
+
+    Raises ``LookupError`` unless exactly one file of the package has that name.
+    """
+    spec = importlib.util.find_spec(package) if package else None
+    if spec is None or not spec.submodule_search_locations:
+        message = f"there is no package {package!r}. Correct annotated_pictures."
+        raise LookupError(message)
+    folder = Path(spec.submodule_search_locations[0])
+    paths = sorted(folder.rglob(f"{name}.py"))
+    if not paths:
+        message = (
+            f"no folder of {package} has {name}.py. Write it, or correct the name."
+        )
+        raise LookupError(message)
+    if len(paths) > 1:
+        each = " and ".join(path.relative_to(folder).as_posix() for path in paths)
+        raise LookupError(f"{each} have the same name. Rename one.")
+    return folder.parents[package.count(".")], paths[0]
 
 
 def place_of(target: str, project: Project) -> tuple[str, str]:

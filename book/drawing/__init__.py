@@ -1,0 +1,1 @@
+"""The kit that the pictures are drawn with: a canvas, shared blocks, shared links, and programs."""

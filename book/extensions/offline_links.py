@@ -1,0 +1,55 @@
+"""Links on the welcome page to the book as a PDF and as an archive, if `make offline` has written them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+
+FOLDER = "downloads"  # of the site
+KINDS = {".pdf": "one PDF", ".zip": "an archive to read offline"}
+
+
+def found(site: Path) -> list[dict[str, str]]:
+    """Return the existing downloads, for the welcome page."""
+    return [
+        {
+            "href": path.relative_to(site).as_posix(),
+            "what": KINDS[path.suffix],
+            "size": f"{path.stat().st_size / 1e6:.1f} MB",
+        }
+        for path in sorted((site / FOLDER).glob("*"))
+        if path.suffix in KINDS
+    ]
+
+
+def changed(
+    app: Sphinx,
+    env: BuildEnvironment,
+    added: set[str],
+    edited: set[str],
+    gone: set[str],
+) -> list[str]:
+    """Write the welcome page again if the downloads have changed."""
+    before, now = getattr(env, "offline", []), found(Path(app.outdir))
+    env.offline = now  # type: ignore[attr-defined]
+    return [app.config.root_doc] if now != before else []
+
+
+def offer(
+    app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Give the welcome page its links."""
+    if pagename == app.config.root_doc:
+        up = "../" * pagename.count("/")
+        context["take_along"] = [
+            each | {"href": up + each["href"]} for each in found(Path(app.outdir))
+        ]
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("env-get-outdated", changed)
+    app.connect("html-page-context", offer)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

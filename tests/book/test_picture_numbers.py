@@ -1,0 +1,116 @@
+"""Pictures compute their numbers without PyTorch: here they are compared with the chapters'."""
+
+import pytest
+import torch
+from drawing import instructions
+from pictures.compared.t5_buckets import bucket
+from pictures.primer.convolution import INPUT, WEIGHTS, output
+from pictures.search import mutations, primitives, program
+
+from labml_primer.compared.t5 import relative_position_bucket
+from labml_primer.primer.primer_ez import SpatialDepthWiseConvolution
+from labml_primer.search.mutations import deleted, inserted, swapped
+from labml_primer.search.primitives import PRIMITIVES
+from labml_primer.search.programs import (
+    DNA,
+    PRIMER,
+    TRANSFORMER,
+    Instruction,
+    expand,
+    live_values,
+    parse,
+)
+
+
+@pytest.mark.parametrize("bidirectional", [True, False])
+def test_pictured_buckets_are_the_chapters(bidirectional: bool) -> None:
+    distances = range(-300, 301)
+    expected = relative_position_bucket(torch.tensor(distances), bidirectional).tolist()
+    assert [bucket(distance, bidirectional) for distance in distances] == expected
+
+
+def test_pictured_convolution_has_a_new_layers_weights_and_outputs() -> None:
+    layer = SpatialDepthWiseConvolution(heads=1, d_k=1)
+    assert layer.weight.flatten().tolist() == pytest.approx(WEIGHTS)
+    with torch.no_grad():
+        outputs = layer(torch.tensor(INPUT).view(1, -1, 1, 1)).flatten().tolist()
+    assert [output(place) for place in range(len(INPUT))] == pytest.approx(outputs)
+
+
+@pytest.mark.parametrize(
+    "dna, nodes, dead, head",
+    [
+        (TRANSFORMER, program.TRANSFORMER, set(), range(12, 22)),
+        (PRIMER, program.PRIMER, program.DEAD_VALUES, range(12, 33)),
+    ],
+)
+def test_pictured_program_is_the_chapters(
+    dna: DNA, nodes: dict[int, program.Node], dead: set[int], head: range
+) -> None:
+    lines = expand(dna)
+    for value, (operation, inputs, _, _) in nodes.items():
+        line = lines[value - 2]
+        assert (operation, {*inputs}) == (line.operation, {*line.inputs})
+    live = set(live_values(lines))
+    assert nodes.keys() - dead == live & {*head}
+    assert not dead & live
+
+
+@pytest.mark.parametrize(
+    "name, dna", [("TRANSFORMER", TRANSFORMER), ("PRIMER", PRIMER)]
+)
+def test_pictured_difference_is_of_the_chapters_programs(name: str, dna: DNA) -> None:
+    text = instructions.chapter_text(name)
+    assert parse(text) == dna
+    subprograms = instructions.read(text)
+    for nodes, expected in zip(subprograms, dna.subprograms, strict=True):
+        assert [n.operation for n in nodes] == [i.operation for i in expected]
+
+
+def test_pictured_mutations_are_the_chapters() -> None:
+    before = TRANSFORMER.subprograms[2]
+    square, tanh = Instruction("SQUARE", 4), Instruction("TANH", 5)
+    shorter = deleted(before, 3)
+    children = {
+        "delete": shorter,
+        "insert": inserted(before, 5, square),
+        "delete and insert": inserted(shorter, 6, tanh),
+        "swap": swapped(before, 2, 4),
+    }
+    for name, child in children.items():
+        pictured = mutations.CHILDREN[name]
+        assert [(n.operation, n.inputs) for n in pictured] == [
+            (i.operation, (i.first,)) for i in child
+        ]
+
+
+def node(text: str) -> instructions.Node:
+    operation, *inputs = text.split()
+    return instructions.Node(operation, "", tuple(map(int, inputs)))
+
+
+def test_a_difference_marks_what_was_added_gone_changed_and_rerouted() -> None:
+    old = [node("SIN 0"), node("COS 2"), node("ADD 3 2")]
+    for new, kinds, rerouted in (
+        ("SIN 0, COS 2, ADD 3 2", ["same"] * 3, []),
+        ("SIN 0, ABS 2, COS 3, ADD 4 3", ["same", "added", "same", "same"], [2, 3, 3]),
+        ("SIN 0, ADD 2 2", ["same", "removed", "same"], [2]),
+        ("COS 0, SIN 2, ADD 3 2", ["changed", "changed", "same"], []),
+        ("SIN 0, COS 0, ADD 3 2", ["same"] * 3, [0]),
+        ("SIN 0, COS 2, ADD 2 3", ["same"] * 3, []),
+        ("SIN 0, COS 2, ADD 3 3", ["same"] * 3, [3]),
+    ):
+        found = instructions.changes(old, [node(each) for each in new.split(", ")])
+        assert [change.kind for change in found] == kinds
+        assert [value for change in found for value in change.rerouted] == rerouted
+
+
+def test_pictured_primitives_are_the_chapters_in_their_groups() -> None:
+    pictured = [name for _, names in primitives.KINDS.values() for name in names]
+    assert sorted(pictured) == sorted(PRIMITIVES)
+    for kind, (_, names) in primitives.KINDS.items():
+        for name in names:
+            arguments = PRIMITIVES[name].arguments
+            assert ("w" in arguments) == ("with weights" in kind)
+            assert ("c" in arguments) == ("constant" in kind)
+            assert ("y" in arguments) == (kind in ("two inputs", "between positions"))

@@ -1,0 +1,71 @@
+"""`make check` runs the tests that a change can break, and no others."""
+
+import subprocess
+from pathlib import Path
+
+import changed
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = [ROOT, ROOT / "book", ROOT / "tests"]
+
+
+def breaks(file: str, test: str) -> bool:
+    return changed.can_break({ROOT / file}, ROOT / test, FOLDERS)
+
+
+def test_a_changed_module_selects_the_tests_that_import_it_directly_or_through_others() -> (
+    None
+):
+    generation = "tests/library/test_generation.py"
+    assert breaks("labml_primer/transformer/generation.py", generation)
+    assert breaks("labml_primer/transformer/attention.py", generation)
+    assert not breaks("labml_primer/search/mutations.py", generation)
+    assert breaks("book/annotated/read/parse.py", "tests/engine/test_parse.py")
+    assert not breaks("book/annotated/read/parse.py", generation)
+
+
+def test_a_changed_test_selects_itself_and_its_conftest_all_beside_it() -> None:
+    parse, code = "tests/engine/test_parse.py", "tests/engine/test_code.py"
+    assert breaks(parse, parse)
+    assert not breaks(parse, code)
+    assert breaks("tests/engine/conftest.py", code)
+    assert not breaks("tests/engine/conftest.py", "tests/library/test_generation.py")
+    assert breaks("tests/conftest.py", code)
+
+
+def test_a_changed_file_that_is_not_python_selects_the_tests_of_its_room() -> None:
+    assert breaks("book/annotated/static/annotated.js", "tests/engine/test_code.py")
+    assert breaks("tests/library/figures/any.svg", "tests/library/test_generation.py")
+    assert not breaks("experiments/plans/any.toml", "tests/engine/test_code.py")
+
+
+def test_a_changed_picture_selects_the_tests_that_draw_it() -> None:
+    assert breaks("book/pictures/primer/primer_ez.py", "tests/book/test_pictures.py")
+    assert not breaks("book/pictures/primer/primer_ez.py", "tests/engine/test_code.py")
+
+
+def test_the_whole_project_is_checked_at_every_change() -> None:
+    assert breaks("README.md", "tests/project/test_project.py")
+
+
+def test_with_everything_committed_the_last_commit_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changed, "ROOT", tmp_path)
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+
+    def commit(name: str) -> None:
+        (tmp_path / name).write_text("a = 1\n")
+        for command in (["add", name], [*identity, "commit", "-qm", "one"]):
+            where = ["git", *identity, "-C", str(tmp_path), *command]
+            subprocess.run(where, check=True)
+
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    commit("first.py")
+    assert changed.changed_files() == {tmp_path / "first.py"}
+    commit("second.py")
+    assert changed.changed_files() == {tmp_path / "second.py"}
+    (tmp_path / "new.py").touch()
+    (tmp_path / "first.py").write_text("a = 2\n")
+    assert changed.changed_files() == {tmp_path / "new.py", tmp_path / "first.py"}

