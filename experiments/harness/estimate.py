@@ -8,9 +8,8 @@ from experiments.harness.command import hours
 from experiments.harness.configuration import Run
 from experiments.harness.fingerprint import is_current
 from experiments.harness.plan import Plan
+from experiments.harness.start import this_worker, training_of
 from experiments.harness.step_times import stand_in
-from experiments.harness.training import training_of
-from experiments.harness.worker import this_worker
 from experiments.records import RESULTS, Record, read_results
 
 EVALUATION = 4

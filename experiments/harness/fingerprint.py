@@ -9,8 +9,10 @@ from typing import Any
 import torch
 
 from experiments.harness.configuration import Run
+from experiments.harness.start import training_of
 from experiments.harness.tasks import whole_loss
 from experiments.harness.training import Training
+from experiments.harness.worker import Worker
 from experiments.records import Record
 
 
@@ -31,7 +33,7 @@ def losses_of(run: Run) -> list[float]:
     Weights are in double precision, so that the steps hardly amplify the rounding of a machine.
     """
     with torch.random.fork_rng(devices=[]):
-        training = Training(run, Path())
+        training = training_of(run, Path(), Worker())
         model, task = training.model.double(), training.task
         for _ in range(run.steps):
             training.step()

@@ -24,15 +24,15 @@ from experiments.harness.command import positive_integer
 from experiments.harness.configuration import Run
 from experiments.harness.fingerprint import identity, is_current
 from experiments.harness.resume import CHECKPOINT, refuse_other_texts, resume, save
+from experiments.harness.start import this_worker, training_of
 from experiments.harness.tracking import Tracking
 from experiments.harness.training import (
     ASKED_TO_STOP,
     DivergedError,
     StoppedError,
     Training,
-    training_of,
 )
-from experiments.harness.worker import Worker, this_worker
+from experiments.harness.worker import Worker
 from experiments.records import Record, read_record, write_record
 from labml_primer.compared.t5 import T5_PRESETS
 

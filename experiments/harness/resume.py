@@ -8,7 +8,7 @@ from typing import Any
 from experiments.harness.checkpoint import read_checkpoint, write_atomically
 from experiments.harness.configuration import Run, changes
 from experiments.harness.fingerprint import identity, is_current
-from experiments.harness.texts import load_texts
+from experiments.harness.real_scale.texts import texts_of
 from experiments.harness.training import Curve, Training
 
 CHECKPOINT = "checkpoint.pt"
@@ -70,7 +70,7 @@ def refuse_another_run(run: Run, state: Mapping[str, Any], path: Path) -> None:
 
 def refuse_other_texts(run: Run, begun: Mapping[str, Any], path: Path) -> None:
     """Raise `ValueError` if the record or checkpoint at `path` was `begun` with other texts."""
-    if "texts" in begun and begun["texts"] != load_texts(run.data).digest:
+    if "texts" in begun and begun["texts"] != texts_of(run.data).digest:
         raise ValueError(
             f"the texts in {run.data} have changed since {path} was written; restore them, or train in "
             "another folder"

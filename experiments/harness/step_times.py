@@ -16,8 +16,7 @@ from pathlib import Path
 from experiments.harness.configuration import Run
 from experiments.harness.plan import Plan
 from experiments.harness.provenance import surroundings
-from experiments.harness.training import training_of
-from experiments.harness.worker import this_worker
+from experiments.harness.start import this_worker, training_of
 from experiments.records import RESULTS, STEP_TIMES, Record, write_record
 from labml_primer.training import median_seconds
 

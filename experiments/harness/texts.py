@@ -3,7 +3,6 @@
 import os
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -38,11 +37,9 @@ class Texts:
 
 @cache
 def load_texts(data: str) -> Texts:
-    """Return the plays as `"characters"` or as `"subwords"`, or the texts of a folder."""
+    """Return the plays as `"characters"` or as `"subwords"`. Raises `ValueError` for anything else."""
     if data not in PLAYS:
-        from experiments.harness.real_scale.texts import own_texts
-
-        return own_texts(Path(data))
+        raise ValueError(f"data {data!r} is not one of {', '.join(PLAYS)}")
     plays = load_plays()
     if data == "characters":
         corpus = load_corpus()

@@ -15,7 +15,7 @@ from experiments.harness.configuration import Run
 from experiments.harness.optimizer import optimizer_of, rate_at
 from experiments.harness.provenance import surroundings
 from experiments.harness.tasks import task_of, whole_loss
-from experiments.harness.texts import load_texts, refuse_short_texts
+from experiments.harness.texts import Texts, load_texts, refuse_short_texts
 from experiments.harness.worker import Worker
 from labml_primer.primer.faster import faster
 from labml_primer.training.loop import auxiliary_losses, draw_windows
@@ -55,27 +55,15 @@ class Curve:
     held_out: dict[str, list[float]] = field(default_factory=dict)
 
 
-def training_of(run: Run, folder: Path, worker: Worker) -> "Training":
-    """Return a run before its first step.
-
-    Raises `ValueError` for settings that this model, this worker or these texts cannot have.
-    """
-    if run.is_plain and worker.one_on_cpu:
-        return Training(run, folder, worker)
-    from experiments.harness.real_scale.training import ScaledTraining
-
-    return ScaledTraining(run, folder, worker)
-
-
 class Training:
     """The state of a run between two steps, for a run in one process on a CPU.
 
-    It ignores the settings of real scale: `training_of` returns a `ScaledTraining` for them.
+    It ignores the settings of real scale: `experiments.harness.start` chooses `ScaledTraining` for them.
     """
 
     def __init__(self, run: Run, folder: Path, worker: Worker | None = None):
         self.run, self.folder, self.worker = run, folder, worker or Worker()
-        self.texts = load_texts(run.data)
+        self.texts = self.read_texts()
         refuse_short_texts(self.texts, run.data, run.seq)
         self.model = faster(run.build(self.texts.vocab_size))
         self.task = task_of(self.model, run.seq)
@@ -89,6 +77,10 @@ class Training:
         self.curve, self.done, self.seconds = Curve(), 0, 0.0
         self.losses: list[float] = []  # since the last evaluation
         self.norm, self.step_seconds, self.stopping = 0.0, math.inf, False
+
+    def read_texts(self) -> Texts:
+        """Return the texts of the run."""
+        return load_texts(self.run.data)
 
     def prepare(self) -> None:
         """Make the model ready to be trained."""

@@ -1,6 +1,5 @@
 """The process that trains a run: one, on a CPU. That is all that a plan needs."""
 
-import os
 import time
 from pathlib import Path
 from types import TracebackType
@@ -54,12 +53,3 @@ class Worker:
     ) -> tuple[float, float, bool]:
         """Return the mean loss, the norm of the gradient, and whether any worker was asked to stop."""
         return loss.item(), norm.item(), asked
-
-
-def this_worker() -> Worker:
-    """Return this process's worker: a plain one, unless torchrun started it or there is a GPU."""
-    if "RANK" in os.environ or torch.cuda.is_available():
-        from experiments.harness.real_scale.workers import Workers
-
-        return Workers()
-    return Worker()

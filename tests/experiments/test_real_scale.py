@@ -26,12 +26,12 @@ from torch import nn
 from experiments.chapters import method
 from experiments.harness.configuration import Run
 from experiments.harness.long_run import long_run
-from experiments.harness.real_scale.texts import Files
+from experiments.harness.real_scale.texts import Files, texts_of
 from experiments.harness.real_scale.training import ScaledTraining
 from experiments.harness.real_scale.workers import Workers
+from experiments.harness.start import training_of
 from experiments.harness.tasks import whole_loss
-from experiments.harness.texts import load_texts
-from experiments.harness.training import Training, training_of
+from experiments.harness.training import Training
 from experiments.harness.worker import Worker
 from labml_primer.training.loop import draw_windows, held_out_windows
 
@@ -103,7 +103,7 @@ def test_held_out_texts_stay_on_disk_and_whole_ones_are_read_batch_by_batch(
         path.read_bytes().replace(b" ", b"\r\n") + b"\xff\xc3"
     )  # not UTF-8 at the end
     path.write_bytes(text)
-    texts = load_texts(str(own))
+    texts = texts_of(str(own))
     files = texts.held_out["last"]
     assert isinstance(files, Files)
     assert texts.characters["last"] == len(text.decode(errors="replace")) / len(text)
@@ -124,7 +124,7 @@ def test_held_out_texts_stay_on_disk_and_whole_ones_are_read_batch_by_batch(
 def test_run_learns_a_text_of_ones_own_by_byte(own: Path, tmp_path: Path) -> None:
     run = replace(TINY, data=str(own), steps=60, rate=1e-2, whole=True)
     record = long_run(run, tmp_path / "run")
-    texts = load_texts(str(own))
+    texts = texts_of(str(own))
     text = (own / "held-out/last.txt").read_text(encoding="utf-8")
     bytes_each = len(text.encode()) / len(text)
     assert texts.vocab_size == 256
@@ -156,7 +156,7 @@ def test_held_out_texts_of_the_same_name_in_two_folders_are_both_read(
     for folder, text in (("a", b"first"), ("b", b"second one")):
         (own / "held-out" / folder).mkdir()
         (own / "held-out" / folder / "part.1.txt").write_bytes(text)
-    texts = load_texts(str(own))
+    texts = texts_of(str(own))
     lengths = {name: len(text) for name, text in texts.held_out.items()}
     assert lengths == {"a/part.1": 5, "b/part.1": 10, "last": lengths["last"]}
     assert texts.characters.keys() == lengths.keys()
@@ -212,7 +212,7 @@ def test_run_does_not_continue_on_texts_that_have_changed(
         path.rename(own / "train/b/d.txt")
     else:
         (own / "train/new.txt").write_bytes(b"one more text to learn from")
-    load_texts.cache_clear()
+    texts_of.cache_clear()
     name = "record.json" if steps == TINY.steps else r"checkpoint\.pt"
     message = f"the texts in {own} have changed since .*{name} was written; restore"
     with pytest.raises(ValueError, match=message):
@@ -220,7 +220,7 @@ def test_run_does_not_continue_on_texts_that_have_changed(
     assert {path: path.read_bytes() for path in folder.glob("*.*")} == before
     if changed == "edited":
         path.write_bytes(text)
-        load_texts.cache_clear()
+        texts_of.cache_clear()
         assert long_run(run, folder) == record
 
 

@@ -300,7 +300,8 @@ def test_log_of_another_search_is_an_error(tmp_path: Path) -> None:
 
 def test_a_line_of_the_log_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
-    path.write_text('{"ended":0}\n    with pytest.raises(ValueError, match=r"log.jsonl, line 2: no JSON; restore"):
+    path.write_text('{"ended":0}\n<<<<<<< HEAD\n{"ended":1}\n')
+    with pytest.raises(ValueError, match=r"log.jsonl, line 2: no JSON; restore"):
         read_log(path)
 
 

@@ -1,13 +1,20 @@
 """Texts of your own: read by byte, from files that stay on disk."""
 
 import hashlib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from experiments.harness.texts import Texts
+from experiments.harness.texts import PLAYS, Texts, load_texts
+
+
+@cache
+def texts_of(data: str) -> Texts:
+    """Return the plays, or the texts of the folder `data`. Raises `ValueError` as `own_texts` does."""
+    return load_texts(data) if data in PLAYS else own_texts(Path(data))
 
 
 class Files:

@@ -16,6 +16,8 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
 from experiments.harness.checkpoint import not_written
+from experiments.harness.real_scale.texts import texts_of
+from experiments.harness.texts import Texts
 from experiments.harness.training import Training
 from labml_primer.training.loop import auxiliary_losses
 
@@ -27,6 +29,9 @@ class ScaledTraining(Training):
     """
 
     shared: nn.Module
+
+    def read_texts(self) -> Texts:
+        return texts_of(self.run.data)
 
     def prepare(self) -> None:
         """Put the model on its device, and share it. Raises `ValueError` for settings that do not fit."""
