@@ -25,8 +25,8 @@ Source: our own measurements; {cite:t}`so2021primer`, Table 4, for the steps of 
 import json
 from pathlib import Path
 
-from experiments.tables import Table
-from experiments.timings import grid, ratio_table, ratios, recorded, spread
+from experiments.measured.tables import SourcedTable, grid, ratio_table
+from experiments.records.timings import ratios, recorded, spread
 
 __data__ = (
     "benchmarks/results/attention.json",
@@ -36,7 +36,7 @@ __data__ = (
     "benchmarks/results/generation.json",
     "benchmarks/results/memory.json",
     "benchmarks/results/step.json",
-    "experiments/paper_tables/table_4.json",
+    "experiments/paper/printed/table_4.json",
 )
 
 if __name__ == "__main__":
@@ -89,7 +89,9 @@ if __name__ == "__main__":
     rows = [[name, over(pair)] for name, pair in (forms | others).items()]
     heads = {"compared": "", "time of a step": "ratio"}
     display(
-        Table("Primer-EZ over Transformer, others over ours", "step.json", heads, rows)
+        SourcedTable(
+            "Primer-EZ over Transformer, others over ours", "step.json", heads, rows
+        )
     )
     # ## On which machine, and when
     #
@@ -104,7 +106,7 @@ if __name__ == "__main__":
         threads = str(record["machine"]["threads"])
         rows.append([record["question"], threads, record["date"], record["commit"]])
     heads = dict.fromkeys(("question", "threads", "date", "commit"), "")
-    display(Table("When it was recorded", "The records", heads, rows))
+    display(SourcedTable("When it was recorded", "The records", heads, rows))
 
 
 if __name__ == "__main__":
@@ -218,7 +220,7 @@ if __name__ == "__main__":
     heads = {"model": "", "parameters": "millions"}
     heads |= dict.fromkeys([f"width {d}" for d in widths], "") | {"the paper": ""}
     note = f"Half of the rounds are within {within} of the median"
-    display(Table("A step over the Transformer's", note, heads, rows))
+    display(SourcedTable("A step over the Transformer's", note, heads, rows))
     # The time of the Switch layer alone, forward and backward, divided by that of a dense layer with the same
     # multiply-adds. The Switch layer has eight times the parameters, sorts the tokens, and computes a quarter
     # more rows than there are tokens.
@@ -256,7 +258,7 @@ if __name__ == "__main__":
         [name, f"{counts[a]:,}", f"{counts[b]:,}"] for name, (a, b) in others.items()
     ]
     heads = dict.fromkeys(("library", "parameters", "ours"), "")
-    display(Table("Sizes of the models", "step.json", heads, rows))
+    display(SourcedTable("Sizes of the models", "step.json", heads, rows))
 
 
 if __name__ == "__main__":
@@ -383,7 +385,7 @@ if __name__ == "__main__":
         assert did < may < 1
     columns = ("model", "may need, paper", "needed, paper", "may need, here")
     display(
-        Table(
+        SourcedTable(
             "Share of the Transformer's steps",
             "Table 4",
             dict.fromkeys(columns, ""),

@@ -1,12 +1,14 @@
 """Notebooks compared without the numbers that a kernel computes for their prose."""
 
 import re
+from functools import cache
 from pathlib import Path
 
+from annotated.page.book import Book
 from annotated.take.notebook import reader_notebook
-from write_notebooks import the_book
+from carried import Carried
+from write_notebooks import NOTEBOOKS, the_book
 
-BOOK = the_book()
 MARK = "COMPUTED"
 
 
@@ -17,7 +19,32 @@ class AnyValue(dict[str, str]):
         return MARK
 
 
-def without_values(chapter: Path) -> re.Pattern[str]:
-    """A pattern of a chapter's notebook, whatever the values in its prose are."""
-    text = reader_notebook(chapter, BOOK, values=AnyValue())
-    return re.compile(re.escape(text).replace(MARK, r"[^\n]*?"))
+@cache
+def book() -> Book:
+    """The book, which reads each module once."""
+    return the_book()
+
+
+class WithoutValues:
+    """What a chapter's notebook is, whatever the values in its prose are."""
+
+    def __init__(self, text: str):
+        self.lines = text.split("\n")
+
+    def fullmatch(self, text: str) -> bool:
+        """Is it this text, but for the values?"""
+        lines = text.split("\n")
+        return len(lines) == len(self.lines) and all(map(same, self.lines, lines))
+
+
+def same(pattern: str, line: str) -> bool:
+    if MARK not in pattern:
+        return pattern == line
+    return bool(re.fullmatch(re.escape(pattern).replace(MARK, ".*?"), line))
+
+
+def without_values(chapter: Path) -> WithoutValues:
+    """What a chapter's sources give."""
+    returned = Carried(NOTEBOOKS / f"{chapter.stem}.ipynb")
+    text = reader_notebook(chapter, book(), values=AnyValue(), returned=returned)
+    return WithoutValues(text)

@@ -18,6 +18,8 @@ from sphinx.application import Sphinx
 from sphinx.errors import SphinxError
 from sphinx.util.docutils import SphinxDirective
 
+from experiments.records.lines import read_lines
+
 FOLDER = Path(__file__).parent
 FILES = FOLDER / "static" / "live"
 EXAMPLE = FOLDER / "example.json"
@@ -85,11 +87,8 @@ def read() -> tuple[dict[str, Json], Json, dict[str, Json]]:
     """Return the headers, the example and the records, checked."""
     headers = {name: header(name) for name in NAMES}
     example: Json = json.loads(EXAMPLE.read_text(encoding="utf-8"))
-    records = {
-        name: json.loads(path.read_text("utf-8"))
-        for name in NAMES
-        if (path := RESULTS / "live" / f"{name}-0.json").is_file()
-    }
+    runs = read_lines(RESULTS / "live.jsonl")
+    records = {name: runs[f"{name}-0"] for name in NAMES if f"{name}-0" in runs}
     check(headers, example, records)
     return headers, example, records
 
@@ -112,10 +111,14 @@ class LiveModels(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         headers, _, _ = read()
         _depend(self)
-        gathered = json.loads((RESULTS / "gathered.json").read_text("utf-8"))
+        from experiments.records.runs import (
+            read_ends,  # imports PyTorch, for this page alone
+        )
+
+        in_short_runs = read_ends("speedup", headers)
         rows = []
         for name, found in headers.items():
-            short = [run["loss"][-1] for run in gathered["speedup"][name]]
+            short = [run["loss"][-1] for run in in_short_runs[name]]
             steps, planned = found["steps"], found["planned_steps"]
             rows.append(
                 [
@@ -136,8 +139,8 @@ def _depend(directive: SphinxDirective) -> None:
         EXAMPLE,
         FOLDER / "live.html",
         *FILES.iterdir(),
-        RESULTS / "gathered.json",
-        *(RESULTS / "live").glob("*.json"),
+        RESULTS / "speedup.jsonl",
+        RESULTS / "live.jsonl",
     ):
         directive.env.note_dependency(str(path))
 

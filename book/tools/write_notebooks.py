@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "book"))  # where the engine is
 
 from annotated.page.book import Book, book_of  # noqa: E402
+from annotated.read.expressions import with_others  # noqa: E402
 from annotated.read.modules import Project  # noqa: E402
 from annotated.read.parse import ChapterError  # noqa: E402
-from annotated.run.execute import Store, job_of  # noqa: E402
+from annotated.run.execute import Record, Store, job_of  # noqa: E402
 from annotated.take.notebook import reader_notebook  # noqa: E402
 
 
@@ -56,24 +58,31 @@ def the_book() -> Book:
     )
 
 
-def values(book: Book, path: Path) -> dict[str, str]:
-    """Return the values for a chapter's prose, if the book was built since it changed."""
+def recorded(book: Book, docname: str) -> Record:
+    """Return what a chapter's run recorded, and nothing if the book was not built since it changed."""
     options = configuration()["sphinx"]["config"]
     fonts = [ROOT / name for name in options["annotated_figure_fonts"]]
-    job = job_of(book.project, path, fonts)
-    record = Store(ROOT / "_build" / ".executed").load(job.docname, job.digest)
-    return record.values if record else {}
+    job = job_of(book.project, ROOT / f"{docname}.py", fonts)
+    store = Store(ROOT / "_build" / ".executed")
+    return store.load(job.docname, job.digest) or Record()
+
+
+def values_of(book: Book, docname: str) -> dict[str, str]:
+    """Return what a chapter's run computed for prose."""
+    return recorded(book, docname).values
 
 
 def notebooks() -> dict[Path, str]:
     """Return the path and text of every notebook."""
-    book = the_book()
-    return {
-        NOTEBOOKS / f"{path.stem}.ipynb": reader_notebook(
-            path, book, values=values(book, path)
+    book, found = the_book(), {}
+    for path in chapters():
+        module = book.project.at(path)
+        record = recorded(book, book.project.docname(module))
+        values = with_others(module.chapter, record.values, partial(values_of, book))
+        found[NOTEBOOKS / f"{path.stem}.ipynb"] = reader_notebook(
+            path, book, values=values, returned=record.returned
         )
-        for path in chapters()
-    }
+    return found
 
 
 if __name__ == "__main__":

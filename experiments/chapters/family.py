@@ -14,8 +14,6 @@ in every figure of this book.
 Source: {cite:t}`so2021primer`, sections 3 and 4, and the papers that each chapter cites.
 """
 
-__data__ = ("experiments/results/gathered.json",)
-
 if __name__ == "__main__":
     # ## All language models in one table
     #
@@ -32,9 +30,9 @@ if __name__ == "__main__":
     import torch
     from IPython.display import display
 
-    from experiments.analysis import final_loss
-    from experiments.records import read_runs
-    from experiments.tables import Table
+    from experiments.measured.analysis import final_loss
+    from experiments.measured.tables import SourcedTable
+    from experiments.records.runs import read_ends
     from labml_primer.presets import PRESETS, Config, LanguageModel
     from labml_primer.training import load_corpus, median_seconds
     from labml_primer.training.costs import costs
@@ -82,7 +80,7 @@ if __name__ == "__main__":
         if name not in recorded:
             return "-"
         plan, model = recorded[name]
-        return f"{final_loss(read_runs(__data__[0], plan)[model]):.3f}"
+        return f"{final_loss(read_ends(plan, [model])[model]):.3f}"
 
     rows = []
     for name, config in PRESETS.items():
@@ -106,7 +104,7 @@ if __name__ == "__main__":
         "loss": "nats per character",
     }
     source = "Time measured when this page was built; losses from our records"
-    display(Table("All language models", source, columns, rows))
+    display(SourcedTable("All language models", source, columns, rows))
     # The recorded models have 0.8 to 0.9 million parameters, except the Switch Transformers with 4.5 million.
     # The two modern baselines share keys and values among heads, and the random Synthesizer computes neither
     # queries nor keys, so they have fewer parameters. The losses are those with a learned table of positions;

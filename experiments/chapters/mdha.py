@@ -24,7 +24,7 @@ Source: {cite:t}`so2021primer`, section 3, appendix A.6 and its released code;
 import math
 from collections.abc import Iterable
 
-from experiments.analysis import (
+from experiments.measured.analysis import (
     Spread,
     ahead,
     critical_difference,
@@ -34,11 +34,9 @@ from experiments.analysis import (
     relative_perplexity,
     until,
 )
-from experiments.figures import draw, draw_final_losses, table
-from experiments.records import Runs, read_runs
-from experiments.tables import Table
-
-__data__ = ("experiments/results/gathered.json",)
+from experiments.measured.figures import draw, draw_final_losses, table
+from experiments.measured.tables import SourcedTable
+from experiments.records.runs import Runs, read_ends, read_runs
 
 MODELS = {  # a name and a colour
     "channel": ("the walk-through's layer", "C0"),
@@ -64,8 +62,7 @@ if __name__ == "__main__":
     # The final loss of sixteen models, the best on top. Hollow dots are seeds, full dots their mean. In the
     # shaded band, a model differs from the walk-through's layer by less than the
     # {term}`critical difference`, so the difference may be noise.
-    runs = read_runs(__data__[0], "mdha")
-    runs = {model: runs[model] for model in MODELS}
+    runs = read_runs("mdha", MODELS)
     critical = float(critical_difference(final_losses(runs)))
     draw_final_losses(runs, MODELS, "channel", critical)
 
@@ -230,8 +227,7 @@ if __name__ == "__main__":
     # critical differences, but its seeds are noisy again. Wider kernels show no gain. Width 2 is still worse
     # with every seed, by {value}`apart("width-2", "channel")` critical differences, and here it has the
     # higher rate, {value}`rotary["width-2"][0]["rate"]` instead of {value}`rotary["channel"][0]["rate"]`.
-    rotary = read_runs(__data__[0], "today-mdha")
-    rotary = {model: rotary[model] for model in MODELS}
+    rotary = read_ends("today-mdha", MODELS)
     band = float(critical_difference(final_losses(rotary)))
     draw_final_losses(rotary, MODELS, "channel", band)
 
@@ -250,7 +246,9 @@ if __name__ == "__main__":
         for model, (name, _) in MODELS.items()
     ]
     heads = {"model": "", "learned table": "%", "rotary": "%"}
-    display(Table("Relative perplexity with both positions", "Our runs", heads, rows))
+    display(
+        SourcedTable("Relative perplexity with both positions", "Our runs", heads, rows)
+    )
 
     # ## Limits
     #

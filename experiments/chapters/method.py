@@ -13,7 +13,7 @@ Source: our own measurements; {cite:t}`so2021primer`, sections 3 and 4.1, append
 
 import torch
 
-from experiments.analysis import (
+from experiments.measured.analysis import (
     MeanFactor,
     critical_difference,
     factor,
@@ -21,14 +21,12 @@ from experiments.analysis import (
     noise,
     widest,
 )
-from experiments.figures import WHOLE_MODELS, theirs
-from experiments.records import read_runs
-from experiments.tables import Table
+from experiments.measured.figures import WHOLE_MODELS
+from experiments.measured.tables import SourcedTable
+from experiments.paper.tables import theirs
+from experiments.records.runs import read_ends, read_runs
 
-__data__ = (
-    "experiments/results/gathered.json",
-    "experiments/paper_tables/table_4.json",
-)
+__data__ = ("experiments/paper/printed/table_4.json",)
 
 if __name__ == "__main__":
     # ## The text
@@ -58,7 +56,7 @@ if __name__ == "__main__":
     ]
     heads = {"text": "", "length": "characters", "use": ""}
     source = f"{corpus.vocab_size} different characters"
-    display(Table("The text and its split", source, heads, rows))
+    display(SourcedTable("The text and its split", source, heads, rows))
 
     # ## The models and their training
     #
@@ -81,7 +79,7 @@ if __name__ == "__main__":
     # It trains all models with Adafactor and the hyperparameters of a Transformer. Here each model has a rate
     # of its own, and AdamW.
     # :::
-    recorded = read_runs(__data__[0], "speedup")
+    recorded = read_ends("speedup", WHOLE_MODELS)
     rows = [
         [
             name,
@@ -91,8 +89,8 @@ if __name__ == "__main__":
         for model, (name, _, _) in WHOLE_MODELS.items()
     ]
     heads = {"model": "", "learning rate": "", "parameters": "count"}
-    display(Table("Chosen rates", "Our runs", heads, rows))
-    printed = theirs("primer-ez", __data__[1])  # factors, for the limits below
+    display(SourcedTable("Chosen rates", "Our runs", heads, rows))
+    printed = theirs("primer-ez", __data__[0])  # factors, for the limits below
     # These tuning runs are 1/3 as long as the full ones. For half of these models, the losses of the two best
     # rates differ by less than the standard deviation of the seeds. The choice between them is then noise.
     # All seeds share it, so the ± in this book does not include this source of error.
@@ -129,7 +127,7 @@ if __name__ == "__main__":
     #   t = 4.303 \text{ for three seeds},\ 2.776 \text{ for five}$$
     def itself(plan: str) -> str:
         """The factor of the Transformer over itself, as the mean of the seeds."""
-        seeds = read_runs(__data__[0], plan)["transformer"]
+        seeds = read_runs(plan, ["transformer"])["transformer"]
         over_itself = [factor(run, run, "multiply_adds") for run in seeds]
         return f"{MeanFactor.of(over_itself).mean:.2f}"
 
@@ -160,7 +158,7 @@ if __name__ == "__main__":
     # The *critical difference* is the 95% quantile of this range in 20,000 simulated tables of pure noise,
     # times the $\sigma$ of our own table. If all models were equal, only 5% of such tables would have any two
     # models farther apart. For the sixteen models of {doc}`mdha`:
-    losses = final_losses(read_runs(__data__[0], "mdha"))
+    losses = final_losses(read_ends("mdha"))
     critical = critical_difference(losses)
     print(f"noise               {noise(losses):.3f} nats")
     print(f"critical difference {critical:.3f} nats")
@@ -199,9 +197,10 @@ if __name__ == "__main__":
     #
     # ## Records
     #
-    # Every run is a JSON file in `experiments/results`: its configuration, the versions of the software, the
-    # machine, and the curve of its losses. Plans share runs of the same configuration, and a stopped plan
-    # continues where it was. `make experiments` runs all that is missing, after saying how long it takes.
+    # Every plan has a file in `experiments/results`, with a line of JSON for each run: its configuration, the
+    # versions of the software, the machine, and the curve of its losses. Plans share runs of the same
+    # configuration, and a stopped plan continues where it was. `make experiments` runs all that is missing,
+    # after saying how long it takes.
     # With `ONLY` it runs one plan:
     #
     #     make experiments ONLY=speedup
@@ -318,5 +317,5 @@ if __name__ == "__main__":
         found = int((distances > beyond * noise(losses)).sum())
         rows.append([judged, f"{wrong[judged]:.0%}", str(found)])
     heads = {"test": "", "false alarms": "", "our pairs": f"of {len(distances)}"}
-    display(Table("Two ways to test", "20,000 simulated tables", heads, rows))
+    display(SourcedTable("Two ways to test", "20,000 simulated tables", heads, rows))
     assert wrong["critical difference"] < 0.06

@@ -34,7 +34,7 @@ Source: {cite:t}`so2021primer`, sections 3, 4.1 and A.14, Table 4.
 from dataclasses import astuple
 from statistics import fmean
 
-from experiments.analysis import (
+from experiments.measured.analysis import (
     MeanFactor,
     critical_difference,
     factors,
@@ -47,22 +47,19 @@ from experiments.analysis import (
     speedup,
     until,
 )
-from experiments.figures import SETUPS, WHOLE_MODELS, draw_factors, theirs
-from experiments.records import read_runs
-from experiments.tables import Table
+from experiments.measured.figures import WHOLE_MODELS, draw_factors
+from experiments.measured.tables import SourcedTable
+from experiments.paper.tables import SETUPS, theirs
+from experiments.records.runs import read_ends, read_runs
 
-__data__ = (
-    "experiments/results/gathered.json",
-    "experiments/paper_tables/table_4.json",
-)
+__data__ = ("experiments/paper/printed/table_4.json",)
 
 
 if __name__ == "__main__":
     # The loss on the held-out plays, by compute, with a learned table of positions; lower and further left is
     # better. The dotted line is the Transformer's final loss: Primer-EZ (teal, solid) crosses it after less
     # than half of the compute. Bands are the range of the seeds. The first quarter of the runs is left out.
-    recorded = read_runs(__data__[0], "speedup")
-    runs = {model: recorded[model] for model in WHOLE_MODELS}
+    runs = read_runs("speedup", WHOLE_MODELS)
     vanilla = runs["transformer"]
     import matplotlib.pyplot as plt
 
@@ -107,7 +104,7 @@ if __name__ == "__main__":
     rows = []
     for model, seeds in runs.items():
         ours = f"{in_time[model]:.2f}" if model in in_time else "-"
-        printed = theirs(model, __data__[1])
+        printed = theirs(model, __data__[0])
         paper = [printed.get(setup, "-") for setup in SETUPS]
         name = WHOLE_MODELS[model][0]
         rows.append([name, f"{final_loss(seeds):.3f}", ours, *paper])
@@ -118,11 +115,11 @@ if __name__ == "__main__":
         **{name: "factor" for name, _ in SETUPS.values()},
     }
     display(
-        Table(
+        SourcedTable(
             "Our factors and the paper's", "Table 4 in the last columns", columns, rows
         )
     )
-    v100 = theirs("pp", __data__[1])["Tensor2Tensor, V100"]
+    v100 = theirs("pp", __data__[0])["Tensor2Tensor, V100"]
     last = [run["loss"][-1] for run in vanilla]
     # In time, MDHA, Primer-EZ and Primer save at least as much here as in the paper. Transformer++ saves
     # {value}`f"{in_time['pp'].mean:.2f}"`, less than the {value}`v100` on the V100, and about as much as in
@@ -192,8 +189,8 @@ if __name__ == "__main__":
     # in the middle those with rotary positions, and on the right those with rotary positions on subwords,
     # each over the Transformer of the same panel. On the dotted line, nothing is saved. Hollow dots are
     # seeds, full dots their mean.
-    with_rotary = read_runs(__data__[0], "today-characters")
-    on_subwords = read_runs(__data__[0], "today-subwords")
+    with_rotary = read_runs("today-characters")
+    on_subwords = read_runs("today-subwords")
     panels = {
         "characters,\nlearned table": runs,
         "characters,\nrotary positions": with_rotary,
@@ -231,7 +228,7 @@ if __name__ == "__main__":
     ]
     heads = ("learned, characters", "rotary, characters", "rotary, subwords")
     columns = {"model": ""} | dict.fromkeys(heads, "factor")
-    display(Table("Factors in multiply-adds", "Our runs", columns, rows))
+    display(SourcedTable("Factors in multiply-adds", "Our runs", columns, rows))
 
     def share_saved(saved: MeanFactor) -> str:
         """The multiply-adds that a factor saves, with the interval."""
@@ -239,7 +236,7 @@ if __name__ == "__main__":
         return f"{mean:.0%} ({low:.0%} to {high:.0%})"
 
     below = gain(with_rotary, "pp", "primer-ez")
-    longer_tuned = read_runs(__data__[0], "today-rates")
+    longer_tuned = read_ends("today-rates", ["primer-ez", "pp"])
 
     def on_subwords_over(model: str, baseline: str) -> str:
         """The factor of a model over another on subwords."""
@@ -300,9 +297,9 @@ if __name__ == "__main__":
     # - Over a Transformer with learned absolute positions, Primer-EZ saves more than half of the time, and
     #   Primer about half, as in two of the paper's three set-ups.
     # - With rotary positions in all models, Primer-EZ saves {value}`share_saved(left["primer-ez"])` of the
-    #   multiply-adds on characters, and is not shown to be better than Transformer++. On subwords both
-    #   Primers end below it with every seed. The savings from convolutions over neighbouring tokens shrink
-    #   most.
+    #   multiply-adds on characters, and is not shown to be better than Transformer++. On subwords it saves
+    #   {value}`share_saved(on_subwords_left["primer-ez"])`, and both Primers end below Transformer++ with
+    #   every seed. The savings from convolutions over neighbouring tokens shrink most.
     # - Within these runs of 1,200 steps, only the savings of the squared ReLU and of Transformer++ grow with
     #   every seed, with either kind of positions. {doc}`positions` has longer runs.
     #

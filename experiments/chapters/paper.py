@@ -21,9 +21,8 @@ from operator import truediv
 import torch
 from matplotlib.axes import Axes
 
-from experiments.claims import Rounded, recompute
-from experiments.figures import COLOURS
-from experiments.paper_claims import (
+from experiments.measured.tables import SourcedTable
+from experiments.paper.claims import (
     HEADLINES,
     a_days_steps,
     average_time,
@@ -39,22 +38,22 @@ from experiments.paper_claims import (
     larger_data,
     model_sizes,
     one_shot,
-    read_paper,
     savings_law,
     search_costs,
     search_task,
     verdicts,
 )
-from experiments.tables import Table
+from experiments.paper.rounding import Rounded, recompute
+from experiments.paper.tables import COLOURS, read_paper
 
 __data__ = (
-    "experiments/paper_tables/table_1.json",
-    "experiments/paper_tables/table_4.json",
-    "experiments/paper_tables/table_5.json",
-    "experiments/paper_tables/table_6.json",
-    "experiments/paper_tables/table_7.json",
-    "experiments/paper_tables/table_8.json",
-    "experiments/paper_tables/text.json",
+    "experiments/paper/printed/table_1.json",
+    "experiments/paper/printed/table_4.json",
+    "experiments/paper/printed/table_5.json",
+    "experiments/paper/printed/table_6.json",
+    "experiments/paper/printed/table_7.json",
+    "experiments/paper/printed/table_8.json",
+    "experiments/paper/printed/text.json",
 )
 
 
@@ -350,7 +349,9 @@ if __name__ == "__main__":
     heads: tuple[str, ...]
     heads = ("model", "steps, Table 5", "perplexity, Table 5", "perplexity, Table 8")
     display(
-        Table("C4 in both tables", "So et al. 2021", dict.fromkeys(heads, ""), rows)
+        SourcedTable(
+            "C4 in both tables", "So et al. 2021", dict.fromkeys(heads, ""), rows
+        )
     )
     # The perplexity of Transformer++ rises by 0.01 in its last two thousand steps, so differences as small as
     # this between evaluations are noise.
@@ -388,7 +389,9 @@ if __name__ == "__main__":
         ["coefficient", f"{intercept.exp():.4f}", f"{coefficient:.4f}"],
     ]
     heads = ("parameter", "fitted", "appendix A.9")
-    display(Table("The law of savings", "Computed", dict.fromkeys(heads, ""), rows))
+    display(
+        SourcedTable("The law of savings", "Computed", dict.fromkeys(heads, ""), rows)
+    )
     # The compute that the better architecture needs for a loss, what it saves, and what the worse one needs:
     fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
     for line, colour, words, end in (
@@ -426,7 +429,7 @@ if __name__ == "__main__":
         seconds = (f"{marks[0]:.1f}", f"{average:.0f}")
         rows.append([str(n), *seconds, f"{marks[-1] / average:.2f}"])
     units = {"hurdles": "", "first mark": "s", "average": "s", "saved": "factor"}
-    display(Table("Hurdles", "Computed", units, rows))
+    display(SourcedTable("Hurdles", "Computed", units, rows))
     display(verdicts("Claims on the search", search_costs(paper)))
     # :::{deviation} the paper, section 2 against appendix A.3
     # Section 2 says 6.25, and 21.43 for hurdles and proxy together. The marks of A.3 give
@@ -494,7 +497,7 @@ if __name__ == "__main__":
         for words, share in (("times as few", fewer), ("times as long", longer))
     ]
     heads = ("steps", "as printed", "with rounding")
-    display(Table("4.2, split", "Table 1", dict.fromkeys(heads, ""), rows))
+    display(SourcedTable("4.2, split", "Table 1", dict.fromkeys(heads, ""), rows))
     assert fewer.value > 1 and longer.value > 1
 
     # ## In short

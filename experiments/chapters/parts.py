@@ -27,18 +27,16 @@ Source: {cite:t}`so2021primer`, section 3 and appendix A.7, Figures 5 and 26.
 
 import math
 
-from experiments.analysis import (
+from experiments.measured.analysis import (
     critical_difference,
     final_loss,
     final_losses,
     gain,
 )
-from experiments.figures import draw, table
-from experiments.records import Gathered, Runs, read_runs
-from experiments.tables import Table
-from experiments.today import part_changes, perplexity_change
-
-__data__ = ("experiments/results/gathered.json",)
+from experiments.measured.figures import draw, table
+from experiments.measured.settings import part_table, perplexity_change
+from experiments.measured.tables import SourcedTable
+from experiments.records.runs import Measured, Runs, read_ends, read_runs
 
 # A name and a colour: grey for the Transformer, teal for what Primer-EZ has, plum for what Primer alone has
 # or was tried for it.
@@ -77,7 +75,7 @@ if __name__ == "__main__":
     # :::
     from IPython.display import display
 
-    changes = read_runs(__data__[0], "ablation")
+    changes = read_runs("ablation")
     draw(changes, REMOVED, "primer")
     display(table(changes, REMOVED, "primer", "Compare Figure 26, right"))
     # ## Each change alone
@@ -88,7 +86,7 @@ if __name__ == "__main__":
     # stream.
     draw(changes, INSERTED, "transformer")
     display(table(changes, INSERTED, "transformer", "Compare Figure 26, left"))
-    five = read_runs(__data__[0], "speedup")  # with five seeds
+    five = read_ends("speedup", ["primer-ez", "mdha"])  # with five seeds
     squared_relu_gain = gain(five, "primer-ez", "mdha")
     # Alone, MDHA, the norm after the feed-forward layer and the squared ReLU lower the perplexity by
     # {value}`change(changes, "transformer", "with-mdha")`,
@@ -116,7 +114,7 @@ if __name__ == "__main__":
     # first learn where they are, so a convolution is also a remedy for the table. With
     # {doc}`rotary positions </labml_primer/since/rotary>`, attention sees distances by itself. The figure
     # shows Primer with rotary positions, without each of its changes.
-    rotary = read_runs(__data__[0], "today-ablation")
+    rotary = read_ends("today-ablation")
     draw(rotary, REMOVED, "primer")
 
     # Now Primer is worst without the squared ReLU, with each of three seeds, as in the paper. Without MDHA,
@@ -131,7 +129,7 @@ if __name__ == "__main__":
     apart = gain(rotary, "without-mdha", "without-squared-relu")
     without = {model: rotary[model] for model in REMOVED}
     differ = float(critical_difference(final_losses(without)))
-    display(part_changes(__data__[0]))
+    display(part_table())
     # None of Primer's other three changes is shown to help: removing them changes the perplexity by less than
     # its spread. Alone, the norm after the feed-forward layer, which helped a Transformer with a table as
     # much as MDHA did, lowers it slightly with each seed, by
@@ -161,7 +159,7 @@ if __name__ == "__main__":
     # of the ReLU (teal) and SwiGLU are at the top, and three seeds show no difference between them. ReGLU and
     # SwiGLU have a second projection and are two thirds as wide, so that all models have the same number of
     # parameters.
-    activations = read_runs(__data__[0], "activations")
+    activations = read_runs("activations")
     draw(activations, ACTIVATIONS, "relu")
     display(table(activations, ACTIVATIONS, "relu", "Compare Figure 5"))
     reglu, swiglu = (gain(activations, gate, "relu") for gate in ("reglu", "swiglu"))
@@ -198,7 +196,7 @@ if __name__ == "__main__":
     # falls just short of this limit. The gated units are not shown to be worse. The ReLU is, but only in the
     # last row, with the five seeds of {doc}`ours`.
     # :::
-    def compare(name: str, worse: list[Gathered], better: list[Gathered]) -> float:
+    def compare(name: str, worse: list[Measured], better: list[Measured]) -> float:
         first, second = final_loss(worse), final_loss(better)
         error = math.hypot(
             *(each.deviation / math.sqrt(each.count) for each in (first, second))
@@ -208,15 +206,18 @@ if __name__ == "__main__":
         return difference / error
 
     rows: list[list[str]] = []
-    best = activations.pop("squared-relu")
+    best = activations["squared-relu"]
     errors = {
         model: compare(ACTIVATIONS[model][0], seeds, best)
         for model, seeds in activations.items()
+        if model != "squared-relu"
     }
     surely = compare("ReLU, five seeds", five["transformer"], five["squared-relu"])
     heads = ("activation function", "nats worse", "standard errors")
     display(
-        Table("Worse than the squared ReLU", "Our runs", dict.fromkeys(heads, ""), rows)
+        SourcedTable(
+            "Worse than the squared ReLU", "Our runs", dict.fromkeys(heads, ""), rows
+        )
     )
     assert min(surely, errors["gelu"]) > 4
     assert max(errors["relu"], errors["reglu"], errors["swiglu"]) < 4

@@ -38,26 +38,30 @@ Source: {cite:t}`so2021primer`, appendix A.8; {cite:t}`su2021roformer`; our own 
 
 from statistics import fmean
 
-from experiments.analysis import (
+from experiments.measured.analysis import (
     MeanFactor,
     critical_difference,
-    final,
     final_losses,
     gain,
+    last_loss,
     seed_factors,
     until,
 )
-from experiments.figures import WHOLE_MODELS, draw_by_compute, draw_factors, draw_gaps
-from experiments.records import read_runs
-from experiments.today import (
+from experiments.measured.figures import (
+    WHOLE_MODELS,
+    draw_by_compute,
+    draw_factors,
+    draw_gaps,
+)
+from experiments.measured.settings import (
     KINDS,
     MODELS,
     MODERN,
-    gains,
-    lengths,
-    losses,
-    modern_changes,
-    rates,
+    factor_table,
+    length_table,
+    loss_table,
+    modern_table,
+    rate_table,
     read_kinds,
     read_lengths,
     read_settings,
@@ -65,16 +69,14 @@ from experiments.today import (
     share_of_positions,
     written,
 )
-
-__data__ = ("experiments/results/gathered.json",)
-
+from experiments.records.runs import read_ends, read_runs
 
 if __name__ == "__main__":
     # The loss on the held-out plays, by compute: the Transformer (grey) and Primer-EZ (teal), with a learned
     # table (dotted) and with rotary positions (solid). Bands are the range of the seeds. Both solid lines end
     # below both dotted ones: a Transformer with rotary positions is better than a Primer-EZ with a learned
     # table. The first eighth of the runs is left out.
-    recorded = read_settings(__data__[0])
+    recorded = read_settings()
     characters = {
         positions: runs
         for (text, positions), runs in recorded.items()
@@ -133,9 +135,9 @@ if __name__ == "__main__":
         for learned, rotary in zip(factors["learned"], factors["rotary"], strict=True)
     ]
     rotary = characters["rotary"]
-    ends_at = {model: fmean(map(final, seeds)) for model, seeds in rotary.items()}
+    ends_at = {model: fmean(map(last_loss, seeds)) for model, seeds in rotary.items()}
     lower = ends_at["mdha"] - ends_at["squared-relu"]
-    every = final_losses(read_runs(__data__[0], "today-characters"))
+    every = final_losses(read_ends("today-characters"))
     differ = float(critical_difference(every))
     over_pp, added = (
         {
@@ -145,7 +147,7 @@ if __name__ == "__main__":
         }
         for model in ("pp", "squared-relu")
     )
-    display(gains(__data__[0]))
+    display(factor_table())
 
     # ## Rates chosen in longer runs
     #
@@ -166,7 +168,7 @@ if __name__ == "__main__":
     # models, differences up to {value}`f"{differ_then:.3f}"` may be noise. Its factor over it is
     # {value}`added["full length"]`. So on characters, too, the convolutions add something to the squared
     # ReLU, if little. Over Transformer++ no lead is shown: {value}`over_pp["full length"]`.
-    full_length = read_runs(__data__[0], "today-rates")
+    full_length = read_runs("today-rates")
     of_primer_ez, of_relu = (
         {"earlier": rotary[model], "later": full_length[model]}
         for model in ("primer-ez", "squared-relu")
@@ -177,7 +179,7 @@ if __name__ == "__main__":
         written(savings(lower_losses, "primer-ez", over=model))
         for model in ("squared-relu", "pp")
     )
-    display(rates(__data__[0]))
+    display(rate_table())
 
     # ## On subwords
     #
@@ -206,7 +208,7 @@ if __name__ == "__main__":
     }
     saved = {name: savings(runs, "primer-ez") for name, runs in subwords.items()}
     on_subwords = {name: written(factors) for name, factors in saved.items()}
-    every_model = read_runs(__data__[0], "today-subwords")
+    every_model = read_runs("today-subwords")
     primer = {
         "saves": written(savings(every_model, "primer")),
         "over Transformer++": written(savings(every_model, "primer", over="pp")),
@@ -233,7 +235,7 @@ if __name__ == "__main__":
     # positions ({doc}`results`).
     #
     # Here, too, each rate was chosen in runs of the full length, with a seed that is not reported.
-    kinds = read_kinds(__data__[0])
+    kinds = read_kinds()
     of_kinds = {KINDS[kind]: savings(runs, "primer-ez") for kind, runs in kinds.items()}
     saved_with = {kind: written(of_kinds[KINDS[kind]]) for kind in kinds}
     fig, ax = plt.subplots(figsize=(7, 2), layout="constrained")
@@ -263,7 +265,7 @@ if __name__ == "__main__":
     # five, in runs of 1,200 steps with one seed. The squared ReLU chose 0.001 there, as in *Rates chosen in
     # longer runs*, and again the choice was wrong: with 0.001 it ends {value}`f"{cost_of_rate:.3f}"` nats
     # higher, hardly below the Transformer. Some models of this chapter differ by less.
-    of_steps = read_lengths(__data__[0])
+    of_steps = read_lengths()
 
     def lead_after(steps: int) -> float:
         """By how many nats Primer-EZ is below the Transformer in the long runs."""
@@ -282,14 +284,14 @@ if __name__ == "__main__":
         for steps, runs in of_steps.items()
     }
     long_factors = savings(of_steps[4800], "primer-ez")
-    slower = read_runs(__data__[0], "today-longer")
+    slower = read_ends("today-longer", ["squared-relu"])
     with_both = {
         "0.001": slower["squared-relu"],
         "0.002": of_steps[4800]["squared-relu"],
     }
     cost_of_rate = gain(with_both, "0.002", "0.001")
     draw_gaps(of_steps[4800], ("primer-ez", "mdha", "squared-relu"))
-    display(lengths(__data__[0]))
+    display(length_table())
 
     # ## In a modern baseline
     #
@@ -309,7 +311,7 @@ if __name__ == "__main__":
     # Of two other {doc}`short convolutions </labml_primer/since/short_convolutions>`, Canon-B shows no
     # saving, {value}`saved_today["canon-b"]`, and token shift makes the model worse with each seed,
     # {value}`saved_today["token-shift"]`.
-    today = read_runs(__data__[0], "today-modern")
+    today = read_runs("today-modern")
     added_today = written(savings(today, "primer-ez", over="squared-relu"))
     of_changes = {
         model: savings(today, model, over="modern")
@@ -326,7 +328,7 @@ if __name__ == "__main__":
     draw_factors(ax, named, ["C2", "C1", "C0", "C3", "C4"], ticks=(0.8, 1, 1.2, 1.5))
     ax.set(xlabel="speed-up factor in multiply-adds")
     plt.show()
-    display(modern_changes(__data__[0]))
+    display(modern_table())
 
     # ## The better baseline
     #
@@ -345,7 +347,7 @@ if __name__ == "__main__":
         MeanFactor.of(over["transformer"]),
         list(map(written, over.values())),
     )
-    display(losses(__data__[0]))
+    display(loss_table())
 
     # ## Limits
     #

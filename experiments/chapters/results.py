@@ -51,7 +51,7 @@ and what ± means.
 Source: {cite:t}`so2021primer`, sections 3 and 4, Tables 4 and 5, Figures 5, 9 and 26; our own measurements.
 """
 
-from experiments.analysis import (
+from experiments.measured.analysis import (
     MeanFactor,
     Spread,
     extent,
@@ -60,28 +60,23 @@ from experiments.analysis import (
     seed_factors,
     setting,
 )
-from experiments.figures import SETUPS, WHOLE_MODELS, draw_means, from_print, theirs
-from experiments.records import read_runs
-from experiments.tables import Table
-from experiments.timings import ratios, recorded
-from experiments.today import (
-    gains,
-    modern_changes,
-    part_changes,
+from experiments.measured.figures import WHOLE_MODELS, draw_means
+from experiments.measured.settings import (
+    factor_table,
+    modern_table,
+    part_table,
     perplexity_change,
     read_setting,
     savings,
     share_of_positions,
     written,
 )
+from experiments.measured.tables import SourcedTable
+from experiments.paper.tables import SETUPS, from_print, theirs
+from experiments.records.runs import read_ends, read_runs
+from experiments.records.timings import ratios_of, values_of
 
-__data__ = (
-    "experiments/results/gathered.json",
-    "experiments/paper_tables/table_4.json",
-    "benchmarks/results/generation.json",
-    "benchmarks/results/memory.json",
-    "benchmarks/results/step.json",
-)
+__data__ = ("experiments/paper/printed/table_4.json",)
 
 if __name__ == "__main__":
     # The {term}`speed-up factor` over the Transformer: the Transformer's cost of reaching its final loss,
@@ -90,9 +85,8 @@ if __name__ == "__main__":
     # positions, diamonds those with rotary positions, each over the Transformer with the same positions. On
     # the right the cost is time: dots are ours with a learned table, hollow marks the paper's in its three
     # set-ups, with standard deviations. {doc}`ours` has the learning curves.
-    every = read_runs(__data__[0], "speedup")
-    runs = {model: every[model] for model in WHOLE_MODELS}
-    with_rotary = read_runs(__data__[0], "today-characters")
+    runs = read_runs("speedup", WHOLE_MODELS)
+    with_rotary = read_runs("today-characters")
     in_time = factors(runs, "seconds")
     counted = {
         "learned table": factors(runs, "multiply_adds"),
@@ -108,7 +102,7 @@ if __name__ == "__main__":
         left: [with_table, draw_means(left, counted["rotary"], "rotary", "D", 0.15)]
     }
     marks[right] = [draw_means(right, in_time, "ours, learned table", "o", -0.2)]
-    paper = {model: theirs(model, __data__[1]) for model in in_time}
+    paper = {model: theirs(model, __data__[0]) for model in in_time}
     for setup, (name, mark) in SETUPS.items():
         of_setup = {
             model: from_print(found[setup])
@@ -151,7 +145,7 @@ if __name__ == "__main__":
     ]
     heads = {"model": "", "learned table": "multiply-adds", "rotary": "multiply-adds"}
     heads |= {"ours, learned": "time", "the paper's": "time"}
-    display(Table("Speed-up factors", "Ours, and Table 4", heads, rows))
+    display(SourcedTable("Speed-up factors", "Ours, and Table 4", heads, rows))
 
     # ## Does Primer still help with rotary positions?
     #
@@ -171,7 +165,7 @@ if __name__ == "__main__":
     # The second table has the changes of a {doc}`modern baseline </labml_primer/since/modern>`.
     on_subwords = {
         positions: MeanFactor.of(
-            savings(read_setting(__data__[0], "subwords", positions), "primer-ez")
+            savings(read_setting("subwords", positions), "primer-ez")
         )
         for positions in ("learned", "rotary")
     }
@@ -181,19 +175,23 @@ if __name__ == "__main__":
             for each in (runs, with_rotary)
         )
     )
-    display(gains(__data__[0]))
-    every_model = read_runs(__data__[0], "today-subwords")
+    display(factor_table())
+    every_model = read_runs(
+        "today-subwords", ["transformer", "primer", "primer-ez", "pp"]
+    )
     primer_on_subwords = written(savings(every_model, "primer"))
     over_pp_on_subwords = written(savings(every_model, "primer-ez", over="pp"))
-    in_long_runs = written(savings(read_runs(__data__[0], "today-longer"), "primer-ez"))
-    modern = read_runs(__data__[0], "today-modern")
+    long_runs = read_runs("today-longer", ["transformer", "primer-ez"])
+    in_long_runs = written(savings(long_runs, "primer-ez"))
+    modern = read_runs("today-modern")
     sizes = [
         seeds[0]["parameters"] / 1e6
-        for seeds in (*every_model.values(), *modern.values())
+        for runs_on_subwords in (read_ends("today-subwords"), modern)
+        for seeds in runs_on_subwords.values()
     ]
     millions_on_subwords = extent(sizes, ".1f")
     in_baseline = written(savings(modern, "primer-ez", over="modern"))
-    display(modern_changes(__data__[0]))
+    display(modern_table())
 
     # ## Which part does the work?
     #
@@ -201,11 +199,11 @@ if __name__ == "__main__":
     # Transformer or removed from Primer, with a learned table and with rotary positions. A change that helps
     # is negative when added, and positive when removed. {doc}`parts` compares all parts and eight activation
     # functions, and {doc}`mdha` the details of the convolutions.
-    display(part_changes(__data__[0]))
+    display(part_table())
 
     def missed(plan: str, part: str) -> str:
         """How much higher the perplexity of Primer is without a part, with its spread."""
-        changed = read_runs(__data__[0], plan)
+        changed = read_ends(plan, ["primer", f"without-{part}"])
         return f"{perplexity_change(changed, 'primer', f'without-{part}'):.1f}%"
 
     # ## What does it cost?
@@ -215,21 +213,21 @@ if __name__ == "__main__":
     # the peak memory of a training step, not counting weights and optimizer state; and the tokens per second
     # of generation with a KV cache. {doc}`/benchmarks/speed` has every size, the paper's ratios and other
     # libraries.
-    step, generation = recorded("step"), recorded("generation")
     compiled = zip(
-        ratios(step, "Primer-EZ, compiled", "Transformer, compiled"),
-        ratios(step, "Transformer, compiled", "Transformer"),
+        ratios_of("step", "Primer-EZ, compiled", "Transformer, compiled"),
+        ratios_of("step", "Transformer, compiled", "Transformer"),
         strict=True,
     )
+    models = ("Primer-EZ", "Transformer")
+    memory = zip(*(values_of("memory", model) for model in models), strict=True)
     prices = {
-        "plain": ratios(step, "Primer-EZ", "Transformer"),
-        "faster": ratios(step, "Primer-EZ, faster", "Transformer"),
+        "plain": ratios_of("step", "Primer-EZ", "Transformer"),
+        "faster": ratios_of("step", "Primer-EZ, faster", "Transformer"),
         "compiled": [a * b for a, b in compiled],
-        "memory": [
-            cell["values"]["Primer-EZ"] / cell["values"]["Transformer"]
-            for cell in recorded("memory")["cells"]
-        ],
-        "generation": ratios(generation, "Primer-EZ, cached", "Transformer, cached"),
+        "memory": [a / b for a, b in memory],
+        "generation": ratios_of(
+            "generation", "Primer-EZ, cached", "Transformer, cached"
+        ),
     }
 
     def over(price: str) -> str:
@@ -245,7 +243,7 @@ if __name__ == "__main__":
     }
     rows = [[name, over(price)] for price, name in words.items()]
     heads = dict.fromkeys(("Primer-EZ over Transformer", "ratio"), "")
-    display(Table("What it costs", "Our benchmarks", heads, rows))
+    display(SourcedTable("What it costs", "Our benchmarks", heads, rows))
 
     # ## Does it hold at other sizes and in other models?
     #
@@ -261,8 +259,11 @@ if __name__ == "__main__":
     # small, this shows at most that an effect is not universal, not that the paper is wrong. Two
     # disagreements with a learned table disappear with rotary positions, on characters: the squared ReLU is
     # on average the most effective change, and both Primers end below the Evolved Transformer.
-    activations = read_runs(__data__[0], "activations")
-    others = read_runs(__data__[0], "transfer")
+    activations = read_ends("activations", ["relu", "squared-relu", "swiglu"])
+    kinds = ("synthesizer-dense", "synthesizer-random")
+    others = read_runs(
+        "transfer", [*kinds, *(f"{kind}-squared-relu" for kind in kinds)]
+    )
 
     def perplexity(model: str) -> str:
         """The perplexity with an activation function, in percent of the ReLU's."""
@@ -271,7 +272,7 @@ if __name__ == "__main__":
 
     by_kind = (
         seed_factors(others[name], others[f"{name}-squared-relu"], "seconds")
-        for name in ("synthesizer-dense", "synthesizer-random")
+        for name in kinds
     )
     of_kinds = " and ".join(f"{MeanFactor.of(each).mean:.1f}" for each in by_kind)
     rows = [
@@ -309,7 +310,11 @@ if __name__ == "__main__":
         ],
     ]
     heads = dict.fromkeys(("the paper", "here"), "")
-    display(Table("Not reproduced", "Our runs, and the paper's sections", heads, rows))
+    display(
+        SourcedTable(
+            "Not reproduced", "Our runs, and the paper's sections", heads, rows
+        )
+    )
 
     # ## In short
     #

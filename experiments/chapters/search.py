@@ -27,8 +27,8 @@ Source: {cite:t}`so2021primer`, section 2, appendices A.1 to A.5; our own runs.
 from collections import Counter
 from statistics import fmean
 
-from experiments.analysis import extent
-from experiments.figures import dots
+from experiments.measured.analysis import extent
+from experiments.measured.figures import dots
 from experiments.search.summary import CONVOLUTIONS
 from experiments.search.tables import (
     KNOWN,
@@ -46,9 +46,6 @@ from experiments.search.tables import (
     winner,
 )
 
-__data__ = ("experiments/results/searches.json",)
-
-
 if __name__ == "__main__":
     # The best loss so far, of programs that were trained to the end. Lower is better. Besides the three
     # searches from the Transformer there is one from random programs, and a control, which chooses parents
@@ -57,7 +54,7 @@ if __name__ == "__main__":
     # search.
     #
     # {doc}`/book/pages/individuals` shows any of these programs, with its parent and its children.
-    searches, retrained = read_searches(__data__[0])
+    searches, retrained = read_searches()
     first, control = searches["transformer-0"], searches["no-selection"]
     task, known = first["task"], runs_of(retrained, longer=1, scale=1)
     import matplotlib.pyplot as plt

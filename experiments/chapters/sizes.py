@@ -27,7 +27,7 @@ from dataclasses import replace
 
 import torch
 
-from experiments.analysis import (
+from experiments.measured.analysis import (
     MeanFactor,
     final_loss,
     interval,
@@ -35,22 +35,20 @@ from experiments.analysis import (
     setting,
     speedup,
 )
-from experiments.records import read_runs
-from experiments.scaling import (
+from experiments.measured.scaling import (
     Sizes,
     best_width,
     budgets_up_to,
     frontier,
+    full_budget,
     power_law,
     saved,
-    savings,
+    savings_at_budgets,
     shift,
-    whole,
 )
-from experiments.tables import Table
+from experiments.measured.tables import SourcedTable
+from experiments.records.runs import read_runs
 from labml_primer.presets import PRESETS, LanguageModel
-
-__data__ = ("experiments/results/gathered.json",)
 
 MODELS = {
     "transformer": ("Transformer", "C5"),
@@ -65,12 +63,12 @@ if __name__ == "__main__":
     # How many times less compute (left) and time (right) Primer-EZ (teal) and Primer (plum) need for the loss
     # that the Transformer reaches at each budget. All three have the best of five widths. Bands are 95%
     # confidence intervals. A horizontal line would be the same saving at every budget.
-    recorded = read_runs(__data__[0], "scaling")
+    recorded = read_runs("scaling")
     sweep: dict[str, Sizes] = {
         model: {width: recorded[f"{model}-{width}"] for width in WIDTHS}
         for model in MODELS
     }
-    ends = {cost: whole(sweep, cost) for cost in COSTS}
+    ends = {cost: full_budget(sweep, cost) for cost in COSTS}
     budgets = {cost: budgets_up_to(end, 2) for cost, end in ends.items()}
     fronts = {
         cost: {model: frontier(sweep[model], budgets[cost], cost) for model in MODELS}
@@ -84,7 +82,9 @@ if __name__ == "__main__":
         for cost, end in ends.items()
     }
     at_budgets = {
-        (cost, model): savings(fronts[cost]["transformer"], from_early_on[cost][model])
+        (cost, model): savings_at_budgets(
+            fronts[cost]["transformer"], from_early_on[cost][model]
+        )
         for cost in COSTS
         for model in ("primer-ez", "primer")
     }
@@ -131,8 +131,8 @@ if __name__ == "__main__":
         for (cost, model), saving in saves.items()
     ]
     heads = dict.fromkeys(("model", "cost", "times less", "95% interval"), "")
-    display(Table("Saving at the best width", "Our runs", heads, rows))
-    five = read_runs(__data__[0], "speedup")  # with five seeds
+    display(SourcedTable("Saving at the best width", "Our runs", heads, rows))
+    five = read_runs("speedup", ["transformer", "primer-ez"])  # with five seeds
     at_128 = [speedup(five["transformer"], five["primer-ez"], cost) for cost in COSTS]
     # At one size, {doc}`ours` has factors of {value}`f"{at_128[0].mean:.1f}"` in multiply-adds and
     # {value}`f"{at_128[1].mean:.1f}"` in time for Primer-EZ, so choosing the size does not reduce the saving.
@@ -186,7 +186,7 @@ if __name__ == "__main__":
         for budget in budgets[cost][::4]
     ]
     heads = dict.fromkeys(("budget", *(name for name, _ in MODELS.values())), "")
-    display(Table("Best of five widths", "Our runs", heads, rows))
+    display(SourcedTable("Best of five widths", "Our runs", heads, rows))
     # Counted in multiply-adds, a width of 32 is best for the Transformer up to the last budget that its runs
     # of that width reach. The Primers reach the same losses at width 32 too, at lower budgets. Narrower
     # models might be better still, and would change the factors. Counted in time, 32 is not best at any
@@ -233,7 +233,9 @@ if __name__ == "__main__":
         "loss": "nats",
     }
     display(
-        Table("Five widths", "The same compute, half of it for width 32", columns, rows)
+        SourcedTable(
+            "Five widths", "The same compute, half of it for width 32", columns, rows
+        )
     )
     # ## Is it a power law?
     #
@@ -298,7 +300,7 @@ if __name__ == "__main__":
             difference = "{:.4f} to {:.4f}".format(*steeper[model])
         rows.append([name, exponent, shifted, difference])
     heads = dict.fromkeys(("model", "exponent k", "shift b", "difference in k"), "")
-    display(Table("Fitted power laws", "Our runs", heads, rows))
+    display(SourcedTable("Fitted power laws", "Our runs", heads, rows))
     # The lines may be parallel: three seeds show no difference in slope. But they do not determine a slope
     # well. Within its interval, the Transformer's may be
     # {value}`f"{slopes['transformer'][0] / laws['transformer'][1]:.1f}"` to
@@ -426,7 +428,7 @@ if __name__ == "__main__":
             at_right_width[model, cost] = f"{less:.2f}"
             assert cost == "seconds" or less.low > 1
     heads = dict.fromkeys(("model", "cost", "times less", "95% interval"), "")
-    display(Table("The best width instead of 128", "Our runs", heads, rows))
+    display(SourcedTable("The best width instead of 128", "Our runs", heads, rows))
 
     # ## In short
     #

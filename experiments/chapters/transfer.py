@@ -25,7 +25,7 @@ Source: {cite:t}`so2021primer`, section 4.2, appendices A.10 and A.12, Tables 5 
 
 import math
 
-from experiments.analysis import (
+from experiments.measured.analysis import (
     Spread,
     final_loss,
     gain,
@@ -33,14 +33,14 @@ from experiments.analysis import (
     setting,
     speedup,
 )
-from experiments.figures import dots, draw, table
-from experiments.records import Gathered, read_runs, read_table
-from experiments.tables import Table
+from experiments.measured.figures import dots, draw, table
+from experiments.measured.tables import SourcedTable
+from experiments.paper.tables import read_table
+from experiments.records.runs import Measured, read_runs
 
 __data__ = (
-    "experiments/results/gathered.json",
-    "experiments/paper_tables/table_5.json",
-    "experiments/paper_tables/table_7.json",
+    "experiments/paper/printed/table_5.json",
+    "experiments/paper/printed/table_7.json",
 )
 
 # A model with the changes: the name of its family, the model without them, and its own name in Table 5.
@@ -59,7 +59,7 @@ FAMILIES = {
 }
 
 
-def millions(runs: list[Gathered]) -> str:
+def millions(runs: list[Measured]) -> str:
     """Return the parameters of a model, in millions."""
     return f"{runs[0]['parameters'] / 1e6:.2f}"
 
@@ -69,7 +69,7 @@ if __name__ == "__main__":
     # full dots their mean. Further left is better.
     from IPython.display import display
 
-    families = read_runs(__data__[0], "transfer")
+    families = read_runs("transfer")
     import matplotlib.pyplot as plt
 
     fig, ax = plt.subplots(figsize=(7, 1.9), layout="constrained")
@@ -87,7 +87,7 @@ if __name__ == "__main__":
     # The perplexity is in percent of the unchanged model's, and the factors are speed-ups in time over that
     # model. The last column has the paper's factors, at the compute that its unchanged model spends in 525
     # thousand steps and in a million.
-    printed = read_table(__data__[1])
+    printed = read_table(__data__[0])
     saves = {
         model: speedup(families[plain], families[model], "seconds")
         for model, (_, plain, _) in FAMILIES.items()
@@ -118,7 +118,7 @@ if __name__ == "__main__":
         "the paper's": "factors",
     }
     source = "Table 5 in the last column"
-    display(Table("With and without the changes", source, columns, rows))
+    display(SourcedTable("With and without the changes", source, columns, rows))
     # In the Synthesizers, the squared ReLU saves less than in the paper, and less than in a Transformer
     # ({doc}`ours`). Its gain depends on the rest of the model: {doc}`parts` finds it small within Primer. The
     # paper's text does not name its Synthesizer, but its released `synthesizer.gin` does: `random_plus`,
@@ -146,11 +146,11 @@ if __name__ == "__main__":
     # the two overlap. The encoder and the decoder have two blocks each, and are trained with T5's Adafactor,
     # whose learning rate is constant in so short a run. The perplexity is that of the removed spans and of
     # the sentinels that mark them.
-    filling = read_runs(__data__[0], "filling")
+    filling = read_runs("filling")
     draw(filling, MODELS, "t5")
     display(table(filling, MODELS, "t5", "Compare Table 7"))
     # Table 7 has the logarithms of the paper's perplexities on C4. As percent of T5's:
-    printed = read_table(__data__[2])
+    printed = read_table(__data__[1])
     in_paper = {
         model: float(printed.entry("log perplexity", model=name))
         for model, name in THEIRS.items()
@@ -160,7 +160,9 @@ if __name__ == "__main__":
         for model, logarithm in in_paper.items()
     ]
     heads = {"model": "", "perplexity": "%"}
-    display(Table("The paper's perplexities, T5 = 100", printed.source, heads, rows))
+    display(
+        SourcedTable("The paper's perplexities, T5 = 100", printed.source, heads, rows)
+    )
     lead = gain(filling, "t5-primer-ez-decoder", "t5-pp")
     # The Primer-EZ decoder is about as good as the Transformer++ whose encoder it has: better by
     # {value}`f"{lead:.2f}"` nats on average, but not with every seed. Both end better than T5 on average. The

@@ -10,7 +10,7 @@ from experiments.harness.fingerprint import is_current
 from experiments.harness.plan import Plan
 from experiments.harness.start import this_worker, training_of
 from experiments.harness.step_times import stand_in
-from experiments.records import RESULTS, Record, read_results
+from experiments.records.runs import RESULTS, RunRecord, read_results
 
 EVALUATION = 4
 """Cost of an evaluation in training steps: it has twelve forward passes, and a step costs about three."""
@@ -36,7 +36,7 @@ def expected_seconds(run: Run) -> float:
     return steps * step_seconds(stand_in(run))
 
 
-def recorded(plan: Plan, results: Path = RESULTS) -> dict[str, Record]:
+def recorded(plan: Plan, results: Path = RESULTS) -> dict[str, RunRecord]:
     """Return the records of a plan's runs that the code of today would repeat, by digest."""
     planned = plan.digests()
     found = {d: each for d, each in read_results(results).items() if d in planned}

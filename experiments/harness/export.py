@@ -26,8 +26,8 @@ from torch import Tensor, nn
 from experiments.harness.configuration import Run
 from experiments.harness.plan import read_plans
 from experiments.harness.sweep import BUILT
-from experiments.harness.texts import REPORTED_PLAYS, load_texts
-from experiments.records import read_results
+from experiments.harness.texts import load_texts
+from experiments.records.runs import REPORTED_PLAYS, read_results
 from labml_primer.primer.primer_ez import SpatialDepthWiseConvolution, SquaredReLU
 from labml_primer.training.corpus import load_corpus
 from labml_primer.training.loop import held_out_loss

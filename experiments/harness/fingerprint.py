@@ -13,7 +13,7 @@ from experiments.harness.start import training_of
 from experiments.harness.tasks import whole_loss
 from experiments.harness.training import Training
 from experiments.harness.worker import Worker
-from experiments.records import Record
+from experiments.records.runs import RunRecord
 
 
 def fingerprint(run: Run) -> list[float]:
@@ -45,7 +45,7 @@ def losses_of(run: Run) -> list[float]:
     return training.losses + after
 
 
-def is_current(record: Record) -> bool:
+def is_current(record: RunRecord) -> bool:
     """Return whether the code still computes what a record's run computed, as far as can be told.
 
     Records from before there were fingerprints are taken as they are.

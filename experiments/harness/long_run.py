@@ -33,7 +33,7 @@ from experiments.harness.training import (
     Training,
 )
 from experiments.harness.worker import Worker
-from experiments.records import Record, read_record, write_record
+from experiments.records.runs import RunRecord, read_record, write_record
 from labml_primer.compared.t5 import T5_PRESETS
 
 
@@ -43,7 +43,7 @@ def long_run(
     record: Path | None = None,
     save_every: int = 100,
     keep: bool = False,
-) -> Record:
+) -> RunRecord:
     """Start or resume `run`; write its record to `record`, and return it.
 
     A checkpoint is saved in `folder` every `save_every` steps. The same call resumes from it, and on
@@ -133,7 +133,7 @@ def take_remaining_steps(training: Training, save_every: int) -> None:
                 save(training)
 
 
-def record_of(training: Training, diverged_at: int | None) -> Record:
+def record_of(training: Training, diverged_at: int | None) -> RunRecord:
     """Return the run's record. `earlier` lists other machines and commits that took part of its steps."""
     whole = training.run.whole and diverged_at is None
     return {
@@ -149,7 +149,7 @@ def record_of(training: Training, diverged_at: int | None) -> Record:
     }
 
 
-def last_losses(record: Record) -> str:
+def last_losses(record: RunRecord) -> str:
     """Return the losses of the last evaluation, one per line."""
     curve, of_t5 = record["curve"], record["configuration"]["preset"] in T5_PRESETS
     losses: dict[str, Any] = {"training, per token": curve["train_loss"]}

@@ -1,6 +1,5 @@
 """Find recorded runs that their plan does not have any more, because its file was changed."""
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
@@ -8,7 +7,7 @@ from pathlib import Path
 
 from experiments.harness.configuration import Run, changes
 from experiments.harness.plan import PLANS, Plan
-from experiments.records import RESULTS, Record
+from experiments.records.runs import RESULTS, file_of, read_plan
 
 SHOWN = 3
 """So many names of a group are listed, and the number of the others."""
@@ -22,20 +21,19 @@ def orphaned(
     The text is empty if no record is lost. A run that was only given another name is not lost.
     """
     return "\n".join(
-        message(plan, lost, results / plan.name, folder / f"{plan.name}.toml")
+        message(lost, file_of(plan.name, results), folder / f"{plan.name}.toml")
         for plan in plans
-        if (lost := lost_runs(plan, results / plan.name))
+        if (lost := lost_runs(plan, results))
     )
 
 
-def lost_runs(plan: Plan, recorded: Path) -> dict[str, list[str]]:
+def lost_runs(plan: Plan, results: Path) -> dict[str, list[str]]:
     """Return the names of lost runs, by what has changed."""
     planned, lost = plan.digests(), defaultdict[str, list[str]](list)
-    for path in sorted(recorded.glob("*.json")):
-        record: Record = json.loads(path.read_text(encoding="utf-8"))
+    for name, record in read_plan(plan.name, results).items():
         if record["digest"] not in planned:
             before = Run.of(record["configuration"])
-            lost[change(plan, path.stem, before)].append(path.stem)
+            lost[change(plan, name, before)].append(name)
     return lost
 
 
@@ -52,7 +50,7 @@ def change(plan: Plan, name: str, before: Run) -> str:
     return f"the rate {before.rate:g} is not in tuning.rates"
 
 
-def message(plan: Plan, lost: dict[str, list[str]], recorded: Path, file: Path) -> str:
+def message(lost: dict[str, list[str]], recorded: Path, file: Path) -> str:
     """Return the text for one plan."""
     count = sum(map(len, lost.values()))
     runs = "1 run" if count == 1 else f"{count} runs"
@@ -62,6 +60,6 @@ def message(plan: Plan, lost: dict[str, list[str]], recorded: Path, file: Path) 
         lines.append(f"  {', '.join(names[:SHOWN])}{more}: {changed}")
     lines += [
         f"Keep them: restore the plan (git checkout {file}), or give the changed one a name of its own.",
-        f"Replace them: delete their files in {recorded}, and give this command again.",
+        f"Replace them: delete their lines in {recorded}, and give this command again.",
     ]
     return "\n".join(lines)

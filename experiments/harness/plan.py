@@ -2,9 +2,9 @@
 
 A plan is a file in `plans`. It has two parts: a short run for each model and learning rate, which selects
 the rate on a play reserved for it, and then a run for each model and seed with that rate. Each run is
-recorded in a file in `results`. A family of plans has a name in common: "today-characters" is of the
-family "today". A run is identified by the digest of its configuration, so a run that two
-plans share is run once. The time of a training step of each model is recorded next to them.
+recorded on a line of the plan's file in `results`. A family of plans has a name in common:
+"today-characters" is of the family "today". A run is identified by the digest of its configuration, so a run
+that two plans share is run once. The time of a training step of each model is recorded next to them.
 """
 
 import math
@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from experiments.harness.configuration import WRITTEN, Run, is_of_type, try_to_build
-from experiments.harness.texts import PLAYS, REPORTED_PLAYS, TUNING_PLAY
-from experiments.records import (
-    RESULTS,
-    Record,
+from experiments.harness.texts import PLAYS
+from experiments.records.runs import (
+    REPORTED_PLAYS,
+    TUNING,
+    TUNING_PLAY,
+    RunRecord,
     loss_on,
-    read_results,
-    read_step_times,
-    write_record,
 )
 
 PLANS = Path(__file__).parent.parent / "plans"
@@ -101,7 +100,7 @@ class Plan:
     def tuning(self) -> dict[str, Run]:
         """Return the short runs by name."""
         return {
-            f"tuning-{name}-{rate:g}": self.trial(model, rate)
+            f"{TUNING}{name}-{rate:g}": self.trial(model, rate)
             for name, model in self.models.items()
             for rate in self.rates
         }
@@ -117,7 +116,7 @@ class Plan:
             whole=False,
         )
 
-    def rate(self, model: Run, found: Mapping[str, Record]) -> float:
+    def rate(self, model: Run, found: Mapping[str, RunRecord]) -> float:
         """Return the tried rate with the lowest loss on the tuning play."""
 
         def loss(rate: float) -> float:
@@ -126,7 +125,7 @@ class Plan:
 
         return min(self.rates, key=loss)
 
-    def runs(self, found: Mapping[str, Record]) -> dict[str, Run]:
+    def runs(self, found: Mapping[str, RunRecord]) -> dict[str, Run]:
         """Return the reported runs by name: all models with seed 0, then with seed 1, and so on."""
         rates = {name: self.rate(model, found) for name, model in self.models.items()}
         return {
@@ -134,6 +133,24 @@ class Plan:
             for seed in range(self.seeds)
             for name, model in self.models.items()
         }
+
+    def lines(self, found: Mapping[str, RunRecord]) -> dict[str, str]:
+        """Return the names of the runs, in the order of their lines, with their digests.
+
+        The reported runs of a model are known once it has been tried with every rate.
+        """
+        tuned = [
+            name
+            for name, model in self.models.items()
+            if all(self.trial(model, rate).digest in found for rate in self.rates)
+        ]
+        reported = {
+            name: run
+            for name, run in self.runs(found).items()
+            if name.removesuffix(f"-{run.seed}") in tuned
+        }
+        runs = self.tuning() | reported
+        return {name: run.digest for name, run in runs.items()}
 
     def digests(self) -> set[str]:
         """Return the digests of all runs that the plan can have: the reported ones with each of its rates."""
@@ -145,7 +162,7 @@ class Plan:
         )
         return {run.digest for run in (*self.tuning().values(), *reported)}
 
-    def missing(self, found: Mapping[str, Record]) -> list[dict[str, Run]]:
+    def missing(self, found: Mapping[str, RunRecord]) -> list[dict[str, Run]]:
         """Return the unrecorded runs of both parts. Rates in the second are final once the first is empty."""
         return [
             {name: run for name, run in part.items() if run.digest not in found}
@@ -190,60 +207,12 @@ def check(plan: Mapping[str, Any]) -> None:
         raise ValueError(f"tuning.rates {rates} is not a list of positive numbers")
 
 
-def reported_loss(record: Record) -> float:
+def reported_loss(record: RunRecord) -> float:
     """Return the final loss on the reported plays."""
     return loss_on(record, *REPORTED_PLAYS)
-
-
-def gather(
-    plans: Mapping[str, Plan],
-    found: Mapping[str, Record],
-    step_times: Mapping[str, Mapping[str, float]],
-) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """Return what chapters read, by plan and model: the runs in the order of their seeds."""
-    gathered: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    for plan in plans.values():
-        tuned = {
-            name
-            for name, model in plan.models.items()
-            if all(plan.trial(model, rate).digest in found for rate in plan.rates)
-        }
-        measured = step_times.get(plan.name, {})
-        for name, run in plan.runs(found).items():
-            record = found.get(run.digest)
-            model = name.removesuffix(f"-{run.seed}")
-            # A model's best rate is not known before all rates have been tried.
-            if model not in tuned or record is None or record["diverged_at_step"]:
-                continue
-            curve = record["curve"]
-            if model not in measured and plan.timed:
-                continue
-            plays = (curve["held_out"][play] for play in REPORTED_PLAYS)
-            kept = {
-                "seed": run.seed,
-                "rate": run.rate,
-                "data": run.data,
-                "parameters": record["parameters"],
-                "loss": [sum(each) / len(each) for each in zip(*plays, strict=True)],
-                "steps": curve["steps"],
-                "multiply_adds": curve["multiply_adds"],
-            }
-            if model in measured:
-                kept["seconds"] = [measured[model] * step for step in curve["steps"]]
-            if "whole" in record:
-                whole = [record["whole"][play] for play in REPORTED_PLAYS]
-                kept["whole"] = sum(whole) / len(whole)
-            gathered.setdefault(plan.name, {}).setdefault(model, []).append(kept)
-    return gathered
 
 
 def read_plans(folder: Path = PLANS) -> dict[str, Plan]:
     """Return all plans by name, in the order of their turns."""
     plans = sorted(map(Plan.read, folder.glob("*.toml")), key=attrgetter("turn"))
     return {plan.name: plan for plan in plans}
-
-
-def write_gathered(folder: Path = RESULTS) -> None:
-    """Write what chapters read to one file for all plans, next to the folders of records."""
-    gathered = gather(read_plans(), read_results(folder), read_step_times(folder))
-    write_record(folder / "gathered.json", gathered)

@@ -23,11 +23,11 @@ from filelock import Timeout
 from experiments.harness.command import hours, positive_integer
 from experiments.harness.estimate import announce, expected_seconds, recorded
 from experiments.harness.orphans import orphaned
-from experiments.harness.plan import Plan, read_plans, reported_loss, write_gathered
+from experiments.harness.plan import Plan, read_plans, reported_loss
 from experiments.harness.step_times import measure_missing
 from experiments.harness.sweep import BUILT, alone, cores, sweep
 from experiments.harness.training import DivergedError
-from experiments.records import RESULTS, Record
+from experiments.records.runs import RESULTS, RunRecord, arrange, read_results
 
 
 def run_missing(
@@ -48,7 +48,7 @@ def run_missing(
             if part and missing[0]:
                 continue  # a short run failed, so a rate is unknown
             runs = missing[part]
-            for name, ended in sweep(ray, runs, built / plan.name, results / plan.name):
+            for name, ended in sweep(ray, runs, plan.name, built, results):
                 cost = expected_seconds(runs[name])
                 left, done = max(left - cost, 0.0), done + cost
                 pace = (time.monotonic() - began) / done
@@ -59,11 +59,11 @@ def run_missing(
                 )
                 print(f"{plan.name}/{name}: {message}")
                 print(f"about {hours(left * pace)} left")
-                write_gathered(results)
+            arrange(plan.name, plan.lines(read_results(results)), results)
     return failed
 
 
-def outcome(record: Record) -> str:
+def outcome(record: RunRecord) -> str:
     """Summarize a run: its loss and its time."""
     return f"{reported_loss(record):.4f} nats, {hours(record['curve']['seconds'][-1])}"
 
@@ -103,7 +103,6 @@ def main() -> None:
             return
         with alone(BUILT):
             measure_missing(plans, BUILT)
-            write_gathered()
             failed = run_missing(plans, chosen.cores, left) if left else 0
     except KeyboardInterrupt:
         sys.exit("stopped; the same command resumes from here")

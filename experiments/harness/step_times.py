@@ -17,7 +17,8 @@ from experiments.harness.configuration import Run
 from experiments.harness.plan import Plan
 from experiments.harness.provenance import surroundings
 from experiments.harness.start import this_worker, training_of
-from experiments.records import RESULTS, STEP_TIMES, Record, write_record
+from experiments.records.lines import write_json
+from experiments.records.runs import RESULTS, STEP_TIMES, RunRecord
 from labml_primer.training import median_seconds
 
 
@@ -68,17 +69,17 @@ def measure_missing(
         known.setdefault("later", []).append({"models": added, **here})
     else:
         known = here | known
-    write_record(results / STEP_TIMES, known)
+    write_json(results / STEP_TIMES, known)
 
 
-def read(results: Path) -> Record:
+def read(results: Path) -> RunRecord:
     """Return the whole file of step times, or nothing if there is none."""
     path = results / STEP_TIMES
-    found: Record = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    found: RunRecord = json.loads(path.read_text("utf-8")) if path.exists() else {}
     return found
 
 
-def missing_models(plan: Plan, known: Record) -> list[str]:
+def missing_models(plan: Plan, known: RunRecord) -> list[str]:
     """Return the names of a plan's models without seconds, or whose seconds are those of another model.
 
     Older seconds have no digest. They are taken as they are.

@@ -14,7 +14,8 @@ from filelock import FileLock
 from experiments.harness.command import environment
 from experiments.harness.configuration import Run
 from experiments.harness.long_run import long_run
-from experiments.records import RESULTS, Record
+from experiments.harness.training import DivergedError
+from experiments.records.runs import RESULTS, RunRecord, read_record, write_run
 
 BUILT = RESULTS.parent.parent / "_build" / "experiments"
 """The checkpoints."""
@@ -60,26 +61,31 @@ def cores(number: int) -> Iterator[Any]:
 
 
 def sweep(
-    ray: Any, runs: Mapping[str, Run], built: Path, results: Path
-) -> Iterator[tuple[str, Record | BaseException]]:
-    """Run each in a process with one core, and yield its name and record, or its error, as it ends.
+    ray: Any, runs: Mapping[str, Run], plan: str, built: Path, results: Path
+) -> Iterator[tuple[str, RunRecord | BaseException]]:
+    """Run each in a process with one core, record it when it ends, and yield its record, or its error.
 
-    A run whose process is killed is restarted, and resumes from its last checkpoint.
+    A run whose process is killed is restarted, and resumes from its last checkpoint. The record is first in
+    the run's own folder, so one that a killed sweep has not written to `results` is not lost.
     """
     start = ray.remote(num_cpus=1, max_calls=1, max_retries=3)(long_run)
-    running = {
-        start.remote(
-            run, built / f"{name}-{run.digest[:8]}", results / f"{name}.json"
-        ): name
-        for name, run in runs.items()
+    folders = {
+        name: built / plan / f"{name}-{run.digest[:8]}" for name, run in runs.items()
     }
+    running = {start.remote(run, folders[name]): name for name, run in runs.items()}
     while running:
-        (ended,), _ = ray.wait(list(running))
-        name = running.pop(ended)
+        (future,), _ = ray.wait(list(running))
+        name = running.pop(future)
+        ended: RunRecord | BaseException
         try:
-            yield name, ray.get(ended)
+            ended = ray.get(future)
         except ray.exceptions.RayError as error:
-            yield name, getattr(error, "cause", error)
+            ended = getattr(error, "cause", error)
+        if not isinstance(ended, BaseException) or isinstance(ended, DivergedError):
+            record = read_record(folders[name] / "record.json", runs[name].digest)
+            assert record, f"{name} has ended and has no record in {folders[name]}"
+            write_run(plan, name, record, results)
+        yield name, ended
 
 
 def alone(built: Path) -> FileLock:

@@ -9,15 +9,11 @@ from torch import Tensor
 
 from labml_primer.training.corpus import VALIDATION_PLAYS, load_corpus, load_plays
 
-TUNING_PLAY, *REPORTED_PLAYS = VALIDATION_PLAYS
-"""The comedy selects learning rates; the tragedy and the history are reported. Whole plays have no
-scene in common, so the text that selected a rate is not part of what is reported."""
-
 PLAYS = ("characters", "subwords")
 """The two ways to read the plays."""
 
 SUBWORDS = 2048
-"""Vocabulary size of the subwords. In the held-out plays, one has 2.6 to 2.8 characters in the mean."""
+"""Vocabulary size of the subwords. In the held-out plays, one has 2.6 to 2.8 characters on average."""
 
 
 @dataclass(frozen=True, eq=False)

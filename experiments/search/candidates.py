@@ -21,7 +21,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from experiments.harness.texts import REPORTED_PLAYS, TUNING_PLAY, load_texts
+from experiments.harness.texts import load_texts
+from experiments.records.runs import REPORTED_PLAYS, TUNING_PLAY
 from labml_primer.search.evolution import shares, train_over_hurdles
 from labml_primer.search.programs import (
     DNA,

@@ -5,7 +5,6 @@ So the best of each search are trained again, with other seeds: as in the search
 twice the width as well. Their results are those on the reported plays, on which nothing was chosen.
 """
 
-import json
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -15,7 +14,7 @@ from typing import Any
 import torch
 
 from experiments.harness.provenance import surroundings
-from experiments.records import write_record
+from experiments.records.lines import Line, read_lines, write_line
 from experiments.search.candidates import (
     MOST_SECONDS,
     MOST_WALL_SECONDS,
@@ -27,7 +26,7 @@ from experiments.search.candidates import (
 )
 from experiments.search.log import read_log
 from experiments.search.searches import HURDLES, SETTINGS, Search
-from experiments.search.summary import ends, whole
+from experiments.search.summary import ends, trained_to_the_end
 from labml_primer.search.programs import DNA, PRIMER, TRANSFORMER, Instruction, parse
 
 SEEDS = range(3)
@@ -60,16 +59,13 @@ class Retraining:
     scale: int
 
     @property
-    def path(self) -> str:
-        return f"{self.name}-time{self.longer}-width{self.scale}-seed{self.seed}.json"
+    def line(self) -> str:
+        """The name of its record."""
+        return f"{self.name}-time{self.longer}-width{self.scale}-seed{self.seed}"
 
-    def is_recorded(self, folder: Path) -> bool:
+    def is_recorded(self, recorded: Mapping[str, Line]) -> bool:
         """Return whether a record of this run is there, and not one of another with the same name."""
-        path = folder / self.path
-        if not path.exists():
-            return False
-        record = json.loads(path.read_text(encoding="utf-8"))
-        return asdict(self).items() <= record.items()
+        return asdict(self).items() <= recorded.get(self.line, {}).items()
 
 
 def best_programs(path: Path, search: Search) -> dict[int, DNA]:
@@ -77,7 +73,7 @@ def best_programs(path: Path, search: Search) -> dict[int, DNA]:
     lines = read_log(path)
     if len(ends(lines)) < search.individuals:
         return {}
-    best = list(whole(lines))[:BEST]
+    best = list(trained_to_the_end(lines))[:BEST]
     return {
         line["born"]: parse(line["dna"]) for line in lines if line.get("born") in best
     }
@@ -98,12 +94,13 @@ def retrainings(searches: Mapping[str, Search], logs: Path) -> Iterator[Retraini
                 yield Retraining(name, str(dna), again, seed, longer, scale)
 
 
-def steps_left(searches: Mapping[str, Search], logs: Path, folder: Path) -> float:
+def steps_left(searches: Mapping[str, Search], logs: Path, records: Path) -> float:
     """Return the time of what is still to be trained again, in steps of the Transformer.
 
     Each search counts with as many winners as it will have.
     """
-    recorded = [r for r in retrainings(searches, logs) if r.is_recorded(folder)]
+    known = read_lines(records)
+    recorded = [r for r in retrainings(searches, logs) if r.is_recorded(known)]
     times = sum(longer for longer, _ in SETTINGS) * len(SEEDS)
     budget = next(iter(searches.values())).task.budget
     whole = (len(known_models()) + BEST * len(searches)) * times * budget
@@ -128,14 +125,14 @@ def retrain(run: Retraining) -> dict[str, Any]:
 
 
 def retrain_missing(
-    ray: Any, searches: Mapping[str, Search], logs: Path, folder: Path
+    ray: Any, searches: Mapping[str, Search], logs: Path, records: Path
 ) -> None:
-    """Train again what is not recorded in `folder`, one per core at a time."""
-    start = ray.remote(num_cpus=1, max_retries=1)(retrain)
+    """Train again what is not in the file `records`, one per core at a time."""
+    start, known = ray.remote(num_cpus=1, max_retries=1)(retrain), read_lines(records)
     running = {
         start.remote(run): run
         for run in retrainings(searches, logs)
-        if not run.is_recorded(folder)
+        if not run.is_recorded(known)
     }
     while running:
         (future,), _ = ray.wait(list(running))
@@ -146,8 +143,6 @@ def retrain_missing(
             raise  # an error of the search, not of the program
         except ray.exceptions.RayError as error:
             found = {"rejected": f"ended its workers: {type(error).__name__}"}
-        write_record(folder / run.path, {**asdict(run), **found})
+        write_line(records, run.line, {**asdict(run), **found})
         outcome = found.get("rejected") or f"{found['losses'][-1]:.4f} nats"
-        print(
-            f"retrained {run.path.removesuffix('.json')}: {outcome}, {len(running)} left"
-        )
+        print(f"retrained {run.line}: {outcome}, {len(running)} left")

@@ -28,7 +28,7 @@ from filelock import Timeout
 from experiments.harness.command import hours, positive_integer
 from experiments.harness.provenance import surroundings
 from experiments.harness.sweep import BUILT, alone, cores
-from experiments.records import RESULTS
+from experiments.records.runs import RESULTS
 from experiments.search.candidates import Task, evaluate_in_worker, unit_of
 from experiments.search.log import Log, appending, read_log
 from experiments.search.retrain import retrain_missing, steps_left
@@ -212,7 +212,7 @@ def announce(searches: Mapping[str, Search], number: int, logs: Path) -> float:
         print(f"{name:16s}{done:>14s} individuals {hours(left):>8s} on a core")
     task = next(iter(searches.values())).task
     unit = unit_of(task, time.process_time).seconds
-    again = steps_left(searches, logs, logs / "retrained") * unit
+    again = steps_left(searches, logs, logs / "retrained.jsonl") * unit
     print(f"{'training again':42s}{hours(again):>8s} on a core")
     whole += again
     print(f"Missing: {hours(whole)} on a core, {hours(whole / number)} on {number}")
@@ -238,7 +238,7 @@ def run_missing(
             for name, search in searches.items():
                 path = LOGS / f"{name}.jsonl"
                 run_search(ray, search, path, report=Report(name, search))
-            retrain_missing(ray, searches, LOGS, LOGS / "retrained")
+            retrain_missing(ray, searches, LOGS, LOGS / "retrained.jsonl")
         finally:
             write_searches(plan)
 

@@ -3,7 +3,6 @@
 `write_searches` gathers them for all searches in one file, of which `experiments.search.tables` makes tables.
 """
 
-import json
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -12,7 +11,8 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from experiments.records import RESULTS, write_record
+from experiments.records.lines import read_lines, write_json
+from experiments.records.runs import RESULTS
 from experiments.search.log import Line, read_log
 from labml_primer.search.mutations import graph
 from labml_primer.search.primitives import PRIMITIVES
@@ -142,7 +142,7 @@ def lineage(lines: Sequence[Line], number: int) -> list[dict[str, Any]]:
     return steps[::-1]
 
 
-def whole(lines: Sequence[Line]) -> dict[int, float]:
+def trained_to_the_end(lines: Sequence[Line]) -> dict[int, float]:
     """Return the final losses of those that passed all hurdles, by number, the best first."""
     hurdles = task_of(lines)["hurdles"]
     losses = {line["ended"]: line["losses"] for line in ends(lines)}
@@ -155,7 +155,7 @@ def outcomes_of_mutations(lines: Sequence[Line]) -> dict[str, list[int]]:
 
     Of several mutations in a row, all before the last made no difference.
     """
-    ended, passed = {line["ended"] for line in ends(lines)}, whole(lines)
+    ended, passed = {line["ended"] for line in ends(lines)}, trained_to_the_end(lines)
     counts: dict[str, list[int]] = {}
     for line in lines:
         if "born" in line and line["mutations"] and line["born"] in ended:
@@ -212,7 +212,7 @@ def tried(lines: Sequence[Line]) -> dict[str, list[int]]:
 
     A child that was trained has gained a primitive if it runs it more often than its parent.
     """
-    passed, programs = whole(lines), trained(lines)
+    passed, programs = trained_to_the_end(lines), trained(lines)
     counts: dict[str, list[int]] = {}
     for line in lines:
         if line.get("born") in programs and line["parent"] is not None:
@@ -240,7 +240,7 @@ def changed_shares(
 def gathered(lines: Sequence[Line]) -> dict[str, Any]:
     """Return what the chapter reads of a search, finished or not."""
     began = lines[0]["began"]
-    ended, passed = ends(lines), whole(lines)
+    ended, passed = ends(lines), trained_to_the_end(lines)
     points = range(EVERY - 1, len(ended), EVERY)
     typical, best = medians(lines), next(iter(passed), None)
     reasons = Counter(
@@ -262,11 +262,10 @@ def gathered(lines: Sequence[Line]) -> dict[str, Any]:
     }
 
 
-def retrained(folder: Path) -> list[dict[str, Any]]:
+def retrained(path: Path) -> list[dict[str, Any]]:
     """Return what the chapter reads of the programs that were trained again."""
     found = []
-    for path in sorted(folder.glob("*.json")):
-        record = json.loads(path.read_text(encoding="utf-8"))
+    for _, record in sorted(read_lines(path).items()):
         names = ("name", "longer", "scale", "parameters", "losses")
         found.append(
             {name: record.get(name) for name in names}
@@ -286,5 +285,5 @@ def write_searches(names: Iterable[str], results: Path = RESULTS) -> None:
         for name, lines in logs.items()
         if any(line["losses"] for line in ends(lines))
     }
-    again = retrained(results / "search" / "retrained")
-    write_record(results / "searches.json", {"searches": searches, "retrained": again})
+    again = retrained(results / "search" / "retrained.jsonl")
+    write_json(results / "searches.json", {"searches": searches, "retrained": again})

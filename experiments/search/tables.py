@@ -8,14 +8,13 @@ prints them.
 import json
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from experiments.analysis import Spread
-from experiments.records import RESULTS
+from experiments.measured.analysis import Spread
+from experiments.measured.tables import SourcedTable
+from experiments.records.runs import DECIMALS, RESULTS
 from experiments.search.searches import HURDLES, SETTINGS
-from experiments.tables import Table
 from labml_primer.search.evolution import shares
 
 Search = dict[str, Any]
@@ -27,9 +26,22 @@ Retrained = dict[str, Any]
 KNOWN = {"transformer": "Transformer", "primer-ez": "Primer-EZ", "primer": "Primer"}
 
 
-def read_searches(path: str) -> tuple[dict[str, Search], list[Retrained]]:
+# A notebook has what this function returned, not the file that it reads.
+__recorded__ = ("gathered_searches",)
+
+
+def gathered_searches() -> dict[str, Any]:
+    """Return what `experiments.search.summary` gathers of all searches, its losses with six decimals."""
+    text = (RESULTS / "searches.json").read_text(encoding="utf-8")
+    gathered: dict[str, Any] = json.loads(
+        text, parse_float=lambda digits: round(float(digits), DECIMALS)
+    )
+    return gathered
+
+
+def read_searches() -> tuple[dict[str, Search], list[Retrained]]:
     """Return the finished searches by name, and the programs that were trained again."""
-    gathered = json.loads(Path(path).read_text(encoding="utf-8"))
+    gathered = gathered_searches()
     finished = {
         name: search
         for name, search in gathered["searches"].items()
@@ -53,7 +65,7 @@ def model(name: str) -> str:
     return f"individual {number} of {search}"
 
 
-def overview(searches: Mapping[str, Search]) -> Table:
+def overview(searches: Mapping[str, Search]) -> SourcedTable:
     """Return how large each search was, and its best program."""
     rows = []
     for name, search in searches.items():
@@ -83,7 +95,7 @@ def overview(searches: Mapping[str, Search]) -> Table:
         "saved by hurdles": "factor",
         "best loss": "nats",
     }
-    return Table("The recorded searches", "Our runs", columns, rows)
+    return SourcedTable("The recorded searches", "Our runs", columns, rows)
 
 
 def counted(operations: Mapping[str, int]) -> str:
@@ -98,7 +110,9 @@ def winner(name: str, search: Search) -> str:
     return f"{name}-{search['lineage'][-1]['number']}"
 
 
-def outcomes(searches: Mapping[str, Search], retrained: Sequence[Retrained]) -> Table:
+def outcomes(
+    searches: Mapping[str, Search], retrained: Sequence[Retrained]
+) -> SourcedTable:
     """Return what most programs had at the end of each search, and how good its best program is.
 
     The loss is that on the reported plays, as the mean of seeds, for a training as long as in the search.
@@ -129,10 +143,10 @@ def outcomes(searches: Mapping[str, Search], retrained: Sequence[Retrained]) -> 
         "its loss": "nats",
         "better than the Transformer": "standard errors",
     }
-    return Table("What each search found", "Our runs", columns, rows)
+    return SourcedTable("What each search found", "Our runs", columns, rows)
 
 
-def ancestors(search: Search) -> Table:
+def ancestors(search: Search) -> SourcedTable:
     """Return the steps from the first program to the best one."""
     rows = [
         [
@@ -157,10 +171,10 @@ def ancestors(search: Search) -> Table:
         "end": "nats",
     }
     name = f"The ancestors of the best program, {title(search)}"
-    return Table(name, "Our runs", columns, rows)
+    return SourcedTable(name, "Our runs", columns, rows)
 
 
-def mutations(searches: Mapping[str, Search]) -> Table:
+def mutations(searches: Mapping[str, Search]) -> SourcedTable:
     """Return how many children of each kind of mutation ended, and how many passed all hurdles."""
     names = {name for search in searches.values() for name in search["mutations"]}
     rows = []
@@ -170,10 +184,10 @@ def mutations(searches: Mapping[str, Search]) -> Table:
         share = f"{whole / children:.0%}"
         rows.append([name.replace("_", " "), f"{children}", f"{whole}", share])
     columns = {"mutation": "", "children": "", "passed all hurdles": "", "share": ""}
-    return Table("The children of each mutation", "Our runs", columns, rows)
+    return SourcedTable("The children of each mutation", "Our runs", columns, rows)
 
 
-def trials(searches: Mapping[str, Search], operations: Sequence[str]) -> Table:
+def trials(searches: Mapping[str, Search], operations: Sequence[str]) -> SourcedTable:
     """Return how often each of these operations was tried, and what became of it."""
     found = searches.values()
     rows = []
@@ -188,7 +202,7 @@ def trials(searches: Mapping[str, Search], operations: Sequence[str]) -> Table:
         "of them to the end": "children",
         "in the last population": "of each search",
     }
-    return Table("What the searches tried", "Our runs", columns, rows)
+    return SourcedTable("What the searches tried", "Our runs", columns, rows)
 
 
 def runs_of(
@@ -214,7 +228,7 @@ def standard_errors(baseline: Sequence[float], losses: Sequence[float]) -> float
     return (theirs.mean - ours.mean) / error
 
 
-def transfer(retrained: Sequence[Retrained], longer: int, scale: int) -> Table:
+def transfer(retrained: Sequence[Retrained], longer: int, scale: int) -> SourcedTable:
     """Return the programs that were trained again in a setting, the best on the reported plays first."""
     found = runs_of(retrained, longer, scale)
     losses = {name: [run["loss"] for run in runs] for name, runs in found.items()}
@@ -240,10 +254,10 @@ def transfer(retrained: Sequence[Retrained], longer: int, scale: int) -> Table:
     }
     time = "as long as in the search" if longer == 1 else f"{longer} times as long"
     width = "" if scale == 1 else f", {scale} times as wide"
-    return Table(f"Trained again, {time}{width}", "Our runs", columns, rows)
+    return SourcedTable(f"Trained again, {time}{width}", "Our runs", columns, rows)
 
 
-def curves(retrained: Sequence[Retrained], budget: float) -> Table:
+def curves(retrained: Sequence[Retrained], budget: float) -> SourcedTable:
     """Return the losses on the play of the search at the paper's hurdles and the end, as means of seeds."""
     found = runs_of(retrained, 1, 1)
     rows = [
@@ -258,11 +272,11 @@ def curves(retrained: Sequence[Retrained], budget: float) -> Table:
     ]
     times = [f"{share * budget:.0f}" for share in shares(HURDLES)]
     columns = {"program": "", **dict.fromkeys(times, "nats")}
-    return Table("The loss after so many steps' time", "Our runs", columns, rows)
+    return SourcedTable("The loss after so many steps' time", "Our runs", columns, rows)
 
 
 def main() -> None:
-    searches, retrained = read_searches(str(RESULTS / "searches.json"))
+    searches, retrained = read_searches()
     shown = [
         overview(searches),
         mutations(searches),

@@ -85,6 +85,9 @@ class Experts(nn.Linear):
         self.bias = nn.Parameter(torch.empty(experts, 1, d_out).uniform_(-bound, bound))
 
     def forward(self, x: Tensor) -> Tensor:
+        # Some models have no biases, {doc}`t5` for example.
+        if self.bias is None:
+            return torch.bmm(x, self.weight)
         return torch.baddbmm(self.bias, x, self.weight)
 
 
@@ -146,8 +149,9 @@ class SwitchFeedForward(PositionwiseFeedForward):
         # During training they multiply `x` by random numbers near one, so that other experts are tried too.
         # Ours always routes the same token in the same way.
         # :::
-        wide = torch.promote_types(x.dtype, torch.float32)
-        with torch.autocast(x.device.type, enabled=False):
+        wide, device = torch.promote_types(x.dtype, torch.float32), x.device.type
+        device = device if torch.amp.is_autocast_available(device) else "cpu"
+        with torch.autocast(device, enabled=False):
             return F.linear(x.to(wide), self.router.weight.to(wide)).softmax(dim=-1)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -253,15 +253,16 @@ class SynthesizerBlock(Block):
     """
     ## The block
 
-    {py:class}`~labml_primer.transformer.language_model.Block`, which passes `max_seq` to its attention.
+    {py:class}`~labml_primer.transformer.language_model.Block` that passes `max_seq` to attention of the kinds
+    above. Other attention needs none.
     """
 
     def __init__(self, config: Config):
         super().__init__(config)
-        assert issubclass(config.attention, SyntheticAttention)
-        self.attention = config.attention(
-            config.d_model, config.heads, config.dropout, config.max_seq
-        )
+        if issubclass(config.attention, SyntheticAttention):
+            self.attention = config.attention(
+                config.d_model, config.heads, config.dropout, config.max_seq
+            )
 
 
 if __name__ == "__main__":

@@ -214,6 +214,8 @@ class T5Block(nn.Module):
         super().__init__()
         d_model, heads = config.d_model, config.heads
         self.attention = parts.attention(d_model, heads)
+        # PyTorch's fused attention adds a mask of numbers to the scores, so the bias is passed as a mask.
+        self.attention.additive_mask = True
         self.attention_norm = parts.norm(d_model)
         if decoder:
             self.cross_attention = MultiHeadAttention(d_model, heads)
@@ -232,7 +234,6 @@ class T5Block(nn.Module):
     ) -> Tensor:
         """`bias` is for self-attention, the boolean `memory_mask` for cross-attention."""
         y = self.attention_norm(x)
-        # PyTorch's fused attention adds a mask of numbers to the scores, so the bias is passed as a mask.
         x = x + self.attention(y, y, bias)
         # Distances between positions of two different texts have no meaning, so cross-attention has no bias.
         if memory is not None:
@@ -372,7 +373,8 @@ def corrupt_spans(
 
     # Random positive lengths with a given total, for each row.
     def lengths(total: int) -> Tensor:
-        noise = torch.rand(batch, total - 1, generator=generator)
+        device = "cpu" if generator is None else generator.device
+        noise = torch.rand(batch, total - 1, generator=generator, device=device)
         order = noise.to(tokens.device).argsort(dim=1)
         places = order[:, : spans - 1].sort(dim=1).values + 1
         return F.pad(F.pad(places, (1, 0)), (0, 1), value=total).diff(dim=1)

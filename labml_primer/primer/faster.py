@@ -20,10 +20,13 @@ operations itself, so this chapter is about {term}`eager mode`.
 Source: our own measurements; {doc}`/benchmarks/speed` has them for several sizes, next to other libraries.
 """
 
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
+from torch._C._functorch import is_batchedtensor, is_legacy_batchedtensor
+from torch.autograd import forward_ad
 from torch.linalg import vecdot
 from torch.nn import functional as F
 
@@ -32,7 +35,14 @@ from labml_primer.primer.primer_ez import (
     SpatialDepthWiseConvolution,
     SquaredReLU,
 )
-from labml_primer.primer.variations import BiasedConvolution
+from labml_primer.primer.variations import (
+    BiasedConvolution,
+    MultiDConvSharedByHeadsAttention,
+    MultiDPHConvHeadAttention,
+    MultiDSharedConvHeadAttention,
+    SpatialDepthWisePerHeadConvolution,
+    SpatialDepthWiseSharedConvolution,
+)
 from labml_primer.transformer.attention import MultiHeadAttention
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -110,6 +120,20 @@ if __name__ == "__main__":
     display(Table(("operation", "copies"), rows))
 
 
+def by_hand() -> bool:
+    """
+    ## Where the plain formula stays
+
+    Return whether to use a gradient written by hand. `torch.compile` fuses the plain formula itself. Function
+    transforms (`torch.func.vmap`, `grad`, `jvp` and others) and forward-mode differentiation rewrite the
+    operations of a formula, which does not work with operations in place. In all of these the layers below
+    compute the plain formula.
+    """
+    transformed = torch._C._are_functorch_transforms_active()
+    forward_mode = forward_ad._current_level >= 0
+    return not (torch.compiler.is_compiling() or transformed or forward_mode)
+
+
 class SquaredReLUFunction(torch.autograd.Function):
     r"""
     ## The squared ReLU's gradient by hand
@@ -129,7 +153,11 @@ class SquaredReLUFunction(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         (x,) = ctx.saved_tensors
-        return x.clamp(min=0).mul_(grad).mul_(2)
+        slope = x.clamp(min=0)
+        # Gradients of many outputs at once (`is_grads_batched`) need more memory than the slope has.
+        if is_batchedtensor(grad) or is_legacy_batchedtensor(grad):
+            return 2 * slope * grad
+        return slope.mul_(grad).mul_(2)
 
 
 class FasterSquaredReLU(SquaredReLU):
@@ -140,8 +168,7 @@ class FasterSquaredReLU(SquaredReLU):
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = SquaredReLUFunction.apply(x)
-        return y
+        return SquaredReLUFunction.apply(x) if by_hand() else super().forward(x)
 
 
 class CausalSum(torch.autograd.Function):
@@ -202,7 +229,8 @@ class FasterConvolution(SpatialDepthWiseConvolution):
 
     def forward(self, x: Tensor) -> Tensor:
         # Under `torch.autocast`, `x` may have a narrower type than the kernel.
-        y: Tensor = CausalSum.apply(x, self.weight.to(x.dtype))
+        weight = self.weight.to(x.dtype)
+        y = CausalSum.apply(x, weight) if by_hand() else super().forward(x)
         bias: Tensor | None = getattr(self, "bias", None)
         return y if bias is None else y + bias.to(y.dtype)
 
@@ -219,9 +247,16 @@ class MergedConvolution(nn.Module):
         self, convolutions: list[SpatialDepthWiseConvolution], size: torch.Size
     ):
         super().__init__()
-        self.kernel_size = convolutions[0].kernel_size
+        self.causal_window = convolutions[0].causal_window
         self.convolutions = convolutions  # a list, so they are not registered twice
         self.size = size  # [heads, d_k], for kernels that heads or channels share
+
+    def replaces(self, *convolutions: SpatialDepthWiseConvolution) -> bool:
+        """Return whether these have the same kernels as the three, and no hooks, which expect a call each."""
+        return all(
+            type(now) is type(then) and now.weight is then.weight and not has_hooks(now)
+            for now, then in zip(convolutions, self.convolutions, strict=True)
+        )
 
     def joined(self, name: str) -> Tensor:
         """Return a parameter of all three, `[..., 3 * heads, d_k]`."""
@@ -229,10 +264,17 @@ class MergedConvolution(nn.Module):
         return torch.cat([p.expand(*p.shape[:-2], *self.size) for p in parameters], -2)
 
     def forward(self, x: Tensor) -> Tensor:
-        y = causal_sum(x, self.joined("weight").to(x.dtype))
+        weight = self.joined("weight").to(x.dtype)
+        y = CausalSum.apply(x, weight) if by_hand() else causal_sum(x, weight)
         if hasattr(self.convolutions[0], "bias"):
             y = y + self.joined("bias").to(y.dtype)
         return y
+
+
+def has_hooks(layer: nn.Module) -> bool:
+    """Return whether something is to be called before or after `layer`, forward or backward."""
+    forward = layer._forward_pre_hooks or layer._forward_hooks
+    return bool(forward or layer._backward_pre_hooks or layer._backward_hooks)
 
 
 class FasterMultiDConvHeadAttention(MultiDConvHeadAttention):
@@ -240,66 +282,103 @@ class FasterMultiDConvHeadAttention(MultiDConvHeadAttention):
     ## Attention with merged convolutions
 
     When a model generates text, each operation has little to compute, so the number of operations determines
-    the time. Without gradients, one convolution therefore replaces three. In training three are faster,
+    the time. In evaluation mode, one convolution therefore replaces three. In training three are faster,
     because concatenating queries, keys and values takes another pass over memory.
     """
 
     merged: MergedConvolution
 
     def project(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        three = self.query_conv, self.key_conv, self.value_conv
         # In cross-attention `x` and `y` may differ in length, so they cannot be concatenated.
-        if torch.is_grad_enabled() or x is not y:
+        if self.training or x is not y or not self.merged.replaces(*three):
             return super().project(x, y)
         projected = torch.cat(MultiHeadAttention.project(self, x, y), dim=2)
         query, key, value = self.merged(projected).chunk(3, dim=2)
         return query, key, value
 
 
+FASTER_FORMS: dict[type[nn.Module], type[nn.Module]] = {
+    SquaredReLU: FasterSquaredReLU,
+    SpatialDepthWiseConvolution: FasterConvolution,
+    BiasedConvolution: FasterConvolution,
+    SpatialDepthWiseSharedConvolution: FasterConvolution,
+    SpatialDepthWisePerHeadConvolution: FasterConvolution,
+}
+MERGEABLE: tuple[type[nn.Module], ...] = (
+    MultiDConvHeadAttention,
+    MultiDConvSharedByHeadsAttention,
+    MultiDSharedConvHeadAttention,
+    MultiDPHConvHeadAttention,
+    FasterMultiDConvHeadAttention,
+)
+
+
 def faster(model: Model) -> Model:
     """
     ## One call
 
-    Swap the faster versions into `model`, in place, and return it. Only the class of a layer changes, and
-    with it the forward pass; parameters, their names and hooks stay. So a state dict saved before the swap
-    can be loaded after it, and vice versa. A convolution with a `forward` of its own stays as it is.
+    Swap the faster versions into `model`, in place, and return it. (If `model` is itself a layer that has a
+    faster version, that is returned.) A faster version shares everything with the layer that it replaces:
+    parameters and their names, hooks, buffers. So a state dict saved before the swap can be loaded after it,
+    and vice versa.
+
+    Only layers of exactly these classes are replaced. A subclass may compute something else, so it stays as
+    it is. So does a layer with a parametrization, such as weight normalization, or with a `forward` of its
+    own.
     """
-    for layer in list(model.modules()):
-        if isinstance(layer, SquaredReLU):
-            layer.__class__ = FasterSquaredReLU
-        elif is_plain_convolution(layer):
-            layer.__class__ = FasterConvolution
-        elif isinstance(layer, MultiDConvHeadAttention):
-            merge_convolutions(layer)
-    return model
+    return cast(Model, swap(swap(model, faster_form), merged_form))
 
 
-def is_plain_convolution(layer: nn.Module) -> bool:
-    """Return whether `FasterConvolution` computes the same as this layer."""
-    return isinstance(layer, SpatialDepthWiseConvolution) and type(layer).forward in (
-        SpatialDepthWiseConvolution.forward,
-        BiasedConvolution.forward,
-    )
+def swap(model: nn.Module, form: Callable[[nn.Module], nn.Module]) -> nn.Module:
+    """Replace each layer of `model`, and `model` itself, by what `form` returns for it."""
+    forms = {layer: form(layer) for layer in model.modules()}
+    for layer in forms.values():
+        for name, part in list(layer.named_children()):
+            if forms[part] is not part:
+                setattr(layer, name, forms[part])
+    return forms[model]
 
 
-def merge_convolutions(layer: MultiDConvHeadAttention) -> None:
+def faster_form(layer: nn.Module) -> nn.Module:
+    """Return the faster version of `layer`, or `layer` itself if there is none."""
+    kind = FASTER_FORMS.get(type(layer))
+    return layer if kind is None or is_changed(layer) else twin(layer, kind)
+
+
+def merged_form(layer: nn.Module) -> nn.Module:
     """
     ## What can be merged
 
-    Merge the three convolutions of `layer` if they have the same kernel size, and all a bias or none. If an
-    experiment has replaced one by something else, or if the layer has a `project` or `forward` of its own, it
-    stays as it is.
+    The three convolutions of a layer can be merged if they have the same kernel size, and all a bias or none.
+    If an experiment has replaced one by something else, the layer stays as it is.
     """
-    methods = type(layer).project, type(layer).forward
-    if methods != (MultiDConvHeadAttention.project, MultiHeadAttention.forward):
-        return
-    convolutions = [layer.query_conv, layer.key_conv, layer.value_conv]
-    if not all(map(is_plain_convolution, convolutions)):
-        return
-    kinds = {(conv.kernel_size, hasattr(conv, "bias")) for conv in convolutions}
-    if len(kinds) == 1:
-        size = torch.Size((layer.heads, layer.d_k))
-        layer.merged = MergedConvolution(convolutions, size)
-        layer.__class__ = FasterMultiDConvHeadAttention
+    if type(layer) not in MERGEABLE or is_changed(layer):
+        return layer
+    attention = cast(MultiDConvHeadAttention, layer)
+    convolutions = [attention.query_conv, attention.key_conv, attention.value_conv]
+    kinds = {
+        (type(c), getattr(c, "kernel_size", 0), hasattr(c, "bias"))
+        for c in convolutions
+    }
+    if len(kinds) > 1 or type(convolutions[0]) is not FasterConvolution:
+        return layer
+    size = torch.Size((attention.heads, attention.d_k))
+    merged = twin(attention, FasterMultiDConvHeadAttention)
+    merged.merged = MergedConvolution(convolutions, size)
+    return merged
+
+
+def is_changed(layer: nn.Module) -> bool:
+    """Return whether this one layer has a method of its own, in place of that of its class."""
+    return not {"forward", "project"}.isdisjoint(vars(layer))
+
+
+def twin(layer: nn.Module, kind: type[Model]) -> Model:
+    """Return a layer of class `kind` with all attributes of `layer`: the same, not copies."""
+    made = kind.__new__(kind)
+    vars(made).update(vars(layer))
+    return made
 
 
 if __name__ == "__main__":

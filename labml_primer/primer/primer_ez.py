@@ -20,12 +20,18 @@ $y_t$ its values at position $t$ before and after:
 
 $$y_t = w_0\,x_{t-2} + w_1\,x_{t-1} + w_2\,x_t$$
 
-On a CPU, a training step takes up to 1.28 times as long as the Transformer's, or 1.10 times with hand-written
-gradients ({doc}`faster`), but fewer steps are needed. In the paper, Primer-EZ reaches the Transformer's loss
-1.75 to 2.34 times faster. In our own small runs on characters, it saves 64% of the {term}`multiply-adds` if
-both models have a learned table of positions, and 28% if both have rotary positions, as in most models today
-(95% {term}`confidence interval` 20% to 35%, five seeds); on subwords, 55% and 34% (18% to 48%;
-{doc}`/experiments/chapters/positions`).
+On a CPU, a training step takes up to
+{value}`f"{100 * (max(ratios(step, *forms['plain'])) - 1):.0f}%" </benchmarks/speed>` longer than the
+Transformer's, or up to {value}`f"{100 * (max(ratios(step, *forms['faster'])) - 1):.0f}%" </benchmarks/speed>`
+with hand-written gradients ({doc}`faster`), but fewer steps are needed. In the paper, Primer-EZ reaches the
+Transformer's loss 1.75 to 2.34 times faster. In our own small runs on characters, it saves
+{value}`f"{1 - 1 / both['learned'].mean:.0%}" </experiments/chapters/positions>` of the {term}`multiply-adds`
+if both models have a learned table of positions, and
+{value}`share_saved(left["primer-ez"]) </experiments/chapters/ours>` if both have rotary positions, as in most
+models today (in parentheses, the 95% {term}`confidence interval` over five seeds). On subwords it saves
+{value}`f"{1 - 1 / MeanFactor.of(saved['learned']).mean:.0%}" </experiments/chapters/positions>` and
+{value}`share_saved(on_subwords_left["primer-ez"]) </experiments/chapters/ours>`
+({doc}`/experiments/chapters/positions`).
 
 :::{picture} primer_ez
 :::
@@ -134,7 +140,7 @@ class SpatialDepthWiseConvolution(nn.Module):
 
     def __init__(self, heads: int, d_k: int, kernel_size: int = 3):
         super().__init__()
-        self.kernel_size = kernel_size
+        self.kernel_size = self.causal_window = kernel_size  # for kv_cache, too
         # As in the released code, the weight of the current token starts at 0.5, and that of each earlier
         # token at 0.5/3 (for a kernel of size 3). With `heads=1`, broadcasting gives all heads of the input
         # the same kernels.
@@ -382,8 +388,11 @@ if __name__ == "__main__":
     # - Each channel of each head has its own kernel, without a bias. All kernels together add less than 1% to
     #   the parameters of attention.
     # - Steps are slower, but fewer are needed for the same loss. The paper reports speed-up factors of 1.75
-    #   to 2.34 in time. In our small runs on characters it is 2.61 in time and 2.78 in multiply-adds with a
-    #   learned table of positions, and 1.39 in multiply-adds with rotary ones.
+    #   to 2.34 in time. In our small runs on characters it is
+    #   {value}`f"{in_time['primer-ez'].mean:.1f}" </experiments/chapters/ours>` in time and
+    #   {value}`f"{counted['primer-ez'].mean:.2f}" </experiments/chapters/ours>` in multiply-adds with a
+    #   learned table of positions, and {value}`f"{left['primer-ez'].mean:.2f}" </experiments/chapters/ours>`
+    #   in multiply-adds with rotary ones.
     # - The paper calls the squared ReLU the more effective of the two. In our small runs on characters that
     #   depends on the positions: with a learned table it is the convolution, with rotary positions the
     #   squared ReLU on average.

@@ -31,17 +31,15 @@ Source: {cite:t}`touvron2023llama` and {cite:t}`touvron2023llama2`, as configure
 {cite:t}`su2021roformer`.
 """
 
-import math
 from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from labml_primer.primer.baselines import GatedFeedForward
 from labml_primer.primer.primer_ez import SpatialDepthWiseConvolution, SquaredReLU
 from labml_primer.since.rotary import rotary
-from labml_primer.transformer.attention import MultiHeadAttention, causal_mask
+from labml_primer.transformer.attention import MultiHeadAttention
 from labml_primer.transformer.feed_forward import PositionwiseFeedForward
 from labml_primer.transformer.language_model import Block, Config
 
@@ -54,8 +52,8 @@ class GroupedQueryAttention(MultiHeadAttention):
     heads and $G$ = `groups`, the {term}`KV cache` holds $2\,G\,d_k$ numbers per token and layer instead of
     $2\,H\,d_k$, and the projections to keys and values are $G/H$ times as large. With `groups` = 1 this is
     {term}`multi-query attention`, and with as many groups as heads it is
-    {py:class}`~labml_primer.transformer.attention.MultiHeadAttention`. If `groups` does not divide `heads`,
-    there are as many as the largest number that divides both.
+    {py:class}`~labml_primer.transformer.attention.MultiHeadAttention`. A subclass may change `groups`. Raises
+    `ValueError` if `groups` does not divide `heads`.
 
     Source: {cite:t}`ainslie2023gqa`.
 
@@ -68,7 +66,8 @@ class GroupedQueryAttention(MultiHeadAttention):
 
     def __init__(self, d_model: int, heads: int, dropout: float = 0.0):
         super().__init__(d_model, heads, dropout)
-        self.groups = math.gcd(heads, self.groups)
+        if heads % self.groups:
+            raise ValueError(f"heads {heads} is not a multiple of groups {self.groups}")
         self.key = nn.Linear(d_model, self.groups * self.d_k)
         self.value = nn.Linear(d_model, self.groups * self.d_k)
 
@@ -79,25 +78,6 @@ class GroupedQueryAttention(MultiHeadAttention):
             self.key(y).unflatten(-1, (self.groups, self.d_k)),
             self.value(y).unflatten(-1, (self.groups, self.d_k)),
         )
-
-    def forward(
-        self, x: Tensor, y: Tensor, mask: Tensor | None = None, causal: bool = False
-    ) -> Tensor:
-        query, key, value = (t.transpose(1, 2) for t in self.project(x, y))
-        if causal and (mask is not None or query.size(2) != key.size(2)):
-            earlier = causal_mask(query.size(2), key.size(2), x.device)
-            mask = earlier if mask is None else mask & earlier
-        heads = F.scaled_dot_product_attention(
-            query,
-            key,
-            value,
-            attn_mask=mask,
-            dropout_p=self.dropout if self.training else 0.0,
-            is_causal=causal and mask is None,
-            # The only difference from `MultiHeadAttention.forward`: a key serves all heads of its group.
-            enable_gqa=True,
-        )  # [batch, heads, queries, d_k]
-        return self.output(heads.transpose(1, 2).flatten(2))
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ seed.
 Source: {cite:t}`su2021roformer`; {cite:t}`raffel2020exploring` for the buckets.
 """
 
+import copyreg
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -43,16 +44,16 @@ class Rotation(nn.Module):
     Map queries and keys, each `[batch, seq, heads, d_k]`, to the same shapes: features $2k$ and $2k + 1$ of
     the token at position $t$ are rotated by the angle $\omega_k t$, with $\omega_k = 10000^{-2k/d_k}$.
 
-    `start` is the position of the first key. It is zero, except while text is generated:
+    `tokens_before` is the position of the first key. It is zero, except while text is generated:
     {py:func}`~labml_primer.transformer.generation.kv_cache` moves it past the tokens that were read. If there
     are fewer queries than keys, they are at the last positions, as for the {term}`causal mask`.
     """
 
-    start = 0
+    tokens_before = 0
 
     def forward(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
-        end = self.start + key.size(1)
-        positions = torch.arange(self.start, end, device=key.device)
+        end = self.tokens_before + key.size(1)
+        positions = torch.arange(self.tokens_before, end, device=key.device)
         # `rotate` expects positions next to the features, `[batch, heads, seq, d_k]`.
         query, key = query.transpose(1, 2), key.transpose(1, 2)
         query = rotate(query, positions[key.size(2) - query.size(2) :])
@@ -120,14 +121,17 @@ def rotary(config: Config) -> Config:
     return replace(config, attention=attention, positions=NoPositions)
 
 
+class Combined(type):
+    """The type of the classes that `positioned` makes."""
+
+
 def positioned(
     by: type[MultiHeadAttention], attention: type[MultiHeadAttention]
 ) -> type[MultiHeadAttention]:
     """
     Return the class that is both `by` and `attention`, as `RotaryMultiDConvHeadAttention` is.
 
-    If it is not written anywhere, it is made here. Save such a model by its `state_dict`, because `pickle`
-    looks for its class by name.
+    If it is not written anywhere, it is made here.
     """
     if attention is MultiHeadAttention:
         return by
@@ -137,7 +141,12 @@ def positioned(
     for known in by.__subclasses__():
         if known.__bases__ == bases:
             return known
-    return type(by.__name__.removesuffix("Attention") + attention.__name__, bases, {})
+    name = by.__name__.removesuffix("Attention") + attention.__name__
+    return Combined(name, bases, {})  # type: ignore[return-value]
+
+
+# `pickle` stores a class by its name in a module. These are in none, so it stores how to make them.
+copyreg.pickle(Combined, lambda made: (positioned, made.__bases__))  # type: ignore
 
 
 if __name__ == "__main__":
@@ -158,9 +167,9 @@ if __name__ == "__main__":
     encoding = positional_encoding(1020, 64)
 
     def moved(start: int) -> tuple[Tensor, Tensor]:
-        layer.rotation.start = start
+        layer.rotation.tokens_before = start
         turned = layer(x, x, causal=True)
-        layer.rotation.start = 0
+        layer.rotation.tokens_before = 0
         added = x + encoding[start : start + 20]
         return turned, plain(added, added, causal=True)
 
@@ -186,10 +195,10 @@ class BucketBias(nn.Module):
 
     Return a number for each head, query and key, `[heads, queries, keys]`, to be added to their score. It
     depends on the bucket of their distance only ({py:class}`~labml_primer.compared.t5.RelativePositionBias`).
-    `x` are the queries' tokens, `[batch, queries, d_model]`; `start` is the number of tokens before them.
+    `x` are the queries' tokens, `[batch, queries, d_model]`; there are `tokens_before` tokens before them.
     """
 
-    start = 0
+    tokens_before = 0
 
     def __init__(self, d_model: int, heads: int):
         super().__init__()
@@ -198,7 +207,9 @@ class BucketBias(nn.Module):
         nn.init.normal_(self.relative_positions.table.weight, std=d_model**-0.5)
 
     def forward(self, x: Tensor) -> Tensor:
-        bias: Tensor = self.relative_positions(x.size(1), self.start + x.size(1))
+        bias: Tensor = self.relative_positions(
+            x.size(1), self.tokens_before + x.size(1)
+        )
         return bias
 
 
@@ -215,6 +226,8 @@ class BucketedAttention(MultiHeadAttention):
     0.09 for a width of 128.
     :::
     """
+
+    additive_mask = True
 
     def __init__(self, d_model: int, heads: int, dropout: float = 0.0):
         super().__init__(d_model, heads, dropout)

@@ -30,6 +30,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -134,8 +135,10 @@ def draw_windows(text: Tensor, batch: int, seq: int, seed: int, step: int) -> Te
     the same order, so they can be compared more precisely.
     """
     generator = torch.Generator().manual_seed(seed * 1_000_003 + step)
-    starts = torch.randint(len(text) - seq, (batch, 1), generator=generator)
-    return text[starts + torch.arange(seq + 1)]
+    # On the CPU, as the generator is, even if new tensors are on another device by default.
+    with torch.device("cpu"):
+        starts = torch.randint(len(text) - seq, (batch, 1), generator=generator)
+        return text[starts + torch.arange(seq + 1)]
 
 
 if __name__ == "__main__":
@@ -175,8 +178,9 @@ def held_out_windows(text: Tensor, seq: int) -> Tensor:
     """
     last = len(text) - seq - 1
     # Single precision has 24 bits, so in a long text the last start could be rounded up past the end.
-    starts = torch.linspace(0, last, VALIDATION_WINDOWS).long().clamp(max=last)
-    return text[starts[:, None] + torch.arange(seq + 1)]
+    with torch.device("cpu"):
+        starts = torch.linspace(0, last, VALIDATION_WINDOWS).long().clamp(max=last)
+        return text[starts[:, None] + torch.arange(seq + 1)]
 
 
 @torch.no_grad()
@@ -278,12 +282,22 @@ def auxiliary_losses(model: nn.Module) -> Iterator[list[Tensor]]:
     Collect the losses that layers add to the cross-entropy while the model is called inside the `with` block.
     A layer has one if it has a method `auxiliary_loss`, which gets the layer's own inputs. In this book only
     {doc}`../compared/switch` has one, to spread tokens evenly over the parts of its layer.
+
+    The backward pass belongs inside the block, too, because activation checkpointing calls the layers again
+    during it. Raises `RuntimeError` for *reentrant* checkpointing, in which these losses have no gradient.
     """
     collected: list[Tensor] = []
+    trained = torch.is_grad_enabled()
+
+    def collect(module: Any, inputs: tuple[Tensor, ...], _: Tensor) -> None:
+        if trained and not torch.is_grad_enabled():
+            raise RuntimeError(
+                "an auxiliary loss has no gradient here; use checkpoint(..., use_reentrant=False)"
+            )
+        collected.append(module.auxiliary_loss(*inputs))
+
     hooks = [
-        module.register_forward_hook(
-            lambda module, inputs, _: collected.append(module.auxiliary_loss(*inputs))
-        )
+        module.register_forward_hook(collect)
         for module in model.modules()
         if hasattr(module, "auxiliary_loss")
     ]
@@ -375,21 +389,22 @@ def train(
             # Forward: the loss of this batch.
             with auxiliary_losses(model) as auxiliary:
                 loss = next_character_loss(model, windows)
-            losses.append(loss.item())
-            if not math.isfinite(losses[-1]):
-                raise FloatingPointError(
-                    f"{name}: the loss is {losses[-1]} at step {step}"
-                )
-            # Backward: the gradient of every parameter.
-            optimizer.zero_grad()
-            sum(auxiliary, loss).backward()
+                losses.append(loss.item())
+                if not math.isfinite(losses[-1]):
+                    raise FloatingPointError(
+                        f"{name}: the loss is {losses[-1]} at step {step}"
+                    )
+                # Backward: the gradient of every parameter.
+                optimizer.zero_grad()
+                sum(auxiliary, loss).backward()
             # {term}`Gradient clipping`: if all gradients together, as one long vector, are longer than 1,
             # they are scaled down to length 1. So one unusual batch cannot distort Adam's averages for many
             # steps.
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             seconds += clock() - start
-            # In a terminal, labml shows a line with step, loss and time left. Elsewhere nothing is shown.
+            # In a terminal, labml shows a line with step, loss and time left. Without labml, ten lines are
+            # printed. Elsewhere nothing is shown.
             progress.report(step, losses[-1])
             if step in reports:
                 history.steps.append(step)

@@ -256,6 +256,9 @@ class MultiHeadAttention(nn.Module):
     :::
     """
 
+    # {doc}`../compared/t5` adds numbers to the scores. Its layers pass them as the mask, and say so here.
+    additive_mask = False
+
     def __init__(self, d_model: int, heads: int, dropout: float = 0.0):
         super().__init__()
         if d_model % heads:
@@ -295,7 +298,8 @@ class MultiHeadAttention(nn.Module):
 
         `mask` is boolean, broadcasts to `[batch, heads, queries, keys]`, and is true where a query may attend
         to a key. `causal` also hides all later keys. A query that may attend to no key gets zeros from all
-        heads.
+        heads. Raises `TypeError` if the mask is not boolean, because PyTorch's function would add its ones
+        and zeros to the scores.
 
         :::{deviation} the slides, multi-head attention
         Their mask is `[batch, queries, keys]`, and the layer inserts the dimension of the heads. Here the
@@ -303,6 +307,10 @@ class MultiHeadAttention(nn.Module):
         `[batch, 1, 1, keys]`.
         :::
         """
+        if mask is not None and mask.dtype != torch.bool and not self.additive_mask:
+            raise TypeError(
+                f"mask is {mask.dtype}, not boolean; of ones and zeros, pass mask.bool()"
+            )
         # Move the heads next to the batch, `[batch, heads, seq, d_k]`, so that each head of each sentence is
         # a look-up of its own.
         query, key, value = (t.transpose(1, 2) for t in self.project(x, y))
@@ -313,7 +321,8 @@ class MultiHeadAttention(nn.Module):
             mask = earlier if mask is None else mask & earlier
         # The same as {py:func}`~labml_primer.transformer.attention.attention`, in one fused operation.
         # Without a mask, PyTorch can use {term}`FlashAttention` {cite:p}`dao2022flashattention`, which never
-        # stores the scores of all pairs. A test checks that the two agree.
+        # stores the scores of all pairs. A test checks that the two agree. `enable_gqa` is for layers with
+        # fewer heads of keys and values than of queries, as at the end of this chapter.
         heads = F.scaled_dot_product_attention(
             query,
             key,
@@ -321,6 +330,7 @@ class MultiHeadAttention(nn.Module):
             attn_mask=mask,
             dropout_p=self.dropout if self.training else 0.0,
             is_causal=causal and mask is None,
+            enable_gqa=True,
         )  # [batch, heads, queries, d_k]
         # Put the heads side by side again, `[batch, queries, d_model]`; $W^O$ combines their results.
         return self.output(heads.transpose(1, 2).flatten(2))

@@ -163,9 +163,9 @@ if __name__ == "__main__":
         part: sum(w.numel() for w in base.blocks[0].get_submodule(part).parameters())
         for part in formula
     }
-    counted["the encoder"] = sum(w.numel() for w in base.parameters())
-    formula["the encoder"] = layers * sum(formula.values()) + 2 * d
     assert counted == formula
+    counted["the encoder"] = sum(w.numel() for w in base.parameters())
+    assert counted["the encoder"] == layers * sum(formula.values()) + 2 * d
     display(
         Table(
             ["part", "parameters"],

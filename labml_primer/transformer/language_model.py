@@ -218,23 +218,31 @@ if __name__ == "__main__":
     # because PyTorch's fused attention does not return them.
     from labml_primer.transformer.attention import attention_weights, causal_mask
 
-    def look(layer: MultiHeadAttention, inputs: tuple[Tensor, ...]) -> None:
-        query, key, _ = (t.transpose(1, 2) for t in layer.project(inputs[0], inputs[1]))
-        mask = causal_mask(query.size(-2), key.size(-2))
-        seen.append(attention_weights(query, key, mask))
+    @torch.no_grad()
+    def weights_of(tokens: Tensor) -> Tensor:
+        """Return the weights of every head, `[layer, batch, head, query, key]`."""
+        seen: list[Tensor] = []
 
-    for block in model.blocks:
-        block.get_submodule("attention").register_forward_pre_hook(look)
+        def look(layer: MultiHeadAttention, inputs: tuple[Tensor, ...]) -> None:
+            query, key, _ = (t.transpose(1, 2) for t in layer.project(*inputs))
+            mask = causal_mask(query.size(-2), key.size(-2))
+            seen.append(attention_weights(query, key, mask))
+
+        hooks = [
+            block.get_submodule("attention").register_forward_pre_hook(look)
+            for block in model.blocks
+        ]
+        model(tokens)
+        for hook in hooks:
+            hook.remove()
+        return torch.stack(seen)
 
     # The table has the mean weight of each head on the character itself (offset 0), on the one before it
     # (offset 1), and so on, for queries in the second half of held-out windows. Uniform attention would give
     # each offset about 0.04. A head with a large number at offset 1 has learned to attend to the previous
     # character.
-    seen: list[Tensor] = []
     windows = corpus.validation[: 256 * 32].view(256, 32)
-    with torch.no_grad():
-        model(windows)
-    weights = torch.stack(seen).transpose(0, 1).flatten(1, 2).mean(dim=0)
+    weights = weights_of(windows).transpose(0, 1).flatten(1, 2).mean(dim=0)
     back = torch.stack(
         [weights.diagonal(-n, -2, -1)[:, 16 - n :].mean(dim=-1) for n in range(7)]
     )  # [offset, layer x head]
@@ -255,16 +263,14 @@ if __name__ == "__main__":
     import matplotlib.pyplot as plt
 
     line = "Fair is foul, and foul is fair:"
-    seen = []
-    with torch.no_grad():
-        model(corpus.encode(line)[None])
+    on_line = weights_of(corpus.encode(line)[None])
     offsets = (torch.arange(32)[:, None] - torch.arange(32)).clamp(min=0)
     previous = int(back[1].argmax())
     far = 4 + int((weights * offsets)[4:, 16:].sum(dim=-1).mean(dim=-1).argmax())
     letters = list(line.replace(" ", "·"))
     fig, axes = plt.subplots(1, 2, figsize=(7, 3.6), layout="constrained")
     for ax, head in zip(axes, (previous, far), strict=True):
-        ax.imshow(seen[head // 4][0, head % 4], vmin=0, vmax=1)
+        ax.imshow(on_line[head // 4, 0, head % 4], vmin=0, vmax=1)
         ax.set_xticks(range(len(line)), letters, fontsize=6)
         ax.set_yticks(range(len(line)), letters, fontsize=6)
         ax.tick_params(length=0)

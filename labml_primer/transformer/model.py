@@ -239,17 +239,12 @@ if __name__ == "__main__":
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: learning_rate(step + 1, d_model=64, warmup=300)
     )
-
-    # The decoder reads the target without its last token and predicts the target without its first. Every
-    # target has ten characters and an end, so none is padded. With targets of several lengths, the loss would
-    # need `ignore_index=PADDING`.
-    #
-    # The final weights are the mean of five checkpoints, 20 steps apart; the paper averages its last five,
-    # too (section 6.1). Single checkpoints differ by the noise of their last batches, and the mean of several
-    # is meant to have less of it.
     averaged = torch.optim.swa_utils.AveragedModel(model)
     losses = []
     for n in range(1, 801):
+        # The decoder reads the target without its last token and predicts the target without its first. Every
+        # target has ten characters and an end, so none is padded. With targets of several lengths, the loss
+        # would need `ignore_index=PADDING`.
         source, target = draw(rng.choices(known, k=64))
         logits = model(source, target[:, :-1])
         loss = F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten())
@@ -259,6 +254,9 @@ if __name__ == "__main__":
         optimizer.step()
         schedule.step()
         losses.append(loss.item())
+        # The final weights are the mean of five checkpoints, 20 steps apart; the paper averages its last
+        # five, too (section 6.1). Single checkpoints differ by the noise of their last batches, and the mean
+        # of several is meant to have less of it.
         if n > 700 and n % 20 == 0:
             averaged.update_parameters(model)
     model.load_state_dict(averaged.module.state_dict())

@@ -52,14 +52,17 @@ def positional_encoding(seq: int, d_model: int) -> Tensor:
     if d_model % 2:
         raise ValueError(f"d_model {d_model} is odd; sines and cosines come in pairs")
     # Angles grow with the position, and float32 has about seven digits. At position 5000 four of them are
-    # before the decimal point, so angles are float64, whatever the type of the model.
-    position = torch.arange(seq, dtype=torch.float64)
-    omega = 10_000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+    # before the decimal point, so angles are float64, whatever the type of the model. Apple's GPUs have no
+    # float64, so they are computed on the CPU.
+    position = torch.arange(seq, dtype=torch.float64, device="cpu")
+    even = torch.arange(0, d_model, 2, dtype=torch.float64, device="cpu")
+    omega = 10_000.0 ** (-even / d_model)
     # Every position times every frequency: `position` and `omega` are $t$ and $\omega_k$.
     angle = torch.outer(position, omega)  # [seq, d_model / 2]
     # The sine and the cosine of a pair are neighbours: features $2k$ and $2k + 1$.
     pairs = torch.stack((angle.sin(), angle.cos()), dim=-1)  # [seq, d_model / 2, 2]
-    return pairs.flatten(1).to(torch.get_default_dtype())
+    encoding = pairs.flatten(1).to(torch.get_default_dtype())
+    return encoding.to(torch.get_default_device())
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from drawing.canvas import CODE, WIDTH, Canvas
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "book" / "pictures"
-NAMES = sorted(path.stem for path in FOLDER.glob("*/*.py"))
+NAMES = sorted(path.stem for path in FOLDER.glob("*/[a-z]*.py"))
 SVG = "{http://www.w3.org/2000/svg}"
 
 

@@ -1,42 +1,31 @@
 """What the browser's tests share: the built site, served, and a Chromium that looks at it.
 
-Environment: ``BROWSER_TESTS=required`` makes a missing Chromium a failure; ``BROWSER_SITE``
-names a site that was built already, to test it as it is.
+A page is visited once for each width and theme, and measured; tests read what was measured
+from ``look``, ``bare`` and ``use``. What needs a visit of its own asks for ``visit``.
+
+Environment: ``BROWSER_TESTS=required`` makes a missing Chromium a failure.
 """
 
 import os
 import subprocess
-import sys
-import threading
 from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
-from built_book import ROOT, Site, Visit, Visitor, contents, settle
+from built_book import PAGES, Site, built, page_by_page
 from chromium import launched
-from filelock import FileLock
-from playwright.sync_api import Browser, BrowserContext, Error, sync_playwright
+from measures import SHIFTS, Looker, Measures, Reader, measured, used, without_scripts
+from playwright.sync_api import Browser, Error, sync_playwright
+from visits import Visit, Visitor, served, settle
 
-BUILT = Path(os.environ.get("BROWSER_SITE", ROOT / "_build" / "html"))
 NO_BROWSER = "NO CHROMIUM, SO NO BROWSER TEST RAN: install chromium, or let pip's do it"
-
-PAGES = contents()
-CHAPTERS = [name for name in PAGES if (ROOT / f"{name}.py").is_file()]
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that asks for a ``page`` runs for every page, for a ``chapter`` for every chapter."""
-    for name, every in (("page", PAGES), ("chapter", CHAPTERS)):
-        if name in metafunc.fixturenames:
-            metafunc.parametrize(name, every, ids=lambda page: page.split("/")[-1])
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.browser)
+    for item in page_by_page(items, Path(__file__).parent):
+        item.add_marker(pytest.mark.browser)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -48,47 +37,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 # -- the site ------------------------------------------------------------------------------
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    """Serves files, and says nothing."""
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
 @pytest.fixture(scope="session")
 def site() -> Iterator[Site]:
     """The book, built if it is older than its sources, on a port of this machine."""
-    if "BROWSER_SITE" not in os.environ:
-        BUILT.parent.mkdir(exist_ok=True)
-        with FileLock(BUILT.parent / ".browser-tests.lock"):
-            if outdated():
-                build()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(BUILT)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield Site(BUILT, f"http://127.0.0.1:{server.server_port}", PAGES, CHAPTERS)
-    server.shutdown()
-
-
-def outdated() -> bool:
-    written = [path.stat().st_mtime for path in BUILT.rglob("*") if path.is_file()]
-    left_out = ("__pycache__", "node_modules")
-    sources = [
-        path
-        for folder in ("labml_primer", "book", "experiments", "benchmarks", "notebooks")
-        for path in (ROOT / folder).rglob("*")
-        if path.is_file() and not any(name in path.parts for name in left_out)
-    ]
-    sources += [ROOT / "_config.yml", ROOT / "_toc.yml"]
-    return not written or max(path.stat().st_mtime for path in sources) > max(written)
-
-
-def build() -> None:
-    command = [sys.executable, str(ROOT / "book" / "tools" / "build.py")]
-    run = subprocess.run(
-        command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True
-    )
-    if run.returncode:
-        pytest.fail(f"the book was not built:\n{(run.stdout + run.stderr)[-3000:]}")
+    folder = built()
+    with served(folder) as address:
+        yield Site(folder, address)
 
 
 # -- the browser ---------------------------------------------------------------------------
@@ -108,13 +62,10 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture
-def visit(chromium: Browser, site: Site) -> Iterator[Visitor]:
-    """Opens a page of the site in a browser that knows nothing yet.
-
-    ``visit("book/pages/index", width=390, theme="dark", scripts=False)``
-    """
-    contexts: list[BrowserContext] = []
+@contextmanager
+def visits(chromium: Browser, site: Site) -> Iterator[Visitor]:
+    """Opens pages of the site, each in a browser that knows nothing yet, and closes them."""
+    contexts = []
 
     def open_page(
         page: str, width: int = 1400, theme: str = "light", scripts: bool = True
@@ -127,6 +78,7 @@ def visit(chromium: Browser, site: Site) -> Iterator[Visitor]:
         )
         context.set_default_timeout(60_000)
         contexts.append(context)
+        context.add_init_script(SHIFTS)
         opened = Visit(context.new_page())
         name, _, fragment = page.partition("#")
         opened.page.goto(site.url(name) + (f"#{fragment}" if fragment else ""))
@@ -134,6 +86,54 @@ def visit(chromium: Browser, site: Site) -> Iterator[Visitor]:
             settle(opened.page)
         return opened
 
-    yield open_page
-    for context in contexts:
-        context.close()
+    try:
+        yield open_page
+    finally:
+        for context in contexts:
+            context.close()
+
+
+@pytest.fixture
+def visit(chromium: Browser, site: Site) -> Iterator[Visitor]:
+    """``visit("book/pages/index", width=390, theme="dark", scripts=False)``"""
+    with visits(chromium, site) as visitor:
+        yield visitor
+
+
+# -- what was measured in one visit ----------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def look(chromium: Browser, site: Site) -> Looker:
+    """``look("book/pages/index", 390, "dark")``: all that is measured on a page."""
+
+    @cache
+    def once(page: str, width: int, theme: str) -> Measures:
+        with visits(chromium, site) as visit:
+            return measured(visit(page, width, theme))
+
+    return once
+
+
+@pytest.fixture(scope="session")
+def bare(chromium: Browser, site: Site) -> Reader:
+    """``bare("book/pages/index")``: what is measured on a page without scripts."""
+
+    @cache
+    def once(page: str) -> Measures:
+        with visits(chromium, site) as visit:
+            return without_scripts(visit(page, scripts=False))
+
+    return once
+
+
+@pytest.fixture(scope="session")
+def use(chromium: Browser, site: Site) -> Reader:
+    """``use("labml_primer/primer/primer")``: what a chapter gives whoever copies from it."""
+
+    @cache
+    def once(chapter: str) -> Measures:
+        with visits(chromium, site) as visit:
+            return used(visit(chapter))
+
+    return once

@@ -4,13 +4,13 @@ import re
 
 import pytest
 import torch
-from built_book import Site, Visitor, settle
 from playwright.sync_api import Locator, Page, expect
+from visits import Visitor, settle
 
 from book.pages.example import MovingAverage
-from experiments.analysis import Spread, relative_perplexity
-from experiments.chapters.parts import ACTIVATIONS, __data__
-from experiments.records import read_runs
+from experiments.chapters.parts import ACTIVATIONS
+from experiments.measured.analysis import Spread, relative_perplexity
+from experiments.records.runs import read_runs
 
 EXAMPLE, DOTS = "book/pages/example", "experiments/chapters/parts"
 
@@ -118,7 +118,7 @@ def test_a_dot_tells_what_was_computed(visit: Visitor) -> None:
     settle(page)
     plot.hover()
     learned(page)
-    runs = read_runs(__data__[0], "activations")
+    runs = read_runs("activations")
     tip = page.get_by_role("status").and_(page.locator(".tip"))
     for model in ("gelu", "squared-relu"):
         name = f"{ACTIVATIONS[model][0]}, mean"
@@ -162,9 +162,3 @@ def test_the_script_comes_when_a_figure_is_first_pointed_at(visit: Visitor) -> N
         point(opened.page, opened.page.locator(".plot"), across)
     learned(opened.page)
     assert len([url for url in opened.asked if "curves.js" in url]) == 1
-
-
-def test_the_curves_of_the_race_have_names(site: Site) -> None:
-    race = site.soup("labml_primer/primer/primer_ez").select(".plot:has([data-axes])")
-    names = [{str(c["data-curve"]) for c in r.select("[data-curve]")} for r in race]
-    assert {"Transformer", "Primer-EZ"} in names

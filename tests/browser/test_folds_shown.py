@@ -3,8 +3,9 @@
 import re
 
 import pytest
-from built_book import Site, Visitor
+from built_book import Site
 from playwright.sync_api import Locator, Page, expect
+from visits import Visitor
 
 FOLDED = "labml_primer/transformer/positional_encoding"  # its figures
 RESULTS = "experiments/chapters/sizes"  # all of it

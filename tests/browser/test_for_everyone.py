@@ -1,66 +1,40 @@
 """Whoever reads, with whatever they read: no barrier, by keyboard alone, without scripts."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
-from built_book import ROOT, Site, Visit, Visitor, settle
+from built_book import PAGES, cases
+from measures import Reader, every_look
 from playwright.sync_api import Page, expect
+from visits import Visit, Visitor, barriers, in_theme, resized, settle
 
-AXE = (ROOT / "book" / "node_modules" / "axe-core" / "axe.min.js").read_text("utf-8")
 ATTENTION = "labml_primer/transformer/attention"
 PRIMER = "labml_primer/primer/primer_ez"
+FOLDED = "experiments/chapters/sizes"
 
 
-@pytest.fixture(params=["search", "genindex"])
-def other(request: pytest.FixtureRequest) -> str:
-    """A page that is none of the book's, yet a reader comes to it."""
-    return str(request.param)
-
+# The rules that a theme can break, which changes colours and nothing else.
+COLOURS = ["color-contrast", "link-in-text-block"]
 
 # -- barriers -------------------------------------------------------------------------------
 
 
-def barriers(page: Page, rules: list[str] | None = None) -> list[str]:
-    """What axe-core finds wrong, with the first place of each."""
-    options: dict[str, Any] = {"resultTypes": ["violations"]}
-    if rules:
-        options["runOnly"] = {"type": "rule", "values": rules}
-    if not page.evaluate("'axe' in window"):
-        page.evaluate(AXE)
-    found = page.evaluate("options => axe.run(document, options)", options)
-    return [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found["violations"]]
-
-
-def test_a_page_has_no_barrier(visit: Visitor, page: str) -> None:
-    look_at_all(visit, page)
-
-
+# Each is none of the book's pages, yet a reader comes to it.
+@pytest.mark.parametrize("other", ["search", "genindex"])
 def test_search_and_index_have_no_barrier(visit: Visitor, other: str) -> None:
-    look_at_all(visit, other)
+    page = visit(other).page
+    settle(page)
+    for width in (1400, 390):
+        resized(page, width)
+        in_theme(page, "light")
+        assert barriers(page) == [], f"at {width} px"
+        in_theme(page, "dark")
+        assert barriers(page, COLOURS) == [], f"at {width} px, dark"
 
 
 def test_every_link_of_the_index_is_large_enough_for_a_finger(visit: Visitor) -> None:
     opened = visit("genindex", width=390).page
     assert barriers(opened, ["target-size"]) == []
-
-
-def look_at_all(visit: Visitor, page: str) -> None:
-    opened = visit(page).page
-    opened.wait_for_load_state("networkidle")
-    settle(opened)
-    for width in (1400, 390):
-        opened.set_viewport_size({"width": width, "height": 900})
-        opened.evaluate("new Promise(requestAnimationFrame)")
-        in_theme(opened, "light")
-        assert barriers(opened) == [], f"at {width} px"
-        in_theme(opened, "dark")  # which changes colours, and nothing else
-        colours = ["color-contrast", "link-in-text-block"]
-        assert barriers(opened, colours) == [], f"at {width} px, dark"
-
-
-def in_theme(page: Page, theme: str) -> None:
-    page.evaluate("theme => document.documentElement.dataset.theme = theme", theme)
 
 
 OPEN: dict[str, Callable[[Page], None]] = {
@@ -81,18 +55,10 @@ def searched(page: Page) -> None:
 def test_what_is_opened_has_no_barrier(visit: Visitor, what: str) -> None:
     page = visit(ATTENTION, width=1000).page
     OPEN[what](page)
-    for theme in ("light", "dark"):
-        in_theme(page, theme)
-        assert barriers(page) == [], theme
-
-
-def test_every_formula_can_be_read_aloud(site: Site, page: str) -> None:
-    for formula in site.soup(page).select(".katex"):
-        spoken = formula.select_one("math")
-        drawn = formula.select_one(".katex-html")
-        assert spoken and spoken.get_text().strip()
-        assert spoken.find_parent(attrs={"aria-hidden": "true"}) is None
-        assert drawn and drawn["aria-hidden"] == "true"
+    in_theme(page, "light")
+    assert barriers(page) == []
+    in_theme(page, "dark")
+    assert barriers(page, COLOURS) == [], "dark"
 
 
 # -- the keyboard ---------------------------------------------------------------------------
@@ -120,8 +86,7 @@ FOCUSED = """() => {
 }"""
 
 
-@pytest.mark.parametrize("width", [1400, 390])
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@every_look
 def test_tab_reaches_all_and_its_place_is_seen(
     visit: Visitor, theme: str, width: int
 ) -> None:
@@ -211,54 +176,15 @@ def test_nothing_moves_where_motion_is_not_wanted(visit: Visitor) -> None:
     assert page.evaluate(moving) > 0
 
 
+@cases("page", PAGES, daily=[ATTENTION, PRIMER, FOLDED])
 def test_without_scripts_nothing_is_hidden_and_nothing_is_dead(
-    visit: Visitor, chapter: str
+    bare: Reader, page: str
 ) -> None:
-    page = visit(chapter, scripts=False).page
-    hidden = page.evaluate(
-        """() => [...document.querySelectorAll(
-             ".sbs__prose > *, .code .ln, .out, svg.plot, .katex-html, .chapter-head h1")]
-           .filter(e => !e.closest("details:not([open])"))
-           .filter(e => !e.checkVisibility({visibilityProperty: true, opacityProperty: true}))
-           .map(e => e.outerHTML.slice(0, 120))"""
-    )
-    assert hidden == []
-    dead = "button, form.search, .def-actions a[data-link]"
-    assert (
-        page.evaluate(
-            "names => [...document.querySelectorAll(names)].filter(e => e.checkVisibility()).length",
-            dead,
-        )
-        == 0
-    )
+    assert bare(page)["hidden"] == []
+    assert bare(page)["dead"] == []
 
 
 # -- the page's own policy ------------------------------------------------------------------
-
-
-def test_a_page_has_no_script_inside(site: Site, page: str) -> None:
-    check_scripts(site, page)
-
-
-def test_search_and_index_have_no_script_inside(site: Site, other: str) -> None:
-    check_scripts(site, other)
-
-
-def check_scripts(site: Site, page: str) -> None:
-    soup = site.soup(page)
-    assert [
-        script for script in soup.select("script") if script.get_text().strip()
-    ] == []
-    assert [
-        e for e in soup.find_all() if any(n.startswith("on") for n in e.attrs)
-    ] == []
-    assert soup.select("style, [href^='javascript:']") == []
-    policy = soup.select_one('meta[http-equiv="Content-Security-Policy"]')
-    assert policy is not None
-    said = dict(part.split(maxsplit=1) for part in str(policy["content"]).split("; "))
-    assert said["default-src"] == "'self'"
-    assert "unsafe-inline" not in said["script-src"]
-    assert "'unsafe-eval'" not in said["script-src"]
 
 
 def test_the_policy_stops_a_script_that_slipped_in(visit: Visitor) -> None:

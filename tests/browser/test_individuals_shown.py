@@ -1,15 +1,13 @@
 """The form that picks an individual, and a lineage as a walk, with a small search made here."""
 
 import json
-import threading
 from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import individuals
 import pytest
 from playwright.sync_api import Browser, Page, expect
+from visits import served
 
 STATIC = Path(__file__).resolve().parents[2] / "book" / "theme" / "static"
 FIRST = """constants 0.0 0.5
@@ -22,13 +20,6 @@ S1
 """
 SECOND = FIRST.replace("h2 = MAX(h0, h0)", "h2 = MAX(h0, h0)\n  h3 = SQUARE(h2, h2)")
 THIRD = SECOND.replace("h3 = ADD(h2, h0)", "h3 = ADD(h0, h2)")
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    """Serves files, and says nothing."""
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
 
 
 @pytest.fixture
@@ -54,11 +45,8 @@ def address(tmp_path: Path) -> Iterator[str]:
     )
     for name in ("individuals.js", "individuals.css"):
         (tmp_path / name).write_text((STATIC / name).read_text())
-    handler = partial(Quiet, directory=str(tmp_path))
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/index.html"
-    server.shutdown()
+    with served(tmp_path) as root:
+        yield f"{root}/index.html"
 
 
 @pytest.fixture

@@ -1,105 +1,64 @@
 """Pictures in a browser: their words have room, and their steps can be walked."""
 
 import pytest
-from built_book import Site, Visitor, settle
+from built_book import PAGES, Site, cases, every_chapter, every_page
+from measures import Looker, Reader, every_look
 from playwright.sync_api import Browser, Route
+from visits import Visitor, settle
 
-ROOM = """() => {
-  const inside = (a, b) =>
-    a.left >= b.left - 1 && a.right <= b.right + 1 && a.top >= b.top - 1 && a.bottom <= b.bottom + 1;
-  const shared = (a, b) => [
-    Math.min(a.right, b.right) - Math.max(a.left, b.left),
-    Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top)];
-  const wrong = [];
-  for (const picture of document.querySelectorAll(".picture")) {
-    const frame = picture.getBoundingClientRect();
-    const texts = [...picture.querySelectorAll("text")].filter(text => !text.closest(".off"));
-    const places = texts.map(text => text.getBoundingClientRect());
-    texts.forEach((text, i) => {
-      if (!inside(places[i], frame)) wrong.push(`outside: ${text.textContent}`);
-      for (let j = 0; j < i; j++) {
-        const [wide, high] = shared(places[i], places[j]);
-        if (wide >= 1 && high >= 4) wrong.push(`${text.textContent} on ${texts[j].textContent}`);
-      }
-    });
-  }
-  return wrong;
-}"""
+STEPS = ["labml_primer/transformer/attention"]  # a picture in steps
 
 
-@pytest.fixture
-def illustrated(site: Site, page: str) -> str:
-    if not site.soup(page).select(".picture"):
-        pytest.skip("no picture")
-    return page
-
-
-@pytest.mark.parametrize("width", [1400, 390])
+@every_look
+@every_page
 def test_the_words_of_a_picture_are_inside_it_and_apart(
-    visit: Visitor, illustrated: str, width: int
+    look: Looker, page: str, width: int, theme: str
 ) -> None:
-    assert visit(illustrated, width=width).page.evaluate(ROOM) == []
+    assert look(page, width, theme)["cramped"] == []
 
 
-def test_words_can_be_read_on_a_phone(visit: Visitor, illustrated: str) -> None:
-    sizes = visit(illustrated, width=390).page.evaluate(
-        """() => [...document.querySelectorAll(".picture text")].map(text =>
-             parseFloat(getComputedStyle(text).fontSize) * text.ownerSVGElement.getScreenCTM().a)"""
-    )
-    assert min(sizes) >= 10
+@every_page
+def test_words_can_be_read_on_a_phone(look: Looker, page: str) -> None:
+    sizes = look(page, 390, "dark")["sizes in pictures"]
+    assert [(size, word) for size, word in sizes if size < 10] == []
 
 
+@every_chapter
 def test_on_a_phone_a_chapter_opens_with_its_picture_or_figure(
-    visit: Visitor, site: Site, chapter: str
+    look: Looker, chapter: str
 ) -> None:
-    opening = site.soup(chapter).select_one(".sbs__row > .sbs__code > *")
-    if not opening or not {"out--picture", "cell_output"} & set(opening["class"]):
+    found = look(chapter, 390, "dark")
+    if not found["opens with"]:
         pytest.skip("its opening has only code")
-    page = visit(chapter, width=390).page
-    first = ".sbs__row:first-child > .sbs__code > :first-child"
-    title, shown, facts, prose = (
-        page.locator(part).first.bounding_box() or {}
-        for part in ("h1", first, ".facts", ".sbs__row:first-child > .sbs__prose")
-    )
-    assert title["y"] < shown["y"] < facts["y"] < prose["y"]
-    assert shown["y"] < 450  # the upper half of a screen
+    title, shown, facts, prose = found["opening"]
+    assert title < shown < facts < prose
+    assert shown < 450  # the upper half of a screen
 
 
+@cases("page", PAGES, daily=STEPS)
 def test_without_scripts_a_picture_in_steps_shows_its_last(
-    visit: Visitor, illustrated: str
+    bare: Reader, page: str
 ) -> None:
-    opened = visit(illustrated, scripts=False)
-    assert opened.page.locator(".picture-steps").count() == 0
-    for picture in opened.page.locator(".picture[data-steps]").all():
-        last = picture.get_attribute("data-steps")
-        for part in picture.locator("[data-at]").all():
-            steps = (part.get_attribute("data-at") or "").split()
-            hidden = part.evaluate("e => getComputedStyle(e).display === 'none'")
-            assert hidden == (last not in steps)
+    assert bare(page)["not of the last step"] == []
 
 
+@every_look
+@every_page
 def test_no_shape_has_the_black_of_a_missing_colour(
-    visit: Visitor, illustrated: str
+    look: Looker, page: str, width: int, theme: str
 ) -> None:
-    black = (
-        visit(illustrated)
-        .page.locator(".picture")
-        .evaluate_all(
-            """pictures => pictures.flatMap(each => [...each.querySelectorAll("circle, rect, path")])
-             .filter(shape => getComputedStyle(shape).fill === "rgb(0, 0, 0)").map(e => e.outerHTML)"""
-        )
-    )
-    assert black == []
+    assert look(page, width, theme)["black in pictures"] == []
 
 
+@cases("page", PAGES, daily=STEPS)
 def test_arrow_keys_walk_the_steps_and_say_what_is_shown(
-    visit: Visitor, illustrated: str
+    visit: Visitor, page: str
 ) -> None:
-    page = visit(illustrated).page
-    for slider in page.locator("figure .picture-steps input").all():
+    opened = visit(page).page
+    for slider in opened.locator("figure .picture-steps input").all():
         steps = int(slider.get_attribute("max") or 0)
         slider.focus()
-        page.keyboard.press("Home")
+        opened.keyboard.press("Home")
         said = set()
         for step in range(1, steps + 1):
             assert slider.input_value() == str(step)
@@ -110,7 +69,7 @@ def test_arrow_keys_walk_the_steps_and_say_what_is_shown(
                 str(step),
             )
             assert shown
-            page.keyboard.press("ArrowRight")
+            opened.keyboard.press("ArrowRight")
         assert len(said) == steps
 
 
@@ -133,7 +92,8 @@ def test_a_late_font_still_becomes_the_one_of_pictures_and_figures(
         address = site.url("labml_primer/compared/switch")
         opened.goto(address, wait_until="domcontentloaded")
         if late:
-            opened.wait_for_timeout(1000)  # the text is drawn without it
+            painted = "performance.getEntriesByType('paint').length > 0"
+            opened.wait_for_function(painted)  # the text is drawn without it
         for route in held:
             route.continue_()
         settle(opened)

@@ -2,12 +2,10 @@
 
 import re
 
-import nbformat
 import pytest
-import yaml
-from built_book import ROOT, Site, Visitor, settle
-from notebook_patterns import without_values
+from built_book import CHAPTERS, Site, cases
 from playwright.sync_api import Page, expect
+from visits import Visitor, settle
 
 PRIMER = "labml_primer/primer/primer_ez"
 ATTENTION = "labml_primer/transformer/attention"
@@ -52,28 +50,6 @@ def test_the_theme_that_is_chosen_is_remembered(visit: Visitor, site: Site) -> N
 
 
 # -- the way through ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("way", ["next", "prev"])
-def test_one_link_leads_from_page_to_page_through_the_book(
-    site: Site, way: str
-) -> None:
-    pages = site.pages if way == "next" else site.pages[::-1]
-    for page, after in zip(pages, [*pages[1:], None], strict=True):
-        links = site.soup(page).select(f"a[rel~={way}]")
-        here = (site.folder / page).parent
-        reached = {(here / str(link["href"])).resolve() for link in links}
-        wanted = {(site.folder / f"{after}.html").resolve()} if after else set()
-        assert reached == wanted, page
-
-
-def test_every_page_names_every_chapter(site: Site, page: str) -> None:
-    here = (site.folder / page).parent
-    links = [str(link["href"]) for link in site.soup(page).select("#chapnav a")]
-    reached = {(here / link).resolve() if link else None for link in links}
-    for chapter in site.chapters:
-        target = (site.folder / f"{chapter}.html").resolve()
-        assert target in reached or (chapter == page and None in reached)
 
 
 def test_the_drawer_opens_and_closes_by_keyboard(visit: Visitor) -> None:
@@ -243,80 +219,15 @@ def test_paper_shows_the_text_and_not_the_buttons(visit: Visitor) -> None:
 # -- taking things along --------------------------------------------------------------------
 
 
-def linked(site: Site, chapter: str, place: str) -> dict[str, str]:
-    """What a chapter's page offers: the words of each link, and where it leads."""
-    links = site.soup(chapter).select(f"{place} a")
-    return {link.get_text(): str(link["href"]) for link in links}
-
-
-def test_each_link_to_take_a_chapter_along_leads_to_the_right_file(
+@cases("chapter", CHAPTERS, daily=[ATTENTION])
+def test_a_click_on_a_link_to_take_a_chapter_along_downloads_its_file(
     visit: Visitor, site: Site, chapter: str
 ) -> None:
     page = visit(chapter, width=700).page
-    got = {}
     for link in page.locator(".page-tools a[download]").all():
         with page.expect_download() as download:
             link.click()
-        path = download.value.path()
-        got[link.inner_text()] = (download.value.suggested_filename, path.read_text())
-    name = chapter.split("/")[-1]
-    assert {words: file for words, (file, _) in got.items()} == {
-        ".ipynb without outputs": f"{name}.ipynb",
-        ".ipynb with outputs": f"{name}-with-outputs.ipynb",
-        ".py": f"{name}.py",
-    }
-    bare, full = (
-        nbformat.reads(got[f".ipynb {x} outputs"][1], 4) for x in ("without", "with")
-    )
-    title = page.locator("h1").inner_text().replace("’", "'")
-    for notebook in (bare, full):
-        nbformat.validate(notebook)
-        assert notebook.cells[0].source.startswith(f"# {title}\n")
-    if site.folder.is_relative_to(ROOT):
-        assert got[".py"][1] == (ROOT / f"{chapter}.py").read_text()
-        committed = ROOT / "notebooks" / f"{name}.ipynb"
-        pattern = without_values(ROOT / f"{chapter}.py")
-        assert pattern.fullmatch(got[".ipynb without outputs"][1])
-        assert pattern.fullmatch(committed.read_text())
-    assert [cell.source for cell in bare.cells[2:]] == [
-        c.source for c in full.cells[2:]
-    ]
-    assert not any(cell.get("outputs") for cell in bare.cells)
-
-
-def test_the_notebook_with_outputs_shows_what_the_page_shows(
-    site: Site, chapter: str
-) -> None:
-    name = chapter.split("/")[-1]
-    path = site.folder / "notebooks" / f"{name}-with-outputs.ipynb"
-    outputs = [
-        output
-        for cell in nbformat.read(path, as_version=4).cells
-        for output in cell.get("outputs", [])
-    ]
-    figures = [o for o in outputs if "image/svg+xml" in o.get("data", {})]
-    assert len(figures) == len(site.soup(chapter).select("svg.plot"))
-    shown = site.soup(chapter).select_one("main")
-    page = " ".join(shown.get_text().split()) if shown else ""
-    printed = [o.text for o in outputs if o.output_type == "stream"]
-    assert outputs
-    for text in printed:
-        assert " ".join(text.split()) in page
-
-
-def test_colab_opens_the_chapters_own_notebook(site: Site, chapter: str) -> None:
-    config = yaml.safe_load((ROOT / "_config.yml").read_text())
-    repository = config["repository"]["url"].removeprefix("https://github.com/")
-    branch, folder = config["repository"]["branch"], config["repository"]["notebooks"]
-    name = chapter.split("/")[-1]
-    for place in (".topbar__tools", ".page-tools"):
-        assert linked(site, chapter, place)["Open in Colab"] == (
-            f"https://colab.research.google.com/github/{repository}"
-            f"/blob/{branch}/{folder}/{name}.ipynb"
-        )
-
-
-def test_the_bar_offers_what_the_title_block_offers(site: Site, chapter: str) -> None:
-    offered = linked(site, chapter, ".page-tools")
-    assert len(offered) == 4
-    assert linked(site, chapter, ".topbar__tools") == offered
+        file = (site.folder / chapter).parent / str(link.get_attribute("href"))
+        name = link.get_attribute("download") or file.name
+        assert download.value.suggested_filename == name
+        assert download.value.path().read_bytes() == file.read_bytes()

@@ -1,7 +1,7 @@
 """A reader's searches lead to the right places."""
 
-from built_book import Visitor
 from playwright.sync_api import Page, expect
+from visits import Visitor
 
 SEARCHES = {
     "squared relu": "primer/primer_ez.html#SquaredReLU",

@@ -1,7 +1,7 @@
 """Tables of data: sorted by any column, by hand and by keyboard, and readable without scripts."""
 
-from built_book import Site, Visitor
 from playwright.sync_api import Locator, expect
+from visits import Visitor
 
 PAPER = "experiments/chapters/paper"
 ROWS = "rows => rows.map(row => row.cells[%d].textContent)"
@@ -63,9 +63,3 @@ def test_without_scripts_a_table_stands_as_in_the_paper(visit: Visitor) -> None:
     expect(table).to_be_visible()
     expect(table.locator("button")).to_have_count(0)
     assert speeds(table, 0)[0] == "Original T5"
-
-
-def test_only_pages_with_such_tables_load_the_script(site: Site, page: str) -> None:
-    soup = site.soup(page)
-    loaded = bool(soup.select("script[src*='sortable.js']"))
-    assert loaded == bool(soup.select("table.sortable"))

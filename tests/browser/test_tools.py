@@ -4,14 +4,22 @@ import ast
 import re
 from collections.abc import Callable
 
-import nbformat
 import pytest
 from annotated.read.parse import parse
 from annotated.take.standalone import snippets
-from built_book import ROOT, Site, Visitor
+from built_book import (
+    CHAPTERS,
+    ROOT,
+    Site,
+    cases,
+    code_lines,
+    definitions,
+    every_chapter,
+)
+from measures import COPY, Looker, Reader
 from playwright.sync_api import Locator, Page, expect
 from pybtex.database import parse_file, parse_string
-from test_every_chapter import code_lines, definitions
+from visits import Visitor
 from write_notebooks import the_book
 
 PRIMER = "labml_primer/primer/primer_ez"
@@ -19,6 +27,7 @@ VARIATIONS = "labml_primer/primer/variations"
 ATTENTION = "labml_primer/transformer/attention"
 REFERENCES = "book/pages/references"
 TAUGHT = ("labml_primer/transformer/", "labml_primer/primer/", "book/pages/")
+DAILY = [PRIMER, ATTENTION]
 OPEN = ":not(details:not([open]) *)"  # not in a solution that is folded
 
 
@@ -41,21 +50,6 @@ def focused(locator: Locator) -> bool:
 
 # -- copy -----------------------------------------------------------------------------------
 
-COPY = """async name => {
-  const copied = {};
-  for (const button of document.querySelectorAll(`[data-${name}]`)) {
-    await navigator.clipboard.writeText("nothing yet");
-    button.click();
-    let text = "nothing yet";
-    while (text === "nothing yet") {
-      await new Promise(requestAnimationFrame);
-      text = await navigator.clipboard.readText();
-    }
-    copied[button.dataset[name]] = text;
-  }
-  return copied;
-}"""
-
 
 def source(text: str, name: str) -> list[str]:
     """A definition's lines of code, without notes and blank lines, at the left margin."""
@@ -71,10 +65,11 @@ def source(text: str, name: str) -> list[str]:
     return [line[indent:].rstrip() for line in kept]
 
 
+@cases("chapter", CHAPTERS, daily=DAILY)
 def test_a_definition_is_copied_as_it_stands_in_the_module(
-    reading: Callable[[str], Page], site: Site, chapter: str
+    use: Reader, site: Site, chapter: str
 ) -> None:
-    copied = reading(chapter).evaluate(COPY, "copy")
+    copied = use(chapter)["copy"]
     text = site.module(chapter)
     outside_demos = {
         block.name.qualname
@@ -96,10 +91,11 @@ def test_a_definition_is_copied_as_it_stands_in_the_module(
         compile(got, name, "exec")  # so a body that was a docstring is an ellipsis
 
 
+@cases("chapter", CHAPTERS, daily=DAILY)
 def test_a_definition_is_copied_with_all_that_it_needs(
-    reading: Callable[[str], Page], site: Site, chapter: str
+    use: Reader, site: Site, chapter: str
 ) -> None:
-    copied = reading(chapter).evaluate(COPY, "standalone")
+    copied = use(chapter)["standalone"]
     book = the_book()
     module = book.project.at(ROOT / f"{chapter}.py")
     assert copied == snippets(book, module)
@@ -120,6 +116,7 @@ def test_a_copy_is_told_of(reading: Callable[[str], Page]) -> None:
 # -- shapes ---------------------------------------------------------------------------------
 
 
+@cases("chapter", CHAPTERS, daily=DAILY)
 def test_a_tensor_tells_its_shape_when_pointed_at_and_when_focused(
     reading: Callable[[str], Page], chapter: str
 ) -> None:
@@ -161,15 +158,6 @@ def test_the_switch_shows_shapes_at_the_ends_of_lines(
         shown = page.evaluate(INLAYS)
         assert bool(shown) == on
         assert all(re.search(r"\w \[[\d, ]*\]", words) for words in shown)
-
-
-def test_a_keyword_of_a_call_is_no_tensor(site: Site, chapter: str) -> None:
-    for tensor in site.soup(chapter).select(".t"):
-        behind = tensor.parent and tensor.parent.next_sibling
-        called = behind is not None and behind.get_text() == "="
-        line = tensor.find_parent(class_="ln")
-        assert line is not None
-        assert not called or line.get_text().lstrip().startswith(tensor.get_text())
 
 
 # -- names and symbols ----------------------------------------------------------------------
@@ -231,23 +219,11 @@ def test_a_tie_lights_up_by_keyboard_and_from_its_symbol(
     assert {"value", "V"} <= set(page.evaluate(LIT))
 
 
+@every_chapter
 def test_each_tie_binds_a_name_of_the_code_to_a_symbol_of_a_formula(
-    reading: Callable[[str], Page], chapter: str
+    look: Looker, chapter: str
 ) -> None:
-    loose = reading(chapter).evaluate(
-        """() => {
-          const code = document.querySelector(".sbs__code"); // focused, its names have elements
-          code.dispatchEvent(new Event("focusin", { bubbles: true }));
-          const letters = e => e.textContent.replace(/[\\u200b\\s]/g, "");
-          const names = new Set([...document.querySelectorAll(".sbs__code .n")].map(letters));
-          const symbols = [...document.querySelectorAll(".mord")].filter(e => !e.closest(".tie"));
-          const spelled = new Set(symbols.map(letters));
-          return [...document.querySelectorAll("[data-tie] .katex-html")].filter(symbol =>
-            !names.has(symbol.closest("[data-tie]").dataset.tie) || !spelled.has(letters(symbol))
-          ).map(symbol => symbol.closest("[data-tie]").dataset.tie);
-        }"""
-    )
-    assert loose == []
+    assert look(chapter, 1400, "light")["loose"] == []
 
 
 # -- keys and search ------------------------------------------------------------------------
@@ -340,35 +316,6 @@ def test_escape_closes_the_results(reading: Callable[[str], Page]) -> None:
 # -- differences ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("where", "base", "variant"),
-    [
-        (PRIMER, "MultiHeadAttention", "MultiDConvHeadAttention"),
-        (PRIMER, "PositionwiseFeedForward", "PositionwiseFeedForward(activation=SquaredReLU)"),
-        (VARIATIONS, "MultiDConvHeadAttention", "MultiDSharedConvHeadAttention"),
-        (VARIATIONS, "MultiDConvHeadAttention", "MultiDPHConvHeadAttention"),
-        ("book/pages/example", "MovingAverage", "Novelty"),
-    ],
-    ids=lambda value: value.split("/")[-1],
-)  # fmt: skip
-def test_a_difference_shows_signs_and_changed_words(
-    visit: Visitor, site: Site, where: str, base: str, variant: str
-) -> None:
-    shown = [
-        figure
-        for figure in site.soup(where).select(".vdiff")
-        if [c.get_text() for c in figure.select(".vdiff__head code")] == [base, variant]
-    ]
-    assert len(shown) == 1
-    for kind, sign, word in (("del", "-", "removed: "), ("add", "+", "added: ")):
-        for line in shown[0].select(f".ln--{kind}"):
-            number, said = line.select_one(".lno"), line.select_one(".visually-hidden")
-            assert number and number["data-sign"] == sign
-            assert said and said.get_text() == word
-        assert shown[0].select(f".ln--{kind}")
-    assert shown[0].select(".ln--add mark")
-
-
 def test_signs_and_tints_of_a_difference_are_seen(visit: Visitor) -> None:
     page = visit(PRIMER).page
     grounds = set()
@@ -378,16 +325,6 @@ def test_signs_and_tints_of_a_difference_are_seen(visit: Visitor) -> None:
         assert line.locator(".lno").evaluate(content) == f'"{sign}"'
         grounds.add(line.evaluate("e => getComputedStyle(e).backgroundColor"))
     assert len(grounds) == 2
-
-
-@pytest.mark.parametrize("where", [PRIMER, VARIATIONS])
-def test_a_line_of_a_difference_leads_to_the_line_it_is(site: Site, where: str) -> None:
-    for link in site.soup(where).select(".vdiff .lno[href]"):
-        page, _, fragment = str(link["href"]).partition("#")
-        name = (site.folder / where).parent / (page.removesuffix(".html"))
-        other = str(name.resolve().relative_to(site.folder)) if page else where
-        target = site.soup(other).find(id=fragment)
-        assert target and link["aria-label"] == f"line {fragment[1:]}"
 
 
 # -- links to lines -------------------------------------------------------------------------
@@ -412,34 +349,6 @@ def test_each_line_shows_the_number_that_it_says(
             pairs.append((said, f"line {text}"))
     assert len(pairs) >= page.locator(f".ln[id] > .lno{OPEN}").count() > 40
     assert [pair for pair in pairs if pair[0] != pair[1]] == []
-
-
-def test_each_line_of_a_definition_has_a_link_that_counts_from_its_head(
-    site: Site, chapter: str
-) -> None:
-    text = site.module(chapter)
-    ends = {
-        (name, first): source_end(text, name, first)
-        for name, first in definitions(text).items()
-    }
-    for number in site.soup(chapter).select(".ln[id] > .lno"):
-        n = int(str(number.parent["id"])[1:])
-        around = [key for key, end in ends.items() if key[1] <= n <= end]
-        if around:
-            name, first = max(around, key=lambda key: key[1])
-            assert number["href"] == f"#{name}:{n - first + 1}"
-            assert number["id"] == f"{name}:{n - first + 1}"
-        else:
-            assert number["href"] == f"#L{n}"
-
-
-def source_end(text: str, name: str, first: int) -> int:
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef):
-            start = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-            if (node.name, start) == (name.split(".")[-1], first):
-                return node.end_lineno or start
-    raise AssertionError(name)
 
 
 MARKED = """name => {
@@ -473,14 +382,10 @@ def test_a_click_on_a_line_number_puts_its_link_into_the_address(
 # -- notes --------------------------------------------------------------------------------
 
 
-def test_a_deviation_says_from_what_in_a_sentence(site: Site, chapter: str) -> None:
-    for title in site.soup(chapter).select(".note--deviation > .note__title"):
-        assert re.match(r"Deviation from (the |[A-Z])", title.get_text())
-
-
 # -- exercises ------------------------------------------------------------------------------
 
 
+@cases("chapter", CHAPTERS, daily=[ATTENTION])
 def test_a_chapter_asks_a_question_and_folds_the_answer(
     visit: Visitor, chapter: str
 ) -> None:
@@ -513,21 +418,6 @@ def test_a_link_to_a_line_of_a_solution_unfolds_it(visit: Visitor) -> None:
     name = line.get_attribute("id")
     page = visit(f"{ATTENTION}#{name}").page
     expect(page.locator(f"#{name}")).to_be_in_viewport()
-
-
-def test_the_notebook_asks_too_and_folds_the_answer(site: Site, chapter: str) -> None:
-    read = nbformat.read(
-        site.folder / "notebooks" / f"{chapter.split('/')[-1]}.ipynb", as_version=4
-    )
-    answered = "<details><summary>Solution"
-    asked = [i for i, cell in enumerate(read.cells) if answered in cell.source]
-    assert len(asked) == len(site.soup(chapter).select(".note--exercise"))
-    for i in asked:
-        assert read.cells[i].cell_type == "markdown"
-        answer = read.cells[i + 1]
-        assert answer.cell_type == "code"
-        assert answer.metadata.jupyter.source_hidden
-        assert answer.metadata.cellView == "form"
 
 
 # -- references -----------------------------------------------------------------------------

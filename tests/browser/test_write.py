@@ -5,11 +5,11 @@ from typing import Any
 
 import live
 import pytest
-from built_book import Site, Visitor
+from built_book import Site
 from live_models import PLAY, committed, error, reference
+from measures import Looker
 from playwright.sync_api import Page, Route, expect
-from test_for_everyone import barriers, in_theme
-from test_weight import weight
+from visits import Visitor, barriers, in_theme, weights
 
 from labml_primer.training.corpus import encode_text
 
@@ -62,14 +62,9 @@ def test_the_example_is_seen_without_scripts(visit: Visitor) -> None:
 
 
 def test_the_first_view_loads_no_weights_and_at_most_120_kilobytes(
-    chromium: Any, site: Site
+    look: Looker, site: Site
 ) -> None:
-    page = chromium.new_context().new_page()
-    answers: list[Any] = []
-    page.on("response", lambda answer: answers.append(answer))
-    page.goto(site.url(WRITE), wait_until="networkidle")
-    parts = {each.url.removeprefix(site.address): weight(each) for each in answers}
-    page.context.close()
+    parts = weights(site, look(WRITE, 1400, "light")["asked"])
     assert not [url for url in parts if ".bin" in url or "worker" in url]
     assert sum(parts.values()) <= 120_000, parts
 

@@ -2,12 +2,14 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 from annotated.read.modules import Project
@@ -56,6 +58,12 @@ class Built:
         return (self.root / "_build" / "html" / f"{name}.html").read_text(
             encoding="utf-8"
         )
+
+    def copy(self) -> "Built":
+        """The book as it is now, elsewhere: a later build does not change it."""
+        root = Path(mkdtemp(dir=self.root.parent, prefix="copy"))
+        shutil.copytree(self.root, root, dirs_exist_ok=True)
+        return Built(root, self.code, self.log)
 
     def executed(self) -> list[str]:
         """Chapters that this build executed."""

@@ -10,7 +10,7 @@ from html import unescape
 import pytest
 from conftest import ENGINE, Built, Shelf
 
-TOOLS = ENGINE / "tools"
+EXTENSIONS = ENGINE / "extensions"
 
 ONE = '''
     r"""
@@ -23,6 +23,8 @@ ONE = '''
     :::{note}
     A note in prose.
     :::
+
+    Here `scale` is $S$.
 
     $$y = x$$ (eq)
 
@@ -132,8 +134,21 @@ FILES = {
         if __name__ == "__main__":
             scale = scale(Thing().double())
     ''',
+    "pkg/__init__.py": "",
+    "pkg/sub/__init__.py": "",
+    "pkg/far.py": "far = 'from afar'\n",
+    "pkg/sub/near.py": "near = 'nearby'\n",
+    "pkg/sub/inner.py": """
+        '''# Inner'''
+
+        from .near import near
+        from ..far import far
+
+        if __name__ == "__main__":
+            print(near, far, __package__, __file__.rpartition("/")[2])
+    """,
     "refs.md": "# References\n\n```{bibliography}\n```\n",
-    "index.md": "# Book\n\n```{toctree}\n:caption: Part\n\none\ntwo\nrefs\n```\n",
+    "index.md": "# Book\n\n```{toctree}\n:caption: Part\n\none\ntwo\npkg/sub/inner\nrefs\n```\n",
     "refs.bib": "@book{ada1843, title={Notes}, author={Lovelace, Ada}, publisher={Taylor}, year={1843}}\n",
 }
 
@@ -147,6 +162,7 @@ def book(shelf: Callable[[dict[str, str]], Shelf]) -> Shelf:
         "annotated_workers",
         'bibtex_bibfiles = ["refs.bib"]\nannotated_workers',
     )
+    made.edit("conf.py", '"lib"', '"lib", "pkg/far.py", "pkg/sub/near.py"')
     return made
 
 
@@ -335,7 +351,11 @@ def test_prose_of_rows_can_be_translated(book: Shelf, built: Built) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("builder", "name"), [("text", "one.txt"), ("latex", "fixture.tex")]
+    ("builder", "name"),
+    [
+        ("text", "one.txt"),
+        pytest.param("latex", "fixture.tex", marks=pytest.mark.nightly),
+    ],
 )
 def test_other_builders_show_code_and_outputs(
     book: Shelf, built: Built, builder: str, name: str
@@ -352,52 +372,19 @@ def test_other_builders_show_code_and_outputs(
         assert part in text, part
 
 
-def test_relative_imports_work_in_the_cells_of_a_package(
-    shelf: Callable[[dict[str, str]], Shelf],
-) -> None:
-    made = shelf(
-        {
-            "index.md": "# B\n\n```{toctree}\npkg/sub/one\n```\n",
-            "pkg/__init__.py": "",
-            "pkg/sub/__init__.py": "",
-            "pkg/far.py": "far = 'from afar'\n",
-            "pkg/sub/near.py": "near = 'nearby'\n",
-            "pkg/sub/one.py": """
-                '''# One'''
-
-                from .near import near
-                from ..far import far
-
-                if __name__ == "__main__":
-                    print(near, far, __package__, __file__.rpartition("/")[2])
-            """,
-        }
-    )
-    made.edit("conf.py", '"lib"', '"pkg/far.py", "pkg/sub/near.py"')
-    done = made.build("-W", "--keep-going")
-    assert done.code == 0, done.log
-    assert "nearby from afar pkg.sub one.py" in done.page("pkg/sub/one")
+def test_relative_imports_work_in_the_cells_of_a_package(built: Built) -> None:
+    assert "nearby from afar pkg.sub inner.py" in built.page("pkg/sub/inner")
 
 
-@pytest.mark.slow
-def test_a_new_chapter_is_listed_on_every_existing_page(
-    shelf: Callable[..., Shelf],
-) -> None:
-    index = "# B\n\n```{toctree}\none\ntwo\n```\n"
-    book = shelf({"index.md": index, "one.py": '"""# One"""', "two.py": '"""# Two"""'})
-    assert "three.html" not in book.build().page("one")
-    book.write({"three.py": '"""# Three"""'})
-    book.edit("index.md", "two", "two\nthree")
-    again = book.build()
-    assert again.executed() == ["three"]
-    assert all("three.html" in again.page(name) for name in ("one", "two"))
+def test_a_tie_is_in_the_page(built: Built) -> None:
+    page = built.page("one")
+    assert '<span class="tie" data-tie="scale" tabindex="0"><code' in page
+    assert re.search(r'<span class="tie" data-tie="scale"><span class="math', page)
 
 
-@pytest.mark.slow
-def test_edits_during_a_build_are_shown_by_the_next_build(
-    shelf: Callable[..., Shelf],
-) -> None:
-    edits = '''
+EDITED = {
+    "index.md": "# B\n\n```{toctree}\none\ntwo\nbase\nother\n```\n",
+    "one.py": '''
         """# One
 
         Before."""
@@ -406,16 +393,121 @@ def test_edits_during_a_build_are_shown_by_the_next_build(
 
         path = Path("one.py")
         path.write_text(path.read_text().replace("Be" + "fore", "Af" + "ter"))
-    '''
-    book = shelf({"one.py": edits})
-    assert "Before." in book.build().page("one")
-    again = book.build()
-    assert again.executed() == []
-    assert "After." in again.page("one")
+    ''',
+    "two.py": '"""# Two"""\n',
+    "base.py": """
+        '''
+        # Base
+
+        Prose.
+        '''
+
+
+        class Base:
+            '''## A base'''
+
+            def size(self):
+                return 1
+    """,
+    "other.py": """
+        '''
+        # Other
+        '''
+
+        from base import Base
+
+
+        class Other(Base):
+            '''
+            ## Another
+
+            :::{variant} Other
+            :of: base.Base
+            :::
+            '''
+
+            def size(self):
+                return 2
+    """,
+}
+
+
+@pytest.fixture(scope="module")
+def before(shelf: Callable[..., Shelf]) -> Built:
+    """A book whose first chapter edits itself while it runs."""
+    book = shelf(EDITED)
+    book.edit("conf.py", '"lib"', '"notebooks"')
+    done = book.build()
+    assert done.code == 0, done.log
+    return done
+
+
+@pytest.fixture(scope="module")
+def first(before: Built) -> Built:
+    return before.copy()
+
+
+@pytest.fixture(scope="module")
+def second(before: Built, first: Built) -> Built:
+    """The same book after edits: a new chapter, more prose in another, a committed notebook."""
+    book = Shelf(before.root)
+    book.write({"three.py": '"""# Three"""\n', "notebooks/two.ipynb": "{}"})
+    book.edit("index.md", "two", "two\nthree")
+    book.edit("base.py", "Prose.", "Prose.\n\nAnd more.")
+    done = book.build()
+    assert done.code == 0, done.log
+    assert done.executed() == ["three"]
+    return done
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("forgotten", [False, True], ids=["known", "forgotten"])
+def test_a_new_chapter_is_listed_on_every_existing_page(
+    first: Built, second: Built
+) -> None:
+    for name in ("one", "two", "base", "other"):
+        assert "three.html" not in first.page(name)
+        assert "three.html" in second.page(name)
+
+
+@pytest.mark.slow
+def test_edits_during_a_build_are_shown_by_the_next_build(
+    first: Built, second: Built
+) -> None:
+    assert "Before." in first.page("one")
+    assert "After." in second.page("one")
+
+
+@pytest.mark.slow
+def test_a_notebook_that_was_committed_is_in_the_site_after_the_next_build(
+    first: Built, second: Built
+) -> None:
+    notebook = "_build/html/notebooks/two.ipynb"
+    assert not (first.root / notebook).exists()
+    assert (second.root / notebook).is_file()
+
+
+@pytest.mark.slow
+def test_a_difference_has_the_new_line_numbers_after_the_other_chapters_prose_changed(
+    first: Built, second: Built
+) -> None:
+    def number(built: Built) -> int:
+        """The line of the base that the other chapter's page shows as removed."""
+        removed = re.findall(
+            r'href="base.html#L(\d+)" data-sign="-"', built.page("other")
+        )
+        return int(removed[-1])
+
+    assert number(second) == number(first) + 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "forgotten",
+    [
+        pytest.param(False, id="known", marks=pytest.mark.nightly),
+        pytest.param(True, id="forgotten"),
+    ],
+)
 def test_nothing_is_left_of_a_page_that_was_renamed_or_deleted(
     shelf: Callable[..., Shelf], forgotten: bool
 ) -> None:
@@ -434,7 +526,9 @@ def test_nothing_is_left_of_a_page_that_was_renamed_or_deleted(
     extensions = '["annotated", "glossary", "search_index"]'
     book.edit("conf.py", '["annotated"]', f"{extensions}\nhtml_copy_source = False")
     book.edit(
-        "conf.py", "import sys\n", f"import sys\nsys.path.insert(0, {str(TOOLS)!r})\n"
+        "conf.py",
+        "import sys\n",
+        f"import sys\nsys.path.insert(0, {str(EXTENSIONS)!r})\n",
     )
     book.edit("conf.py", '"lib"', '"notebooks"')
     site = book.root / "_build/html"
@@ -462,7 +556,8 @@ def test_nothing_is_left_of_a_page_that_was_renamed_or_deleted(
     book.edit("index.md", "pkg/two\npkg/page", "pkg/three")
     if forgotten:
         shutil.rmtree(book.root / "_build/doctrees-html")
-    (site / "pkg/own.html").write_text("<html>Not of a document.</html>")
+    other = '<html data-content_root="../">Of another extension.</html>'
+    (site / "pkg/own.html").write_text(other)
     done = book.build()
     assert done.code == 0, done.log
     assert files() == set() and (site / "pkg/own.html").is_file()
@@ -503,7 +598,9 @@ def test_a_formula_that_katex_cannot_read_is_a_warning_with_its_line(
     book = shelf({"one.py": text})
     book.edit("conf.py", '["annotated"]', '["annotated", "rendered_math"]')
     book.edit(
-        "conf.py", "import sys\n", f"import sys\nsys.path.insert(0, {str(TOOLS)!r})\n"
+        "conf.py",
+        "import sys\n",
+        f"import sys\nsys.path.insert(0, {str(EXTENSIONS)!r})\n",
     )
     lenient = book.build()
     assert lenient.code == 0, lenient.log
@@ -520,18 +617,3 @@ def test_a_formula_that_katex_cannot_read_is_a_warning_with_its_line(
     assert strict.code != 0
     assert strict.log.count("KaTeX cannot read") == 3
     assert strict.executed() == []
-
-
-@pytest.mark.slow
-def test_a_notebook_that_was_committed_is_in_the_site_after_the_next_build(
-    shelf: Callable[..., Shelf],
-) -> None:
-    book = shelf({"one.py": '"""# One\n\nText."""\n'})
-    book.edit("conf.py", '"lib"', '"notebooks"')
-    committed, offered = (
-        book.root / at / "notebooks/one.ipynb" for at in ("", "_build/html")
-    )
-    assert book.build().code == 0 and not offered.exists()
-    committed.parent.mkdir(exist_ok=True)
-    committed.write_text("{}")
-    assert book.build().code == 0 and offered.is_file()

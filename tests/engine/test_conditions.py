@@ -79,15 +79,23 @@ EVENTS = [
 ]
 
 
+@pytest.mark.parametrize(
+    "stages",
+    [
+        ["env-updated"],  # pages are read, and not written
+        pytest.param(EVENTS, marks=pytest.mark.nightly),
+    ],
+    ids=["one", "seven"],
+)
 def test_builds_killed_at_seven_stages_leave_no_old_page_and_run_nothing_twice(
-    book: Shelf,
+    book: Shelf, stages: list[str]
 ) -> None:
     with (book.root / "conf.py").open("a") as conf:
         conf.write(DIE.replace("EVENTS", repr(EVENTS)))
     die = book.root / "die"
     die.write_text("")
     assert "value 0" in ok(book.build()).page("one")
-    for number, event in enumerate(EVENTS, 1):
+    for number, event in enumerate(stages, 1):
         book.edit("lib/value.py", str(number - 1), str(number))
         die.write_text(event)
         killed = book.build()
@@ -119,14 +127,14 @@ def test_a_record_for_which_there_is_no_room_leaves_the_old_one(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("room", "message"),
+    ("room", "notes", "message"),
     [
-        (400_000, r"one\.py:1: its outputs were not saved in .*: .* Make room"),
-        (1_050_000, "File too large"),
+        (400_000, 1, r"one\.py:1: its outputs were not saved in .*: .* Make room"),
+        pytest.param(1_050_000, 30_000, "File too large", marks=pytest.mark.nightly),
     ],
 )
 def test_a_build_without_room_says_so_and_the_next_one_is_right(
-    shelf: New, room: int, message: str
+    shelf: New, room: int, notes: int, message: str
 ) -> None:
     table = """
         class Table:
@@ -135,7 +143,7 @@ def test_a_build_without_room_says_so_and_the_next_one_is_right(
     """
     # Its record has one million bytes, and its page some more.
     text = (
-        '"""# One"""\n\nfrom lib.table import Table\n\nTable()\n' + "# Note\n" * 30_000
+        '"""# One"""\n\nfrom lib.table import Table\n\nTable()\n' + "# Note\n" * notes
     )
     book = shelf({"one.py": text, "lib/table.py": table})
     log = book.root / "log.txt"
@@ -192,6 +200,7 @@ def test_sources_that_cannot_be_written_are_built_elsewhere(
     } == before
 
 
+@pytest.mark.nightly
 def test_a_changed_package_version_runs_the_chapters_that_import_it(
     shelf: New,
 ) -> None:
@@ -224,33 +233,46 @@ def test_a_changed_package_version_runs_the_chapters_that_import_it(
     digest_module._version.cache_clear()
 
 
-def test_one_core_and_two_gigabytes_are_enough(book: Shelf) -> None:
+@pytest.fixture(scope="module")
+def poor(
+    shelf: New, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Shelf, subprocess.CompletedProcess[str]]:
+    """A book that was built with one core, little memory, an odd name, no home and no network."""
+
     def little() -> None:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
         resource.setrlimit(resource.RLIMIT_DATA, (2**31, 2**31))
 
+    book = shelf({"one.py": ONE, "lib/value.py": "value = 1\n"})
+    odd = tmp_path_factory.mktemp("odd") / "ein Büch, (kopiert) & 100% [neu]"
+    book.root.rename(odd)
+    without = {k: v for k, v in environment().items() if k != "HOME"}
+    names = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
     done = subprocess.run(
-        book.command("-W", "--keep-going"),
+        Shelf(odd).command("-W", "--keep-going"),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        env=environment(),
+        env=without | dict.fromkeys(names, "http://127.0.0.1:9"),
         preexec_fn=little,
         check=False,
     )
+    return Shelf(odd), done
+
+
+def test_one_core_and_two_gigabytes_are_enough(
+    poor: tuple[Shelf, subprocess.CompletedProcess[str]],
+) -> None:
+    _, done = poor
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_folder_with_spaces_and_umlauts_and_no_home(
-    shelf: New, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    poor: tuple[Shelf, subprocess.CompletedProcess[str]],
 ) -> None:
-    book = shelf({"one.py": ONE, "lib/value.py": "value = 1\n"})
-    moved = Shelf(tmp_path / "ein Büch, (kopiert) & 100% [neu]")
-    book.root.rename(moved.root)
-    monkeypatch.delenv("HOME", raising=False)
-    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
-        monkeypatch.setenv(name, "http://127.0.0.1:9")  # no network
-    assert "value 1" in ok(moved.build("-W", "--keep-going")).page("one")
+    moved, _ = poor
+    page = (moved.root / "_build/html/one.html").read_text(encoding="utf-8")
+    assert "value 1" in page
     assert ok(moved.build()).executed() == []
 
 

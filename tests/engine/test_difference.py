@@ -1,13 +1,10 @@
 """The difference between two classes."""
 
-import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from annotated.page.difference import Change, Line, as_markdown, changes, marks
 from annotated.read.modules import Project
-from conftest import Built, Shelf
 
 BASE = '''
 class Base:
@@ -66,7 +63,7 @@ def shown(project: Project, base: str, variant: str) -> list[str]:
     return [f"{c.sign}{c.line.text.strip()}" for c in found]
 
 
-def test_a_call_of_super_is_replaced_by_the_lines_it_runs(
+def test_lines_that_a_call_of_super_runs_are_not_shown_as_removed(
     project: Project,
 ) -> None:
     assert shown(project, "base.Base", "child.Child") == [
@@ -75,10 +72,102 @@ def test_a_call_of_super_is_replaced_by_the_lines_it_runs(
         " def __init__(self, width):",
         "+self.more = 1",
         " def forward(self, x):",
-        "-return a * 2",
-        "+y = a * 2",
+        "+y = super().forward(x)",
         "+return y + self.more",
     ]
+
+
+PAIR = """
+class Base:
+    def forward(self, x):
+        x = prepare(x)
+        return (
+            first(x),
+            second(x),
+        )
+
+
+class Child(Base):
+    def forward(self, x):
+        {}
+        return a
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "a, b = super().forward(x)  # [batch, seq]",
+        "a, b = super().forward(f(x))",
+        "a, b = super().forward(\n            x,\n        )",
+        "a, b = super(Child, self).forward(x)",
+        "a = super().forward(x)[0] + 1",
+        "for _ in range(3):\n            a = super().forward(x)",
+    ],
+)
+def test_no_line_that_still_runs_is_shown_as_removed_however_super_is_called(
+    tmp_path: Path, call: str
+) -> None:
+    (tmp_path / "pair.py").write_text(PAIR.format(call))
+    found = shown(Project(tmp_path), "pair.Base", "pair.Child")
+    added = [f"+{line.strip()}" for line in [*call.split("\n"), "return a"]]
+    assert found[2:] == [" def forward(self, x):", *added]
+
+
+def test_a_value_that_the_new_assignment_uses_is_not_shown_as_removed(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "pair.py").write_text("""
+class Base:
+    def __init__(self):
+        self.norm = f()
+
+
+class Child(Base):
+    def __init__(self):
+        super().__init__()
+        self.norm = both(self.norm, g())
+""")
+    assert shown(Project(tmp_path), "pair.Base", "pair.Child")[2:] == [
+        " def __init__(self):",
+        "+self.norm = both(self.norm, g())",
+    ]
+
+
+def test_attributes_of_the_classes_are_compared(tmp_path: Path) -> None:
+    (tmp_path / "pair.py").write_text("""
+class Base:
+    kept = 0
+    size = 1
+
+
+class Child(Base):
+    "What it became."
+
+    size = 2
+    more: int = 3
+""")
+    assert shown(Project(tmp_path), "pair.Base", "pair.Child")[2:] == [
+        "-size = 1",
+        "+size = 2",
+        "+more: int = 3",
+    ]
+
+
+def test_a_class_two_steps_away_shows_both_steps(project: Project) -> None:
+    (project.root / "last.py").write_text("""
+from child import Child
+
+
+class Last(Child):
+    def forward(self, x):
+        return super().forward(x) - 1
+""")
+    assert shown(project, "base.Base", "last.Last") == [
+        *shown(project, "base.Base", "child.Child"),
+        *shown(project, "child.Child", "last.Last"),
+    ]
+    assert "-def untouched(self):" not in shown(project, "base.Base", "last.Last")
 
 
 def test_an_overridden_assignment_is_shown_as_a_change(
@@ -115,15 +204,18 @@ def test_a_class_that_does_not_inherit_shows_what_it_lacks(project: Project) -> 
     ]
 
 
-def test_each_line_keeps_its_own_module_and_number(project: Project) -> None:
+@pytest.mark.parametrize("variant", ["child.Child", "sibling.Sibling"])
+def test_each_line_is_a_whole_line_of_its_own_module_with_its_number(
+    project: Project, variant: str
+) -> None:
     module = project.find("child")
     assert module
-    for change in changes(project, module, "base.Base", "Child"):
+    for change in changes(project, module, "base.Base", variant):
         owner = project.find(change.line.module)
         assert owner
-        line = owner.text.split("\n")[change.line.number - 1]
-        returned = change.line.text.strip().removeprefix("y = ")
-        assert returned in line
+        assert owner.text.split("\n")[change.line.number - 1] == change.line.text
+        owners = {"-": "base", "+": variant.split(".")[0]}
+        assert owner.name == owners.get(change.sign, owner.name)
 
 
 def test_a_name_is_found_through_imports(project: Project) -> None:
@@ -218,59 +310,3 @@ def test_a_parameter_without_a_default_is_an_error(tmp_path: Path, given: str) -
     assert module
     with pytest.raises(LookupError, match="Layer has no parameter"):
         changes(Project(tmp_path), module, "", "Layer", given)
-
-
-TWO_CHAPTERS = {
-    "base.py": """
-        '''
-        # Base
-
-        Prose.
-        '''
-
-
-        class Base:
-            '''## A base'''
-
-            def size(self):
-                return 1
-    """,
-    "other.py": """
-        '''
-        # Other
-        '''
-
-        from base import Base
-
-
-        class Other(Base):
-            '''
-            ## Another
-
-            :::{variant} Other
-            :of: base.Base
-            :::
-            '''
-
-            def size(self):
-                return 2
-    """,
-}
-
-
-def test_a_difference_has_the_new_line_numbers_after_the_other_chapters_prose_changed(
-    shelf: Callable[[dict[str, str]], Shelf],
-) -> None:
-    def number(built: Built) -> int:
-        """The line of the base that the other chapter's page shows as removed."""
-        removed = re.search(
-            r'href="base.html#L(\d+)" data-sign="-"', built.page("other")
-        )
-        assert built.code == 0 and removed, built.log
-        return int(removed[1])
-
-    book = shelf(TWO_CHAPTERS)
-    before = number(book.build("-W"))
-    book.edit("base.py", "Prose.", "Prose.\n\nAnd more.")
-    again = book.build("-W")
-    assert again.executed() == [] and number(again) == before + 2

@@ -3,6 +3,8 @@
 import codeop
 import json
 import re
+import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,9 +15,11 @@ import write_notebooks
 from annotated.page.book import Book, Repository, book_of, verified
 from annotated.read.modules import Project
 from annotated.read.parse import ChapterError, parse
-from annotated.run.execute import Record
+from annotated.run.execute import Record, execute, job_of
+from annotated.run.returned import Returned
 from annotated.take.markdown import MarkdownWriter
 from annotated.take.notebook import reader_notebook
+from annotated.take.standalone import Collector
 
 Make = Callable[[dict[str, str]], Project]
 URL = "https://example.org/book/"
@@ -585,3 +589,152 @@ def test_formulas_are_valid_in_colab_and_jupyterlab(path: Path) -> None:
         for formula in re.findall(r"\$([^$]*)\$", words):
             assert formula == formula.strip() and "\n" not in formula, formula
         assert not re.search(r"\$|\\[a-z]", re.sub(r"\$[^$]*\$", "", words))
+
+
+# -- what recorded functions returned ---------------------------------------------------------
+
+RECORDED = {
+    "pkg/one.py": """
+        '''
+        # One
+
+        Summary.
+        '''
+
+        from pkg.two import doubled
+
+        if __name__ == "__main__":
+            first, second = doubled("a"), doubled("b")
+            first.append(7)
+            again = doubled("a")
+    """,
+    "pkg/two.py": """
+        from pathlib import Path
+
+        __recorded__ = ("curve",)
+
+
+        def curve(name):
+            return {"losses": [float(each) for each in Path(f"{name}.txt").read_text().split()]}
+
+
+        def doubled(name):
+            return [2 * loss for loss in curve(name)["losses"]]
+    """,
+    "a.txt": "1.5 0.1\n",
+    "b.txt": "3\n",
+    "c.txt": "not read\n",
+}
+
+
+def test_a_notebook_carries_what_recorded_functions_returned_in_the_chapters_run(
+    project: Make,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    root = project({"pkg/__init__.py": "", **RECORDED})
+    path = root.root / "pkg/one.py"
+    record = execute(job_of(root, path), root.root, 60, 1)
+    assert record.returned == {
+        "pkg.two.curve": [
+            [["a"], {"losses": [1.5, 0.1]}],
+            [["b"], {"losses": [3.0]}],
+        ]
+    }
+    notebook = json.loads(
+        reader_notebook(path, a_book(root), values={}, returned=record.returned)
+    )
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    space = run(notebook)
+    assert space["first"] == [3.0, 0.2, 7] and space["again"] == [3.0, 0.2]
+    text = "\n".join(sources(notebook))
+    assert '[["a"],{"losses":[1.5,0.1]}]' in text, "to be read, a line a call"
+    assert "read_text" not in text and "c.txt" not in text
+    with pytest.raises(LookupError, match=r"curve\('c',\) was not called"):
+        space["doubled"]("c")  # type: ignore[operator]
+
+
+def test_a_notebook_without_recorded_results_is_an_error(project: Make) -> None:
+    root = project({"pkg/__init__.py": "", **RECORDED})
+    with pytest.raises(
+        ChapterError, match=r"curve of pkg\.two was not recorded\. Build"
+    ):
+        reader_notebook(root.root / "pkg/one.py", a_book(root))
+
+
+def test_a_snippet_has_the_code_of_recorded_functions(project: Make) -> None:
+    root = project({"pkg/__init__.py": "", **RECORDED})
+    collector = Collector(root)
+    collector.need(root.at(root.root / "pkg/two.py"), "doubled")
+    assert "def curve" in collector.source()
+
+
+@pytest.mark.parametrize(
+    "value", [(1, 2), {1: "a"}, {"a": {3}}, float("nan"), Path("x")]
+)
+def test_a_recorded_result_that_json_would_change_is_an_error(value: object) -> None:
+    module = types.ModuleType("odd_results")
+    module.odd = lambda: value  # type: ignore[attr-defined]
+    sys.modules[module.__name__] = module
+    returned = Returned({module.__name__: ["odd"]})
+    with pytest.raises(
+        TypeError, match=r"odd_results\.odd is recorded, so .* must be JSON"
+    ):
+        module.odd()
+    assert returned.result() == {}
+    del sys.modules[module.__name__]
+
+
+@pytest.mark.parametrize(
+    "declared", ['"curve"', '("curve", 3)', '("curve", "other")', "tuple(names)"]
+)
+def test_recorded_names_that_are_no_functions_are_an_error(
+    project: Make, declared: str
+) -> None:
+    text = RECORDED["pkg/two.py"].replace('("curve",)', declared)
+    root = project({"pkg/__init__.py": "", **RECORDED, "pkg/two.py": text})
+    with pytest.raises(
+        ChapterError, match=r"two\.py:3: __recorded__ must be a literal"
+    ):
+        job_of(root, root.root / "pkg/one.py")
+
+
+# -- the cells' ids ---------------------------------------------------------------------------
+
+
+def ids(notebook: dict[str, Any]) -> dict[str, str]:
+    """The ids of the cells by their source."""
+    return {"".join(cell["source"]): cell["id"] for cell in notebook["cells"]}
+
+
+def test_ids_of_cells_do_not_change_with_other_cells(
+    made: Callable[..., dict[str, Any]],
+) -> None:
+    before = ids(made({"pkg/one.py": CHAPTER, "pkg/two.py": TWO}))
+    more = CHAPTER.replace("# Above.", "# New.\n    new = 3\n\n\n    # Above.")
+    more = more.replace(
+        "# ## It runs",
+        "# ## New\n        #\n        # New.\n        print(0)\n        # ## It runs",
+    )
+    after = ids(made({"pkg/one.py": more, "pkg/two.py": TWO}))
+    assert len(after) >= len(before) + 2
+    common = before.keys() & after.keys()
+    assert len(common) >= len(before) - 1
+    assert {source: after[source] for source in common} == {
+        source: before[source] for source in common
+    }
+
+
+def test_ids_of_cells_say_what_they_are_and_are_unique(
+    made: Callable[..., dict[str, Any]],
+) -> None:
+    notebook = made({"pkg/one.py": CHAPTER, "pkg/two.py": TWO})
+    found = [cell["id"] for cell in notebook["cells"]]
+    assert len(set(found)) == len(found)
+    assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", each) for each in found)
+    assert any(each.endswith("-f") or each == "F" for each in found), found
+    same = {
+        "pkg/one.py": "'''# One'''\n" + "# Note.\nprint(1)\n\n# Note.\nprint(1)\n" * 3
+    }
+    found = [cell["id"] for cell in made(same)["cells"]]
+    assert len(set(found)) == len(found)

@@ -445,8 +445,13 @@ def test_comments_inside_brackets_are_notes_on_the_lines_below(
     assert len(made.cells) == 1
 
 
-def test_lines_above_the_docstring_are_not_shown(chapter: Make) -> None:
+def test_a_license_above_the_docstring_is_shown_as_code(chapter: Make) -> None:
     made = chapter('#!/usr/bin/env python\n# A license.\n"""# T"""\nx = 1\n')
+    assert rows(made) == [("# T", [2, 4])]
+
+
+def test_pragmas_above_the_docstring_are_not_shown(chapter: Make) -> None:
+    made = chapter('#!/usr/bin/env python\n# -*- coding: utf-8 -*-\n"""# T"""\nx = 1\n')
     assert rows(made) == [("# T", [4])]
 
 

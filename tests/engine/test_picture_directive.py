@@ -157,13 +157,16 @@ def test_a_notebook_shows_the_picture_with_its_description(write: Write) -> None
             "{picture} foxes",
             "no folder of drawings has foxes.py",
         ),
-        (
-            "lib/drawings/plants/boxes.py",
-            "two.rest",
-            "two.sleep",
+        pytest.param(
+            *("lib/drawings/plants/boxes.py", "two.rest", "two.sleep"),
             "two.sleep is not defined",
+            marks=pytest.mark.nightly,
         ),
-        ("lib/drawings/plants/boxes.py", "two.rest", "three", "three is not defined"),
+        pytest.param(
+            *("lib/drawings/plants/boxes.py", "two.rest", "three"),
+            "three is not defined",
+            marks=pytest.mark.nightly,
+        ),
     ],
 )
 def test_a_wrong_name_or_link_is_an_error_at_the_line_of_the_directive(
@@ -181,18 +184,24 @@ def test_a_wrong_name_or_link_is_an_error_at_the_line_of_the_directive(
     assert re.search(r"one\.py:8\b", line), line
 
 
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("lib/kit.py", "top", "bottom"),  # what the drawing imports
+        pytest.param(
+            *("lib/drawings/plants/boxes.py", ">here<", ">near<"),
+            marks=pytest.mark.nightly,
+        ),
+    ],
+)
 def test_a_changed_drawing_is_drawn_again(
-    shelf: Callable[[dict[str, str]], Shelf],
+    shelf: Callable[[dict[str, str]], Shelf], file: str, old: str, new: str
 ) -> None:
     made = shelf(FILES)
     assert made.build().code == 0
-    for file, old, new in (
-        ("lib/drawings/plants/boxes.py", ">here<", ">near<"),
-        ("lib/kit.py", "top", "bottom"),  # what the drawing imports
-    ):
-        made.edit(file, old, new)
-        again = made.build()
-        assert again.executed() == [] and new in figure(again.page("one"))
+    made.edit(file, old, new)
+    again = made.build()
+    assert again.executed() == [] and new in figure(again.page("one"))
 
 
 def test_two_pictures_of_one_name_are_an_error_that_names_both(

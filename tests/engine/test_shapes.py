@@ -143,4 +143,4 @@ def test_a_use_has_the_shape_of_the_last_assignment(
 def test_the_recorder_does_not_change_the_chapters_namespace(tmp_path: Path) -> None:
     text = '"""# T"""\n\nif __name__ == "__main__":\n    print(sorted(n for n in dir() if "ecord" in n))\n'
     _, record = run(text, tmp_path)
-    assert record.outputs[0][0]["text"] == "['__recorder__']\n"
+    assert record.outputs[0][0]["text"] == "[]\n"

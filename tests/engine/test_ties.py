@@ -1,11 +1,9 @@
 """Ties: a sentence connects a name in the code with its symbol in the formulas."""
 
 import re
-from collections.abc import Callable
 
 import pytest
 from annotated.page.ties import tie, tied
-from conftest import Shelf
 from docutils import nodes
 
 
@@ -43,12 +41,3 @@ def test_a_sentence_ties_names_to_symbols(text: str, pairs: list[str]) -> None:
         found.setdefault(node["name"], []).append(node[0].astext())
     assert [" ".join(each) for each in found.values()] == pairs
     assert prose.astext() == sentence(text).astext()
-
-
-def test_a_tie_is_in_the_page(shelf: Callable[[dict[str, str]], Shelf]) -> None:
-    text = '"""\n# One\n\nA summary.\n\nHere `size` is $S$.\n"""\n\nsize = 1\n'
-    done = shelf({"one.py": text}).build("-W", "--keep-going")
-    assert done.code == 0, done.log
-    page = done.page("one")
-    assert '<span class="tie" data-tie="size" tabindex="0"><code' in page
-    assert re.search(r'<span class="tie" data-tie="size"><span class="math', page)

@@ -4,10 +4,12 @@ import json
 import re
 from collections.abc import Callable
 from html import unescape
+from pathlib import Path
 
 import pytest
 from annotated.read.expressions import expressions
 from annotated.read.parse import ChapterError, parse
+from annotated.run.execute import Job, execute
 from conftest import Built, Shelf
 
 New = Callable[[dict[str, str]], Shelf]
@@ -126,20 +128,13 @@ def test_a_changed_expression_runs_the_chapter_again_and_other_prose_does_not(
     ],
 )
 def test_an_expression_that_fails_ends_the_build_at_its_line(
-    shelf: New, expression: str, error: str
+    tmp_path: Path, expression: str, error: str
 ) -> None:
     text = f'"""# One\n\nA summary.\n\nNow\n{{value}}`{expression}`."""\n\nx = 1\n'
-    book = shelf({"one.py": text})
-    done = book.build()
-    assert done.code != 0
-    assert f"{book.root}/one.py:6: {error}" in done.log
-
-
-def test_a_value_outside_chapters_is_an_error_at_its_line(shelf: New) -> None:
-    book = shelf({"one.py": '"""# One"""\n', "index.md": "# Book\n\nNow {value}`1`.\n"})
-    done = book.build("-W", "--keep-going")
-    assert done.code != 0
-    assert re.search(r"index\.md:3: .*`1` was not evaluated", done.log)
+    path = tmp_path / "one.py"
+    job = Job("one", path, parse(text, str(path)), "digest", "", {})
+    with pytest.raises(ChapterError, match=re.escape(f"{path}:6: {error}")):
+        execute(job, tmp_path, timeout=60, threads=1)
 
 
 def test_expressions_are_found_with_their_first_lines() -> None:
@@ -170,27 +165,77 @@ def test_an_invalid_expression_is_named_with_its_line() -> None:
         expressions(parse('"""# T\n\nNow\n{value}`a\nb`."""\n'), "t.py")
 
 
-PAGE = """
-    # Welcome
+MEAN = 'f"{total / len(numbers):.3f}" </one>'
+# It stands before the chapter whose value it shows.
+EARLIER = f'''
+    """# Earlier
 
-    The mean is {value}`f"{total / len(numbers):.3f}" </one>`.
-"""
+    The mean is {{value}}`{MEAN}`, and here it is {{value}}`own`.
+    """
+
+    own = 5
+'''
+NO_CHAPTER = f"# Welcome\n\nThe mean is {{value}}`{MEAN}`.\n"
 
 
-def test_a_page_that_is_no_chapter_shows_the_values_of_one(shelf: New) -> None:
-    made = shelf({"one.py": ONE, "welcome.md": PAGE})
+def test_a_page_and_an_earlier_chapter_show_the_values_of_a_chapter(shelf: New) -> None:
+    made = shelf(
+        {
+            "early.py": EARLIER,
+            "one.py": ONE,
+            "welcome.md": NO_CHAPTER,
+            "notebooks/early.ipynb": "{}",
+        }
+    )
+    made.edit("conf.py", '"_build"', '"_build", "notebooks"')
     made.edit("index.md", "\none\n", "\none\nwelcome\n")
-    assert "The mean is 2.333." in text_of(made.build("-W").page("welcome"))
+
+    def shown(done: Built) -> list[str]:
+        notebook = done.root / "_build/html/notebooks/early.ipynb"
+        texts = [text_of(done.page(name)) for name in ("welcome", "early")]
+        return [*texts, notebook.read_text(encoding="utf-8")]
+
+    first = made.build("-W")
+    assert first.code == 0, first.log
+    assert all("The mean is 2.333" in text for text in shown(first))
+    assert "and here it is 5." in shown(first)[1]
     made.edit("one.py", "[1, 2, 4]", "[1, 2, 6]")
-    assert "The mean is 3.000." in text_of(made.build("-W").page("welcome"))
+    second = made.build("-W")
+    assert second.executed() == ["one"]
+    assert all("The mean is 3.000" in text for text in shown(second))
 
 
-@pytest.mark.parametrize("other", ["one", "three"])
+WRONG = '''
+    """# Wrong
+
+    Of {value}`len(numbers) + 1 </one>` and of {value}`len(numbers) </three>`.
+    """
+'''
+
+
+@pytest.fixture(scope="module")
+def wrong(shelf: New) -> Built:
+    index = "# Book\n\nNow {value}`1`.\n\n{value}`2 </one>`\n\n{value}`3 </no>`\n"
+    made = shelf({"one.py": ONE, "wrong.py": WRONG, "index.md": index})
+    done = made.build("-W", "--keep-going")
+    assert done.code != 0
+    return done
+
+
+def test_a_value_outside_chapters_is_an_error_at_its_line(wrong: Built) -> None:
+    assert re.search(r"index\.md:3: .*`1` was not evaluated", wrong.log)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        r"index\.md:5: .*`2 </one>`",
+        r"index\.md:7: .*`3 </no>`",
+        r"wrong\.py:3: .*`len\(numbers\) \+ 1 </one>`",
+        r"wrong\.py:3: .*`len\(numbers\) </three>`",
+    ],
+)
 def test_a_value_that_the_named_chapter_does_not_show_is_an_error(
-    shelf: New, other: str
+    wrong: Built, place: str
 ) -> None:
-    wrong = PAGE.replace(":.3f", ":.4f").replace("</one>", f"</{other}>")
-    made = shelf({"one.py": ONE, "welcome.md": wrong})
-    made.edit("index.md", "\none\n", "\none\nwelcome\n")
-    done = made.build("-W")
-    assert done.code != 0 and "was not evaluated" in done.log
+    assert re.search(f"{place} was not evaluated", wrong.log), wrong.log

@@ -14,7 +14,7 @@ from experiments.harness.configuration import Run
 from experiments.harness.orphans import orphaned
 from experiments.harness.plan import PLANS, Plan, read_plans
 from experiments.harness.step_times import measure_missing
-from experiments.records import RESULTS, STEP_TIMES, read_step_times
+from experiments.records.runs import RESULTS, STEP_TIMES, read_step_times, write_run
 
 SMALL = Run(model=SIZES, steps=4, batch=4, seq=16, warmup=4, evaluations=2)
 WIDER = replace(SMALL, model=SIZES | {"d_ff": 64})
@@ -23,10 +23,9 @@ PLAN = Plan("tiny", "A small one", 1, 2, (1e-3, 2e-3), 2, {"plain": SMALL})
 
 def recorded(plan: Plan, folder: Path) -> None:
     """Write records of all runs of a plan."""
-    (folder / plan.name).mkdir(exist_ok=True)
     for name, run in (plan.tuning() | plan.runs({})).items():
         record = {"digest": run.digest, "configuration": asdict(run)}
-        (folder / plan.name / f"{name}.json").write_text(json.dumps(record))
+        write_run(plan.name, name, record, folder)
 
 
 def test_changed_plan_names_its_orphaned_runs_with_file_change_and_fix(
@@ -36,11 +35,11 @@ def test_changed_plan_names_its_orphaned_runs_with_file_change_and_fix(
     assert orphaned([PLAN], tmp_path) == ""
     wider = replace(PLAN, models={"plain": WIDER})
     assert orphaned([wider], tmp_path).splitlines() == [
-        f"{PLANS}/tiny.toml has changed, and {tmp_path}/tiny has 4 runs of before:",
-        "  plain-0, plain-1, tuning-plain-0.001 and 1 more: model.d_ff 32 is now 64",
+        f"{PLANS}/tiny.toml has changed, and {tmp_path}/tiny.jsonl has 4 runs of before:",
+        "  tuning-plain-0.001, tuning-plain-0.002, plain-0 and 1 more: model.d_ff 32 is now 64",
         f"Keep them: restore the plan (git checkout {PLANS}/tiny.toml), or give the changed one a name "
         "of its own.",
-        f"Replace them: delete their files in {tmp_path}/tiny, and give this command again.",
+        f"Replace them: delete their lines in {tmp_path}/tiny.jsonl, and give this command again.",
     ]
 
 
@@ -49,13 +48,13 @@ def test_changed_plan_names_its_orphaned_runs_with_file_change_and_fix(
     [
         (
             replace(PLAN, models={"wider": WIDER}),
-            "4 runs of before:\n  plain-0, plain-1, tuning-plain-0.001 and 1 more: the plan has no run of",
+            "4 runs of before:\n  tuning-plain-0.001, tuning-plain-0.002, plain-0 and 1 more: the plan",
         ),
         (replace(PLAN, seeds=1), "has 1 run of before:\n  plain-1: the plan has no"),
         (replace(PLAN, tuning_steps=3), "tuning-plain-0.002: steps 2 is now 3"),
         (
             replace(PLAN, rates=(2e-3,)),
-            "  plain-0, plain-1: the rate 0.001 is not in tuning.rates\n  tuning-plain-0.001: the plan",
+            "  plain-0, plain-1: the rate 0.001 is not in tuning.rates",
         ),
     ],
 )
@@ -154,7 +153,6 @@ def test_command_measures_only_the_plans_that_were_asked_for(
     monkeypatch.setattr(command, "read_plans", lambda: {"tiny": PLAN, "other": other})
     monkeypatch.setattr(command, "BUILT", tmp_path)
     monkeypatch.setattr(command, "announce", lambda plans, number: 0)
-    monkeypatch.setattr(command, "write_gathered", lambda: None)
     monkeypatch.setattr(command, "measure_missing", noted)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.setattr(sys, "argv", ["run", "--only", "tiny"])

@@ -46,6 +46,7 @@ from experiments.harness.training import (
     StoppedError,
     Training,
 )
+from experiments.records.lines import read_lines
 from labml_primer.training.corpus import VALIDATION_PLAYS
 from labml_primer.training.costs import costs
 from labml_primer.training.loop import draw_windows, next_character_loss
@@ -311,7 +312,7 @@ class InOneProcess:
         return run(*arguments)
 
 def finish(ray):
-    for name, ended in sweep.sweep(ray, runs, folder / "built", folder / "results"):
+    for name, ended in sweep.sweep(ray, runs, "plan", folder / "built", folder):
         if isinstance(ended, BaseException):
             raise ended
 
@@ -380,7 +381,7 @@ def test_sweep_killed_at_random_moments_resumes_and_ends_with_the_same_records(
     for name, run in runs.items():
         (tmp_path / f"{name}.toml").write_text(toml(run))
     command = [sys.executable, "-c", SWEEP, str(tmp_path), how]
-    moments, built = random.Random(21), tmp_path / "built"
+    moments, built = random.Random(21), tmp_path / "built" / "plan"
     for _ in range(kills):
         before = checkpoints(built)
         sweep = subprocess.Popen(
@@ -403,7 +404,7 @@ def test_sweep_killed_at_random_moments_resumes_and_ends_with_the_same_records(
             assert first_step_of_last_start(folder) == done + 1 > 1
     for name, run in runs.items():
         whole = long_run(run, tmp_path / "alone" / name)
-        swept = json.loads((tmp_path / "results" / f"{name}.json").read_text())
+        swept = read_lines(tmp_path / "plan.jsonl")[name]
         assert swept["curve"] | {"seconds": 0} == whole["curve"] | {"seconds": 0}
         assert swept["digest"] == whole["digest"]
 

@@ -25,8 +25,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.harness.texts import REPORTED_PLAYS, load_texts
-from experiments.records import RESULTS
+from experiments.harness.texts import load_texts
+from experiments.records.lines import read_lines, write_lines
+from experiments.records.runs import REPORTED_PLAYS, RESULTS
 from experiments.search import run as module
 from experiments.search import summary, tables
 from experiments.search.candidates import (
@@ -419,7 +420,7 @@ def test_command_runs_what_is_missing_and_gathers_it(
     printed = capsys.readouterr().out
     assert printed.count("other: 30 of 30") == printed.count("tiny: 30 of 30") == 1
     assert printed.count("gathered tiny other") == 2
-    assert len(list((tmp_path / "retrained").iterdir())) == (3 + 2 * 3) * 3 * 3
+    assert len(read_lines(tmp_path / "retrained.jsonl")) == (3 + 2 * 3) * 3 * 3
     main("--list")
     assert (
         capsys.readouterr().out.splitlines()[-1]
@@ -444,7 +445,7 @@ def test_what_ended_is_gathered_also_if_the_command_is_stopped(
 def test_expected_time_contains_that_of_training_again(
     main: Callable[..., None], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    left = steps_left({"tiny": TINY}, tmp_path, tmp_path / "retrained")
+    left = steps_left({"tiny": TINY}, tmp_path, tmp_path / "retrained.jsonl")
     assert left == (3 + 3) * 3 * (1 + 3 + 3) * SMALL.budget
     main("--only", "tiny", "--list")
     expected = 60 * (TINY.expected_steps() + left)  # a step is a minute here
@@ -991,35 +992,41 @@ def test_gathered_curves_have_a_point_after_every_tenth_individual(
     assert found["spread"] == {}, "all have the same operations"
 
 
-def test_only_searches_with_a_trained_individual_are_gathered(tmp_path: Path) -> None:
+def test_only_searches_with_a_trained_individual_are_gathered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lines = small_search()
     for name, part in (("begun", lines[:2]), ("whole", lines)):
         with appending(tmp_path / "search" / f"{name}.jsonl") as log:
             for line in part:
                 log.write(**line)
     again = {"name": "primer", "longer": 3, "scale": 2, "seed": 0, "parameters": 9}
-    folder = tmp_path / "search" / "retrained"
-    folder.mkdir()
-    (folder / "a.json").write_text(json.dumps(again | {"reported": [1.0, 2.0]}))
-    (folder / "b.json").write_text(json.dumps(again | {"rejected": "not finite"}))
+    ended = {"a": {"reported": [1.0, 2.0]}, "b": {"rejected": "not finite"}}
+    write_lines(
+        tmp_path / "search" / "retrained.jsonl",
+        {name: {"run": name, **again, **each} for name, each in ended.items()},
+    )
     summary.write_searches(["whole", "begun", "missing"], tmp_path)
     path = tmp_path / "searches.json"
-    searches, retrained = tables.read_searches(str(path))
+    monkeypatch.setattr(tables, "RESULTS", tmp_path)
+    searches, retrained = tables.read_searches()
     assert searches == json.loads(json.dumps({"whole": summary.gathered(lines)}))
     assert [each["loss"] for each in retrained] == [1.5, None]
     path.write_text(path.read_text().replace('"individuals": 4', '"individuals": 3', 1))
-    assert tables.read_searches(str(path))[0] == {}, "of 4 individuals, 3 have ended"
+    assert tables.read_searches()[0] == {}, "of 4 individuals, 3 have ended"
 
 
-def test_gathered_searches_are_in_the_order_of_the_plan(tmp_path: Path) -> None:
+def test_gathered_searches_are_in_the_order_of_the_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     names = ["transformer-0", "no-selection"]
     for name in names:
         with appending(tmp_path / "search" / f"{name}.jsonl") as log:
             for line in small_search():
                 log.write(**line)
     summary.write_searches(names, tmp_path)
-    path = str(tmp_path / "searches.json")
-    assert list(tables.read_searches(path)[0]) == names
+    monkeypatch.setattr(tables, "RESULTS", tmp_path)
+    assert list(tables.read_searches()[0]) == names
 
 
 def test_gathered_searches_are_those_of_the_recorded_logs(tmp_path: Path) -> None:
@@ -1037,26 +1044,27 @@ def test_gathered_searches_are_those_of_the_recorded_logs(tmp_path: Path) -> Non
 
 def test_recorded_searches_are_those_of_the_plan() -> None:
     plan = read_plan()
-    logs = list((RESULTS / "search").glob("*.jsonl"))
+    logs = {path.stem: path for path in (RESULTS / "search").glob("*.jsonl")}
+    del logs["retrained"]
     assert logs
-    for path in logs:
+    for path in logs.values():
         began = [line["began"] for line in read_log(path) if "began" in line]
         assert began and all(each == settings_of(plan[path.stem]) for each in began)
 
 
 def test_recorded_retrainings_are_those_of_the_plan() -> None:
-    logs, folder = RESULTS / "search", RESULTS / "search" / "retrained"
+    logs = RESULTS / "search"
+    recorded = read_lines(logs / "retrained.jsonl")
     planned = list(retrainings(read_plan(), logs))
-    recorded = {path.name for path in folder.iterdir()}
-    assert recorded == {run.path for run in planned if run.is_recorded(folder)}
+    assert recorded.keys() == {run.line for run in planned if run.is_recorded(recorded)}
 
 
 def recorded_models() -> Iterator[tuple[str, dict[str, Any], Task]]:
     """Yield the program of each model that was trained again, with its record and the search's task."""
     task = next(iter(read_plan().values())).task
-    for path in sorted((RESULTS / "search" / "retrained").glob("*-time1-*-seed0.json")):
-        record = json.loads(path.read_text(encoding="utf-8"))
-        if "rejected" not in record:
+    for name, record in read_lines(RESULTS / "search" / "retrained.jsonl").items():
+        first = "-time1-" in name and name.endswith("-seed0")
+        if first and "rejected" not in record:
             yield record["dna"], record, task
 
 
@@ -1173,7 +1181,7 @@ def evolved(searches: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_control_and_the_random_start_are_as_the_chapter_says() -> None:
-    searches, retrained = tables.read_searches(str(RESULTS / "searches.json"))
+    searches, retrained = tables.read_searches()
     losses = {
         name: [run["loss"] for run in runs]
         for name, runs in tables.runs_of(retrained, 1, 1).items()
@@ -1208,7 +1216,7 @@ def test_the_control_and_the_random_start_are_as_the_chapter_says() -> None:
 
 
 def test_the_recorded_searches_are_as_their_chapter_says() -> None:
-    searches, retrained = tables.read_searches(str(RESULTS / "searches.json"))
+    searches, retrained = tables.read_searches()
     for name, search in evolved(searches).items():
         lines = search["best"]
         width = 7 if name == "transformer-2" else 3
@@ -1244,7 +1252,7 @@ def test_the_recorded_searches_are_as_their_chapter_says() -> None:
 
 
 def test_twice_the_width_says_less_as_the_chapter_says() -> None:
-    searches, retrained = tables.read_searches(str(RESULTS / "searches.json"))
+    searches, retrained = tables.read_searches()
     narrow, wide = (tables.runs_of(retrained, 3, scale) for scale in (1, 2))
     mean = {
         scale: {name: fmean(run["loss"] for run in each) for name, each in runs.items()}
@@ -1257,8 +1265,7 @@ def test_twice_the_width_says_less_as_the_chapter_says() -> None:
     assert missing == {"primer-ez", "primer"}
     assert all(len(runs) == 3 for runs in narrow.values())
     taken: dict[int, list[int]] = {1: [], 2: []}
-    for path in (RESULTS / "search" / "retrained").glob("*.json"):
-        record = json.loads(path.read_text())
+    for record in read_lines(RESULTS / "search" / "retrained.jsonl").values():
         if record["longer"] == 3 and record["name"] == "transformer":
             taken[record["scale"]].append(record["steps"])
     assert 0.4 < fmean(taken[2]) / fmean(taken[1]) < 0.6, "about half as many steps"
@@ -1270,7 +1277,7 @@ def first_most(shares: list[float]) -> int:
 
 
 def test_attention_was_lost_as_the_chapter_says() -> None:
-    searches, retrained = tables.read_searches(str(RESULTS / "searches.json"))
+    searches, retrained = tables.read_searches()
     first, second = searches["transformer-0"], searches["transformer-1"]
     assert [line.split(" = ")[1] for line in first["best"][:3]] == [
         "CONV 3X1(h0)",

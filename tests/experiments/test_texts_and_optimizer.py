@@ -15,8 +15,9 @@ from experiments.harness import tasks
 from experiments.harness.configuration import Run
 from experiments.harness.long_run import long_run
 from experiments.harness.optimizer import not_matrices, optimizer_of, rate_at
-from experiments.harness.texts import REPORTED_PLAYS, TUNING_PLAY, load_texts
+from experiments.harness.texts import load_texts
 from experiments.harness.training import Training
+from experiments.records.runs import REPORTED_PLAYS, TUNING_PLAY
 from labml_primer.compared.t5 import T5_PRESETS
 from labml_primer.presets import PRESETS
 from labml_primer.primer.faster import faster

@@ -4,6 +4,7 @@ A test asks for an input of `[batch, seq, *position]` and gives the layer that a
 second input get it from one of the wrappers below.
 """
 
+import importlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -188,6 +189,15 @@ class WithSource(nn.Module):
         return self.model(self.source.expand(target.size(0), -1), target)
 
 
+def is_written(module: nn.Module) -> bool:
+    """Whether the classes of `module` are all in a file, none made by `rotary.positioned`."""
+    kinds = {type(each) for each in module.modules()}
+    return all(
+        hasattr(importlib.import_module(kind.__module__), kind.__name__)
+        for kind in kinds
+    )
+
+
 @dataclass(frozen=True)
 class Layer:
     """How to make a layer with a given dropout, and what it does with positions."""
@@ -216,8 +226,13 @@ class Layer:
         return torch.randn(shape, generator=generator, dtype=torch.float64)
 
 
+def heads_of(kind: type[MultiHeadAttention]) -> int:
+    """Heads that share keys and values are four, in two groups."""
+    return 4 if issubclass(kind, GroupedQueryAttention) else HEADS
+
+
 def attention(kind: type[MultiHeadAttention]) -> Layer:
-    return Layer(lambda dropout: Causal(kind(D_MODEL, HEADS, dropout)))
+    return Layer(lambda dropout: Causal(kind(D_MODEL, heads_of(kind), dropout)))
 
 
 def convolution(
@@ -247,8 +262,8 @@ def model(config: Config) -> Layer:
 
 
 def small(config: Config) -> Config:
-    """The same parts in a small size. Heads that share keys and values are four, in two groups."""
-    heads = 4 if issubclass(config.attention, GroupedQueryAttention) else HEADS
+    """The same parts in a small size."""
+    heads = heads_of(config.attention)
     return replace(
         config,
         vocab_size=VOCAB,

@@ -7,6 +7,7 @@ import io
 import math
 import pickle
 import pkgutil
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -15,14 +16,16 @@ from catalogue import (
     ATTENTIONS,
     CONFIGS,
     D_MODEL,
-    HEADS,
     LAYERS,
     MAX_SEQ,
     VOCAB,
     Layer,
+    heads_of,
+    is_written,
 )
 from torch import Tensor, nn
 from torch.autograd import gradcheck, gradgradcheck
+from torch.utils._python_dispatch import TorchDispatchMode
 from twins import reals, stirred
 
 import labml_primer
@@ -159,6 +162,34 @@ def test_autocast_stays_close_and_gives_gradients_in_float32(layer: Layer) -> No
     )
 
 
+class NoDoubles(TorchDispatchMode):
+    """A device without float64, such as Apple's GPUs; PyTorch's `meta` device takes its place."""
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        output = function(*args, **(kwargs or {}))
+        for tensor in output if isinstance(output, tuple | list) else [output]:
+            if isinstance(tensor, Tensor) and tensor.is_meta:
+                assert tensor.dtype != torch.float64, function
+        return output
+
+
+@every
+def test_it_needs_no_float64_on_its_device(layer: Layer) -> None:
+    x = layer.input(2, 7)
+    x = (x.float() if x.is_floating_point() else x).to("meta")
+    with NoDoubles(), torch.device("meta"):
+        output = layer.make()(x)
+    assert output.is_meta and output.dtype == torch.float32
+
+
+@every
+def test_its_device_need_not_be_the_default_one(layer: Layer) -> None:
+    module, x = layer.stirred(), layer.input(2, 7)
+    expected = module(x)
+    with torch.device("meta"):
+        torch.testing.assert_close(module(x), expected)
+
+
 # Which positions see which
 
 
@@ -260,15 +291,6 @@ def test_saved_weights_give_the_same_outputs_in_another_layer(layer: Layer) -> N
     assert torch.equal(other(x), module(x))
 
 
-def is_written(module: nn.Module) -> bool:
-    """Whether the classes of `module` are all in a file, none made by `rotary.positioned`."""
-    kinds = {type(each) for each in module.modules()}
-    return all(
-        hasattr(importlib.import_module(kind.__module__), kind.__name__)
-        for kind in kinds
-    )
-
-
 @every
 def test_a_copy_gives_the_same_outputs_and_shares_no_weight(layer: Layer) -> None:
     module, x = layer.stirred(), layer.input(2, 7)
@@ -282,10 +304,46 @@ def test_a_copy_gives_the_same_outputs_and_shares_no_weight(layer: Layer) -> Non
         assert torch.equal(module(x), before)
 
 
+def some(names: Iterable[str], chosen: set[str]) -> list[object]:
+    """All names as parameters; those that are not chosen are for the night."""
+    assert chosen <= set(names)
+    night = pytest.mark.nightly
+    return [
+        name if name in chosen else pytest.param(name, marks=night) for name in names
+    ]
+
+
+# One of each kind of layer; a model has several.
+COMPILED = {
+    "transformer",
+    "primer",
+    "evolved-transformer",
+    "synthesizer-dense",
+    "switch-primer",
+    "modern-primer-ez",
+    "transformer, t5 positions",
+    "Canon-ABCD",
+    "modern with smear",
+    "SearchedBlock",
+    "T5",
+    "Program, Primer's",
+}
+EXPORTED = {
+    "transformer",
+    "primer",
+    "evolved-transformer",
+    "synthesizer-dense",
+    "switch-primer",
+    "modern-primer-ez",
+    "Canon-ABCD",
+}
+
+
 @pytest.mark.slow
-@every
-def test_compiled_without_a_graph_break_it_gives_the_same(layer: Layer) -> None:
+@pytest.mark.parametrize("name", some(LAYERS, COMPILED))
+def test_compiled_without_a_graph_break_it_gives_the_same(name: str) -> None:
     torch.compiler.reset()
+    layer = LAYERS[name]
     module, x = layer.stirred(), layer.input(2, 5)
     compiled = torch.compile(module, backend="aot_eager", fullgraph=True)
     expected, result = module(x), compiled(x)
@@ -298,7 +356,7 @@ def test_compiled_without_a_graph_break_it_gives_the_same(layer: Layer) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", some(CONFIGS, EXPORTED))
 def test_exported_it_takes_any_batch_and_length(name: str) -> None:
     """Any length beyond the widest kernel, 11, and below `max_seq`: PyTorch treats those two as special."""
     model = LanguageModel(replace(CONFIGS[name], layers=1, max_seq=32)).double().eval()
@@ -324,7 +382,7 @@ def test_padding_keys_change_no_output_at_real_positions(
     kind: type[MultiHeadAttention], causal: bool
 ) -> None:
     torch.manual_seed(0)
-    layer, x = stirred(kind(D_MODEL, HEADS)), reals(2, 7, D_MODEL)
+    layer, x = stirred(kind(D_MODEL, heads_of(kind))), reals(2, 7, D_MODEL)
     mask = REAL[:, None, None, :]
     whole = layer(x, x, mask, causal)
     other = x.masked_fill(~REAL[..., None], 9.0)
@@ -336,12 +394,23 @@ def test_padding_keys_change_no_output_at_real_positions(
 @attentions
 def test_causal_mask_and_mask_argument_combine(kind: type[MultiHeadAttention]) -> None:
     torch.manual_seed(0)
-    layer, x = stirred(kind(D_MODEL, HEADS)), reals(2, 7, D_MODEL)
+    layer, x = stirred(kind(D_MODEL, heads_of(kind))), reals(2, 7, D_MODEL)
     both = REAL[:, None, None, :] & causal_mask(7, 7)
     result = layer(x, x, REAL[:, None, None, :], causal=True)
     torch.testing.assert_close(result, layer(x, x, both))
     assert not torch.allclose(result, layer(x, x, causal=True))
     assert not torch.allclose(result, layer(x, x, REAL[:, None, None, :]))
+
+
+@attentions
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.long])
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_mask_of_ones_and_zeros_that_is_not_boolean_is_an_error(
+    kind: type[MultiHeadAttention], dtype: torch.dtype, causal: bool
+) -> None:
+    layer, x = kind(D_MODEL, heads_of(kind)).double(), reals(2, 7, D_MODEL)
+    with pytest.raises((TypeError, RuntimeError), match=r"[Bb]ool|bitwise"):
+        layer(x, x, REAL[:, None, None, :].to(dtype), causal)
 
 
 @attentions

@@ -1,16 +1,28 @@
 """What the chapter on generating text promises."""
 
+import asyncio
+import inspect
 import math
+import re
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from catalogue import CONFIGS, MAX_SEQ, SMALL, VOCAB
+from annotated.take.standalone import snippets
+from catalogue import CONFIGS, D_FF, D_MODEL, HEADS, MAX_SEQ, SMALL, VOCAB
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch._dynamo.testing import CompileCounter
+from torch.nn import functional as F
 from twins import stirred
+from write_notebooks import the_book
 
 from labml_primer.compared.evolved_transformer import GatedEvolvedBlock
 from labml_primer.primer.primer import SearchedAttention, SearchedBlock
@@ -20,6 +32,7 @@ from labml_primer.primer.variations import (
     MultiDPHConvHeadAttention,
     MultiDSharedConvHeadAttention,
 )
+from labml_primer.search.programs import PRIMER, TRANSFORMER, Program
 from labml_primer.transformer.attention import MultiHeadAttention
 from labml_primer.transformer.generation import (
     Growing,
@@ -31,7 +44,7 @@ from labml_primer.transformer.generation import (
     length_penalty,
     sample_token,
 )
-from labml_primer.transformer.language_model import Config, LanguageModel
+from labml_primer.transformer.language_model import Block, Config, LanguageModel
 from labml_primer.transformer.model import Transformer, greedy_decode
 
 MODELS = CONFIGS | {
@@ -121,6 +134,17 @@ def test_samples_have_the_probabilities_of_the_formula(temperature: float) -> No
     shares = torch.bincount(sampled, minlength=4) / 40_000
     weights = torch.tensor([math.exp(z / temperature) for z in logits.tolist()])
     torch.testing.assert_close(shares, weights / weights.sum(), atol=0.015, rtol=0)
+
+
+@pytest.mark.parametrize("temperature", [1e-4, 1e-38, 1e-40, 1e-320, 5e-324])
+def test_the_lowest_temperatures_are_greedy(temperature: float) -> None:
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        logits = (50 * torch.randn(20, 11)).to(dtype)
+        logits[:, 3] = -math.inf
+        logits[:, 5] = logits.amax(-1) + 1
+        for cut in ({}, {"top_k": 3}, {"top_p": 0.9}):
+            sampled = sample_token(logits, temperature, generator=seeded(), **cut)
+            assert torch.equal(sampled, logits.argmax(-1))
 
 
 def test_tokens_that_are_cut_are_never_sampled() -> None:
@@ -258,7 +282,11 @@ def test_a_cached_attention_layer_accepts_a_mask() -> None:
     layer, x = MultiHeadAttention(12, 3).double(), torch.randn(2, 7, 12).double()
     mask = torch.rand(2, 1, 7, 7) < 0.6
     whole, parts = layer(x, x, mask, causal=True), []
-    with torch.no_grad(), kv_cache(layer):
+    with (
+        torch.no_grad(),
+        kv_cache(layer),
+        pytest.warns(RuntimeWarning, match="MultiHeadAttention could not be checked"),
+    ):
         for start, end in ((0, 3), (3, 4), (4, 7)):
             part = x[:, start:end]
             parts.append(layer(part, part, mask[:, :, start:end, :end], True))
@@ -268,15 +296,14 @@ def test_a_cached_attention_layer_accepts_a_mask() -> None:
 def test_a_convolution_that_cannot_be_cached_is_an_error_and_leaves_the_model_as_it_was() -> (
     None
 ):
-    model = LanguageModel(SMALL).eval()
-    model.blocks[-1].extra = nn.Conv1d(4, 4, kernel_size=3)
-    tokens = torch.arange(5)[None]
-    expected = model(tokens)
-    with pytest.raises(TypeError, match="cannot be cached"), kv_cache(model):
-        pass
-    assert torch.equal(model(tokens), expected)
+    model = model_of(replace(SMALL, block=foreign(FOREIGN["Conv1d"])))
+    expected = model(tokens_of())
+    with pytest.raises(TypeError, match=r"Conv1d.*cannot be cached"), kv_cache(model):
+        model(tokens_of())
+    assert torch.equal(model(tokens_of()), expected)
 
 
+@pytest.mark.filterwarnings("ignore:the KV cache of")
 @pytest.mark.parametrize("encoded", ["before", "inside"])
 def test_a_cache_around_an_encoder_decoder_is_an_error(encoded: str) -> None:
     model = Transformer(20, 20, d_model=16, heads=2, d_ff=32, layers=1).eval()
@@ -294,6 +321,419 @@ def test_more_cached_tokens_than_max_seq_are_an_error() -> None:
         model(tokens_of(2, 6))
         with pytest.raises(ValueError, match=r"10.*9"):
             model(tokens_of(2, 4))
+
+
+# Layers that the cache does not know
+
+
+def causal(seq: int) -> Tensor:
+    return torch.ones(seq, seq, dtype=torch.bool).triu(1)
+
+
+def self_attention(layer: nn.Module, x: Tensor) -> Tensor:
+    return x + layer(x, x, x, attn_mask=causal(x.size(1)))[0]
+
+
+def fused_attention(layer: nn.Module, x: Tensor) -> Tensor:
+    return x + F.scaled_dot_product_attention(layer(x), x, x, is_causal=True)
+
+
+def running_mean(_: nn.Module, x: Tensor) -> Tensor:
+    return x + x.cumsum(1) / torch.arange(1, x.size(1) + 1)[:, None]
+
+
+def shifted(_: nn.Module, x: Tensor) -> Tensor:
+    return x + F.pad(x, (0, 0, 1, 0))[:, :-1]
+
+
+def convolved(layer: nn.Module, x: Tensor) -> Tensor:
+    return x + layer(F.pad(x.mT, (2, 0))).mT
+
+
+def convolved_image(layer: nn.Module, x: Tensor) -> Tensor:
+    return x + layer(F.pad(x[:, None], (0, 0, 2, 0)))[:, 0]
+
+
+Forward = Callable[[nn.Module, Tensor], Tensor]
+# A layer, what a block does with it, and the name in the error.
+FOREIGN: dict[str, tuple[Callable[[], nn.Module], Forward, str]] = {
+    "MultiheadAttention": (
+        lambda: nn.MultiheadAttention(D_MODEL, HEADS, batch_first=True),
+        self_attention,
+        "blocks.0.layer (MultiheadAttention)",
+    ),
+    "TransformerEncoderLayer": (
+        lambda: nn.TransformerEncoderLayer(D_MODEL, HEADS, D_FF, batch_first=True),
+        lambda layer, x: layer(x, src_mask=causal(x.size(1))),
+        "blocks.0.layer",  # it, or the attention in it, which it calls unless it may be fused
+    ),
+    "GRU": (
+        lambda: nn.GRU(D_MODEL, D_MODEL, batch_first=True),
+        lambda layer, x: x + layer(x)[0],
+        "blocks.0.layer (GRU)",
+    ),
+    "LSTM": (
+        lambda: nn.LSTM(D_MODEL, D_MODEL, batch_first=True),
+        lambda layer, x: x + layer(x)[0],
+        "blocks.0.layer (LSTM)",
+    ),
+    "Conv1d": (
+        lambda: nn.Conv1d(D_MODEL, D_MODEL, 3),
+        convolved,
+        "blocks.0.layer (Conv1d)",
+    ),
+    "Conv2d": (
+        lambda: nn.Conv2d(1, 1, (3, 1)),
+        convolved_image,
+        "blocks.0.layer (Conv2d)",
+    ),
+    "AvgPool1d": (
+        lambda: nn.AvgPool1d(3, stride=1),
+        convolved,
+        "blocks.0.layer (AvgPool1d)",
+    ),
+    "scaled_dot_product_attention": (
+        lambda: nn.Linear(D_MODEL, D_MODEL),
+        fused_attention,
+        "blocks.0 (Foreign)",
+    ),
+    "cumulative mean": (nn.Identity, running_mean, "blocks.0 (Foreign)"),
+    "shift": (nn.Identity, shifted, "blocks.0 (Foreign)"),
+    "roll": (nn.Identity, lambda _, x: x + x.roll(1, 1), "blocks.0 (Foreign)"),
+    "attention used twice": (
+        lambda: CONFIGS["transformer"].block(SMALL),
+        lambda block, x: block(block(x)),
+        "blocks.0.layer.attention (MultiHeadAttention)",
+    ),
+    "the Transformer's program": (
+        lambda: Program(TRANSFORMER, 16, MAX_SEQ),
+        lambda program, x: x + program(F.pad(x, (0, 4)))[..., :D_MODEL],
+        "blocks.0.layer (Program)",
+    ),
+    "Primer's program": (
+        lambda: Program(PRIMER, 16, MAX_SEQ),
+        lambda program, x: x + program(F.pad(x, (0, 4)))[..., :D_MODEL],
+        "blocks.0.layer (Program)",
+    ),
+}
+
+
+class Foreign(nn.Module):
+    def __init__(self, layer: nn.Module, use: Forward):
+        super().__init__()
+        self.layer, self.use = layer, use
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.use(self.layer, x)
+
+
+def foreign(kind: tuple[Callable[[], nn.Module], Forward, str]) -> type[nn.Module]:
+    return lambda _: Foreign(kind[0](), kind[1])  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_a_layer_that_the_cache_does_not_know_is_an_error_that_names_it(
+    kind: str,
+) -> None:
+    model = LanguageModel(replace(SMALL, block=foreign(FOREIGN[kind]))).eval()
+    name = re.escape(FOREIGN[kind][2])
+    for prompt in (torch.zeros(1, 1, dtype=torch.long), tokens_of(2, 4)):
+        with pytest.raises(TypeError, match=f"^{name}.* cannot be cached"):
+            generate(model, prompt, 3)
+        with (
+            pytest.raises(TypeError, match=f"^{name}.* cannot be cached"),
+            kv_cache(model),
+        ):
+            model(prompt)
+
+
+@pytest.mark.parametrize("kind", ["GRU", "Conv1d", "scaled_dot_product_attention"])
+def test_unknown_layers_are_found_in_half_precision_too(kind: str) -> None:
+    model = LanguageModel(replace(SMALL, block=foreign(FOREIGN[kind])))
+    with pytest.raises(TypeError, match="cannot be cached"):
+        generate(model.to(torch.bfloat16), tokens_of(2, 4), 3)
+
+
+def test_a_model_of_embeddings_is_checked_too() -> None:
+    known, unknown = Block(SMALL).eval(), foreign(FOREIGN["GRU"])(SMALL).eval()
+    x = torch.randn(2, 7, D_MODEL)
+    with kv_cache(known):
+        pieces = torch.cat([known(piece) for piece in x.split(1, dim=1)], dim=1)
+    torch.testing.assert_close(pieces, known(x))
+    with pytest.raises(TypeError, match="GRU"), kv_cache(unknown):
+        unknown(x[:, :1])
+
+
+def test_names_used_for_other_things_do_not_confuse_the_cache() -> None:
+    class Names(nn.Module):
+        kernel_size, start, encoding = 3, 0, "utf-8"
+
+        def __init__(self, config: Config):
+            super().__init__()
+            self.linear = nn.Linear(config.d_model, config.d_model)
+            self.project = nn.Linear(config.d_model, config.d_model)
+            self.d_k = 4
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x + self.project(self.linear(x))
+
+    class Method(Names):
+        def __init__(self, config: Config):
+            nn.Module.__init__(self)
+            self.linear = nn.Linear(config.d_model, config.d_model)
+
+        def project(self, x: Tensor) -> Tensor:
+            return self.linear(x)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x + self.project(x)
+
+    for block in (Names, Method):
+        model = model_of(replace(SMALL, block=block))
+        start = tokens_of(2, 3)
+        written = generate(model, start, 5, temperature=0)
+        assert torch.equal(written, uncached(model, start, 5))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_experts_in_half_precision_raise_no_false_alarm(seed: int) -> None:
+    torch.manual_seed(seed)
+    config = replace(CONFIGS["switch-primer"], layers=4)
+    generate(LanguageModel(config).to(torch.bfloat16), tokens_of(1, 3), 3)
+
+
+def test_random_results_are_a_warning_because_they_cannot_be_checked() -> None:
+    noise = (nn.Identity, lambda _, x: F.dropout(x, 0.5, training=True), "")
+    model = model_of(replace(SMALL, block=foreign(noise)))
+    with pytest.warns(RuntimeWarning, match="its results are random"):
+        generate(model, tokens_of(1, 3), 3)
+
+
+def test_the_check_leaves_seed_buffers_hooks_and_mode_alone() -> None:
+    class Counts(nn.Module):
+        def __init__(self, config: Config):
+            super().__init__()
+            self.register_buffer("calls", torch.zeros(()))
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.calls += 1
+            return x + 0 * torch.rand(1)
+
+    model = LanguageModel(replace(SMALL, layers=1, block=Counts)).train()
+    model.norm.eval()
+    modes = {name: layer.training for name, layer in model.named_modules()}
+    hooked = []
+    model.blocks[0].register_forward_hook(lambda *_: hooked.append(1))
+    torch.manual_seed(5)
+    with kv_cache(model):
+        model(tokens_of(1, 3))
+    state = torch.get_rng_state()
+    assert model.blocks[0].calls == len(hooked) == 1
+    assert modes == {name: layer.training for name, layer in model.named_modules()}
+    torch.manual_seed(5)
+    model(tokens_of(1, 3))
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+# One model, several texts
+
+
+def test_two_threads_generate_what_each_generates_alone() -> None:
+    model, prompts = model_of(CONFIGS["primer-ez"]), tokens_of(4, 2).split(1)
+    alone = [generate(model, prompt, 6, temperature=0) for prompt in prompts]
+    start = threading.Barrier(4)
+
+    def work(prompt: Tensor) -> Tensor:
+        start.wait()
+        return generate(model, prompt, 6, temperature=0)
+
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(3):
+            for text, expected in zip(pool.map(work, prompts), alone, strict=True):
+                assert torch.equal(text, expected)
+
+
+def test_a_second_cache_of_an_open_model_is_an_error_and_the_first_stays_right() -> (
+    None
+):
+    model, tokens = model_of(CONFIGS["primer-ez"]), tokens_of()
+    with torch.no_grad(), kv_cache(model):
+        pieces = [model(tokens[:, :4])]
+        for other in (model, model.blocks[0], nn.Sequential(model)):
+            with pytest.raises(RuntimeError, match="already"), kv_cache(other):
+                pass
+            with ThreadPoolExecutor(1) as pool, pytest.raises(RuntimeError):
+                pool.submit(kv_cache(other).__enter__).result()
+        pieces.append(model(tokens[:, 4:]))
+    torch.testing.assert_close(torch.cat(pieces, dim=1), model(tokens))
+    assert not any("forward" in vars(layer) for layer in model.modules())
+
+
+def test_generating_inside_a_block_disturbs_neither_text() -> None:
+    model, tokens = model_of(CONFIGS["primer-ez"]), tokens_of()
+    alone = generate(model, tokens[:, :3], 5, temperature=0)
+    with torch.no_grad(), kv_cache(model):
+        pieces = [model(tokens[:, :4])]
+        assert torch.equal(generate(model, tokens[:, :3], 5, temperature=0), alone)
+        pieces.append(model(tokens[:, 4:]))
+    torch.testing.assert_close(torch.cat(pieces, dim=1), model(tokens))
+
+
+def test_during_a_block_other_threads_and_tasks_use_the_model_without_a_cache() -> None:
+    model, tokens = model_of(CONFIGS["primer-ez"]), tokens_of()
+    expected = model(tokens)
+
+    async def cached(opened: asyncio.Event, closing: asyncio.Event) -> Tensor:
+        with kv_cache(model):
+            pieces = [model(tokens[:, :4])]
+            opened.set()
+            await closing.wait()
+            pieces.append(await asyncio.to_thread(model, tokens[:, 4:]))
+        return torch.cat(pieces, dim=1)
+
+    async def both() -> tuple[Tensor, Tensor, Tensor]:
+        opened, closing = asyncio.Event(), asyncio.Event()
+        task = asyncio.create_task(cached(opened, closing))
+        await opened.wait()
+        in_task = model(tokens)
+        with ThreadPoolExecutor(1) as pool:
+            in_thread = pool.submit(model, tokens).result()
+        closing.set()
+        return await task, in_task, in_thread
+
+    pieces, *others = asyncio.run(both())
+    torch.testing.assert_close(pieces, expected)
+    assert all(torch.equal(other, expected) for other in others)
+
+
+def test_parts_of_the_model_are_cached_inside_the_block() -> None:
+    model, tokens = model_of(CONFIGS["primer-ez"]), tokens_of()
+
+    def by_hand(tokens: Tensor) -> Tensor:
+        x = model.positions(model.embedding(tokens))
+        for block in model.blocks:
+            x = block(x)
+        return model.norm(x) @ model.embedding.weight.T
+
+    with torch.no_grad(), kv_cache(model):
+        pieces = [by_hand(piece) for piece in tokens.split(2, dim=1)]
+    torch.testing.assert_close(torch.cat(pieces, dim=1), model(tokens))
+
+
+def test_a_block_obeys_a_change_of_mode() -> None:
+    model, tokens = model_of(replace(SMALL, dropout=0.5)).train(), tokens_of()
+    with kv_cache(model):
+        model.eval()
+        pieces = [model(tokens[:, :4]), model(tokens[:, 4:])]
+    torch.testing.assert_close(torch.cat(pieces, dim=1), model(tokens))
+
+
+def test_the_model_can_be_trained_inside_and_after_the_block() -> None:
+    model, tokens = model_of(CONFIGS["primer-ez"]), tokens_of()
+    with kv_cache(model), ThreadPoolExecutor(1) as pool:
+        first = model(tokens[:, :3])
+        pool.submit(lambda: model(tokens).sum().backward()).result()
+    assert all(weight.grad is not None for weight in model.parameters())
+    torch.testing.assert_close(first, model(tokens[:, :3]))
+
+
+@pytest.mark.parametrize("compiled", ["wrapped", "in place", "a block"])
+def test_a_compiled_model_generates_without_graphs_of_its_own_and_trains_compiled(
+    compiled: str,
+) -> None:
+    torch._dynamo.reset()
+    graphs = CompileCounter()
+    plain, tokens = model_of(SMALL), tokens_of(2, 3)
+    expected = generate(plain, tokens, 6, temperature=0)
+    model = plain
+    if compiled == "wrapped":
+        model = torch.compile(plain, backend=graphs)
+    elif compiled == "in place":
+        plain.compile(backend=graphs)
+    else:
+        plain.blocks[0] = torch.compile(plain.blocks[0], backend=graphs)
+    assert torch.equal(generate(model, tokens, 6, temperature=0), expected)
+    with torch.no_grad(), kv_cache(model):
+        pieces = [model(piece) for piece in expected.split(1, dim=1)]
+    torch.testing.assert_close(torch.cat(pieces, dim=1), model(expected))
+    model(expected).sum().backward()
+    assert 1 <= graphs.frame_count <= 3
+    before = graphs.frame_count
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        model(expected).sum().backward()
+    assert graphs.frame_count == before
+    torch._dynamo.reset()
+
+
+# Copied
+
+PASTED = {
+    "MultiDConvHeadAttention": "primer/primer_ez.py",
+    "LanguageModel": "transformer/language_model.py",
+    "RotaryMultiDConvHeadAttention": "since/rotary.py",
+    "NoPositions": "since/rotary.py",
+    "generate": "transformer/generation.py",
+    "kv_cache": "transformer/generation.py",
+}
+
+
+@pytest.fixture(scope="module")
+def pasted() -> dict[str, str]:
+    """What the pages offer to copy."""
+    book = the_book()
+    library = Path(inspect.getfile(Config)).parents[1]
+    return {
+        name: snippets(book, book.project.at(library / path))[name]
+        for name, path in PASTED.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("attention", "positions"),
+    [
+        ("MultiHeadAttention", "LearnedPositionalEncoding"),
+        ("MultiDConvHeadAttention", "LearnedPositionalEncoding"),
+        ("RotaryMultiDConvHeadAttention", "NoPositions"),
+    ],
+)
+def test_classes_pasted_into_one_file_have_a_cache(
+    pasted: dict[str, str], attention: str, positions: str
+) -> None:
+    orders = (list(pasted), list(reversed(pasted)))
+    for order in orders:
+        file: dict[str, Any] = {"__name__": "pasted"}
+        used = {}
+        for name in order:
+            exec(pasted[name], file)
+            # A later definition may hide this one.
+            used |= {
+                n: file[n]
+                for n in (attention, positions)
+                if n in file and n not in used
+            }
+        torch.manual_seed(0)
+        config = file["Config"](
+            VOCAB,
+            D_MODEL,
+            HEADS,
+            D_FF,
+            2,
+            12,
+            attention=used[attention],
+            positions=used[positions],
+        )
+        model = stirred(file["LanguageModel"](config))
+        start = tokens_of(2, 3)
+        with torch.no_grad(), file["kv_cache"](model):
+            parts = [model(piece) for piece in tokens_of().split(1, dim=1)]
+        torch.testing.assert_close(torch.cat(parts, dim=1), model(tokens_of()))
+        written = file["generate"](model, start, 6, temperature=0)
+        assert torch.equal(written, uncached(model, start, 6))
+
+
+def test_generate_pastes_without_the_classes_of_a_model(pasted: dict[str, str]) -> None:
+    assert len(pasted["generate"].splitlines()) <= 361
+    assert "class MultiHeadAttention" not in pasted["generate"]
 
 
 # The loop
@@ -484,6 +924,19 @@ def test_it_continues_the_text_of_a_language_model() -> None:
     )
     expected = uncached(model, tokens, 5)[:, 3:]
     assert torch.equal(answers[:, 0], expected)
+
+
+@pytest.mark.parametrize("padding", [-1, -5, 5])
+def test_padding_that_is_no_token_is_an_error(padding: int) -> None:
+    with pytest.raises(ValueError, match=f"padding {padding} is not one of the 5"):
+        beam_search(
+            lambda tokens: torch.zeros(len(tokens), 5),
+            tokens_of(1, 1),
+            2,
+            3,
+            3,
+            padding=padding,
+        )
 
 
 def test_fewer_than_one_beam_is_an_error() -> None:

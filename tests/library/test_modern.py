@@ -50,12 +50,21 @@ def test_grouped_attention_equals_attention_with_copied_keys_and_values(
     torch.testing.assert_close(grouped(x, x, causal=True), copied(x, x, causal=True))
 
 
-@pytest.mark.parametrize(("heads", "groups"), [(1, 1), (3, 1), (4, 2), (6, 2)])
+@pytest.mark.parametrize(("heads", "groups"), [(1, 1), (3, 1), (3, 3), (4, 2), (6, 2)])
 def test_groups_divide_the_heads(heads: int, groups: int) -> None:
-    layer = GroupedQueryAttention(4 * heads, heads)
+    class Grouped(GroupedQueryAttention):
+        pass
+
+    Grouped.groups = groups
+    layer = Grouped(4 * heads, heads)
     x = torch.randn(1, 3, 4 * heads)
     shapes = [list(each.shape) for each in layer.project(x, x)]
     assert shapes == [[1, 3, heads, 4], [1, 3, groups, 4], [1, 3, groups, 4]]
+
+
+def test_groups_that_do_not_divide_the_heads_are_an_error() -> None:
+    with pytest.raises(ValueError, match="heads 3 is not a multiple of groups 2"):
+        GroupedQueryAttention(12, 3)
 
 
 @both
@@ -72,7 +81,7 @@ def test_todays_models_depend_on_distances_only(today) -> None:
     before = model(tokens)
     for layer in model.modules():
         if isinstance(layer, Rotation):
-            layer.start = 1000
+            layer.tokens_before = 1000
     torch.testing.assert_close(model(tokens), before)
 
 

@@ -1,7 +1,9 @@
 """What the models of the paper promise: their names, sizes and costs."""
 
+import itertools
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import FrozenInstanceError, replace
 
 import pytest
@@ -15,6 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from labml_primer import PRESETS, Config, LanguageModel
 from labml_primer.primer.primer import SearchedAttention, SearchedBlock
 from labml_primer.training.costs import costs
+from labml_primer.transformer.generation import kv_cache
 
 NAMES = [
     "transformer",
@@ -167,11 +170,49 @@ def test_any_combination_of_sizes_works(
     # One of the Evolved Transformer's attentions has twice as many heads.
     # Rotations turn pairs of features.
     d_k *= 2 if name.startswith(("evolved", "modern")) else 1
+    # Keys and values are in two groups.
+    heads *= 2 if name.startswith("modern") else 1
     sizes = {"heads": heads, "d_model": heads * d_k, "d_ff": d_ff, "layers": layers}
     model = LanguageModel(replace(CONFIGS[name], **sizes)).eval()  # type: ignore[arg-type]
     logits = model(torch.zeros(2, seq, dtype=torch.long))
     assert logits.shape == (2, seq, 11)
     assert logits.isfinite().all()
+
+
+def kinds_of(part: str) -> list[type]:
+    return list({getattr(config, part): None for config in CONFIGS.values()})
+
+
+def combinations() -> Iterator[object]:
+    """Every attention, feed-forward layer and block with every other; one in 31 is not for the night."""
+    parts = [kinds_of(part) for part in ("attention", "feed_forward", "block")]
+    for number, chosen in enumerate(itertools.product(*parts)):
+        name = ", ".join(kind.__name__ for kind in chosen)
+        marks = [] if number % 31 == 0 else [pytest.mark.nightly]
+        yield pytest.param(*chosen, marks=marks, id=name)
+
+
+@pytest.mark.parametrize(("attention", "feed_forward", "block"), list(combinations()))
+def test_every_combination_of_parts_works_with_its_cache(
+    attention: type, feed_forward: type, block: type
+) -> None:
+    torch.manual_seed(0)
+    config = replace(
+        CONFIGS["modern"],
+        attention=attention,
+        feed_forward=feed_forward,
+        block=block,
+        layers=1,
+        positions=CONFIGS["transformer"].positions,
+    )
+    model = LanguageModel(config).double().eval()
+    tokens = torch.arange(config.max_seq)[None] % config.vocab_size
+    whole = model(tokens)
+    with torch.no_grad(), kv_cache(model):
+        pieces = [model(piece) for piece in tokens.split([4, 1, 4], dim=1)]
+    torch.testing.assert_close(torch.cat(pieces, dim=1), whole)
+    whole.sum().backward()
+    assert all(w.grad is None or w.grad.isfinite().all() for w in model.parameters())
 
 
 @every

@@ -1,6 +1,10 @@
 """What the chapter on positions inside attention promises."""
 
+import pickle
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -18,6 +22,7 @@ from labml_primer.since.rotary import (
     RotaryMultiDConvHeadAttention,
     Rotation,
     SmallPositionalEncoding,
+    bucketed,
     positioned,
     rotary,
 )
@@ -29,6 +34,7 @@ from labml_primer.transformer.positional_encoding import (
     rotate,
 )
 
+ROOT = Path(__file__).parents[2]
 IN_ATTENTION = {
     "rotary": RotaryAttention,
     "rotary, convolved": RotaryMultiDConvHeadAttention,
@@ -48,7 +54,7 @@ def test_moving_a_text_changes_nothing(kind: type[MultiHeadAttention]) -> None:
     layer, x = stirred(kind(D_MODEL, HEADS)), reals(2, 7, D_MODEL)
     here = layer(x, x, causal=True)
     if isinstance(layer, RotaryAttention):
-        layer.rotation.start = 5000
+        layer.rotation.tokens_before = 5000
         torch.testing.assert_close(layer(x, x, causal=True), here)
     # Behind other tokens that a mask hides, the text is the same as alone.
     padded = torch.cat([reals(2, 3, D_MODEL), x], dim=1)
@@ -56,7 +62,7 @@ def test_moving_a_text_changes_nothing(kind: type[MultiHeadAttention]) -> None:
         real = (torch.arange(10) >= 3)[None, None, None]
         layer = layer.train(False)
         if isinstance(layer, RotaryAttention):
-            layer.rotation.start = 0
+            layer.rotation.tokens_before = 0
         there = layer(padded, padded, real, causal=True)
         torch.testing.assert_close(there[:, 3:], here)
 
@@ -177,6 +183,26 @@ def test_positioned_attention_is_made_once_and_found_by_its_name() -> None:
     # Another class of the same name is another attention.
     MultiHead.__name__ = "Own"
     assert issubclass(positioned(RotaryAttention, MultiHead), MultiHead)
+
+
+def test_a_model_with_positioned_attention_can_be_pickled_and_read_elsewhere(
+    tmp_path: Path,
+) -> None:
+    # No class is written for this pair, so another process has to make it.
+    config = bucketed(replace(CONFIGS["primer"], layers=1))
+    model, tokens = LanguageModel(config), torch.arange(5)[None]
+    torch.save((model, config, tokens, model(tokens)), tmp_path / "model")
+    code = (
+        "import sys, torch\n"
+        "model, config, tokens, expected = torch.load(sys.argv[1], weights_only=False)\n"
+        "assert isinstance(model.blocks[0].attention, config.attention)\n"
+        "assert torch.equal(model(tokens), expected)\n"
+    )
+    subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "model"], cwd=ROOT, check=True
+    )
+    again = pickle.loads(pickle.dumps(config))
+    assert again == config
 
 
 def test_dropout_at_the_input_stays() -> None:

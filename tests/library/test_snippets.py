@@ -49,6 +49,7 @@ def of(path: Path) -> dict[str, str]:
     return snippets(BOOK, module)
 
 
+@pytest.mark.slow
 def test_every_definition_runs_where_it_is_pasted(tmp_path: Path) -> None:
     texts = {
         f"{path.stem}.{name}": text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from html import escape
 from typing import Any
@@ -90,6 +91,22 @@ def _short(token: _TokenType) -> str:
     return "" if kind == "w" else kind
 
 
+# Characters that change the order or the look of code, and have no look of their own.
+CONTROLS = re.compile(
+    "[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]"
+)
+
+
+def visible(text: str) -> str:
+    """Return code as HTML. Controls of the direction of text are isolated and named."""
+
+    def named(match: re.Match[str]) -> str:
+        name = f"U+{ord(match[0]):04X}"
+        return f'<bdi class="control" data-name="{name}">{match[0]}</bdi>'
+
+    return CONTROLS.sub(named, escape(text, quote=False))
+
+
 def visit_code_lines(translator: Any, node: code_lines) -> None:
     """Write one element per line. CSS counts the numbers, so that copies leave them out."""
     builder = translator.builder
@@ -106,7 +123,7 @@ def visit_code_lines(translator: Any, node: code_lines) -> None:
             f'<a class="lno" {_named(anchor)}href="#{anchor}"{tab}></a>'
         )
         for kind, text, target, tensor in segments:
-            html = escape(text, quote=False)
+            html = visible(text)
             if tensor:
                 stop = ' tabindex="0"' if tensor[2] else ""
                 shape = f'data-shape="{tensor[0]}" data-dtype="{tensor[1]}"'

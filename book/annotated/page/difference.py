@@ -1,8 +1,9 @@
 """Compare two classes: the lines that differ, each with its module and number.
 
-If the variant inherits from the other class, its calls of ``super()`` are replaced by the lines
-that they run. The difference then shows what the class does, not how it is written. A class can
-also be compared with itself when it gets another argument.
+An added line is a line of the variant, a removed one of the other class. If the variant inherits
+from it, nothing that still runs is shown as removed: neither methods that it does not override
+nor the lines that its calls of ``super()`` run. A class can also be compared with itself when it
+gets another argument.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from itertools import pairwise
 from typing import Literal
 
 from annotated.read.modules import Module, Project, absolute
@@ -25,11 +27,14 @@ from annotated.read.parse import (
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a module, with calls of ``super()`` and arguments replaced."""
+    """A line of a module. If a class gets another argument, its value is in its place."""
 
     module: str
     number: int
     text: str
+
+
+Found = tuple[Module, ast.ClassDef]
 
 
 @dataclass(frozen=True)
@@ -73,21 +78,33 @@ def changes(
         if found is None:
             raise LookupError(f"there is no class {name} in the project")
         pair.append(found)
-    if base:
-        return difference(pair[0], pair[1])
-    parameter, _, value = given.partition("=")
-    return rebound(*pair[1], parameter.strip(), value.strip())
+    if not base:
+        parameter, _, value = given.partition("=")
+        return rebound(*pair[1], parameter.strip(), value.strip())
+    line = _line_of_descent(project, pair[1], pair[0])
+    if not line:
+        return difference(pair[0], pair[1], inherits=False)
+    steps = pairwise(reversed(line))
+    return [change for step in steps for change in difference(*step, inherits=True)]
 
 
-def difference(
-    base: tuple[Module, ast.ClassDef], variant: tuple[Module, ast.ClassDef]
-) -> list[Change]:
+def _line_of_descent(project: Project, heir: Found, ancestor: Found) -> list[Found]:
+    """Return the classes from one to an ancestor, or nothing if it inherits from another."""
+    module, node = heir
+    if node is ancestor[1]:
+        return [heir]
+    for parent in node.bases:
+        found = find_class(project, module, ast.unparse(parent))
+        if found and (line := _line_of_descent(project, found, ancestor)):
+            return [heir, *line]
+    return []
+
+
+def difference(base: Found, variant: Found, inherits: bool) -> list[Change]:
     """Return the changed lines of the variant, under the first lines of their methods."""
     (old_module, old), (new_module, new) = base, variant
-    inherits = any(
-        ast.unparse(parent).split(".")[-1] == old.name for parent in new.bases
-    )
-    changes = _compared(_head(old_module, old), _head(new_module, new))
+    found = _compared(_head(old_module, old), _head(new_module, new))
+    found += _attributes(base, variant, inherits)
     methods = {node.name: node for node in old.body if isinstance(node, DEFINITIONS)}
     for node in new.body:
         if not isinstance(node, DEFINITIONS):
@@ -95,15 +112,43 @@ def difference(
         counterpart = methods.get(node.name)
         before = _lines(old_module, counterpart) if counterpart else []
         after = _lines(new_module, node)
-        if inherits:
-            after = _without_overridden(_inlined(after, methods, old_module), after)
-        changes += _headed(_compared(before, after))
+        if inherits and counterpart:
+            after = _with_inherited(after, node, counterpart, before)
+        found += _headed(_compared(before, after))
     if not inherits:
         kept = {node.name for node in new.body if isinstance(node, DEFINITIONS)}
         for name, node in methods.items():
             if name not in kept:
-                changes += [Change("-", line) for line in _lines(old_module, node)]
-    return changes
+                found += [Change("-", line) for line in _lines(old_module, node)]
+    return found
+
+
+def _attributes(base: Found, variant: Found, inherits: bool) -> list[Change]:
+    """Return the changes of what the classes assign outside their methods."""
+    (old_module, old), (new_module, new) = base, variant
+    own = _assigned(new)
+    before = [
+        line
+        for name, node in _assigned(old).items()
+        if not inherits or name in own
+        for line in _lines(old_module, node)
+    ]
+    after = [line for node in own.values() for line in _lines(new_module, node)]
+    return [change for change in _compared(before, after) if change.sign != " "]
+
+
+def _assigned(node: ast.ClassDef) -> dict[str, ast.stmt]:
+    """Return the statements of a class that are neither its docstring nor definitions."""
+    found: dict[str, ast.stmt] = {}
+    for statement in node.body:
+        if isinstance(statement, ast.Assign | ast.AnnAssign):
+            target = (
+                statement.target
+                if isinstance(statement, ast.AnnAssign)
+                else statement.targets[0]
+            )
+            found[ast.unparse(target)] = statement
+    return found
 
 
 def rebound(
@@ -229,8 +274,8 @@ def _head(module: Module, node: ast.ClassDef) -> list[Line]:
     return [line for line in _all(module) if first_line(node) <= line.number < end]
 
 
-def _lines(module: Module, node: Definition) -> list[Line]:
-    """Return a method's lines, without notes and blank lines."""
+def _lines(module: Module, node: ast.stmt) -> list[Line]:
+    """Return the lines of a method or a statement, without notes and blank lines."""
     end = node.end_lineno or node.lineno
     return [line for line in _all(module) if first_line(node) <= line.number <= end]
 
@@ -243,43 +288,77 @@ def _all(module: Module) -> list[Line]:
     ]
 
 
-SUPER = re.compile(
-    r"^(?P<indent>\s*)(?P<before>.*?)super\(\)\.(?P<name>\w+)\((?P<arguments>[^()]*)\)$"
-)
-
-
-def _inlined(
-    lines: list[Line], methods: dict[str, Definition], module: Module
+def _with_inherited(
+    lines: list[Line], method: Definition, parent: Definition, before: list[Line]
 ) -> list[Line]:
-    """Replace ``x = super().name(…)`` by the parent's body, with ``x =`` for ``return``."""
-    result: list[Line] = []
-    for line in lines:
-        match = SUPER.match(line.text)
-        parent = methods.get(match["name"]) if match else None
-        if match is None or parent is None:
-            result.append(line)
-            continue
-        start = next(
-            (n for n in parent.body if n is not docstring(parent)), parent.body[0]
-        ).lineno
-        for inner in _lines(module, parent):
-            if inner.number >= start:
-                text = re.sub(r"^(\s*)return ", rf"\1{match['before']}", inner.text)
-                result.append(replace(inner, text=text))
-    return result
+    """Return a method's lines with its parent's in front of the call of ``super()``.
 
-
-ATTRIBUTE = re.compile(r"\s*(self\.\w+) = .*[^(\[{,]$")  # an assignment on one line
-
-
-def _without_overridden(lines: list[Line], own: list[Line]) -> list[Line]:
-    """Remove the parent's assignments that one of the class's ``own`` lines overrides."""
-    overridden = {match[1] for line in own if (match := ATTRIBUTE.match(line.text))}
-    return [
+    Assignments of the parent that the method overrides are left out, and so is a call of
+    ``super()`` that is a statement of its own.
+    """
+    place = _call_of_parent(method)
+    if place is None:
+        return lines
+    start = next(
+        (n for n in parent.body if n is not docstring(parent)), parent.body[0]
+    ).lineno
+    gone = _assigning(parent, _overridden(method))
+    inherited = [
         line
-        for line in lines
-        if line in own
-        or not ((match := ATTRIBUTE.match(line.text)) and match[1] in overridden)
+        for line in before
+        if line.number >= start and not any(a <= line.number <= b for a, b in gone)
+    ]
+    above = [line for line in lines if line.number < place[0]]
+    return [*above, *inherited, *(line for line in lines if line.number >= place[1])]
+
+
+def _call_of_parent(method: Definition) -> tuple[int, int] | None:
+    """Return the line above which the parent's lines run, and the first that is shown then."""
+    calls = [n.lineno for n in ast.walk(method) if _is_super(n, method.name)]  # type: ignore[attr-defined]
+    if not calls:
+        return None
+    around = (
+        node
+        for node in ast.walk(method)
+        if isinstance(node, ast.stmt)
+        and node is not method
+        and node.lineno <= min(calls) <= (node.end_lineno or 0)
+    )
+    inner = max(around, key=lambda node: node.lineno)
+    alone = isinstance(inner, ast.Expr) and _is_super(inner.value, method.name)
+    return inner.lineno, (inner.end_lineno or 0) + 1 if alone else inner.lineno
+
+
+def _is_super(node: ast.AST, name: str) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == name
+        and isinstance(node.func.value, ast.Call)
+        and ast.unparse(node.func.value.func) == "super"
+    )
+
+
+def _overridden(method: Definition) -> set[str]:
+    """Return the attributes that a method assigns without use of their values before."""
+    found = set()
+    for node in ast.walk(method):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            used = {ast.unparse(n) for n in ast.walk(node.value)}
+            names = {ast.unparse(target) for target in targets}
+            found |= {name for name in names - used if name.startswith("self.")}
+    return found
+
+
+def _assigning(method: Definition, names: set[str]) -> list[tuple[int, int]]:
+    """Return the first and last lines of a method's assignments to these attributes."""
+    return [
+        (node.lineno, node.end_lineno or node.lineno)
+        for node in ast.walk(method)
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        and {ast.unparse(t) for t in getattr(node, "targets", None) or [node.target]}  # type: ignore[union-attr]
+        <= names
     ]
 
 

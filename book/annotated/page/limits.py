@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
+
+from sphinx.util.osutil import relative_uri
 
 TEXT = 100_000  # characters of one output that a page shows
 MARKUP = 2_000_000  # of a figure or a table, which cannot be cut
 FOLDER = "_outputs"
+SCHEME = (
+    "annotated-output:"  # of links to whole outputs until the page's address is known
+)
 SUFFIXES = {"image/svg+xml": "svg", "text/html": "html", "text/plain": "txt"}
 
 
-def limited(outputs: list[dict[str, Any]], name: str, up: str) -> list[dict[str, Any]]:
+def limited(outputs: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
     """Return the outputs of a cell, long ones cut and followed by a link to the whole.
 
-    ``name`` is the start of the names of its files, and ``up`` leads to the site's root.
+    ``name`` is the start of the names of its files. See ``with_links``.
     """
     shown: list[dict[str, Any]] = []
     for i, output in enumerate(outputs):
@@ -30,10 +36,25 @@ def limited(outputs: list[dict[str, Any]], name: str, up: str) -> list[dict[str,
             words = f"The first {len(start):,} of {size}."
         else:
             words = f"An output of {size}, too long for this page."
-        link = f'<p class="out out--whole">{words} <a href="{up}{path}">The whole output</a></p>'
+        link = f'<p class="out out--whole">{words} <a href="{SCHEME}{path}">The whole output</a></p>'
         data = {"text/html": link, "text/plain": f"{words} The whole output: {path}"}
         shown.append({"output_type": "display_data", "data": data, "metadata": {}})
     return shown
+
+
+def with_links(html: str, page: str) -> tuple[str, set[str]]:
+    """Return a page with links to whole outputs, and the chapters that they are of.
+
+    ``page`` is its address in the site.
+    """
+    chapters: set[str] = set()
+
+    def link(match: re.Match[str]) -> str:
+        chapters.add(match["docname"])
+        return f'href="{relative_uri(page, match["path"])}"'
+
+    path = rf'(?P<path>{FOLDER}/(?P<docname>[^"]+?)-\d+-\d+\.\w+)'
+    return re.sub(rf'href="{SCHEME}{path}"', link, html), chapters
 
 
 def write_whole(outputs: list[dict[str, Any]], name: str, site: Path) -> None:

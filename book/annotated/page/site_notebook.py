@@ -13,9 +13,11 @@ from nbformat import NotebookNode
 
 from annotated.page.figures import themed
 from annotated.page.limits import limited
+from annotated.page.outputs import portrayed
 from annotated.page.values import with_values
 from annotated.read.folds import Folds
-from annotated.read.parse import Cell, Chapter, Row
+from annotated.read.parse import HEADING, Cell, Chapter, Row
+from annotated.read.prose import as_typed
 from annotated.run.clean import cleaned
 from annotated.run.execute import KERNEL, Record
 
@@ -32,11 +34,14 @@ def site_notebook(
     record: Record,
     folds: list[Folds] | None = None,
     docname: str = "",
+    values: Mapping[str, str] | None = None,
 ) -> NotebookNode:
     """Return Markdown cells for headings and rows, and a code cell for each set of outputs.
 
-    The notes of rows that are folded whole are in the row with the fold.
+    The notes of rows that are folded whole are in the row with the fold. ``values`` are those of the
+    expressions in prose, by default the record's.
     """
+    values = record.values if values is None else values
     notebook = nbformat.v4.new_notebook(metadata={"kernelspec": KERNEL})
     lines: list[int] = []  # module lines on which the cells start, for messages
     outputs = record.by_cell(chapter)
@@ -63,8 +68,8 @@ def site_notebook(
         if _described(cell):
             seen = [each for each in seen if each["output_type"] != "execute_result"]
         shown = [
-            _shown(output, _label(cell, record.values))
-            for output in limited(seen, f"{docname}-{i}", "../" * docname.count("/"))
+            _shown(output, _label(cell, values))
+            for output in limited(seen, f"{docname}-{i}")
         ]
         if shown:
             add(
@@ -74,7 +79,7 @@ def site_notebook(
                     outputs=shown,
                     metadata={
                         "tags": ["remove-input"],
-                        "mystnb": {"image": {"alt": _label(cell, record.values)}},
+                        "mystnb": {"image": {"alt": _label(cell, values)}},
                     },
                 ),
                 cell.line,
@@ -115,10 +120,11 @@ def _head(row: Row) -> tuple[str, str, int]:
     A heading is outside because it starts a section. The page's title takes its summary, the
     first paragraph, with it.
     """
-    heading = row.heading
+    prose = row.placed
+    heading = HEADING.match(prose)
     if not heading:
-        return "", row.placed, row.line
-    prose, end = row.placed, heading.end()
+        return "", prose, row.line
+    end = heading.end()
     if len(heading.group(1)) == 1:
         blank = prose.find("\n\n", len(prose[: end + 1].rstrip()) + 2)
         end = len(prose) if blank < 0 else blank
@@ -140,12 +146,11 @@ def _shown(output: dict[str, Any], label: str) -> NotebookNode:
             "text/html": themed("".join(data["image/svg+xml"]), label),
             "text/plain": f"Figure: {label}",  # for builders other than HTML
         }
-    elif "".join(data.get("text/html", "")).startswith("<table"):
-        table = "".join(data["text/html"])
-        output["data"] = {
-            **data,
-            "text/html": f'<div class="out out--table">{table}</div>',
-        }
+    elif data:
+        output["data"] = shown = portrayed(data, label)
+        table = "".join(shown.get("text/html", ""))
+        if table.startswith("<table"):
+            shown["text/html"] = f'<div class="out out--table">{table}</div>'
     output.pop("execution_count", None)
     if output["output_type"] == "execute_result":
         output["output_type"] = "display_data"
@@ -177,7 +182,10 @@ def _label(cell: Cell, values: Mapping[str, str]) -> str:
         for line in prose.splitlines()
         if line and not line.startswith(("#", ":::"))
     )
-    return _plain(with_values(text, values)).partition(". ")[0].strip(" .") or "Figure"
+    return (
+        _plain(with_values(as_typed(text), values)).partition(". ")[0].strip(" .")
+        or "Figure"
+    )
 
 
 def _plain(text: str) -> str:
@@ -186,5 +194,6 @@ def _plain(text: str) -> str:
     text = re.sub(r"\{[\w:]+\}`(?:~(?:\w+\.)*)?([^`<]*?)\s*(?:<[^>]*>)?`", r"\1", text)
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
     text = re.sub(r"\\(?:text|mathrm|operatorname|left|right)\b", "", text)
-    text = text.translate(str.maketrans("{}", "()", "$`*\\"))
+    text = re.sub(r"\\([^\w\s{}])|[$`*\\]", r"\1", text)
+    text = text.translate(str.maketrans("{}", "()"))
     return " ".join(text.split())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +16,7 @@ from sphinx.environment import BuildEnvironment
 from annotated.page.book import Book, book_of, is_below
 from annotated.page.code import Highlighter
 from annotated.page.contents import Entry
+from annotated.read.expressions import with_others
 from annotated.read.folds import Folds, folds
 from annotated.read.modules import Module, Project
 from annotated.read.parse import Chapter
@@ -32,6 +34,7 @@ class Page:
     record: Record
     highlighter: Highlighter
     folds: list[Folds]  # of each cell
+    values: dict[str, str]  # of the expressions in its prose
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,6 @@ class State:
     app: Sphinx
     jobs: dict[str, Job] = field(default_factory=dict)
     executed: list[str] = field(default_factory=list)
-    removed: set[str] = field(default_factory=set)  # documents since the last build
     contents: list[Entry] = field(default_factory=list)
     heads: dict[str, Head] = field(default_factory=dict)
     page: Page | None = None  # of the document that Sphinx is reading
@@ -153,6 +155,15 @@ class State:
         assert record is not None, f"{job.docname} was not executed"
         return record
 
+    def values(self, job: Job) -> dict[str, str]:
+        """Return the values of the expressions in a chapter's prose. All chapters must have run."""
+
+        def of(docname: str) -> Mapping[str, str]:
+            other = self.jobs.get(docname)
+            return self.record(other).values if other else {}
+
+        return with_others(job.chapter, self.record(job).values, of)
+
     def is_current(self, job: Job) -> bool:
         """Return whether the chapter's outputs are those of its code as it is now."""
         record = self.store.load(job.docname, job.digest)
@@ -177,6 +188,7 @@ class State:
             self.record(job),
             highlighter,
             folds(job.chapter, everything),
+            self.values(job),
         )
 
 

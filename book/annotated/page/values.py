@@ -1,7 +1,8 @@
 """The ``value`` role: a number in prose, computed by the chapter's kernel.
 
-``{value}`f"{loss:.2f}"``` shows the ``str`` of the expression after the chapter's last cell. On a page
-that is no chapter, ``{value}`f"{loss:.2f}" </folder/chapter>``` shows a value that a chapter shows.
+``{value}`f"{loss:.2f}"``` shows the ``str`` of the expression after the chapter's last cell.
+``{value}`f"{loss:.2f}" </folder/chapter>``` shows a value that another chapter shows, on any page. Pages are
+written after all chapters ran, so it may be a later chapter.
 """
 
 from __future__ import annotations
@@ -13,9 +14,7 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxRole
 
 from annotated.page.state import state_of
-from annotated.read.expressions import ROLE, one_line
-
-OTHER = re.compile(r"(.*?)\s*</([\w/]+)>", re.DOTALL)
+from annotated.read.expressions import OTHER, ROLE, one_line
 
 
 class Value(SphinxRole):
@@ -28,7 +27,7 @@ class Value(SphinxRole):
             return [nodes.inline(self.rawtext, text, classes=["value"])], []
         message = (
             f"value: `{self.text}` was not evaluated. Use it in a chapter's notes, or name a chapter "
-            "that does: {value}`expression </chapter>`."
+            "whose notes have this very expression: {value}`expression </chapter>`."
         )
         error = self.inliner.reporter.error(message, line=self.lineno)
         return [self.inliner.problematic(self.rawtext, self.rawtext, error)], [error]
@@ -37,12 +36,12 @@ class Value(SphinxRole):
         """Return the expression, and the values of this chapter or of the one that is named."""
         state = state_of(self.env)
         if state.page:
-            return self.text, state.page.record.values
+            return self.text, state.page.values
         match = OTHER.fullmatch(self.text)
-        if not match or match[2] not in state.jobs:
+        if not match or match["docname"] not in state.jobs:
             return self.text, {}
         self.env.note_reread()  # the other chapter's values may change
-        return match[1], state.record(state.job(match[2])).values
+        return match["text"], state.record(state.job(match["docname"])).values
 
 
 def with_values(prose: str, values: Mapping[str, str]) -> str:

@@ -17,7 +17,7 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective
 
-from annotated.page.code import counted, segments_of
+from annotated.page.code import counted, segments_of, visible
 from annotated.page.difference import Stretch, changes, marks
 from annotated.page.state import page_of, state_of
 
@@ -108,7 +108,7 @@ def _code(text: str, indent: int, marked: list[Stretch]) -> Iterator[str]:
         }
         ordered = sorted(cuts)
         for start, stop in pairwise(ordered):
-            html = escape(text[start:stop], quote=False)
+            html = visible(text[start:stop])
             html = f'<span class="{kind}">{html}</span>' if kind else html
             inside = any(a <= start and stop <= b for a, b in marked)
             yield f"<mark>{html}</mark>" if inside else html

@@ -153,18 +153,42 @@ def data(module: Module, project: Project) -> Iterator[tuple[str, Path]]:
                 yield name, path
 
 
+def recorded(module: Module) -> tuple[str, ...]:
+    """Return the functions declared in ``__recorded__ = ("name",)``.
+
+    What they return is kept when a chapter runs, and its notebook has it instead of them.
+    """
+    for node in module.library:
+        if "__recorded__" in bound_names(node):
+            names = _literal(node)
+            defined = {n.name for n in module.library if isinstance(n, ast.FunctionDef)}
+            if names is not None and set(names) <= defined:
+                return names
+            message = "__recorded__ must be a literal tuple of names of this module's functions."
+            raise ChapterError(str(module.path), node.lineno, message)
+    return ()
+
+
 def _content(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _declared(module: Module, node: ast.stmt) -> tuple[str, ...]:
-    try:
-        names = ast.literal_eval(getattr(node, "value", None) or "None")
-    except ValueError:
-        names = None
-    if isinstance(names, tuple) and all(isinstance(name, str) for name in names):
+    names = _literal(node)
+    if names is not None:
         return names
     message = (
         "__data__ must be a literal tuple of paths, relative to the project's root."
     )
     raise ChapterError(str(module.path), node.lineno, message)
+
+
+def _literal(node: ast.stmt) -> tuple[str, ...] | None:
+    """Return the tuple of strings that a statement assigns, if it is one."""
+    try:
+        names = ast.literal_eval(getattr(node, "value", None) or "None")
+    except ValueError:
+        return None
+    if isinstance(names, tuple) and all(isinstance(name, str) for name in names):
+        return names
+    return None

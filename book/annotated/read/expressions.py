@@ -1,14 +1,14 @@
 """Expressions in prose that the kernel evaluates after the chapter's last cell.
 
 They are the ``:cost:`` of a ``variant`` directive, and the content of a ``value`` role, as in
-``{value}`f"{loss:.2f}"```.
+``{value}`f"{loss:.2f}"```. That of ``{value}`f"{loss:.2f}" </folder/chapter>``` is another chapter's.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from annotated.read.parse import Chapter, ChapterError
 
@@ -18,21 +18,49 @@ ROLE = re.compile(
     r"(?P<code>(?<!`)(`+)(?!`).*?(?<!`)\2(?!`))|\{(?P<role>[\w:-]+)\}`(?P<text>[^`]*)`",
     re.DOTALL,
 )
+OTHER = re.compile(r"(?P<text>.*?)\s*</(?P<docname>[\w/]+)>", re.DOTALL)
 FENCE = re.compile(r" *(`{3,}|~{3,})(?!\{)[^`]*$")
 
 
 def expressions(chapter: Chapter, path: str) -> dict[str, int]:
-    """Return the expressions in a chapter's prose, each with its first line.
+    """Return the expressions in a chapter's prose that its kernel evaluates, each with its first line.
 
     Raises ``ChapterError`` for one that is not a Python expression.
     """
     found: dict[str, int] = {}
+    for text, line in _asked(chapter):
+        if not OTHER.fullmatch(text):
+            found.setdefault(_checked(text, path, line), line)
+    return found
+
+
+def of_others(chapter: Chapter) -> dict[str, tuple[str, str]]:
+    """Return what a chapter's prose asks of others: each role's text, with the chapter and the expression."""
+    matches = {text: OTHER.fullmatch(text) for text, _ in _asked(chapter)}
+    return {text: (m["docname"], m["text"]) for text, m in matches.items() if m}
+
+
+def with_others(
+    chapter: Chapter,
+    own: Mapping[str, str],
+    of: Callable[[str], Mapping[str, str]],
+) -> dict[str, str]:
+    """Return a chapter's own values and those that it asks of others, by the text of the role.
+
+    ``of`` returns the values of the chapter of that name; those that it does not show are left out.
+    """
+    found = dict(own)
+    for text, (docname, expression) in of_others(chapter).items():
+        if expression in (values := of(docname)):
+            found[text] = values[expression]
+    return found
+
+
+def _asked(chapter: Chapter) -> Iterator[tuple[str, int]]:
     for cell in chapter.cells:
         for row in cell.rows:
             for start, note in row.notes:
-                for text, line in _in_note(note, start):
-                    found.setdefault(_checked(text, path, line), line)
-    return found
+                yield from _in_note(note, start)
 
 
 def one_line(text: str) -> str:

@@ -17,6 +17,7 @@ from annotated.read.parse import (
     parse,
     syntax_tree,
 )
+from annotated.read.titles import titled
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class Module:
     @cached_property
     def chapter(self) -> Chapter:
         """Its cells and rows. Raises ``ChapterError`` if it is not valid Python."""
-        return parse(self.text, str(self.path))
+        name = self.name.rpartition(".")[2] or self.path.stem
+        return titled(parse(self.text, str(self.path)), name)
 
     @cached_property
     def library(self) -> list[ast.stmt]:

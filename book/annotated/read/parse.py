@@ -22,6 +22,9 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Literal
 
+from annotated.read.docstrings import as_written
+from annotated.read.prose import as_typed
+
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 PRAGMA = re.compile(
@@ -79,11 +82,11 @@ class Row:
 
     @property
     def placed(self) -> str:
-        """The note, its lines spaced as in the module, so that line numbers can be counted."""
+        """The note as Markdown, its lines spaced as in the module, so that they can be counted."""
         out = ""
         for line, text in self.notes:
             gap = line - self.line - out.count("\n")
-            out += "\n" * (max(2, gap) if out else 0) + text
+            out += "\n" * (max(2, gap) if out else 0) + as_typed(text)
         return out
 
     @property
@@ -131,6 +134,9 @@ class Chapter:
     cells: list[Cell]
     verbatim: frozenset[int]  # lines that start inside a string: never dedented
     aside: frozenset[int]  # lines of comments and docstrings
+    misread: dict[int, str] = field(
+        default_factory=dict
+    )  # words in docstrings, by line
 
     @property
     def opening(self) -> Row | None:
@@ -402,6 +408,7 @@ class _Reader:
         ] = {}  # line of code or comment -> notes
         self.hidden: set[int] = set()  # lines that are no code on the page
         self.defs: dict[int, Name] = {}
+        self.misread: dict[int, str] = {}  # see docstrings.py
         for comment in self.comments:
             if comment.note[1]:
                 self.notes[comment.line] = [comment.note]
@@ -415,8 +422,16 @@ class _Reader:
             if not cells or cells[0].kind != "code" or cells[0].rows[0].prose:
                 cells.insert(0, Cell("code", [Row()]))
             cells[0].rows[0].notes = self._prose_of(opening)
+            cells[0].rows[0].blocks[:0] = self._license(opening)
         verbatim, aside = self._verbatim(), frozenset(self.hidden)
-        return Chapter(self.text, self.tree, cells, verbatim, aside)
+        return Chapter(self.text, self.tree, cells, verbatim, aside, self.misread)
+
+    def _license(self, opening: ast.Expr) -> list[Block]:
+        """Return the comments above the module's docstring: they are shown as they are."""
+        above = [c for c in self.comments if c.line < opening.lineno]
+        lines = [n for c in above for n in range(c.line, c.end + 1)]
+        self.hidden.difference_update(lines)
+        return [Block(lines)] if lines else []
 
     def _verbatim(self) -> frozenset[int]:
         lines: set[int] = set()
@@ -433,13 +448,23 @@ class _Reader:
 
     def _prose_of(self, node: ast.Expr) -> list[tuple[int, str]]:
         """Return a docstring's text with the line of its first word, and the comment after it."""
-        assert isinstance(node.value, ast.Constant)
-        raw = str(node.value.value)
+        raw = self._written(node.value)
         lead = len(raw) - len(raw.lstrip())
         text = (node.lineno + raw[:lead].count("\n"), inspect.cleandoc(raw))
         end = node.end_lineno or node.lineno
         after = self.trailing.get(end) if self._alone(node) else None
         return [text, (end, after)] if after else [text]
+
+    def _written(self, node: ast.expr) -> str:
+        """Return the text of a docstring as its author wrote it."""
+        first, last = node.lineno, node.end_lineno or node.lineno
+        lines = [line.encode() for line in self.lines[first - 1 : last]]
+        lines[-1] = lines[-1][: node.end_col_offset]
+        lines[0] = lines[0][node.col_offset :]
+        text, misread = as_written(b"\n".join(lines).decode())
+        if misread:
+            self.misread[first] = misread
+        return text
 
     def _definitions(self, node: ast.AST, outer: list[ast.AST]) -> None:
         for child in ast.iter_child_nodes(node):

@@ -27,18 +27,23 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from traitlets.config import Config
 
-from annotated.read.digest import digest, imported, versions
+from annotated.read.digest import digest, imported, recorded, versions
 from annotated.read.expressions import expressions
 from annotated.read.modules import Project
 from annotated.read.parse import Cell, Chapter, ChapterError, first_line
 from annotated.run.clean import cleaned
+from annotated.run.reads import file_digest, variable_digest
 from annotated.run.shapes import positions
 
 MATPLOTLIBRC = Path(__file__).parent / "matplotlibrc"
 RECORDER = Path(__file__).parent / "recorder.py"
 CURVES = Path(__file__).parent / "curves.py"
 FONTS = Path(__file__).parent / "fonts.py"
+PROGRAM = Path(__file__).parent / "program.py"
+READS = Path(__file__).parent / "reads.py"
+RETURNED = Path(__file__).parent / "returned.py"
 FRAME = re.compile(r"Cell In\s?\[(\d+)\][^\n]*?\bline (\d+)")  # as IPython writes it
+STOPPED = "Timeout ("  # as faulthandler writes it
 STACK = re.compile(r'File "([^"]+)", line (\d+)')  # as faulthandler writes it
 FIX = "Correct the line. Chapters already executed are kept."
 GRACE = 5  # seconds that a kernel has to write where it is, after its time
@@ -52,18 +57,21 @@ KERNEL_ARGUMENTS = [
 # The last cell: what the recorder saw, the CPU time of the run, and the values for the prose.
 HARVEST = """
 print(__import__("json").dumps(dict(
-    shapes=__recorder__.result(),
-    imported=__recorder__.imported({root!r}),
+    shapes={ours}.recorder.result(),
+    imported={ours}.recorder.imported({root!r}),
+    reads={ours}.reads.result(),
+    returned={ours}.returned.result(),
     seconds=__import__("time").process_time(),
-    values=__values__,
+    values={ours}.values,
 )))
 """
+OURS = '__import__("sys").modules["__annotated__"]'  # what the engine has in a kernel
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
 
 def kernel_files(fonts: Sequence[Path]) -> str:
     """Return the digests of the files that every kernel uses: outputs depend on them."""
-    files = (MATPLOTLIBRC, RECORDER, CURVES, FONTS, *fonts)
+    files = (MATPLOTLIBRC, RECORDER, CURVES, FONTS, PROGRAM, READS, RETURNED, *fonts)
     return "".join(hashlib.sha256(path.read_bytes()).hexdigest() for path in files)
 
 
@@ -81,18 +89,25 @@ class Record:
     imported: dict[str, str] = field(
         default_factory=dict
     )  # modules, with their digests
+    returned: dict[str, list[Any]] = field(default_factory=dict)  # see returned.py
+    files: dict[str, str] = field(default_factory=dict)  # read, see reads.py
+    environment: dict[str, str] = field(default_factory=dict)  # read, too
+
+    def placed(self, chapter: Chapter) -> Iterator[tuple[Cell, int, dict[str, Any]]]:
+        """Yield what each cell shows, with the line of the statement. Of values, it shows the last."""
+        pieces = list(zip(chapter.pieces(), self.outputs, strict=False))
+        cells = [cell for (cell, _), _ in pieces]
+        for i, ((cell, nodes), outputs) in enumerate(pieces):
+            last = cells[i + 1 : i + 2] != [cell]
+            for output in outputs:
+                if last or output["output_type"] != "execute_result":
+                    yield cell, first_line(nodes[0]), output
 
     def by_cell(self, chapter: Chapter) -> Iterator[list[dict[str, Any]]]:
-        """Yield the outputs of each cell. Of values, a cell shows that of its last expression."""
-        pieces = list(zip(chapter.pieces(), self.outputs, strict=False))
+        """Yield what each cell shows."""
+        placed = list(self.placed(chapter))
         for cell in filter(lambda cell: cell.nodes, chapter.cells):
-            own = [outputs for (owner, _), outputs in pieces if owner is cell]
-            yield [
-                output
-                for outputs in own
-                for output in outputs
-                if outputs is own[-1] or output["output_type"] != "execute_result"
-            ]
+            yield [output for owner, _, output in placed if owner is cell]
 
 
 @dataclass(frozen=True)
@@ -105,18 +120,21 @@ class Job:
     digest: str
     package: str
     versions: dict[str, str]
+    recorded: dict[str, list[str]] = field(default_factory=dict)  # functions, by module
 
 
 def job_of(project: Project, path: Path, fonts: Sequence[Path] = ()) -> Job:
     """Return the job of executing the chapter in a file, with figures set in ``fonts``."""
     module = project.at(path)
+    others = project.dependencies(module)
     return Job(
         docname=project.docname(module),
         path=path,
         chapter=module.chapter,
         digest=digest(module.chapter, module, project, kernel_files(fonts)),
         package=module.package,
-        versions=versions(module, project.dependencies(module)),
+        versions=versions(module, others),
+        recorded={m.name: list(names) for m in others if (names := recorded(m))},
     )
 
 
@@ -251,10 +269,10 @@ def execute(
     with TemporaryDirectory() as folder:
         trail = Path(folder) / "trail"
         sources = [
-            _prelude(job, pieces, fonts, trail, timeout),
+            _prelude(job, pieces, fonts, trail, timeout, root),
             *(job.chapter.source(cell, nodes) for cell, nodes in pieces),
-            *(f"__values__.append(str(({expression}\n)))" for expression in asked),
-            HARVEST.format(root=str(root.resolve())),
+            *(f"{OURS}.values.append(str(({expression}\n)))" for expression in asked),
+            HARVEST.format(ours=OURS, root=str(root.resolve())),
         ]
         cells = _run(job, sources, lines, root, timeout, threads, trail)
     outputs = [cell.outputs for cell in cells[1 : len(pieces) + 1]]
@@ -268,6 +286,8 @@ def execute(
         values=dict(zip(asked, cleaned(harvest["values"]), strict=True)),
         positions=positions(job.chapter),
         imported=_imported(job, harvest["imported"], root, started),
+        returned=harvest["returned"],
+        **harvest["reads"],
     )
 
 
@@ -289,6 +309,8 @@ def _run(
         metadata={"kernelspec": KERNEL},
         cells=[nbformat.v4.new_code_cell(source) for source in sources],
     )
+    for piece, (cell, _) in zip(notebook.cells[1:], job.chapter.pieces(), strict=False):
+        piece.metadata["cell"] = cell.line
     started = [0]
     groups: set[int] = set()
 
@@ -297,7 +319,7 @@ def _run(
         provisioner: Any = client.km and client.km.provisioner
         groups.add(provisioner.pgid)
 
-    client = NotebookClient(
+    client = _Client(
         notebook,
         timeout=timeout + GRACE,
         startup_timeout=STARTUP,
@@ -318,6 +340,11 @@ def _run(
         raise ChapterError(str(job.path), line, message) from None
     except DeadKernelError:
         message = "the kernel died here, perhaps out of memory. Make the run smaller."
+        if STOPPED in trail.read_text(encoding="utf-8", errors="replace"):
+            message = (
+                "the kernel did not answer any more before this line. Do not change the shell "
+                "that runs the code, nor close files that it did not open."
+            )
         line = _running(trail, lines[started[-1]])
         raise ChapterError(str(job.path), line, message + _last_words(log)) from None
     except RuntimeError as error:
@@ -333,6 +360,35 @@ def _run(
             with suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGKILL)
     return list(notebook.cells)
+
+
+class _Client(NotebookClient):
+    """Clears the outputs of a whole cell of the chapter, whose pieces are cells here."""
+
+    waits: int | None = None  # the cell whose next output clears the others
+
+    def clear_output(self, outs: Any, msg: Any, cell_index: int) -> None:
+        super().clear_output(outs, msg, cell_index)
+        self.waits = self._cell(cell_index)
+        if not msg["content"].get("wait"):
+            self._clear_before(cell_index)
+
+    def output(
+        self, outs: Any, msg: Any, display_id: str | None, cell_index: int
+    ) -> Any:
+        if self.waits is not None and self.waits == self._cell(cell_index):
+            self._clear_before(cell_index)
+        return super().output(outs, msg, display_id, cell_index)
+
+    def _cell(self, piece: int) -> int | None:
+        line: int | None = self.nb.cells[piece].metadata.get("cell")
+        return line
+
+    def _clear_before(self, piece: int) -> None:
+        self.waits = None
+        for i, earlier in enumerate(self.nb.cells[:piece]):
+            if self._cell(i) == self._cell(piece):
+                earlier.outputs.clear()
 
 
 def sockets(folder: Path) -> Config:
@@ -354,8 +410,18 @@ def _imported(job: Job, names: list[str], root: Path, started: float) -> dict[st
 
 
 def is_current(record: Record, job: Job, project: Project) -> bool:
-    """Return whether the modules that the run imported are as they were."""
-    return imported(record.imported, job.path, project) == record.imported
+    """Return whether the modules that the run imported, and what it read, are as they were."""
+    return (
+        imported(record.imported, job.path, project) == record.imported
+        and all(
+            file_digest(project.root / name) == digest
+            for name, digest in record.files.items()
+        )
+        and all(
+            variable_digest(os.environ.get(name)) == digest
+            for name, digest in record.environment.items()
+        )
+    )
 
 
 def _running(trail: Path, line: int) -> int:
@@ -388,28 +454,43 @@ def _prelude(
     fonts: Sequence[str],
     trail: Path,
     timeout: int,
+    root: Path,
 ) -> str:
     """Return the first code to run: names that an import would set, recorders, and fonts."""
     lines = [first_line(nodes[0]) for _, nodes in pieces]
     kinds = [cell.kind for cell, _ in pieces]
     # Figures are shown at the end of a demo, however many comments cut it into cells.
     last = [kind != after for kind, after in pairwise([*kinds, None])]
+    sources = [job.chapter.source(cell, nodes) for cell, nodes in pieces]
+    name = ".".join(filter(None, (job.package, job.path.stem)))
+    recorder = f"get_ipython(), {lines}, {last}, {str(trail)!r}, {timeout}"
+    program = f"get_ipython(), {str(job.path)!r}, {name!r}, {sources}"
+    known = [str(path) for path in (MATPLOTLIBRC, *fonts)]
+    reads = f"{str(root)!r}, {known}, {sorted(_settings(root, 1))}"
     return f"""
-__values__ = []
 __doc__ = {ast.get_docstring(job.chapter.tree, clean=False)!r}
 __package__, __file__ = {job.package!r}, {str(job.path)!r}
-__recorder__ = __import__("runpy").run_path({str(RECORDER)!r})["Recorder"]
-__recorder__ = __recorder__(get_ipython(), {lines}, {last}, {str(trail)!r}, {timeout})
-__recorder__.install()
-__import__("runpy").run_path({str(CURVES)!r})["install"](get_ipython())
-__import__("runpy").run_path({str(FONTS)!r})["use"]({list(fonts)!r})
+{OURS} = __import__("types").SimpleNamespace(values=[])
+{OURS}.run = __import__("runpy").run_path
+{OURS}.run({str(PROGRAM)!r})["Program"]({program}).install()
+{OURS}.recorder = {OURS}.run({str(RECORDER)!r})["Recorder"]({recorder})
+{OURS}.recorder.install()
+{OURS}.run({str(CURVES)!r})["install"](get_ipython())
+{OURS}.run({str(FONTS)!r})["use"]({list(fonts)!r})
+{OURS}.reads = {OURS}.run({str(READS)!r})["Reads"]({reads})
+{OURS}.reads.install()
+{OURS}.returned = {OURS}.run({str(RETURNED)!r})["Returned"]({job.recorded!r})
 """
 
 
 def _environment(root: Path, threads: int) -> dict[str, str]:
+    return {**os.environ, **_settings(root, threads)}
+
+
+def _settings(root: Path, threads: int) -> dict[str, str]:
+    """Return the variables of a kernel's environment that the engine sets."""
     paths = [str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {
-        **os.environ,
         "PYTHONPATH": os.pathsep.join(paths),
         "MATPLOTLIBRC": str(MATPLOTLIBRC),
         "OMP_NUM_THREADS": str(threads),
@@ -440,4 +521,6 @@ def _chapter_error(
     line = [lines[failed], *_frames(stack, trail), *found][-1]
     source = job.chapter.lines[line - 1].strip()
     message = f"{what.ename}: {what.evalue}\n    {source}\n{FIX}"
+    if what.ename == "SystemExit" and what.evalue in ("", "0", "None"):
+        message = f"the program ends here, and the code below never runs. Move this to the end.\n    {source}"
     return ChapterError(str(job.path), line, message)

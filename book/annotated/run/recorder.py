@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 CALLS = 3  # calls of each function that are traced
 BUDGET = 2.0  # seconds that each piece is traced
+SILENCE = 60  # seconds between two pieces after which the kernel ends
 
 
 class Recorder:
@@ -59,6 +60,7 @@ class Recorder:
     def before(self, info: Any) -> None:
         """Start tracing when a piece starts."""
         self.shows = False
+        faulthandler.cancel_dump_traceback_later()
         if not self.starts:
             return
         self.shows = self.last.pop(0)
@@ -73,9 +75,10 @@ class Recorder:
         sys.settrace(self.enter)
 
     def after(self, result: Any) -> None:
-        """Stop tracing when a piece ends."""
+        """Stop tracing when a piece ends. A kernel that is then asked nothing can no longer hear."""
         sys.settrace(None)
-        faulthandler.cancel_dump_traceback_later()
+        seconds = min(SILENCE, self.timeout)
+        faulthandler.dump_traceback_later(seconds, file=self.trail, exit=True)
 
     def hold(self) -> None:
         """Let matplotlib show figures that are open only after the last piece of a demo."""

@@ -2,49 +2,58 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from sphinx.application import Sphinx
+from sphinx.util.osutil import relative_uri
 
 from annotated.page.book import Book
 from annotated.page.limits import FOLDER, write_whole
 from annotated.page.site_notebook import visible
+from annotated.read.parse import ChapterError
 from annotated.run.execute import Job, Record
 from annotated.take.notebook import reader_notebook
+from annotated.take.snippets import script_of
 
 ENDS = ("", "-with-outputs")  # of the names of a chapter's notebooks
 
 
 def write_downloads(
-    app: Sphinx, job: Job, record: Record, book: Book
+    app: Sphinx, job: Job, record: Record, values: Mapping[str, str], book: Book
 ) -> dict[str, str]:
     """Write a chapter's files into the site. Returns links to them, relative to its page.
 
     Only chapters with a committed notebook get one, because Colab opens the committed file.
     """
     out = Path(app.outdir)
-    up = "../" * job.docname.count("/")
+    here = app.builder.get_target_uri(job.docname)
     module = f"_sources/{job.docname}.py"
     _folder_of(out / module)
     shutil.copyfile(job.path, out / module)
-    links = {"source": f"{up}{module}"}
-    outputs = record.by_cell(job.chapter)
-    for i, cell in enumerate(job.chapter.cells):
-        if cell.nodes:
-            write_whole(visible(next(outputs)), f"{job.docname}-{i}", out)
+    links = {"source": relative_uri(here, module)}
     if committed := committed_notebook(job, book):
         for key, file, shown in (
             ("notebook", committed, None),
             ("executed", committed.replace(".ipynb", "-with-outputs.ipynb"), record),
         ):
-            text = reader_notebook(job.path, book, shown, record.values)
+            text = reader_notebook(job.path, book, shown, values, record.returned)
             _folder_of(out / file).write_text(text, encoding="utf-8")
-            links[key] = f"{up}{file}"
+            links[key] = relative_uri(here, file)
         if book.repository.url:
             file = book.repository.file(committed).removeprefix("https://github.com/")
             links["colab"] = f"https://colab.research.google.com/github/{file}"
     return links
+
+
+def write_outputs(site: Path, job: Job, record: Record) -> None:
+    """Write a chapter's outputs that are too long for its page."""
+    outputs = record.by_cell(job.chapter)
+    for i, cell in enumerate(job.chapter.cells):
+        if cell.nodes:
+            write_whole(visible(next(outputs)), f"{job.docname}-{i}", site)
 
 
 def committed_notebook(job: Job, book: Book) -> str | None:
@@ -53,31 +62,55 @@ def committed_notebook(job: Job, book: Book) -> str | None:
     return path if (book.project.root / path).is_file() else None
 
 
-def remove_lost(
-    site: Path, docnames: set[str], removed: set[str], notebooks: str
-) -> None:
-    """Remove the files of documents that are no longer in the book.
+class Written:
+    """The files that builds wrote for each document, kept in a file of the site.
 
-    Every chapter of an earlier build is known by the copy of its module, and every other page of Sphinx
-    by its root element. Pages at the top, such as the index, may be of no document.
+    What no build recorded is not removed, such as pages of other extensions.
     """
-    copies = site / "_sources"
-    found = {path.relative_to(copies) for path in copies.rglob("*.py")}
-    found |= {
-        page.relative_to(site)
-        for page in site.glob("[!_]*/**/*.html")
-        if "data-content_root=" in page.read_text(encoding="utf-8")[:200]
-    }
-    earlier = {path.with_suffix("").as_posix() for path in found}
-    stems = {Path(docname).name for docname in docnames}
-    for docname in (removed | earlier) - docnames:
+
+    def __init__(self, app: Sphinx):
+        self.app, self.site = app, Path(app.outdir)
+        self.path = self.site / ".written.json"
+
+    def update(self, notebooks: str) -> None:
+        """Remove the files of documents that are no longer in the book, and record the others'."""
+        before: dict[str, list[str]] = {}
+        if self.path.is_file():
+            before = json.loads(self.path.read_text(encoding="utf-8"))
+        now = {
+            docname: sorted(self._files(docname, notebooks))
+            for docname in self.app.env.found_docs
+        }
+        kept = {file for files in now.values() for file in files}
+        lost = {file for files in before.values() for file in files} - kept
+        for file in lost:
+            (self.site / file).unlink(missing_ok=True)
+        text = json.dumps(now, indent=0, sort_keys=True)
+        self.path.write_text(text, encoding="utf-8")
+
+    def _files(self, docname: str, notebooks: str) -> Iterator[str]:
+        """Yield the files of a document in the site."""
         name = Path(docname).name
-        lost = [site / f"{docname}.html", *copies.glob(f"{docname}.*")]
-        lost += (site / FOLDER).glob(f"{docname}-*")
-        if name not in stems:
-            lost += [site / notebooks / f"{name}{end}.ipynb" for end in ENDS]
-        for path in lost:
-            path.unlink(missing_ok=True)
+        page = Path(self.app.builder.get_outfilename(docname))  # type: ignore[attr-defined]
+        paths = [page, *(self.site / "_sources").glob(f"{docname}.*")]
+        if str(self.app.env.doc2path(docname)).endswith(".py"):
+            paths += (self.site / FOLDER).glob(f"{docname}-*")
+            paths.append(self.site / script_of(docname))
+            paths += [self.site / notebooks / f"{name}{end}.ipynb" for end in ENDS]
+        for path in paths:
+            if path.is_file():
+                yield path.relative_to(self.site).as_posix()
+
+
+def check_names(jobs: Iterable[Job], book_root: Path, notebooks: str) -> None:
+    """Raise ``ChapterError`` if the notebooks of two chapters would be one file."""
+    known: dict[str, Job] = {}
+    for job in jobs:
+        other = known.setdefault(job.path.stem, job)
+        file = f"{notebooks}/{job.path.stem}.ipynb"
+        if other is not job and (book_root / file).is_file():
+            message = f"the notebook of this chapter and of {other.path} is {file}. Rename one."
+            raise ChapterError(str(job.path), 1, message)
 
 
 def _folder_of(path: Path) -> Path:

@@ -12,6 +12,7 @@ from annotated.page.difference import as_markdown, changes
 from annotated.read.expressions import ROLE, one_line
 from annotated.read.modules import Module
 from annotated.read.parse import ChapterError
+from annotated.read.prose import as_typed
 
 DIRECTIVE = re.compile(r"(?P<mark>:{3,}|`{3,})\{(?P<name>[\w:-]+)\} *(?P<title>.*)$")
 OPTION = re.compile(r":(\w+):(.*)$")
@@ -58,6 +59,7 @@ class MarkdownWriter:
 
         Raises ``ChapterError`` for roles and directives that a notebook cannot show.
         """
+        text = as_typed(text)
         out: list[str] = []
         for part in self._parts(self._shown(text.split("\n"), line), line):
             if part.lines:

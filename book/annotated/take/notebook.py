@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -11,7 +12,7 @@ from typing import Any
 
 from annotated.page.book import Book
 from annotated.page.site_notebook import visible
-from annotated.read.digest import data, versions
+from annotated.read.digest import data, recorded, versions
 from annotated.read.folds import Folds
 from annotated.read.modules import Module, text_of
 from annotated.read.names import bound_names
@@ -20,6 +21,10 @@ from annotated.run.execute import KERNEL, Record
 from annotated.take.markdown import MarkdownWriter
 from annotated.take.standalone import Collector, bound, meaning, without
 
+FILES = "Data of this chapter"
+RESULTS = "Records that this chapter reads"
+DEFINITIONS = "Definitions from other chapters"
+HEADING = re.compile(r"#+ +(.+)")
 DATA = """\
 from pathlib import Path
 
@@ -30,22 +35,47 @@ for name, content in {{
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text(content, encoding="utf-8")"""
 
+RETURNED = """\
+import json
+from functools import partial
+
+RETURNED = r\"""
+{}
+\"""
+
+
+def _returned(function, *arguments):
+    for given, value in json.loads(RETURNED)[function]:
+        if given == list(arguments):
+            return value
+    raise LookupError(f"{{function}}{{arguments}} was not called when the page was built")
+
+
+{}"""
+Calls = Mapping[str, list[Any]]  # by function, pairs of arguments and result
+
 
 def reader_notebook(
     path: Path,
     book: Book,
     record: Record | None = None,
     values: Mapping[str, str] | None = None,
+    returned: Calls | None = None,
 ) -> str:
     """Return the notebook of the chapter in ``path`` as JSON.
 
-    With a ``record`` it contains the outputs. ``values`` are those of the expressions in prose,
-    by default the record's.
+    With a ``record`` it contains the outputs. ``values`` are those of the expressions in prose, and
+    ``returned`` the results of recorded functions, both by default the record's.
     """
     module = book.project.at(path)
-    if values is None:
-        values = record.values if record else {}
-    writer = _Writer(module, book, record, values)
+    own = record or Record()
+    writer = _Writer(
+        module,
+        book,
+        record,
+        own.values if values is None else values,
+        own.returned if returned is None else returned,
+    )
     return json.dumps(writer.notebook(), indent=1, ensure_ascii=False) + "\n"
 
 
@@ -56,6 +86,7 @@ class _Writer:
         book: Book,
         record: Record | None,
         values: Mapping[str, str],
+        returned: Calls,
     ):
         self.chapter, self.module = module.chapter, module
         self.docname = book.project.docname(module)
@@ -63,8 +94,11 @@ class _Writer:
         self.outputs = (record or Record()).by_cell(module.chapter)
         self.counted = 0  # code cells with outputs so far
         self.markdown = MarkdownWriter(module, book, values)
-        self.collector = Collector(book.project)
+        self.collector = Collector(book.project, recorded)
+        self.returned = returned
         self.cells: list[dict[str, object]] = []
+        self.section = ""  # the heading above the next cell
+        self.ids: set[str] = set()
 
     def notebook(self) -> dict[str, object]:
         self._collect()
@@ -73,6 +107,7 @@ class _Writer:
         self._origin()
         self._install()
         self._data()
+        self._results()
         self._definitions()
         folds = self.book.folds(self.module)
         for cell, folded in zip(self.chapter.cells, folds, strict=True):
@@ -85,10 +120,11 @@ class _Writer:
             "nbformat_minor": 5,
         }
 
-    def _add(self, kind: str, source: str, **metadata: object) -> None:
+    def _add(self, kind: str, source: str, name: str = "", **metadata: object) -> None:
+        """Add a cell. By ``name`` it is known if its content says less of what it is."""
         cell: dict[str, object] = {
             "cell_type": kind,
-            "id": f"cell-{len(self.cells)}",
+            "id": self._id(kind, source, name),
             "metadata": metadata,
         }
         cell["source"] = source.splitlines(keepends=True)
@@ -96,12 +132,30 @@ class _Writer:
             cell |= {"execution_count": None, "outputs": []}
         self.cells.append(cell)
 
-    def _folded(self, title: str, source: str) -> None:
+    def _id(self, kind: str, source: str, name: str) -> str:
+        """Return an id that no change of another cell changes: from the section and the content."""
+        if kind == "markdown" and (heading := HEADING.match(source)):
+            self.section, words = _slug(heading[1], 40), ""
+        else:
+            first = _bound_by(source) if kind == "code" else source
+            words = _slug(name or first, 40)
+        parts = [self.section[: 62 - len(words)], words]
+        found = "-".join(filter(None, parts)) or "cell"
+        if found in self.ids:
+            found = f"{found[:51]}-{hashlib.sha256(source.encode()).hexdigest()[:12]}"
+        number = 2
+        while found in self.ids:  # the same code once more in a section
+            found, number = f"{found[:60]}-{number}", number + 1
+        self.ids.add(found)
+        return found
+
+    def _folded(self, title: str, source: str, name: str = "") -> None:
         """Add a cell whose code is hidden at first, in Colab and in JupyterLab."""
         form = f'# @title {title} {{ display-mode: "form" }}'
         self._add(
             "code",
             f"{form}\n{source}",
+            name,
             cellView="form",
             jupyter={"source_hidden": True},
         )
@@ -160,15 +214,33 @@ class _Writer:
         if not files:
             return
         lines = [f"    {name!r}: {content!r}," for name, content in files.items()]
-        self._folded("Data of this chapter", DATA.format("\n".join(lines)))
+        self._folded(FILES, DATA.format("\n".join(lines)), FILES)
+
+    def _results(self) -> None:
+        """Add a cell with what recorded functions returned, instead of their code and their files."""
+        calls: dict[str, list[Any]] = {}
+        for name, module in sorted(self.collector.left.items()):
+            if f"{module}.{name}" not in self.returned:
+                message = f"{name} of {module} was not recorded. Build the book, then the notebooks."
+                raise ChapterError(str(self.module.path), 1, message)
+            calls[name] = self.returned[f"{module}.{name}"]
+        if not calls:
+            return
+        lines = [
+            f"{json.dumps(name)}: [\n" + ",\n".join(map(_compact, each)) + "\n]"
+            for name, each in calls.items()
+        ]
+        again = "\n".join(f'{name} = partial(_returned, "{name}")' for name in calls)
+        text = "{\n" + ",\n".join(lines) + "\n}"
+        self._folded(RESULTS, RETURNED.format(text, again), RESULTS)
 
     def _definitions(self) -> None:
         bundle = self.collector.bundle
-        if not bundle.meanings:
+        if not bundle.pieces and not bundle.imports:
             return
         links = ", ".join(self._places(bundle.modules))
         self._prose(f"Definitions from other chapters, folded here: {links}.")
-        self._folded("Definitions from other chapters", self.collector.source())
+        self._folded(DEFINITIONS, self.collector.source(), DEFINITIONS)
 
     def _places(self, modules: list[Module]) -> Iterator[str]:
         """Yield links to the chapters in the book's order, then to modules without a page."""
@@ -326,3 +398,32 @@ def _portable(output: dict[str, Any], count: int) -> dict[str, Any]:
 
 def _indented(text: str) -> str:
     return text.replace("\n", "\n   ").replace("\n   \n", "\n\n")
+
+
+def _compact(value: Any) -> str:
+    """Return JSON on one line."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _slug(text: str, length: int) -> str:
+    """Return the first words of a text as they may be in an id."""
+    words = re.sub(r"[^a-zA-Z0-9_]+", "-", text[: 4 * length]).strip("-")
+    return (
+        words
+        if len(words) <= length
+        else words[:length].rpartition("-")[0] or words[:length]
+    )
+
+
+def _bound_by(source: str) -> str:
+    """Return the names that code defines, or its first line if it defines none."""
+    try:
+        nodes = ast.parse(source).body
+    except SyntaxError:  # a command of IPython
+        nodes = []
+    imports = ast.Import | ast.ImportFrom
+    names = [
+        n for node in nodes if not isinstance(node, imports) for n in bound_names(node)
+    ]
+    first = next(iter(source.splitlines()), "")
+    return " ".join(dict.fromkeys(names)) or first

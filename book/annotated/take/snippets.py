@@ -9,8 +9,9 @@ from typing import Any
 
 from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util.osutil import relative_uri
 
-from annotated.page.rows import is_sheet
+from annotated.page.boxes import is_sheet
 from annotated.page.state import state_of
 from annotated.take.standalone import snippets
 
@@ -52,6 +53,11 @@ def _is_definition(node: nodes.Node) -> bool:
     )
 
 
+def script_of(docname: str) -> str:
+    """Return where the script with a chapter's code is in the site."""
+    return f"_static/standalone/{docname.replace('/', '.')}.js"
+
+
 def visit_standalone_code(translator: Any, node: standalone_code) -> None:
     """Write the code to a script, which the page loads when a reader wants to copy it.
 
@@ -68,12 +74,13 @@ def visit_standalone_code(translator: Any, node: standalone_code) -> None:
     held = json.dumps("".join((*texts, *lists)))
     builder = translator.builder
     page = builder.current_docname
-    name = f"_static/standalone/{page.replace('/', '.')}.js"
+    name = script_of(page)
     path = Path(builder.outdir, name)
     path.parent.mkdir(parents=True, exist_ok=True)
     script = f'document.getElementById("standalone").innerHTML = {held}'
     path.write_text(script, encoding="utf-8")
-    source, names = "../" * page.count("/") + name, " ".join(node["texts"])
+    source = relative_uri(builder.get_target_uri(page), name)
+    names = " ".join(node["texts"])
     translator.body.append(
         f'<template id="standalone" data-of="{names}" data-source="{source}"></template>'
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
 
@@ -70,10 +70,20 @@ class Bundle:
 
 
 class Collector:
-    """Follows names from module to module."""
+    """Follows names from module to module.
 
-    def __init__(self, project: Project):
-        self.project = project
+    Functions that ``recorded`` lists for a module are not followed: others will define them.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        recorded: Callable[[Module], Iterable[str]] = lambda module: (),
+    ):
+        self.project, self.recorded = project, recorded
+        self.left: dict[
+            str, str
+        ] = {}  # such functions that are needed, with their modules
         self.bundle = Bundle()
         self._modules: dict[str, int] = {}  # in order of first use
 
@@ -102,6 +112,11 @@ class Collector:
         """
         body = module.library
         pieces: set[int] = set()
+        if name in self.recorded(module):
+            self.left[name] = module.name
+            node = next(n for n in body if name in bound_names(n))
+            self._mean(module, node, name, f"{module.name}.{name}")
+            return name, pieces
         for statement in body:
             if isinstance(statement, Import) and name in bound_names(statement):
                 if self.is_local(statement, module):

@@ -2,6 +2,7 @@
 
 from drawing.canvas import Canvas
 from drawing.links import GENERATION, WEIGHTS
+
 from pictures.transformer.attention import softmax
 
 CACHE = f"{GENERATION}.cache_keys_and_values"

@@ -4,6 +4,7 @@ import math
 
 from drawing.canvas import Canvas
 from drawing.links import GENERATION
+
 from pictures.transformer.attention import softmax
 
 ODDS = [0.40, 0.25, 0.15, 0.10, 0.06, 0.04]

@@ -1,0 +1,388 @@
+"""Prose of a module as Markdown: what is not meant as markup stays as it was typed.
+
+A docstring is full of code: ``__init__``, ``2*x*y``, ``<pad>``, ``$HOME``, ``>>> f(1)``.
+Markdown would make emphasis, tags, formulas and quotations of it. ``as_typed`` puts a backslash
+before each sign that was not meant as markup, and encloses a doctest in a block of code:
+
+- HTML is no markup here, neither tags nor entities. A link between angle brackets is.
+- An underscore is part of a name. Emphasis is written with stars, and they touch no other word.
+- A formula between dollars neither starts nor ends with a blank, and is not an amount.
+- A sign at the start of a line in the middle of a sentence starts no list, quotation or heading.
+- A backslash escapes the signs of inline markup. Before anything else it is a backslash.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from mdit_py_plugins.amsmath import amsmath_plugin
+from mdit_py_plugins.colon_fence import colon_fence_plugin
+from mdit_py_plugins.deflist import deflist_plugin
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+from mdit_py_plugins.field_list import fieldlist_plugin
+from mdit_py_plugins.footnote import footnote_plugin
+
+LABEL = re.compile(r"\([^()\n]+\)=\s*$")  # a target of cross-references
+DIRECTIVE = re.compile(r"\{([\w:.-]+)\} *(.*)$")
+OPTION = re.compile(r" *:[\w-]+:( |$)")
+PROMPT = re.compile(r" *>>>( |$)")
+FENCE = re.compile(r" *(`{3,}|~{3,}|:{3,})([^`]*)$")
+DEFINITION = re.compile(r"\[([^\]^][^\]]*)\]: *<?([^\s>]+)")
+ADDRESS = re.compile(r"[\w.-]*[:/#]|.*\.\w+$")
+# Directives whose content is not Markdown, and those whose title is.
+CODE = {
+    *("code", "code-block", "code-cell", "sourcecode", "parsed-literal", "raw", "math"),
+    *("doctest", "testcode", "testoutput", "testsetup", "eval-rst", "csv-table"),
+    *("bibliography", "image", "literalinclude", "toctree", "mermaid", "graphviz"),
+    *("picture", "variant"),
+}
+TITLED = {"admonition", "card", "deviation", "dropdown", "exercise", "tab-item"}
+PIECE = re.compile(
+    r"""
+      (?P<escape>\\.?)
+    | (?P<code>(?<!`)(`+)(?!`).+?(?<!`)\3(?!`))
+    | (?P<display>\$\$(?!\s)[^$]+?(?<!\s)\$\$)
+    | (?P<dollar>\$)
+    | (?P<link><(?:https?|ftp|mailto|project|path|inv|doi):[^\s<>]*>)
+    | (?P<tag><(?=[A-Za-z/!?]))
+    | (?P<entity>&(?=\#?\w+;))
+    | (?P<target>\]\((?:[^()\s]|\([^()\s]*\))*(?:\s+"[^"]*")?\))
+    | (?P<bracket>\[)
+    | (?P<stars>\*+)
+    | (?P<line>_+)
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+FORMULA = re.compile(r"\$(?![\s$])((?:\\.|[^\\$`])*?[^\s\\$]|\\.)\$(?!\d)", re.DOTALL)
+AMOUNT = re.compile(r"\d[\d.,]*\s+[a-zA-Z]{2,}")
+ENDS = (".", ":", ";", "!", "?", ")=")  # of lines after which a list may begin
+SIGN = re.compile(
+    r"\s*(>+|#{1,6}|[-+*]|\d+[.)]) +(?=\S)"
+)  # of a quotation, heading, list
+OF_WORD = re.compile(r"[A-Za-z0-9_)\]}]")
+
+
+def as_typed(text: str) -> str:
+    """Return prose as Markdown that shows it as it was typed, except for markup that was meant."""
+    lines = _with_doctests(text.split("\n"))
+    _escape(lines, 0, len(lines))
+    return "\n".join(lines)
+
+
+# -- doctests ------------------------------------------------------------------------------
+
+
+def _with_doctests(lines: list[str]) -> list[str]:
+    """Enclose doctests. The fences take the place of the blank lines around them, if any."""
+    out: list[str] = []
+    fence, at = "", 0
+    while at < len(lines):
+        line = lines[at]
+        mark = FENCE.match(line)
+        if mark and not mark[1].startswith(":"):
+            if not fence and not _is_prose(mark[2]):
+                fence = mark[1]
+            elif line.strip().startswith(fence) and not mark[2].strip():
+                fence = ""
+        if fence or not PROMPT.match(line):
+            out.append(line)
+            at += 1
+            continue
+        end = _end_of_doctest(lines, at)
+        margin = " " * _margin(out, len(line) - len(line.lstrip()))
+        cut = len(line) - len(line.lstrip())
+        if out and not out[-1].strip():
+            out.pop()
+        out.append(f"{margin}```pycon")
+        out += [margin + each[cut:] if each.strip() else "" for each in lines[at:end]]
+        out.append(f"{margin}```")
+        at = end + (end < len(lines) and not lines[end].strip())
+    return out
+
+
+def _end_of_doctest(lines: list[str], start: int) -> int:
+    """Return where a doctest ends: at a blank line that no further prompt follows."""
+    at, indent = start, len(lines[start]) - len(lines[start].lstrip())
+    while at < len(lines) and not FENCE.match(lines[at]):
+        line = lines[at]
+        if line.strip() and len(line) - len(line.lstrip()) < indent:
+            break
+        if not line.strip():
+            after = next((k for k in range(at, len(lines)) if lines[k].strip()), at)
+            if not PROMPT.match(lines[after]):
+                break
+            at = after
+        at += 1
+    return at
+
+
+def _margin(before: list[str], indent: int) -> int:
+    """Return the indentation of the list item that lines indented so far belong to."""
+    for line in reversed(before):
+        own = len(line) - len(line.lstrip())
+        item = re.match(r" *(?:[-*+]|\d+[.)]) +", line)
+        if item and len(item[0]) <= indent:
+            return len(item[0])
+        if line.strip() and own < 2:
+            return 0
+    return 0
+
+
+# -- blocks --------------------------------------------------------------------------------
+
+
+@cache
+def _markdown() -> MarkdownIt:
+    """Return a parser that knows the blocks of MyST, but no HTML and no link definitions."""
+    parser = MarkdownIt("commonmark").enable("table")
+    for plugin in (
+        amsmath_plugin,
+        colon_fence_plugin,
+        deflist_plugin,
+        dollarmath_plugin,
+        fieldlist_plugin,
+        footnote_plugin,
+    ):
+        parser.use(plugin)
+    parser.disable(["html_block", "reference"])
+    return parser.disable("inline")
+
+
+def _blocks(lines: list[str]) -> list[Token]:
+    parser = _markdown()
+    return parser.parse("\n".join(lines))
+
+
+def _escape(lines: list[str], start: int, end: int) -> None:
+    """Escape what is not markup in these lines."""
+    tokens = _blocks(lines[start:end])
+    if _interrupted(lines, tokens, start):
+        tokens = _blocks(lines[start:end])
+    done: set[int] = set()
+    for token in tokens:
+        if token.map is None:
+            continue
+        first, last = (start + each for each in token.map)
+        last = max(last, first + 1)
+        if token.type in ("fence", "colon_fence"):
+            _escape_directive(lines, token, first, last)
+        elif token.type == "inline" and first not in done:
+            done.update(range(first, last))
+            _escape_lines(lines, first, last)
+
+
+def _interrupted(lines: list[str], tokens: list[Token], start: int) -> bool:
+    """Escape signs that start a block in the middle of a sentence. Return if there are any.
+
+    A sign with words after it moves to the end of the line above.
+    """
+    found: set[int] = set()
+    for before, token in zip([None, *tokens], tokens, strict=False):
+        if token.map is None:
+            continue
+        at, end = (start + each for each in token.map)
+        above = lines[at - 1].strip() if at else ""
+        inside = bool(above) and not above.endswith(ENDS)
+        if token.type == "heading_open" and token.markup in ("-", "="):
+            if len(lines[end - 1].strip()) < 3:  # no underline, but a sign
+                found.add(end - 1)
+        elif token.type == "fence":
+            if inside and token.markup[0] == "~" and not _closed(lines, token, end):
+                found.add(at)  # the underline of a heading, in another language
+        elif (
+            inside
+            and before
+            and before.type == "paragraph_close"
+            and _alone(tokens, token)
+        ):
+            found.add(at)
+    for at in found:
+        if sign := SIGN.match(lines[at]):  # a backslash would be wrong in a formula
+            lines[at - 1] = f"{lines[at - 1].rstrip()} {sign[1]}"
+            lines[at] = lines[at][sign.end() :]
+        else:
+            lines[at] = re.sub(r"^(\s*)([>=~-])", r"\1\\\2", lines[at])
+    return bool(found)
+
+
+def _alone(tokens: list[Token], token: Token) -> bool:
+    """Return whether this starts a quotation, a heading, or a list of a single item."""
+    if token.type in ("bullet_list_open", "ordered_list_open"):
+        within = tokens[tokens.index(token) :]
+        items = [
+            t for t in within if t.type == "list_item_open" and t.map and token.map
+        ]
+        own = [t for t in items if t.level == token.level + 1]
+        count = sum(t.map[0] < token.map[1] for t in own)  # type: ignore[index]
+        return token.level == 0 and count == 1
+    return token.type in ("blockquote_open", "heading_open")
+
+
+def _closed(lines: list[str], token: Token, end: int) -> bool:
+    """Return whether a fence has a last line of its own."""
+    return lines[end - 1].strip().startswith(token.markup) and bool(token.content)
+
+
+def _is_prose(words: str) -> bool:
+    """Return whether a fence with these words after it is a directive with prose inside."""
+    directive = DIRECTIVE.match(words.strip())
+    return directive is not None and directive[1] not in CODE
+
+
+def _escape_directive(lines: list[str], token: Token, first: int, last: int) -> None:
+    directive = DIRECTIVE.match(token.info.strip())
+    if directive is None or not _is_prose(token.info):
+        return
+    if directive[1] in TITLED:
+        head, title = lines[first].split("}", 1)
+        lines[first] = f"{head}}}{_inline(title)}"
+    first += 1
+    while first < last and OPTION.match(lines[first]):
+        first += 1
+    mark = token.markup
+    closed = last > first and lines[last - 1].strip().startswith(mark)
+    _escape(lines, first, last - closed)
+
+
+# -- inline --------------------------------------------------------------------------------
+
+
+def _escape_lines(lines: list[str], first: int, last: int) -> None:
+    """Escape the inline content in these lines, except for the targets of links."""
+    own = lines[first:last]
+    if LABEL.match(own[0]) and len(own) == 1:
+        return
+    if not any(DEFINITION.match(line) for line in own):
+        lines[first:last] = _inline("\n".join(own)).split("\n")
+        return
+    for at, line in enumerate(own, first):
+        if not _defines(line, lines):
+            line = _inline(line)
+            lines[at] = f"\\{line}" if DEFINITION.match(line) else line
+
+
+def _defines(line: str, lines: list[str]) -> bool:
+    """Return whether a line is the target of a link, and the link is there."""
+    match = DEFINITION.match(line)
+    if not match or not ADDRESS.match(match[2]):
+        return False
+    return sum(f"[{match[1]}]".lower() in each.lower() for each in lines) > 1
+
+
+def _inline(text: str) -> str:
+    """Escape what is not markup in a paragraph, a heading or a cell of a table."""
+    pieces = list(_pieces(text))
+    meant = _emphasis(text, [p for p in pieces if p[0] == "stars"])
+    out, at = "", 0
+    for kind, start, end in pieces:
+        out += text[at:start]
+        piece = text[start:end]
+        if kind == "stars" and start not in meant:
+            inert = _blank(text, start - 1) and _blank(text, end)
+            piece = piece if inert else piece.replace("*", r"\*")
+        elif kind == "line":
+            inside = _word(text, start - 1) and _word(text, end)
+            piece = piece if inside else piece.replace("_", r"\_")
+        elif kind == "sign":
+            piece = f"\\{piece}"
+        out += piece
+        at = end
+    out += text[at:]
+    # MyST leaves out lines of comments and breaks.
+    return re.sub(r"^( {0,3})(%|\+\+\+|~ )", r"\1\\\2", out, flags=re.MULTILINE)
+
+
+def _pieces(text: str) -> Iterator[tuple[str, int, int]]:
+    """Yield what may have to be escaped: runs of ``stars`` and underscores (``line``), signs."""
+    at = 0
+    while match := PIECE.search(text, at):
+        kind, start, at = match.lastgroup, match.start(), match.end()
+        if kind in ("stars", "line"):
+            yield kind, start, at
+        elif kind in ("tag", "entity"):
+            yield "sign", start, at
+        elif kind == "escape" and not _escapes(text, match):
+            at = start + 1
+            yield "sign", start, at
+        elif kind == "dollar":
+            formula = FORMULA.match(text, start)
+            if formula and not _amount(text, formula):
+                at = formula.end()
+            else:
+                yield "sign", start, at
+        elif kind == "bracket" and _called(text, start):
+            yield "sign", start, at
+            at = text.index("](", start) + 2
+
+
+def _escapes(text: str, match: re.Match[str]) -> bool:
+    """Return whether a backslash escapes a sign of inline markup, or of a block at its start."""
+    sign, before = match[0][1:], text[: match.start()].rpartition("\n")[2]
+    if sign in (".", ")"):
+        return before.strip().isdigit()
+    return bool(sign) and (
+        sign in "`*_[]<>$#|" or (sign in "%+~=-" and not before.strip())
+    )
+
+
+def _amount(text: str, formula: re.Match[str]) -> bool:
+    """Return whether dollars are amounts or variables of a shell, and no formula."""
+    inside = formula[1]
+    follows = _word(text, formula.end())
+    return bool(
+        AMOUNT.match(inside) or (follows and inside[-1] in "/:,.;-" and inside != "-")
+    )
+
+
+def _called(text: str, start: int) -> bool:
+    """Return whether this bracket is an index whose value is called: ``f[0](x)``."""
+    link = re.compile(r"\[[^\[\]\n]*\]\(").match(text, start)
+    before = text[start - 1] if start else ""
+    return bool(link and OF_WORD.match(before))
+
+
+def _emphasis(text: str, runs: list[tuple[str, int, int]]) -> set[int]:
+    """Return the starts of the runs of stars that were meant as emphasis, in pairs."""
+    meant: set[int] = set()
+    opened: list[tuple[int, int]] = []
+    for _, start, end in runs:
+        partner = next(
+            (o for o in reversed(opened) if o[1] - o[0] == end - start), None
+        )
+        if partner and _closes(text, partner[1], start, end):
+            meant |= {partner[0], start}
+            opened = opened[: opened.index(partner)]
+        elif _opens(text, start, end):
+            opened.append((start, end))
+    return meant
+
+
+def _opens(text: str, start: int, end: int) -> bool:
+    before, after = text[max(start - 1, 0) : start], text[end : end + 1]
+    if not after or after.isspace() or after in ".,;:/=)":
+        return False
+    if re.match(r"(args|kwargs|kwds|kw)\b(?!\*)", text[end:]):
+        return False
+    return not OF_WORD.match(before)
+
+
+def _closes(text: str, opened: int, start: int, end: int) -> bool:
+    before, rest = text[start - 1], text[end:]
+    if before.isspace():
+        return False
+    if not re.match(r"[A-Za-z0-9_(\[]", rest):
+        return True
+    word = re.fullmatch(r"[\w$\\{}^]+", text[opened:start])
+    return bool(word and re.match(r"(th|st|nd|rd|s)\b", rest))
+
+
+def _blank(text: str, at: int) -> bool:
+    return not 0 <= at < len(text) or text[at].isspace()
+
+
+def _word(text: str, at: int) -> bool:
+    return 0 <= at < len(text) and text[at].isalnum()

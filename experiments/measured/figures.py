@@ -1,0 +1,228 @@
+"""Figures and tables that several measured chapters share."""
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean, geometric_mean
+from typing import Any
+
+import torch
+
+from experiments.measured.analysis import (
+    MeanFactor,
+    Spread,
+    final_loss,
+    last_loss,
+    over_seeds,
+    relative_perplexity,
+    setting,
+    speedup,
+)
+from experiments.measured.tables import SourcedTable
+from experiments.records.runs import Runs
+
+# Models of the plan `speedup`: the name in the paper's tables, colour and line. The halves of Primer-EZ are
+# dotted (its activation function) and dashed (its attention).
+WHOLE_MODELS = {
+    "transformer": ("Vanilla Transformer", "C5", "-"),
+    "gelu": ("Transformer+GELU", "C1", "-"),
+    "pp": ("Transformer++", "C2", "-"),
+    "evolved-transformer": ("Evolved Transformer", "C4", "-"),
+    "squared-relu": ("Transformer+squared ReLU", "C0", ":"),
+    "mdha": ("Transformer+MDHA", "C0", "--"),
+    "primer-ez": ("Primer-EZ", "C0", "-"),
+    "primer": ("Primer", "C3", "-"),
+}
+
+
+def draw_means(
+    ax: Any,
+    factors: Mapping[str, MeanFactor],
+    label: str,
+    mark: str,
+    below: float,
+    **style: Any,
+) -> Any:
+    """Draw models' factors with their intervals, in rows in the order of `WHOLE_MODELS`.
+
+    A mark is `below` its row's middle. Returns a grey mark with the label, for a legend.
+    """
+    row = {model: at for at, model in enumerate(WHOLE_MODELS)}
+    for model, factor in factors.items():
+        name, colour, _ = WHOLE_MODELS[model]
+        ax.errorbar(
+            factor.mean,
+            row[model] + below,
+            xerr=[[factor.mean - factor.low], [factor.high - factor.mean]],
+            fmt=mark,
+            ms=5,
+            color=colour,
+            label=f"{name}, {label}",
+            **style,
+        )
+    return ax.plot([], [], mark, color="C5", label=label, **style)[0]
+
+
+def dots(ax: Any, at: float, name: str, colour: str, seeds: list[float]) -> None:
+    """Draw a hollow dot for each seed and a full one for their mean."""
+    label = f"{name}, a seed"
+    ax.plot(seeds, [at] * len(seeds), "o", color=colour, mfc="none", ms=4, label=label)
+    ax.plot(Spread.of(seeds).mean, at, "o", color=colour, label=f"{name}, mean")
+
+
+def draw_factors(
+    ax: Any,
+    factors: Mapping[str, Sequence[float]],
+    colours: Sequence[str],
+    ticks: Sequence[float],
+) -> None:
+    """Draw speed-up factors on a logarithmic axis, a row for each name.
+
+    Hollow dots are seeds, full ones their geometric mean. At the dotted line, nothing is saved.
+    """
+    rows = zip(factors.items(), colours, strict=True)
+    for at, ((name, seeds), colour) in enumerate(rows):
+        if not seeds:
+            continue
+        label = f"{name}, a seed"
+        ax.plot(
+            seeds, [at] * len(seeds), "o", color=colour, mfc="none", ms=4, label=label
+        )
+        ax.plot(geometric_mean(seeds), at, "o", color=colour, label=f"{name}, mean")
+    ax.axvline(1, color="C5", ls=":", lw=1)
+    ax.set(xscale="log", ylim=(len(factors) - 0.5, -0.5))
+    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.minorticks_off()
+    ax.set_yticks(range(len(factors)), list(factors))
+
+
+def draw_by_compute(settings: Mapping[str, Runs]) -> None:
+    """Draw the losses of the Transformer and Primer-EZ by compute, with each kind of positions.
+
+    The first kind is dotted, the second solid. The first eighth of the runs is left out.
+    """
+    import matplotlib.pyplot as plt
+
+    fig, ax = plt.subplots(figsize=(7, 3.9), layout="constrained")
+    shown = []
+    for (positions, runs), line in zip(settings.items(), (":", "-"), strict=True):
+        for model in ("transformer", "primer-ez"):
+            name, colour, _ = WHOLE_MODELS[model]
+            eighth = len(runs[model][0]["loss"]) // 8
+            cost = [each / 1e12 for each in runs[model][0]["multiply_adds"]][eighth:]
+            low, middle, high = (
+                over_seeds(runs[model], combine)[eighth:]
+                for combine in (min, fmean, max)
+            )
+            label = f"{name}, {positions} positions"
+            ax.plot(cost, middle, line, color=colour, lw=1.3, label=label)
+            ax.fill_between(cost, low, high, color=colour, alpha=0.15, lw=0)
+            shown.append(runs[model])
+    fig.suptitle(f"mean and range of {setting(shown)}", fontsize="medium")
+    ax.set(xlabel="multiply-adds, trillions", ylabel="loss, nats per character")
+    ax.margins(x=0)
+    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1))
+    plt.show()
+
+
+def draw_gaps(runs: Runs, models: Sequence[str]) -> None:
+    """Draw by how many nats models are below the Transformer with the same seed, by steps.
+
+    Lines are the mean of the seeds, bands their range. The first eighth of the runs is left out.
+    """
+    import matplotlib.pyplot as plt
+
+    fig, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
+    plain = torch.tensor([run["loss"] for run in runs["transformer"]])
+    eighth = plain.shape[1] // 8
+    for model in models:
+        name, colour, line = WHOLE_MODELS[model]
+        gaps = plain - torch.tensor([run["loss"] for run in runs[model]])
+        steps, gaps = runs[model][0]["steps"][eighth:], gaps[:, eighth:]
+        ax.plot(steps, gaps.mean(0), line, color=colour, lw=1.3, label=name)
+        low, high = gaps.amin(0), gaps.amax(0)
+        ax.fill_between(steps, low, high, color=colour, alpha=0.12, lw=0)
+    ax.axhline(0, color="C5", lw=1)
+    shown = [runs[model] for model in ("transformer", *models)]
+    fig.suptitle(f"mean and range of {setting(shown)}", fontsize="medium")
+    ax.set(xlabel="steps", ylabel="nats below the Transformer")
+    ax.margins(x=0)
+    ax.legend(frameon=False, ncols=3, loc="lower left", bbox_to_anchor=(0, 1))
+    plt.show()
+
+
+def draw(runs: Runs, names: Mapping[str, tuple[str, str]], baseline: str) -> None:
+    """Draw the perplexity of models relative to a baseline's, a line for each, the best on top.
+
+    `names` has the name and colour of each model.
+    """
+    import matplotlib.pyplot as plt
+
+    relative = {
+        model: relative_perplexity(runs[baseline], runs[model]) for model in names
+    }
+    order = sorted(names, key=lambda model: Spread.of(relative[model]).mean)
+    _, ax = plt.subplots(figsize=(7, 0.8 + 0.27 * len(order)), layout="constrained")
+    for at, model in enumerate(order):
+        dots(ax, at, *names[model], relative[model])
+    ax.axvline(100, color="C5", ls=":", lw=1)
+    ax.set_yticks(range(len(order)), [names[model][0] for model in order])
+    ax.set_ylim(len(order) - 0.4, -0.6)
+    ax.set(
+        title=f"mean of {setting([runs[model] for model in names])}",
+        xlabel=f"perplexity, {names[baseline][0]} = 100",
+    )
+    plt.show()
+
+
+def draw_final_losses(
+    runs: Runs, names: Mapping[str, tuple[str, str]], baseline: str, band: float
+) -> None:
+    """Draw the final losses of models, a line for each, the best on top.
+
+    `names` has the name and colour of each model. Up to `band` from the baseline's mean, it is shaded.
+    """
+    import matplotlib.pyplot as plt
+
+    order = sorted(names, key=lambda model: final_loss(runs[model]).mean)
+    _, ax = plt.subplots(figsize=(7, 0.8 + 0.21 * len(order)), layout="constrained")
+    centre = final_loss(runs[baseline]).mean
+    ax.axvspan(centre - band, centre + band, color="C5", alpha=0.15, lw=0)
+    for at, model in enumerate(order):
+        dots(ax, at, *names[model], list(map(last_loss, runs[model])))
+    ax.set_yticks(range(len(order)), [names[model][0] for model in order])
+    ax.set_ylim(len(order) - 0.4, -0.6)
+    ax.set(
+        title=f"mean of {setting([runs[model] for model in names])}",
+        xlabel="loss, nats per character",
+    )
+    plt.show()
+
+
+def table(
+    runs: Runs, names: Mapping[str, tuple[str, str]], baseline: str, source: str
+) -> SourcedTable:
+    """Return a table of models: final loss, relative perplexity, and speed-up factors over a baseline."""
+    rows = []
+    for model, (name, _) in names.items():
+        seeds = runs[model]
+        factors = [
+            "-" if model == baseline else f"{speedup(runs[baseline], seeds, cost):.2f}"
+            for cost in ("multiply_adds", "seconds")
+        ]
+        rows.append(
+            [
+                name,
+                f"{seeds[0]['rate']:.3f}",
+                f"{final_loss(seeds):.3f}",
+                f"{Spread.of(relative_perplexity(runs[baseline], seeds)):.1f}",
+                *factors,
+            ]
+        )
+    columns = {
+        "model": "",
+        "learning rate": "",
+        "loss": "nats",
+        "perplexity": "%",
+        "multiply-adds": "factor",
+        "seconds": "factor",
+    }
+    return SourcedTable(f"Compared with {names[baseline][0]}", source, columns, rows)

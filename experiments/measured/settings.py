@@ -1,0 +1,284 @@
+"""The question of the family of plans "today": does it still help, if positions are rotary?
+
+    python -m experiments.measured.settings
+
+prints the answer from the runs recorded so far. Factors are in multiply-adds, and averaged as logarithms.
+"""
+
+import math
+import statistics
+from collections.abc import Sequence
+
+from experiments.measured.analysis import (
+    MeanFactor,
+    Spread,
+    extent,
+    last_loss,
+    relative_perplexity,
+    seed_factors,
+)
+from experiments.measured.tables import SourcedTable
+from experiments.records.runs import Runs, models_of, read_ends, read_runs
+
+MODELS = {
+    "transformer": "Transformer",
+    "squared-relu": "squared ReLU alone",
+    "mdha": "MDHA alone",
+    "primer-ez": "Primer-EZ",
+    "pp": "Transformer++",
+}
+
+
+PLANS = {
+    ("characters", "learned"): (("speedup", ""),),
+    ("characters", "rotary"): (("today-characters", ""),),
+    ("subwords", "learned"): (("today-subwords-positions", "-learned"),),
+    ("subwords", "rotary"): (
+        ("today-subwords", ""),
+        ("today-subwords-positions", "-rotary"),
+    ),
+}
+"""The plans that have a setting's runs, with the end of their models' names there.
+
+A setting is a text and positions.
+"""
+
+
+KINDS = {
+    "learned": "learned table",
+    "sinusoidal": "sines",
+    "t5": "T5's buckets",
+    "rotary": "rotary",
+}
+
+MODERN = {
+    "modern": "none",
+    "squared-relu": "squared ReLU for SwiGLU",
+    "mdha": "MDHA",
+    "primer-ez": "both, Primer-EZ",
+    "canon-b": "Canon-B",
+    "token-shift": "token shift",
+}
+
+
+CHANGES = {
+    "mdha": "MDHA",
+    "squared-relu": "squared ReLU",
+    "order": "norm after the feed-forward layer",
+    "norm": "Primer's norm",
+    "shared-query": "queries computed from keys",
+}
+
+
+def read_setting(text: str, positions: str) -> Runs:
+    """Return the runs of the models, each from the plan with the most of them."""
+    found: Runs = {}
+    for model in MODELS:
+        seeds = {
+            (plan, model + suffix): models_of(plan).get(model + suffix, 0)
+            for plan, suffix in PLANS[text, positions]
+        }
+        plan, own = max(seeds, key=seeds.__getitem__)
+        if seeds[plan, own]:
+            found[model] = read_runs(plan, [own])[own]
+    return found
+
+
+def read_settings() -> dict[tuple[str, str], Runs]:
+    """Return the runs of each setting that has any."""
+    every = {setting: read_setting(*setting) for setting in PLANS}
+    return {setting: runs for setting, runs in every.items() if runs}
+
+
+def read_kinds() -> dict[str, Runs]:
+    """Return the runs of the Transformer and Primer-EZ with each kind of positions, on characters."""
+    pair = ("transformer", "primer-ez")
+    runs = read_runs(
+        "today-positions", [f"{model}-{kind}" for kind in KINDS for model in pair]
+    )
+    return {kind: {model: runs[f"{model}-{kind}"] for model in pair} for kind in KINDS}
+
+
+def savings(runs: Runs, model: str, over: str = "transformer") -> list[float]:
+    """Return the factors of a model over the Transformer, or another one, for each seed."""
+    baseline = runs.get(over, [])
+    return seed_factors(baseline, runs.get(model, []), "multiply_adds")
+
+
+def written(factors: Sequence[float]) -> str:
+    """Write the mean of factors with its interval; nothing if there are none."""
+    return f"{MeanFactor.of(factors):.2f}" if factors else ""
+
+
+def share_of_positions(learned: Sequence[float], rotary: Sequence[float]) -> float:
+    """Return the share of a gain, in logarithms, that is gone with rotary positions."""
+    left, before = (
+        math.log(statistics.geometric_mean(each)) for each in (rotary, learned)
+    )
+    return 1 - left / before
+
+
+def read_lengths() -> dict[int, Runs]:
+    """Return the runs with rotary positions on characters by number of steps, of the seeds that all have.
+
+    All have the same learning rate.
+    """
+    longer = read_runs("today-longer")
+    longer |= read_runs("today-longer-same-rate")  # of the squared ReLU
+    seeds = {run["seed"] for run in longer["transformer"]}
+    shorter = read_setting("characters", "rotary")
+    shorter |= read_runs("today-rates", ["primer-ez"])
+    shorter = {
+        model: [run for run in shorter[model] if run["seed"] in seeds]
+        for model in longer
+    }
+    return {runs["transformer"][0]["steps"][-1]: runs for runs in (shorter, longer)}
+
+
+def length_table() -> SourcedTable:
+    """Return the final losses and speed-up factors of the models by number of steps."""
+    of_steps = read_lengths()
+    models = [model for model in MODELS if model in of_steps[max(of_steps)]]
+    rows = [
+        [
+            MODELS[model],
+            *(
+                f"{statistics.fmean(map(last_loss, runs[model])):.3f}"
+                for runs in of_steps.values()
+            ),
+            *(
+                "" if model == "transformer" else written(savings(runs, model))
+                for runs in of_steps.values()
+            ),
+        ]
+        for model in models
+    ]
+    heads = {"model": ""}
+    heads |= {f"loss, {steps:,} steps": "nats" for steps in of_steps}
+    heads |= {f"saves, {steps:,} steps": "factor" for steps in of_steps}
+    return SourcedTable("Short and long runs, on characters", "Our runs", heads, rows)
+
+
+def rate_table() -> SourcedTable:
+    """Return rates and speed-up factors by the length of the runs in which the rates were chosen."""
+    longer = read_runs("today-rates")
+    shorter = read_runs("today-characters", longer)
+    names = MODELS | {"primer": "Primer"}
+    rows = [
+        [
+            names[model],
+            *(f"{runs[model][0]['rate']:g}" for runs in (shorter, longer)),
+            *(
+                "" if model == "transformer" else written(savings(runs, model))
+                for runs in (shorter, longer)
+            ),
+        ]
+        for model in longer
+    ]
+    heads = {"model": ""}
+    for what, unit in (("rate", ""), ("saves", "factor")):
+        heads |= {
+            f"{what}, chosen in {steps} steps": unit for steps in ("300", "1,200")
+        }
+    return SourcedTable(
+        "Rates chosen in longer runs, on characters", "Our runs", heads, rows
+    )
+
+
+def loss_table() -> SourcedTable:
+    """Return the final losses of the models in each setting, in nats per character."""
+    rows = [
+        [
+            *setting,
+            extent([len(each) for each in runs.values()]),
+            *(
+                f"{statistics.fmean(map(last_loss, runs[model])):.3f}"
+                if model in runs
+                else ""
+                for model in MODELS
+            ),
+        ]
+        for setting, runs in read_settings().items()
+    ]
+    heads = {"text": "", "positions": "", "seeds": ""}
+    heads |= dict.fromkeys(MODELS.values(), "nats")
+    return SourcedTable("Final losses per character", "Our runs", heads, rows)
+
+
+def factor_table() -> SourcedTable:
+    """Return the speed-up factors over the Transformer with the same positions."""
+    models = [model for model in MODELS if model != "transformer"]
+    rows = [
+        [*setting, *(written(savings(runs, model)) for model in models)]
+        for setting, runs in read_settings().items()
+    ]
+    heads = {"text": "", "positions": ""}
+    heads |= dict.fromkeys([MODELS[model] for model in models], "factor")
+    return SourcedTable("Speed-up factors, in multiply-adds", "Our runs", heads, rows)
+
+
+def modern_table() -> SourcedTable:
+    """Return what each change of a modern baseline saves over it, and its final loss."""
+    runs = read_runs("today-modern")
+    rows = [
+        [
+            name,
+            f"{statistics.fmean(map(last_loss, runs[model])):.3f}",
+            "" if model == "modern" else written(savings(runs, model, over="modern")),
+        ]
+        for model, name in MODERN.items()
+    ]
+    heads = {"change": "", "final loss": "nats per character", "saves": "factor"}
+    return SourcedTable(
+        "Changes of a modern baseline, on subwords", "Our runs", heads, rows
+    )
+
+
+def perplexity_change(runs: Runs, baseline: str, model: str) -> Spread:
+    """Return the change of a model's perplexity over a baseline's, in percent."""
+    relative = relative_perplexity(runs[baseline], runs[model])
+    return Spread.of([each - 100 for each in relative])
+
+
+def part_table() -> SourcedTable:
+    """Return the change of the perplexity by each of Primer's changes, with both positions."""
+    wanted = ["transformer", "primer"]
+    wanted += [f"{done}-{part}" for part in CHANGES for done in ("with", "without")]
+    every = [read_ends(plan, wanted) for plan in ("ablation", "today-ablation")]
+    rows = [
+        [
+            name,
+            *(
+                f"{perplexity_change(runs, baseline, model):+.1f}"
+                for baseline, model in (
+                    ("transformer", f"with-{part}"),
+                    ("primer", f"without-{part}"),
+                )
+                for runs in every
+            ),
+        ]
+        for part, name in CHANGES.items()
+    ]
+    heads = {"change": ""} | {
+        f"{done}, {positions}": "%"
+        for done in ("added", "removed")
+        for positions in ("learned", "rotary")
+    }
+    title = "Effect on perplexity, added to a Transformer or removed from Primer"
+    return SourcedTable(title, "Our runs", heads, rows)
+
+
+def main() -> None:
+    tables = (
+        loss_table,
+        factor_table,
+        rate_table,
+        length_table,
+        modern_table,
+        part_table,
+    )
+    print(*(table() for table in tables), sep="\n\n")
+
+
+if __name__ == "__main__":
+    main()

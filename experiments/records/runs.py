@@ -1,0 +1,291 @@
+"""The records of long runs: a file for each plan in `results`, and a line for each of the plan's runs.
+
+A plan's run may already be recorded by another plan. Then its line only says where: `recorded_in` has the
+plan, `recorded_as` the name there, and `digest` what that run must be.
+
+Chapters read the reported runs of a plan by `read_runs`, or only their ends by `read_ends`.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from experiments.records.lines import (
+    Line,
+    read_lines,
+    replace_text,
+    write_line,
+    write_lines,
+)
+from labml_primer.training.corpus import VALIDATION_PLAYS
+
+RESULTS = Path(__file__).parents[1] / "results"
+STEP_TIMES = "step_times.json"
+
+TUNING_PLAY, *REPORTED_PLAYS = VALIDATION_PLAYS
+"""The comedy selects learning rates; the tragedy and the history are reported. Whole plays have no
+scene in common, so the text that selected a rate is not part of what is reported."""
+
+TUNING = "tuning-"
+"""The names of the short runs that select a rate begin with it."""
+
+DECIMALS = 6
+"""Of a loss that a chapter reads. The losses of two seeds differ by hundredths."""
+
+RunRecord = dict[str, Any]
+"""A finished run: configuration, digest, versions, machine, and the curve of its losses."""
+
+Measured = dict[str, Any]
+"""What chapters read of a run: its seed, its rate, and a curve as parallel lists. `loss` is the mean
+of the reported plays."""
+
+Runs = dict[str, list[Measured]]
+"""The runs of each model of a plan, one per seed."""
+
+# A notebook has what these functions returned, not the files that they read.
+__recorded__ = ("models_of", "curves_of", "ends_of")
+
+
+# -- the records of a plan -------------------------------------------------------------------
+
+
+def file_of(plan: str, folder: Path) -> Path:
+    """Return the file of a plan's records."""
+    return folder / f"{plan}.jsonl"
+
+
+def read_records(folder: Path) -> dict[str, dict[str, RunRecord]]:
+    """Return what each plan has recorded itself, by the names of its runs."""
+    return {
+        path.stem: {
+            name: line
+            for name, line in read_lines(path).items()
+            if "recorded_in" not in line
+        }
+        for path in sorted(folder.glob("*.jsonl"))
+    }
+
+
+def read_results(folder: Path = RESULTS) -> dict[str, RunRecord]:
+    """Return all records of all plans, by the digests of their configurations."""
+    plans = read_records(folder).values()
+    return {record["digest"]: record for runs in plans for record in runs.values()}
+
+
+def read_plan(plan: str, folder: Path = RESULTS) -> dict[str, RunRecord]:
+    """Return the records of all runs of a plan by name, those of other plans among them.
+
+    Raises `ValueError` if another plan has not recorded what a line says.
+    """
+    found: dict[str, RunRecord] = {}
+    files: dict[str, dict[str, Line]] = {}
+    for name, line in read_lines(file_of(plan, folder)).items():
+        if "recorded_in" in line:
+            other, own = line["recorded_in"], line["recorded_as"]
+            if other not in files:
+                files[other] = read_lines(file_of(other, folder))
+            record = files[other].get(own)
+            if record is None or record["digest"] != line["digest"]:
+                raise ValueError(
+                    f"{file_of(plan, folder)}: {name} is not recorded as {own} in {other}.jsonl any more; "
+                    f"run make experiments ONLY={plan}"
+                )
+            line = record
+        found[name] = line
+    return found
+
+
+def write_run(plan: str, name: str, record: RunRecord, folder: Path) -> None:
+    """Record a run of a plan."""
+    write_line(file_of(plan, folder), name, record)
+
+
+def arrange(plan: str, names: Mapping[str, str], folder: Path) -> None:
+    """Put a plan's lines in the order of `names`, and add those of runs that other plans have recorded.
+
+    `names` has the digest of each of the plan's runs. Lines that it does not name are last.
+    """
+    places = {
+        record["digest"]: (other, own)
+        for other, runs in read_records(folder).items()
+        for own, record in runs.items()
+    }
+    before = read_lines(file_of(plan, folder))
+    lines: dict[str, Line] = {}
+    for name, digest in names.items():
+        other, own = places.get(digest, (plan, name))
+        if other != plan:
+            elsewhere = {"recorded_in": other, "recorded_as": own, "digest": digest}
+            lines[name] = {"run": name, **elsewhere}
+        elif name in before:
+            lines[name] = before[name]
+    lines |= {name: line for name, line in before.items() if name not in lines}
+    if list(lines.items()) != list(before.items()):
+        write_lines(file_of(plan, folder), lines)
+
+
+# -- the record of one run, in a folder of its own -------------------------------------------
+
+
+def read_record(path: Path, digest: str) -> RunRecord | None:
+    """Return the record at `path`, or `None` if there is none or it has another digest."""
+    if not path.exists():
+        return None
+    record = _read(path)
+    return record if record["digest"] == digest else None
+
+
+def _read(path: Path) -> RunRecord:
+    """Return a record. Raises `ValueError` if the file is not one, as when it was cut short."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(record, dict) and "digest" in record:
+            return record
+    except ValueError:
+        pass
+    raise ValueError(
+        f"{path} is no whole record. Restore it from Git, or delete it and repeat the run."
+    )
+
+
+def write_record(path: Path, record: Mapping[str, Any]) -> None:
+    """Write a record as JSON. `path` never holds a partly written file."""
+    replace_text(path, json.dumps(record, indent=1) + "\n")
+
+
+def loss_on(record: RunRecord, *plays: str) -> float:
+    """Return the mean final loss on `plays`; infinity if the run diverged."""
+    if record["diverged_at_step"]:
+        return math.inf
+    held_out = record["curve"]["held_out"]
+    return sum(held_out[play][-1] for play in plays) / len(plays)
+
+
+# -- what chapters read ----------------------------------------------------------------------
+
+
+def read_step_times(folder: Path = RESULTS) -> dict[str, dict[str, float]]:
+    """Return the seconds of a step, by plan and model."""
+    path = folder / STEP_TIMES
+    if not path.exists():
+        return {}
+    seconds: dict[str, dict[str, float]]
+    seconds = json.loads(path.read_text(encoding="utf-8"))["seconds"]
+    return seconds
+
+
+def reported(plan: str, folder: Path = RESULTS) -> dict[str, list[RunRecord]]:
+    """Return the records that count, for each model in the order of their seeds.
+
+    They are those with the rate that the short runs select. A model does not count until it has been tried
+    with every rate that any model of its plan was tried with. A run that diverged does not count.
+    """
+    records = read_plan(plan, folder)
+    tried: dict[str, dict[float, float]] = {}
+    for name, record in records.items():
+        if name.startswith(TUNING):
+            rate = record["configuration"]["rate"]
+            model = name.removeprefix(TUNING).removesuffix(f"-{rate:g}")
+            tried.setdefault(model, {})[rate] = loss_on(record, TUNING_PLAY)
+    rates = {rate for losses in tried.values() for rate in losses}
+    found: dict[str, list[RunRecord]] = {}
+    for model, losses in tried.items():
+        runs = [
+            record
+            for name, record in records.items()
+            if name == f"{model}-{record['configuration']['seed']}"
+            and record["configuration"]["rate"] == min(losses, key=losses.__getitem__)
+            and not record["diverged_at_step"]
+        ]
+        if losses.keys() == rates and runs:
+            found[model] = sorted(runs, key=lambda run: run["configuration"]["seed"])
+    return found
+
+
+def models_of(plan: str) -> dict[str, int]:
+    """Return the models of a plan that have reported runs, with the number of their runs."""
+    return {model: len(runs) for model, runs in reported(plan, RESULTS).items()}
+
+
+def curves_of(plan: str, model: str) -> dict[str, Any]:
+    """Return what a model's runs have in common, and the losses of each.
+
+    The costs are those of a step. `loss` has a list for each of the `seeds`: the mean of the reported plays
+    at evaluations that divide the `steps` into equal parts. `whole` has the loss on the whole plays after the
+    last step, if they were read.
+    """
+    return _summary(plan, model)
+
+
+def ends_of(plan: str, model: str) -> dict[str, Any]:
+    """Return the same of the last evaluation only."""
+    found = _summary(plan, model)
+    ends = [losses[-1:] for losses in found["loss"]]
+    return found | {"evaluations": 1, "loss": ends}
+
+
+def _summary(plan: str, model: str) -> dict[str, Any]:
+    """Return a model's runs. Raises `ValueError` if they were not evaluated at the same steps."""
+    runs = reported(plan, RESULTS)[model]
+    configuration, curve = runs[0]["configuration"], runs[0]["curve"]
+    steps, evaluations = configuration["steps"], configuration["evaluations"]
+    for run in runs:
+        if run["curve"]["steps"] != evaluated(steps, evaluations):
+            raise ValueError(f"{plan}: {model} was not evaluated in equal parts")
+    found = {
+        "data": configuration["data"],
+        "rate": configuration["rate"],
+        "parameters": runs[0]["parameters"],
+        "multiply_adds": curve["multiply_adds"][0] // curve["steps"][0],
+        "steps": steps,
+        "evaluations": evaluations,
+        "seeds": [run["configuration"]["seed"] for run in runs],
+        "loss": [_means(run["curve"]["held_out"]) for run in runs],
+    }
+    if all("whole" in run for run in runs):
+        wholes = [{play: [loss] for play, loss in run["whole"].items()} for run in runs]
+        found["whole"] = [loss for whole in wholes for loss in _means(whole)]
+    seconds = read_step_times(RESULTS).get(plan, {}).get(model)
+    return found if seconds is None else found | {"seconds": seconds}
+
+
+def _means(losses: Mapping[str, list[float]]) -> list[float]:
+    """Return the mean of the reported plays at each evaluation."""
+    plays = zip(*(losses[play] for play in REPORTED_PLAYS), strict=True)
+    return [round(sum(each) / len(each), DECIMALS) for each in plays]
+
+
+def evaluated(steps: int, evaluations: int) -> list[int]:
+    """Return the steps at which a run is evaluated."""
+    return [steps * i // evaluations for i in range(1, evaluations + 1)]
+
+
+def read_runs(plan: str, models: Iterable[str] | None = None) -> Runs:
+    """Return the reported runs of a plan, or of some of its models."""
+    wanted = models_of(plan) if models is None else models
+    return {model: runs_of(curves_of(plan, model)) for model in wanted}
+
+
+def read_ends(plan: str, models: Iterable[str] | None = None) -> Runs:
+    """Return the reported runs as they ended: their curves have one point, after the last step."""
+    wanted = models_of(plan) if models is None else models
+    return {model: runs_of(ends_of(plan, model)) for model in wanted}
+
+
+def runs_of(found: Mapping[str, Any]) -> list[Measured]:
+    """Return the runs of a model, one per seed, with their costs at each evaluation."""
+    steps = evaluated(found["steps"], found["evaluations"])
+    shared = {name: found[name] for name in ("data", "rate", "parameters")}
+    shared["steps"] = steps
+    for cost in ("multiply_adds", "seconds"):
+        if cost in found:
+            shared[cost] = [found[cost] * step for step in steps]
+    own = {"seed": found["seeds"], "loss": found["loss"]}
+    if "whole" in found:
+        own["whole"] = found["whole"]
+    return [
+        shared | dict(zip(own, values, strict=True))
+        for values in zip(*own.values(), strict=True)
+    ]

@@ -1,0 +1,135 @@
+"""A page of the built book that is open in the browser, and what can be asked of any."""
+
+import gzip
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache, partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from built_book import ROOT, Site
+from playwright.sync_api import ConsoleMessage, Page, Request, Response
+
+AXE = ROOT / "book" / "node_modules" / "axe-core" / "axe.min.js"
+
+
+def settle(page: Page) -> None:
+    """Waits until a page has its fonts, and its script has fitted the formulas to them."""
+    page.evaluate(
+        """() => {  // as many frames as its script waits for, and one more
+             const framed = () => new Promise(
+               done => requestAnimationFrame(() => setTimeout(done)));
+             return framed().then(() => document.fonts.ready).then(framed).then(framed);
+           }"""
+    )
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves files, and says nothing."""
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address at which a folder is served on this machine."""
+    handler = partial(Quiet, directory=str(folder))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+@dataclass
+class Visit:
+    """An open page, with what the browser said and asked for since."""
+
+    page: Page
+    said: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    ended: int = 0
+
+    def __post_init__(self) -> None:
+        self.page.on("console", self._console)
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.on("requestfinished", self._ended)
+        self.page.on("requestfailed", self._lost)
+        self.page.on("response", self._answered)
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type in ("warning", "error"):
+            self.said.append(message.text)
+
+    def _ended(self, request: Request) -> None:
+        self.ended += 1
+
+    def _lost(self, request: Request) -> None:
+        self.ended += 1
+        self.failed.append(f"{request.url}: {request.failure}")
+
+    def _answered(self, response: Response) -> None:
+        if response.status >= 400:
+            self.failed.append(f"{response.url}: {response.status}")
+
+    def quiet(self) -> None:
+        """Waits until nothing that was asked for is on its way, and the page is laid out."""
+        for _ in range(1000):
+            settle(self.page)
+            if self.ended >= len(self.asked):
+                return
+        raise TimeoutError(f"an answer is missing: {self.asked}")
+
+
+Visitor = Callable[..., Visit]
+
+
+def in_theme(page: Page, theme: str) -> None:
+    page.evaluate("theme => document.documentElement.dataset.theme = theme", theme)
+
+
+def resized(page: Page, width: int, height: int = 900) -> None:
+    page.set_viewport_size({"width": width, "height": height})
+    page.wait_for_function("width => innerWidth === width", arg=width)
+    settle(page)
+
+
+def barriers(page: Page, rules: list[str] | None = None) -> list[str]:
+    """What axe-core finds wrong, with the first place of each."""
+    options: dict[str, Any] = {"resultTypes": ["violations"]}
+    if rules:
+        options["runOnly"] = {"type": "rule", "values": rules}
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE.read_text("utf-8"))
+    found = page.evaluate(
+        "options => axe.run(document, options).then(found => found.violations)", options
+    )
+    return [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found]
+
+
+# -- weight ---------------------------------------------------------------------------------
+
+FIGURE = re.compile(rb'<svg class="plot".*?</svg>', re.DOTALL)
+PACKED = (".woff2", ".png", ".wasm")  # served as they are
+
+
+@cache
+def weight(path: Path) -> int:
+    """Bytes of a file as GitHub Pages would send it; a page's figures do not count."""
+    body = path.read_bytes()
+    if path.suffix in PACKED:
+        return len(body)
+    return len(gzip.compress(FIGURE.sub(b"", body), 6))
+
+
+def weights(site: Site, asked: list[str]) -> dict[str, int]:
+    """The bytes of each file of the site that was asked for."""
+    paths = [unquote(urlsplit(url).path).lstrip("/") for url in asked]
+    return {path: weight(site.folder / path) for path in paths}

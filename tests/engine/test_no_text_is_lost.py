@@ -1,0 +1,151 @@
+"""The pages of modules that were not written for a book: all of their text is there."""
+
+import re
+from collections.abc import Callable
+from html import unescape
+
+import pytest
+from conftest import Built, Shelf
+
+pytestmark = pytest.mark.slow
+NAMES = '''
+    # SPDX-License-Identifier: MIT
+
+    """# Names
+
+    A summary of __init__.
+    """
+
+    admin = "\u202eresu\u202c"
+
+
+    def area(x, y):
+        """It calls __init__ first; 2*x*y is twice the area, a<b and c>d.
+
+        Pass --flag, d["key"] or f(x, ...) -- and "<pad>" costs $5 or $6.
+
+        >>> area(1, 2)
+        4
+        """
+        return 2 * x * y
+
+
+    def angle():
+        """Angle \\theta of a 3\\times1 convolution."""
+'''
+FILES = {
+    "names.py": NAMES,
+    "untitled.py": '''
+        def first():
+            """Opens <select> and <title>."""
+            return 1
+
+
+        print("x" * 200_000)
+    ''',
+    "twice.py": '"""# One\n\nText.\n"""\n\nx = 1\n\n# # Two\n#\n# More.\ny = 2\n',
+}
+
+
+@pytest.fixture(scope="module")
+def book(shelf: Callable[[dict[str, str]], Shelf]) -> Shelf:
+    return shelf(FILES)
+
+
+@pytest.fixture(scope="module")
+def built(book: Shelf) -> Built:
+    done = book.build()
+    assert done.code == 0, done.log
+    return done
+
+
+def words(page: str) -> str:
+    """The text of a page, on one line."""
+    return " ".join(unescape(re.sub(r"<[^>]+>", "", page)).split())
+
+
+def test_code_in_a_docstring_is_on_the_page_as_typed(built: Built) -> None:
+    text = words(built.page("names"))
+    assert "A summary of __init__." in text
+    assert "It calls __init__ first; 2*x*y is twice the area, a<b and c>d." in text
+    assert 'Pass --flag, d["key"] or f(x, ...) – and “<pad>” costs $5 or $6.' in text
+
+
+def test_a_doctest_is_highlighted_with_its_prompts(built: Built) -> None:
+    block = built.page("names").partition('<div class="highlight-pycon')[2]
+    assert words(block.partition("</pre>")[0]).endswith(">>> area(1, 2) 4")
+
+
+def test_a_docstring_that_python_misreads_is_shown_as_written_with_a_warning(
+    book: Shelf, built: Built
+) -> None:
+    assert r"Angle \theta of a 3\times1 convolution." in words(built.page("names"))
+    line = (book.root / "names.py").read_text().split("\n").index("def angle():") + 2
+    message = rf"names\.py:{line}: WARNING: .*\\theta.*Put an r before the quotes"
+    assert re.search(message, built.log), built.log
+
+
+def test_a_license_above_the_docstring_is_on_the_page(built: Built) -> None:
+    line = built.page("names").partition('id="L1"')[2].partition('id="L')[0]
+    assert "# SPDX-License-Identifier: MIT" in words(line)
+
+
+def test_controls_of_direction_in_code_are_isolated_and_named(built: Built) -> None:
+    page = built.page("names")
+    for name, control in (("U+202E", "\u202e"), ("U+202C", "\u202c")):
+        assert f'<bdi class="control" data-name="{name}">{control}</bdi>' in page
+        assert page.count(control) == 1
+
+
+def test_a_module_without_a_title_has_its_name_a_sheet_and_a_copy(built: Built) -> None:
+    page = built.page("untitled")
+    assert "<h1>untitled<" in page and "no title" not in page
+    assert page.count('class="sbs__sheet') == 1
+    assert 'data-of="first"' in page and 'class="sbs__block def def--own' in page
+    assert "Opens <select> and <title>." in words(page)
+    listed = '<a class="reference internal" href="untitled.html">untitled<'
+    assert listed in built.page("twice")
+
+
+def test_a_second_heading_of_the_first_level_is_a_section(built: Built) -> None:
+    page = built.page("twice")
+    assert page.count("<h1") == 2  # with the site's name
+    assert re.search(r'<h2 id="two">Two<.*More\.', page, re.DOTALL)
+
+
+def test_pages_in_folders_lead_to_their_files(book: Shelf, built: Built) -> None:
+    done = book.build(builder="dirhtml")
+    assert done.code == 0 and done.executed() == [], done.log
+    site = book.root / "_build/dirhtml"
+    page = site / "untitled/index.html"
+    html = page.read_text(encoding="utf-8")
+    source = re.findall(r'data-source="([^"]+)"', html)
+    whole = re.findall(r'href="([^"]+)">The whole output', html)
+    assert len(source) == len(whole) == 1
+    assert all((page.parent / link).is_file() for link in source + whole)
+
+
+def test_a_book_on_one_page_has_every_chapter_with_its_code(
+    book: Shelf, built: Built
+) -> None:
+    done = book.build(builder="singlehtml")
+    assert done.code == 0 and done.executed() == [], done.log
+    page = (book.root / "_build/singlehtml/index.html").read_text(encoding="utf-8")
+    assert page.count('class="sbs__sheet') == len(FILES)
+    assert all(f"<h2>{title}<" in page for title in ("Names", "untitled", "One"))
+    assert page.count('<h3 id="two">Two<') == 1
+    (whole,) = re.findall(r'href="([^"]+)">The whole output', page)
+    assert (book.root / "_build/singlehtml" / whole).is_file()
+
+
+def test_two_chapters_with_one_notebook_are_an_error_that_names_both(
+    shelf: Callable[[dict[str, str]], Shelf],
+) -> None:
+    index = "# B\n\n```{toctree}\na/same\nb/same\n```\n"
+    text = '"""# Same"""\n'
+    book = shelf({"index.md": index, "a/same.py": text, "b/same.py": text})
+    book.edit("conf.py", '"lib"', '"notebooks"')
+    book.write({"notebooks/same.ipynb": "{}"})
+    done = book.build()
+    assert done.code != 0 and done.executed() == []
+    assert re.search(r"b/same\.py:1: .*a/same\.py is notebooks/same\.ipynb", done.log)

