@@ -27,6 +27,9 @@ CHOICES = {
     "decay": ("everything", "matrices"),
 }
 
+REAL_SCALE = ("bfloat16", "compiled", "sharded", "pieces", "recomputed")
+"""The settings of `Run` that `experiments.harness.real_scale` implements."""
+
 WRITTEN: dict[Any, str] = {
     str: "a text in quotes",
     int: "a whole number, such as 20000",
@@ -83,19 +86,12 @@ class Run:
     With Adafactor there is no warm-up: the rate is the smaller of `rate` and the inverse square root, which
     for 0.01 is the paper's schedule.
 
-    `bfloat16` applies to matrix products (autocast), and `compiled` needs a GPU. `sharded` splits
-    the weights between the processes of torchrun (FSDP) instead of copying them (DDP).
+    `data` is "characters" or "subwords" of the plays, or a folder with a text of your own. `decay` says
+    whether AdamW's weight decay acts on every parameter, or only on matrices: not on norms, biases,
+    embeddings and positions. Kernels of convolutions, MDHA's too, count as matrices.
 
-    `data` is "characters" or "subwords" of the plays, or a folder with a text of your own
-    (`experiments.harness.texts`). `decay` says whether AdamW's weight decay acts on every parameter, or only
-    on matrices: not on norms, biases, embeddings and positions. Kernels of convolutions, MDHA's too, count as
-    matrices.
-
-    Two settings need less memory. With gradient accumulation the batch is read in `pieces`, one after
-    another. With activation checkpointing, `recomputed`, a block keeps only its input for the backward pass,
-    which computes the rest again. Both give the same steps up to rounding, with two exceptions for `pieces`:
-    dropout masks are drawn for each piece, and a Switch layer distributes the tokens of each piece alone over
-    its experts.
+    No plan uses `bfloat16`, `compiled`, `sharded`, `pieces`, `recomputed` and texts of your own:
+    `experiments/harness/real_scale/README.md` says what they do.
 
     With `whole`, a language model also reads every held-out play from beginning to end after its last step.
 
@@ -190,6 +186,15 @@ class Run:
         chosen = {k: v for k, v in asdict(self).items() if v != default[k]}
         return hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()
 
+    def plain(self) -> "Run":
+        """Return the run without its settings of real scale: its steps are the same up to rounding."""
+        return replace(self, **{name: getattr(Run(), name) for name in REAL_SCALE})
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the run has no setting of real scale."""
+        return self == self.plain()
+
     def build(self, vocab_size: int) -> LanguageModel | T5:
         """Return the model before the first step, initialized with `seed`.
 
@@ -236,3 +241,16 @@ def try_to_build(run: Run) -> None:
     """Raise `ValueError` if a run's model cannot be built. Its weights are not allocated."""
     with torch.device("meta"):
         run.build(vocab_size=256)
+
+
+def changes(before: Run, now: Run) -> str:
+    """Say which settings of two runs differ, such as "rate 0.004 is now 0.001"."""
+    old, new = (
+        {**asdict(run), "model": "", **{f"model.{k}": v for k, v in run.model.items()}}
+        for run in (before, now)
+    )
+    return ", ".join(
+        f"{name} {old.get(name, 'unset')} is now {new.get(name, 'unset')}"
+        for name in old | new
+        if old.get(name) != new.get(name)
+    )

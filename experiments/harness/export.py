@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from experiments.harness.configuration import Run
 from experiments.harness.plan import read_plans
-from experiments.harness.run import BUILT
+from experiments.harness.sweep import BUILT
 from experiments.harness.texts import load_texts
 from experiments.records.runs import REPORTED_PLAYS, read_results
 from labml_primer.primer.primer_ez import SpatialDepthWiseConvolution, SquaredReLU

@@ -152,6 +152,16 @@ class Plan:
         runs = self.tuning() | reported
         return {name: run.digest for name, run in runs.items()}
 
+    def digests(self) -> set[str]:
+        """Return the digests of all runs that the plan can have: the reported ones with each of its rates."""
+        reported = (
+            replace(model, rate=rate, seed=seed)
+            for model in self.models.values()
+            for rate in self.rates
+            for seed in range(self.seeds)
+        )
+        return {run.digest for run in (*self.tuning().values(), *reported)}
+
     def missing(self, found: Mapping[str, RunRecord]) -> list[dict[str, Run]]:
         """Return the unrecorded runs of both parts. Rates in the second are final once the first is empty."""
         return [

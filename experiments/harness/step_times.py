@@ -1,24 +1,24 @@
-"""Measure a training step of each model: all models of all plans in one process, in turns.
+"""Measure a training step of each model of a plan, in turns, and record the seconds.
 
 The time that a run itself took depends on the machine's load and on the code of that day. So a run's
 recorded time is its number of steps times the step time measured here.
+
+The file of step times has the `seconds` of a step by plan and model, and the commit, versions and machine
+that measured them. `models` has the beginning of the digest of each measured model, by plan and name, and
+`later` lists the measurements that were added, each with its own commit, versions and machine.
 """
 
+import json
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
 from experiments.harness.configuration import Run
-from experiments.harness.long_run import Training, surroundings
-from experiments.harness.parallel import Workers
 from experiments.harness.plan import Plan
+from experiments.harness.provenance import surroundings
+from experiments.harness.start import this_worker, training_of
 from experiments.records.lines import write_json
-from experiments.records.runs import (
-    RESULTS,
-    STEP_TIMES,
-    RunRecord,
-    read_step_times,
-)
+from experiments.records.runs import RESULTS, STEP_TIMES, RunRecord
 from labml_primer.training import median_seconds
 
 
@@ -27,32 +27,81 @@ def stand_in(run: Run) -> Run:
     return replace(run, seed=0, rate=1e-3, steps=100, evaluations=1, whole=False)
 
 
-def measure(plans: Collection[Plan], built: Path) -> RunRecord:
-    """Return the seconds of a step by plan and model, with the commit, versions and machine.
-
-    A model that several plans share is measured once.
-    """
-    workers = Workers()
-    runs = [stand_in(run) for plan in plans for run in plan.models.values()]
-    known = {run.digest: run for run in runs}
-    print(f"measuring a step of {len(known)} models, in turns")
-    taken = median_seconds(
-        {digest: Training(run, built, workers).step for digest, run in known.items()}
-    )
-    seconds = {
-        plan.name: {
-            name: taken[stand_in(run).digest] for name, run in plan.models.items()
-        }
-        for plan in plans
-    }
-    return surroundings(workers) | {"seconds": seconds}
+def key(run: Run) -> str:
+    """Return a text that two runs share if their steps take the same time."""
+    return stand_in(run).digest[:8]
 
 
 def measure_missing(
     plans: Collection[Plan], built: Path, results: Path = RESULTS
 ) -> None:
-    """Measure all timed plans again if one has a model without a step time."""
-    plans = [plan for plan in plans if plan.timed]
-    known = read_step_times(results)
-    if any(known.get(plan.name, {}).keys() != plan.models.keys() for plan in plans):
-        write_json(results / STEP_TIMES, measure(plans, built))
+    """Measure those models of these plans that have no step time, and add them to the recorded ones.
+
+    No recorded number changes. Seconds of two machines cannot be compared, so the first recorded model of a
+    plan is measured again, next to the missing ones, and theirs are scaled by the ratio of its recorded
+    seconds to those of today. A model that several of the plans share is measured once.
+    """
+    known = read(results)
+    lacking = {plan.name: missing_models(plan, known) for plan in plans if plan.timed}
+    plans = [plan for plan in plans if lacking.get(plan.name)]
+    if not plans:
+        return
+    rulers = {plan.name: ruler(plan, lacking[plan.name]) for plan in plans}
+    models = {
+        key(run): stand_in(run)
+        for plan in plans
+        for name, run in plan.models.items()
+        if name in lacking[plan.name] or name == rulers[plan.name]
+    }
+    taken = measure(models, built)
+    seconds, digests = known.setdefault("seconds", {}), known.setdefault("models", {})
+    for plan in plans:
+        times, scale = seconds.setdefault(plan.name, {}), 1.0
+        if (name := rulers[plan.name]) is not None:
+            scale = times[name] / taken[key(plan.models[name])]
+        for name in lacking[plan.name]:
+            digest = key(plan.models[name])
+            times[name] = scale * taken[digest]
+            digests.setdefault(plan.name, {})[name] = digest
+    here = surroundings()
+    if "machine" in known:
+        added = {plan.name: lacking[plan.name] for plan in plans}
+        known.setdefault("later", []).append({"models": added, **here})
+    else:
+        known = here | known
+    write_json(results / STEP_TIMES, known)
+
+
+def read(results: Path) -> RunRecord:
+    """Return the whole file of step times, or nothing if there is none."""
+    path = results / STEP_TIMES
+    found: RunRecord = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    return found
+
+
+def missing_models(plan: Plan, known: RunRecord) -> list[str]:
+    """Return the names of a plan's models without seconds, or whose seconds are those of another model.
+
+    Older seconds have no digest. They are taken as they are.
+    """
+    seconds = known.get("seconds", {}).get(plan.name, {})
+    digests = known.get("models", {}).get(plan.name, {})
+    return [
+        name
+        for name, run in plan.models.items()
+        if name not in seconds or digests.get(name, key(run)) != key(run)
+    ]
+
+
+def ruler(plan: Plan, lacking: Collection[str]) -> str | None:
+    """Return the first recorded model of a plan. Without one, the plan's seconds are as measured here."""
+    return next((name for name in plan.models if name not in lacking), None)
+
+
+def measure(models: dict[str, Run], built: Path) -> dict[str, float]:
+    """Return the seconds of a step of each of `models`, by their keys."""
+    print(f"measuring a step of {len(models)} models, in turns")
+    worker = this_worker()
+    return median_seconds(
+        {each: training_of(run, built, worker).step for each, run in models.items()}
+    )

@@ -1,11 +1,8 @@
-"""Texts for long runs: the plays by character or by subword, or your own by byte."""
+"""Texts for long runs: the plays, by character or by subword."""
 
-import hashlib
 import os
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,30 +16,6 @@ SUBWORDS = 2048
 """Vocabulary size of the subwords. In the held-out plays, one has 2.6 to 2.8 characters on average."""
 
 
-class Files:
-    """The bytes of several files as one long text. It stays on disk; only what is asked for is read."""
-
-    def __init__(self, paths: list[Path]):
-        self.paths, self.sizes = paths, [path.stat().st_size for path in paths]
-        self.ends = torch.tensor(self.sizes).cumsum(0)
-
-    def __len__(self) -> int:
-        return int(self.ends[-1])
-
-    def __getitem__(self, places: Tensor) -> Tensor:
-        """Return the bytes at `places`, in the same shape, as a tensor would."""
-        parts = torch.bucketize(places, self.ends, right=True)
-        found = torch.empty_like(places)
-        for number in parts.unique().tolist():
-            here, size = parts == number, self.sizes[number]
-            # Mapped only now, because a process can map about 65,000 files at a time.
-            part = torch.from_file(
-                str(self.paths[number]), size=size, dtype=torch.uint8
-            )
-            found[here] = part[places[here] - self.ends[number] + size].long()
-        return found
-
-
 @dataclass(frozen=True, eq=False)
 class Texts:
     """Texts of tokens below `vocab_size`: one to learn from, and the held-out ones.
@@ -51,7 +24,7 @@ class Texts:
     per token into a loss per character. `digest` is a hash of own texts.
     """
 
-    train: Tensor  # this and held-out texts can be `Files`, which are indexed in the same way
+    train: Tensor  # own texts are `real_scale.texts.Files`, which are indexed in the same way
     held_out: dict[str, Tensor]
     characters: dict[str, float]
     vocab_size: int
@@ -60,9 +33,9 @@ class Texts:
 
 @cache
 def load_texts(data: str) -> Texts:
-    """Return the plays as `"characters"` or as `"subwords"`, or the texts of a folder."""
+    """Return the plays as `"characters"` or as `"subwords"`. Raises `ValueError` for anything else."""
     if data not in PLAYS:
-        return own_texts(Path(data))
+        raise ValueError(f"data {data!r} is not one of {', '.join(PLAYS)}")
     plays = load_plays()
     if data == "characters":
         corpus = load_corpus()
@@ -95,48 +68,12 @@ def load_texts(data: str) -> Texts:
     return Texts(encode(training), held_out, characters, subwords.get_vocab_size())
 
 
-def own_texts(folder: Path) -> Texts:
-    """Return the texts of a folder: all of `train/**/*.txt` to learn from, and each of `held-out/**/*.txt`.
-
-    A held-out text is named after its path: that of `held-out/plays/hamlet.txt` is "plays/hamlet". A token is
-    a byte, so any language and any file will do. Empty files are left out. Raises `ValueError` if there are
-    none.
-    """
-    paths = {
-        part: [
-            path
-            for path in sorted((folder / part).rglob("*.txt"))
-            if path.stat().st_size
-        ]
-        for part in ("train", "held-out")
-    }
-    for part, found in paths.items():
-        if not found:
+def refuse_short_texts(texts: Texts, data: str, seq: int) -> None:
+    """Raise `ValueError` if a text of `data` is shorter than a window of `seq + 1` tokens."""
+    named = {f"held-out text {name!r}": text for name, text in texts.held_out.items()}
+    for name, text in {"text to learn from": texts.train, **named}.items():
+        if len(text) <= seq:
             raise ValueError(
-                f"{folder / part} has no text, a file whose name ends in .txt"
+                f"{data}: the {name} has {len(text)} tokens, and a window has seq + 1 = "
+                f"{seq + 1}; lower seq, or take a longer text"
             )
-    held_out, characters = dict[str, Any](), {}
-    for path in paths["held-out"]:
-        name = path.relative_to(folder / "held-out").with_suffix("").as_posix()
-        held_out[name] = Files([path])
-        characters[name] = characters_in(path) / path.stat().st_size
-    train: Any = Files(paths["train"])
-    digest = digest_of(folder, [*paths["train"], *paths["held-out"]])
-    return Texts(train, held_out, characters, vocab_size=256, digest=digest)
-
-
-def characters_in(path: Path) -> int:
-    """Return the number of characters of a text, read in parts."""
-    with path.open(encoding="utf-8", errors="replace", newline="") as file:
-        return sum(map(len, iter(lambda: file.read(2**20), "")))
-
-
-def digest_of(folder: Path, paths: list[Path]) -> str:
-    """Return a hash of the files' names in `folder` and of their bytes."""
-    whole = hashlib.sha256()
-    for path in paths:
-        with path.open("rb") as file:
-            own = hashlib.file_digest(file, "sha256").hexdigest()
-        name = path.relative_to(folder).as_posix()
-        whole.update(f"{name}\0{own}\n".encode())
-    return whole.hexdigest()

@@ -1,6 +1,5 @@
 """Track a long run with labml: to a file in its folder, and to a terminal."""
 
-import os
 import sys
 import threading
 from collections.abc import Iterable
@@ -8,7 +7,8 @@ from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 from types import TracebackType
-from unittest.mock import patch
+
+from experiments.harness.command import environment
 
 
 class Tracking:
@@ -27,7 +27,7 @@ class Tracking:
         home = folder / "labml"
         home.mkdir(parents=True, exist_ok=True)
         with (
-            patch.dict(os.environ, {"HOME": str(home)}),
+            environment({"HOME": str(home)}),
             redirect_stdout(StringIO()),
         ):
             from labml import (  # type: ignore[import-untyped]

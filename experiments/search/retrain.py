@@ -13,8 +13,7 @@ from typing import Any
 
 import torch
 
-from experiments.harness.long_run import surroundings
-from experiments.harness.parallel import Workers
+from experiments.harness.provenance import surroundings
 from experiments.records.lines import Line, read_lines, write_line
 from experiments.search.candidates import (
     MOST_SECONDS,
@@ -120,9 +119,9 @@ def retrain(run: Retraining) -> dict[str, Any]:
             )
             losses, reported = list(training.curve()), training.reported()
         except (RejectedError, RuntimeError) as error:  # PyTorch's, such as no memory
-            return {**surroundings(Workers()), "rejected": str(error).splitlines()[0]}
+            return {**surroundings(), "rejected": str(error).splitlines()[0]}
     found = {"losses": losses, "reported": reported, **training.costs()}
-    return {**surroundings(Workers()), **found}
+    return {**surroundings(), **found}
 
 
 def retrain_missing(

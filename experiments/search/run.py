@@ -25,9 +25,9 @@ from typing import Any
 import torch
 from filelock import Timeout
 
-from experiments.harness.long_run import positive_integer, surroundings
-from experiments.harness.parallel import Workers
-from experiments.harness.run import BUILT, alone, cores, hours
+from experiments.harness.command import hours, positive_integer
+from experiments.harness.provenance import surroundings
+from experiments.harness.sweep import BUILT, alone, cores
 from experiments.records.runs import RESULTS
 from experiments.search.candidates import Task, evaluate_in_worker, unit_of
 from experiments.search.log import Log, appending, read_log
@@ -129,7 +129,7 @@ def run_search(
     pool = Pool(ray, evaluate, search)
     with appending(path) as log:
         if len(outcomes) < search.individuals:
-            log.write(began=settings(search), **surroundings(Workers()))
+            log.write(began=settings(search), **surroundings())
         while len(outcomes) < search.individuals:
             while len(pool.running) < core_count(ray):
                 if waiting:

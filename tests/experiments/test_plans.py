@@ -8,10 +8,9 @@ import pytest
 import torch
 from tiny_plans import PLAN, TINY, found, record_of
 
-from experiments.harness.long_run import Training
-from experiments.harness.parallel import Workers
 from experiments.harness.plan import PLANS, Plan, reported_loss
 from experiments.harness.step_times import stand_in
+from experiments.harness.training import Training
 from experiments.harness.variants import (
     CubedReLU,
     IdentityStart,
@@ -135,7 +134,7 @@ def test_every_model_of_every_plan_can_take_a_step(
     for run in plans[name].models.values():
         small = replace(stand_in(run), batch=2, pieces=1, steps=1, bfloat16=False)
         if small.digest not in stepped:
-            training = Training(small, Path(), Workers())
+            training = Training(small, Path())
             training.step()
             assert math.isfinite(training.losses[0])
             stepped.add(small.digest)

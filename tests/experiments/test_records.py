@@ -16,7 +16,7 @@ import torch
 from tiny_plans import OTHER, PLAN, SIZES, TINY, WIDER, found, record_of, write_plan
 
 from experiments.harness.configuration import Run
-from experiments.harness.long_run import is_current
+from experiments.harness.fingerprint import is_current
 from experiments.harness.plan import PLANS, Plan
 from experiments.harness.step_times import measure_missing
 from experiments.harness.texts import SUBWORDS
@@ -418,4 +418,4 @@ def test_step_time_of_every_model_is_measured_once(
     plans[1] = replace(plan, name="other", models={"same": same, "new": TINY})
     measure_missing(plans, tmp_path, tmp_path)
     assert read_step_times(tmp_path)["other"].keys() == plans[1].models.keys()
-    assert re.findall(r"a step of (\d)", capsys.readouterr().out) == ["2", "2"]
+    assert re.findall(r"a step of (\d)", capsys.readouterr().out) == ["2", "1"]

@@ -8,19 +8,23 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from tiny_plans import OTHER, PLAN, SIZES, TINY
 
-from experiments.harness import long_run as long_runs
+from experiments.harness import estimate, optimizer, training
+from experiments.harness import fingerprint as fingerprints
 from experiments.harness import run as module
+from experiments.harness import sweep as sweeping
 from experiments.harness.configuration import Run
-from experiments.harness.long_run import Training, fingerprint, is_current, long_run
+from experiments.harness.estimate import announce, recorded
+from experiments.harness.fingerprint import fingerprint, is_current
+from experiments.harness.long_run import long_run
 from experiments.harness.plan import Plan
-from experiments.harness.run import announce, recorded, run_missing
+from experiments.harness.run import run_missing
 from experiments.harness.tasks import LANGUAGE_MODELING
 from experiments.records.lines import read_lines, write_lines
 from experiments.records.runs import (
@@ -43,9 +47,9 @@ class TenMinutesAStep:
 
 @pytest.fixture
 def ten_minutes_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "Training", TenMinutesAStep)
-    not_kept = module.step_seconds.__wrapped__
-    monkeypatch.setattr(module, "step_seconds", not_kept)
+    monkeypatch.setattr(estimate, "training_of", TenMinutesAStep)
+    not_kept = estimate.step_seconds.__wrapped__
+    monkeypatch.setattr(estimate, "step_seconds", not_kept)
 
 
 def test_record_is_run_again_if_the_code_computes_something_else(
@@ -64,11 +68,12 @@ def test_record_is_run_again_if_the_code_computes_something_else(
     old = first | {"fingerprint": [1.0, 1.0], "commit": "old"}
     path.write_text(json.dumps(old))
     write_run("plan", "plain-0", old, tmp_path)
-    assert recorded(tmp_path) == {}
+    plan = replace(PLAN, rates=(TINY.rate,))
+    assert recorded(plan, tmp_path) == {}
     again = long_run(TINY, folder)
     assert again["commit"] != "old"
     write_run("plan", "plain-0", again, tmp_path)
-    assert recorded(tmp_path).keys() == {TINY.digest}
+    assert recorded(plan, tmp_path).keys() == {TINY.digest}
     # It is not run again for a rewriting that changes the last digits.
     near = [loss * (1 + 1e-9) for loss in first["fingerprint"]]
     path.write_text(json.dumps(first | {"fingerprint": near, "commit": "old"}))
@@ -77,7 +82,7 @@ def test_record_is_run_again_if_the_code_computes_something_else(
 
 def altered(clip: float = 1.0, **settings: Any) -> Callable[..., Any]:
     """Return an `optimizer_of` whose optimizer has other settings."""
-    original = long_runs.optimizer_of
+    original = optimizer.optimizer_of
 
     def optimizer_of(run: Run, model: torch.nn.Module) -> tuple[Any, float]:
         optimizer, _ = original(run, model)
@@ -87,26 +92,27 @@ def altered(clip: float = 1.0, **settings: Any) -> Callable[..., Any]:
     return optimizer_of
 
 
-CHANGED: dict[str, tuple[str, Callable[..., Any]]] = {
-    "betas": ("optimizer_of", altered(betas=(0.5, 0.5))),
-    "weight decay": ("optimizer_of", altered(weight_decay=0.1)),
-    "clipping": ("optimizer_of", altered(clip=math.inf)),
-    "warm-up": ("warmed_up_rate", lambda step, rate, warmup: rate),
-    "decrease": ("warmed_up_rate", lambda s, rate, w: rate * min(s / w, 1)),
+CHANGED: dict[str, tuple[ModuleType, str, Callable[..., Any]]] = {
+    "betas": (training, "optimizer_of", altered(betas=(0.5, 0.5))),
+    "weight decay": (training, "optimizer_of", altered(weight_decay=0.1)),
+    "clipping": (training, "optimizer_of", altered(clip=math.inf)),
+    "warm-up": (optimizer, "warmed_up_rate", lambda step, rate, warmup: rate),
+    "decrease": (optimizer, "warmed_up_rate", lambda s, rate, w: rate * min(s / w, 1)),
     "held-out windows": (
+        training,
         "task_of",
         lambda *_: replace(LANGUAGE_MODELING, held_out=lambda *_: 0.0),
     ),
-    "whole plays": ("whole_loss", lambda *_: 0.0),
+    "whole plays": (fingerprints, "whole_loss", lambda *_: 0.0),
 }
 
 
 @pytest.fixture
 def forgetful() -> Iterator[None]:
     """Compute fingerprints again, and forget them after the test."""
-    long_runs.losses_of.cache_clear()
+    fingerprints.losses_of.cache_clear()
     yield
-    long_runs.losses_of.cache_clear()
+    fingerprints.losses_of.cache_clear()
 
 
 @pytest.mark.usefixtures("forgetful")
@@ -116,10 +122,10 @@ def test_record_is_out_of_date_if_training_or_evaluation_changed(
 ) -> None:
     run = replace(TINY, whole=True)
     record = {"configuration": asdict(run), "fingerprint": fingerprint(run)}
-    long_runs.losses_of.cache_clear()
+    fingerprints.losses_of.cache_clear()
     assert is_current(record)
-    long_runs.losses_of.cache_clear()
-    monkeypatch.setattr(long_runs, *CHANGED[part])
+    fingerprints.losses_of.cache_clear()
+    monkeypatch.setattr(*CHANGED[part])
     assert not is_current(record)
 
 
@@ -191,9 +197,10 @@ def test_run_whose_process_is_killed_resumes_from_its_last_checkpoint(
         import os
         import signal
 
-        from experiments.harness.long_run import long_run
+        from experiments.harness import long_run as running
+        from experiments.harness.training import Training
 
-        step, save = Training.step, Training.save
+        step, save = Training.step, running.save
 
         def noted(training: Training) -> None:
             step(training)
@@ -207,12 +214,13 @@ def test_run_whose_process_is_killed_resumes_from_its_last_checkpoint(
                 killed.touch()
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        Training.step, Training.save = noted, saved  # type: ignore[method-assign]
-        return long_run(run, folder, save_every=2)
+        Training.step = noted  # type: ignore[method-assign]
+        running.save = saved
+        return running.long_run(run, folder, save_every=2)
 
-    monkeypatch.setattr(module, "long_run", killed_once)
-    with module.cores(1) as ray:
-        swept = dict(module.sweep(ray, {"plain": TINY}, "tiny", tmp_path, tmp_path))
+    monkeypatch.setattr(sweeping, "long_run", killed_once)
+    with sweeping.cores(1) as ray:
+        swept = dict(sweeping.sweep(ray, {"plain": TINY}, "tiny", tmp_path, tmp_path))
     assert killed.exists() and taken.read_text().split() == ["1", "2", "3", "4"]
     record = swept["plain"]
     assert isinstance(record, dict)
@@ -255,6 +263,7 @@ def main(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]
     monkeypatch.setattr(module, "BUILT", tmp_path)
     monkeypatch.setattr(module, "read_plans", lambda: {"tiny": PLAN, "other": OTHER})
     monkeypatch.setattr(module, "run_missing", run_missing)
+    monkeypatch.setattr(module, "orphaned", lambda plans: "")
     monkeypatch.setattr(module, "measure_missing", lambda *_: None)
     monkeypatch.setattr(module, "recorded", lambda _: {})
     return main
@@ -298,7 +307,7 @@ def test_unknown_plan_error_lists_known_plans(
         main("--only", "tny")
 
 
-@pytest.mark.parametrize("unreadable", ["read_plans", "recorded"])
+@pytest.mark.parametrize("unreadable", ["read_plans", "announce"])
 def test_plan_or_record_that_cannot_be_read_ends_the_command_with_its_error(
     main: Callable[..., None], monkeypatch: pytest.MonkeyPatch, unreadable: str
 ) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import re
 import shutil
 import signal
@@ -23,7 +22,7 @@ from zlib import crc32
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments.harness.texts import load_texts
@@ -56,13 +55,13 @@ from experiments.search.searches import (
     child,
     read_plan,
     restore,
-    settings,
 )
+from experiments.search.searches import settings as settings_of
 from labml_primer.search import primitives, programs
 from labml_primer.search.mutations import mutate
 from labml_primer.search.programs import PRIMER, TRANSFORMER, parse
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 OPEN = (math.inf,) * 4
 SMALL = Task(budget=62.0, parameters=9000, layers=1, seq=8, batch=2, hurdles=4)
 TINY = Search(individuals=30, size=8, tournament=3, task=SMALL)
@@ -213,16 +212,16 @@ def test_children_are_those_of_the_chapter_on_mutations(
     assert made.mutations
 
 
-@pytest.mark.parametrize(("cores", "youngest_first"), ORDERS)
-@given(kills=st.lists(st.integers(1, 70), min_size=1, max_size=4))
-def test_killed_and_resumed_search_equals_the_unbroken_one(
-    cores: int,
-    youngest_first: bool,
+KILLS = st.lists(st.integers(1, 70), min_size=1, max_size=4)
+
+
+def check_killed_search(
+    order: tuple[int, bool],
     kills: list[int],
-    unbroken: dict[tuple[int, bool], list[dict[str, Any]]],
-    tmp_path_factory: pytest.TempPathFactory,
+    path: Path,
+    expected: list[dict[str, Any]],
 ) -> None:
-    path = tmp_path_factory.mktemp("search") / "log.jsonl"
+    """Kill a search after so many lines of its log, resume it, and compare its lines."""
     calls: Counter[int] = Counter()
 
     def counted(*arguments: Any) -> dict[str, Any]:
@@ -247,10 +246,36 @@ def test_killed_and_resumed_search_equals_the_unbroken_one(
             patch.setattr("experiments.search.log.Log", KilledLog)
             before = Counter(calls)
             with suppress(KilledError):
-                run_search(InlineRay(cores, youngest_first), TINY, path, counted)
+                run_search(InlineRay(*order), TINY, path, counted)
         assert not finished & (calls - before).keys(), "evaluated twice"
         finished = {line["ended"] for line in events(path) if "ended" in line}
-    assert events(path) == unbroken[cores, youngest_first]
+    assert events(path) == expected
+
+
+@settings(max_examples=8)
+@given(kills=KILLS)
+@pytest.mark.parametrize("order", ORDERS)
+def test_killed_and_resumed_search_equals_the_unbroken_one(
+    order: tuple[int, bool],
+    kills: list[int],
+    unbroken: dict[tuple[int, bool], list[dict[str, Any]]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    path = tmp_path_factory.mktemp("search") / "log.jsonl"
+    check_killed_search(order, kills, path, unbroken[order])
+
+
+@pytest.mark.nightly
+@given(kills=KILLS)
+@pytest.mark.parametrize("order", ORDERS)
+def test_search_killed_in_a_hundred_ways_equals_the_unbroken_one(
+    order: tuple[int, bool],
+    kills: list[int],
+    unbroken: dict[tuple[int, bool], list[dict[str, Any]]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    path = tmp_path_factory.mktemp("search") / "log.jsonl"
+    check_killed_search(order, kills, path, unbroken[order])
 
 
 def test_a_finished_search_is_left_as_it_is(tmp_path: Path) -> None:
@@ -290,8 +315,8 @@ def test_a_line_cut_short_is_removed(tmp_path: Path) -> None:
 
 
 def test_settings_survive_the_log() -> None:
-    assert json.loads(json.dumps(settings(TINY))) == settings(TINY)
-    evolution, unfinished = restore(TINY, [{"began": settings(TINY)}])
+    assert json.loads(json.dumps(settings_of(TINY))) == settings_of(TINY)
+    evolution, unfinished = restore(TINY, [{"began": settings_of(TINY)}])
     assert evolution.ask().program.dna == TRANSFORMER
     assert not unfinished
 
@@ -390,7 +415,7 @@ def test_command_runs_what_is_missing_and_gathers_it(
     main: Callable[..., None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main("--only", "tiny")
-    assert [path.stem for path in tmp_path.glob("*.jsonl")] == ["tiny"]
+    assert {path.stem for path in tmp_path.glob("*.jsonl")} == {"tiny", "retrained"}
     main()
     printed = capsys.readouterr().out
     assert printed.count("other: 30 of 30") == printed.count("tiny: 30 of 30") == 1
@@ -577,7 +602,10 @@ def test_a_candidate_that_sees_the_future_is_rejected(
 
 @pytest.mark.parametrize(
     ("code", "expected"),
-    [("while True: pass", signal.SIGXCPU), ("time.sleep(10**6)", signal.SIGALRM)],
+    [
+        ("time.sleep(10**6)", signal.SIGALRM),
+        pytest.param("while True: pass", signal.SIGXCPU, marks=pytest.mark.nightly),
+    ],
 )
 def test_a_program_that_takes_far_too_long_ends_its_process(
     code: str, expected: signal.Signals
@@ -593,37 +621,62 @@ def test_a_program_that_takes_far_too_long_ends_its_process(
 # ## Ray
 
 
-def behaving(marker: Path) -> Callable[..., dict[str, Any]]:
-    """Return an evaluation in which program 1 kills its worker, 2 always does, and 3 hangs."""
+def ending_here(seed: int, tries: int) -> None:
+    """End a worker as Ray reports it: that of program 1 once, those of 2 and 3 always."""
+    if seed in (2, 3) or (seed == 1 and tries == 1):
+        raise WorkerError
 
-    def evaluation(
-        dna: str, seed: int, bars: tuple[float, ...], task: Task
-    ) -> dict[str, Any]:
+
+def ending_for_real() -> Callable[[int, int], None]:
+    """Return a function that kills the worker of program 1 once and that of 2 always, and lets 3 hang."""
+
+    def end(seed: int, tries: int) -> None:
         import os
         import time
 
         from experiments.search.candidates import time_limits
 
-        killed = marker / str(seed)
-        first = not killed.exists()
-        killed.touch()
-        if (seed == 1 and first) or seed == 2:
+        if (seed == 1 and tries == 1) or seed == 2:
             os._exit(1)
         if seed == 3:
             with time_limits(cpu=1000, wall=1):
                 time.sleep(10**6)
+
+    return end
+
+
+def behaving(
+    marker: Path, end: Callable[[int, int], None]
+) -> Callable[..., dict[str, Any]]:
+    """Return an evaluation whose workers `end`, given the program's seed and how often it was tried."""
+
+    def evaluation(
+        dna: str, seed: int, bars: tuple[float, ...], task: Task
+    ) -> dict[str, Any]:
+        with (marker / str(seed)).open("a") as tries:
+            tries.write("x")
+        end(seed, len((marker / str(seed)).read_text()))
         return {"losses": [1.0], "rejected": "", "whole": 1.0}
 
     return evaluation
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("workers", "end"),
+    [
+        (lambda: nullcontext(InlineRay(2)), ending_here),
+        pytest.param(
+            lambda: module.cluster(2), ending_for_real(), marks=pytest.mark.nightly
+        ),
+    ],
+    ids=["reported", "real"],
+)
 def test_killed_worker_is_replaced_and_a_crash_or_hang_is_recorded(
-    tmp_path: Path,
+    tmp_path: Path, workers: Callable[[], Any], end: Callable[[int, int], None]
 ) -> None:
     path, search = tmp_path / "log.jsonl", replace(TINY, individuals=6)
-    with module.cluster(2) as ray:
-        run_search(ray, search, path, behaving(tmp_path))
+    with workers() as ray:
+        run_search(ray, search, path, behaving(tmp_path, end))
     ended = {line["ended"]: line for line in events(path) if "ended" in line}
     assert sorted(ended) == list(range(6))
     rejected = {number for number, line in ended.items() if line["rejected"]}
@@ -673,21 +726,20 @@ def test_killed_driver_resumes(tmp_path: Path) -> None:
     script = f"""
 import os, sys
 from pathlib import Path
-sys.path.insert(0, {str(ROOT / "tests")!r})
+sys.path.insert(0, {str(Path(__file__).parent)!r})
 from test_search_runs import TINY, InlineRay, outcome_of
 from experiments.search.run import run_search
 
 def evaluation(dna, seed, bars, task):
-    if seed == 11 and "kill" in sys.argv:
+    if seed == 11:
         os.kill(os.getpid(), 9)
     return outcome_of(dna, seed, bars, task)
 
 run_search(InlineRay(2), TINY, Path({str(path)!r}), evaluation)
 """
-    command = [sys.executable, "-c", script]
-    killed = subprocess.run([*command, "kill"], cwd=ROOT, check=False, env=os.environ)
+    killed = subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False)
     assert killed.returncode == -signal.SIGKILL
-    subprocess.run(command, cwd=ROOT, check=True)
+    run_search(InlineRay(2), TINY, path, outcome_of)
     expected = tmp_path / "unbroken.jsonl"
     run_search(InlineRay(2), TINY, expected, outcome_of)
     assert events(path) == events(expected)
@@ -998,7 +1050,7 @@ def test_recorded_searches_are_those_of_the_plan() -> None:
     assert logs
     for path in logs.values():
         began = [line["began"] for line in read_log(path) if "began" in line]
-        assert began and all(each == settings(plan[path.stem]) for each in began)
+        assert began and all(each == settings_of(plan[path.stem]) for each in began)
 
 
 def test_recorded_retrainings_are_those_of_the_plan() -> None:

@@ -1,0 +1,63 @@
+"""Estimate how long the missing runs of plans will take on this machine."""
+
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+from experiments.harness.command import hours
+from experiments.harness.configuration import Run
+from experiments.harness.fingerprint import is_current
+from experiments.harness.plan import Plan
+from experiments.harness.start import this_worker, training_of
+from experiments.harness.step_times import stand_in
+from experiments.records.runs import RESULTS, RunRecord, read_results
+
+EVALUATION = 4
+"""Cost of an evaluation in training steps: it has twelve forward passes, and a step costs about three."""
+
+WHOLE = 50
+"""Cost of reading all held-out plays once, in training steps."""
+
+
+@cache
+def step_seconds(run: Run) -> float:
+    """Measure the processor time of a training step on this machine, in seconds."""
+    training = training_of(run, Path(), this_worker())
+    training.step()
+    before = training.seconds
+    for _ in range(3):
+        training.step()
+    return (training.seconds - before) / 3
+
+
+def expected_seconds(run: Run) -> float:
+    """Estimate the seconds that a run will take on one core."""
+    steps = run.steps + EVALUATION * run.evaluations + WHOLE * run.whole
+    return steps * step_seconds(stand_in(run))
+
+
+def recorded(plan: Plan, results: Path = RESULTS) -> dict[str, RunRecord]:
+    """Return the records of a plan's runs that the code of today would repeat, by digest."""
+    planned = plan.digests()
+    found = {d: each for d, each in read_results(results).items() if d in planned}
+    return {digest: each for digest, each in found.items() if is_current(each)}
+
+
+def announce(plans: Iterable[Plan], number: int, results: Path = RESULTS) -> float:
+    """Print how long the missing runs of each plan will take, and return the seconds on one core."""
+    whole, seen = 0.0, set[str]()
+    for plan in plans:
+        cost, counts = 0.0, []
+        for part in plan.missing(recorded(plan, results)):
+            # A run that two plans share counts once.
+            runs = {run.digest: run for run in part.values() if run.digest not in seen}
+            seen |= runs.keys()
+            counts.append(len(runs))
+            cost += sum(map(expected_seconds, runs.values()))
+        whole += cost
+        print(
+            f"{plan.name:12s}{counts[0]:4d} short runs for rates {counts[1]:4d} runs "
+            f"{hours(cost):>8s} on a core  {plan.title}"
+        )
+    print(f"Missing: {hours(whole)} on a core, {hours(whole / number)} on {number}")
+    return whole
