@@ -21,7 +21,7 @@ WHOLE = 50
 
 @cache
 def step_seconds(run: Run) -> float:
-    """Measure the processor time of a training step on this machine, in seconds."""
+    """Measure the CPU time of a training step on this machine, in seconds."""
     training = training_of(run, Path(), this_worker())
     training.step()
     before = training.seconds

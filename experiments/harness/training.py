@@ -45,7 +45,7 @@ class Curve:
 
     `train_loss` is the mean since the previous evaluation, in nats per token. `held_out` has a list per
     play, in nats per character, or for an encoder-decoder in nats per target token. `seconds` covers
-    training only: processor time with one worker on a CPU, else wall-clock time with compilation.
+    training only: CPU time with one worker on a CPU, else wall-clock time with compilation.
     """
 
     steps: list[int] = field(default_factory=list)
@@ -106,7 +106,7 @@ class Training:
         self.optimizer.step()
         self.losses.append(value)
         self.done, self.norm = step, norm
-        # Processor time adds up over threads, so it is no measure of speed.
+        # CPU time adds up over threads, so it is no measure of speed.
         self.step_seconds = time.perf_counter() - began
         self.seconds += self.worker.now() - start
 

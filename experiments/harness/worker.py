@@ -38,7 +38,7 @@ class Worker:
         return self.count == 1 and self.device.type == "cpu"
 
     def now(self) -> float:
-        """Return the seconds of processor time that this process has used."""
+        """Return the seconds of CPU time that this process has used."""
         return time.process_time()
 
     def agree_on(self, path: Path, found: object) -> None:

@@ -45,7 +45,7 @@ class Workers(Worker):
             distributed.destroy_process_group()
 
     def now(self) -> float:
-        """Return seconds: processor time with one worker on a CPU, else wall-clock time.
+        """Return seconds: CPU time with one worker on a CPU, else wall-clock time.
 
         It does not wait for a GPU; `numbers` does, once in each step.
         """
