@@ -786,11 +786,13 @@ def test_a_record_of_another_training_with_the_same_name_does_not_count(
 ) -> None:
     monkeypatch.setattr("experiments.search.retrain.retrain", not_trained)
     run_search(InlineRay(1), TINY, tmp_path / "tiny.jsonl", outcome_of)
-    folder = tmp_path / "again"
-    retrain_missing(InlineRay(1), {"tiny": TINY}, tmp_path, folder)
+    records = tmp_path / "retrained.jsonl"
+    retrain_missing(InlineRay(1), {"tiny": TINY}, tmp_path, records)
+    known = read_lines(records)
+    assert all(run.is_recorded(known) for run in retrainings({"tiny": TINY}, tmp_path))
     longer = replace(TINY, task=replace(SMALL, budget=100.0))
     again = list(retrainings({"tiny": longer}, tmp_path))
-    assert again and not any(run.is_recorded(folder) for run in again)
+    assert again and not any(run.is_recorded(known) for run in again)
 
 
 def test_a_worker_that_ends_in_retraining_is_recorded_and_the_others_go_on(
@@ -802,8 +804,9 @@ def test_a_worker_that_ends_in_retraining_is_recorded_and_the_others_go_on(
         return not_trained(run)
 
     monkeypatch.setattr("experiments.search.retrain.retrain", ending)
-    retrain_missing(InlineRay(1), {"tiny": TINY}, tmp_path, tmp_path)
-    records = [json.loads(path.read_text()) for path in tmp_path.glob("*.json")]
+    file = tmp_path / "retrained.jsonl"
+    retrain_missing(InlineRay(1), {"tiny": TINY}, tmp_path, file)
+    records = list(read_lines(file).values())
     ended = [r for r in records if r["rejected"] == "ended its workers: WorkerError"]
     assert len(records) == 27 and len(ended) == 3
     assert {(record["name"], record["scale"]) for record in ended} == {("primer", 2)}
