@@ -10,12 +10,15 @@ JSON = re.compile(r'^RETURNED = r"""\n(.*?)\n"""$', re.DOTALL | re.MULTILINE)
 
 def carried(notebook: Path) -> dict[str, list[Any]]:
     """Return the calls in a notebook by function: pairs of arguments and result."""
+    calls: dict[str, list[Any]] = json.loads(json_in(notebook))
+    return calls
+
+
+def json_in(notebook: Path) -> str:
+    """Return the text of the calls, and that of none if there are none."""
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    for cell in cells:
-        if found := JSON.search("".join(cell["source"])):
-            calls: dict[str, list[Any]] = json.loads(found[1])
-            return calls
-    return {}
+    found = (JSON.search("".join(cell["source"])) for cell in cells)
+    return next((match[1] for match in found if match), "{}")
 
 
 class Carried(dict[str, list[Any]]):

@@ -289,12 +289,13 @@ def auxiliary_losses(model: nn.Module) -> Iterator[list[Tensor]]:
     collected: list[Tensor] = []
     trained = torch.is_grad_enabled()
 
-    def collect(module: Any, inputs: tuple[Tensor, ...], _: Tensor) -> None:
+    def collect(layer: Any, inputs: Any, _: Tensor) -> None:
         if trained and not torch.is_grad_enabled():
             raise RuntimeError(
-                "an auxiliary loss has no gradient here; use checkpoint(..., use_reentrant=False)"
+                "an auxiliary loss has no gradient here; "
+                "use checkpoint(..., use_reentrant=False)"
             )
-        collected.append(module.auxiliary_loss(*inputs))
+        collected.append(layer.auxiliary_loss(*inputs))
 
     hooks = [
         module.register_forward_hook(collect)

@@ -46,7 +46,8 @@ def from_disk(chromium: Browser, unpacked: Path) -> Iterator[Open]:
     yield open_file
     for visit in visits:
         assert visit.said == []
-        assert visit.failed == []
+        # What a page still loads when one leaves it is aborted.
+        assert [each for each in visit.failed if "ERR_ABORTED" not in each] == []
         assert all(url.startswith(unpacked.as_uri()) for url in visit.asked)
     context.close()
 

@@ -93,7 +93,8 @@ def test_a_late_font_still_becomes_the_one_of_pictures_and_figures(
         opened.goto(address, wait_until="domcontentloaded")
         if late:
             painted = "performance.getEntriesByType('paint').length > 0"
-            opened.wait_for_function(painted)  # the text is drawn without it
+            while not opened.evaluate(painted):  # the text is drawn without it
+                opened.wait_for_timeout(50)
         for route in held:
             route.continue_()
         settle(opened)

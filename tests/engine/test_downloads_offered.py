@@ -10,10 +10,11 @@ New = Callable[[dict[str, str]], Shelf]
 
 def test_the_welcome_page_links_existing_downloads(shelf: New) -> None:
     book = shelf({"index.md": "# Book\n", "conf.py": ""})
-    settings = 'extensions = ["myst_parser", "theme", "offline"]\nhtml_theme = "primer"'
-    engine = (
-        f"import sys\nsys.path[:0] = [{str(ENGINE)!r}, {str(ENGINE / 'tools')!r}]\n"
+    settings = (
+        'extensions = ["myst_parser", "theme", "offline_links"]\nhtml_theme = "primer"'
     )
+    paths = [str(ENGINE), str(ENGINE / "extensions")]
+    engine = f"import sys\nsys.path[:0] = {paths}\n"
     book.write({"conf.py": f'{engine}exclude_patterns = ["_build"]\n{settings}\n'})
     folder = book.root / "_build" / "html" / "downloads"
 
