@@ -31,7 +31,7 @@ lint: $(READY)
 	@PYTHONPATH=.:book $(VENV)/bin/lint-imports --no-logo --no-cache
 	@$(RUN) -m mypy
 
-check: lint  ## style, types, and the tests that what you changed can break: under a minute
+check: lint  ## style, types, and the tests nearest to what you changed: under a minute
 	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto -p changed -m "not slow and not browser and not nightly"
 
 offline: book  ## the whole book as one PDF and as an archive, into the site (by Chromium)

@@ -1,12 +1,16 @@
-"""`pytest -p changed`: only the tests that what you changed can break.
+"""`pytest -p changed`: only the tests that what you changed can break first, and nothing that builds.
 
-A changed Python file selects the tests that import it, directly or through others. Any other file, and a
-picture, which is imported by a computed name, selects the tests of its room. What changed is what git shows
-as not committed, or the last commit if all is.
+A changed Python file selects the tests nearest to it: those that import it, or if none does, those that
+import it through one other module, and so on; `make test` runs the rest. Any other file, and a picture, which
+is imported by a computed name, selects the tests of its room. What changed is what git shows as not
+committed, or the last commit if all is. A file of tests that is not selected is not even imported.
 """
 
 import subprocess
+from collections import deque
+from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from annotated.read.modules import Module, Project
@@ -22,19 +26,36 @@ ROOMS = {  # whose tests a file that is not Python belongs to
 PICTURES = ROOT / "book" / "pictures"
 
 
-def pytest_collection_modifyitems(
-    config: pytest.Config, items: list[pytest.Item]
-) -> None:
-    """Deselect the tests that no changed file can break."""
-    changed = changed_files()
-    folders = [ROOT / folder for folder in config.getini("pythonpath")]
-    kept, left = [], []
-    files = {item.path for item in items}
-    chosen = {path: can_break(changed, path, folders) for path in files}
-    for item in items:
-        (kept if chosen[item.path] else left).append(item)
-    config.hook.pytest_deselected(items=left)
-    items[:] = kept
+BUILDING = ("browser", "site")  # rooms whose tests need the built book
+
+
+def pytest_ignore_collect(
+    collection_path: Path, config: pytest.Config
+) -> Literal[True] | None:
+    """Leave out the files of tests that no changed file can break."""
+    if config not in CHOSEN:
+        folders = [ROOT / folder for folder in config.getini("pythonpath")]
+        CHOSEN[config] = selected(changed_files(), folders)
+    tests = collection_path.name.startswith("test_") and collection_path.is_file()
+    return True if tests and collection_path not in CHOSEN[config] else None
+
+
+CHOSEN: dict[pytest.Config, set[Path]] = {}
+
+
+def selected(changed: set[Path], folders: list[Path]) -> set[Path]:
+    """Return the files of tests to run after these files were changed."""
+    tests = [
+        test
+        for test in (ROOT / "tests").rglob("test_*.py")
+        if test.relative_to(ROOT / "tests").parts[0] not in BUILDING
+    ]
+    found = {test for test in tests if belongs(changed, test)}
+    far = {test: distances(test, folders) for test in tests}
+    for file in changed:
+        reached = {test: steps[file] for test, steps in far.items() if file in steps}
+        found |= {t for t in reached if reached[t] == min(reached.values())}
+    return found
 
 
 def changed_files() -> set[Path]:
@@ -52,16 +73,14 @@ def git(*arguments: str) -> list[str]:
     return run.stdout.splitlines()
 
 
-def can_break(changed: set[Path], test: Path, folders: list[Path]) -> bool:
-    """Return whether one of the files is the test, is imported by it, or belongs to its room."""
+def belongs(changed: set[Path], test: Path) -> bool:
+    """Return whether one of the files is the test or its conftest, or belongs to its room."""
     room = test.relative_to(ROOT / "tests").parts[0]
     conftests = {folder / "conftest.py" for folder in test.parents}
     if changed & ({test, ROOT / "pyproject.toml"} | conftests) or room == "project":
         return True
     found_by_room = {f for f in changed if f.suffix != ".py" or PICTURES in f.parents}
-    if room in map(room_of, found_by_room):
-        return True
-    return bool(changed & imported_files(test, folders))
+    return room in map(room_of, found_by_room)
 
 
 def room_of(file: Path) -> str | None:
@@ -74,20 +93,25 @@ def room_of(file: Path) -> str | None:
     )
 
 
-def imported_files(test: Path, folders: list[Path]) -> set[Path]:
-    """Return the project's files that importing the test imports, by the folders on the path."""
-    found: set[Path] = set()
-    waiting = [Module("test", test, test.read_text(encoding="utf-8"))]
+def distances(test: Path, folders: list[Path]) -> dict[Path, int]:
+    """Return the project's files that importing a test imports, with the fewest imports from it to each."""
+    found: dict[Path, int] = {}
+    waiting = deque([(Module("test", test, test.read_text(encoding="utf-8")), 1)])
     while waiting:
-        module = waiting.pop()
-        for folder in folders:
-            project = PROJECTS.setdefault(folder, Project(folder))
-            body = module.tree.body if module.path == test else module.library
-            for other in project.imported(module, body):
-                if other.path not in found:
-                    found.add(other.path)
-                    waiting.append(other)
+        module, steps = waiting.popleft()
+        for other in imported(module, module.path == test, tuple(folders)):
+            if other.path not in found:
+                found[other.path] = steps
+                waiting.append((other, steps + 1))
     return found
+
+
+@cache
+def imported(module: Module, whole: bool, folders: tuple[Path, ...]) -> list[Module]:
+    """Return the modules that one imports, by the folders on the path; with its demonstrations if whole."""
+    body = module.tree.body if whole else module.library
+    projects = [PROJECTS.setdefault(folder, Project(folder)) for folder in folders]
+    return [other for project in projects for other in project.imported(module, body)]
 
 
 PROJECTS: dict[Path, Project] = {}
