@@ -16,9 +16,18 @@ from pathlib import Path
 import pytest
 from built_book import PAGES, Site, built, page_by_page
 from chromium import launched
-from measures import SHIFTS, Looker, Measures, Reader, measured, used, without_scripts
-from playwright.sync_api import Browser, Error, sync_playwright
-from visits import Visit, Visitor, served, settle
+from measures import (
+    KINDS,
+    SHIFTS,
+    Looker,
+    Measures,
+    Reader,
+    measured,
+    used,
+    without_scripts,
+)
+from playwright.sync_api import Browser, Error, Page, sync_playwright
+from visits import Reading, Visit, Visitor, served, settle, undo
 
 NO_BROWSER = "NO CHROMIUM, SO NO BROWSER TEST RAN: install chromium, or let pip's do it"
 
@@ -100,17 +109,62 @@ def visit(chromium: Browser, site: Site) -> Iterator[Visitor]:
         yield visitor
 
 
+@pytest.fixture(scope="module")
+def read(chromium: Browser, site: Site) -> Iterator[dict[tuple[str, int], Page]]:
+    """The pages that tests of one file have opened and share."""
+    pages: dict[tuple[str, int], Page] = {}
+    yield pages
+    for page in pages.values():
+        page.context.close()
+
+
+@pytest.fixture
+def reading(
+    chromium: Browser,
+    site: Site,
+    read: dict[tuple[str, int], Page],
+    request: pytest.FixtureRequest,
+) -> Iterator[Reading]:
+    """``reading("book/pages/index", 390)``: a page that other tests have used too, as it was at first.
+
+    It may use the clipboard. A test that changes more than a reader can, or needs a page as it comes, asks
+    for ``visit``.
+    """
+
+    def page_of(name: str, width: int = 1400) -> Page:
+        page = read.get((name, width))
+        if page is None:
+            context = chromium.new_context(
+                viewport={"width": width, "height": 900},
+                permissions=["clipboard-read", "clipboard-write"],
+                reduced_motion="reduce",
+            )
+            context.set_default_timeout(60_000)
+            page = read[name, width] = context.new_page()
+        undo(page, site.url(name))
+        return page
+
+    failed = request.session.testsfailed
+    yield page_of
+    if request.session.testsfailed > failed:  # what such a test left is unknown
+        for page in read.values():
+            page.context.close()
+        read.clear()
+
+
 # -- what was measured in one visit ----------------------------------------------------------
 
 
 @pytest.fixture(scope="session")
-def look(chromium: Browser, site: Site) -> Looker:
+def look(chromium: Browser, site: Site, pytestconfig: pytest.Config) -> Looker:
     """``look("book/pages/index", 390, "dark")``: all that is measured on a page."""
+    by_day = "not nightly" in pytestconfig.getoption("markexpr")
 
     @cache
     def once(page: str, width: int, theme: str) -> Measures:
         with visits(chromium, site) as visit:
-            return measured(visit(page, width, theme))
+            axe = page in KINDS or not by_day
+            return measured(visit(page, width, theme), page, axe)
 
     return once
 

@@ -1,21 +1,44 @@
-"""What is measured on a page in one visit. The tests read it, and open no page of their own."""
+"""What is measured on a page in one visit. The tests read it, and open no page of their own.
+
+A page that was loaded at 1400 pixels is measured there, then at 1000, then at 390 in the dark theme, and last
+on paper, so that by day one visit sees every page as all readers do. Pages of each kind are also loaded on a
+phone; nightly, every page is loaded in every look.
+"""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from built_book import nightly
+from built_book import CHAPTERS, PAGES, nightly, short
 from playwright.sync_api import Page
 from visits import Visit, barriers, in_theme, resized, settle
 
-# The looks at a page. Two of them see each width and each theme; all four nightly.
-LOOKS = [
-    (1400, "light"),
-    (390, "dark"),
-    nightly(1400, "dark"),
-    nightly(390, "light"),
+# One page of each kind: welcome, chapter, figures, tables, links, entries.
+KINDS = [
+    "book/pages/index",
+    "labml_primer/transformer/attention",
+    "experiments/chapters/sizes",
+    "experiments/chapters/paper",
+    "book/pages/individuals",
+    "book/pages/references",
 ]
-every_look = pytest.mark.parametrize(("width", "theme"), LOOKS)
+LOOKS = [(1400, "light"), (390, "dark"), (1400, "dark"), (390, "light")]
+
+
+def daily(page: str, width: int, theme: str) -> bool:
+    """Whether a page is looked at so by day too."""
+    return (width, theme) == LOOKS[0] or (page in KINDS and (width, theme) == LOOKS[1])
+
+
+every_look = pytest.mark.parametrize(
+    ("page", "width", "theme"),
+    [
+        (page, *look) if daily(page, *look) else nightly(page, *look)
+        for page in PAGES
+        for look in LOOKS
+    ],
+    ids=lambda value: short(str(value)),
+)
 
 Measures = dict[str, Any]
 Looker = Callable[[str, int, str], Measures]  # page, width, theme
@@ -38,6 +61,16 @@ LOADED = {
     "shifts": "() => { note(watched.takeRecords()); return shifts; }",
     "preloaded": """() => [...document.querySelectorAll("link[rel=preload]")].map(link => link.href)""",
     "loaded": """() => performance.getEntriesByType("resource").map(each => each.name)""",
+    # The files of fonts in which something is drawn. `document.fonts` has them in the order of their rules.
+    "fonts": """() => {
+      const rules = [...document.styleSheets].flatMap(sheet =>
+          [...sheet.cssRules].filter(rule => rule instanceof CSSFontFaceRule));
+      return [...document.fonts].flatMap((font, i) => {
+        const file = /url\\("?([^")]+)/.exec(rules[i].style.getPropertyValue("src"))?.[1];
+        return font.status === "loaded" && file
+          ? new URL(file, rules[i].parentStyleSheet.href).href : [];
+      });
+    }""",
     "cut in prose": """() => [...document.querySelectorAll(".plain pre")]
         .filter(e => e.scrollWidth > e.clientWidth + 1)
         .map(e => e.textContent.slice(0, 80))""",
@@ -164,6 +197,19 @@ PROBED = {
     }""",
 }
 
+# What is measured again after a page became as narrow as a phone.
+PHONE = {
+    name: LOADED[name]
+    for name in (
+        "opening",
+        "opens with",
+        "colours of figures",
+        "cramped",
+        "sizes in pictures",
+        "black in pictures",
+    )
+}
+
 SIDEWAYS = """() => document.documentElement.scrollWidth <= innerWidth ? [] :
     [...document.querySelectorAll("main *")].filter(
         e => e.getBoundingClientRect().right > innerWidth + 1
@@ -218,23 +264,35 @@ COLOURS = """() => [document.body, ...document.querySelectorAll(
     })"""
 
 
-def measured(opened: Visit) -> Measures:
-    """All that is measured on a page as it is read, and last what changes it."""
+def together(scripts: dict[str, str]) -> str:
+    """One script of many. Each question of its own to the browser costs more than most answers."""
+    each = ", ".join(f'"{name}": ({script})()' for name, script in scripts.items())
+    return f"() => ({{ {each} }})"
+
+
+def measured(opened: Visit, name: str, axe: bool) -> Measures:
+    """All that is measured on a page as it is read, and last what changes it.
+
+    With ``axe``, its barriers too, which take as long as all else.
+    """
     page = opened.page
     opened.quiet()
     found: Measures = {"asked": list(opened.asked)}
-    for name, script in (LOADED | PROBED).items():
-        found[name] = page.evaluate(script)
+    found |= page.evaluate(together(LOADED | PROBED))
     width = page.evaluate("innerWidth")
     found["sideways"] = {width: page.evaluate(SIDEWAYS)}
-    if (
-        width > 1000
-    ):  # the rest is half of a visit's seconds, and takes no look at a phone
+    if axe:
         found["barriers"] = barriers(page)
+    if width > 1000:
         found["loose"] = page.evaluate(LOOSE)
         resized(page, 1000)
         found["sideways"][1000] = page.evaluate(SIDEWAYS)
-        found["paper"] = printed(page)
+        in_theme(page, "dark")
+        resized(page, 390)
+        found["phone"] = page.evaluate(together(PHONE))
+        found["sideways"][390] = page.evaluate(SIDEWAYS)
+        if name in CHAPTERS:
+            found["paper"] = printed(page)
     return found | {"said": opened.said, "failed": opened.failed}
 
 
@@ -245,7 +303,7 @@ def printed(page: Page) -> Measures:
     page.emulate_media(media="print")
     page.set_viewport_size(PAPER)
     settle(page)
-    found = {name: page.evaluate(script) for name, script in PRINTED.items()}
+    found: Measures = page.evaluate(together(PRINTED))
     dark = page.evaluate(COLOURS)
     in_theme(page, "light")
     light = page.evaluate(COLOURS)
@@ -274,7 +332,8 @@ BARE = {
 
 
 def without_scripts(opened: Visit) -> Measures:
-    return {name: opened.page.evaluate(script) for name, script in BARE.items()}
+    found: Measures = opened.page.evaluate(together(BARE))
+    return found
 
 
 # -- in use ------------------------------------------------------------------------------------

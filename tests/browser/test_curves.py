@@ -5,7 +5,7 @@ import re
 import pytest
 import torch
 from playwright.sync_api import Locator, Page, expect
-from visits import Visitor, settle
+from visits import Reading, Visitor, settle
 
 from book.pages.example import MovingAverage
 from experiments.chapters.parts import ACTIVATIONS
@@ -37,8 +37,8 @@ def point(page: Page, plot: Locator, across: float) -> None:
     page.mouse.move(box["x"] + across * box["width"], box["y"] + box["height"] / 2)
 
 
-def example(visit: Visitor) -> tuple[Page, Locator]:
-    page = visit(EXAMPLE).page
+def example(reading: Reading) -> tuple[Page, Locator]:
+    page = reading(EXAMPLE)
     plot = page.locator(".plot")
     plot.scroll_into_view_if_needed()
     settle(page)
@@ -48,8 +48,8 @@ def example(visit: Visitor) -> tuple[Page, Locator]:
 
 
 @pytest.mark.parametrize("across", [0.3, 0.5, 0.8])
-def test_it_tells_what_was_computed(visit: Visitor, across: float) -> None:
-    page, plot = example(visit)
+def test_it_tells_what_was_computed(reading: Reading, across: float) -> None:
+    page, plot = example(reading)
     point(page, plot, across)
     token, values = told(page)
     torch.manual_seed(0)
@@ -63,16 +63,16 @@ def test_it_tells_what_was_computed(visit: Visitor, across: float) -> None:
         assert values[f"K = {width}"] == pytest.approx(expected.item(), abs=about)
 
 
-def test_lines_are_told_in_the_order_in_which_they_stand(visit: Visitor) -> None:
-    page, plot = example(visit)
+def test_lines_are_told_in_the_order_in_which_they_stand(reading: Reading) -> None:
+    page, plot = example(reading)
     for across in (0.3, 0.6):
         point(page, plot, across)
         values = list(told(page)[1].values())
         assert values == sorted(values, reverse=True)
 
 
-def test_it_ends_where_the_pointer_leaves(visit: Visitor) -> None:
-    page, plot = example(visit)
+def test_it_ends_where_the_pointer_leaves(reading: Reading) -> None:
+    page, plot = example(reading)
     point(page, plot, 0.5)
     expect(page.locator(".tip--curves")).to_be_visible()
     page.mouse.move(5, 5)
@@ -80,8 +80,8 @@ def test_it_ends_where_the_pointer_leaves(visit: Visitor) -> None:
     expect(page.locator(".cross")).to_have_count(0)
 
 
-def test_arrow_keys_move_along_and_escape_ends_it(visit: Visitor) -> None:
-    page, plot = example(visit)
+def test_arrow_keys_move_along_and_escape_ends_it(reading: Reading) -> None:
+    page, plot = example(reading)
     page.mouse.move(5, 5)
     plot.locator("xpath=..").focus()
     page.keyboard.press("ArrowRight")
@@ -111,8 +111,8 @@ def test_arrow_keys_lead_on_to_the_axes_beside(visit: Visitor) -> None:
     expect(plot.locator("[data-axes]").first.locator(".cross")).to_be_attached()
 
 
-def test_a_dot_tells_what_was_computed(visit: Visitor) -> None:
-    page = visit(DOTS).page
+def test_a_dot_tells_what_was_computed(reading: Reading) -> None:
+    page = reading(DOTS)
     plot = page.locator(".plot").last
     plot.scroll_into_view_if_needed()
     settle(page)
@@ -135,8 +135,8 @@ def test_a_dot_tells_what_was_computed(visit: Visitor) -> None:
     expect(tip).to_be_hidden()  # no dot is near
 
 
-def test_arrow_keys_lead_from_dot_to_dot(visit: Visitor) -> None:
-    page = visit(DOTS).page
+def test_arrow_keys_lead_from_dot_to_dot(reading: Reading) -> None:
+    page = reading(DOTS)
     plot = page.locator(".plot").last
     plot.locator("xpath=..").focus()
     learned(page)

@@ -81,7 +81,7 @@ def test_code_is_copied_without_its_numbers(
 @every_chapter
 def test_figures_take_the_colours_of_the_theme(look: Looker, chapter: str) -> None:
     light = look(chapter, 1400, "light")["colours of figures"]
-    dark = look(chapter, 390, "dark")["colours of figures"]
+    dark = look(chapter, 1400, "light")["phone"]["colours of figures"]
     for one, other in zip(light, dark, strict=True):
         assert one != other
         black = ("nonergb(0, 0, 0)", "rgb(0, 0, 0)none")

@@ -2,18 +2,8 @@
 
 import pytest
 from built_book import PAGES, Site, cases, every_page, nightly
-from measures import Looker, every_look
-from visits import Visitor, barriers
-
-# One page of each kind: welcome, chapter, figures, tables, links, entries.
-KINDS = [
-    "book/pages/index",
-    "labml_primer/transformer/attention",
-    "experiments/chapters/sizes",
-    "experiments/chapters/paper",
-    "book/pages/individuals",
-    "book/pages/references",
-]
+from measures import KINDS, Looker, every_look
+from visits import Visitor
 
 
 def test_the_first_page_is_reached_from_the_root(visit: Visitor, site: Site) -> None:
@@ -22,7 +12,6 @@ def test_the_first_page_is_reached_from_the_root(visit: Visitor, site: Site) -> 
 
 
 @every_look
-@every_page
 def test_a_page_gives_the_browser_no_cause_to_complain(
     look: Looker, page: str, width: int, theme: str
 ) -> None:
@@ -30,7 +19,6 @@ def test_a_page_gives_the_browser_no_cause_to_complain(
 
 
 @every_look
-@every_page
 def test_a_page_asks_for_nothing_that_is_not_the_sites_own(
     look: Looker, site: Site, page: str, width: int, theme: str
 ) -> None:
@@ -41,12 +29,11 @@ def test_a_page_asks_for_nothing_that_is_not_the_sites_own(
 
 
 @every_look
-@every_page
 def test_nothing_scrolls_sideways(
     look: Looker, page: str, width: int, theme: str
 ) -> None:
-    wider = look(page, width, theme)["sideways"]  # at this width, and at 1000
-    assert set(wider) == ({1400, 1000} if width == 1400 else {390})
+    wider = look(page, width, theme)["sideways"]  # at this width, and at each below
+    assert set(wider) == ({1400, 1000, 390} if width == 1400 else {390})
     assert {width: elements for width, elements in wider.items() if elements} == {}
 
 
@@ -56,17 +43,15 @@ def test_no_code_in_prose_is_cut_where_there_is_room(look: Looker, page: str) ->
 
 
 @pytest.mark.parametrize("theme", ["light", nightly("dark")])
-@every_page
+@cases("page", PAGES, daily=KINDS)
 def test_a_page_has_no_barrier(look: Looker, page: str, theme: str) -> None:
     assert look(page, 1400, theme)["barriers"] == []
 
 
 @pytest.mark.parametrize("theme", ["dark", nightly("light")])
 @cases("page", PAGES, daily=KINDS)
-def test_a_page_has_no_barrier_on_a_phone(
-    visit: Visitor, page: str, theme: str
-) -> None:
-    assert barriers(visit(page, 390, theme).page) == []
+def test_a_page_has_no_barrier_on_a_phone(look: Looker, page: str, theme: str) -> None:
+    assert look(page, 390, theme)["barriers"] == []
 
 
 def test_letters_come_from_the_books_own_fonts(visit: Visitor) -> None:

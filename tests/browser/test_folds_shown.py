@@ -5,7 +5,7 @@ import re
 import pytest
 from built_book import Site
 from playwright.sync_api import Locator, Page, expect
-from visits import Visitor
+from visits import Reading, Visitor
 
 FOLDED = "labml_primer/transformer/positional_encoding"  # its figures
 RESULTS = "experiments/chapters/sizes"  # all of it
@@ -29,7 +29,7 @@ def last_line(site: Site, page: str) -> str:
 
 def folded_definition(site: Site) -> tuple[str, str]:
     """A page, and the name of a definition in one of its folds."""
-    for page in site.chapters:
+    for page in (RESULTS, FOLDED, *site.chapters):
         for box in site.soup(page).select("details.fold .def--own[id]"):
             return page, str(box["id"])
     raise LookupError("no chapter has a folded definition")
@@ -37,17 +37,17 @@ def folded_definition(site: Site) -> tuple[str, str]:
 
 @pytest.mark.parametrize("where", [FOLDED, RESULTS])
 def test_folded_code_is_hidden_until_its_summary_is_clicked(
-    visit: Visitor, where: str
+    reading: Reading, where: str
 ) -> None:
-    fold = first_fold(visit(where).page)
+    fold = first_fold(reading(where))
     line = fold.locator(".ln").first
     expect(line).to_be_hidden()
     fold.locator("summary").click()
     expect(line).to_be_visible()
 
 
-def test_a_fold_is_reached_and_opened_by_keyboard(visit: Visitor) -> None:
-    page = visit(FOLDED).page
+def test_a_fold_is_reached_and_opened_by_keyboard(reading: Reading) -> None:
+    page = reading(FOLDED)
     fold = first_fold(page)
     fold.locator("summary").focus()
     page.keyboard.press("Enter")
@@ -66,9 +66,9 @@ def test_a_link_to_a_folded_line_opens_its_fold(
     expect(page.locator(f"#{line}")).to_be_in_viewport()
 
 
-def test_a_link_on_the_page_opens_a_fold(visit: Visitor, site: Site) -> None:
+def test_a_link_on_the_page_opens_a_fold(reading: Reading, site: Site) -> None:
     line = last_line(site, RESULTS)
-    page = visit(RESULTS).page
+    page = reading(RESULTS)
     page.evaluate("line => { location.hash = line; }", line)
     expect(page.locator(f"#{line}")).to_be_in_viewport()
 
@@ -81,8 +81,8 @@ def test_a_link_to_a_folded_definition_opens_its_fold(
     expect(page.locator(f"[id='{name}'] .ln").first).to_be_in_viewport()
 
 
-def test_arrows_pass_over_closed_folds(visit: Visitor) -> None:
-    page = visit(FOLDED).page
+def test_arrows_pass_over_closed_folds(reading: Reading) -> None:
+    page = reading(FOLDED)
     before = page.locator("details.fold").first.locator(
         "xpath=preceding::*[contains(@class, 'lno')][1]"
     )
@@ -102,10 +102,9 @@ def test_folded_code_is_open_on_paper(visit: Visitor, site: Site) -> None:
     assert page.locator(f"#{line}").evaluate("line => line.checkVisibility()")
 
 
-def test_a_definition_in_a_closed_fold_is_copied(visit: Visitor, site: Site) -> None:
+def test_a_definition_in_a_closed_fold_is_copied(reading: Reading, site: Site) -> None:
     where, name = folded_definition(site)
-    page = visit(where).page
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = reading(where)
     assert not page.locator(f"[id='{name}'] .ln").first.is_visible()
     page.evaluate(f"document.querySelector('[data-copy=\"{name}\"]').click()")
     expect(page.locator("#toast")).to_contain_text(f"{name} copied")
@@ -113,8 +112,8 @@ def test_a_definition_in_a_closed_fold_is_copied(visit: Visitor, site: Site) -> 
     assert re.match(rf"(@.*\n)*(def|class) {name}\b", copied)
 
 
-def test_a_figure_is_above_the_fold_of_its_code(visit: Visitor) -> None:
-    page = visit(FOLDED).page
+def test_a_figure_is_above_the_fold_of_its_code(reading: Reading) -> None:
+    page = reading(FOLDED)
     summary = page.locator("summary", has_text="Code of this figure").first
     figure = page.locator(".sbs__row", has=summary).first.locator("figure")
     above, below = figure.bounding_box(), summary.bounding_box()
@@ -123,8 +122,8 @@ def test_a_figure_is_above_the_fold_of_its_code(visit: Visitor) -> None:
 
 
 @pytest.mark.parametrize("width", [1400, 390])
-def test_prose_starts_at_the_top_of_its_figure(visit: Visitor, width: int) -> None:
-    page = visit(RESULTS, width=width).page
+def test_prose_starts_at_the_top_of_its_figure(reading: Reading, width: int) -> None:
+    page = reading(RESULTS, width)
     apart = page.evaluate(
         """() => [...document.querySelectorAll(".sbs__row")].flatMap((row, i) => {
              if (!i && innerWidth <= 1180) return []; // opens with its figure

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 import pytest
-from built_book import PAGES, cases
+from built_book import PAGES, cases, nightly
 from measures import Reader, every_look
 from playwright.sync_api import Page, expect
-from visits import Visit, Visitor, barriers, in_theme, resized, settle
+from visits import Reading, Visit, Visitor, barriers, in_theme, settle
 
 ATTENTION = "labml_primer/transformer/attention"
 PRIMER = "labml_primer/primer/primer_ez"
@@ -20,16 +20,17 @@ COLOURS = ["color-contrast", "link-in-text-block"]
 
 
 # Each is none of the book's pages, yet a reader comes to it.
+@pytest.mark.parametrize("width", [nightly(1400), 390])
 @pytest.mark.parametrize("other", ["search", "genindex"])
-def test_search_and_index_have_no_barrier(visit: Visitor, other: str) -> None:
-    page = visit(other).page
+def test_search_and_index_have_no_barrier(
+    visit: Visitor, other: str, width: int
+) -> None:
+    page = visit(other, width=width).page
     settle(page)
-    for width in (1400, 390):
-        resized(page, width)
-        in_theme(page, "light")
-        assert barriers(page) == [], f"at {width} px"
-        in_theme(page, "dark")
-        assert barriers(page, COLOURS) == [], f"at {width} px, dark"
+    in_theme(page, "light")
+    assert barriers(page) == []
+    in_theme(page, "dark")
+    assert barriers(page, COLOURS) == [], "dark"
 
 
 def test_every_link_of_the_index_is_large_enough_for_a_finger(visit: Visitor) -> None:
@@ -51,14 +52,25 @@ def searched(page: Page) -> None:
     page.locator("form.search [role=option]").first.wait_for()
 
 
+# What each of them opens. The page around it has a test of its own.
+OPENED = {
+    "drawer": "#chapnav",
+    "menu": ".menu__list",
+    "results": "#hits",
+    "keys": "#keys",
+    "tip": "#tip",
+}
+
+
 @pytest.mark.parametrize("what", OPEN)
-def test_what_is_opened_has_no_barrier(visit: Visitor, what: str) -> None:
-    page = visit(ATTENTION, width=1000).page
-    OPEN[what](page)
+def test_what_is_opened_has_no_barrier(reading: Reading, what: str) -> None:
+    page, part = reading(ATTENTION, 1000), OPENED[what]
     in_theme(page, "light")
-    assert barriers(page) == []
+    OPEN[what](page)
+    expect(page.locator(part).first).to_be_visible()
+    assert barriers(page, within=part) == []
     in_theme(page, "dark")
-    assert barriers(page, COLOURS) == [], "dark"
+    assert barriers(page, COLOURS, within=part) == [], "dark"
 
 
 # -- the keyboard ---------------------------------------------------------------------------
@@ -136,8 +148,8 @@ def test_the_theme_is_changed_by_keyboard(visit: Visitor) -> None:
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
-def test_a_search_is_made_and_followed_by_keyboard(visit: Visitor) -> None:
-    page = visit(PRIMER).page
+def test_a_search_is_made_and_followed_by_keyboard(reading: Reading) -> None:
+    page = reading(PRIMER)
     page.keyboard.press("/")
     page.keyboard.type("softmax")
     page.locator("form.search [role=option]").first.wait_for()
@@ -148,8 +160,8 @@ def test_a_search_is_made_and_followed_by_keyboard(visit: Visitor) -> None:
     page.wait_for_url(link)
 
 
-def test_escape_closes_a_menu_and_gives_the_focus_back(visit: Visitor) -> None:
-    page = visit(PRIMER).page
+def test_escape_closes_a_menu_and_gives_the_focus_back(reading: Reading) -> None:
+    page = reading(PRIMER)
     summary = page.locator(".menu summary").first
     summary.focus()
     page.keyboard.press("Enter")

@@ -3,7 +3,7 @@
 import re
 
 from playwright.sync_api import expect
-from visits import Visitor, barriers, in_theme
+from visits import Reading, Visitor, barriers, in_theme
 
 GENERATION = "labml_primer/transformer/generation"
 TERM = "a[href$='#term-KV-cache']"
@@ -11,9 +11,9 @@ WORDS = re.compile("stored keys and values", re.IGNORECASE)
 
 
 def test_a_term_shows_its_definition_when_pointed_at_and_when_focused(
-    visit: Visitor,
+    reading: Reading,
 ) -> None:
-    page = visit(GENERATION).page
+    page = reading(GENERATION)
     tip, link = page.locator("#definition[role=tooltip]"), page.locator(TERM).first
     link.hover()
     expect(tip).to_contain_text(WORDS)
@@ -27,8 +27,8 @@ def test_a_term_shows_its_definition_when_pointed_at_and_when_focused(
     expect(tip).to_be_hidden()
 
 
-def test_a_definition_stays_while_the_pointer_is_on_it(visit: Visitor) -> None:
-    page = visit(GENERATION).page
+def test_a_definition_stays_while_the_pointer_is_on_it(reading: Reading) -> None:
+    page = reading(GENERATION)
     tip, link = page.locator("#definition"), page.locator(TERM).first
     link.hover()
     tip.hover()
@@ -38,9 +38,9 @@ def test_a_definition_stays_while_the_pointer_is_on_it(visit: Visitor) -> None:
     expect(tip).to_be_hidden()
 
 
-def test_a_definition_is_within_the_window(visit: Visitor) -> None:
+def test_a_definition_is_within_the_window(reading: Reading) -> None:
     for width in (1400, 390):
-        page = visit(GENERATION, width=width).page
+        page = reading(GENERATION, width)
         for link in page.locator("a:has(> .std-term)").all():
             link.hover()
             box = page.locator("#definition").bounding_box()
@@ -55,12 +55,13 @@ def test_a_term_is_a_link_with_a_title_without_scripts(visit: Visitor) -> None:
     page.wait_for_url(re.compile(r"glossary\.html#term-KV-cache$"))
 
 
-def test_an_open_definition_has_no_barrier(visit: Visitor) -> None:
-    page = visit(GENERATION).page
+def test_an_open_definition_has_no_barrier(reading: Reading) -> None:
+    page = reading(GENERATION)
     page.locator(TERM).first.hover()
+    expect(page.locator("#definition")).to_be_visible()
     for theme in ("light", "dark"):
         in_theme(page, theme)
-        assert barriers(page) == [], theme
+        assert barriers(page, within="#definition") == [], theme
 
 
 def test_no_request_is_made_for_a_definition(visit: Visitor) -> None:

@@ -10,16 +10,17 @@ STEPS = ["labml_primer/transformer/attention"]  # a picture in steps
 
 
 @every_look
-@every_page
 def test_the_words_of_a_picture_are_inside_it_and_apart(
     look: Looker, page: str, width: int, theme: str
 ) -> None:
-    assert look(page, width, theme)["cramped"] == []
+    found = look(page, width, theme)
+    assert found["cramped"] == []
+    assert found.get("phone", found)["cramped"] == []
 
 
 @every_page
 def test_words_can_be_read_on_a_phone(look: Looker, page: str) -> None:
-    sizes = look(page, 390, "dark")["sizes in pictures"]
+    sizes = look(page, 1400, "light")["phone"]["sizes in pictures"]
     assert [(size, word) for size, word in sizes if size < 10] == []
 
 
@@ -27,7 +28,7 @@ def test_words_can_be_read_on_a_phone(look: Looker, page: str) -> None:
 def test_on_a_phone_a_chapter_opens_with_its_picture_or_figure(
     look: Looker, chapter: str
 ) -> None:
-    found = look(chapter, 390, "dark")
+    found = look(chapter, 1400, "light")["phone"]
     if not found["opens with"]:
         pytest.skip("its opening has only code")
     title, shown, facts, prose = found["opening"]
@@ -43,11 +44,12 @@ def test_without_scripts_a_picture_in_steps_shows_its_last(
 
 
 @every_look
-@every_page
 def test_no_shape_has_the_black_of_a_missing_colour(
     look: Looker, page: str, width: int, theme: str
 ) -> None:
-    assert look(page, width, theme)["black in pictures"] == []
+    found = look(page, width, theme)
+    assert found["black in pictures"] == []
+    assert found.get("phone", found)["black in pictures"] == []
 
 
 @cases("page", PAGES, daily=STEPS)

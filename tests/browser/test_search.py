@@ -1,7 +1,7 @@
 """A reader's searches lead to the right places."""
 
 from playwright.sync_api import Page, expect
-from visits import Visitor
+from visits import Reading
 
 SEARCHES = {
     "squared relu": "primer/primer_ez.html#SquaredReLU",
@@ -39,8 +39,8 @@ def answers(page: Page, words: str) -> list[str]:
     return [hit.get_attribute("href") or "" for hit in hits.all()]
 
 
-def test_searches_find_the_right_place_among_the_first_three(visit: Visitor) -> None:
-    page = visit("book/pages/index").page
+def test_searches_find_the_right_place_among_the_first_three(reading: Reading) -> None:
+    page = reading("book/pages/index")
     first = {words: answers(page, words)[:3] for words in SEARCHES}
     missed = {
         words: first[words]
@@ -50,15 +50,15 @@ def test_searches_find_the_right_place_among_the_first_three(visit: Visitor) -> 
     assert missed == {}
 
 
-def test_a_definition_comes_before_its_methods_and_variants(visit: Visitor) -> None:
-    page = visit("book/pages/index").page
+def test_a_definition_comes_before_its_methods_and_variants(reading: Reading) -> None:
+    page = reading("book/pages/index")
     found = answers(page, "squared relu")
     assert found[0].endswith("primer_ez.html#SquaredReLU")
     assert not any(url.endswith("#SquaredReLU.forward") for url in found)
 
 
-def test_a_term_shows_its_definition_among_the_results(visit: Visitor) -> None:
-    page = visit("book/pages/index").page
+def test_a_term_shows_its_definition_among_the_results(reading: Reading) -> None:
+    page = reading("book/pages/index")
     page.locator(".search input").fill("nucleus sampling")
     term = page.locator("#hits [href$='#term-top-p-sampling']")
     expect(term).to_contain_text("smallest set", timeout=30_000)

@@ -1,10 +1,19 @@
 """Tables of data: sorted by any column, by hand and by keyboard, and readable without scripts."""
 
-from playwright.sync_api import Locator, expect
-from visits import Visitor
+import pytest
+from playwright.sync_api import Locator, Page, expect
+from visits import Reading, Visitor
 
 PAPER = "experiments/chapters/paper"
 ROWS = "rows => rows.map(row => row.cells[%d].textContent)"
+
+
+@pytest.fixture
+def unsorted(reading: Reading) -> Page:
+    """The page with the tables as they come."""
+    page = reading(PAPER)
+    page.reload()
+    return page
 
 
 def speeds(table: Locator, column: int) -> list[str]:
@@ -12,9 +21,8 @@ def speeds(table: Locator, column: int) -> list[str]:
     return found
 
 
-def test_a_click_sorts_by_number_up_and_down_and_back(visit: Visitor) -> None:
-    page = visit(PAPER).page
-    table = page.locator("table.sortable", has_text="The search task")
+def test_a_click_sorts_by_number_up_and_down_and_back(unsorted: Page) -> None:
+    table = unsorted.locator("table.sortable", has_text="The search task")
     head = table.get_by_role("columnheader", name="speedup")
     source = speeds(table, 6)
     for direction, sign in (("ascending", 1), ("descending", -1)):
@@ -29,16 +37,14 @@ def test_a_click_sorts_by_number_up_and_down_and_back(visit: Visitor) -> None:
     assert speeds(table, 6) == source
 
 
-def test_letters_behind_a_number_count(visit: Visitor) -> None:
-    page = visit(PAPER).page
-    table = page.locator("table.sortable", has_text="full T5 compute")
+def test_letters_behind_a_number_count(unsorted: Page) -> None:
+    table = unsorted.locator("table.sortable", has_text="full T5 compute")
     table.get_by_role("button", name="steps").click()
     assert speeds(table, 1) == ["207K", "251K", "480K", "1M", "1M", "1M"]
 
 
-def test_words_sort_as_words_and_one_column_at_a_time(visit: Visitor) -> None:
-    page = visit(PAPER).page
-    table = page.locator("table.sortable", has_text="The search task")
+def test_words_sort_as_words_and_one_column_at_a_time(unsorted: Page) -> None:
+    table = unsorted.locator("table.sortable", has_text="The search task")
     table.get_by_role("button", name="speedup").click()
     table.get_by_role("button", name="model").click()
     models = speeds(table, 1)
@@ -46,14 +52,13 @@ def test_words_sort_as_words_and_one_column_at_a_time(visit: Visitor) -> None:
     assert table.locator("[aria-sort]").count() == 1
 
 
-def test_a_table_is_sorted_by_keyboard(visit: Visitor) -> None:
-    page = visit(PAPER).page
-    table = page.locator("table.sortable", has_text="full T5 compute")
+def test_a_table_is_sorted_by_keyboard(unsorted: Page) -> None:
+    table = unsorted.locator("table.sortable", has_text="full T5 compute")
     button = table.get_by_role("button", name="hours")
     table.get_by_role("button", name="steps").focus()
-    page.keyboard.press("Tab")
+    unsorted.keyboard.press("Tab")
     expect(button).to_be_focused()
-    page.keyboard.press("Enter")
+    unsorted.keyboard.press("Enter")
     assert speeds(table, 2)[0] == "3.8K"
 
 

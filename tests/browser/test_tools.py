@@ -2,7 +2,6 @@
 
 import ast
 import re
-from collections.abc import Callable
 
 import pytest
 from annotated.read.parse import parse
@@ -17,9 +16,9 @@ from built_book import (
     every_chapter,
 )
 from measures import COPY, Looker, Reader
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, expect
 from pybtex.database import parse_file, parse_string
-from visits import Visitor
+from visits import Reading, Visitor
 from write_notebooks import the_book
 
 PRIMER = "labml_primer/primer/primer_ez"
@@ -29,18 +28,6 @@ REFERENCES = "book/pages/references"
 TAUGHT = ("labml_primer/transformer/", "labml_primer/primer/", "book/pages/")
 DAILY = [PRIMER, ATTENTION]
 OPEN = ":not(details:not([open]) *)"  # not in a solution that is folded
-
-
-@pytest.fixture
-def reading(visit: Visitor) -> Callable[[str], Page]:
-    """An open page that may use the clipboard."""
-
-    def open_page(name: str) -> Page:
-        page = visit(name).page
-        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-        return page
-
-    return open_page
 
 
 def focused(locator: Locator) -> bool:
@@ -101,7 +88,7 @@ def test_a_definition_is_copied_with_all_that_it_needs(
     assert copied == snippets(book, module)
 
 
-def test_a_copy_is_told_of(reading: Callable[[str], Page]) -> None:
+def test_a_copy_is_told_of(reading: Reading) -> None:
     page = reading(PRIMER)
     told = page.locator("#toast[role=status]")
     for name, words in (
@@ -118,7 +105,7 @@ def test_a_copy_is_told_of(reading: Callable[[str], Page]) -> None:
 
 @cases("chapter", CHAPTERS, daily=DAILY)
 def test_a_tensor_tells_its_shape_when_pointed_at_and_when_focused(
-    reading: Callable[[str], Page], chapter: str
+    reading: Reading, chapter: str
 ) -> None:
     page = reading(chapter)
     tip = page.locator("#tip[role=tooltip]")
@@ -145,7 +132,7 @@ INLAYS = """() => [...document.querySelectorAll(".inlay")].map(
 
 @pytest.mark.parametrize("way", ["key", "button"])
 def test_the_switch_shows_shapes_at_the_ends_of_lines(
-    reading: Callable[[str], Page], way: str
+    reading: Reading, way: str
 ) -> None:
     page = reading(ATTENTION)
     button = page.locator("#shapes-toggle")
@@ -166,9 +153,7 @@ LIT = """() => [...document.querySelectorAll(".lit")].map(e => e.textContent)"""
 
 
 @pytest.mark.parametrize("way", ["hover", "focus"])
-def test_a_name_lights_up_its_other_uses(
-    reading: Callable[[str], Page], way: str
-) -> None:
+def test_a_name_lights_up_its_other_uses(reading: Reading, way: str) -> None:
     page = reading(ATTENTION)
     name = page.locator(
         "[data-of=attention_weights] .t[tabindex]", has_text="scores"
@@ -192,7 +177,7 @@ def test_a_name_lights_up_its_other_uses(
     ids=lambda value: value.split("/")[-1] if isinstance(value, str) else "",
 )  # fmt: skip
 def test_a_name_lights_up_the_symbol_that_the_chapter_ties_to_it(
-    reading: Callable[[str], Page], where: str, ties: dict[str, str]
+    reading: Reading, where: str, ties: dict[str, str]
 ) -> None:
     page = reading(where)
     page.locator(f".sbs__code .ln{OPEN}").first.hover()  # now each name has an element
@@ -208,7 +193,7 @@ def test_a_name_lights_up_the_symbol_that_the_chapter_ties_to_it(
 
 
 def test_a_tie_lights_up_by_keyboard_and_from_its_symbol(
-    reading: Callable[[str], Page],
+    reading: Reading,
 ) -> None:
     page = reading(ATTENTION)
     page.locator(".tie[data-tie=query][tabindex='0']").first.focus()
@@ -229,7 +214,7 @@ def test_each_tie_binds_a_name_of_the_code_to_a_symbol_of_a_formula(
 # -- keys and search ------------------------------------------------------------------------
 
 
-def test_a_question_mark_lists_the_keys(reading: Callable[[str], Page]) -> None:
+def test_a_question_mark_lists_the_keys(reading: Reading) -> None:
     page = reading(ATTENTION)
     keys = page.locator("dialog#keys")
     expect(keys).to_be_hidden()
@@ -250,7 +235,7 @@ def test_a_question_mark_lists_the_keys(reading: Callable[[str], Page]) -> None:
     ],
 )
 def test_search_answers_as_one_types_and_is_used_by_keyboard_alone(
-    reading: Callable[[str], Page], words: str, where: str
+    reading: Reading, words: str, where: str
 ) -> None:
     page = reading(PRIMER)
     field, hits = page.locator(".search input"), page.locator("#hits [role=option]")
@@ -282,7 +267,7 @@ def test_search_answers_as_one_types_and_is_used_by_keyboard_alone(
     ],
 )
 def test_whoever_types_the_name_of_a_definition_finds_it_first(
-    reading: Callable[[str], Page], words: str, where: str
+    reading: Reading, words: str, where: str
 ) -> None:
     page = reading(ATTENTION)
     page.keyboard.press("/")
@@ -292,7 +277,7 @@ def test_whoever_types_the_name_of_a_definition_finds_it_first(
 
 
 def test_a_formula_in_a_result_stands_there_once(
-    reading: Callable[[str], Page],
+    reading: Reading,
 ) -> None:
     page = reading(ATTENTION)
     page.keyboard.press("/")
@@ -303,7 +288,7 @@ def test_a_formula_in_a_result_stands_there_once(
     assert "dk" in said and "d_k" not in said
 
 
-def test_escape_closes_the_results(reading: Callable[[str], Page]) -> None:
+def test_escape_closes_the_results(reading: Reading) -> None:
     page = reading(ATTENTION)
     page.keyboard.press("/")
     page.keyboard.type("softmax")
@@ -316,8 +301,8 @@ def test_escape_closes_the_results(reading: Callable[[str], Page]) -> None:
 # -- differences ----------------------------------------------------------------------------
 
 
-def test_signs_and_tints_of_a_difference_are_seen(visit: Visitor) -> None:
-    page = visit(PRIMER).page
+def test_signs_and_tints_of_a_difference_are_seen(reading: Reading) -> None:
+    page = reading(PRIMER)
     grounds = set()
     for kind, sign in (("del", "-"), ("add", "+")):
         line = page.locator(f".vdiff .ln--{kind}").first
@@ -331,9 +316,7 @@ def test_signs_and_tints_of_a_difference_are_seen(visit: Visitor) -> None:
 
 
 @pytest.mark.parametrize("where", [PRIMER, VARIATIONS, ATTENTION])
-def test_each_line_shows_the_number_that_it_says(
-    reading: Callable[[str], Page], where: str
-) -> None:
+def test_each_line_shows_the_number_that_it_says(reading: Reading, where: str) -> None:
     page = reading(where)
     # What the style counts has no text in the page; it has in the tree for screen readers.
     browser = page.context.new_cdp_session(page)
@@ -367,9 +350,9 @@ def test_a_link_to_a_line_of_a_definition_shows_and_marks_it(visit: Visitor) -> 
 
 
 def test_a_click_on_a_line_number_puts_its_link_into_the_address(
-    visit: Visitor,
+    reading: Reading,
 ) -> None:
-    page = visit(PRIMER).page
+    page = reading(PRIMER)
     number = page.locator("#SquaredReLU\\.forward .lno").last
     number.click()
     name = number.get_attribute("id")
@@ -387,9 +370,9 @@ def test_a_click_on_a_line_number_puts_its_link_into_the_address(
 
 @cases("chapter", CHAPTERS, daily=[ATTENTION])
 def test_a_chapter_asks_a_question_and_folds_the_answer(
-    visit: Visitor, chapter: str
+    reading: Reading, chapter: str
 ) -> None:
-    page = visit(chapter).page
+    page = reading(chapter)
     exercises = page.locator(".sbs__row:has(.note--exercise)")
     assert exercises.count() or not chapter.startswith(TAUGHT)
     for exercise in exercises.all():
@@ -412,9 +395,10 @@ def test_without_scripts_a_solution_unfolds(visit: Visitor) -> None:
     expect(page.locator(".solution .code").first).to_be_visible()
 
 
-def test_a_link_to_a_line_of_a_solution_unfolds_it(visit: Visitor) -> None:
-    page = visit(ATTENTION).page
-    line = page.locator(".solution .ln[id]").last
+def test_a_link_to_a_line_of_a_solution_unfolds_it(
+    visit: Visitor, reading: Reading
+) -> None:
+    line = reading(ATTENTION).locator(".solution .ln[id]").last
     name = line.get_attribute("id")
     page = visit(f"{ATTENTION}#{name}").page
     expect(page.locator(f"#{name}")).to_be_in_viewport()
@@ -424,7 +408,7 @@ def test_a_link_to_a_line_of_a_solution_unfolds_it(visit: Visitor) -> None:
 
 
 def test_each_reference_gives_its_bibtex_to_the_clipboard(
-    reading: Callable[[str], Page],
+    reading: Reading,
 ) -> None:
     entries = parse_file(str(ROOT / "book" / "pages" / "references.bib")).entries
     copied = reading(REFERENCES).evaluate(COPY, "bibtex")
@@ -435,7 +419,7 @@ def test_each_reference_gives_its_bibtex_to_the_clipboard(
 
 
 def test_bibtex_is_reached_from_a_citation_and_copied_by_keyboard(
-    reading: Callable[[str], Page],
+    reading: Reading,
 ) -> None:
     page = reading(ATTENTION)
     page.locator("a[href*='references.html#']").first.click()

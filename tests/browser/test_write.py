@@ -1,15 +1,14 @@
 """The page "Write with it": models that run in the reader's browser, and what a reader can do to them."""
 
 import re
-from typing import Any
 
 import live
 import pytest
-from built_book import Site
+from built_book import Site, nightly
 from live_models import PLAY, committed, error, reference
 from measures import Looker
-from playwright.sync_api import Page, Route, expect
-from visits import Visitor, barriers, in_theme, weights
+from playwright.sync_api import Page, expect
+from visits import Reading, Visitor, barriers, in_theme, resized, weights
 
 from labml_primer.training.corpus import encode_text
 
@@ -19,11 +18,33 @@ WRITE = "book/pages/write"
 FILES = "_static/live"
 
 
-def loaded(visit: Visitor, **look: Any) -> Page:
-    """The page with both models."""
-    page = visit(WRITE, **look).page
-    page.get_by_role("button", name="Load both models").click()
-    expect(page.locator(".live-status")).to_contain_text("Both models are loaded")
+# Undoes what a reader has set.
+SET_BACK = """() => {
+  for (const input of document.querySelectorAll(".live [name], .live-position input")) {
+    if (input.type === "checkbox") {
+      if (input.checked) input.click();
+      continue;
+    }
+    const chosen = [...input.options ?? []].find(each => each.defaultSelected);
+    input.value = input.options ? (chosen ?? input.options[0]).value
+      : input.closest(".live-position") ? input.max : input.defaultValue;
+    for (const event of ["input", "change"]) input.dispatchEvent(new Event(event));
+  }
+}"""
+
+
+@pytest.fixture
+def page(reading: Reading) -> Page:
+    """The page with both models, which have written nothing yet."""
+    page = reading(WRITE)
+    load = page.get_by_role("button", name="Load both models")
+    if load.is_visible():
+        load.click()
+        expect(page.locator(".live-status")).to_contain_text("Both models are loaded")
+    else:
+        page.evaluate(SET_BACK)
+        press(page, "Start again")
+        expect(page.locator(".live-status")).to_have_text("Back at the beginning.")
     return page
 
 
@@ -80,17 +101,14 @@ LOGITS = """async ({ base, name, tokens }) => {
 
 
 @pytest.mark.parametrize("name", live.NAMES)
-def test_logits_in_chromium_equal_pytorchs(
-    visit: Visitor, site: Site, name: str
-) -> None:
+def test_logits_in_chromium_equal_pytorchs(page: Page, site: Site, name: str) -> None:
     tokens = encode_text(PLAY, live.header(name)["symbols"])[:200].tolist()
     given = {"base": f"{site.address}/{FILES}/", "name": name, "tokens": tokens}
-    found = visit(WRITE).page.evaluate(LOGITS, given)
+    found = page.evaluate(LOGITS, given)
     assert error(found, reference(committed(name), tokens)) < 1e-3
 
 
-def test_one_character_adds_one_to_each_text_and_says_which(visit: Visitor) -> None:
-    page = loaded(visit)
+def test_one_character_adds_one_to_each_text_and_says_which(page: Page) -> None:
     type_in(page, "KING")
     expect(page.locator(".live-text").first).to_have_text("KING")
     press(page, "One character")
@@ -98,8 +116,7 @@ def test_one_character_adds_one_to_each_text_and_says_which(visit: Visitor) -> N
     wait_for_lengths(page, 5, 5)
 
 
-def test_run_writes_until_stop(visit: Visitor) -> None:
-    page = loaded(visit)
+def test_run_writes_until_stop(page: Page) -> None:
     page.get_by_label("Speed").select_option("as fast as possible")
     before = [len(text) for text in texts(page)]
     press(page, "Run")
@@ -111,8 +128,7 @@ def test_run_writes_until_stop(visit: Visitor) -> None:
     wait_for_lengths(page, *(length + int(words[1]) for length in before))
 
 
-def test_the_same_seed_writes_the_same_text(visit: Visitor) -> None:
-    page = loaded(visit)
+def test_the_same_seed_writes_the_same_text(page: Page) -> None:
     written = []
     for _ in range(2):
         press(page, "Start again")
@@ -124,17 +140,18 @@ def test_the_same_seed_writes_the_same_text(visit: Visitor) -> None:
     assert written[0] == written[1]
 
 
-def test_after_loading_the_page_needs_no_network(visit: Visitor) -> None:
-    page = loaded(visit)
+def test_after_loading_the_page_needs_no_network(page: Page) -> None:
     page.context.set_offline(True)
-    press(page, "One character")
-    expect(page.locator(".live-status")).to_contain_text("Transformer: “")
+    try:
+        press(page, "One character")
+        expect(page.locator(".live-status")).to_contain_text("Transformer: “")
+    finally:
+        page.context.set_offline(False)
 
 
 def test_a_switched_kernel_changes_primer_ez_and_not_the_transformer(
-    visit: Visitor,
+    page: Page,
 ) -> None:
-    page = loaded(visit)
     odds = page.locator(".live-next")
     before = [odds.nth(i).inner_text() for i in range(2)]
     box = page.get_by_label("all kernels of all layers")
@@ -149,8 +166,7 @@ def test_a_switched_kernel_changes_primer_ez_and_not_the_transformer(
     expect(odds.nth(1)).to_have_text(before[1], use_inner_text=True)
 
 
-def test_temperature_0_leaves_one_character(visit: Visitor) -> None:
-    page = loaded(visit)
+def test_temperature_0_leaves_one_character(page: Page) -> None:
     page.get_by_label("Temperature").fill("0")
     for column in page.locator(".live-next").all():
         expect(column.locator("li").first).to_contain_text("→ 100%")
@@ -161,9 +177,8 @@ def test_temperature_0_leaves_one_character(visit: Visitor) -> None:
 
 
 def test_a_pointed_character_shows_what_it_looks_at_and_who_looks_at_it(
-    visit: Visitor,
+    page: Page,
 ) -> None:
-    page = loaded(visit)
     type_in(page, "to be, or not")
     panel = page.locator(".live-text").first
     expect(panel).to_have_text("to be, or not")
@@ -179,8 +194,7 @@ def test_a_pointed_character_shows_what_it_looks_at_and_who_looks_at_it(
     assert sum(forward**2 for forward, _ in shades) == pytest.approx(1, abs=0.02)
 
 
-def test_the_keyboard_moves_along_the_text(visit: Visitor) -> None:
-    page = loaded(visit)
+def test_the_keyboard_moves_along_the_text(page: Page) -> None:
     slider = page.get_by_label("Character whose attention is shown, Primer-EZ")
     last = slider.get_attribute("aria-valuetext")
     slider.press("ArrowLeft")
@@ -188,8 +202,7 @@ def test_the_keyboard_moves_along_the_text(visit: Visitor) -> None:
     assert moved and moved != last and "looks at" in moved
 
 
-def test_another_head_is_chosen_by_list_or_by_click(visit: Visitor) -> None:
-    page = loaded(visit)
+def test_another_head_is_chosen_by_list_or_by_click(page: Page) -> None:
     said = page.locator(".live-looks").first
     before = said.inner_text()
     page.locator("select[name=layer]").select_option("3")
@@ -207,9 +220,8 @@ def test_another_head_is_chosen_by_list_or_by_click(visit: Visitor) -> None:
 
 
 def test_unknown_characters_are_named_and_the_page_goes_on_working(
-    visit: Visitor,
+    page: Page,
 ) -> None:
-    page = loaded(visit)
     status = page.locator(".live-status")
     type_in(page, "Zoë 😀")
     expect(status).to_contain_text("do not know “ë”, “😀”")
@@ -226,8 +238,7 @@ def test_unknown_characters_are_named_and_the_page_goes_on_working(
     expect(status).to_contain_text("Transformer: “")
 
 
-def test_a_long_beginning_is_read_in_the_models_window(visit: Visitor) -> None:
-    page = loaded(visit)
+def test_a_long_beginning_is_read_in_the_models_window(page: Page) -> None:
     type_in(page, PLAY[:200])
     expect(page.locator(".live-text").last).to_have_text(
         PLAY[:200], use_inner_text=False
@@ -235,29 +246,26 @@ def test_a_long_beginning_is_read_in_the_models_window(visit: Visitor) -> None:
     assert len(page.locator(".live-earlier").first.text_content() or "") == 128
 
 
-@pytest.mark.parametrize(
-    "fault, message",
-    [
-        (lambda route: route.fulfill(status=404), "the site answers 404"),
-        (lambda route: route.abort(), "the site does not answer"),
-        (lambda route: route.fulfill(body=b"no weights"), "broken or out of date"),
-    ],
-    ids=["missing", "no network", "broken"],
-)
+FAULTS = {
+    "the site answers 404": lambda route: route.fulfill(status=404),
+    "the site does not answer": lambda route: route.abort(),
+    "broken or out of date": lambda route: route.fulfill(body=b"no weights"),
+}
+
+
 def test_weights_that_cannot_be_loaded_are_reported_and_can_be_loaded_again(
-    visit: Visitor, fault: Any, message: str
+    visit: Visitor,
 ) -> None:
     page = visit(WRITE).page
-
-    def once(route: Route) -> None:
-        fault(route)
-
-    page.context.route("**/primer-ez.bin*", once)
     press_load = page.locator(".live-load button")
-    press_load.click()
-    expect(page.locator(".live-status")).to_contain_text(message)
-    assert all(len(text) > 200 for text in texts(page))  # the example is still there
-    page.context.unroute("**/primer-ez.bin*")
+    for message, fault in FAULTS.items():
+        page.context.route("**/primer-ez.bin*", fault)
+        press_load.click()
+        expect(page.locator(".live-status")).to_contain_text(message)
+        assert all(
+            len(text) > 200 for text in texts(page)
+        )  # the example is still there
+        page.context.unroute("**/primer-ez.bin*")
     press_load.click()
     expect(page.locator(".live-status")).to_contain_text("Both models are loaded")
 
@@ -290,13 +298,13 @@ def test_two_clicks_at_once_load_once_and_write_twice(visit: Visitor) -> None:
     assert len([url for url in opened.asked if "primer-ez.bin" in url]) <= 1
 
 
-def test_a_tab_in_the_background_pauses(visit: Visitor) -> None:
-    page = loaded(visit)
+def test_a_tab_in_the_background_pauses(page: Page) -> None:
     press(page, "Run")
     page.evaluate(
         """() => {
           Object.defineProperty(document, "hidden", { value: true, configurable: true });
           document.dispatchEvent(new Event("visibilitychange"));
+          delete document.hidden;
         }"""
     )
     expect(page.locator(".live-status")).to_contain_text("Paused while this tab")
@@ -307,21 +315,21 @@ def test_a_tab_in_the_background_pauses(visit: Visitor) -> None:
 # -- for everyone ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("width", [1400, 390])
+@pytest.mark.parametrize("width", [nightly(1400), 390])
 def test_the_live_page_has_no_barrier_and_does_not_scroll_sideways(
-    visit: Visitor, width: int
+    page: Page, width: int
 ) -> None:
-    page = loaded(visit, width=width)
     press(page, "One character")
     expect(page.locator(".live-status")).to_contain_text("Transformer: “")
-    for theme in ("light", "dark"):
+    resized(page, width)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for theme in ("dark", "light"):
         in_theme(page, theme)
         assert barriers(page) == [], theme
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    resized(page, 1400)
 
 
-def test_every_control_has_a_name_and_is_reached_by_tab(visit: Visitor) -> None:
-    page = loaded(visit)
+def test_every_control_has_a_name_and_is_reached_by_tab(page: Page) -> None:
     page.get_by_label("Beginning").focus()
     names = []
     for _ in range(8):

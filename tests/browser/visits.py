@@ -89,6 +89,33 @@ class Visit:
 
 
 Visitor = Callable[..., Visit]
+Reading = Callable[..., Page]
+
+# Undoes what a reader did: opened, typed, followed, marked, focused, scrolled, remembered.
+UNDO = """() => {
+  localStorage.clear();
+  document.documentElement.dataset.theme = "light";
+  for (const fold of document.querySelectorAll("details[open]")) fold.open = false;
+  for (const field of document.querySelectorAll("input[type=search]")) {
+    field.value = "";
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+  document.activeElement?.blur();
+  getSelection().removeAllRanges();
+  if (location.hash) location.hash = "";
+  scrollTo(0, 0);
+}"""
+
+
+def undo(page: Page, address: str) -> None:
+    """Brings a page back to how it is at first; loads it if it is another, or none yet."""
+    if page.url.partition("#")[0] == address:
+        page.keyboard.press("Escape")
+        page.mouse.move(0, 0)
+        page.evaluate(UNDO)
+    else:
+        page.goto(address)
+        settle(page)
 
 
 def in_theme(page: Page, theme: str) -> None:
@@ -101,15 +128,19 @@ def resized(page: Page, width: int, height: int = 900) -> None:
     settle(page)
 
 
-def barriers(page: Page, rules: list[str] | None = None) -> list[str]:
-    """What axe-core finds wrong, with the first place of each."""
+def barriers(
+    page: Page, rules: list[str] | None = None, within: str = "html"
+) -> list[str]:
+    """What axe-core finds wrong in a part of a page, with the first place of each."""
     options: dict[str, Any] = {"resultTypes": ["violations"]}
     if rules:
         options["runOnly"] = {"type": "rule", "values": rules}
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.read_text("utf-8"))
     found = page.evaluate(
-        "options => axe.run(document, options).then(found => found.violations)", options
+        """([within, options]) => axe.run(document.querySelectorAll(within), options)
+             .then(found => found.violations)""",
+        [within, options],
     )
     return [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found]
 
