@@ -12,13 +12,13 @@ from typing import Any
 
 from annotated.page.book import Book
 from annotated.page.site_notebook import visible
-from annotated.run.narrow import FORMAT as NARROW
 from annotated.read.digest import data, recorded, versions
 from annotated.read.folds import Folds
 from annotated.read.modules import Module, text_of
 from annotated.read.names import bound_names
 from annotated.read.parse import Cell, ChapterError, Row, bare, docstring
 from annotated.run.execute import KERNEL, Record
+from annotated.run.narrow import FORMAT as NARROW
 from annotated.take.markdown import MarkdownWriter
 from annotated.take.standalone import Collector, bound, meaning, without
 
