@@ -47,6 +47,22 @@ def test_every_box_that_is_a_link_leads_to_a_definition(
         place_of(target, project)
 
 
+def test_every_picture_leads_somewhere_and_tab_stops_once_at_each_place(
+    svg: str,
+) -> None:
+    links = re.findall(r'<a href="([^"]*)"([^>]*)>', svg)
+    stops = [target for target, more in links if "tabindex" not in more]
+    assert links
+    assert sorted(stops) == sorted({target for target, _ in links})
+
+
+def test_each_primitive_leads_to_its_own_place(project: Project) -> None:
+    targets = HREF.findall(drawn("pictures", "primitives"))
+    assert len({place_of(target, project) for target in targets}) == 39
+    mutations = HREF.findall(drawn("pictures", "mutations"))
+    assert len(set(mutations)) == 6
+
+
 def test_a_picture_is_as_wide_as_a_phone_and_describes_itself(svg: str) -> None:
     root = ElementTree.fromstring(svg)
     assert root.attrib["viewBox"].split()[:3] == ["0", "0", str(WIDTH)]
