@@ -31,7 +31,7 @@ def test_every_picture_is_shown_by_a_page() -> None:
         *ROOT.glob("labml_primer/**/*.py"),
         *ROOT.glob("experiments/chapters/*.py"),
     ]
-    pages += [*ROOT.glob("book/pages/*.md"), *ROOT.glob("benchmarks/*.py")]
+    pages += [*ROOT.glob("book/pages/*.*"), *ROOT.glob("benchmarks/*.py")]
     shown = {
         name
         for page in pages

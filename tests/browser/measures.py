@@ -54,6 +54,16 @@ LOADED = {
     "opening": """() => ["h1", ".sbs__row:first-child > .sbs__code > :first-child",
         ".sbs__row:first-child > .sbs__prose", ".facts"].map(
           part => document.querySelector(part)?.getBoundingClientRect().top)""",
+    # Where the picture or the first result begins and ends with which a page opens.
+    "first screen": """() => {
+      const opening = ".sbs__row:first-child > .sbs__code > :is(.out--picture, .cell_output)";
+      const shown = document.querySelector(".sbs")
+        ? document.querySelector(opening)
+        : document.querySelector("main .out--picture, .population, .live-text");
+      const drawn = [...shown?.querySelectorAll("svg, .out") ?? []].find(e => e.checkVisibility());
+      const { top, bottom } = (drawn ?? shown)?.getBoundingClientRect() ?? {};
+      return [top, bottom];
+    }""",
     "opens with": """() => document.querySelector(".sbs__row > .sbs__code > *")?.matches(
         ".out--picture, .cell_output")""",
     "fonts of figures": """() => [...document.querySelectorAll(

@@ -1,11 +1,18 @@
 """Pictures in a browser: their words have room, and their steps can be walked."""
 
 import pytest
-from built_book import PAGES, Site, cases, every_chapter, every_page
+from built_book import CHAPTERS, PAGES, Site, cases, every_chapter, every_page, short
 from measures import Looker, Reader, every_look
 from playwright.sync_api import Browser, Route
 from visits import Visitor, settle
 
+# Chapters, whatever they are written in.
+SHOWN = [
+    *CHAPTERS,
+    "book/pages/descendants",
+    "book/pages/individuals",
+    "book/pages/write",
+]
 STEPS = ["labml_primer/transformer/attention"]  # a picture in steps
 
 
@@ -21,6 +28,16 @@ def test_the_words_of_a_picture_are_inside_it_and_apart(
 def test_words_can_be_read_on_a_phone(look: Looker, page: str) -> None:
     sizes = look(page, 390, "dark")["sizes in pictures"]
     assert [(size, word) for size, word in sizes if size < 10] == []
+
+
+@pytest.mark.parametrize("page", SHOWN, ids=short)
+def test_the_first_screen_has_a_whole_picture_or_result(
+    look: Looker, page: str
+) -> None:
+    top, bottom = look(page, 1400, "light")["first screen"]
+    assert 52 <= top < bottom <= 900
+    top, _ = look(page, 390, "dark")["first screen"]
+    assert 52 <= top < 800
 
 
 @every_chapter
