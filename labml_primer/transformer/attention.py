@@ -486,4 +486,42 @@ if __name__ == "__main__":
         print(f"other {name} bias: largest change {effect:.1e}")
     assert effects["key"] < 1e-4 < 1e-2 < min(effects[n] for n in effects if n != "key")
 
+    # :::{exercise} Write it: causal attention
+    # Write one head of causal self-attention. `query` and `key` are `[seq, d_k]`, `value` is `[seq, d_v]`,
+    # and the result is `[seq, d_v]`. Position $i$ may attend to positions 0 to $i$.
+    # :::
+    from labml_primer.training.exercises import Case, check_answer
+
+    def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        raise NotImplementedError  # your code instead of this line
+
+    zeros, steps_up = torch.zeros(3, 4), torch.tensor([[0.0], [1.0], [2.0]])
+    cases: list[Case] = [
+        (
+            (zeros, zeros, steps_up),
+            torch.tensor([[0.0], [0.5], [1.0]]),
+            "equal scores: each result is the mean of the values so far",
+        ),
+        (
+            (
+                torch.ones(2, 4),
+                torch.ones(2, 4) * torch.tensor([[1.0], [0.0]]),
+                steps_up[1:],
+            ),
+            torch.tensor([[1.0], [1.1192]]),
+            "the scores are 4 / 2 and 0, so the weights are 0.881 and 0.119",
+        ),
+    ]
+    check_answer(attend, cases)
+
+    # :::{solution}
+    # The mask hides later keys before the softmax, so that the weights of the others sum to one.
+    # :::
+    def solved(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        scores = query @ key.T / math.sqrt(query.size(-1))
+        seen = causal_mask(len(query), len(key))
+        return scores.masked_fill(~seen, -math.inf).softmax(dim=-1) @ value
+
+    assert check_answer(solved, cases)
+
     # Next, each position processes the information that it has gathered: {doc}`feed_forward`.

@@ -274,4 +274,28 @@ if __name__ == "__main__":
     assert max(largest["memory shuffled"], largest["memory twice"]) < 1e-4
     assert largest["target backwards"] > 0.1
 
+    # :::{exercise} Write it: what the decoder reads
+    # In training the decoder reads the target shifted by one. Write the shift: `target` is `[batch, n]`, the
+    # result is too, and each row begins with the token `start`.
+    # :::
+    from labml_primer.training.exercises import Case, check_answer
+
+    def shifted(target: Tensor, start: int) -> Tensor:
+        raise NotImplementedError  # your code instead of this line
+
+    cases: list[Case] = [
+        ((torch.tensor([[5, 6, 7]]), 1), [[1, 5, 6]], "it reads 5 to predict 6"),
+        ((torch.tensor([[5], [8]]), 0), [[0], [0]], "each row begins with the start"),
+    ]
+    check_answer(shifted, cases)
+
+    # :::{solution}
+    # The last token of the target is predicted and never read.
+    # :::
+    def solved(target: Tensor, start: int) -> Tensor:
+        first = torch.full_like(target[:, :1], start)
+        return torch.cat([first, target[:, :-1]], dim=1)
+
+    assert check_answer(solved, cases)
+
     # The next chapter puts the two halves together: {doc}`model`.

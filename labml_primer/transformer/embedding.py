@@ -296,5 +296,39 @@ if __name__ == "__main__":
         print(f"{word:8s} {gradient:2.0f}")
     assert received == [0, 0, 4, 8, 0]
 
+    # :::{exercise} Write it: the look-up as a product
+    # Write the layer's result without indexing: a product of one-hot vectors with `table`,
+    # `[vocab_size, d_model]`, times $\sqrt{d}$. `tokens` is `[batch, seq]`.
+    # :::
+    from labml_primer.training.exercises import Case, check_answer
+
+    def embed(table: Tensor, tokens: Tensor) -> Tensor:
+        raise NotImplementedError  # your code instead of this line
+
+    small = torch.arange(8.0).view(2, 4)
+    cases: list[Case] = [
+        (
+            (small, torch.tensor([[1]])),
+            2 * small[None, 1:],
+            "d is 4, so row 1 is doubled",
+        ),
+        (
+            (torch.ones(3, 1), torch.tensor([[1, 0]])),
+            torch.ones(1, 2, 1),
+            "token 2 is missing",
+        ),
+    ]
+    check_answer(embed, cases)
+
+    # :::{solution}
+    # `F.one_hot` needs the number of tokens, because the last ones may not occur. Its result contains
+    # integers.
+    # :::
+    def solved(table: Tensor, tokens: Tensor) -> Tensor:
+        one_hot = F.one_hot(tokens, table.size(0)).to(table.dtype)
+        return one_hot @ table * math.sqrt(table.size(1))
+
+    assert check_answer(solved, cases)
+
     # The table gives a token the same vector wherever it is in the sentence. The next chapter adds its
     # position: {doc}`positional_encoding`.

@@ -235,5 +235,37 @@ if __name__ == "__main__":
         torch.testing.assert_close(after, before, rtol=1e-4, atol=1e-2)
         print(f"{name}: same output with W2 divided by {divisor}")
 
+    # :::{exercise} Write it: the layer in one line
+    # Write the layer with ReLU: `x` is `[batch, seq, d_model]`, `w1` is $W_1$, `[d_model, d_ff]`, and `w2` is
+    # $W_2$, `[d_ff, d_model]`; `b1` and `b2` are the biases.
+    # :::
+    from labml_primer.training.exercises import Case, check_answer
+
+    def transform(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
+        raise NotImplementedError  # your code instead of this line
+
+    ones, both = torch.ones(1), torch.tensor([[1.0, -1.0]])
+    cases: list[Case] = [
+        (
+            (torch.tensor([[[3.0], [-3.0]]]), both, torch.zeros(2), both.T, 0 * ones),
+            torch.tensor([[[3.0], [-3.0]]]),
+            "max(0, x) - max(0, -x) is x",
+        ),
+        (
+            (torch.tensor([[[-3.0]]]), ones[None], 4 * ones, ones[None], 2 * ones),
+            torch.tensor([[[3.0]]]),
+            "the first bias is inside of the ReLU, the second outside",
+        ),
+    ]
+    check_answer(transform, cases)
+
+    # :::{solution}
+    # The product acts on the last dimension, for every sentence and every position.
+    # :::
+    def solved(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
+        return F.relu(x @ w1 + b1) @ w2 + b2
+
+    assert check_answer(solved, cases)
+
     # A block has two sub-layers: attention moves information, and the feed-forward layer processes it. The
     # next chapter shows how to stack dozens of them so that they still train: {doc}`normalization`.

@@ -635,6 +635,34 @@ if __name__ == "__main__":
         print(f"temperature {temperature}: top-p keeps {by_p}, top-k {by_k}")
         assert (by_p, by_k) == (expected, 3)
 
+    # :::{exercise} Write it: min-p
+    # A newer rule keeps each token whose probability is at least `p` times that of the most probable one.
+    # Write it for `logits` `[vocab_size]`; the others become minus infinity.
+    # :::
+    from labml_primer.training.exercises import Case, check_answer
+
+    def keep_min_p(logits: Tensor, p: float) -> Tensor:
+        raise NotImplementedError  # your code instead of this line
+
+    few, low = torch.tensor([0.4, 0.3, 0.1]).log(), -math.inf
+    cases: list[Case] = [
+        ((few, 0.5), [few[0], few[1], low], "half of 0.4 is 0.2, and 0.1 is less"),
+        (
+            (few + 7, 0.1),
+            few + 7,
+            "a number added to all logits changes no probability",
+        ),
+    ]
+    check_answer(keep_min_p, cases)
+
+    # :::{solution}
+    # Of two probabilities, the logarithm of the quotient is the difference of the logits.
+    # :::
+    def solved(logits: Tensor, p: float) -> Tensor:
+        return logits.masked_fill(logits < logits.max() + math.log(p), -math.inf)
+
+    assert check_answer(solved, cases)
+
     # To change temperature, top-k and top-p and watch a model write: {doc}`/book/pages/write`.
     #
     # That was the Transformer. Next come the changes that a search made to it: {doc}`../primer/primer_ez`.

@@ -489,4 +489,31 @@ if __name__ == "__main__":
     assert max(along.abs().max(), level.abs().max()) < 1e-12
     torch.testing.assert_close(found[1], found[0] / 10)
 
+    # :::{exercise} Write it: layer norm
+    # Write layer norm without gain and bias, for `x` of any shape. Each position is normalized by itself.
+    # :::
+    from labml_primer.training.exercises import Case, check_answer
+
+    def normalize(x: Tensor, eps: float = 1e-5) -> Tensor:
+        raise NotImplementedError  # your code instead of this line
+
+    cases: list[Case] = [
+        (
+            (torch.tensor([[1.0, 3.0], [0.0, -8.0]]),),
+            torch.tensor([[-1.0, 1.0], [1.0, -1.0]]),
+            "each row by itself: of 1 and 3, the mean is 2 and the variance 1",
+        ),
+        ((torch.full((2, 3), 7.0),), torch.zeros(2, 3), "eps is for equal features"),
+    ]
+    check_answer(normalize, cases)
+
+    # :::{solution}
+    # `var` divides by $d - 1$ by default, which is for samples. `unbiased=False` divides by $d$.
+    # :::
+    def solved(x: Tensor, eps: float = 1e-5) -> Tensor:
+        variance, mean = torch.var_mean(x, dim=-1, keepdim=True, unbiased=False)
+        return (x - mean) * torch.rsqrt(variance + eps)
+
+    assert check_answer(solved, cases)
+
     # The blocks of this book are pre-norm: {doc}`encoder`.

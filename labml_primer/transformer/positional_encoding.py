@@ -514,4 +514,29 @@ if __name__ == "__main__":
     print(f"seven steps back: largest error {error:.0e}")
     assert error < 1e-4
 
+    # :::{exercise} Write it: how similar are two positions?
+    # Write the dot product of two positions that are `offset` apart, without computing their encodings.
+    # :::
+    from labml_primer.training.exercises import Case, check_answer
+
+    def similarity(offset: int, d_model: int) -> Tensor:
+        raise NotImplementedError  # your code instead of this line
+
+    pair = positional_encoding(10, 4)
+    cases: list[Case] = [
+        ((0, 8), 4.0, "each of four pairs contributes cos 0 = 1"),
+        ((3, 4), pair[5] @ pair[8], "positions 5 and 8 have this dot product"),
+        ((-3, 4), pair[5] @ pair[8], "the cosine is the same for both directions"),
+    ]
+    check_answer(similarity, cases)
+
+    # :::{solution}
+    # It is the sum of $\cos(\omega_k \phi)$ over the $d/2$ frequencies.
+    # :::
+    def solved(offset: int, d_model: int) -> Tensor:
+        omega = 10_000.0 ** (-torch.arange(0, d_model, 2) / d_model)
+        return (omega * offset).cos().sum()
+
+    assert check_answer(solved, cases)
+
     # Each word's vector now contains its position. The next chapter uses it: {doc}`attention`.
