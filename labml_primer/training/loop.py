@@ -231,10 +231,18 @@ if __name__ == "__main__":
 
 
 if __name__ == "__main__":
+    # ## One step
+    #
+    # A {term}`forward pass` computes the loss. A {term}`backward pass` computes its *gradient* $g$: for each
+    # parameter, how fast the loss grows with it. Gradient descent moves each parameter $\theta$ a little
+    # against its $g$, and the *optimizer* decides how far. This book's optimizer is {term}`AdamW`.
+
     # ## The optimizer: AdamW
     #
-    # A *forward pass* computes the loss. A *backward pass* computes its *gradient* $g$: for each parameter,
-    # how fast the loss grows with it. Plain gradient descent moves each parameter $\theta$ against its $g$.
+    # :::{deeper}
+    # The formulas behind `torch.optim.AdamW`, and one step of it.
+    # :::
+    #
     # *Adam* {cite:p}`kingma2015adam` keeps two running averages for each parameter, $m$ of its gradient and
     # $v$ of the square of its gradient, and moves it by the first divided by the square root of the second:
     #
@@ -447,6 +455,10 @@ if __name__ == "__main__":
 
 if __name__ == "__main__":
     # ## Seeds
+    #
+    # :::{deeper}
+    # How far two runs of the same model differ, from the choice of windows alone.
+    # :::
     #
     # The {term}`random seed` of a run determines which windows it reads and which features {term}`dropout`
     # removes. (It does not determine the initial parameters, which are drawn earlier, when the model is

@@ -17,8 +17,8 @@ queries and keys have $d_k$ components. So one matrix product, $QK^\top$, compar
 {term}`Softmax` turns each row of these scores into weights that sum to one ({doc}`../training/loop`).
 
 The weights are computed separately for each sentence, from its own words. The formula does not depend on the
-order of the words or on their number. That is why {doc}`positional_encoding` came first, and why the same
-trained matrices work at every length.
+order of the words or on their number. So the same trained matrices work at every length, and the order has to
+be added: {doc}`positional_encoding`, the next chapter.
 
 :::{picture} attention
 :::
@@ -118,6 +118,10 @@ if __name__ == "__main__":
 
 if __name__ == "__main__":
     # ## Why the root of $d_k$
+    #
+    # :::{deeper}
+    # Without it, large scores make the softmax choose a single key, and learning stops.
+    # :::
     #
     # A softmax that puts all weight on one key stops learning, because its gradient vanishes. The slope of
     # weight $p_j$ with respect to its own score is $p_j (1 - p_j)$, which is zero both at $p_j = 0$ and at
@@ -434,6 +438,10 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Fewer keys and values
     #
+    # :::{deeper}
+    # Large models let heads share keys and values, which saves memory when they write.
+    # :::
+    #
     # When a model generates text, the keys and values of all earlier tokens stay in memory, in the
     # {term}`KV cache`. To make it smaller, heads can share them. All heads keep queries of their own. In
     # {term}`multi-query attention` {cite:p}`shazeer2019fast` they share a single head of keys and values; in
@@ -524,4 +532,5 @@ if __name__ == "__main__":
 
     assert check_answer(solved, cases)
 
-    # Next, each position processes the information that it has gathered: {doc}`feed_forward`.
+    # To attention a sentence is a bag of words. The next chapter gives each word its place:
+    # {doc}`positional_encoding`.

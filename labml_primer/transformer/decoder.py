@@ -1,7 +1,7 @@
 r"""
 # Decoder
 
-The half of the Transformer that writes: it reads its own output so far, looks things up in the encoder's
+The half of the {term}`Transformer` that writes: it reads its own output so far, looks things up in the encoder's
 output, and predicts the next token.
 
 How does a network write a sentence, such as the translation of a source sentence $S$? One token at a time.
@@ -224,6 +224,10 @@ if __name__ == "__main__":
 
 if __name__ == "__main__":
     # ## Padding in the target
+    #
+    # :::{deeper}
+    # Padding at the end needs no mask; padding at the front does.
+    # :::
     #
     # If targets of different lengths are padded at the *end*, no mask is needed: padding comes after every
     # real position, and later positions are hidden anyway. Padding at the front, which some programs use to

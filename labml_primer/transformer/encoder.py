@@ -132,6 +132,10 @@ class Encoder(nn.Module):
 if __name__ == "__main__":
     # ## Where the parameters are
     #
+    # :::{deeper}
+    # A formula for the parameters of a block, and their number in the paper's base model.
+    # :::
+    #
     # Attention has four square matrices, and the feed-forward layer two that are `d_ff / d_model` times as
     # large. Each has a bias. A norm has a gain and a bias per feature:
     #
@@ -282,6 +286,10 @@ if __name__ == "__main__":
 
 if __name__ == "__main__":
     # ## The size of the residual stream
+    #
+    # :::{deeper}
+    # It grows with depth and with training, and the last norm undoes that.
+    # :::
     #
     # Each block adds a vector to the stream. Let the *size* of a vector be the root mean square of its
     # components. Before training, the added vectors are almost independent, so their squared sizes add up. If

@@ -115,6 +115,10 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Where the parameters are
     #
+    # :::{deeper}
+    # Two thirds of a model's parameters are in its feed-forward layers.
+    # :::
+    #
     # A {term}`block` consists of an attention layer and a feed-forward layer, each with a norm. With
     # $d_\text{ff} = 4\,d_\text{model}$ the two matrices of the feed-forward layer have $8\,d_\text{model}^2$
     # parameters, and the four of attention have $4\,d_\text{model}^2$. So two thirds of a block's parameters
@@ -193,6 +197,10 @@ if __name__ == "__main__":
 
 if __name__ == "__main__":
     # ## How many features are zero?
+    #
+    # :::{deeper}
+    # About half of them, and none at every position.
+    # :::
     #
     # Before training, the inputs of ReLU are as often positive as negative, so it sets about half of the
     # $d_\text{ff}$ features to zero, a different half at each position. A feature that is zero at every

@@ -207,6 +207,10 @@ def cache_window(layer: Any) -> None:
     """
     ## Convolutions: keep a window
 
+    :::{deeper}
+    For layers of later chapters.
+    :::
+
     No layer so far has a convolution; this is for later ones. Each output of a {term}`causal convolution`
     depends on the last `causal_window` positions of its input `[batch, seq, ...]`. So put the previous
     `causal_window - 1` inputs before the new ones (zeros at first), and drop the outputs at those positions.
@@ -250,6 +254,10 @@ def count_positions(layer: Any) -> None:
 def count_tokens(layer: Any) -> None:
     """
     ## Positions in attention: keep counting too
+
+    :::{deeper}
+    For layers of later chapters.
+    :::
 
     A layer inside attention may need the positions of its tokens, to rotate them for example
     ({doc}`../since/rotary`). It finds the first one in its attribute `tokens_before`, which moves on after
@@ -297,6 +305,10 @@ def share_weights(model: nn.Module, **changes: object) -> Any:
     """
     ## A second model, the same weights
 
+    :::{deeper}
+    How a cache is attached without changing the model.
+    :::
+
     Return a copy of `model` with layers of its own and the same weights. `changes` are attributes for each
     layer of the copy.
 
@@ -327,6 +339,10 @@ class CachedForward:
     """
     ## Whose cache?
 
+    :::{deeper}
+    Two texts can be written at the same time, each with a cache of its own.
+    :::
+
     Take the place of a layer's `forward` while a cache is open. Inside the `with` block, calls go to the
     layer's copy in `cached`, a model with a cache. A `ContextVar` has a value of its own in each thread and
     each `asyncio` task, so calls from others go to the layer itself, as usual.
@@ -356,6 +372,10 @@ class CachedForward:
 def check(model: nn.Module, *args: Any, **kwargs: Any) -> None:
     """
     ## Does the cache know every layer?
+
+    :::{deeper}
+    A layer that it does not know would make the text wrong, so the results are compared.
+    :::
 
     Raise `TypeError` if `model` has a layer that needs a cache and does not declare it, such as `nn.GRU`.
 

@@ -140,6 +140,10 @@ class LanguageModel(nn.Module):
 if __name__ == "__main__":
     # ## How many parameters?
     #
+    # :::{deeper}
+    # A formula, and a count that agrees.
+    # :::
+    #
     # With $V$ tokens in the vocabulary, $n$ positions, $N$ blocks, and the count for a block from
     # {doc}`encoder`:
     #
@@ -163,6 +167,10 @@ if __name__ == "__main__":
 
 if __name__ == "__main__":
     # ## The loss before the first step
+    #
+    # :::{deeper}
+    # How large the rows of the table may be at the start.
+    # :::
     #
     # A model that knows nothing should give each token the same probability, which is a loss of $\log V$
     # nats. If the loss is much higher, the first part of training is spent on unlearning. The table has the

@@ -4,7 +4,7 @@ r"""
 Two things keep a deep stack of layers trainable: a direct path through the stack, to which layers only add,
 and a norm that limits the size of features.
 
-A Transformer has dozens of layers, one after another. How does a signal get through all of them, and how does
+A {term}`Transformer` has dozens of layers, one after another. How does a signal get through all of them, and how does
 the gradient get back to the first?
 
 A {term}`residual connection` adds a layer's output to its input. The sum that runs through all layers is the
@@ -280,6 +280,10 @@ class PostNorm(PreNorm):
 
 if __name__ == "__main__":
     # ## Gradients before the first step
+    #
+    # :::{deeper}
+    # In post-norm, gradients shrink towards the input; in pre-norm, towards the output.
+    # :::
     #
     # {cite:t}`xiong2020layer` compute the gradients at initialization, with Xavier's initial weights, which
     # keep the variance of features about equal from layer to layer. In post-norm, gradients shrink towards
