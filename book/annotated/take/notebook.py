@@ -285,7 +285,7 @@ class _Writer:
         for nodes, hidden in folds.parts(cell):
             source = self._source(cell, nodes, marks, kept)
             if source:
-                parts.append((source, hidden or cell.exercise))
+                parts.append((source, hidden or cell.is_solution))
         outputs = visible(next(self.outputs))
         for i, (source, hidden) in enumerate(parts):
             if hidden:
