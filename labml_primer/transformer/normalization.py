@@ -413,7 +413,8 @@ if __name__ == "__main__":
         return torch.tensor(history).unfold(0, 10, 1).mean(dim=-1)
 
     # The loss by step, as the mean of 10 steps: on the left without warm-up, on the right with it. The
-    # horizontal line is the unigram guess, which knows only how frequent each character is. Without warm-up
+    # horizontal line is the unigram guess ({doc}`../training/counting`), which knows only how frequent each
+    # character is. Without warm-up
     # post-norm (orange) gets no further than that line; with it, both kinds pass it.
     runs = {
         (name, ramp): torch.stack([losses(kind, ramp, seed) for seed in (0, 1)])
