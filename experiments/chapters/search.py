@@ -125,6 +125,12 @@ if __name__ == "__main__":
     # on plays that the search has not seen. Next to them are the Transformer, Primer-EZ and Primer, written
     # as programs. Hollow dots are seeds, full dots their mean. A row with fewer than three dots lost runs
     # whose loss became infinite. At twice the width these are {value}`lost`.
+    #
+    # :::{deviation} the paper, section 2
+    # It trains the best 100 of about 25,000 individuals again, and chooses the best of those. Here the best
+    # three of each search are trained again. So a program that was unlucky in the search has no second
+    # chance, and our winners may be weaker than a paper-like choice would be.
+    # :::
     settings = {
         (1, 1): "the same time",
         (3, 1): "3 times the time",

@@ -59,7 +59,9 @@ class SquaredReLU(nn.Module):
     $$\operatorname{SquaredReLU}(x) = \max(x, 0)^2$$
 
     It replaces the {term}`ReLU` between the two linear maps of the feed-forward layer. It has no parameters
-    and works on any shape.
+    and works on any shape. Powers of the ReLU, *rectified polynomials*, were studied before
+    {cite:p}`krotov2016dense`. The paper believes that it is the first to show one to be useful in
+    Transformers.
 
     The paper (section 3) and the walk-through call it the most effective of Primer's changes. In our small
     runs this depends on the positions ({doc}`/experiments/chapters/parts`). With a learned table, Primer
@@ -195,7 +197,8 @@ class MultiDConvHeadAttention(MultiHeadAttention):
 
     The projection mixes channels at each position, then the convolution mixes positions in each channel. A
     {term}`separable convolution` has the reverse order, which the paper found less effective (appendix A.6;
-    {doc}`primer` has the layer).
+    {doc}`primer` has the layer). Its nearest kin, according to the paper (section 3), is a "Convolutional
+    Attention" with separable convolutions, which does not convolve each head by itself.
 
     :::{deviation} the paper's released code
     There the scores are not divided by $\sqrt{d_k}$. Instead, the weights of the queries' projection start
