@@ -7,6 +7,9 @@ How do you smooth a stream of tokens? Replace each token by the mean of the last
 
 $$y_t = \frac{1}{K} \sum_{i=0}^{K-1} x_{t-i}$$
 
+:::{picture} moving_average
+:::
+
 In the code `width` and `x` are $K$ and $x$. The page {doc}`author` explains each part of the module.
 
 Source: {cite:t}`so2021primer`, section 3; their convolution learns its weights, and here each is

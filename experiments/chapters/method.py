@@ -7,6 +7,9 @@ In short: every model is trained on the same batches with a learning rate of its
 seeds, and is judged on two plays that are not used to choose learning rates. Differences are compared with
 the noise between seeds. All records are in the repository, and `make experiments` makes them again.
 
+:::{picture} measurement
+:::
+
 Source: our own measurements; {cite:t}`so2021primer`, sections 3 and 4.1, appendices A.7 and A.9;
 {cite:t}`nist2012tukey`; {cite:t}`kaplan2020scaling`.
 """
@@ -270,7 +273,14 @@ if __name__ == "__main__":
     #
     # *Data.* Unless a page says subwords, our models read characters. In a short run, such a model mostly
     # learns which characters follow which, and a convolution over three positions helps with just that. This
-    # may overstate the gain from MDHA. {doc}`positions` and {doc}`ours` report subwords too.
+    # overstates the gain from MDHA. {doc}`positions` and {doc}`ours` report subwords too.
+    #
+    # *Counts.* A table of counts of the same text ({doc}`/labml_primer/training/counting`) predicts the plays
+    # better than any of our models with a learned table on characters. Figures of losses have the counts as a
+    # thin line: those of the text that the runs read with seed 0, or of all training plays if a run reads as
+    # much. The best order is shown. The counts see exactly the windows that the models are evaluated on;
+    # without the windows' borders they are about 0.01 nats lower. `python -m experiments.harness.counts`
+    # records them.
     #
     # *Positions.* Unless a page says rotary, our models have a learned table of absolute positions.
     # {doc}`ours`, {doc}`parts` and {doc}`mdha` report both on characters, and {doc}`positions` on subwords

@@ -6,17 +6,12 @@ One loop trains every model of this book, so that only the models differ.
 How does a model learn from plain text without any labels? The text is its own label. A {term}`language model`
 reads the characters $c_1 \dots c_{t-1}$ and gives each character of the alphabet a probability of coming
 next. Training compares this prediction with $c_t$, the character that does come, and adjusts the model's
-{term}`parameters`, the numbers it computes with, so that $c_t$ becomes a little more probable. The
-{term}`loss` of $n$ characters is the mean
+{term}`parameters`, the numbers it computes with, so that $c_t$ becomes a little more probable. What it makes
+small is the {term}`loss`, the mean of $-\log p(c_t)$ ({doc}`counting`).
 
-$$\mathcal{L} = -\frac1n \sum_{t=1}^{n} \log p(c_t \mid c_1 \dots c_{t-1})$$
-
-It is the one number by which this book compares models.
-
-The chapter first defines the loss and shows which values are good. It then builds the parts of the loop:
-batches, evaluation, learning rate, optimizer. At the end the loop trains the smallest language model there
-is, a table with one row per character. Its best possible loss is known, because it can be computed by
-counting pairs of characters.
+The chapter builds the parts of the loop: batches, loss, evaluation, learning rate, optimizer. At the end the
+loop trains the smallest neural language model there is, a table with one row per character. Its best possible
+loss is known, because it can be computed by counting pairs of characters.
 
 :::{picture} training
 :::
@@ -63,14 +58,8 @@ if __name__ == "__main__":
         )
     )
 
-    # Suppose that "e" comes next. The loss $-\log p$ is called {term}`cross-entropy`. It is zero if the model
-    # gave the true character probability 1, and it grows without limit as that probability approaches 0. With
-    # the natural logarithm its unit is the {term}`nat`; 1 nat is $1 / \ln 2 \approx 1.44$ bits.
-    # `F.cross_entropy` takes logits and computes softmax and logarithm in one step, which is faster and does
-    # not overflow.
-    #
-    # {term}`Perplexity` is $e^{\mathcal{L}}$: the number of equally probable characters that would be as hard
-    # to predict.
+    # Suppose that "e" comes next. The {term}`cross-entropy` is $-\log p$ of "e". `F.cross_entropy` takes
+    # logits and computes softmax and logarithm in one step, which is faster and does not overflow.
     e = torch.tensor(0)
     loss = F.cross_entropy(logits, e)
     torch.testing.assert_close(loss, -probabilities[0].log())
@@ -78,21 +67,18 @@ if __name__ == "__main__":
 
 
 if __name__ == "__main__":
-    # ## What is a good loss?
+    # ## The best that a table can do
     #
-    # The corpus is 38 plays of Shakespeare, read character by character. Three simple predictors give a scale
-    # for any loss:
+    # The model of this chapter sees one character, so it cannot be better than the counts of pairs. The table
+    # has the losses of three guesses on the text that was counted, where nothing is new and no mixing is
+    # needed:
     #
-    # - The *uniform* guess gives each of the $V$ characters probability $1/V$, so its loss is $\log V$. A
-    #   model near it has learned nothing.
-    # - The *unigram* guess knows how frequent each character is, but ignores the text before it. Its loss is
-    #   the entropy of the frequencies, $-\sum_c p(c) \log p(c)$.
+    # - The *uniform* guess gives each of the $V$ characters probability $1/V$, so its loss is $\log V$.
+    # - The *unigram* guess knows how frequent each character is. Its loss is the entropy of the frequencies,
+    #   $-\sum_c p(c) \log p(c)$.
     # - The *bigram* guess knows how frequently each character $b$ follows each character $a$. Its loss is
     #   $-\sum_{a,b} p(a,b) \log p(b \mid a)$. A model with a lower loss must use more than the last
     #   character.
-    #
-    # In the table, the perplexity is the number of equally probable characters that each guess, in effect,
-    # chooses from. The frequencies are those of the training plays, and so are these losses.
     from labml_primer.training.corpus import load_corpus
 
     corpus = load_corpus()
@@ -475,9 +461,8 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## In short
     #
-    # - A language model gives every possible next character a probability: the softmax of its logits.
-    # - The loss is the cross-entropy $-\log p$ of the true character, in nats per character. A uniform guess
-    #   has loss $\log V$. Perplexity is $e^{\mathcal{L}}$.
+    # - A neural language model gives every possible next character a probability: the softmax of its logits.
+    #   The loss is the cross-entropy $-\log p$ of the true character.
     # - A training step draws windows, computes the loss and its gradient, clips the gradient, and lets AdamW
     #   change each parameter by at most about the learning rate, which warms up and then falls.
     # - The result of a run is its loss on plays that were held out whole. Its seed determines its

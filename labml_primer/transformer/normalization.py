@@ -212,6 +212,11 @@ if __name__ == "__main__":
         ax.set_xlabel(f"features: {name}")
     plt.show()
 
+    # The slides also name *PowerNorm* {cite:p}`shen2020powernorm`, which repairs batch norm for Transformers:
+    # it does not centre the features, and divides by a running average of their squares instead of by the
+    # statistics of one batch. Its authors report gains over layer norm in translation and language modeling.
+    # Hardly any language model has it.
+    #
     # So with batch norm a sentence's result depends on the other sentences in its batch, and on the amount of
     # padding. The table shows how much the results of one sentence change at most if another sentence
     # replaces its neighbour, and if five positions of zeros are added. Only batch norm's change.
@@ -417,7 +422,8 @@ if __name__ == "__main__":
         return torch.tensor(history).unfold(0, 10, 1).mean(dim=-1)
 
     # The loss by step, as the mean of 10 steps: on the left without warm-up, on the right with it. The
-    # horizontal line is the unigram guess, which knows only how frequent each character is. Without warm-up
+    # horizontal line is the unigram guess ({doc}`../training/counting`), which knows only how frequent each
+    # character is. Without warm-up
     # post-norm (orange) gets no further than that line; with it, both kinds pass it.
     runs = {
         (name, ramp): torch.stack([losses(kind, ramp, seed) for seed in (0, 1)])

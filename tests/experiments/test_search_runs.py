@@ -1167,7 +1167,7 @@ def test_overview_and_lineage_say_how_the_search_went() -> None:
     assert table.entry("start", search="x") == "from the Transformer, seed 5"
     assert table.entry("best loss", search="x") == "2.000"
     assert table.entry("rejected", search="x") == "1"
-    assert table.entry("individuals per hour", search="x") == "465"  # 4 in 31 seconds
+    assert table.entry("trained per hour", search="x") == "348"  # 3 of 4 in 31 seconds
     assert table.entry("of it training", search="x") == "87%"  # 27 of 31 seconds
     steps = tables.ancestors(search)
     assert steps.column("mutation") == ["none: the start", "swap", "swap, then insert"]

@@ -2,12 +2,14 @@
 
 ``:::{picture} name`` shows what ``draw()`` of the module ``name`` returns, as SVG. The module is in
 any folder of the package that ``annotated_pictures`` names. In the drawing,
-``<a href="package.module.Class">`` leads to that definition's place, and ``<a href="package.module">``
-to the top of that chapter.
+``<a href="package.module.Class">`` leads to that definition's place,
+``<a href="package.module.NAME[key]">`` to the line of that entry of a dictionary, and
+``<a href="package.module">`` to the top of that chapter.
 """
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import re
 from base64 import b64encode
@@ -93,10 +95,12 @@ def _found(package: str, name: str) -> tuple[Path, Path]:
 
 
 def place_of(target: str, project: Project) -> tuple[str, str]:
-    """Return the page of a module or definition, and its anchor there.
+    """Return the page of a module, a definition or an entry of a dictionary, and its anchor there.
 
     Raises ``LookupError`` if the project does not have it.
     """
+    if target.endswith("]"):
+        return _place_of_entry(*target[:-1].split("[", 1), project)
     parts = target.split(".")
     for cut in range(len(parts), 0, -1):
         module = project.find(".".join(parts[:cut]))
@@ -107,6 +111,21 @@ def place_of(target: str, project: Project) -> tuple[str, str]:
                 break
             return project.docname(module), f"#{anchor}" if anchor else ""
     message = f"{target} is not defined. Correct the link of the box."
+    raise LookupError(message)
+
+
+def _place_of_entry(target: str, key: str, project: Project) -> tuple[str, str]:
+    """Return the page and the line of an entry of a dictionary that a module assigns to a name."""
+    where, _, name = target.rpartition(".")
+    module = project.find(where)
+    for node in module.tree.body if module else ():
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        if [ast.unparse(each) for each in targets] == [name]:
+            for each in getattr(node.value, "keys", []):
+                if isinstance(each, ast.Constant) and each.value == key:
+                    assert module
+                    return project.docname(module), f"#L{each.lineno}"
+    message = f"{target} has no entry {key!r}. Correct the link of the box."
     raise LookupError(message)
 
 
