@@ -62,10 +62,9 @@ if __name__ == "__main__":
     fig, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
     styles = ("C1-", "C1--", "C1:", "C2-", "C4-")
     for search, style in zip(searches.values(), styles, strict=True):
-        numbers, losses = zip(*search["whole"], strict=True)
-        best = [min(losses[: k + 1]) for k in range(len(losses))]
+        numbers, losses = zip(*search["best_so_far"], strict=True)
         ends = [*numbers, search["individuals"]]
-        lowest = [*best, best[-1]]
+        lowest = [*losses, losses[-1]]
         ax.step(ends, lowest, style, where="post", lw=1.5, label=title(search))
     for name, colour in (("transformer", "C5"), ("primer-ez", "C0")):
         loss = fmean(run["losses"][-1] for run in known[name])
