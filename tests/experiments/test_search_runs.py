@@ -827,9 +827,8 @@ def test_costs_of_a_search_are_those_of_its_lines() -> None:
     assert found.seconds == pytest.approx(35 / 350 * 310)
     assert summary.medians(lines) == [5, 5.5, 5.5, 5]
     assert summary.spread(lines, "SQUARE") == [0.0, 0.5, 0.5, 1.0]
-    # Both programs have EXP. The first one alone has no SQUARE.
-    shares = summary.changed_shares(lines, (0, 3))
-    assert shares["SQUARE"] == [0.0, 1.0] and "EXP" not in shares
+    # Both programs compare queries with keys. The first one alone has no convolution.
+    assert summary.changed_shares(lines, (0, 3)) == {"DCONV 3X1": [0.0, 1.0]}
 
 
 def small_search() -> list[dict[str, Any]]:
@@ -886,7 +885,7 @@ def test_gathered_search_counts_what_each_mutation_led_to_and_why_programs_were_
     found = summary.gathered(small_search())
     assert found["mutations"] == {"insert": [2, 1], "swap": [1, 1]}
     assert found["rejected"] == {"too large": 1}
-    assert found["whole"] == [[0, 3.0], [1, 2.5], [2, 2.0]]
+    assert found["best_so_far"] == [[0, 3.0], [1, 2.5], [2, 2.0]]
 
 
 def test_gathered_search_says_how_often_an_operation_was_tried_and_whether_it_stayed() -> (
@@ -1122,7 +1121,7 @@ def test_overview_and_lineage_say_how_the_search_went() -> None:
     assert table.entry("start", search="x") == "from the Transformer, seed 5"
     assert table.entry("best loss", search="x") == "2.000"
     assert table.entry("rejected", search="x") == "1"
-    assert table.entry("individuals per hour", search="x") == "465"  # 4 in 31 seconds
+    assert table.entry("trained per hour", search="x") == "348"  # 3 of 4 in 31 seconds
     assert table.entry("of it training", search="x") == "87%"  # 27 of 31 seconds
     steps = tables.ancestors(search)
     assert steps.column("mutation") == ["none: the start", "swap", "swap, then insert"]

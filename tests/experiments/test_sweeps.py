@@ -355,3 +355,71 @@ def test_second_sweep_at_the_same_time_is_refused(
     with module.alone(tmp_path), refused:
         main()
     assert [each.name for each in tmp_path.iterdir()] == ["lock"]
+
+
+def test_modified_code_is_not_run_for_the_records_but_may_be_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[Path] = []
+
+    def remember(plans: Any, number: int, left: float, results: Path) -> int:
+        ran.append(results)
+        return 0
+
+    monkeypatch.setattr(module, "BUILT", tmp_path)
+    monkeypatch.setattr(module, "run_missing", remember)
+    monkeypatch.setattr(module, "announce", lambda *_: 60.0)
+    monkeypatch.setattr(module, "measure_missing", lambda *_: None)
+    monkeypatch.setattr(module, "chosen_plans", lambda _: [])
+    monkeypatch.setattr(sys.stdout, "reconfigure", lambda **_: None, raising=False)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    for commit, words, results in (
+        ("abc", [], module.RESULTS),
+        ("abc+", [], None),
+        ("abc+", ["--trial"], tmp_path / "trials"),
+    ):
+        ran.clear()
+        monkeypatch.setattr(module, "commit", lambda commit=commit: commit)
+        monkeypatch.setattr(sys, "argv", ["run", *words])
+        if results is None:
+            with pytest.raises(SystemExit, match=r"the code is modified.*--trial"):
+                module.main()
+        else:
+            module.main()
+        assert ran == ([] if results is None else [results])
+
+
+class AtOnce:
+    """What `sweep` needs of Ray, without processes."""
+
+    exceptions = SimpleNamespace(RayError=RuntimeError)
+
+    def remote(self, **_: Any) -> Any:
+        return lambda function: SimpleNamespace(remote=function)
+
+    def wait(self, running: list[Any]) -> tuple[list[Any], list[Any]]:
+        return running[:1], running[1:]
+
+    def get(self, future: Any) -> Any:
+        return future
+
+
+def test_a_record_of_code_that_was_modified_during_a_sweep_is_not_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results, built = tmp_path / "results", tmp_path / "built"
+    monkeypatch.setattr(sweeping, "RESULTS", results)
+    for commit, count in (("abc+", 0), ("unknown", 0), ("abc", 1)):
+        record = {"digest": TINY.digest, "commit": commit, "earlier": []}
+
+        def run(_: Run, folder: Path, record: Any = record) -> str:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "record.json").write_text(json.dumps(record))
+            return commit  # noqa: B023
+
+        monkeypatch.setattr(sweeping, "long_run", run)
+        ((name, ended),) = sweeping.sweep(
+            AtOnce(), {"plain-0": TINY}, "plan", built, results
+        )
+        assert name == "plain-0" and len(read_results(results)) == count
+        assert isinstance(ended, sweeping.UncommittedError) == (not count)
