@@ -389,21 +389,6 @@ def test_modified_code_is_not_run_for_the_records_but_may_be_tried(
         assert ran == ([] if results is None else [results])
 
 
-class AtOnce:
-    """What `sweep` needs of Ray, without processes."""
-
-    exceptions = SimpleNamespace(RayError=RuntimeError)
-
-    def remote(self, **_: Any) -> Any:
-        return lambda function: SimpleNamespace(remote=function)
-
-    def wait(self, running: list[Any]) -> tuple[list[Any], list[Any]]:
-        return running[:1], running[1:]
-
-    def get(self, future: Any) -> Any:
-        return future
-
-
 def test_a_record_of_code_that_was_modified_during_a_sweep_is_not_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -419,7 +404,7 @@ def test_a_record_of_code_that_was_modified_during_a_sweep_is_not_reported(
 
         monkeypatch.setattr(sweeping, "long_run", run)
         ((name, ended),) = sweeping.sweep(
-            AtOnce(), {"plain-0": TINY}, "plan", built, results
+            InlineRay(), {"plain-0": TINY}, "plan", built, results
         )
         assert name == "plain-0" and len(read_results(results)) == count
         assert isinstance(ended, sweeping.UncommittedError) == (not count)
