@@ -7,6 +7,9 @@ In short: every model is trained on the same batches with a learning rate of its
 seeds, and is judged on two plays that are not used to choose learning rates. Differences are compared with
 the noise between seeds. All records are in the repository, and `make experiments` makes them again.
 
+:::{picture} measurement
+:::
+
 Source: our own measurements; {cite:t}`so2021primer`, sections 3 and 4.1, appendices A.7 and A.9;
 {cite:t}`nist2012tukey`; {cite:t}`kaplan2020scaling`.
 """

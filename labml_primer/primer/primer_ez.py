@@ -424,4 +424,34 @@ if __name__ == "__main__":
     print("outputs that changed:", moved)
     assert moved == [5, 6, 7, 8, 9, 10, 11]
 
+    # :::{exercise} Write it: a causal convolution
+    # Write the convolution of one channel: `x` is `[seq]` and `weight` is `[K]`, the last of which is for the
+    # current token. Inputs before the first count as zero.
+    # :::
+    from labml_primer.training.exercises import Case, check_answer
+
+    def convolve(x: Tensor, weight: Tensor) -> Tensor:
+        raise NotImplementedError  # your code instead of this line
+
+    kernel = torch.tensor([1.0, 2.0, 3.0])
+    cases: list[Case] = [
+        (
+            (torch.eye(4)[0], kernel),
+            [3.0, 2.0, 1.0, 0.0],
+            "a token reaches the next two",
+        ),
+        ((torch.ones(2), kernel), [3.0, 5.0], "a text may be shorter than the kernel"),
+        ((torch.arange(3.0), kernel[2:]), [0.0, 3.0, 6.0], "here K is 1"),
+    ]
+    check_answer(convolve, cases)
+
+    # :::{solution}
+    # Zeros before the text make every window complete.
+    # :::
+    def solved(x: Tensor, weight: Tensor) -> Tensor:
+        padded = F.pad(x, (len(weight) - 1, 0))
+        return padded.unfold(0, len(weight), 1) @ weight
+
+    assert check_answer(solved, cases)
+
     # How should the kernels be shared, and which of the two changes does the work? {doc}`variations`.

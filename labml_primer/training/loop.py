@@ -22,10 +22,7 @@ Source: {cite:t}`vaswani2017attention`, section 5.3, for the optimizer and its l
 
 import math
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -220,10 +217,18 @@ if __name__ == "__main__":
 
 
 if __name__ == "__main__":
+    # ## One step
+    #
+    # A {term}`forward pass` computes the loss. A {term}`backward pass` computes its *gradient* $g$: for each
+    # parameter, how fast the loss grows with it. Gradient descent moves each parameter $\theta$ a little
+    # against its $g$, and the *optimizer* decides how far. This book's optimizer is {term}`AdamW`.
+
     # ## The optimizer: AdamW
     #
-    # A *forward pass* computes the loss. A *backward pass* computes its *gradient* $g$: for each parameter,
-    # how fast the loss grows with it. Plain gradient descent moves each parameter $\theta$ against its $g$.
+    # :::{deeper}
+    # The formulas behind `torch.optim.AdamW`, and one step of it.
+    # :::
+    #
     # *Adam* {cite:p}`kingma2015adam` keeps two running averages for each parameter, $m$ of its gradient and
     # $v$ of the square of its gradient, and moves it by the first divided by the square root of the second:
     #
@@ -258,41 +263,6 @@ if __name__ == "__main__":
         print(
             f"loss times {factor:6.0f}: step", *(f"{s:.3f}" for s in parameter - before)
         )
-
-
-@contextmanager
-def auxiliary_losses(model: nn.Module) -> Iterator[list[Tensor]]:
-    """
-    ## Auxiliary losses
-
-    Collect the losses that layers add to the cross-entropy while the model is called inside the `with` block.
-    A layer has one if it has a method `auxiliary_loss`, which gets the layer's own inputs. In this book only
-    {doc}`../compared/switch` has one, to spread tokens evenly over the parts of its layer.
-
-    The backward pass belongs inside the block, too, because activation checkpointing calls the layers again
-    during it. Raises `RuntimeError` for *reentrant* checkpointing, in which these losses have no gradient.
-    """
-    collected: list[Tensor] = []
-    trained = torch.is_grad_enabled()
-
-    def collect(layer: Any, inputs: Any, _: Tensor) -> None:
-        if trained and not torch.is_grad_enabled():
-            raise RuntimeError(
-                "an auxiliary loss has no gradient here; "
-                "use checkpoint(..., use_reentrant=False)"
-            )
-        collected.append(layer.auxiliary_loss(*inputs))
-
-    hooks = [
-        module.register_forward_hook(collect)
-        for module in model.modules()
-        if hasattr(module, "auxiliary_loss")
-    ]
-    try:
-        yield collected
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 @dataclass
@@ -374,16 +344,15 @@ def train(
                 group["lr"] = warmed_up_rate(step, rate, warmup)
             windows = draw_windows(corpus.train, batch, seq, seed, step).to(device)
             # Forward: the loss of this batch.
-            with auxiliary_losses(model) as auxiliary:
-                loss = next_character_loss(model, windows)
-                losses.append(loss.item())
-                if not math.isfinite(losses[-1]):
-                    raise FloatingPointError(
-                        f"{name}: the loss is {losses[-1]} at step {step}"
-                    )
-                # Backward: the gradient of every parameter.
-                optimizer.zero_grad()
-                sum(auxiliary, loss).backward()
+            loss = next_character_loss(model, windows)
+            losses.append(loss.item())
+            if not math.isfinite(losses[-1]):
+                raise FloatingPointError(
+                    f"{name}: the loss is {losses[-1]} at step {step}"
+                )
+            # Backward: the gradient of every parameter.
+            optimizer.zero_grad()
+            loss.backward()
             # {term}`Gradient clipping`: if all gradients together, as one long vector, are longer than 1,
             # they are scaled down to length 1. So one unusual batch cannot distort Adam's averages for many
             # steps.
@@ -473,6 +442,10 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Seeds
     #
+    # :::{deeper}
+    # How far two runs of the same model differ, from the choice of windows alone.
+    # :::
+    #
     # The {term}`random seed` of a run determines which windows it reads and which features {term}`dropout`
     # removes. (It does not determine the initial parameters, which are drawn earlier, when the model is
     # made.) The first two lines have the same seed and agree in every digit. The others differ slightly. From
@@ -511,6 +484,35 @@ if __name__ == "__main__":
     print(*(f"perplexity {perplexity:.3f}" for perplexity in perplexities))
     torch.testing.assert_close(perplexities[0], perplexities[1])
     assert sure.mean() > steady.mean()
+
+    # :::{exercise} Write it: cross-entropy
+    # Write the loss of one prediction without `F.cross_entropy`. `logits` is `[vocab_size]`, `target` the
+    # number of the token that comes next.
+    # :::
+    from labml_primer.training.exercises import Case, check_answer
+
+    def cross_entropy(logits: Tensor, target: int) -> Tensor:
+        raise NotImplementedError  # your code instead of this line
+
+    cases: list[Case] = [
+        ((torch.zeros(4), 2), math.log(4), "equal logits: probability 1/4 for each"),
+        (
+            (torch.tensor([2.0, 1.0, 0.0, -1.0]), 0),
+            0.4402,
+            "the first table of this chapter gives the token probability 0.644",
+        ),
+        ((torch.tensor([1e3, 0.0]), 1), 1e3, "e to the power of 1000 is too large"),
+    ]
+    check_answer(cross_entropy, cases)
+
+    # :::{solution}
+    # $-\log \big(e^{z_t} / \sum_j e^{z_j}\big) = \log \sum_j e^{z_j} - z_t$. `logsumexp` subtracts the
+    # largest logit first, so nothing overflows.
+    # :::
+    def solved(logits: Tensor, target: int) -> Tensor:
+        return logits.logsumexp(dim=-1) - logits[target]
+
+    assert check_answer(solved, cases)
 
     # This table sees one character only. The Transformer begins by giving each token a vector:
     # {doc}`../transformer/embedding`.

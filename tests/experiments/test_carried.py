@@ -33,6 +33,5 @@ def test_a_notebook_carries_the_records_as_they_are(name: str) -> None:
 @pytest.mark.parametrize("name", MEASURED)
 def test_a_notebook_carries_at_most_60_kb_of_readable_records(name: str) -> None:
     text = (NOTEBOOKS / f"{name}.ipynb").read_text(encoding="utf-8")
-    size = len(json_in(NOTEBOOKS / f"{name}.ipynb"))
-    assert size < (150_000 if name == "search" else 60_000)
+    assert len(json_in(NOTEBOOKS / f"{name}.ipynb")) < 60_000
     assert "b64decode" not in text

@@ -18,7 +18,8 @@ from tiny_plans import OTHER, PLAN, SIZES, TINY, WIDER, found, record_of, write_
 from experiments.harness.configuration import Run
 from experiments.harness.fingerprint import is_current
 from experiments.harness.plan import PLANS, Plan
-from experiments.harness.step_times import measure_missing
+from experiments.harness.step_times import measure_missing, missing_models
+from experiments.harness.step_times import read as read_times
 from experiments.harness.texts import SUBWORDS
 from experiments.records import runs as runs_module
 from experiments.records.lines import read_lines, write_json, write_line, write_lines
@@ -282,6 +283,15 @@ def test_recorded_code_is_committed_and_in_the_history_except_what_is_to_be_repe
 def test_no_record_names_the_home_folder_of_its_machine() -> None:
     for path in [*RESULTS.glob("*.json*"), *RESULTS.glob("search/*")]:
         assert str(Path.home()) not in path.read_text(encoding="utf-8"), path
+
+
+@pytest.mark.parametrize("name", PLAN_NAMES)
+def test_recorded_step_times_are_those_of_the_models_that_the_plan_has_now(
+    name: str, plans: Plans
+) -> None:
+    if plans[name].timed:
+        changed = missing_models(plans[name], read_times(RESULTS))
+        assert not changed, f"make experiments ONLY={name}"
 
 
 @pytest.mark.parametrize("name", PLAN_NAMES)

@@ -886,9 +886,8 @@ def test_costs_of_a_search_are_those_of_its_lines() -> None:
     assert found.seconds == pytest.approx(35 / 350 * 310)
     assert summary.medians(lines) == [5, 5.5, 5.5, 5]
     assert summary.spread(lines, "SQUARE") == [0.0, 0.5, 0.5, 1.0]
-    # Both programs have EXP. The first one alone has no SQUARE.
-    shares = summary.changed_shares(lines, (0, 3))
-    assert shares["SQUARE"] == [0.0, 1.0] and "EXP" not in shares
+    # Both programs compare queries with keys. The first one alone has no convolution.
+    assert summary.changed_shares(lines, (0, 3)) == {"DCONV 3X1": [0.0, 1.0]}
 
 
 def small_search() -> list[dict[str, Any]]:
@@ -945,7 +944,7 @@ def test_gathered_search_counts_what_each_mutation_led_to_and_why_programs_were_
     found = summary.gathered(small_search())
     assert found["mutations"] == {"insert": [2, 1], "swap": [1, 1]}
     assert found["rejected"] == {"too large": 1}
-    assert found["whole"] == [[0, 3.0], [1, 2.5], [2, 2.0]]
+    assert found["best_so_far"] == [[0, 3.0], [1, 2.5], [2, 2.0]]
 
 
 def test_gathered_search_says_how_often_an_operation_was_tried_and_whether_it_stayed() -> (
