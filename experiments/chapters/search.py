@@ -104,7 +104,7 @@ if __name__ == "__main__":
         ax.axhline(loss, color=colour, lw=1)
         edge = ax.get_yaxis_transform()  # across the axes from 0 to 1
         ax.text(1.01, loss, model(name), color=colour, va="center", transform=edge)
-    draw_counted(ax, best, by_order[best], x=0.7)
+    draw_counted(ax, best, by_order[best], x=0.3)
     ax.set(xlabel="individual", ylabel="loss, nats per character")
     ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1))
     plt.show()
