@@ -1,7 +1,8 @@
 r"""
 # Counting
 
-A table of counts is the simplest language model. It shows what a loss is, and which loss is a good one.
+A table of counts is the simplest language model. It shows what a {term}`loss` is, and which loss is a good
+one.
 
 Which character comes next in "To be, or not t"? You expect an "o", because you have seen such words before. A
 {term}`language model` does the same with numbers: it gives every character of its alphabet a probability of
@@ -325,6 +326,35 @@ if __name__ == "__main__":
     print(f"{len(corpus.validation):,} characters: lzma {packed:,} bytes, ", end="")
     print(f"the {best}-gram {by_counts:,.0f}")
     assert by_counts < packed
+
+    # :::{exercise} Write it: counts of pairs
+    # Write how often each token follows each other one: `text` is `[seq]`, and the result is
+    # `[token, next token]`, both below `vocab_size`.
+    # :::
+    from labml_primer.training.exercises import Case, check_answer
+
+    def pairs_of(text: Tensor, vocab_size: int) -> Tensor:
+        raise NotImplementedError  # your code instead of this line
+
+    cases: list[Case] = [
+        (
+            (torch.tensor([0, 1, 0, 1, 1]), 2),
+            [[0, 2], [1, 1]],
+            "the pairs are 01, 10, 01 and 11: a row is the first token",
+        ),
+        ((torch.tensor([2, 2]), 3), torch.eye(3) * torch.eye(3)[2], "22 occurs once"),
+    ]
+    check_answer(pairs_of, cases)
+
+    # :::{solution}
+    # Take a pair as one number, its two tokens as digits, and count numbers.
+    # :::
+    def solved(text: Tensor, vocab_size: int) -> Tensor:
+        number = text[:-1] * vocab_size + text[1:]
+        counts = torch.bincount(number, minlength=vocab_size**2)
+        return counts.view(vocab_size, vocab_size)
+
+    assert check_answer(solved, cases)
 
     # Counting finds no pattern that is longer than its context, and learns nothing about one context from
     # another. A model with {term}`parameters` can. How are they found? {doc}`loop`.
