@@ -1,7 +1,9 @@
 """Every snippet that a page offers to copy runs where it is pasted."""
 
+import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from functools import cache
@@ -13,6 +15,7 @@ from write_notebooks import ROOT, chapters, the_book
 
 BOOK = the_book()
 CHAPTERS = chapters()
+STANDARD = sys.stdlib_module_names
 
 # A process that has torch and nothing of ours; each snippet runs in a fork of it, by itself.
 PASTE = """
@@ -80,9 +83,12 @@ def test_a_snippet_says_where_it_comes_from_and_carries_no_markup(path: Path) ->
         assert ":::" not in rest and "{py:" not in rest and "$" not in rest
 
 
+DOCSTRING = re.compile(r'^ *"""(.|\n)*?"""\n', re.MULTILINE)
+
 # Lines of a pasted definition, at most. What counts is every line that is neither blank nor a comment: the
-# imports, the definition and all that it needs, but not the line that says where it comes from.
+# imports, the definition and all that it needs, but neither docstrings nor the line that says whence it comes.
 LIMITS = {
+    "generate": 65,
     "SquaredReLU": 8,
     "SpatialDepthWiseConvolution": 22,
     "MultiHeadAttention": 60,
@@ -95,7 +101,7 @@ def test_standalone_definitions_are_short() -> None:
     counts = {
         name: sum(
             1
-            for line in text.splitlines()
+            for line in DOCSTRING.sub("", text).splitlines()
             if line.strip() and not line.lstrip().startswith("#")
         )
         for path in CHAPTERS
@@ -105,3 +111,17 @@ def test_standalone_definitions_are_short() -> None:
     for name, limit in LIMITS.items():
         print(f"{name:28s} {counts[name]:4d} lines, at most {limit}")
     assert all(counts[name] <= limit for name, limit in LIMITS.items()), counts
+
+
+def test_a_copy_needs_torch_alone() -> None:
+    # Only `train` asks for labml, which draws its progress, and does without if it is not installed.
+    for path in CHAPTERS:
+        for name, text in of(path).items():
+            needed = {
+                (each.module if isinstance(each, ast.ImportFrom) else alias.name)
+                for each in ast.walk(ast.parse(text))
+                if isinstance(each, ast.Import | ast.ImportFrom)
+                for alias in each.names
+            }
+            packages = {n.partition(".")[0] for n in needed if n} - STANDARD
+            assert packages <= ({"torch", "labml"} if name == "train" else {"torch"})
