@@ -85,8 +85,8 @@ def test_a_snippet_says_where_it_comes_from_and_carries_no_markup(path: Path) ->
 
 DOCSTRING = re.compile(r'^ *"""(.|\n)*?"""\n', re.MULTILINE)
 
-# Lines of a pasted definition, at most. What counts is every line that is neither blank nor a comment: the
-# imports, the definition and all that it needs, but neither docstrings nor the line that says whence it comes.
+# Lines of a pasted definition, at most. Every line counts that is neither blank, nor a comment, nor in a docstring:
+# the imports, the definition and all that it needs, but not the line that says where it comes from.
 LIMITS = {
     "generate": 65,
     "SquaredReLU": 8,
