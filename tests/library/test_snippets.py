@@ -85,8 +85,8 @@ def test_a_snippet_says_where_it_comes_from_and_carries_no_markup(path: Path) ->
 
 DOCSTRING = re.compile(r'^ *"""(.|\n)*?"""\n', re.MULTILINE)
 
-# Lines of a pasted definition, at most. Every line counts that is neither blank, nor a comment, nor in a docstring:
-# the imports, the definition and all that it needs, but not the line that says where it comes from.
+# Lines of a pasted definition, at most, with the imports and all that it needs. Blank lines, comments and
+# docstrings do not count.
 LIMITS = {
     "generate": 65,
     "SquaredReLU": 8,
