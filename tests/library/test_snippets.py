@@ -1,7 +1,9 @@
 """Every snippet that a page offers to copy runs where it is pasted."""
 
+import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from functools import cache
@@ -22,6 +24,7 @@ every_part = pytest.mark.parametrize(
         for part in PARTS
     ],
 )
+STANDARD = sys.stdlib_module_names
 
 # A process that has torch and nothing of ours; each snippet runs in a fork of it, by itself.
 PASTE = """
@@ -90,9 +93,12 @@ def test_a_snippet_says_where_it_comes_from_and_carries_no_markup(part: str) -> 
         assert ":::" not in rest and "{py:" not in rest and "$" not in rest
 
 
-# Lines of a pasted definition, at most. What counts is every line that is neither blank nor a comment: the
-# imports, the definition and all that it needs, but not the line that says where it comes from.
+DOCSTRING = re.compile(r'^ *"""(.|\n)*?"""\n', re.MULTILINE)
+
+# Lines of a pasted definition, at most, with the imports and all that it needs. Blank lines, comments and
+# docstrings do not count.
 LIMITS = {
+    "generation": {"generate": 65},
     "primer_ez": {
         "SquaredReLU": 8,
         "SpatialDepthWiseConvolution": 22,
@@ -107,7 +113,23 @@ def test_standalone_definitions_are_short() -> None:
     paths = {path.stem: path for path in chapters()}
     for chapter, limits in LIMITS.items():
         for name, limit in limits.items():
-            lines = map(str.strip, of(paths[chapter])[name].splitlines())
+            text = DOCSTRING.sub("", of(paths[chapter])[name])
+            lines = map(str.strip, text.splitlines())
             count = sum(bool(line) and not line.startswith("#") for line in lines)
             print(f"{name:28s} {count:4d} lines, at most {limit}")
             assert count <= limit, name
+
+
+@every_part
+def test_a_copy_needs_torch_alone(part: str) -> None:
+    # Only `train` asks for labml, which draws its progress, and does without if it is not installed.
+    for path in PARTS[part]:
+        for name, text in of(path).items():
+            needed = {
+                (each.module if isinstance(each, ast.ImportFrom) else alias.name)
+                for each in ast.walk(ast.parse(text))
+                if isinstance(each, ast.Import | ast.ImportFrom)
+                for alias in each.names
+            }
+            packages = {n.partition(".")[0] for n in needed if n} - STANDARD
+            assert packages <= ({"torch", "labml"} if name == "train" else {"torch"})
