@@ -1,5 +1,7 @@
 """Tokens per second with a KV cache: eager, and compiled with a cache of fixed length."""
 
+import os
+
 import torch
 from torch import Tensor
 
@@ -81,4 +83,5 @@ if __name__ == "__main__":
         vocab_size=VOCAB_SIZE,
         batch=1,
         tokens_in_a_row=IN_A_ROW,
+        load=round(os.getloadavg()[0]),
     )
