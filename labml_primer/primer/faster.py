@@ -46,7 +46,7 @@ from labml_primer.primer.variations import (
     SpatialDepthWiseSharedConvolution,
 )
 from labml_primer.transformer.attention import MultiHeadAttention
-from labml_primer.transformer.cache_check import check_cache
+from labml_primer.transformer.cache_check import LENGTHS, check_cache
 from labml_primer.transformer.generation import generate, sample_token, share_weights
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -555,7 +555,7 @@ def check_fixed(model: nn.Module, tokens: Tensor) -> None:
     ({py:func}`~labml_primer.transformer.generation.check`).
     """
     plain, fixed = (share_weights(model, training=False) for _ in range(2))
-    text = Text(plain.config.max_seq, tokens.device)
+    text = Text(max(*LENGTHS, plain.config.max_seq), tokens.device)
     check_cache(plain, add_fixed_caches(fixed, text), (tokens,), {})
 
 

@@ -560,6 +560,8 @@ def graphs(monkeypatch: pytest.MonkeyPatch) -> Iterator[CompileCounter]:
     torch.compiler.reset()
 
 
+# Scores of random Synthesizers and of T5 depend on where a query is among the keys; of the
+# other Synthesizers `max_seq` is too small here for the check.
 FIXED = {name for name in CONFIGS if not re.search("synthesizer|t5", name)}
 FIXED_BY_DAY = {"transformer", "primer", "switch-primer", "modern-primer-ez"}
 
@@ -608,7 +610,8 @@ def test_compiled_generation_of_any_batch_needs_at_most_three_graphs(
 
 
 def test_fixed_cache_gives_the_logits_of_the_growing_one() -> None:
-    for name in ("primer-ez", "modern-primer-ez", "transformer, rotary positions"):
+    names = ("primer-ez", "modern-primer-ez", "transformer, rotary positions")
+    for name in (*names, "synthesizer-dense"):
         model = model_of(name)
         tokens = torch.randint(VOCAB, (2, MAX_SEQ), generator=seeded(0))
         text = Text(MAX_SEQ, tokens.device)
@@ -670,7 +673,7 @@ class Recurrent(nn.Module):
     ("config", "named"),
     [
         (CONFIGS["transformer, t5 positions"], "BucketedAttention"),
-        (CONFIGS["synthesizer-dense"], "DenseSynthesizer"),
+        (CONFIGS["synthesizer-factorized-random"], "FactorizedRandomSynthesizer"),
         (CONFIGS["synthesizer-random"], "RandomSynthesizer"),
         (replace(CONFIGS["transformer"], block=Recurrent), "GRU"),
     ],
