@@ -129,6 +129,15 @@ def depart_deviation(translator: Any, node: deviation) -> None:
     translator.body.append("</details>")
 
 
+def visit_paragraph(translator: Any, node: deviation_title) -> None:
+    """Builders other than HTML show the title as a paragraph."""
+    translator.visit_paragraph(node)
+
+
+def depart_paragraph(translator: Any, node: deviation_title) -> None:
+    translator.depart_paragraph(node)
+
+
 def visit_title(translator: Any, node: deviation_title) -> None:
     translator.body.append('<summary class="note__title">')
 
