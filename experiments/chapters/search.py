@@ -95,17 +95,16 @@ if __name__ == "__main__":
     fig, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
     styles = ("C1-", "C1--", "C1:", "C2-", "C4-")
     for search, style in zip(searches.values(), styles, strict=True):
-        numbers, reached = zip(*search["whole"], strict=True)
-        lowest = [min(reached[: k + 1]) for k in range(len(reached))]
+        numbers, reached = zip(*search["best_so_far"], strict=True)
         ends = [*numbers, search["individuals"]]
-        lowest = [*lowest, lowest[-1]]
+        lowest = [*reached, reached[-1]]
         ax.step(ends, lowest, style, where="post", lw=1.5, label=title(search))
     for name, colour in (("transformer", "C5"), ("primer-ez", "C0")):
         loss = fmean(run["losses"][-1] for run in known[name])
         ax.axhline(loss, color=colour, lw=1)
         edge = ax.get_yaxis_transform()  # across the axes from 0 to 1
         ax.text(1.01, loss, model(name), color=colour, va="center", transform=edge)
-    draw_counted(ax, best, by_order[best], x=0.7)
+    draw_counted(ax, best, by_order[best], x=0.3)
     ax.set(xlabel="individual", ylabel="loss, nats per character")
     ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1))
     plt.show()

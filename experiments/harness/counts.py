@@ -11,6 +11,7 @@ A run that reads more than all training plays is compared with the counts of all
 compared with those of the windows that seed 0 reads.
 """
 
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -83,13 +84,15 @@ def counted(data: str, steps: int, batch: int, seq: int) -> dict[str, Any]:
 
 def main() -> None:
     torch.set_num_threads(1)
-    entries = {}
+    here, entries = surroundings(), {}
+    if here["commit"].endswith("+"):
+        sys.exit("the code is modified, so its record could not be reported; commit it")
     for data, steps, batch, seq in amounts():
         entry = counted(data, steps, batch, seq)
         entries[key(data, steps, batch, seq)] = entry
         order, loss = min(enumerate(entry["text"]), key=lambda pair: pair[1])
         print(f"{data}, {entry['tokens']:,} tokens: {order}-gram {loss:.3f}")
-    write_json(RESULTS / COUNTS, surroundings() | {"counts": entries})
+    write_json(RESULTS / COUNTS, here | {"counts": entries})
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ def draw_counts(
     label = f"counts, {order}-gram"
     if axis == "y":
         ax.axhline(loss, color="C5", lw=0.8, label=label)
-        place, edge = (0.99, loss), ax.get_yaxis_transform()
+        place, edge = (0.01, loss), ax.get_yaxis_transform()
     else:
         ax.axvline(loss, color="C5", lw=0.8, label=label)
         place, edge = (loss, 0.99), ax.get_xaxis_transform()
@@ -83,7 +83,7 @@ def draw_counts(
         xycoords=edge,
         xytext=(0, 2) if axis == "y" else (-2, 0),
         textcoords="offset points",
-        ha="right",
+        ha="left" if axis == "y" else "right",
         va="bottom" if axis == "y" else "top",
         rotation=0 if axis == "y" else 90,
         color="C5",

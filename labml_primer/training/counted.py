@@ -30,8 +30,8 @@ def counted_loss(
     return best, by_order[best]
 
 
-def draw_counted(ax: Any, order: int, loss: float, x: float = 0.99) -> None:
-    """Draw a thin line at the loss of counts into a figure of losses, and name it at `x` of the width."""
+def draw_counted(ax: Any, order: int, loss: float, x: float = 0.01) -> None:
+    """Draw a thin line with a name at the loss of counts. The name begins at `x` of the width."""
     ax.axhline(loss, color="C5", linewidth=0.8)
     ax.text(
         x,
@@ -39,7 +39,6 @@ def draw_counted(ax: Any, order: int, loss: float, x: float = 0.99) -> None:
         f"counts, {order}-gram",
         color="C5",
         fontsize="small",
-        ha="right",
         va="bottom",
         transform=ax.get_yaxis_transform(),
     )
