@@ -249,6 +249,10 @@ def cache_window(layer: Any) -> None:
     """
     ## Convolutions: keep a window
 
+    :::{deeper}
+    For layers of later chapters.
+    :::
+
     No layer so far has a convolution; this is for later ones. Each output of a {term}`causal convolution`
     depends on the last `causal_window` positions of its input `[batch, seq, ...]`. So put the previous
     `causal_window - 1` inputs before the new ones (zeros at first), and drop the outputs at those positions.
@@ -292,6 +296,10 @@ def count_positions(layer: Any) -> None:
 def count_tokens(layer: Any) -> None:
     """
     ## Positions in attention: keep counting too
+
+    :::{deeper}
+    For layers of later chapters.
+    :::
 
     A layer inside attention may need the positions of its tokens, to rotate them for example
     ({doc}`../since/rotary`). It finds the first one in its attribute `tokens_before`, which moves on after
@@ -339,6 +347,10 @@ def share_weights(model: nn.Module, **changes: object) -> Any:
     """
     ## A second model, the same weights
 
+    :::{deeper}
+    How a cache is attached without changing the model.
+    :::
+
     Return a copy of `model` with layers of its own and the same weights. `changes` are attributes for each
     layer of the copy.
 
@@ -369,6 +381,10 @@ class CachedForward:
     """
     ## Whose cache?
 
+    :::{deeper}
+    Two texts can be written at the same time, each with a cache of its own.
+    :::
+
     Take the place of a layer's `forward` while a cache is open. Inside the `with` block, calls go to the
     layer's copy in `cached`, a model with a cache. A `ContextVar` has a value of its own in each thread and
     each `asyncio` task, so calls from others go to the layer itself, as usual.
@@ -398,6 +414,10 @@ class CachedForward:
 def check(model: nn.Module, *args: Any, **kwargs: Any) -> None:
     """
     ## Does the cache know every layer?
+
+    :::{deeper}
+    A layer that it does not know would make the text wrong, so the results are compared.
+    :::
 
     Raise `TypeError` if `model` has a layer that needs a cache and does not declare it, such as `nn.GRU`.
 
@@ -676,6 +696,34 @@ if __name__ == "__main__":
         by_k = int(keep_top_k(scores, 3).isfinite().sum())
         print(f"temperature {temperature}: top-p keeps {by_p}, top-k {by_k}")
         assert (by_p, by_k) == (expected, 3)
+
+    # :::{exercise} Write it: min-p
+    # A newer rule keeps each token whose probability is at least `p` times that of the most probable one.
+    # Write it for `logits` `[vocab_size]`; the others become minus infinity.
+    # :::
+    from labml_primer.training.exercises import Case, check_answer
+
+    def keep_min_p(logits: Tensor, p: float) -> Tensor:
+        raise NotImplementedError  # your code instead of this line
+
+    few, low = torch.tensor([0.4, 0.3, 0.1]).log(), -math.inf
+    cases: list[Case] = [
+        ((few, 0.5), [few[0], few[1], low], "half of 0.4 is 0.2, and 0.1 is less"),
+        (
+            (few + 7, 0.1),
+            few + 7,
+            "a number added to all logits changes no probability",
+        ),
+    ]
+    check_answer(keep_min_p, cases)
+
+    # :::{solution}
+    # Of two probabilities, the logarithm of the quotient is the difference of the logits.
+    # :::
+    def solved(logits: Tensor, p: float) -> Tensor:
+        return logits.masked_fill(logits < logits.max() + math.log(p), -math.inf)
+
+    assert check_answer(solved, cases)
 
     # To change temperature, top-k and top-p and watch a model write: {doc}`/book/pages/write`.
     #

@@ -302,26 +302,6 @@ def test_the_loop_equals_a_plain_loop_to_the_last_bit() -> None:
         assert torch.equal(a, b)
 
 
-def test_an_auxiliary_loss_changes_the_gradient_but_not_the_reported_loss() -> None:
-    class Decayed(nn.Module):
-        def __init__(self, factor: float) -> None:
-            super().__init__()
-            self.model, self.factor = small_model(), factor
-
-        def forward(self, tokens: Tensor) -> Tensor:
-            return self.model(tokens)
-
-        def auxiliary_loss(self, tokens: Tensor) -> Tensor:
-            assert tokens.shape == (4, 16)
-            return self.factor * self.model.embedding.weight.square().sum()
-
-    without, weighted = Decayed(0.0), Decayed(100.0)
-    first = [short_run(model, steps=1, evaluations=1) for model in (without, weighted)]
-    assert first[0].train_loss == first[1].train_loss
-    norms = [model.model.embedding.weight.norm() for model in (without, weighted)]
-    assert norms[1] < norms[0]
-
-
 def test_steps_are_adamw_on_clipped_gradients() -> None:
     class Loud(nn.Module):
         """A model with large gradients, so that clipping has an effect."""

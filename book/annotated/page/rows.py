@@ -10,8 +10,9 @@ from sphinx.util.docutils import SphinxDirective
 from annotated.page.book import is_below
 from annotated.page.boxes import box
 from annotated.page.code import Highlighter, code_lines, code_node
+from annotated.page.deeper import MISPLACED, is_misplaced
 from annotated.page.deviations import deviation
-from annotated.page.exercises import exercise, folded
+from annotated.page.exercises import exercise, folded, solution
 from annotated.page.folding import fold, own, remark
 from annotated.page.pictures import picture
 from annotated.page.state import page_of
@@ -35,6 +36,8 @@ class AnnotatedRow(SphinxDirective):
         row, folds = cell.rows[index], page.folds[int(self.arguments[1])]
         prose, code = box("sbs__prose"), box("sbs__code")
         self.state.nested_parse(self.content, self.content_offset, prose)
+        if is_misplaced(row, prose):
+            raise self.error(MISPLACED)
         tied(prose)
         flagged = any(True for _ in prose.findall(deviation))
         shown = self._part(row, folds, hidden=False)
@@ -51,15 +54,18 @@ class AnnotatedRow(SphinxDirective):
         for drawing in list(prose.findall(picture)):
             drawing.parent.remove(drawing)
             code.insert(int(named), drawing)  # a definition's own line comes first
-        if next(prose.findall(exercise), None) and len(cell.rows) > 1:
+        asks = any(True for kind in (exercise, solution) for _ in prose.findall(kind))
+        if asks and len(cell.rows) > 1:
             message = "exercise: its solution is one step. Keep comments at the ends of its lines."
             raise self.error(message)
-        folded(prose, code)
+        if asks and cell.is_solution:
+            folded(prose, code)
         level = min((block.name.level for block in row.blocks if block.name), default=0)
         made = box(
             "sbs__row",
             *([f"sbs__row--def{min(level, 2)}"] if level else []),
             f"sbs__row--{cell.kind}",
+            *(["sbs__row--write"] if cell.is_stub else []),
         )
         made += [prose, code]
         return [made]
