@@ -14,6 +14,7 @@ from experiments.harness.configuration import Run
 from experiments.harness.orphans import orphaned
 from experiments.harness.plan import PLANS, Plan, read_plans
 from experiments.harness.step_times import measure_missing
+from experiments.records.lines import write_json
 from experiments.records.runs import RESULTS, STEP_TIMES, read_step_times, write_run
 
 SMALL = Run(model=SIZES, steps=4, batch=4, seq=16, warmup=4, evaluations=2)
@@ -139,6 +140,14 @@ def test_time_of_a_model_is_measured_again_if_the_plan_has_another_under_its_nam
     measure_missing([PLAN], tmp_path, tmp_path)
     measure_missing([replace(PLAN, models={"plain": WIDER})], tmp_path, tmp_path)
     assert read_step_times(tmp_path)["tiny"] == {"plain": 2.0}
+
+
+def test_time_without_the_digest_of_its_model_is_measured_again(
+    tmp_path: Path, seconds: dict[str, float]
+) -> None:
+    write_json(tmp_path / STEP_TIMES, {"seconds": {"tiny": {"plain": 0.25}}})
+    measure_missing([PLAN], tmp_path, tmp_path)
+    assert read_step_times(tmp_path)["tiny"] == {"plain": 1.0}
 
 
 def test_command_measures_only_the_plans_that_were_asked_for(

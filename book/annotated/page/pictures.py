@@ -23,6 +23,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from annotated.page.book import Book
 from annotated.page.state import state_of
+from annotated.read.digest import data
 from annotated.read.modules import Project
 
 HREF = re.compile(r'(?<=<a href=")([^"]*)(?=")')
@@ -62,11 +63,13 @@ def drawn(package: str, name: str) -> str:
 
 
 def files(package: str, name: str) -> list[Path]:
-    """Return the files that a picture is drawn with: its module, and those it imports."""
+    """Return the files that a picture is drawn with: its module, those it imports, and their data."""
     root, path = _found(package, name)
     project = Project(root)
     module = project.at(path)
-    return [path, *(other.path for other in project.dependencies(module))]
+    modules = [module, *project.dependencies(module)]
+    read = [file for each in modules for _, file in data(each, project)]
+    return [*(each.path for each in modules), *read]
 
 
 def _found(package: str, name: str) -> tuple[Path, Path]:

@@ -90,7 +90,7 @@ def folds(chapter: Chapter, everything: bool = False) -> list[Folds]:
         drawing = finder.drawing(cell)
         marked = finder.marked(cell)
         title = _title(cell, drawn=not all(map(_prepares, drawing)))
-        if cell.exercise or not cell.nodes:
+        if cell.is_stub or cell.is_solution or not cell.nodes:
             found.append(Folds())
         elif (
             everything

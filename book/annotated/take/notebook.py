@@ -106,6 +106,7 @@ class _Writer:
         if self.chapter.opening:
             self._prose(self._note(self.chapter.opening))
         self._origin()
+        self._license()
         self._install()
         self._data()
         self._results()
@@ -174,6 +175,16 @@ class _Writer:
         if self.record:
             words.append(f"The outputs are from {self.record.date}.")
         self._prose(f"*{' '.join(words)}*")
+
+    def _license(self) -> None:
+        """Add the comments above the module's docstring, which are its license."""
+        if not (opening := docstring(self.chapter.tree)):
+            return
+        blocks = self.chapter.cells[0].rows[0].blocks
+        lines = [n for block in blocks for n in block.lines if n < opening.lineno]
+        if lines:
+            text = "\n".join(self.chapter.lines[n - 1] for n in lines)
+            self._add("code", text, "license")
 
     # -- definitions and data from elsewhere -----------------------------------------------
 
@@ -285,7 +296,7 @@ class _Writer:
         for nodes, hidden in folds.parts(cell):
             source = self._source(cell, nodes, marks, kept)
             if source:
-                parts.append((source, hidden or cell.exercise))
+                parts.append((source, hidden or cell.is_solution))
         outputs = visible(next(self.outputs))
         for i, (source, hidden) in enumerate(parts):
             if hidden:
