@@ -183,7 +183,7 @@ if __name__ == "__main__":
         )
     }
     colours = {
-        "transformer-gelu": "C1",
+        "transformer-gelu": "C5",
         "transformer-pp": "C2",
         "transformer-squared-relu": "C0",
         "transformer-mdha": "C0",
