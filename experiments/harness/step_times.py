@@ -5,7 +5,9 @@ recorded time is its number of steps times the step time measured here.
 
 The file of step times has the `seconds` of a step by plan and model, and the commit, versions and machine
 that measured them. `models` has the beginning of the digest of each measured model, by plan and name, and
-`later` lists the measurements that were added, each with its own commit, versions and machine.
+`later` lists the measurements that were added, each with its own commit, versions and machine. A digest
+covers the configuration, not the code: whether the code still computes the same is what the fingerprints of
+the runs show, and a faster way to compute it does not change the recorded times.
 """
 
 import json
@@ -80,16 +82,13 @@ def read(results: Path) -> RunRecord:
 
 
 def missing_models(plan: Plan, known: RunRecord) -> list[str]:
-    """Return the names of a plan's models without seconds, or whose seconds are those of another model.
-
-    Older seconds have no digest. They are taken as they are.
-    """
+    """Return the names of a plan's models without seconds, or whose seconds are those of another model."""
     seconds = known.get("seconds", {}).get(plan.name, {})
     digests = known.get("models", {}).get(plan.name, {})
     return [
         name
         for name, run in plan.models.items()
-        if name not in seconds or digests.get(name, key(run)) != key(run)
+        if name not in seconds or digests.get(name) != key(run)
     ]
 
 

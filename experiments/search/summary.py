@@ -112,6 +112,9 @@ CONVOLUTIONS = tuple(
 )
 """The primitives that read several positions near each other."""
 
+READS_POSITIONS = ("T-MAT MUL", *CONVOLUTIONS)
+"""The operations by which a position reads others near or far: attention's comparison, and convolutions."""
+
 EVERY = 10
 """A curve has a point after so many individuals."""
 
@@ -148,6 +151,15 @@ def trained_to_the_end(lines: Sequence[Line]) -> dict[int, float]:
     losses = {line["ended"]: line["losses"] for line in ends(lines)}
     final = {n: each[-1] for n, each in losses.items() if len(each) > hurdles}
     return dict(sorted(final.items(), key=lambda item: item[1]))
+
+
+def best_so_far(lines: Sequence[Line]) -> list[list[float]]:
+    """Return the number and the final loss of each individual that was better than all before it."""
+    found: list[list[float]] = []
+    for number, loss in sorted(trained_to_the_end(lines).items()):
+        if not found or loss < found[-1][1]:
+            found.append([number, loss])
+    return found
 
 
 def outcomes_of_mutations(lines: Sequence[Line]) -> dict[str, list[int]]:
@@ -227,9 +239,11 @@ def tried(lines: Sequence[Line]) -> dict[str, list[int]]:
 def changed_shares(
     lines: Sequence[Line], points: Sequence[int]
 ) -> dict[str, list[float]]:
-    """Return the shares of the living over time, of operations that most have at times, and few at others."""
-    names = {name for dna in trained(lines).values() for name in operations(dna)}
-    curves = {name: spread(lines, name) for name in sorted(names)}
+    """Return the shares of the living over time, of operations that most have at times, and few at others.
+
+    Only attention and convolutions over positions are counted: the chapter draws no others.
+    """
+    curves = {name: spread(lines, name) for name in sorted(READS_POSITIONS)}
     return {
         name: [round(curve[k], 3) for k in points]
         for name, curve in curves.items()
@@ -251,8 +265,8 @@ def gathered(lines: Sequence[Line]) -> dict[str, Any]:
         "costs": asdict(costs(lines)),
         "rejected": dict(reasons.most_common()),
         "after": [k + 1 for k in points],
-        "median": [typical[k] for k in points],
-        "whole": [[number, passed[number]] for number in sorted(passed)],
+        "median": [each and round(each, 4) for each in (typical[k] for k in points)],
+        "best_so_far": best_so_far(lines),
         "spread": changed_shares(lines, points),
         "mutations": outcomes_of_mutations(lines),
         "tried": tried(lines),
@@ -263,10 +277,15 @@ def gathered(lines: Sequence[Line]) -> dict[str, Any]:
 
 
 def retrained(path: Path) -> list[dict[str, Any]]:
-    """Return what the chapter reads of the programs that were trained again."""
+    """Return what the chapter reads of the programs that were trained again.
+
+    Of a training as long as in the search these are also the losses on the play of the search.
+    """
     found = []
     for _, record in sorted(read_lines(path).items()):
-        names = ("name", "longer", "scale", "parameters", "losses")
+        names = ["name", "longer", "scale", "parameters"]
+        if record["longer"] == record["scale"] == 1:
+            names.append("losses")
         found.append(
             {name: record.get(name) for name in names}
             | {"loss": fmean(record["reported"]) if "reported" in record else None}

@@ -26,28 +26,44 @@ Retrained = dict[str, Any]
 KNOWN = {"transformer": "Transformer", "primer-ez": "Primer-EZ", "primer": "Primer"}
 
 
-# A notebook has what this function returned, not the file that it reads.
-__recorded__ = ("gathered_searches",)
+# A notebook has what these functions returned, not the file that they read.
+__recorded__ = ("finished_searches", "gathered_search", "trained_again")
 
 
-def gathered_searches() -> dict[str, Any]:
-    """Return what `experiments.search.summary` gathers of all searches, its losses with six decimals."""
+def gathered() -> dict[str, Any]:
+    """Return what `experiments.search.summary` gathers, its losses with six decimals."""
     text = (RESULTS / "searches.json").read_text(encoding="utf-8")
-    gathered: dict[str, Any] = json.loads(
+    found: dict[str, Any] = json.loads(
         text, parse_float=lambda digits: round(float(digits), DECIMALS)
     )
-    return gathered
+    return found
+
+
+def finished_searches() -> list[str]:
+    """Return the names of the searches of which every individual has ended."""
+    return [
+        name
+        for name, search in gathered()["searches"].items()
+        if search["costs"]["individuals"] == search["individuals"]
+    ]
+
+
+def gathered_search(name: str) -> Search:
+    """Return the numbers of one search."""
+    search: Search = gathered()["searches"][name]
+    return search
+
+
+def trained_again() -> list[Retrained]:
+    """Return the programs that were trained again."""
+    programs: list[Retrained] = gathered()["retrained"]
+    return programs
 
 
 def read_searches() -> tuple[dict[str, Search], list[Retrained]]:
     """Return the finished searches by name, and the programs that were trained again."""
-    gathered = gathered_searches()
-    finished = {
-        name: search
-        for name, search in gathered["searches"].items()
-        if search["costs"]["individuals"] == search["individuals"]
-    }
-    return finished, gathered["retrained"]
+    searches = {name: gathered_search(name) for name in finished_searches()}
+    return searches, trained_again()
 
 
 def title(search: Search) -> str:
@@ -70,7 +86,7 @@ def overview(searches: Mapping[str, Search]) -> SourcedTable:
     rows = []
     for name, search in searches.items():
         costs = search["costs"]
-        losses = [loss for _, loss in search["whole"]]
+        best = search["best_so_far"]
         rows.append(
             [
                 name,
@@ -78,10 +94,10 @@ def overview(searches: Mapping[str, Search]) -> SourcedTable:
                 f"{costs['individuals']}",
                 f"{costs['rejected']}",
                 f"{costs['core_hours']:.1f}",
-                f"{costs['individuals'] / costs['core_hours']:.0f}",
+                f"{(costs['individuals'] - costs['rejected']) / costs['core_hours']:.0f}",
                 f"{costs['training_share']:.0%}",
                 f"{costs['saving']:.1f}",
-                f"{min(losses):.3f}" if losses else "-",
+                f"{best[-1][1]:.3f}" if best else "-",
             ]
         )
     columns = {
@@ -90,7 +106,7 @@ def overview(searches: Mapping[str, Search]) -> SourcedTable:
         "individuals": "",
         "rejected": "",
         "time": "core-hours",
-        "individuals per hour": "of a core",
+        "trained per hour": "of a core",
         "of it training": "",
         "saved by hurdles": "factor",
         "best loss": "nats",

@@ -273,8 +273,10 @@ if __name__ == "__main__":
     #
     # The loss of five blocks of the Transformer, of three Evolved blocks with nearly as many parameters, and
     # of three with the gate, for two seeds each. On the left, by step, the Evolved Transformer is ahead. On
-    # the right, by seconds of CPU time, it loses some or all of its lead.
+    # the right, by seconds of CPU time, it loses some or all of its lead. The thin line is the loss of
+    # counting the same characters ({doc}`../training/counting`), which no model reaches in 240 steps.
     from labml_primer.training import History, load_corpus, train
+    from labml_primer.training.counted import counted_loss, draw_counted
 
     corpus = load_corpus()
     five = Config(
@@ -295,6 +297,7 @@ if __name__ == "__main__":
         )
 
     histories = {name: [race(name, seed) for seed in (0, 1)] for name in entrants}
+    order, counted = counted_loss(corpus, steps=240, batch=8, seq=64)
     fig, (left, right) = plt.subplots(
         1, 2, figsize=(7, 2.8), sharey=True, layout="constrained"
     )
@@ -303,6 +306,8 @@ if __name__ == "__main__":
         for run, label in zip(runs, (name, None), strict=True):
             left.plot(run.steps, run.validation_loss, line, label=label)
             right.plot(run.seconds, run.validation_loss, line)
+    for ax in (left, right):
+        draw_counted(ax, order, counted)
     left.set(xlabel="step", ylabel="loss, nats per character")
     right.set(xlabel="seconds of CPU time")
     left.legend(frameon=False)

@@ -1,10 +1,11 @@
 """Whoever reads, with whatever they read: no barrier, by keyboard alone, without scripts."""
 
 from collections.abc import Callable
+from itertools import starmap
 
 import pytest
 from built_book import PAGES, cases, nightly
-from measures import Reader, every_look
+from measures import LOOKS, Reader
 from playwright.sync_api import Page, expect
 from visits import Reading, Visit, Visitor, barriers, in_theme, settle
 
@@ -98,7 +99,7 @@ FOCUSED = """() => {
 }"""
 
 
-@every_look
+@pytest.mark.parametrize(("width", "theme"), [*LOOKS[:2], *starmap(nightly, LOOKS[2:])])
 def test_tab_reaches_all_and_its_place_is_seen(
     visit: Visitor, theme: str, width: int
 ) -> None:

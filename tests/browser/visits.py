@@ -95,7 +95,7 @@ Reading = Callable[..., Page]
 UNDO = """() => {
   localStorage.clear();
   document.documentElement.dataset.theme = "light";
-  for (const fold of document.querySelectorAll("details[open]")) fold.open = false;
+  for (const fold of document.querySelectorAll("details")) fold.open = openAtFirst.has(fold);
   for (const field of document.querySelectorAll("input[type=search]")) {
     field.value = "";
     field.dispatchEvent(new Event("input", { bubbles: true }));
@@ -116,6 +116,9 @@ def undo(page: Page, address: str) -> None:
     else:
         page.goto(address)
         settle(page)
+        page.evaluate(
+            "() => { window.openAtFirst = new Set(document.querySelectorAll('details[open]')); }"
+        )
 
 
 def in_theme(page: Page, theme: str) -> None:
@@ -147,7 +150,7 @@ def barriers(
 
 # -- weight ---------------------------------------------------------------------------------
 
-FIGURE = re.compile(rb'<svg class="plot".*?</svg>', re.DOTALL)
+FIGURE = re.compile(rb'<svg class="plot[-"].*?</svg>', re.DOTALL)
 PACKED = (".woff2", ".png", ".wasm")  # served as they are
 
 

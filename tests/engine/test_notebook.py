@@ -177,6 +177,19 @@ def test_cells_are_in_the_order_of_the_page(made: Callable[..., Any]) -> None:
     assert prose[-1] == "Done."
 
 
+@pytest.mark.parametrize("title", ["# T", "No heading."])
+def test_a_license_above_the_docstring_is_in_the_notebook(
+    made: Callable[..., Any], title: str
+) -> None:
+    text = f'#!/usr/bin/env python\n# Copyright Ada.\n# MIT.\n"""{title}"""\nx = 1\n'
+    assert sources(made({"pkg/one.py": text})) == [
+        "# Copyright Ada.\n# MIT.",
+        "x = 1",
+    ]
+    without = made({"pkg/one.py": f'"""{title}"""\nx = 1\n'})
+    assert sources(without) == ["x = 1"]
+
+
 def test_notes_inside_a_cell_are_numbered_at_their_lines(
     made: Callable[..., Any],
 ) -> None:

@@ -14,6 +14,7 @@ from experiments.harness.configuration import Run
 from experiments.harness.orphans import orphaned
 from experiments.harness.plan import PLANS, Plan, read_plans
 from experiments.harness.step_times import measure_missing
+from experiments.records.lines import write_json
 from experiments.records.runs import RESULTS, STEP_TIMES, read_step_times, write_run
 
 SMALL = Run(model=SIZES, steps=4, batch=4, seq=16, warmup=4, evaluations=2)
@@ -80,14 +81,14 @@ def test_command_with_orphaned_runs_ends_before_anything_is_computed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(command, "read_plans", lambda: {"tiny": PLAN})
-    monkeypatch.setattr(command, "orphaned", lambda plans: "tiny.toml has changed")
+    monkeypatch.setattr(command, "orphaned", lambda *_: "tiny.toml has changed")
     monkeypatch.setattr(command, "announce", None)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.setattr(sys, "argv", ["run"])
     with pytest.raises(SystemExit, match=r"^tiny\.toml has changed$"):
         command.main()
     # A list is given all the same.
-    monkeypatch.setattr(command, "announce", lambda plans, number: print("estimated"))
+    monkeypatch.setattr(command, "announce", lambda *_: print("estimated"))
     monkeypatch.setattr(sys, "argv", ["run", "--list"])
     command.main()
     assert capsys.readouterr().out == "tiny.toml has changed\nestimated\n"
@@ -141,18 +142,26 @@ def test_time_of_a_model_is_measured_again_if_the_plan_has_another_under_its_nam
     assert read_step_times(tmp_path)["tiny"] == {"plain": 2.0}
 
 
+def test_time_without_the_digest_of_its_model_is_measured_again(
+    tmp_path: Path, seconds: dict[str, float]
+) -> None:
+    write_json(tmp_path / STEP_TIMES, {"seconds": {"tiny": {"plain": 0.25}}})
+    measure_missing([PLAN], tmp_path, tmp_path)
+    assert read_step_times(tmp_path)["tiny"] == {"plain": 1.0}
+
+
 def test_command_measures_only_the_plans_that_were_asked_for(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     other = replace(PLAN, name="other")
     measured: list[str] = []
 
-    def noted(plans: list[Plan], built: Path) -> None:
+    def noted(plans: list[Plan], built: Path, results: Path) -> None:
         measured.extend(plan.name for plan in plans)
 
     monkeypatch.setattr(command, "read_plans", lambda: {"tiny": PLAN, "other": other})
     monkeypatch.setattr(command, "BUILT", tmp_path)
-    monkeypatch.setattr(command, "announce", lambda plans, number: 0)
+    monkeypatch.setattr(command, "announce", lambda *_: 0)
     monkeypatch.setattr(command, "measure_missing", noted)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.setattr(sys, "argv", ["run", "--only", "tiny"])
