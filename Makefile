@@ -20,11 +20,11 @@ serve: $(READY)  ## serve the site on localhost:8000, built again when a file ch
 
 test: $(READY)  ## every promise once, on the book as it is built now: ten minutes on two cores
 	@$(RUN) book/tools/build.py --strict
-	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist worksteal -m "not nightly"
+	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist worksteal --durations=10 -m "not nightly"
 
 test-all: $(READY)  ## every test there is, as each night: every combination, notebook and kill
 	@$(RUN) book/tools/build.py --strict
-	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist worksteal
+	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist worksteal --durations=10
 
 lint: $(READY)
 	@$(RUN) -m ruff check . && $(RUN) -m ruff format --check -q .

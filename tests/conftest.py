@@ -9,6 +9,13 @@ settings.register_profile("book", deadline=None)
 settings.load_profile("book")
 
 
+@pytest.hookimpl(trylast=True)  # after each folder has marked its own
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files with slow tests first, so that no worker waits at the end for one of them."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the seconds of each room's tests, added up over the workers."""
     seconds: Counter[str] = Counter()

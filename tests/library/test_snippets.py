@@ -13,7 +13,6 @@ import pytest
 from annotated.take.standalone import snippets
 from write_notebooks import ROOT, chapters, the_book
 
-BOOK = the_book()
 PARTS: dict[str, list[Path]] = {}
 for path in chapters():
     PARTS.setdefault(path.parent.name, []).append(path)
@@ -55,10 +54,13 @@ print(json.dumps(failed))
 """
 
 
+book = cache(the_book)  # read by the first test that needs it
+
+
 @cache
 def of(path: Path) -> dict[str, str]:
-    module = BOOK.project.at(path)
-    return snippets(BOOK, module)
+    module = book().project.at(path)
+    return snippets(book(), module)
 
 
 @pytest.mark.slow
@@ -87,8 +89,8 @@ def test_a_snippet_says_where_it_comes_from_and_carries_no_markup(part: str) -> 
     texts = [(path, *each) for path in PARTS[part] for each in of(path).items()]
     for path, name, text in texts:
         first, _, rest = text.partition("\n")
-        page = BOOK.address(path.relative_to(ROOT).with_suffix("").as_posix())
-        assert first == f"# {name}, from {BOOK.title}, {page}#{name} (MIT license)"
+        page = book().address(path.relative_to(ROOT).with_suffix("").as_posix())
+        assert first == f"# {name}, from {book().title}, {page}#{name} (MIT license)"
         assert "labml_primer" not in rest
         assert ":::" not in rest and "{py:" not in rest and "$" not in rest
 
