@@ -6,6 +6,7 @@ is imported by a computed name, selects the tests of its room. What changed is w
 committed, or the last commit if all is. A file of tests that is not selected is not even imported.
 """
 
+import ast
 import subprocess
 from collections import deque
 from functools import cache
@@ -24,8 +25,6 @@ ROOMS = {  # whose tests a file that is not Python belongs to
     "book": "book",
 }
 PICTURES = ROOT / "book" / "pictures"
-
-
 BUILDING = ("browser", "site")  # rooms whose tests need the built book
 
 
@@ -110,8 +109,13 @@ def distances(test: Path, folders: list[Path]) -> dict[Path, int]:
 def imported(module: Module, whole: bool, folders: tuple[Path, ...]) -> list[Module]:
     """Return the modules that one imports, by the folders on the path; with its demonstrations if whole."""
     body = module.tree.body if whole else module.library
+    nodes = [node for statement in body for node in ast.walk(statement)]
+    kinds = ast.Import | ast.ImportFrom | ast.Call  # `import_module("one")` too
+    imports = [node for node in nodes if isinstance(node, kinds)]
     projects = [PROJECTS.setdefault(folder, Project(folder)) for folder in folders]
-    return [other for project in projects for other in project.imported(module, body)]
+    return [
+        other for project in projects for other in project.imported(module, imports)
+    ]
 
 
 PROJECTS: dict[Path, Project] = {}

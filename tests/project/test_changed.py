@@ -1,4 +1,4 @@
-"""`make check` runs the tests that a change can break, and no others."""
+"""`make check` runs the tests nearest to a change, and no others."""
 
 import subprocess
 from pathlib import Path
