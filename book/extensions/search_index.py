@@ -17,6 +17,7 @@ from typing import Any, NotRequired, TypedDict
 
 from docutils import nodes
 from glossary import entries, explained
+from plain_math import plain_title
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.errors import ExtensionError
@@ -51,9 +52,9 @@ def _run_pagefind(site: Path, target: Path) -> None:
     shutil.rmtree(target, ignore_errors=True)
     command = [sys.executable, "-m", "pagefind_bin", "--site", str(site)]
     command += ["--output-subdir", target.name, "--quiet"]
-    # A formula is in the page as HTML, as MathML and as TeX. Only the MathML is indexed. A term of
-    # the glossary is found by its name, in the list of places.
-    left_out = [".katex-html", ".katex annotation", ".headerlink", "dl.glossary"]
+    # Of a formula, the plain text in an attribute around it is indexed. A term of the glossary is found by
+    # its name, in the list of places.
+    left_out = [".katex", ".headerlink", ".letters", "dl.glossary"]
     command += ["--exclude-selectors", ", ".join(left_out)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -68,11 +69,11 @@ def places(app: Sphinx) -> Iterator[Place]:
     env, address = app.env, app.builder.get_target_uri
     defined = _definitions(env)
     for docname in env.collect_relations():
-        page, url = env.titles[docname].astext(), address(docname)
+        page, url = plain_title(env.titles[docname]), address(docname)
         yield {"kind": "page", "names": [page], "url": url, "page": page}
         left = defined.get(docname, [])
         for section in _sections(env, docname):
-            title = section[0].astext()
+            title = plain_title(section[0])
             name = next((i for i in _anchors(section) if i in left), None)
             if name:  # the section of a definition: one place with two names
                 left = [other for other in left if other != name]
@@ -100,10 +101,11 @@ def places(app: Sphinx) -> Iterator[Place]:
 
 
 def _definitions(env: BuildEnvironment) -> dict[str, list[str]]:
-    """Return the names of the definitions of each page."""
+    """Return the names of the definitions of each page, without its helpers."""
     found: dict[str, list[str]] = {}
     for full, entry in env.get_domain("py").objects.items():  # type: ignore[attr-defined]
-        if full.endswith(f".{entry.node_id}") and not full.endswith("__"):
+        own = full.endswith(f".{entry.node_id}") and not entry.aliased
+        if own and not full.endswith("__"):
             found.setdefault(entry.docname, []).append(entry.node_id)
     return found
 

@@ -131,6 +131,14 @@ class LiveModels(SphinxDirective):
                     f"{found['bytes'] / 1000:,.0f} kB",
                 ]
             )
+        from experiments.records.counts import best_counts
+
+        order, loss = best_counts("characters", headers[NAMES[0]]["planned_steps"])
+        _, short_loss = best_counts(
+            "characters", in_short_runs[NAMES[0]][0]["steps"][-1]
+        )
+        title = f"counts of the same text, {order}-gram"
+        rows.append([title, "", "", f"{loss:.3f}", f"{short_loss:.3f}", "", ""])
         return [nodes.raw("", render(TABLE, names=COLUMNS, rows=rows), format="html")]
 
 
@@ -141,6 +149,7 @@ def _depend(directive: SphinxDirective) -> None:
         *FILES.iterdir(),
         RESULTS / "speedup.jsonl",
         RESULTS / "live.jsonl",
+        RESULTS / "counts.json",
     ):
         directive.env.note_dependency(str(path))
 

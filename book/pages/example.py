@@ -7,6 +7,9 @@ How do you smooth a stream of tokens? Replace each token by the mean of the last
 
 $$y_t = \frac{1}{K} \sum_{i=0}^{K-1} x_{t-i}$$
 
+:::{picture} moving_average
+:::
+
 In the code `width` and `x` are $K$ and $x$. The page {doc}`author` explains each part of the module.
 
 Source: {cite:t}`so2021primer`, section 3; their convolution learns its weights, and here each is
@@ -88,13 +91,19 @@ if __name__ == "__main__":
     ax.set(xlabel="token", ylabel="mean")
     ax.legend(frameon=False)
     plt.show()
-    # The first $K - 1$ means are small, because the zeros before the first token are counted. The
-    # last token is {value}`f"{stream[0, -1, 0]:.1f}"`, and the last mean at $K = 20$ is
-    # {value}`f"{MovingAverage(20)(stream)[0, -1, 0]:.1f}"`.
-    #
     # The difference between the two classes is one parameter.
     added = sum(parameter.numel() for parameter in Novelty().parameters())
     cost = f"+ {added} parameter"
+
+    # ## At the start
+    #
+    # :::{deeper}
+    # Why the first means are small.
+    # :::
+    #
+    # The first $K - 1$ means are small, because the zeros before the first token are counted. The
+    # last token is {value}`f"{stream[0, -1, 0]:.1f}"`, and the last mean at $K = 20$ is
+    # {value}`f"{MovingAverage(20)(stream)[0, -1, 0]:.1f}"`.
 
 
 if __name__ == "__main__":
@@ -109,5 +118,27 @@ if __name__ == "__main__":
     means = MovingAverage(width=3)(torch.ones(1, 6, 1)).flatten()
     print(*(f"{number:.2f}" for number in means))
     torch.testing.assert_close(means, torch.tensor([1 / 3, 2 / 3, 1, 1, 1, 1]))
+
+    # :::{exercise} Write it: the mean of the last three
+    # Write the last mean of a stream, `[seq]`, at $K = 3$.
+    # :::
+    from labml_primer.training.exercises import Case, check_answer
+
+    def last_mean(stream: Tensor) -> Tensor:
+        raise NotImplementedError  # your code instead of this line
+
+    cases: list[Case] = [
+        ((torch.tensor([9.0, 1.0, 2.0, 6.0]),), 3.0, "1, 2 and 6 are the last three"),
+        ((torch.tensor([3.0]),), 1.0, "two zeros come before the first token"),
+    ]
+    check_answer(last_mean, cases)
+
+    # :::{solution}
+    # The sum is divided by three also if there are fewer tokens.
+    # :::
+    def solved(stream: Tensor) -> Tensor:
+        return stream[-3:].sum() / 3
+
+    assert check_answer(solved, cases)
 
     # To write a chapter, see {doc}`author`.

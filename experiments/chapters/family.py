@@ -18,23 +18,18 @@ if __name__ == "__main__":
     # ## All language models in one table
     #
     # Parameters and multiply-adds are those of the paper's size: 32,000 tokens, width 512, sequences of 64.
-    # The time is that of a forward and backward pass of small models, two blocks of width 64, relative to the
-    # Transformer's. The loss is that of our recorded runs of four blocks of width 128, over three to five
-    # seeds ({doc}`method`); models without recorded runs have none. Because the time and the loss are those
-    # of models of different sizes, they do not combine into a saving; {doc}`ours` has the savings. T5's four
+    # Time and loss are those of our recorded runs, of models with four blocks of width 128 ({doc}`method`):
+    # the time of a training step, relative to the Transformer's, and the final loss over three to five seeds.
+    # Models without recorded runs have none. {doc}`ours` has the savings that follow. T5's four
     # models are encoder-decoders, and {doc}`their chapter </labml_primer/compared/t5>` has their costs. Click
     # on a head to sort.
-    from dataclasses import replace
-    from functools import partial
-
     import torch
     from IPython.display import display
 
     from experiments.measured.analysis import final_loss
     from experiments.measured.tables import SourcedTable
     from experiments.records.runs import read_ends
-    from labml_primer.presets import PRESETS, Config, LanguageModel
-    from labml_primer.training import load_corpus, median_seconds
+    from labml_primer.presets import PRESETS, LanguageModel
     from labml_primer.training.costs import costs
 
     recorded = {  # the plan and the name in it
@@ -51,36 +46,14 @@ if __name__ == "__main__":
         "switch-transformer": ("transfer", "switch"),
         "switch-primer": ("transfer", "switch-primer"),
     }
-    corpus = load_corpus()
-    tokens = corpus.validation[: 16 * 64].view(16, 64)
-
-    def small(config: Config) -> Config:
-        return replace(
-            config,
-            vocab_size=corpus.vocab_size,
-            d_model=64,
-            heads=4,
-            d_ff=256,
-            layers=2,
-        )
-
-    def step(model: LanguageModel) -> None:
-        model(tokens).logsumexp(dim=-1).sum().backward()
-
-    seconds = median_seconds(
-        {
-            name: partial(step, LanguageModel(small(config)))
-            for name, config in PRESETS.items()
-        },
-        9,
-    )
-    times = {name: each / seconds["transformer"] for name, each in seconds.items()}
-
-    def recorded_loss(name: str) -> str:
-        if name not in recorded:
-            return "-"
-        plan, model = recorded[name]
-        return f"{final_loss(read_ends(plan, [model])[model]):.3f}"
+    ends = {
+        name: read_ends(plan, [model])[model]
+        for name, (plan, model) in recorded.items()
+    }
+    seconds = {name: runs[0]["seconds"][-1] for name, runs in ends.items()}
+    times = {
+        name: f"{each / seconds['transformer']:.2f}" for name, each in seconds.items()
+    }
 
     rows = []
     for name, config in PRESETS.items():
@@ -92,8 +65,8 @@ if __name__ == "__main__":
                 name,
                 f"{parameters / 1e6:.2f}",
                 f"{products / 1e6:.2f}",
-                f"{times[name]:.2f}",
-                recorded_loss(name),
+                times.get(name, "-"),
+                f"{final_loss(ends[name]):.3f}" if name in ends else "-",
             ]
         )
     columns = {
@@ -103,14 +76,13 @@ if __name__ == "__main__":
         "time": "x Transformer",
         "loss": "nats per character",
     }
-    source = "Time measured when this page was built; losses from our records"
+    source = "Times and losses from our records"
     display(SourcedTable("All language models", source, columns, rows))
     # The recorded models have 0.8 to 0.9 million parameters, except the Switch Transformers with 4.5 million.
     # The two modern baselines share keys and values among heads, and the random Synthesizer computes neither
     # queries nor keys, so they have fewer parameters. The losses are those with a learned table of positions;
     # with rotary positions the order differs ({doc}`ours`). The Evolved Transformer has fewer blocks than the
-    # others at the paper's size and in the recorded runs, but as many in the measurement of time. At other
-    # sizes or on other hardware, the order may differ.
+    # others. At other sizes or on other hardware, the order may differ.
     #
     # ## In short
     #

@@ -13,7 +13,7 @@ factor of 3 at 1.9 billion parameters cannot be recomputed: its table has neithe
 
 This checks the paper's arithmetic only. {doc}`results` has our attempt to repeat its experiments.
 
-Source: {cite:t}`so2021primer`, sections 1 to 5, appendices A.3 and A.6 to A.14.
+Source: {cite:t}`so2021primer`, sections 1 to 5, appendices A.3 and A.6 to A.15.
 """
 
 from operator import truediv
@@ -466,6 +466,39 @@ if __name__ == "__main__":
     #
     # The numbers of the running text that these formulas use:
     display(paper["text"])
+
+    # ## Figures 10 and 11
+    #
+    # Figure 10 has the share of T5's compute that Primer needs, by the compute that T5 has spent: it falls as
+    # training goes on, down to the 4.2 of Table 1. The paper gives no numbers for its curve, so it is not
+    # drawn here. It explains the fall by two curves that flatten (section 4.3): at a fixed size the same
+    # lead is worth more and more steps. That also means, as the paper says, that a saving can be increased
+    # by giving the baseline more compute than is sensible. In our runs at a fixed size, no growth is shown
+    # ({doc}`positions`).
+    #
+    # Figure 11 has the averages of 27 one-shot tasks by pretraining compute, at 1.9 billion parameters. Its
+    # numbers are those of Table 6 above, at a third of the compute and at all of it.
+    #
+    # ## Four practical questions (appendix A.15)
+    #
+    # *Are the savings the same in every setup?* The paper: no; they depend on hardware, library, task and
+    # more, and 4.2 is one established setup. Ours differ by much more than noise: a factor of
+    # {value}`f"{both['learned'].mean:.2f}" </experiments/chapters/positions>` or of
+    # {value}`f"{both['rotary'].mean:.2f}" </experiments/chapters/positions>` on the same text, by the kind of
+    # positions.
+    #
+    # *Can Primer improve BERT?* The paper tried masked language modeling briefly (appendix A.12): better than
+    # the vanilla Transformer, not obviously better than Transformer++, so changes that help one task may not
+    # help another. We have not trained an encoder-only model with the changes. In our encoder-decoders the
+    # runs are too noisy to decide ({doc}`transfer`).
+    #
+    # *Must hyperparameters be tuned again?* The paper tuned none, and says that Primer may gain from it. Here
+    # each model has a learning rate of its own. With a learned table on characters, the rate that was chosen
+    # for Primer-EZ is twice the Transformer's ({doc}`method`); on subwords it is the same.
+    #
+    # *Is Primer-EZ better than Primer?* The paper: sometimes in T5, while in Lingvo and Tensor2Tensor the
+    # full Primer can be better; try Primer-EZ first, because it is easy. On subwords with rotary positions,
+    # our Primer saves more on average ({doc}`ours`).
 
 
 if __name__ == "__main__":

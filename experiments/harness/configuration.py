@@ -25,6 +25,7 @@ CHOICES = {
     "preset": (*PRESETS, *T5_PRESETS),
     "optimizer": ("adamw", "adafactor"),
     "decay": ("everything", "matrices"),
+    "schedule": ("inverse square root", "linear"),
 }
 
 REAL_SCALE = ("bfloat16", "compiled", "sharded", "pieces", "recomputed")
@@ -82,7 +83,8 @@ class Run:
 
     `model` replaces fields of the preset's configuration; strings are names of
     `experiments.harness.parts.PARTS`. Its `positions` is a name of `labml_primer.since.rotary.POSITIONS`. The
-    learning rate rises to `rate` over `warmup` steps, then falls with the inverse square root of the step.
+    learning rate rises to `rate` over `warmup` steps, then falls with the inverse square root of the step, or
+    with the `schedule` "linear" on a straight line that reaches zero one step after the last.
     With Adafactor there is no warm-up: the rate is the smaller of `rate` and the inverse square root, which
     for 0.01 is the paper's schedule.
 
@@ -117,6 +119,7 @@ class Run:
     decay: str = "everything"
     pieces: int = 1
     recomputed: bool = False
+    schedule: str = "inverse square root"
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -147,6 +150,10 @@ class Run:
         if self.decay == "matrices" and self.optimizer == "adafactor":
             raise ValueError(
                 "Adafactor has no weight decay here: leave decay out, or use adamw"
+            )
+        if self.schedule == "linear" and self.optimizer == "adafactor":
+            raise ValueError(
+                "Adafactor has a schedule of its own here: leave schedule out, or use adamw"
             )
         if self.whole and self.preset in T5_PRESETS:
             raise ValueError("only a language model reads whole plays")

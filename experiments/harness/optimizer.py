@@ -15,6 +15,9 @@ def rate_at(run: Run, step: int) -> float:
     """Return the learning rate of a step; steps count from 1."""
     if run.optimizer == "adafactor":
         return t5_rate(step, warmup=round(run.rate**-2))
+    if run.schedule == "linear":
+        left = (run.steps + 1 - step) / max(1, run.steps + 1 - run.warmup)
+        return run.rate * min(step / run.warmup, left)
     return warmed_up_rate(step, run.rate, run.warmup)
 
 

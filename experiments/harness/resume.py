@@ -57,9 +57,12 @@ def resume(training: Training) -> None:
 
 
 def refuse_another_run(run: Run, state: Mapping[str, Any], path: Path) -> None:
-    """Raise `ValueError` if a checkpoint is of another run. Up to its last step, a longer run is the same."""
+    """Raise `ValueError` if a checkpoint is of another run.
+
+    Up to its last step, a longer run is the same, unless its learning rates depend on its length.
+    """
     begun = Run.of(state["run"])
-    if state["done"] <= run.steps:
+    if state["done"] <= run.steps and run.schedule != "linear":
         begun = replace(begun, steps=run.steps, evaluations=run.evaluations)
     if begun.digest != run.digest:
         raise ValueError(

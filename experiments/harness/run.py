@@ -7,6 +7,9 @@ PLAN is the name of a plan or of a family: "today" is every plan whose name begi
 It can be stopped at any time. The same command continues: it skips recorded runs, and resumes unfinished
 ones from their last checkpoints. It first says which recorded runs a changed plan no longer has, and runs
 nothing before that is settled.
+
+Modified code is not run for the records, because it could not be looked up later what it computed. Commit it,
+or try it with `--trial`: then all is recorded in `_build/experiments/trials`, where no page reads it.
 """
 
 import argparse
@@ -24,10 +27,16 @@ from experiments.harness.command import hours, positive_integer
 from experiments.harness.estimate import announce, expected_seconds, recorded
 from experiments.harness.orphans import orphaned
 from experiments.harness.plan import Plan, read_plans, reported_loss
+from experiments.harness.provenance import commit
 from experiments.harness.step_times import measure_missing
 from experiments.harness.sweep import BUILT, alone, cores, sweep
 from experiments.harness.training import DivergedError
 from experiments.records.runs import RESULTS, RunRecord, arrange, read_results
+
+MODIFIED = (
+    "the code is modified, so its records could not be reported. Commit it and give this command again, "
+    "or try it with --trial: its records are then in _build/experiments/trials"
+)
 
 
 def run_missing(
@@ -86,24 +95,30 @@ def main() -> None:
     parser.add_argument(
         "--list", action="store_true", help="print the expected time and stop"
     )
+    parser.add_argument(
+        "--trial", action="store_true", help="run modified code; no page reports it"
+    )
     chosen = parser.parse_args()
+    results = BUILT / "trials" if chosen.trial else RESULTS
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     torch.set_num_threads(1)
     # Plans run on CPU cores, so that all recorded seconds are comparable.
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     try:
         plans = chosen_plans(chosen.only)
-        orphans = orphaned(plans)
+        orphans = orphaned(plans, results)
         if orphans and not chosen.list:
             sys.exit(orphans)
         if orphans:
             print(orphans)
-        left = announce(plans, chosen.cores)
+        left = announce(plans, chosen.cores, results)
         if chosen.list:
             return
+        if left and not chosen.trial and commit().endswith("+"):
+            sys.exit(MODIFIED)
         with alone(BUILT):
-            measure_missing(plans, BUILT)
-            failed = run_missing(plans, chosen.cores, left) if left else 0
+            measure_missing(plans, BUILT, results)
+            failed = run_missing(plans, chosen.cores, left, results) if left else 0
     except KeyboardInterrupt:
         sys.exit("stopped; the same command resumes from here")
     except Timeout:

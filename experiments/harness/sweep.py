@@ -15,10 +15,21 @@ from experiments.harness.command import environment
 from experiments.harness.configuration import Run
 from experiments.harness.long_run import long_run
 from experiments.harness.training import DivergedError
-from experiments.records.runs import RESULTS, RunRecord, read_record, write_run
+from experiments.records.runs import (
+    RESULTS,
+    RunRecord,
+    of_modified_code,
+    read_record,
+    write_run,
+)
 
 BUILT = RESULTS.parent.parent / "_build" / "experiments"
 """The checkpoints."""
+
+
+class UncommittedError(RuntimeError):
+    """A run ended whose code was not committed."""
+
 
 TOKEN = secrets.token_hex(32)
 """Ray reads it once per process; other users of the machine cannot connect without it."""
@@ -84,7 +95,13 @@ def sweep(
         if not isinstance(ended, BaseException) or isinstance(ended, DivergedError):
             record = read_record(folders[name] / "record.json", runs[name].digest)
             assert record, f"{name} has ended and has no record in {folders[name]}"
-            write_run(plan, name, record, results)
+            if results == RESULTS and of_modified_code(record):
+                ended = UncommittedError(
+                    f"the code was modified while it ran, so its record is not reported. It is in "
+                    f"{folders[name]}: commit the code, delete this folder, and give the command again"
+                )
+            else:
+                write_run(plan, name, record, results)
         yield name, ended
 
 

@@ -18,7 +18,7 @@ from experiments.harness.tasks import task_of, whole_loss
 from experiments.harness.texts import Texts, load_texts, refuse_short_texts
 from experiments.harness.worker import Worker
 from labml_primer.primer.faster import faster
-from labml_primer.training.loop import auxiliary_losses, draw_windows
+from labml_primer.training.loop import draw_windows
 
 ASKED_TO_STOP = threading.Event()
 """Set by SIGTERM. A run then finishes its step, saves a checkpoint, and raises `StoppedError`."""
@@ -123,9 +123,8 @@ class Training:
 
     def gradients(self, inputs: tuple[Tensor, ...]) -> Tensor:
         """Compute the gradients of a batch, and return its mean loss."""
-        with auxiliary_losses(self.model) as auxiliary:
-            loss = self.task.loss(self.model, *inputs)
-        sum(auxiliary, loss).backward()
+        loss = self.task.loss(self.model, *inputs)
+        loss.backward()
         return loss.detach()
 
     def diverged(

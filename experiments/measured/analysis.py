@@ -44,12 +44,12 @@ class MeanFactor:
     high: float
 
     @classmethod
-    def of(cls, factors: Sequence[float]) -> "MeanFactor":
+    def of(cls, factors: Sequence[float], looks: int = 1) -> "MeanFactor":
         """Return the mean of one to five factors. The interval of a single one is nan."""
         mean = statistics.geometric_mean(factors)
         if len(factors) == 1:
             return cls(mean, math.nan, math.nan)
-        low, high = interval(list(map(math.log, factors)))
+        low, high = interval(list(map(math.log, factors)), looks)
         return cls(mean, math.exp(low), math.exp(high))
 
     def between(self, spec: str = ".2f") -> str:
@@ -168,18 +168,26 @@ def relative_perplexity(
     ]
 
 
-STUDENT = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}
-"""Student's t for a 95% confidence interval of the mean of so many values."""
+STUDENT = {
+    1: {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776},
+    3: {2: 38.188, 3: 7.649, 4: 4.857, 5: 3.961},
+}
+"""Student's t for a 95% confidence interval of the mean of so many values, by the number of looks."""
 
 
-def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return the 95% confidence interval of the mean of two to five values."""
-    if len(values) not in STUDENT:
+def interval(values: Sequence[float], looks: int = 1) -> tuple[float, float]:
+    """Return the 95% confidence interval of the mean of two to five values.
+
+    If one question was asked of several sets of runs, `looks` makes each interval wide enough that all of
+    them together are right in 95% of cases (Bonferroni).
+    """
+    known = STUDENT[looks]
+    if len(values) not in known:
         raise ValueError(
             f"t is known for two to five seeds, and here are {len(values)}"
         )
     spread = Spread.of(values)
-    reach = STUDENT[len(values)] * spread.deviation / math.sqrt(len(values))
+    reach = known[len(values)] * spread.deviation / math.sqrt(len(values))
     return spread.mean - reach, spread.mean + reach
 
 

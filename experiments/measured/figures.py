@@ -17,13 +17,14 @@ from experiments.measured.analysis import (
     speedup,
 )
 from experiments.measured.tables import SourcedTable
-from experiments.records.runs import Runs
+from experiments.records.counts import best_counts
+from experiments.records.runs import Measured, Runs
 
-# Models of the plan `speedup`: the name in the paper's tables, colour and line. The halves of Primer-EZ are
-# dotted (its activation function) and dashed (its attention).
+# Models of the plan `speedup`: the name in the paper's tables, colour and line. A model that has another
+# activation function alone is dotted, one that has another attention alone dashed.
 WHOLE_MODELS = {
     "transformer": ("Vanilla Transformer", "C5", "-"),
-    "gelu": ("Transformer+GELU", "C1", "-"),
+    "gelu": ("Transformer+GELU", "C5", ":"),
     "pp": ("Transformer++", "C2", "-"),
     "evolved-transformer": ("Evolved Transformer", "C4", "-"),
     "squared-relu": ("Transformer+squared ReLU", "C0", ":"),
@@ -59,6 +60,35 @@ def draw_means(
             **style,
         )
     return ax.plot([], [], mark, color="C5", label=label, **style)[0]
+
+
+def draw_counts(
+    ax: Any, run: Measured, axis: str = "y", reading: str = "windows"
+) -> None:
+    """Draw a thin line at the loss of counting what a run has read, and name it in the figure.
+
+    `axis` is that of the losses. `reading` says how the plays are read, as for `counts_of`.
+    """
+    order, loss = best_counts(run["data"], run["steps"][-1], reading)
+    label = f"counts, {order}-gram"
+    if axis == "y":
+        ax.axhline(loss, color="C5", lw=0.8, label=label)
+        place, edge = (0.01, loss), ax.get_yaxis_transform()
+    else:
+        ax.axvline(loss, color="C5", lw=0.8, label=label)
+        place, edge = (loss, 0.99), ax.get_xaxis_transform()
+    ax.annotate(
+        label,
+        place,
+        xycoords=edge,
+        xytext=(0, 2) if axis == "y" else (-2, 0),
+        textcoords="offset points",
+        ha="left" if axis == "y" else "right",
+        va="bottom" if axis == "y" else "top",
+        rotation=0 if axis == "y" else 90,
+        color="C5",
+        fontsize="small",
+    )
 
 
 def dots(ax: Any, at: float, name: str, colour: str, seeds: list[float]) -> None:
@@ -116,6 +146,7 @@ def draw_by_compute(settings: Mapping[str, Runs]) -> None:
             ax.plot(cost, middle, line, color=colour, lw=1.3, label=label)
             ax.fill_between(cost, low, high, color=colour, alpha=0.15, lw=0)
             shown.append(runs[model])
+    draw_counts(ax, shown[0][0])
     fig.suptitle(f"mean and range of {setting(shown)}", fontsize="medium")
     ax.set(xlabel="multiply-adds, trillions", ylabel="loss, nats per character")
     ax.margins(x=0)
@@ -188,6 +219,8 @@ def draw_final_losses(
     ax.axvspan(centre - band, centre + band, color="C5", alpha=0.15, lw=0)
     for at, model in enumerate(order):
         dots(ax, at, *names[model], list(map(last_loss, runs[model])))
+    first = runs[baseline][0]
+    draw_counts(ax, first, "x", "whole" if "whole" in first else "windows")
     ax.set_yticks(range(len(order)), [names[model][0] for model in order])
     ax.set_ylim(len(order) - 0.4, -0.6)
     ax.set(

@@ -18,7 +18,8 @@ from experiments.measured.analysis import (
     seed_factors,
 )
 from experiments.measured.tables import SourcedTable
-from experiments.records.runs import Runs, models_of, read_ends, read_runs
+from experiments.records.counts import best_counts
+from experiments.records.runs import Measured, Runs, models_of, read_ends, read_runs
 
 MODELS = {
     "transformer": "Transformer",
@@ -153,6 +154,8 @@ def length_table() -> SourcedTable:
         ]
         for model in models
     ]
+    counts = [written_counts(runs["transformer"][0]) for runs in of_steps.values()]
+    rows.append(["counts", *counts, *("" for _ in counts)])
     heads = {"model": ""}
     heads |= {f"loss, {steps:,} steps": "nats" for steps in of_steps}
     heads |= {f"saves, {steps:,} steps": "factor" for steps in of_steps}
@@ -185,12 +188,35 @@ def rate_table() -> SourcedTable:
     )
 
 
+def loss_of_counts(run: Measured) -> float:
+    """Return the loss of the best counts of what a run read, on what its final loss was measured on."""
+    reading = "whole" if "whole" in run else "windows"
+    return best_counts(run["data"], run["steps"][-1], reading)[1]
+
+
+def below_counts(runs: Sequence[Measured]) -> float:
+    """Return by how many nats the mean final loss of runs is below the counts; negative if it is above."""
+    return loss_of_counts(runs[0]) - statistics.fmean(map(last_loss, runs))
+
+
+def place(runs: Sequence[Measured]) -> str:
+    """Write how far runs end below or above the counts, such as "0.03 nats above"."""
+    nats = below_counts(runs)
+    return f"{abs(nats):.3f} nats {'below' if nats > 0 else 'above'}"
+
+
+def written_counts(run: Measured) -> str:
+    """Write the loss of the best counts of what a run read."""
+    return f"{loss_of_counts(run):.3f}"
+
+
 def loss_table() -> SourcedTable:
-    """Return the final losses of the models in each setting, in nats per character."""
+    """Return the final losses in each setting, in nats per character, next to those of counts."""
     rows = [
         [
             *setting,
             extent([len(each) for each in runs.values()]),
+            written_counts(runs["transformer"][0]),
             *(
                 f"{statistics.fmean(map(last_loss, runs[model])):.3f}"
                 if model in runs
@@ -200,7 +226,7 @@ def loss_table() -> SourcedTable:
         ]
         for setting, runs in read_settings().items()
     ]
-    heads = {"text": "", "positions": "", "seeds": ""}
+    heads = {"text": "", "positions": "", "seeds": "", "counts": "nats"}
     heads |= dict.fromkeys(MODELS.values(), "nats")
     return SourcedTable("Final losses per character", "Our runs", heads, rows)
 
@@ -228,10 +254,34 @@ def modern_table() -> SourcedTable:
         ]
         for model, name in MODERN.items()
     ]
+    rows.append(["counts instead of a model", written_counts(runs["modern"][0]), ""])
     heads = {"change": "", "final loss": "nats per character", "saves": "factor"}
     return SourcedTable(
         "Changes of a modern baseline, on subwords", "Our runs", heads, rows
     )
+
+
+def baseline_table() -> SourcedTable:
+    """Return what Primer-EZ saves over two baselines with SwiGLU, on subwords, with the same seeds."""
+    rotary, today = read_setting("subwords", "rotary"), read_runs("today-modern")
+    pairs = {
+        "Transformer++": (rotary["pp"], rotary["primer-ez"]),
+        "modern baseline": (today["modern"], today["primer-ez"]),
+    }
+    seeds = set.intersection(
+        *({run["seed"] for run in runs} for pair in pairs.values() for runs in pair)
+    )
+    rows = []
+    for name, pair in pairs.items():
+        plain, changed = ([r for r in runs if r["seed"] in seeds] for runs in pair)
+        ends = (
+            f"{statistics.fmean(map(last_loss, runs)):.3f}" for runs in (plain, changed)
+        )
+        factors = written(seed_factors(plain, changed, "multiply_adds"))
+        rows.append([name, str(len(seeds)), *ends, factors])
+    heads = {"baseline": "", "seeds": "", "loss": "nats", "Primer-EZ": "nats"}
+    heads |= {"saves": "factor"}
+    return SourcedTable("Over two baselines, on subwords", "Our runs", heads, rows)
 
 
 def perplexity_change(runs: Runs, baseline: str, model: str) -> Spread:

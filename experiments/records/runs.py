@@ -23,6 +23,8 @@ from labml_primer.training.corpus import VALIDATION_PLAYS
 
 RESULTS = Path(__file__).parents[1] / "results"
 STEP_TIMES = "step_times.json"
+TO_REPEAT = "to_repeat.json"
+"""Names the recorded runs of modified code, and of commits that are not in the history any more."""
 
 TUNING_PLAY, *REPORTED_PLAYS = VALIDATION_PLAYS
 """The comedy selects learning rates; the tragedy and the history are reported. Whole plays have no
@@ -45,7 +47,7 @@ Runs = dict[str, list[Measured]]
 """The runs of each model of a plan, one per seed."""
 
 # A notebook has what these functions returned, not the files that they read.
-__recorded__ = ("models_of", "curves_of", "ends_of")
+__recorded__ = ("models_of", "curves_of", "ends_of", "to_repeat")
 
 
 # -- the records of a plan -------------------------------------------------------------------
@@ -153,6 +155,23 @@ def _read(path: Path) -> RunRecord:
 def write_record(path: Path, record: Mapping[str, Any]) -> None:
     """Write a record as JSON. `path` never holds a partly written file."""
     replace_text(path, json.dumps(record, indent=1) + "\n")
+
+
+def of_modified_code(record: RunRecord) -> bool:
+    """Return whether code that was not committed, or that nothing is known of, took part in a run."""
+    parts = (record, *record.get("earlier", []))
+    return any(
+        part["commit"].endswith("+") or part["commit"] == "unknown" for part in parts
+    )
+
+
+def to_repeat() -> dict[str, list[str]]:
+    """Return the runs of each plan whose code is not in the history, and which are to be repeated."""
+    path = RESULTS / TO_REPEAT
+    found: dict[str, list[str]] = {}
+    if path.exists():
+        found = json.loads(path.read_text(encoding="utf-8"))
+    return found
 
 
 def loss_on(record: RunRecord, *plays: str) -> float:

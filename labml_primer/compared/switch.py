@@ -33,6 +33,7 @@ TensorFlow, `transformer/moe.py`); {cite:t}`so2021primer`, section 4.2 and Table
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -89,6 +90,29 @@ class Experts(nn.Linear):
         if self.bias is None:
             return torch.bmm(x, self.weight)
         return torch.baddbmm(self.bias, x, self.weight)
+
+
+class AddLoss(torch.autograd.Function):
+    """
+    ## A loss inside a layer
+
+    Return `x` unchanged. In the backward pass `loss`, a single number, gets the gradient 1, as if it had been
+    added to the loss of the model. So a layer can have a loss of its own, called an *auxiliary loss*, and no
+    training loop needs to know of it. The reported loss stays the {term}`cross-entropy`.
+
+    If the loss is divided before its backward pass, this one is not. So a loop that reads a batch in pieces
+    divides the gradients instead.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, loss: Tensor) -> Tensor:
+        ctx.save_for_backward(loss)
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
+        (loss,) = ctx.saved_tensors
+        return gradients[0], torch.ones_like(loss)
 
 
 class SwitchFeedForward(PositionwiseFeedForward):
@@ -191,7 +215,10 @@ class SwitchFeedForward(PositionwiseFeedForward):
         answers = super().forward(grouped).flatten(0, 1)
         # Back to the original order. A row of zeros at the end is the result for dropped tokens.
         answers = F.pad(answers, (0, 0, 0, 1))[row] * gate[:, None].to(x.dtype)
-        return answers.unflatten(0, (x.size(1), x.size(0))).transpose(0, 1)
+        y = answers.unflatten(0, (x.size(1), x.size(0))).transpose(0, 1)
+        if self.training and torch.is_grad_enabled():
+            y = AddLoss.apply(y, self.auxiliary_loss(x))
+        return y
 
     def auxiliary_loss(self, x: Tensor) -> Tensor:
         r"""
@@ -202,9 +229,6 @@ class SwitchFeedForward(PositionwiseFeedForward):
 
         It is $\alpha$ if all shares are equal. The count $f$ has no gradient. Through $P$, the probability of
         an expert falls faster, the more tokens choose it.
-
-        The training loop of this book calls every method of this name with the input of its layer, and adds
-        the result to the loss.
         """
         p = self.probabilities(x.flatten(0, 1))
         chosen = F.one_hot(p.argmax(dim=-1), self.experts).to(p.dtype)

@@ -210,4 +210,32 @@ if __name__ == "__main__":
     torch.testing.assert_close(gated(x), plain(x))
     print(f"the same outputs, {gated.gate.out_features} features instead of 256")
 
+    # :::{exercise} Write it: SwiGLU
+    # Write the layer without biases: `gate` is $W$ and `up` is $U$, both `[d_model, width]`; `down` is $V$.
+    # :::
+    from labml_primer.training.exercises import Case, check_answer
+
+    def gated_layer(x: Tensor, gate: Tensor, up: Tensor, down: Tensor) -> Tensor:
+        raise NotImplementedError  # your code instead of this line
+
+    unit, two = torch.ones(1, 1), 2 * torch.ones(1, 1)
+    cases: list[Case] = [
+        ((unit, unit, two, unit), [[1.4621]], "Swish(1) is 0.7311, times 2"),
+        (
+            (unit, two, unit, unit),
+            [[1.7616]],
+            "Swish(2) is 1.7616: only the gate goes through it",
+        ),
+        ((-unit, unit, unit, two), [[0.5379]], "Swish(-1) is -0.2689, times -1 and 2"),
+    ]
+    check_answer(gated_layer, cases)
+
+    # :::{solution}
+    # Two products of the same input, one of them through Swish.
+    # :::
+    def solved(x: Tensor, gate: Tensor, up: Tensor, down: Tensor) -> Tensor:
+        return (nn.functional.silu(x @ gate) * (x @ up)) @ down
+
+    assert check_answer(solved, cases)
+
     # What else did the search find? {doc}`primer` has all of its changes.

@@ -47,7 +47,11 @@ from labml_primer.primer.variations import (
 )
 from labml_primer.transformer.attention import MultiHeadAttention
 from labml_primer.transformer.cache_check import LENGTHS, check_cache
-from labml_primer.transformer.generation import generate, sample_token, share_weights
+from labml_primer.transformer.generation import (
+    generate_cached,
+    sample_token,
+    share_weights,
+)
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -595,7 +599,7 @@ def generate_compiled(
                 break
             logits = compiled()(fixed, new)
     rest = end - tokens.size(1)
-    return generate(model, tokens, rest, temperature, top_k, top_p, generator)
+    return generate_cached(model, tokens, rest, temperature, top_k, top_p, generator)
 
 
 if __name__ == "__main__":
@@ -651,6 +655,34 @@ if __name__ == "__main__":
     ):
         print(f"{name:8s} keeps {kept(activation)}")
     assert kept(SquaredReLU()) == kept(FasterSquaredReLU()) == 1
+
+    # :::{exercise} Write it: the gradient of the square
+    # Write the backward pass of the squared ReLU: `x` is the input, `upstream` the gradient of its output.
+    # Return the gradient of `x`.
+    # :::
+    from labml_primer.training.exercises import Case, check_answer
+
+    def backward(x: Tensor, upstream: Tensor) -> Tensor:
+        raise NotImplementedError  # your code instead of this line
+
+    points, unit = torch.tensor([-2.0, 0.0, 3.0]), torch.ones(3)
+    cases: list[Case] = [
+        ((points, unit), [0.0, 0.0, 6.0], "the slope of max(x, 0)² is 2 max(x, 0)"),
+        (
+            (points, -2 * unit),
+            [0.0, 0.0, -12.0],
+            "the chain rule multiplies by upstream",
+        ),
+    ]
+    check_answer(backward, cases)
+
+    # :::{solution}
+    # $\tfrac{dy}{dx} = 2\max(x, 0)$, times the gradient of the output.
+    # :::
+    def solved(x: Tensor, upstream: Tensor) -> Tensor:
+        return 2 * F.relu(x) * upstream
+
+    assert check_answer(solved, cases)
 
     # The next part has the models that Primer was compared with. It begins with the alternatives to Primer's
     # convolution: {doc}`/labml_primer/compared/convolutions`.

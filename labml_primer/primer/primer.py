@@ -587,4 +587,33 @@ if __name__ == "__main__":
     print(f"largest difference {difference:.0e}")
     assert difference < 1e-8
 
+    # :::{exercise} Write it: queries computed from keys
+    # Write the weights of one head whose queries are its keys times `w`, `[d_k, d_k]`. `key` is `[seq, d_k]`;
+    # there is no mask.
+    # :::
+    from labml_primer.training.exercises import Case, check_answer
+
+    def shared_weights(key: Tensor, w: Tensor) -> Tensor:
+        raise NotImplementedError  # your code instead of this line
+
+    two_keys, turn = torch.eye(2) * 2, torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+    own = torch.tensor([[0.9442, 0.0558], [0.0558, 0.9442]])
+    cases: list[Case] = [
+        (
+            (two_keys, torch.eye(2)),
+            own,
+            "the scores are 4 and 0, divided by the root of 2",
+        ),
+        ((two_keys, turn), own.flip(0), "the query of one is the key of the other"),
+    ]
+    check_answer(shared_weights, cases)
+
+    # :::{solution}
+    # $Q = KW$, then as always.
+    # :::
+    def solved(key: Tensor, w: Tensor) -> Tensor:
+        return (key @ w @ key.T / math.sqrt(key.size(-1))).softmax(dim=-1)
+
+    assert check_answer(solved, cases)
+
     # Primer-EZ's changes also take time. {doc}`faster` shows how much, and how to save most of it.

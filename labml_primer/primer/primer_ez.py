@@ -59,7 +59,9 @@ class SquaredReLU(nn.Module):
     $$\operatorname{SquaredReLU}(x) = \max(x, 0)^2$$
 
     It replaces the {term}`ReLU` between the two linear maps of the feed-forward layer. It has no parameters
-    and works on any shape.
+    and works on any shape. Powers of the ReLU, *rectified polynomials*, were studied before
+    {cite:p}`krotov2016dense`. The paper believes that it is the first to show one to be useful in
+    Transformers.
 
     The paper (section 3) and the walk-through call it the most effective of Primer's changes. In our small
     runs this depends on the positions ({doc}`/experiments/chapters/parts`). With a learned table, Primer
@@ -195,7 +197,8 @@ class MultiDConvHeadAttention(MultiHeadAttention):
 
     The projection mixes channels at each position, then the convolution mixes positions in each channel. A
     {term}`separable convolution` has the reverse order, which the paper found less effective (appendix A.6;
-    {doc}`primer` has the layer).
+    {doc}`primer` has the layer). Its nearest kin, according to the paper (section 3), is a "Convolutional
+    Attention" with separable convolutions, which does not convolve each head by itself.
 
     :::{deviation} the paper's released code
     There the scores are not divided by $\sqrt{d_k}$. Instead, the weights of the queries' projection start
@@ -221,7 +224,7 @@ class MultiDConvHeadAttention(MultiHeadAttention):
 
 
 if __name__ == "__main__":
-    # ## How many parameters?
+    # ## The extra parameters of MDHA
     #
     # At `d_model` 512 with 8 heads, all kernels for queries, keys and values together have less than 1% of
     # the parameters of the four projections.
@@ -296,6 +299,7 @@ if __name__ == "__main__":
     # Train a Transformer and a Primer-EZ with the same random seed, on the same characters of Shakespeare in
     # the same order. They differ in the two changes of this chapter alone.
     from labml_primer.training import load_corpus, train
+    from labml_primer.training.counted import counted_loss, draw_counted
     from labml_primer.transformer.generation import generate
 
     corpus = load_corpus()
@@ -313,9 +317,12 @@ if __name__ == "__main__":
         histories[name] = train(
             models[name], corpus, name=name, steps=450, seq=64, evaluations=15
         )
+    order, counted = counted_loss(corpus, steps=450, seq=64)
     # On the left, the loss on held-out plays, by step; on the right, by seconds of CPU time, which includes
     # the cost of Primer-EZ's slower steps. The dotted line is the Transformer's final loss: look where
-    # Primer-EZ crosses it.
+    # Primer-EZ crosses it. The thin line is the loss of counting the same characters
+    # ({doc}`../training/counting`), {value}`f"{counted:.2f}"`. Neither model reaches it in so short a run, so
+    # this race is about how fast a model learns what counts know already.
     vanilla, primer_ez = histories["Transformer"], histories["Primer-EZ"]
     colors = {"Transformer": "C5", "Primer-EZ": "C0"}
     fig, (left, right) = plt.subplots(
@@ -339,6 +346,7 @@ if __name__ == "__main__":
         )
     for ax in (left, right):
         ax.axhline(vanilla.validation_loss[-1], color="C5", ls=":", lw=1)
+        draw_counted(ax, order, counted)
     left.set(xlabel="step", ylabel="loss, nats per character")
     right.set(xlabel="seconds of CPU time")
     plt.show()
@@ -415,5 +423,35 @@ if __name__ == "__main__":
     moved = difference.nonzero().flatten().tolist()
     print("outputs that changed:", moved)
     assert moved == [5, 6, 7, 8, 9, 10, 11]
+
+    # :::{exercise} Write it: a causal convolution
+    # Write the convolution of one channel: `x` is `[seq]` and `weight` is `[K]`, the last of which is for the
+    # current token. Inputs before the first count as zero.
+    # :::
+    from labml_primer.training.exercises import Case, check_answer
+
+    def convolve(x: Tensor, weight: Tensor) -> Tensor:
+        raise NotImplementedError  # your code instead of this line
+
+    kernel = torch.tensor([1.0, 2.0, 3.0])
+    cases: list[Case] = [
+        (
+            (torch.eye(4)[0], kernel),
+            [3.0, 2.0, 1.0, 0.0],
+            "a token reaches the next two",
+        ),
+        ((torch.ones(2), kernel), [3.0, 5.0], "a text may be shorter than the kernel"),
+        ((torch.arange(3.0), kernel[2:]), [0.0, 3.0, 6.0], "here K is 1"),
+    ]
+    check_answer(convolve, cases)
+
+    # :::{solution}
+    # Zeros before the text make every window complete.
+    # :::
+    def solved(x: Tensor, weight: Tensor) -> Tensor:
+        padded = F.pad(x, (len(weight) - 1, 0))
+        return padded.unfold(0, len(weight), 1) @ weight
+
+    assert check_answer(solved, cases)
 
     # How should the kernels be shared, and which of the two changes does the work? {doc}`variations`.

@@ -230,4 +230,41 @@ if __name__ == "__main__":
     print(f"{numbers[0]} parameters and {numbers[1]}, and the same outputs")
     assert numbers == [4, 512]
 
+    # :::{exercise} Write it: one kernel for everything
+    # `x` is `[seq, heads, d_k]`, `weight` is `[3]`, and `bias` is a number. Write the convolution without the
+    # classes above.
+    # :::
+    from labml_primer.training.exercises import Case, check_answer
+
+    def convolve(x: Tensor, weight: Tensor, bias: float) -> Tensor:
+        raise NotImplementedError  # your code instead of this line
+
+    kernel, first = torch.tensor([1.0, 2.0, 3.0]), torch.zeros(4, 2, 2)
+    first[0] = 1.0
+    spread = torch.tensor([3.0, 2.0, 1.0, 0.0])[:, None, None].expand(4, 2, 2)
+    cases: list[Case] = [
+        (
+            (first, kernel, 0.0),
+            spread,
+            "a token reaches the next two, in every channel",
+        ),
+        (
+            (first, kernel, 0.5),
+            spread + 0.5,
+            "the bias is added once, also at the start",
+        ),
+    ]
+    check_answer(convolve, cases)
+
+    # :::{solution}
+    # Shift the sequence by zero, one and two positions, and add up.
+    # :::
+    def solved(x: Tensor, weight: Tensor, bias: float) -> Tensor:
+        back = [x, x.roll(1, 0), x.roll(2, 0)]
+        for shift in (1, 2):
+            back[shift][:shift] = 0.0  # nothing comes before the first token
+        return bias + sum(w * y for w, y in zip(weight.flip(0), back, strict=True))
+
+    assert check_answer(solved, cases)
+
     # Is Primer-EZ also better than the improved Transformers of its time? {doc}`baselines`.

@@ -239,13 +239,15 @@ if __name__ == "__main__":
     # ## Half a minute of training
     #
     # Three small models read the same characters of Shakespeare in the same order. The loss is on plays that
-    # were not in training. This is one short run of each, so it shows that the models work, not which is
-    # better. {doc}`/experiments/chapters/positions` has recorded runs of this baseline on subwords: with
-    # three seeds, Primer-EZ's two changes together save about a third of the multiply-adds, and a squared
-    # ReLU alone, instead of SwiGLU, makes the model worse.
+    # were not in training. The thin line is the loss of counting the same characters
+    # ({doc}`../training/counting`), which no model reaches here. This is one short run of each, so it shows
+    # that the models work, not which is better. {doc}`/experiments/chapters/positions` has recorded runs of
+    # this baseline on subwords: with three seeds, Primer-EZ's two changes together save about a third of the
+    # multiply-adds, and a squared ReLU alone, instead of SwiGLU, makes the model worse.
     import matplotlib.pyplot as plt
 
     from labml_primer.training import load_corpus, train
+    from labml_primer.training.counted import counted_loss, draw_counted
 
     corpus = load_corpus()
     small = Config(corpus.vocab_size, d_model=64, d_ff=256, layers=2, max_seq=64)
@@ -260,7 +262,9 @@ if __name__ == "__main__":
         histories[name] = train(
             LanguageModel(config), corpus, name=name, steps=400, seq=64, evaluations=10
         )
+    order, counted = counted_loss(corpus, steps=400, seq=64)
     fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
+    draw_counted(ax, order, counted)
     for name, history in histories.items():
         ax.plot(
             history.steps, history.validation_loss, color=models[name][1], label=name

@@ -6,17 +6,12 @@ One loop trains every model of this book, so that only the models differ.
 How does a model learn from plain text without any labels? The text is its own label. A {term}`language model`
 reads the characters $c_1 \dots c_{t-1}$ and gives each character of the alphabet a probability of coming
 next. Training compares this prediction with $c_t$, the character that does come, and adjusts the model's
-{term}`parameters`, the numbers it computes with, so that $c_t$ becomes a little more probable. The
-{term}`loss` of $n$ characters is the mean
+{term}`parameters`, the numbers it computes with, so that $c_t$ becomes a little more probable. What it makes
+small is the {term}`loss`, the mean of $-\log p(c_t)$ ({doc}`counting`).
 
-$$\mathcal{L} = -\frac1n \sum_{t=1}^{n} \log p(c_t \mid c_1 \dots c_{t-1})$$
-
-It is the one number by which this book compares models.
-
-The chapter first defines the loss and shows which values are good. It then builds the parts of the loop:
-batches, evaluation, learning rate, optimizer. At the end the loop trains the smallest language model there
-is, a table with one row per character. Its best possible loss is known, because it can be computed by
-counting pairs of characters.
+The chapter builds the parts of the loop: batches, loss, evaluation, learning rate, optimizer. At the end the
+loop trains the smallest neural language model there is, a table with one row per character. Its best possible
+loss is known, because it can be computed by counting pairs of characters.
 
 :::{picture} training
 :::
@@ -27,10 +22,7 @@ Source: {cite:t}`vaswani2017attention`, section 5.3, for the optimizer and its l
 
 import math
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -66,14 +58,8 @@ if __name__ == "__main__":
         )
     )
 
-    # Suppose that "e" comes next. The loss $-\log p$ is called {term}`cross-entropy`. It is zero if the model
-    # gave the true character probability 1, and it grows without limit as that probability approaches 0. With
-    # the natural logarithm its unit is the {term}`nat`; 1 nat is $1 / \ln 2 \approx 1.44$ bits.
-    # `F.cross_entropy` takes logits and computes softmax and logarithm in one step, which is faster and does
-    # not overflow.
-    #
-    # {term}`Perplexity` is $e^{\mathcal{L}}$: the number of equally probable characters that would be as hard
-    # to predict.
+    # Suppose that "e" comes next. The {term}`cross-entropy` is $-\log p$ of "e". `F.cross_entropy` takes
+    # logits and computes softmax and logarithm in one step, which is faster and does not overflow.
     e = torch.tensor(0)
     loss = F.cross_entropy(logits, e)
     torch.testing.assert_close(loss, -probabilities[0].log())
@@ -81,21 +67,18 @@ if __name__ == "__main__":
 
 
 if __name__ == "__main__":
-    # ## What is a good loss?
+    # ## The best that a table can do
     #
-    # The corpus is 38 plays of Shakespeare, read character by character. Three simple predictors give a scale
-    # for any loss:
+    # The model of this chapter sees one character, so it cannot be better than the counts of pairs. The table
+    # has the losses of three guesses on the text that was counted, where nothing is new and no mixing is
+    # needed:
     #
-    # - The *uniform* guess gives each of the $V$ characters probability $1/V$, so its loss is $\log V$. A
-    #   model near it has learned nothing.
-    # - The *unigram* guess knows how frequent each character is, but ignores the text before it. Its loss is
-    #   the entropy of the frequencies, $-\sum_c p(c) \log p(c)$.
+    # - The *uniform* guess gives each of the $V$ characters probability $1/V$, so its loss is $\log V$.
+    # - The *unigram* guess knows how frequent each character is. Its loss is the entropy of the frequencies,
+    #   $-\sum_c p(c) \log p(c)$.
     # - The *bigram* guess knows how frequently each character $b$ follows each character $a$. Its loss is
     #   $-\sum_{a,b} p(a,b) \log p(b \mid a)$. A model with a lower loss must use more than the last
     #   character.
-    #
-    # In the table, the perplexity is the number of equally probable characters that each guess, in effect,
-    # chooses from. The frequencies are those of the training plays, and so are these losses.
     from labml_primer.training.corpus import load_corpus
 
     corpus = load_corpus()
@@ -234,10 +217,18 @@ if __name__ == "__main__":
 
 
 if __name__ == "__main__":
+    # ## One step
+    #
+    # A {term}`forward pass` computes the loss. A {term}`backward pass` computes its *gradient* $g$: for each
+    # parameter, how fast the loss grows with it. Gradient descent moves each parameter $\theta$ a little
+    # against its $g$, and the *optimizer* decides how far. This book's optimizer is {term}`AdamW`.
+
     # ## The optimizer: AdamW
     #
-    # A *forward pass* computes the loss. A *backward pass* computes its *gradient* $g$: for each parameter,
-    # how fast the loss grows with it. Plain gradient descent moves each parameter $\theta$ against its $g$.
+    # :::{deeper}
+    # The formulas behind `torch.optim.AdamW`, and one step of it.
+    # :::
+    #
     # *Adam* {cite:p}`kingma2015adam` keeps two running averages for each parameter, $m$ of its gradient and
     # $v$ of the square of its gradient, and moves it by the first divided by the square root of the second:
     #
@@ -272,41 +263,6 @@ if __name__ == "__main__":
         print(
             f"loss times {factor:6.0f}: step", *(f"{s:.3f}" for s in parameter - before)
         )
-
-
-@contextmanager
-def auxiliary_losses(model: nn.Module) -> Iterator[list[Tensor]]:
-    """
-    ## Auxiliary losses
-
-    Collect the losses that layers add to the cross-entropy while the model is called inside the `with` block.
-    A layer has one if it has a method `auxiliary_loss`, which gets the layer's own inputs. In this book only
-    {doc}`../compared/switch` has one, to spread tokens evenly over the parts of its layer.
-
-    The backward pass belongs inside the block, too, because activation checkpointing calls the layers again
-    during it. Raises `RuntimeError` for *reentrant* checkpointing, in which these losses have no gradient.
-    """
-    collected: list[Tensor] = []
-    trained = torch.is_grad_enabled()
-
-    def collect(layer: Any, inputs: Any, _: Tensor) -> None:
-        if trained and not torch.is_grad_enabled():
-            raise RuntimeError(
-                "an auxiliary loss has no gradient here; "
-                "use checkpoint(..., use_reentrant=False)"
-            )
-        collected.append(layer.auxiliary_loss(*inputs))
-
-    hooks = [
-        module.register_forward_hook(collect)
-        for module in model.modules()
-        if hasattr(module, "auxiliary_loss")
-    ]
-    try:
-        yield collected
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 @dataclass
@@ -388,16 +344,15 @@ def train(
                 group["lr"] = warmed_up_rate(step, rate, warmup)
             windows = draw_windows(corpus.train, batch, seq, seed, step).to(device)
             # Forward: the loss of this batch.
-            with auxiliary_losses(model) as auxiliary:
-                loss = next_character_loss(model, windows)
-                losses.append(loss.item())
-                if not math.isfinite(losses[-1]):
-                    raise FloatingPointError(
-                        f"{name}: the loss is {losses[-1]} at step {step}"
-                    )
-                # Backward: the gradient of every parameter.
-                optimizer.zero_grad()
-                sum(auxiliary, loss).backward()
+            loss = next_character_loss(model, windows)
+            losses.append(loss.item())
+            if not math.isfinite(losses[-1]):
+                raise FloatingPointError(
+                    f"{name}: the loss is {losses[-1]} at step {step}"
+                )
+            # Backward: the gradient of every parameter.
+            optimizer.zero_grad()
+            loss.backward()
             # {term}`Gradient clipping`: if all gradients together, as one long vector, are longer than 1,
             # they are scaled down to length 1. So one unusual batch cannot distort Adam's averages for many
             # steps.
@@ -487,6 +442,10 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Seeds
     #
+    # :::{deeper}
+    # How far two runs of the same model differ, from the choice of windows alone.
+    # :::
+    #
     # The {term}`random seed` of a run determines which windows it reads and which features {term}`dropout`
     # removes. (It does not determine the initial parameters, which are drawn earlier, when the model is
     # made.) The first two lines have the same seed and agree in every digit. The others differ slightly. From
@@ -502,9 +461,8 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## In short
     #
-    # - A language model gives every possible next character a probability: the softmax of its logits.
-    # - The loss is the cross-entropy $-\log p$ of the true character, in nats per character. A uniform guess
-    #   has loss $\log V$. Perplexity is $e^{\mathcal{L}}$.
+    # - A neural language model gives every possible next character a probability: the softmax of its logits.
+    #   The loss is the cross-entropy $-\log p$ of the true character.
     # - A training step draws windows, computes the loss and its gradient, clips the gradient, and lets AdamW
     #   change each parameter by at most about the learning rate, which warms up and then falls.
     # - The result of a run is its loss on plays that were held out whole. Its seed determines its
@@ -526,6 +484,35 @@ if __name__ == "__main__":
     print(*(f"perplexity {perplexity:.3f}" for perplexity in perplexities))
     torch.testing.assert_close(perplexities[0], perplexities[1])
     assert sure.mean() > steady.mean()
+
+    # :::{exercise} Write it: cross-entropy
+    # Write the loss of one prediction without `F.cross_entropy`. `logits` is `[vocab_size]`, `target` the
+    # number of the token that comes next.
+    # :::
+    from labml_primer.training.exercises import Case, check_answer
+
+    def cross_entropy(logits: Tensor, target: int) -> Tensor:
+        raise NotImplementedError  # your code instead of this line
+
+    cases: list[Case] = [
+        ((torch.zeros(4), 2), math.log(4), "equal logits: probability 1/4 for each"),
+        (
+            (torch.tensor([2.0, 1.0, 0.0, -1.0]), 0),
+            0.4402,
+            "the first table of this chapter gives the token probability 0.644",
+        ),
+        ((torch.tensor([1e3, 0.0]), 1), 1e3, "e to the power of 1000 is too large"),
+    ]
+    check_answer(cross_entropy, cases)
+
+    # :::{solution}
+    # $-\log \big(e^{z_t} / \sum_j e^{z_j}\big) = \log \sum_j e^{z_j} - z_t$. `logsumexp` subtracts the
+    # largest logit first, so nothing overflows.
+    # :::
+    def solved(logits: Tensor, target: int) -> Tensor:
+        return logits.logsumexp(dim=-1) - logits[target]
+
+    assert check_answer(solved, cases)
 
     # This table sees one character only. The Transformer begins by giving each token a vector:
     # {doc}`../transformer/embedding`.

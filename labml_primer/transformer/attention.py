@@ -17,8 +17,8 @@ queries and keys have $d_k$ components. So one matrix product, $QK^\top$, compar
 {term}`Softmax` turns each row of these scores into weights that sum to one ({doc}`../training/loop`).
 
 The weights are computed separately for each sentence, from its own words. The formula does not depend on the
-order of the words or on their number. That is why {doc}`positional_encoding` came first, and why the same
-trained matrices work at every length.
+order of the words or on their number. So the same trained matrices work at every length, and the order has to
+be added: {doc}`positional_encoding`, the next chapter.
 
 :::{picture} attention
 :::
@@ -118,6 +118,10 @@ if __name__ == "__main__":
 
 if __name__ == "__main__":
     # ## Why the root of $d_k$
+    #
+    # :::{deeper}
+    # Without it, large scores make the softmax choose a single key, and learning stops.
+    # :::
     #
     # A softmax that puts all weight on one key stops learning, because its gradient vanishes. The slope of
     # weight $p_j$ with respect to its own score is $p_j (1 - p_j)$, which is zero both at $p_j = 0$ and at
@@ -434,6 +438,10 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Fewer keys and values
     #
+    # :::{deeper}
+    # Large models let heads share keys and values, which saves memory when they write.
+    # :::
+    #
     # When a model generates text, the keys and values of all earlier tokens stay in memory, in the
     # {term}`KV cache`. To make it smaller, heads can share them. All heads keep queries of their own. In
     # {term}`multi-query attention` {cite:p}`shazeer2019fast` they share a single head of keys and values; in
@@ -486,4 +494,43 @@ if __name__ == "__main__":
         print(f"other {name} bias: largest change {effect:.1e}")
     assert effects["key"] < 1e-4 < 1e-2 < min(effects[n] for n in effects if n != "key")
 
-    # Next, each position processes the information that it has gathered: {doc}`feed_forward`.
+    # :::{exercise} Write it: causal attention
+    # Write one head of causal self-attention. `query` and `key` are `[seq, d_k]`, `value` is `[seq, d_v]`,
+    # and the result is `[seq, d_v]`. Position $i$ may attend to positions 0 to $i$.
+    # :::
+    from labml_primer.training.exercises import Case, check_answer
+
+    def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        raise NotImplementedError  # your code instead of this line
+
+    zeros, steps_up = torch.zeros(3, 4), torch.tensor([[0.0], [1.0], [2.0]])
+    cases: list[Case] = [
+        (
+            (zeros, zeros, steps_up),
+            torch.tensor([[0.0], [0.5], [1.0]]),
+            "equal scores: each result is the mean of the values so far",
+        ),
+        (
+            (
+                torch.ones(2, 4),
+                torch.ones(2, 4) * torch.tensor([[1.0], [0.0]]),
+                steps_up[1:],
+            ),
+            torch.tensor([[1.0], [1.1192]]),
+            "the scores are 4 / 2 and 0, so the weights are 0.881 and 0.119",
+        ),
+    ]
+    check_answer(attend, cases)
+
+    # :::{solution}
+    # The mask hides later keys before the softmax, so that the weights of the others sum to one.
+    # :::
+    def solved(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        scores = query @ key.T / math.sqrt(query.size(-1))
+        seen = causal_mask(len(query), len(key))
+        return scores.masked_fill(~seen, -math.inf).softmax(dim=-1) @ value
+
+    assert check_answer(solved, cases)
+
+    # To attention a sentence is a bag of words. The next chapter gives each word its place:
+    # {doc}`positional_encoding`.

@@ -1,8 +1,8 @@
 r"""
 # Decoder
 
-The half of the Transformer that writes: it reads its own output so far, looks things up in the encoder's
-output, and predicts the next token.
+The half of the {term}`Transformer` that writes: it reads its own output so far, looks things up in the
+encoder's output, and predicts the next token.
 
 How does a network write a sentence, such as the translation of a source sentence $S$? One token at a time.
 Each token $t_i$ of the *target*, the sentence to write, depends on the source and on all tokens before it.
@@ -225,6 +225,10 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Padding in the target
     #
+    # :::{deeper}
+    # Padding at the end needs no mask; padding at the front does.
+    # :::
+    #
     # If targets of different lengths are padded at the *end*, no mask is needed: padding comes after every
     # real position, and later positions are hidden anyway. Padding at the front, which some programs use to
     # align the last real tokens, does need `mask`. A model with positional encodings has to shift the
@@ -273,5 +277,29 @@ if __name__ == "__main__":
         print(f"{name:17s} largest change {number:.0e}")
     assert max(largest["memory shuffled"], largest["memory twice"]) < 1e-4
     assert largest["target backwards"] > 0.1
+
+    # :::{exercise} Write it: what the decoder reads
+    # In training the decoder reads the target shifted by one. Write the shift: `target` is `[batch, n]`, the
+    # result is too, and each row begins with the token `start`.
+    # :::
+    from labml_primer.training.exercises import Case, check_answer
+
+    def shifted(target: Tensor, start: int) -> Tensor:
+        raise NotImplementedError  # your code instead of this line
+
+    cases: list[Case] = [
+        ((torch.tensor([[5, 6, 7]]), 1), [[1, 5, 6]], "it reads 5 to predict 6"),
+        ((torch.tensor([[5], [8]]), 0), [[0], [0]], "each row begins with the start"),
+    ]
+    check_answer(shifted, cases)
+
+    # :::{solution}
+    # The last token of the target is predicted and never read.
+    # :::
+    def solved(target: Tensor, start: int) -> Tensor:
+        first = torch.full_like(target[:, :1], start)
+        return torch.cat([first, target[:, :-1]], dim=1)
+
+    assert check_answer(solved, cases)
 
     # The next chapter puts the two halves together: {doc}`model`.

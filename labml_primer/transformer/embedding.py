@@ -1,7 +1,7 @@
 r"""
 # Embedding
 
-A table with one trained row of numbers for each token. A token enters the Transformer as its row, and
+A table with one trained row of numbers for each token. A token enters the {term}`Transformer` as its row, and
 training moves the rows of tokens that are used alike close together.
 
 A model computes with vectors, but text is made of symbols. How does a symbol become a vector?
@@ -47,8 +47,7 @@ class Embedding(nn.Module):
         super().__init__()
         self.table = nn.Embedding(vocab_size, d_model)
         # The components of a row start with variance $1/d$. Multiplied by $\sqrt{d}$ in `forward`, they have
-        # variance one. Without the factor, the row has length about one, which suits it as an output weight.
-        # The sections below measure why both matter.
+        # variance one. Two sections below, marked *Deeper*, measure why this matters.
         #
         # :::{deviation} the slides, embedding layer
         # They start from $\mathcal{N}(0, I)$, PyTorch's default, and still multiply by $\sqrt{d}$. They say
@@ -117,7 +116,11 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Why the factor $\sqrt{d}$?
     #
-    # The next chapter adds to each token's vector a vector for its position, made of pairs
+    # :::{deeper}
+    # A token's vector has to be about as large as the vector of its position, which is added to it later.
+    # :::
+    #
+    # {doc}`positional_encoding` adds to each token's vector a vector for its position, made of pairs
     # $(\sin a, \cos a)$. The scale of such a vector is fixed: because $\sin^2 a + \cos^2 a = 1$, its mean
     # square is exactly one half, for every $d$ and every angle. So random angles can replace real positions
     # here.
@@ -154,6 +157,10 @@ if __name__ == "__main__":
 
 if __name__ == "__main__":
     # ## One table, two jobs
+    #
+    # :::{deeper}
+    # Language models use the same table again at their end. That is why its rows start small.
+    # :::
     #
     # At the other end of the model, a vector $x$ must become a {term}`logit` for each token. Language models
     # often use the same table for it, $\text{logits} = x E^\top$ {cite:p}`press2017using`, and so does the
@@ -270,8 +277,8 @@ if __name__ == "__main__":
     # - An embedding is a table with one trained row per token. A look-up equals a product with one-hot
     #   vectors.
     # - Only the rows of tokens that occur in a batch get a gradient from the look-up.
-    # - Small rows, multiplied by $\sqrt{d}$ at the input, are on the scale of the positions, and can also
-    #   serve as output weights.
+    # - Small rows, multiplied by $\sqrt{d}$ at the input, suit the vectors of positions that are added to
+    #   them ({doc}`positional_encoding`).
     # - Training moves tokens with similar continuations close together.
     #
     # ## Exercise
@@ -296,5 +303,38 @@ if __name__ == "__main__":
         print(f"{word:8s} {gradient:2.0f}")
     assert received == [0, 0, 4, 8, 0]
 
-    # The table gives a token the same vector wherever it is in the sentence. The next chapter adds its
-    # position: {doc}`positional_encoding`.
+    # :::{exercise} Write it: the look-up as a product
+    # Write the layer's result without indexing: a product of one-hot vectors with `table`,
+    # `[vocab_size, d_model]`, times $\sqrt{d}$. `tokens` is `[batch, seq]`.
+    # :::
+    from labml_primer.training.exercises import Case, check_answer
+
+    def embed(table: Tensor, tokens: Tensor) -> Tensor:
+        raise NotImplementedError  # your code instead of this line
+
+    small = torch.arange(8.0).view(2, 4)
+    cases: list[Case] = [
+        (
+            (small, torch.tensor([[1]])),
+            2 * small[None, 1:],
+            "d is 4, so row 1 is doubled",
+        ),
+        (
+            (torch.ones(3, 1), torch.tensor([[1, 0]])),
+            torch.ones(1, 2, 1),
+            "token 2 is missing",
+        ),
+    ]
+    check_answer(embed, cases)
+
+    # :::{solution}
+    # `F.one_hot` needs the number of tokens, because the last ones may not occur. Its result contains
+    # integers.
+    # :::
+    def solved(table: Tensor, tokens: Tensor) -> Tensor:
+        one_hot = F.one_hot(tokens, table.size(0)).to(table.dtype)
+        return one_hot @ table * math.sqrt(table.size(1))
+
+    assert check_answer(solved, cases)
+
+    # So far each token has its vector alone. How do tokens learn from each other? {doc}`attention`.

@@ -132,6 +132,10 @@ class Encoder(nn.Module):
 if __name__ == "__main__":
     # ## Where the parameters are
     #
+    # :::{deeper}
+    # A formula for the parameters of a block, and their number in the paper's base model.
+    # :::
+    #
     # Attention has four square matrices, and the feed-forward layer two that are `d_ff / d_model` times as
     # large. Each has a bias. A norm has a gain and a bias per feature:
     #
@@ -283,6 +287,10 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## The size of the residual stream
     #
+    # :::{deeper}
+    # It grows with depth and with training, and the last norm undoes that.
+    # :::
+    #
     # Each block adds a vector to the stream. Let the *size* of a vector be the root mean square of its
     # components. Before training, the added vectors are almost independent, so their squared sizes add up. If
     # each has size $a$, a stream that starts at size one has, after $n$ blocks, the size
@@ -378,5 +386,39 @@ if __name__ == "__main__":
     learning = [n for n, grad in gradients.items() if grad is not None and grad.any()]
     print("learn at once:", *learning, sep="\n  ")
     assert len(learning) == 4
+
+    # :::{exercise} Write it: a block
+    # Write the block from its parts. `attend`, `process` and `norm` are functions of one tensor:
+    # self-attention, the feed-forward layer and, for both, the norm.
+    # :::
+    from collections.abc import Callable
+
+    from labml_primer.training.exercises import Case, check_answer
+
+    Layer = Callable[[Tensor], Tensor]
+
+    def apply_block(x: Tensor, attend: Layer, process: Layer, norm: Layer) -> Tensor:
+        raise NotImplementedError  # your code instead of this line
+
+    one, same, double = torch.ones(1), (lambda y: y), (lambda y: 2 * y)
+    cases: list[Case] = [
+        ((one, double, double, same), [9.0], "1 + 2 = 3, and 3 + 6 = 9"),
+        (
+            (one, same, same, lambda y: y - 1),
+            [1.0],
+            "each layer reads normalized vectors",
+        ),
+        ((one, same, lambda y: 0 * y, double), [3.0], "the stream is not normalized"),
+    ]
+    check_answer(apply_block, cases)
+
+    # :::{solution}
+    # The norm is inside of each sum: pre-norm.
+    # :::
+    def solved(x: Tensor, attend: Layer, process: Layer, norm: Layer) -> Tensor:
+        x = x + attend(norm(x))
+        return x + process(norm(x))
+
+    assert check_answer(solved, cases)
 
     # Next comes the half of the Transformer that writes: {doc}`decoder`.

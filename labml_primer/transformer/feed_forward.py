@@ -115,6 +115,10 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Where the parameters are
     #
+    # :::{deeper}
+    # Two thirds of a model's parameters are in its feed-forward layers.
+    # :::
+    #
     # A {term}`block` consists of an attention layer and a feed-forward layer, each with a norm. With
     # $d_\text{ff} = 4\,d_\text{model}$ the two matrices of the feed-forward layer have $8\,d_\text{model}^2$
     # parameters, and the four of attention have $4\,d_\text{model}^2$. So two thirds of a block's parameters
@@ -194,6 +198,10 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## How many features are zero?
     #
+    # :::{deeper}
+    # About half of them, and none at every position.
+    # :::
+    #
     # Before training, the inputs of ReLU are as often positive as negative, so it sets about half of the
     # $d_\text{ff}$ features to zero, a different half at each position. A feature that is zero at every
     # position would get no gradient and never learn. The last line counts such features: there are none.
@@ -234,6 +242,38 @@ if __name__ == "__main__":
         before, after = function(x @ w1) @ w2, function(x @ (10 * w1)) @ (w2 / divisor)
         torch.testing.assert_close(after, before, rtol=1e-4, atol=1e-2)
         print(f"{name}: same output with W2 divided by {divisor}")
+
+    # :::{exercise} Write it: the layer in one line
+    # Write the layer with ReLU: `x` is `[batch, seq, d_model]`, `w1` is $W_1$, `[d_model, d_ff]`, and `w2` is
+    # $W_2$, `[d_ff, d_model]`; `b1` and `b2` are the biases.
+    # :::
+    from labml_primer.training.exercises import Case, check_answer
+
+    def transform(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
+        raise NotImplementedError  # your code instead of this line
+
+    ones, both = torch.ones(1), torch.tensor([[1.0, -1.0]])
+    cases: list[Case] = [
+        (
+            (torch.tensor([[[3.0], [-3.0]]]), both, torch.zeros(2), both.T, 0 * ones),
+            torch.tensor([[[3.0], [-3.0]]]),
+            "max(0, x) - max(0, -x) is x",
+        ),
+        (
+            (torch.tensor([[[-3.0]]]), ones[None], 4 * ones, ones[None], 2 * ones),
+            torch.tensor([[[3.0]]]),
+            "the first bias is inside of the ReLU, the second outside",
+        ),
+    ]
+    check_answer(transform, cases)
+
+    # :::{solution}
+    # The product acts on the last dimension, for every sentence and every position.
+    # :::
+    def solved(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
+        return F.relu(x @ w1 + b1) @ w2 + b2
+
+    assert check_answer(solved, cases)
 
     # A block has two sub-layers: attention moves information, and the feed-forward layer processes it. The
     # next chapter shows how to stack dozens of them so that they still train: {doc}`normalization`.

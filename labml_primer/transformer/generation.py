@@ -154,6 +154,48 @@ if __name__ == "__main__":
     )
 
 
+@torch.no_grad()
+def generate(
+    model: nn.Module,
+    tokens: Tensor,
+    max_new_tokens: int,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """
+    ## The loop
+
+    Return `tokens` `[batch, seq]` followed by `max_new_tokens` sampled ones. `model` is a
+    {py:class}`~labml_primer.transformer.language_model.LanguageModel`, or another decoder with a
+    `config.max_seq`. {py:func}`~labml_primer.transformer.generation.sample_token` explains the settings;
+    `generator` makes the text reproducible. Dropout is off during generation.
+
+    If the text becomes longer than the model's `max_seq`, the model reads its last `max_seq` tokens. Each
+    step reads the whole text again, although only the last position is used. The rest of this chapter saves
+    that work: {py:func}`~labml_primer.transformer.generation.generate_cached` generates the same text.
+
+    Raises `ValueError` if `tokens` is empty, and `RuntimeError` inside
+    {py:func}`~labml_primer.transformer.generation.kv_cache`.
+    """
+    if tokens.size(1) == 0:
+        raise ValueError("no tokens: the model needs at least one to continue")
+    if any(hasattr(layer.forward, "cached") for layer in model.modules()):
+        raise RuntimeError("a KV cache of the model is open; use generate_cached")
+    max_seq: Any = model.config.max_seq
+    was_training = model.training
+    model.eval()
+    try:
+        for _ in range(max_new_tokens):
+            logits = model(tokens[:, -max_seq:])[:, -1]  # [batch, vocab_size]
+            new = sample_token(logits, temperature, top_k, top_p, generator)
+            tokens = torch.cat([tokens, new[:, None]], dim=1)
+    finally:
+        model.train(was_training)
+    return tokens
+
+
 class Growing:
     """
     ## A tensor that grows
@@ -207,6 +249,10 @@ def cache_window(layer: Any) -> None:
     """
     ## Convolutions: keep a window
 
+    :::{deeper}
+    For layers of later chapters.
+    :::
+
     No layer so far has a convolution; this is for later ones. Each output of a {term}`causal convolution`
     depends on the last `causal_window` positions of its input `[batch, seq, ...]`. So put the previous
     `causal_window - 1` inputs before the new ones (zeros at first), and drop the outputs at those positions.
@@ -250,6 +296,10 @@ def count_positions(layer: Any) -> None:
 def count_tokens(layer: Any) -> None:
     """
     ## Positions in attention: keep counting too
+
+    :::{deeper}
+    For layers of later chapters.
+    :::
 
     A layer inside attention may need the positions of its tokens, to rotate them for example
     ({doc}`../since/rotary`). It finds the first one in its attribute `tokens_before`, which moves on after
@@ -297,6 +347,10 @@ def share_weights(model: nn.Module, **changes: object) -> Any:
     """
     ## A second model, the same weights
 
+    :::{deeper}
+    How a cache is attached without changing the model.
+    :::
+
     Return a copy of `model` with layers of its own and the same weights. `changes` are attributes for each
     layer of the copy.
 
@@ -327,6 +381,10 @@ class CachedForward:
     """
     ## Whose cache?
 
+    :::{deeper}
+    Two texts can be written at the same time, each with a cache of its own.
+    :::
+
     Take the place of a layer's `forward` while a cache is open. Inside the `with` block, calls go to the
     layer's copy in `cached`, a model with a cache. A `ContextVar` has a value of its own in each thread and
     each `asyncio` task, so calls from others go to the layer itself, as usual.
@@ -356,6 +414,10 @@ class CachedForward:
 def check(model: nn.Module, *args: Any, **kwargs: Any) -> None:
     """
     ## Does the cache know every layer?
+
+    :::{deeper}
+    A layer that it does not know would make the text wrong, so the results are compared.
+    :::
 
     Raise `TypeError` if `model` has a layer that needs a cache and does not declare it, such as `nn.GRU`.
 
@@ -392,7 +454,7 @@ def kv_cache(model: nn.Module) -> Iterator[None]:
             elif isinstance(known, CachedForward):
                 raise RuntimeError(
                     f"{type(copy.original).__name__} has a KV cache already: "
-                    "close that one, or use generate, which works at any time"
+                    "close that one, or use generate_cached, which works at any time"
                 )
         INSIDE.set(INSIDE.get() | {cached})
         yield
@@ -403,7 +465,7 @@ def kv_cache(model: nn.Module) -> Iterator[None]:
 
 
 @torch.no_grad()
-def generate(
+def generate_cached(
     model: nn.Module,
     tokens: Tensor,
     max_new_tokens: int,
@@ -413,15 +475,14 @@ def generate(
     generator: torch.Generator | None = None,
 ) -> Tensor:
     """
-    ## The loop
+    ## The loop with a cache
 
-    Return `tokens` `[batch, seq]` followed by `max_new_tokens` sampled ones. `model` is a
-    {py:class}`~labml_primer.transformer.language_model.LanguageModel`, or another decoder with a
-    `config.max_seq`. {py:func}`~labml_primer.transformer.generation.sample_token` explains the settings;
-    `generator` makes the text reproducible. Dropout is off during generation.
+    Return the same text as {py:func}`~labml_primer.transformer.generation.generate`, up to rounding. Each
+    step reads one token, until the text is longer than the model's `max_seq`.
 
-    If the text becomes longer than the model's `max_seq`, the model reads its last `max_seq` tokens. Raises
-    `ValueError` if `tokens` is empty.
+    The cache belongs to this call, so it works at any time: inside a block with another cache, in several
+    threads, and during training. Raises `ValueError` if `tokens` is empty, and `TypeError` for a layer that
+    the cache does not know.
     """
     if tokens.size(1) == 0:
         raise ValueError("no tokens: the model needs at least one to continue")
@@ -609,6 +670,7 @@ if __name__ == "__main__":
     # ## In short
     #
     # - Sampling draws the next token by its probability; temperature, top-k and top-p make it more cautious.
+    # - The plain loop reads the whole text for each new token, and only its last position counts.
     # - A KV cache stores keys and values of past tokens, so that each step computes one token instead of the
     #   whole text. It is attached from outside, to a copy of a finished model that shares its weights. So the
     #   layers contain no code for it, and each text has a cache of its own.
@@ -634,6 +696,34 @@ if __name__ == "__main__":
         by_k = int(keep_top_k(scores, 3).isfinite().sum())
         print(f"temperature {temperature}: top-p keeps {by_p}, top-k {by_k}")
         assert (by_p, by_k) == (expected, 3)
+
+    # :::{exercise} Write it: min-p
+    # A newer rule keeps each token whose probability is at least `p` times that of the most probable one.
+    # Write it for `logits` `[vocab_size]`; the others become minus infinity.
+    # :::
+    from labml_primer.training.exercises import Case, check_answer
+
+    def keep_min_p(logits: Tensor, p: float) -> Tensor:
+        raise NotImplementedError  # your code instead of this line
+
+    few, low = torch.tensor([0.4, 0.3, 0.1]).log(), -math.inf
+    cases: list[Case] = [
+        ((few, 0.5), [few[0], few[1], low], "half of 0.4 is 0.2, and 0.1 is less"),
+        (
+            (few + 7, 0.1),
+            few + 7,
+            "a number added to all logits changes no probability",
+        ),
+    ]
+    check_answer(keep_min_p, cases)
+
+    # :::{solution}
+    # Of two probabilities, the logarithm of the quotient is the difference of the logits.
+    # :::
+    def solved(logits: Tensor, p: float) -> Tensor:
+        return logits.masked_fill(logits < logits.max() + math.log(p), -math.inf)
+
+    assert check_answer(solved, cases)
 
     # To change temperature, top-k and top-p and watch a model write: {doc}`/book/pages/write`.
     #

@@ -140,6 +140,10 @@ class LanguageModel(nn.Module):
 if __name__ == "__main__":
     # ## How many parameters?
     #
+    # :::{deeper}
+    # A formula, and a count that agrees.
+    # :::
+    #
     # With $V$ tokens in the vocabulary, $n$ positions, $N$ blocks, and the count for a block from
     # {doc}`encoder`:
     #
@@ -163,6 +167,10 @@ if __name__ == "__main__":
 
 if __name__ == "__main__":
     # ## The loss before the first step
+    #
+    # :::{deeper}
+    # How large the rows of the table may be at the start.
+    # :::
     #
     # A model that knows nothing should give each token the same probability, which is a loss of $\log V$
     # nats. If the loss is much higher, the first part of training is spent on unlearning. The table has the
@@ -198,9 +206,12 @@ if __name__ == "__main__":
     # ## Half a minute of Shakespeare
     #
     # A small model with two blocks of four heads learns to predict the next character of the plays. It soon
-    # has a lower loss than the bigram guess of {doc}`../training/loop`, which uses the previous character
-    # alone, and keeps improving.
+    # has a lower loss than the counts of pairs ({doc}`../training/counting`), which use the previous
+    # character alone, and keeps improving. But it does not reach the counts of longer contexts in the same
+    # text, which are in the last line: half a minute is too short for it to learn what counting finds in a
+    # second.
     from labml_primer.training import train
+    from labml_primer.training.counted import counted_loss
 
     torch.manual_seed(0)
     model = LanguageModel(
@@ -209,6 +220,8 @@ if __name__ == "__main__":
     history = train(model, corpus, name="language_model", steps=1200, seq=32)
     for step, nats in zip(history.steps, history.validation_loss, strict=True):
         print(f"step {step:4d}  {nats:.3f} nats per character on held-out plays")
+    order, counted = counted_loss(corpus, steps=1200, seq=32)
+    print(f"counts     {counted:.3f}, a {order}-gram")
 
 
 if __name__ == "__main__":
@@ -309,6 +322,30 @@ if __name__ == "__main__":
     deep = size(Config(1, d_model=64, d_ff=256, layers=8))
     print(f"2 blocks of width 128: {wide:,}; 8 blocks of width 64: {deep:,}")
     assert 1.0 < deep / wide < 1.01
+
+    # :::{exercise} Write it: the perplexity of a text
+    # `logits` is `[seq, vocab_size]`, what a model returns for the `seq` tokens of `text`. Write the
+    # perplexity of the tokens that it predicts, all except the first.
+    # :::
+    from labml_primer.training.exercises import Case, check_answer
+
+    def perplexity_of(logits: Tensor, text: Tensor) -> Tensor:
+        raise NotImplementedError  # your code instead of this line
+
+    sure = torch.tensor([[0.0, 9.0], [9.0, 0.0], [0.0, 9.0]])
+    cases: list[Case] = [
+        ((torch.zeros(3, 5), torch.tensor([4, 0, 1])), 5.0, "equal logits: 5 tokens"),
+        ((sure, torch.tensor([0, 1, 0])), 1.000123, "position i predicts token i + 1"),
+    ]
+    check_answer(perplexity_of, cases)
+
+    # :::{solution}
+    # The logits of the last position predict a token that is not in the text.
+    # :::
+    def solved(logits: Tensor, text: Tensor) -> Tensor:
+        return F.cross_entropy(logits[:-1], text[1:]).exp()
+
+    assert check_answer(solved, cases)
 
     # A trained model gives a score to every possible next token. How to choose one, and how to generate many
     # of them quickly: {doc}`generation`.

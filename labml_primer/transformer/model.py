@@ -396,4 +396,29 @@ if __name__ == "__main__":
     print(f"the peak is {peak:.1e}; half of it at steps", *halves)
     assert halves == [2000, 16_000]
 
+    # :::{exercise} Write it: the next token
+    # Write one step of greedy decoding. `logits` is `[batch, target, vocab_size]`. Return for each row the
+    # most probable next token, `[batch]`, or `padding` if the row has `ended`.
+    # :::
+    from labml_primer.training.exercises import Case, check_answer
+
+    def next_token(logits: Tensor, ended: Tensor, padding: int) -> Tensor:
+        raise NotImplementedError  # your code instead of this line
+
+    scores = torch.tensor([[[0.0, 5.0, 1.0], [2.0, 0.0, 3.0]]]).expand(2, 2, 3)
+    neither, second = torch.tensor([False, False]), torch.tensor([False, True])
+    cases: list[Case] = [
+        ((scores, neither, 0), [2, 2], "the last position predicts the next token"),
+        ((scores, second, 0), [2, 0], "the second row has ended"),
+    ]
+    check_answer(next_token, cases)
+
+    # :::{solution}
+    # Earlier positions predict tokens that are already there.
+    # :::
+    def solved(logits: Tensor, ended: Tensor, padding: int) -> Tensor:
+        return logits[:, -1].argmax(dim=-1).masked_fill(ended, padding)
+
+    assert check_answer(solved, cases)
+
     # Half of this model is enough to write text: {doc}`language_model`.

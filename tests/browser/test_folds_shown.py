@@ -138,3 +138,32 @@ def test_prose_starts_at_the_top_of_its_figure(visit: Visitor, width: int) -> No
     )
     assert apart
     assert all(0 <= distance < 40 for distance in apart), apart
+
+
+# -- deeper sections and deviations ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_deeper_section_is_closed_until_a_link_leads_into_it(
+    visit: Visitor, scripts: bool
+) -> None:
+    """Its heading opens it too, with the script that follows links."""
+    page = visit(FOLDED, scripts=scripts).page
+    section = page.locator("details.deeper").first
+    heading, line = section.locator("h2"), section.locator(".ln[id]").first
+    expect(heading).to_be_visible()
+    expect(line).to_be_hidden()
+    names = [line.get_attribute("id")]
+    names += [heading.get_attribute("id")] if scripts else []
+    for name in names:
+        opened = visit(f"{FOLDED}#{name}", scripts=scripts).page
+        expect(opened.locator(f"[id='{name}']")).to_be_in_viewport()
+        expect(opened.locator("details.deeper .ln[id]").first).to_be_visible()
+
+
+def test_what_is_folded_in_prose_is_open_on_paper(visit: Visitor) -> None:
+    page = visit(FOLDED).page
+    page.emulate_media(media="print")
+    for inside in ("details.deeper .sbs__row", "details.note--deviation > p"):
+        box = page.locator(inside).first.bounding_box()
+        assert box and box["height"] > 10, inside

@@ -1,11 +1,18 @@
 """Pictures in a browser: their words have room, and their steps can be walked."""
 
 import pytest
-from built_book import PAGES, Site, cases, every_chapter, every_page
+from built_book import CHAPTERS, PAGES, Site, cases, every_chapter, every_page, short
 from measures import Looker, Reader, every_look
 from playwright.sync_api import Browser, Route
 from visits import Visitor, settle
 
+# Chapters, whatever they are written in.
+SHOWN = [
+    *CHAPTERS,
+    "book/pages/descendants",
+    "book/pages/individuals",
+    "book/pages/write",
+]
 STEPS = ["labml_primer/transformer/attention"]  # a picture in steps
 
 
@@ -23,6 +30,16 @@ def test_words_can_be_read_on_a_phone(look: Looker, page: str) -> None:
     assert [(size, word) for size, word in sizes if size < 10] == []
 
 
+@pytest.mark.parametrize("page", SHOWN, ids=short)
+def test_the_first_screen_has_a_whole_picture_or_result(
+    look: Looker, page: str
+) -> None:
+    top, bottom = look(page, 1400, "light")["first screen"]
+    assert 52 <= top < bottom <= 900
+    top, _ = look(page, 390, "dark")["first screen"]
+    assert 52 <= top < 800
+
+
 @every_chapter
 def test_on_a_phone_a_chapter_opens_with_its_picture_or_figure(
     look: Looker, chapter: str
@@ -30,8 +47,8 @@ def test_on_a_phone_a_chapter_opens_with_its_picture_or_figure(
     found = look(chapter, 390, "dark")
     if not found["opens with"]:
         pytest.skip("its opening has only code")
-    title, shown, facts, prose = found["opening"]
-    assert title < shown < facts < prose
+    title, shown, prose, facts = found["opening"]
+    assert title < shown < prose < facts
     assert shown < 450  # the upper half of a screen
 
 

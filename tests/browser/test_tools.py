@@ -408,7 +408,7 @@ def test_a_chapter_asks_a_question_and_folds_the_answer(
 
 def test_without_scripts_a_solution_unfolds(visit: Visitor) -> None:
     page = visit(ATTENTION, scripts=False).page
-    page.locator(".solution summary").click()
+    page.locator(".solution summary").first.click()
     expect(page.locator(".solution .code").first).to_be_visible()
 
 

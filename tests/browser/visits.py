@@ -116,7 +116,7 @@ def barriers(page: Page, rules: list[str] | None = None) -> list[str]:
 
 # -- weight ---------------------------------------------------------------------------------
 
-FIGURE = re.compile(rb'<svg class="plot".*?</svg>', re.DOTALL)
+FIGURE = re.compile(rb'<svg class="plot[-"].*?</svg>', re.DOTALL)
 PACKED = (".woff2", ".png", ".wasm")  # served as they are
 
 

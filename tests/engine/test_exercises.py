@@ -1,13 +1,17 @@
 """Exercises: the solution is folded, and it runs with the chapter."""
 
+import json
 import re
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from annotated.page.book import book_of
+from annotated.read.modules import Project
 from annotated.read.parse import ChapterError, parse
 from annotated.run.execute import Job, execute
+from annotated.take.notebook import reader_notebook
 from conftest import Built, Shelf
 
 ONE = '''
@@ -100,3 +104,77 @@ def test_an_exercise_after_other_notes_has_a_row_of_its_own(commented: Built) ->
     (question,) = [row for row in rows if "What comes after two" in row]
     assert "solution" not in before and 'id="in-short"' in before
     assert 'class="solution"' in question and 'id="exercise"' in question
+
+
+WRITTEN = '''
+    """
+    # Two
+
+    A summary.
+    """
+
+    if __name__ == "__main__":
+        # ## Exercise
+        #
+        # :::{exercise} Write it
+        # Write `double`.
+        # :::
+        def check(function, given, expected):
+            try:
+                print("right" if function(given) == expected else "wrong")
+            except NotImplementedError:
+                print("not yet written")
+
+        def double(x: int) -> int:
+            raise NotImplementedError
+
+        check(double, 2, 4)
+
+        # :::{solution}
+        # Add it to itself.
+        # :::
+        def solved(x: int) -> int:
+            return x + x
+
+        check(solved, 2, 4)
+
+        # Closing words.
+'''
+
+
+@pytest.fixture(scope="module")
+def written(shelf: Callable[[dict[str, str]], Shelf]) -> Built:
+    done = shelf({"two.py": WRITTEN}).build("-W", "--keep-going")
+    assert done.code == 0, done.log
+    return done
+
+
+def test_what_the_reader_is_to_write_is_shown_with_its_solution_folded_below(
+    written: Built,
+) -> None:
+    rows = written.page("two").split('<div class="sbs__row')
+    (row,) = [row for row in rows if "Write <code" in row]
+    shown, _, folded = row.partition('<details class="solution">')
+    for part in ("NotImplementedError", "not yet written"):
+        assert part in shown, part
+    for part in ("Add it to itself.", "solved", ">right"):
+        assert part in folded and part not in shown, part
+
+
+def test_in_the_notebook_the_stub_is_a_cell_to_fill_and_the_solution_a_folded_one(
+    written: Built,
+) -> None:
+    book = book_of(
+        Project(written.root),
+        title="Fixture",
+        repository={},
+        docnames=["two"],
+        install={},
+        packages=[],
+        bibliographies=[],
+    )
+    cells = json.loads(reader_notebook(written.root / "two.py", book))["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    stub, solution = ("".join(cell["source"]) for cell in code)
+    assert "raise NotImplementedError" in stub and "@title" not in stub
+    assert solution.startswith("# @title Solution") and "x + x" in solution

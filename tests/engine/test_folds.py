@@ -120,6 +120,41 @@ def test_two_lines_are_not_worth_a_fold(chapter: Parse) -> None:
     assert folded(chapter(text)) == []
 
 
+def test_a_step_that_builds_a_table_is_folded_whole(chapter: Parse) -> None:
+    text = demo("""
+        # A table.
+        from book import Table
+
+        rows = [[x, 2 * x] for x in range(9)]
+        display(Table(["x", "twice"], rows))
+        print("more")
+        # Without `display`.
+        rows = [[1]]
+        more = [[2]]
+        tables.SourcedTable(["a"], rows + more)
+        # Two lines.
+        rows = []
+        Table(["a"], rows)
+        # Kept for later, and something else.
+        table = Table(["a"], rows)
+        number = len(rows)
+        display(number)
+        """)
+    assert folded(chapter(text)) == [
+        "from book import Table",
+        "rows = [[x, 2 * x] for x in range(9)]",
+        'display(Table(["x", "twice"], rows))',
+        'print("more")',
+        "rows = [[1]]",
+        "more = [[2]]",
+        'tables.SourcedTable(["a"], rows + more)',
+    ]
+    assert (
+        folded(chapter('"""# One"""\n\n"""A table."""\nrows = [1]\nTable(rows)\n'))
+        == []
+    )
+
+
 def test_one_word_says_where_a_fold_begins(chapter: Parse) -> None:
     text = demo("""
         # Computed and drawn.

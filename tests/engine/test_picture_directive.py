@@ -29,7 +29,8 @@ DRAWING = """
             '<svg class="picture" xmlns="http://www.w3.org/2000/svg" aria-label="Two boxes">'
             "<style>.box { fill: red }</style><desc>One leads here, one there.</desc>"
             '<a href="one.Plant.grow"><text>here</text></a>'
-            '<a href="two.rest"><text>there</text></a><a href="two"><text>' f"{TOP}</text></a></svg>"
+            '<a href="two.rest"><text>there</text></a><a href="two"><text>' f"{TOP}</text></a>"
+            '<a href="two.KINDS[tall]"><text>a line</text></a></svg>'
         )
 """
 ONE = '''
@@ -64,6 +65,11 @@ TWO = '''
 
     Words.
     """
+
+    KINDS = {
+        "low": 1,
+        "tall": 2,
+    }
 
 
     def rest() -> int:
@@ -106,7 +112,8 @@ def figure(page: str) -> str:
 
 def test_boxes_lead_to_definitions_on_this_page_and_on_others(built: Built) -> None:
     links = re.findall(r'<a href="([^"]*)"><text>', figure(built.page("one")))
-    assert links == ["#Plant.grow", "two.html#rest", "two.html"]
+    assert links == ["#Plant.grow", "two.html#rest", "two.html", "two.html#L11"]
+    assert re.search(r'id="L11"', built.page("two"))
     assert 'id="Plant.grow"' in built.page("one")
 
 
@@ -134,7 +141,7 @@ def test_a_picture_as_a_file_is_whole(built: Built) -> None:
     svg = (built.root / "_build" / "html" / match[1]).read_text(encoding="utf-8")
     assert "<style>" in svg and "MIT license" in svg and SITE in svg
     links = re.findall(r'<a href="([^"]*)"', svg)
-    places = ["one.html#Plant.grow", "two.html#rest", "two.html"]
+    places = ["one.html#Plant.grow", "two.html#rest", "two.html", "two.html#L11"]
     assert links == [SITE + place for place in places]
 
 

@@ -504,6 +504,19 @@ def test_pieces_of_a_batch_are_read_one_after_another(
     assert rows == [1, 1, 1, 1]
 
 
+def test_auxiliary_losses_of_pieces_are_averaged(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    run = training(replace(TINY, preset="switch-transformer", pieces=4), tmp_path)
+    _, inputs = run.batch(1)
+    run.gradients(inputs)
+    found = [weight.grad.clone() for weight in run.model.parameters()]
+    run.optimizer.zero_grad()
+    for piece in zip(*(each.chunk(4) for each in inputs), strict=True):
+        run.task.loss(run.model, *piece).backward()  # each adds its layers' losses
+    for got, weight in zip(found, run.model.parameters(), strict=True):
+        torch.testing.assert_close(got, weight.grad / 4)
+
+
 def test_pieces_that_are_not_equal_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="batch 4 cannot be read in 3 equal pieces"):
         replace(TINY, pieces=3)

@@ -30,11 +30,13 @@ from experiments.records.runs import (
     TUNING_PLAY,
     RunRecord,
     arrange,
+    of_modified_code,
     read_ends,
     read_plan,
     read_results,
     read_runs,
     read_step_times,
+    to_repeat,
     write_run,
 )
 from labml_primer.training.corpus import load_corpus
@@ -240,9 +242,7 @@ def test_no_selected_rate_is_the_lowest_or_highest_tried(
 @pytest.mark.parametrize(
     "name",
     [
-        name
-        if name == "today-positions"
-        else pytest.param(name, marks=pytest.mark.nightly)
+        name if name == "live" else pytest.param(name, marks=pytest.mark.nightly)
         for name in PLAN_NAMES
     ],
 )
@@ -252,6 +252,30 @@ def test_code_still_computes_what_was_recorded(name: str, recorded: Recorded) ->
     assert not stale, (
         f"the code computes something else now: make experiments ONLY={name}"
     )
+
+
+def test_recorded_code_is_committed_and_in_the_history_except_what_is_to_be_repeated(
+    recorded: Recorded,
+) -> None:
+    def git(*words: str) -> str:
+        return subprocess.check_output(["git", "-C", str(ROOT), *words], text=True)
+
+    whole = git("rev-parse", "--is-shallow-repository").strip() == "false"
+    history = set(git("rev-list", "HEAD").split())
+
+    def cannot_be_looked_up(record: RunRecord) -> bool:
+        commits = {part["commit"] for part in (record, *record.get("earlier", []))}
+        return of_modified_code(record) or (whole and not commits <= history)
+
+    found = {
+        plan: [name for name, run in runs.items() if cannot_be_looked_up(run)]
+        for plan, runs in recorded.items()
+    }
+    if whole:
+        assert {plan: runs for plan, runs in found.items() if runs} == to_repeat()
+    else:
+        for plan, runs in found.items():
+            assert {*runs} <= {*to_repeat().get(plan, [])}
 
 
 def test_no_record_names_the_home_folder_of_its_machine() -> None:

@@ -169,6 +169,30 @@ def test_an_encoder_decoder_learns_to_fill_gaps(tmp_path: Path) -> None:
     assert record["curve"]["multiply_adds"][-1] == 60 * 8 * 3 * forward
 
 
+def test_linear_schedule_peaks_after_the_warm_up_and_ends_at_zero() -> None:
+    run = Run(rate=0.01, steps=1000, warmup=100, schedule="linear")
+    rates = [rate_at(run, step) for step in (1, 50, 100, 101, 550, 1000)]
+    assert rates[:3] == pytest.approx([1e-4, 5e-3, 0.01])
+    steps = [(1001 - step) / 901 for step in (101, 550, 1000)]
+    assert rates[3:] == pytest.approx([0.01 * left for left in steps])
+    assert rate_at(run, 1001) == 0
+    assert (
+        min(rate_at(replace(run, steps=5, evaluations=1), step) for step in range(1, 6))
+        > 0
+    )
+    with pytest.raises(ValueError, match="leave schedule out, or use adamw"):
+        Run(schedule="linear", optimizer="adafactor")
+
+
+def test_a_run_whose_rates_depend_on_its_length_is_not_prolonged(
+    tmp_path: Path,
+) -> None:
+    run = replace(TINY, schedule="linear")
+    long_run(run, tmp_path, keep=True)
+    with pytest.raises(ValueError, match=r"steps \d+ is now"):
+        long_run(replace(run, steps=run.steps + 2), tmp_path)
+
+
 # Weight decay
 
 

@@ -46,7 +46,12 @@ from labml_primer.primer.variations import (
     MultiDPHConvHeadAttention,
     MultiDSharedConvHeadAttention,
 )
-from labml_primer.transformer.generation import generate, kv_cache, share_weights
+from labml_primer.transformer.generation import (
+    generate,
+    generate_cached,
+    kv_cache,
+    share_weights,
+)
 from labml_primer.transformer.language_model import Config, LanguageModel
 
 every_layer = pytest.mark.parametrize("name", LAYERS)
@@ -120,7 +125,7 @@ def test_generated_text_is_the_same(name: str) -> None:
     tokens = LAYERS[name].input(2, 3)
     for temperature, seed in ((0.0, 0), (1.0, 1)):
         written = [
-            generate(
+            generate_cached(
                 model,
                 tokens,
                 12,
@@ -426,7 +431,7 @@ def test_in_evaluation_one_convolution_does_the_work_of_three() -> None:
     model.train()(tokens)
     assert not kinds
     model.eval()
-    generate(model, tokens, 2)
+    generate_cached(model, tokens, 2)
     assert kinds == [MergedConvolution] * (2 * CONFIGS["primer-ez"].layers)
 
 

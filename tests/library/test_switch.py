@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from labml_primer.compared.switch import SwitchFeedForward, places
+from labml_primer.compared.switch import AddLoss, SwitchFeedForward, places
 from labml_primer.compared.t5 import T5, Parts, T5Config
 from labml_primer.presets import PRESETS
 from labml_primer.training import Corpus, train
 from labml_primer.training.costs import costs
-from labml_primer.training.loop import auxiliary_losses
 from labml_primer.transformer.feed_forward import PositionwiseFeedForward
 from labml_primer.transformer.language_model import LanguageModel
 
@@ -181,6 +180,7 @@ def test_the_router_learns_from_the_probability_of_the_chosen_expert() -> None:
 
 def test_dropped_tokens_have_no_gradient() -> None:
     layer, x = layer_of(3, 0.5), text().requires_grad_()
+    layer.balance = 0.0  # the balancing loss is for all tokens
     y = layer(x)
     dropped = (y == 0).all(dim=-1)
     assert dropped.any()
@@ -244,20 +244,43 @@ SMALL = replace(
 )
 
 
-def test_each_auxiliary_loss_gets_the_input_of_its_layer() -> None:
+def test_a_layers_loss_adds_its_gradient_and_changes_no_result() -> None:
+    """The gradients are those of the model's loss plus the losses of all layers, each of its own input."""
     torch.manual_seed(0)
     model, seen = LanguageModel(SMALL), []
+    tokens = torch.randint(5, (2, 8))
+    result = model(tokens)
+    result.logsumexp(-1).mean().backward()
+    found = [weight.grad for weight in model.parameters()]
+    model.zero_grad()
     for module in model.modules():
         if isinstance(module, SwitchFeedForward):
             module.register_forward_pre_hook(
                 lambda layer, x: seen.append(layer.auxiliary_loss(*x))
             )
-    with auxiliary_losses(model) as asked:
+    # Without a loss of its own, a layer's result is the same.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(AddLoss, "apply", lambda x, loss: x)
+        assert torch.equal(model(tokens), result)
+        seen.clear()
+        (model(tokens).logsumexp(-1).mean() + sum(seen)).backward()
+    assert len(seen) == 2
+    for got, weight in zip(found, model.parameters(), strict=True):
+        torch.testing.assert_close(got, weight.grad)
+
+
+@pytest.mark.parametrize("evaluated", [True, False])
+def test_a_layer_without_gradients_or_in_evaluation_computes_no_loss(
+    evaluated: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Tensor] = []
+    monkeypatch.setattr(
+        SwitchFeedForward, "auxiliary_loss", lambda _, x: asked.append(x)
+    )
+    model = LanguageModel(SMALL).train(not evaluated)
+    with torch.set_grad_enabled(evaluated):
         model(torch.randint(5, (2, 8)))
-    assert len(asked) == 2
-    assert torch.equal(torch.stack(asked), torch.stack(seen))
-    model(torch.randint(5, (2, 8)))
-    assert len(asked) == 2
+    assert asked == []
 
 
 def corpus() -> Corpus:
@@ -273,8 +296,9 @@ class Asking(nn.Linear):
         super().__init__(5, 5)
         self.wish = nn.Parameter(torch.tensor(100.0))
 
-    def auxiliary_loss(self, x: Tensor) -> Tensor:
-        return self.wish
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = AddLoss.apply(super().forward(x), self.wish)
+        return y
 
 
 def test_training_minimizes_auxiliary_losses_and_does_not_record_them() -> None:
@@ -283,7 +307,6 @@ def test_training_minimizes_auxiliary_losses_and_does_not_record_them() -> None:
     history = train(model, corpus(), name="asking", steps=5, seq=8, evaluations=1)
     assert model[1].wish < 100
     assert history.train_loss[0] < 10
-    assert not model[1]._forward_hooks
 
 
 class Checkpointed(nn.Module):
@@ -303,18 +326,19 @@ class Checkpointed(nn.Module):
 def gradients(model: nn.Module) -> list[Tensor | None]:
     tokens = torch.arange(16).view(2, 8) % 5
     model.zero_grad()
-    with auxiliary_losses(model) as losses:
-        loss = model(tokens).logsumexp(-1).mean()
-        sum(losses, loss).backward()
+    model(tokens).logsumexp(-1).mean().backward()
     return [weight.grad for weight in model.parameters()]
 
 
-def test_auxiliary_losses_have_their_gradients_under_activation_checkpointing() -> None:
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_auxiliary_losses_have_their_gradients_under_activation_checkpointing(
+    reentrant: bool,
+) -> None:
     torch.manual_seed(0)
     model = LanguageModel(SMALL)
     expected = gradients(model)
     assert any("router" in name for name, _ in model.named_parameters())
-    torch.testing.assert_close(gradients(Checkpointed(model, False)), expected)
+    torch.testing.assert_close(gradients(Checkpointed(model, reentrant)), expected)
 
 
 def test_training_is_the_same_with_activation_checkpointing() -> None:
@@ -327,15 +351,6 @@ def test_training_is_the_same_with_activation_checkpointing() -> None:
         history = train(model, corpus(), name="again", steps=3, seq=8, evaluations=3)
         losses.append(history.validation_loss)
     assert losses[0] == pytest.approx(losses[1], abs=1e-5)
-
-
-def test_auxiliary_losses_under_reentrant_checkpointing_are_an_error() -> None:
-    with pytest.raises(RuntimeError, match="use_reentrant=False"):
-        gradients(Checkpointed(LanguageModel(SMALL), True))
-    model = LanguageModel(SMALL)
-    with torch.no_grad(), auxiliary_losses(model) as losses:
-        model(torch.zeros(1, 4, dtype=torch.long))
-    assert len(losses) == 2
 
 
 # In a model
@@ -355,9 +370,7 @@ def test_t5_takes_experts_in_either_stack(stack: str) -> None:
     parts = Parts(feed_forward=SwitchFeedForward)
     config = T5Config(5, 12, 3, 20, layers=1, **{stack: parts})
     model, tokens = T5(config), torch.arange(8).view(2, 4) % 5
-    with auxiliary_losses(model) as losses:
-        sum(losses, model(tokens, tokens).logsumexp(-1).mean()).backward()
-    assert len(losses) == 1
+    model(tokens, tokens).logsumexp(-1).mean().backward()
     assert all(weight.grad.isfinite().all() for weight in model.parameters())
 
 

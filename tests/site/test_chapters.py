@@ -93,11 +93,11 @@ def test_a_keyword_of_a_call_is_no_tensor(site: Site, chapter: str) -> None:
 
 
 @every_chapter
-def test_the_title_block_says_what_the_chapter_is(site: Site, chapter: str) -> None:
-    head = site.soup(chapter).select_one(".chapter-head")
-    assert head is not None
+def test_the_page_ends_with_what_the_chapter_is(site: Site, chapter: str) -> None:
+    foot = site.soup(chapter).select_one("main > section ~ .chapter-facts")
+    assert foot is not None
     facts = {
-        term.get_text(): term.find_next_sibling("dd") for term in head.select("dt")
+        term.get_text(): term.find_next_sibling("dd") for term in foot.select("dt")
     }
     source, runs, last = facts["Source"], facts["Runs in"], facts["Last run"]
     assert source and source.select_one("a[href]")

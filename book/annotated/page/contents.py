@@ -23,6 +23,11 @@ class Entry:
     part: str
 
 
+def in_order(app: Sphinx) -> list[str]:
+    """Return the names of the book's pages in order, when all are read."""
+    return [entry.docname for entry in contents(app)]
+
+
 def contents(app: Sphinx) -> list[Entry]:
     """Return the book's pages in order. The modules of packages are numbered chapters."""
     env = app.env

@@ -2,6 +2,9 @@
 
 ``:::{exercise} Title`` starts the note of one step of a demo; the step's code is the solution.
 ``:::{solution}`` in the same note is the solution in words. It is folded with the code.
+
+If the step has a function that only raises ``NotImplementedError``, the reader is to write it. The step is
+shown, and the next step, whose note is a ``:::{solution}``, is the folded solution.
 """
 
 from __future__ import annotations
@@ -47,9 +50,7 @@ class Solution(SphinxDirective):
 
 
 def folded(prose: nodes.Element, code: nodes.Element) -> None:
-    """Move the code into the solution, after its words, if the note is an exercise."""
-    if next(prose.findall(exercise), None) is None:
-        return
+    """Move the code of a solution into it, after its words."""
     answer = next(prose.findall(solution), None) or solution()
     if answer.parent is not None:
         answer.parent.remove(answer)

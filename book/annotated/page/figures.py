@@ -20,6 +20,7 @@ COLOURS = {
     "3d7a3f": "4",
     "74787f": "5",
 }
+NARROW = 'class="plot-narrow" style="display: none" data-pagefind-ignore'
 NOTE = re.compile(r"""\bid=(["'])(axes|curve|dots):(.*?)\1""")  # see curves.py
 PLACES = re.compile(r'\b(d|x|y)="([^"]*)"')
 COLOUR = re.compile(r"#(" + "|".join(COLOURS) + r")\b", re.IGNORECASE)
@@ -31,8 +32,19 @@ HANDLER = re.compile(r"""\son\w+\s*=\s*(?:"[^"]*"|'[^']*')""", re.IGNORECASE)
 SCRIPT = re.compile(r"<script\b.*?(?:</script\s*>|/>)", re.IGNORECASE | re.DOTALL)
 
 
-def themed(svg: str, label: str) -> str:
-    """Return an SVG file as HTML: no prolog, no style that would leak, theme colours, a label.
+def themed(svg: str, label: str, narrow: str = "") -> str:
+    """Return an SVG file as HTML, and after it the drawing for narrow screens, if there is one.
+
+    A theme shows one of the two. Without one that knows of it, the second is hidden.
+    """
+    drawings = _themed(svg, label, 'class="plot"')
+    if narrow:
+        drawings += _themed(narrow, label, NARROW)
+    return f'<figure class="out out--plot">{drawings}</figure>'
+
+
+def _themed(svg: str, label: str, kind: str) -> str:
+    """Return a drawing without prolog and without style that would leak, in theme colours, labelled.
 
     Coordinates are rounded to 0.01 points, which halves the size.
     """
@@ -55,13 +67,13 @@ def themed(svg: str, label: str) -> str:
     svg = re.sub(
         r'<svg [^>]*(viewBox="[^"]*")[^>]*>',
         lambda m: (
-            f'<svg class="plot" {m.group(1)} role="{role}" aria-label="{name}" '
+            f'<svg {kind} {m.group(1)} role="{role}" aria-label="{name}" '
             'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
         ),
         svg,
         count=1,
     )
-    return f'<figure class="out out--plot">{svg.strip()}</figure>'
+    return svg.strip()
 
 
 def _passive(svg: str) -> str:

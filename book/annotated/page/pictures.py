@@ -2,12 +2,14 @@
 
 ``:::{picture} name`` shows what ``draw()`` of the module ``name`` returns, as SVG. The module is in
 any folder of the package that ``annotated_pictures`` names. In the drawing,
-``<a href="package.module.Class">`` leads to that definition's place, and ``<a href="package.module">``
-to the top of that chapter.
+``<a href="package.module.Class">`` leads to that definition's place,
+``<a href="package.module.NAME[key]">`` to the line of that entry of a dictionary, and
+``<a href="package.module">`` to the top of that chapter.
 """
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import re
 from base64 import b64encode
@@ -21,6 +23,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from annotated.page.book import Book
 from annotated.page.state import state_of
+from annotated.read.digest import data
 from annotated.read.modules import Project
 
 HREF = re.compile(r'(?<=<a href=")([^"]*)(?=")')
@@ -60,11 +63,13 @@ def drawn(package: str, name: str) -> str:
 
 
 def files(package: str, name: str) -> list[Path]:
-    """Return the files that a picture is drawn with: its module, and those it imports."""
+    """Return the files that a picture is drawn with: its module, those it imports, and their data."""
     root, path = _found(package, name)
     project = Project(root)
     module = project.at(path)
-    return [path, *(other.path for other in project.dependencies(module))]
+    modules = [module, *project.dependencies(module)]
+    read = [file for each in modules for _, file in data(each, project)]
+    return [*(each.path for each in modules), *read]
 
 
 def _found(package: str, name: str) -> tuple[Path, Path]:
@@ -90,10 +95,12 @@ def _found(package: str, name: str) -> tuple[Path, Path]:
 
 
 def place_of(target: str, project: Project) -> tuple[str, str]:
-    """Return the page of a module or definition, and its anchor there.
+    """Return the page of a module, a definition or an entry of a dictionary, and its anchor there.
 
     Raises ``LookupError`` if the project does not have it.
     """
+    if target.endswith("]"):
+        return _place_of_entry(*target[:-1].split("[", 1), project)
     parts = target.split(".")
     for cut in range(len(parts), 0, -1):
         module = project.find(".".join(parts[:cut]))
@@ -104,6 +111,21 @@ def place_of(target: str, project: Project) -> tuple[str, str]:
                 break
             return project.docname(module), f"#{anchor}" if anchor else ""
     message = f"{target} is not defined. Correct the link of the box."
+    raise LookupError(message)
+
+
+def _place_of_entry(target: str, key: str, project: Project) -> tuple[str, str]:
+    """Return the page and the line of an entry of a dictionary that a module assigns to a name."""
+    where, _, name = target.rpartition(".")
+    module = project.find(where)
+    for node in module.tree.body if module else ():
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        if [ast.unparse(each) for each in targets] == [name]:
+            for each in getattr(node.value, "keys", []):
+                if isinstance(each, ast.Constant) and each.value == key:
+                    assert module
+                    return project.docname(module), f"#L{each.lineno}"
+    message = f"{target} has no entry {key!r}. Correct the link of the box."
     raise LookupError(message)
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
+from annotated.page.book import is_below
 from annotated.page.boxes import box
 from annotated.page.code import Highlighter, code_lines, code_node
+from annotated.page.deeper import MISPLACED, is_misplaced
 from annotated.page.deviations import deviation
-from annotated.page.exercises import exercise, folded
+from annotated.page.exercises import exercise, folded, solution
 from annotated.page.folding import fold, own, remark
 from annotated.page.pictures import picture
 from annotated.page.state import page_of
@@ -32,6 +36,8 @@ class AnnotatedRow(SphinxDirective):
         row, folds = cell.rows[index], page.folds[int(self.arguments[1])]
         prose, code = box("sbs__prose"), box("sbs__code")
         self.state.nested_parse(self.content, self.content_offset, prose)
+        if is_misplaced(row, prose):
+            raise self.error(MISPLACED)
         tied(prose)
         flagged = any(True for _ in prose.findall(deviation))
         shown = self._part(row, folds, hidden=False)
@@ -48,15 +54,18 @@ class AnnotatedRow(SphinxDirective):
         for drawing in list(prose.findall(picture)):
             drawing.parent.remove(drawing)
             code.insert(int(named), drawing)  # a definition's own line comes first
-        if next(prose.findall(exercise), None) and len(cell.rows) > 1:
+        asks = any(True for kind in (exercise, solution) for _ in prose.findall(kind))
+        if asks and len(cell.rows) > 1:
             message = "exercise: its solution is one step. Keep comments at the ends of its lines."
             raise self.error(message)
-        folded(prose, code)
+        if asks and cell.is_solution:
+            folded(prose, code)
         level = min((block.name.level for block in row.blocks if block.name), default=0)
         made = box(
             "sbs__row",
             *([f"sbs__row--def{min(level, 2)}"] if level else []),
             f"sbs__row--{cell.kind}",
+            *(["sbs__row--write"] if cell.is_stub else []),
         )
         made += [prose, code]
         return [made]
@@ -109,9 +118,9 @@ class AnnotatedRow(SphinxDirective):
         flagged: bool,
     ) -> nodes.Element:
         made = box("sbs__block", *(["def"] if block.name else []))
-        if block.name:
-            self._anchor(made, block.name)
         chapter = page_of(self.env).chapter
+        if block.name:
+            self._anchor(made, block.name, helps=self._helps(cell, block.name))
         lines = [
             (
                 n,
@@ -125,8 +134,17 @@ class AnnotatedRow(SphinxDirective):
         made += code_node(lines, of, first)
         return made
 
-    def _anchor(self, block: nodes.Element, name: Name) -> None:
-        """Make the definition's name its anchor. A heading of that name gets another one."""
+    def _helps(self, cell: Cell, name: Name) -> bool:
+        """Return whether a definition only helps: in a demonstration, a function, or a folded chapter."""
+        inner = name.kind == "function" and name.level > 1
+        everything = is_below(self.env.docname, self.config.annotated_folded)
+        return cell.kind == "demo" or inner or everything
+
+    def _anchor(self, block: nodes.Element, name: Name, helps: bool) -> None:
+        """Make the definition's name its anchor. A heading of that name gets another one.
+
+        One that ``helps`` can be linked to, but Sphinx lists it nowhere.
+        """
         document, anchor = self.state.document, name.qualname
         holder = document.ids.get(anchor)
         if isinstance(holder, nodes.section):
@@ -142,4 +160,5 @@ class AnnotatedRow(SphinxDirective):
         document.ids[anchor] = block
         block["ids"].append(anchor)
         full = f"{page_of(self.env).module.name}.{anchor}"
-        self.env.get_domain("py").note_object(full, name.kind, anchor, location=block)  # type: ignore[attr-defined]
+        python: Any = self.env.get_domain("py")
+        python.note_object(full, name.kind, anchor, aliased=helps, location=block)

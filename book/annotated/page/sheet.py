@@ -9,7 +9,8 @@ from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from annotated.page.boxes import box, is_row, parts
-from annotated.page.exercises import exercise
+from annotated.page.deeper import deeper, deeper_section
+from annotated.page.exercises import exercise, solution
 from annotated.page.folding import fold
 from annotated.page.state import Head, state_of
 
@@ -51,6 +52,11 @@ class Sheet(SphinxPostTransform):
             for row in rows:
                 if row.parent is not None:
                     self._ask(row)
+            for row in rows:
+                if row.parent is not None:
+                    self._solve(row)
+            for section in sections:
+                self._fold(section)
             self._enclose(page)
 
     def _pages(self) -> list[tuple[nodes.section, list[nodes.container]]]:
@@ -124,6 +130,38 @@ class Sheet(SphinxPostTransform):
         before += [text, box("sbs__code")]
         row["classes"].append("sbs__row--exercise")
         row.parent.insert(row.parent.index(row), before)
+
+    def _solve(self, row: nodes.Element) -> None:
+        """Move a solution that is a step of its own below the code that the reader completes."""
+        _, code = parts(row)
+        found = [n for n in code.children if isinstance(n, solution)]
+        before = row.parent.index(row) - 1
+        asked = row.parent[before] if before >= 0 else None
+        if not found or asked is None or not is_row(asked):
+            return
+        if "sbs__row--write" in asked["classes"]:
+            row.parent.remove(row)
+            parts(asked)[1].append(found[0])
+
+    def _fold(self, section: nodes.section) -> None:
+        """Fold a section whose first note says that it goes deeper."""
+        first = section[0] if len(section) else None
+        if not is_row(first):
+            return
+        prose, _ = parts(first)
+        about = next((n for n in prose.children if isinstance(n, deeper)), None)
+        if about is None or not isinstance(prose[0], heading):
+            return
+        title = prose[0]
+        prose.children = [n for n in prose.children if n not in (title, about)]
+        body = box("deeper__body")
+        body += [*section.children]
+        if not prose.children and not parts(first)[1].children:
+            body.remove(first)
+        folded = deeper_section()
+        folded += [title, about, body]
+        section.children = []
+        section += folded
 
     def _has_title_block(self, page: nodes.section) -> bool:
         """Return whether the theme shows the title, which it does once a file."""

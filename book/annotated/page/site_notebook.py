@@ -20,6 +20,7 @@ from annotated.read.parse import HEADING, Cell, Chapter, Row
 from annotated.read.prose import as_typed
 from annotated.run.clean import cleaned
 from annotated.run.execute import KERNEL, Record
+from annotated.run.narrow import FORMAT as NARROW
 
 FENCE, INNER = "`" * 8, "`" * 7
 
@@ -140,10 +141,11 @@ def _head(row: Row) -> tuple[str, str, int]:
 def _shown(output: dict[str, Any], label: str) -> NotebookNode:
     """Return an output as the page shows it: figures and tables as HTML, in theme colours."""
     output = dict(output)
-    data = output.get("data", {})
+    data = dict(output.get("data", {}))
+    narrow = "".join(data.pop(NARROW, ""))
     if "image/svg+xml" in data:
         output["data"] = {
-            "text/html": themed("".join(data["image/svg+xml"]), label),
+            "text/html": themed("".join(data["image/svg+xml"]), label, narrow),
             "text/plain": f"Figure: {label}",  # for builders other than HTML
         }
     elif data:

@@ -1,9 +1,10 @@
-"""Find code that only draws, so that pages and notebooks can fold it.
+"""Find code that only draws or builds a table, so that pages and notebooks can fold it.
 
 This is pure, as ``parse`` is. In a demo, the statements from the first to the last one that
-draws are folded, and so are imports of plotting packages and functions that draw. Elsewhere,
-functions that draw are folded. ``#: fold`` at the end of a line folds from its statement to the
-end of the cell instead. In a chapter whose readers come for results alone, all code is folded.
+draws are folded, and so are imports of plotting packages and functions that draw. A step of a
+demo that ends with a table is folded whole. Elsewhere, functions that draw are folded. ``#: fold``
+at the end of a line folds from its statement to the end of the cell instead. In a chapter whose
+readers come for results alone, all code is folded.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ DRAWN_ON = {
 }  # a parameter's type in a function that draws
 MARK = re.compile(r"#:\s*fold\s*$")
 DIRECTIVE = re.compile(r"^:{3,}\{", re.MULTILINE)
+TABLE = ("Table", "DataFrame")  # ends of the names of what builds one
 FEWEST = 3  # lines: a fold of fewer saves no room
 
 
@@ -88,10 +90,14 @@ def folds(chapter: Chapter, everything: bool = False) -> list[Folds]:
         drawing = finder.drawing(cell)
         marked = finder.marked(cell)
         title = _title(cell, drawn=not all(map(_prepares, drawing)))
-        if cell.exercise or not cell.nodes:
+        if cell.is_stub or cell.is_solution or not cell.nodes:
             found.append(Folds())
-        elif everything or marked:
-            nodes = cell.nodes if everything else marked
+        elif (
+            everything
+            or marked
+            or (tabulates(cell) and finder.lines_of(cell.nodes) >= FEWEST)
+        ):
+            nodes = cell.nodes if everything or not marked else marked
             found.append(_folds(chapter, cell, nodes, nodes[0], title))
         elif finder.lines_of(drawing) < FEWEST:
             found.append(Folds())
@@ -99,6 +105,24 @@ def folds(chapter: Chapter, everything: bool = False) -> list[Folds]:
             start = next((n for n in drawing if not _prepares(n)), drawing[0])
             found.append(_folds(chapter, cell, drawing, start, title))
     return found
+
+
+def tabulates(cell: Cell) -> bool:
+    """Return whether a cell of a demo ends with a table that it shows, or prints more below it."""
+    nodes = list(cell.nodes) if cell.kind == "demo" else []
+    while nodes and _called(nodes[-1]) == "print":
+        nodes.pop()
+    shown: ast.AST | None = nodes[-1] if nodes else None
+    if _called(shown) == "display" and isinstance(shown, ast.Expr):
+        shown = next(iter(getattr(shown.value, "args", [])), None)
+    return _called(shown).endswith(TABLE)
+
+
+def _called(node: ast.AST | None) -> str:
+    """Return the last name of what an expression calls: ``Table`` of ``tables.Table()``."""
+    call = node.value if isinstance(node, ast.Expr) else node
+    is_call = isinstance(call, ast.Call)
+    return ast.unparse(call.func).rpartition(".")[2] if is_call else ""
 
 
 def _title(cell: Cell, drawn: bool) -> str:

@@ -37,6 +37,7 @@ LABELS = r"(?:\([^()\n]+\)=\n+)*"  # targets of cross-references, before a headi
 HEADING = re.compile(LABELS + r"(#{1,6}) +(.+?)\s*(?:\n|$)")
 
 EXERCISE = re.compile(r"^:{3,}\{exercise\}", re.MULTILINE)
+SOLUTION = re.compile(r"^:{3,}\{solution\}", re.MULTILINE)
 
 
 class ChapterError(Exception):
@@ -110,9 +111,18 @@ class Cell:
     dedent: int = 0
 
     @property
-    def exercise(self) -> bool:
+    def is_stub(self) -> bool:
+        """Whether this is the exercise itself: it has a function that the reader is to write."""
+        asks = bool(self.rows) and EXERCISE.search(self.rows[0].prose) is not None
+        return asks and any(map(is_unwritten, self.nodes))
+
+    @property
+    def is_solution(self) -> bool:
         """Whether this is the solution of an exercise."""
-        return bool(self.rows) and EXERCISE.search(self.rows[0].prose) is not None
+        if not self.rows or self.is_stub:
+            return False
+        prose = self.rows[0].prose
+        return bool(EXERCISE.search(prose) or SOLUTION.search(prose))
 
     @property
     def line(self) -> int:
@@ -314,6 +324,16 @@ def docstring(node: ast.AST) -> ast.Expr | None:
         ):
             return first
     return None
+
+
+def is_unwritten(node: ast.AST) -> bool:
+    """Return whether this is a function whose body only raises ``NotImplementedError``."""
+    if not isinstance(node, ast.FunctionDef):
+        return False
+    body = node.body[1:] if docstring(node) else node.body
+    raised = body[0].exc if len(body) == 1 and isinstance(body[0], ast.Raise) else None
+    called = raised.func if isinstance(raised, ast.Call) else raised
+    return isinstance(called, ast.Name) and called.id == "NotImplementedError"
 
 
 def is_demo(node: ast.AST) -> bool:

@@ -38,6 +38,7 @@ from annotated.run.shapes import positions
 MATPLOTLIBRC = Path(__file__).parent / "matplotlibrc"
 RECORDER = Path(__file__).parent / "recorder.py"
 CURVES = Path(__file__).parent / "curves.py"
+NARROW = Path(__file__).parent / "narrow.py"
 FONTS = Path(__file__).parent / "fonts.py"
 PROGRAM = Path(__file__).parent / "program.py"
 READS = Path(__file__).parent / "reads.py"
@@ -71,7 +72,7 @@ KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
 def kernel_files(fonts: Sequence[Path]) -> str:
     """Return the digests of the files that every kernel uses: outputs depend on them."""
-    files = (MATPLOTLIBRC, RECORDER, CURVES, FONTS, PROGRAM, READS, RETURNED, *fonts)
+    files = (MATPLOTLIBRC, RECORDER, CURVES, NARROW, FONTS, PROGRAM, READS, RETURNED, *fonts)
     return "".join(hashlib.sha256(path.read_bytes()).hexdigest() for path in files)
 
 
@@ -476,6 +477,7 @@ __package__, __file__ = {job.package!r}, {str(job.path)!r}
 {OURS}.recorder = {OURS}.run({str(RECORDER)!r})["Recorder"]({recorder})
 {OURS}.recorder.install()
 {OURS}.run({str(CURVES)!r})["install"](get_ipython())
+{OURS}.run({str(NARROW)!r})["install"](get_ipython())
 {OURS}.run({str(FONTS)!r})["use"]({list(fonts)!r})
 {OURS}.reads = {OURS}.run({str(READS)!r})["Reads"]({reads})
 {OURS}.reads.install()

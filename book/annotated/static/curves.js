@@ -77,7 +77,7 @@
     tip.style.top = Math.max(64, at.y - tip.offsetHeight / 2) + "px";
   };
 
-  for (const plot of document.querySelectorAll(".plot:has([data-axes])")) {
+  for (const plot of document.querySelectorAll(":is(.plot, .plot-narrow):has([data-axes])")) {
     const figure = plot.parentElement;
     let all, now = 0, stop;
     const axes = () => all ??= [...plot.querySelectorAll("[data-axes]")].map(read);
@@ -91,6 +91,7 @@
     plot.addEventListener("pointerleave", hide);
     figure.addEventListener("blur", hide);
     figure.addEventListener("keydown", event => {
+      if (!plot.checkVisibility()) return; // of a figure's two drawings, one is shown
       if (event.key === "Escape") return hide();
       const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
       if (!step) return;

@@ -42,8 +42,8 @@ class Part(NamedTuple):
 
 
 def _depth(opened: list[tuple[str, str]]) -> int:
-    """Return the number of open notes. A solution is not one, because it is not quoted."""
-    return sum(name != "solution" for _, name in opened)
+    """Return the number of open notes. Some are not quoted."""
+    return sum(name not in ("solution", "deeper") for _, name in opened)
 
 
 class MarkdownWriter:
@@ -141,6 +141,8 @@ class MarkdownWriter:
             return f"**Deviation from {title}**"
         if name == "exercise":
             return f"**{title}**"
+        if name == "deeper":
+            return "*Deeper: a reader in a hurry may pass over this section.*"
         if name == "solution":
             return "\n<details><summary>Solution, in words</summary>"
         if name in NOTES:

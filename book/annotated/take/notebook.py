@@ -18,6 +18,7 @@ from annotated.read.modules import Module, text_of
 from annotated.read.names import bound_names
 from annotated.read.parse import Cell, ChapterError, Row, bare, docstring
 from annotated.run.execute import KERNEL, Record
+from annotated.run.narrow import FORMAT as NARROW
 from annotated.take.markdown import MarkdownWriter
 from annotated.take.standalone import Collector, bound, meaning, without
 
@@ -295,7 +296,7 @@ class _Writer:
         for nodes, hidden in folds.parts(cell):
             source = self._source(cell, nodes, marks, kept)
             if source:
-                parts.append((source, hidden or cell.exercise))
+                parts.append((source, hidden or cell.is_solution))
         outputs = visible(next(self.outputs))
         for i, (source, hidden) in enumerate(parts):
             if hidden:
@@ -397,7 +398,9 @@ def _before_figure(outputs: list[dict[str, Any]]) -> int:
 def _portable(output: dict[str, Any], count: int) -> dict[str, Any]:
     """Return an output for any notebook: figures get a white ground for dark themes."""
     output = dict(output)
-    data = output.get("data", {})
+    data = {k: shown for k, shown in output.get("data", {}).items() if k != NARROW}
+    if data:
+        output["data"] = data
     if svg := "".join(data.get("image/svg+xml", "")):
         paper = r'\g<0><rect width="100%" height="100%" fill="white"/>'
         svg = re.sub(r"<svg\b[^>]*>", paper, svg, count=1)

@@ -30,9 +30,10 @@ def draw() -> str:
     canvas.words(LEFT - 8, TOP + TALL * (SEQ - 0.5), str(SEQ - 1), "right soft")
     canvas.words(LEFT + WIDE / 2, TOP - 13, "key 0", "soft")
     canvas.words(LEFT + WIDE * (SEQ - 0.5), TOP - 13, str(SEQ - 1), "soft")
-    for query in range(SEQ):
-        for key in range(SEQ):
-            _cell(canvas, query, key)
+    with canvas.link(BIAS):
+        for query in range(SEQ):
+            for key in range(SEQ):
+                _cell(canvas, query, key)
     _strip(canvas, STRIP, "encoder, each direction (later keys: + 16)", True)
     _strip(canvas, STRIP + 60, "decoder", False)
     for distance in (0, 16, 32, 64, 96, 128):
@@ -48,16 +49,9 @@ def draw() -> str:
 def _cell(canvas: Canvas, query: int, key: int) -> None:
     number = bucket(query - key, bidirectional=True)
     x, y = LEFT + WIDE * key, TOP + TALL * query
-    with canvas.link(BIAS):
-        canvas.cell(
-            x,
-            y,
-            WIDE,
-            TALL,
-            0.75 - 0.08 * (number % 16),
-            "c1" if key <= query else "c5",
-        )
-        canvas.words(x + WIDE / 2, y + TALL / 2, str(number))
+    shade, kind = 0.75 - 0.08 * (number % 16), "c1" if key <= query else "c5"
+    canvas.cell(x, y, WIDE, TALL, shade, kind)
+    canvas.words(x + WIDE / 2, y + TALL / 2, str(number))
 
 
 def _strip(canvas: Canvas, y: float, name: str, bidirectional: bool) -> None:
@@ -68,14 +62,13 @@ def _strip(canvas: Canvas, y: float, name: str, bidirectional: bool) -> None:
         for n in range(1, FAR)
         if bucket(n, bidirectional) != bucket(n - 1, bidirectional)
     ]
-    for start, end in zip([0, *ends], [*ends, FAR], strict=True):
-        number, wide = bucket(start, bidirectional), UNIT * (end - start)
-        with canvas.link(BUCKET):
-            canvas.cell(
-                START + UNIT * start, y, wide, 24, 0.2 + 0.3 * (number % 2), "c1"
-            )
+    with canvas.link(BUCKET):
+        for start, end in zip([0, *ends], [*ends, FAR], strict=True):
+            number, wide = bucket(start, bidirectional), UNIT * (end - start)
+            x = START + UNIT * start
+            canvas.cell(x, y, wide, 24, 0.2 + 0.3 * (number % 2), "c1")
             if wide > 18:
-                canvas.words(START + UNIT * start + wide / 2, y + 12, str(number))
+                canvas.words(x + wide / 2, y + 12, str(number))
 
 
 def bucket(

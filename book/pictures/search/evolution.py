@@ -4,7 +4,7 @@ from drawing.canvas import Canvas
 
 SEARCH = "labml_primer.search.evolution."
 AGES, PITCH, LEFT, TOP = 10, 33, 52, 58
-DRAWN, BEST = (2, 5, 8), 5
+DRAWN, BEST = (2, 5, 7), 5
 HURDLES = 4
 START, LENGTH, TRACKS, STEP = 24, 352, 268, 11
 
@@ -27,13 +27,15 @@ def draw() -> str:
 def population(canvas: Canvas) -> None:
     """Draw the living, the tournament, the child and the oldest."""
     canvas.words(200, 16, "population", "title")
-    canvas.words(LEFT - 12, TOP + 28, "oldest", "soft")
-    canvas.words(LEFT + (AGES - 1) * PITCH - 8, TOP + 28, "youngest", "soft")
-    for age in range(AGES):
-        x = LEFT + age * PITCH
-        if age in DRAWN:
-            canvas.circle(x, TOP, 14, "ring c1" if age == BEST else "ring")
-        with canvas.link(SEARCH + "Individual"):
+    canvas.words(LEFT - 10, TOP - 24, "oldest", "soft", side="left")
+    canvas.words(
+        LEFT + (AGES - 1) * PITCH + 10, TOP - 24, "youngest", "soft", side="right"
+    )
+    with canvas.link(SEARCH + "Individual"):
+        for age in range(AGES):
+            x = LEFT + age * PITCH
+            if age in DRAWN:
+                canvas.circle(x, TOP, 14, "ring c1" if age == BEST else "ring")
             canvas.circle(x, TOP, 7, "dot c1" if age == BEST else "dot")
     # The oldest is crossed out.
     canvas.line((LEFT - 9, TOP - 9), (LEFT + 9, TOP + 9), kind="thick")

@@ -3,6 +3,7 @@
 from drawing.canvas import Canvas
 from drawing.instructions import Node, changes, difference
 
+CHAPTER = "labml_primer.search.mutations."
 # The subprogram, and what each mutation made of it.
 FEED_FORWARD = [
     Node("CONV 1X1", "32", (0,)),
@@ -71,5 +72,6 @@ def draw() -> str:
     )
     for number, (title, child) in enumerate(CHILDREN.items()):
         x, y = 8 + 136 * (number % 3), 16 + 232 * (number // 3)
-        difference(canvas, x, y, title, changes(FEED_FORWARD, child))
+        with canvas.link(CHAPTER + title.replace(" ", "_")):
+            difference(canvas, x, y, title, changes(FEED_FORWARD, child))
     return canvas.svg()

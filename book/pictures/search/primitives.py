@@ -1,8 +1,8 @@
 """The 39 primitives by kind: those that move information between positions, and those with weights."""
 
 from drawing.canvas import Canvas
+from drawing.links import primitive
 
-CHAPTER = "labml_primer.search.primitives."
 KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "two inputs": ("", ("ADD", "DIFFERENCE", "MULTIPLY", "DIVIDE")),
     "one input": (
@@ -51,13 +51,6 @@ KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
 }
-LINKS = {
-    "DIVIDE": "divide",
-    "RECIP": "reciprocal",
-    "MASK": "lower",
-    "MAT MUL": "matmul",
-    "T-MAT MUL": "transposed_matmul",
-}
 WIDE, TALL, PITCH, ROW = 92, 22, 99, 28
 
 
@@ -79,15 +72,6 @@ def draw() -> str:
             if number and number % 4 == 0:
                 y += ROW
             x = 4 + PITCH * (number % 4)
-            canvas.box(x, y, WIDE, TALL, name, colour, CHAPTER + _definition(name))
+            canvas.box(x, y, WIDE, TALL, name, colour, primitive(name))
         y += ROW + 12
     return canvas.svg()
-
-
-def _definition(name: str) -> str:
-    """Return the definition that computes a primitive."""
-    if name.startswith("CONV"):
-        return "convolve"
-    if name.startswith("DCONV"):
-        return "convolve_depthwise"
-    return LINKS.get(name, "Primitive")

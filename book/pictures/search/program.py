@@ -1,16 +1,8 @@
 """Attention as a program, the Transformer's and then Primer's: new instructions, and dead ones."""
 
 from drawing.canvas import Canvas, Point
+from drawing.links import primitive
 
-BOOK = "labml_primer.search.primitives."
-LINKS = {
-    "CONV 1X1": "convolve",
-    "DCONV 3X1": "convolve_depthwise",
-    "MASK": "lower",
-    "T-MAT MUL": "transposed_matmul",
-    "MAT MUL": "matmul",
-    "DIVIDE": "divide",
-}
 WIDE, TALL, PITCH, BOTTOM = 84, 24, 39, 528
 DEAD, QUERIES, KEYS, VALUES = 52, 118, 214, 344
 
@@ -111,8 +103,7 @@ def _program(
 
 def _box(canvas: Canvas, middle: Point, text: str, kind: str = "") -> None:
     x, y = middle
-    link = BOOK + LINKS.get(text, "Primitive")
-    canvas.box(x - WIDE / 2, y - TALL / 2, WIDE, TALL, text, kind, link)
+    canvas.box(x - WIDE / 2, y - TALL / 2, WIDE, TALL, text, kind, primitive(text))
 
 
 def _edge(canvas: Canvas, start: Point, end: Point) -> None:

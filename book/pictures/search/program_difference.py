@@ -30,7 +30,8 @@ def draw() -> str:
     for x, numbers in COLUMNS:
         y = 16.0
         for s in numbers:
-            y = difference(canvas, x, y, TITLES[s], changes(old[s], new[s])) + 12
+            found = changes(old[s], new[s])
+            y = difference(canvas, x, y, TITLES[s], found, links=True) + 12
     for y, kind, text in (
         (600, "c1", "new"),
         (620, "c2", "changed"),

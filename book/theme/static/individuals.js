@@ -195,6 +195,19 @@ for (const root of document.querySelectorAll(".individuals")) {
     go();
   };
 
+  /** Show the best individual of the first search, until a reader picks another. The address stays. */
+  const open = async () => {
+    plot.removeAttribute("hidden"); // so that nothing moves when it is drawn
+    const all = await load(search.value).catch(() => null);
+    const one = all?.individuals.find(each => each.number === all.best);
+    if (location.hash.includes("/")) return;
+    plot.toggleAttribute("hidden", !one);
+    if (!all || !one) return;
+    number.max = `${all.individuals.at(-1)?.number ?? 0}`;
+    number.value = `${one.number}`;
+    show(all, one);
+  };
+
   search.addEventListener("change", pick);
   best.addEventListener("click", pick);
   number.addEventListener("change", () => { location.hash = address(search.value, +number.value); });
@@ -202,6 +215,7 @@ for (const root of document.querySelectorAll(".individuals")) {
   addEventListener("hashchange", go);
   form.hidden = false;
   if (location.hash.includes("/")) go();
+  else open();
 }
 
 for (const list of document.querySelectorAll("ol.lineage")) {

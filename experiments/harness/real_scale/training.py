@@ -19,7 +19,6 @@ from experiments.harness.checkpoint import not_written
 from experiments.harness.real_scale.texts import texts_of
 from experiments.harness.texts import Texts
 from experiments.harness.training import Training
-from labml_primer.training.loop import auxiliary_losses
 
 
 class ScaledTraining(Training):
@@ -52,7 +51,7 @@ class ScaledTraining(Training):
 
     def refuse_impossible_settings(self) -> None:
         run, workers = self.run, self.worker
-        # A compiled model does not run the hooks that collect auxiliary losses.
+        # No test checks the gradients of auxiliary losses in these two cases.
         has_own_losses = any(
             hasattr(each, "auxiliary_loss") for each in self.model.modules()
         )
@@ -81,13 +80,14 @@ class ScaledTraining(Training):
         for number, piece in enumerate(pieces, 1):
             last = number == run.pieces
             with nullcontext() if last else self.without_exchange():
-                with (
-                    auxiliary_losses(self.model) as auxiliary,
-                    torch.autocast(device, torch.bfloat16, enabled=run.bfloat16),
-                ):
+                with torch.autocast(device, torch.bfloat16, enabled=run.bfloat16):
                     loss = self.task.loss(self.shared, *piece)
-                (sum(auxiliary, loss) / run.pieces).backward()
+                loss.backward()
             mean = mean + loss.detach() / run.pieces
+        # The gradients are divided, not the losses, so that those of auxiliary losses are divided too.
+        for weight in self.model.parameters():
+            if weight.grad is not None:
+                weight.grad /= run.pieces
         return mean
 
     def without_exchange(self) -> AbstractContextManager[None]:

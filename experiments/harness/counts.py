@@ -1,0 +1,99 @@
+"""Count each amount of text that the recorded runs read, and record what the counts reach.
+
+    .venv/bin/python -m experiments.harness.counts
+
+It takes about a minute. `experiments/results/counts.json` has an entry for each text and amount: the losses
+of the orders from 0, the uniform guess, in nats per character, as the mean of the reported plays. `windows`
+are the windows of the learning curves. `whole` are the whole plays in windows that follow one another, as a
+model reads them after its last step. `text` are the plays without windows, so no context is cut.
+
+A run that reads more than all training plays is compared with the counts of all of them. A shorter one is
+compared with those of the windows that seed 0 reads.
+"""
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from experiments.harness.plan import read_plans
+from experiments.harness.provenance import surroundings
+from experiments.harness.texts import Texts, load_texts
+from experiments.records.counts import COUNTS, key
+from experiments.records.lines import write_json
+from experiments.records.runs import REPORTED_PLAYS, RESULTS
+from labml_primer.compared.t5 import T5_PRESETS
+from labml_primer.training.counting import Counts, losses
+from labml_primer.training.loop import draw_windows, held_out_windows
+
+HIGHEST = {"characters": 7, "subwords": 5}
+"""The highest order that is counted."""
+
+
+def amounts() -> list[tuple[str, int, int, int]]:
+    """Return text, steps, batch and seq of what the plans' language models read, each amount once."""
+    found: dict[str, tuple[str, int, int, int]] = {}
+    for plan in read_plans().values():
+        for run in plan.models.values():
+            if run.preset in T5_PRESETS:
+                continue  # it fills gaps, and predicts no next token
+            for steps in (plan.tuning_steps, run.steps):
+                read = key(run.data, steps, run.batch, run.seq)
+                found.setdefault(read, (run.data, steps, run.batch, run.seq))
+    return [found[each] for each in sorted(found)]
+
+
+def text_read(texts: Texts, steps: int, batch: int, seq: int) -> Tensor:
+    """Return what a run reads with seed 0, or all training text if it reads as much or more."""
+    if steps * batch * seq >= len(texts.train):
+        return texts.train
+    windows = (
+        draw_windows(texts.train, batch, seq, 0, step) for step in range(1, steps + 1)
+    )
+    return torch.cat(list(windows))
+
+
+def whole_windows(text: Tensor, seq: int) -> Tensor:
+    """Return the windows in which a model reads a whole play."""
+    starts = torch.arange(0, len(text) - seq, seq)[:, None]
+    return text[starts + torch.arange(seq + 1)]
+
+
+def counted(data: str, steps: int, batch: int, seq: int) -> dict[str, Any]:
+    """Return the entry of a text and an amount."""
+    texts = load_texts(data)
+    read = text_read(texts, steps, batch, seq)
+    counts = Counts(read, HIGHEST[data], texts.vocab_size)
+
+    def reported(windows: Iterable[Tensor]) -> list[float]:
+        plays = zip(REPORTED_PLAYS, windows, strict=True)
+        each = [losses(counts, text) / texts.characters[play] for play, text in plays]
+        return [round(nats, 6) for nats in torch.stack(each).mean(dim=0).tolist()]
+
+    plays = [texts.held_out[play] for play in REPORTED_PLAYS]
+    return {
+        "data": data,
+        "tokens": min(steps * batch * seq, len(texts.train)),
+        "windows": reported(held_out_windows(play, seq) for play in plays),
+        "whole": reported(whole_windows(play, seq) for play in plays),
+        "text": reported(play[None] for play in plays),
+    }
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    here, entries = surroundings(), {}
+    if here["commit"].endswith("+"):
+        sys.exit("the code is modified, so its record could not be reported; commit it")
+    for data, steps, batch, seq in amounts():
+        entry = counted(data, steps, batch, seq)
+        entries[key(data, steps, batch, seq)] = entry
+        order, loss = min(enumerate(entry["text"]), key=lambda pair: pair[1])
+        print(f"{data}, {entry['tokens']:,} tokens: {order}-gram {loss:.3f}")
+    write_json(RESULTS / COUNTS, here | {"counts": entries})
+
+
+if __name__ == "__main__":
+    main()

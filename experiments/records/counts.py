@@ -1,0 +1,48 @@
+"""Read what counting makes of the text that a run reads: the line of counts in figures of losses.
+
+`experiments.harness.counts` records it. The losses are those of the chapter "Counting".
+"""
+
+import json
+
+from experiments.records.runs import RESULTS
+
+COUNTS = "counts.json"
+BATCH, SEQ = 16, 128
+"""Those of all plans."""
+LENGTHS = {"characters": 4_660_983, "subwords": 1_707_272}
+"""The tokens of the training plays. A run that reads as many is compared with the counts of all of them."""
+
+# A notebook has what these functions returned, not the files that they read.
+__recorded__ = ("counts_of",)
+
+
+def key(data: str, steps: int, batch: int = BATCH, seq: int = SEQ) -> str:
+    """Return the name of an amount of text: that of a run, or `all` if it reads as much as the plays have."""
+    read = steps * batch * seq
+    if read >= LENGTHS[data]:
+        return f"{data}, all"
+    return f"{data}, {read} in {batch} x {seq}"
+
+
+def counts_of(data: str, steps: int, reading: str) -> list[float]:
+    """Return the losses by order of the counts of what a plan's run of `steps` reads.
+
+    `reading` is how the plays are read: in the `windows` of the learning curves, `whole` as after the last
+    step, or as `text` without windows.
+    """
+    path = RESULTS / COUNTS
+    entries = json.loads(path.read_text(encoding="utf-8"))["counts"]
+    name = key(data, steps)
+    if name not in entries:
+        raise ValueError(
+            f"{path} has no counts of {name}; run python -m experiments.harness.counts"
+        )
+    found: list[float] = entries[name][reading]
+    return found
+
+
+def best_counts(data: str, steps: int, reading: str = "windows") -> tuple[int, float]:
+    """Return the best order and its loss."""
+    by_order = counts_of(data, steps, reading)
+    return min(enumerate(by_order), key=lambda pair: pair[1])

@@ -1,0 +1,116 @@
+"""Sections that a reader may pass over: folded on the page, whole in the notebook."""
+
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+from annotated.page.book import book_of
+from annotated.read.modules import Project
+from annotated.take.notebook import reader_notebook
+from conftest import Built, Shelf
+
+ONE = '''
+    """
+    # One
+
+    A summary.
+
+    The opening.
+    """
+
+
+    def grow(size: int) -> int:
+        """## Grow"""
+        return size + 1
+
+
+    if __name__ == "__main__":
+        # ## By how much?
+        #
+        # :::{deeper}
+        # The growth, *measured*.
+        # :::
+        # A first note.
+        print("grew by", grow(2) - 2)
+
+        # ### Twice
+        #
+        # Not a new section of the page.
+        print("grew twice", grow(grow(2)))
+
+        # ## In short
+        #
+        # Everything grows.
+        print("the end")
+'''
+
+
+@pytest.fixture(scope="module")
+def built(shelf: Callable[[dict[str, str]], Shelf]) -> Built:
+    done = shelf({"one.py": ONE}).build("-W", "--keep-going")
+    assert done.code == 0, done.log
+    return done
+
+
+def test_a_deeper_section_is_folded_up_to_the_next_heading_of_its_level(
+    built: Built,
+) -> None:
+    page = built.page("one")
+    (folded,) = re.findall(r'<details class="deeper">.*?</details>', page, re.DOTALL)
+    for part in ("By how much?", "A first note.", "grew by 1", "grew twice 4"):
+        assert part in folded, part
+    for part in ("The opening", "Everything grows", "the end", 'id="grow"'):
+        assert part in page and part not in folded, part
+
+
+def test_its_heading_and_what_it_is_about_are_shown_while_it_is_closed(
+    built: Built,
+) -> None:
+    summary = re.search(
+        r'<details class="deeper"><summary>(.*?)</summary>', built.page("one"), re.S
+    )
+    assert summary
+    assert '<h2 id="by-how-much">By how much?' in summary[1]
+    assert "The growth, <em>measured</em>." in summary[1]
+    assert "A first note" not in summary[1]
+
+
+def test_the_notebook_has_a_deeper_section_whole(built: Built) -> None:
+    path = built.root / "one.py"
+    book = book_of(
+        Project(built.root),
+        title="Fixture",
+        repository={},
+        docnames=["one"],
+        install={},
+        packages=[],
+        bibliographies=[],
+    )
+    cells = json.loads(reader_notebook(path, book))["cells"]
+    text = "\n\n".join("".join(cell["source"]) for cell in cells)
+    for part in ("## By how much?", "*Deeper", "*measured*", "A first note.", "Twice"):
+        assert part in text, part
+    assert "{deeper}" not in text
+
+
+@pytest.fixture(scope="module")
+def wrong(shelf: Callable[[dict[str, str]], Shelf]) -> Built:
+    """A section without a heading, and a page that is no chapter."""
+    headless = ONE.replace("# ## By how much?", "# By how much?")
+    page = "# Page\n\n:::{deeper}\nWords.\n:::\n"
+    return shelf({"one.py": headless, "page.md": page}).build("-W", "--keep-going")
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ("one.py", "below the heading of a section"),
+        ("page.md", "only a chapter can fold a section"),
+    ],
+)
+def test_a_deeper_that_folds_nothing_is_an_error_with_its_file(
+    wrong: Built, file: str, message: str
+) -> None:
+    assert wrong.code != 0
+    assert any(file in line and message in line for line in wrong.log.splitlines())

@@ -1,0 +1,53 @@
+"""The recorded counts are those of the text that the runs read, and every run has them."""
+
+import json
+
+import pytest
+
+from experiments.harness.counts import amounts, counted
+from experiments.harness.texts import load_texts
+from experiments.measured.settings import loss_of_counts, read_lengths, read_setting
+from experiments.records.counts import COUNTS, LENGTHS, best_counts, counts_of, key
+from experiments.records.runs import RESULTS
+
+ENTRIES = json.loads((RESULTS / COUNTS).read_text(encoding="utf-8"))["counts"]
+
+
+def test_every_amount_of_text_that_a_plan_reads_is_counted() -> None:
+    assert {key(*amount) for amount in amounts()} == ENTRIES.keys()
+    assert {data: len(load_texts(data).train) for data in LENGTHS} == LENGTHS
+
+
+def test_recorded_counts_are_computed_again() -> None:
+    amount = min(amounts(), key=lambda each: each[1] * each[2] * each[3])
+    again, recorded = counted(*amount), ENTRIES[key(*amount)]
+    assert again["tokens"] == recorded["tokens"]
+    for reading in ("windows", "whole", "text"):
+        assert again[reading] == pytest.approx(recorded[reading], abs=2e-6)
+
+
+def test_an_amount_that_is_not_counted_names_the_command_that_counts_it() -> None:
+    with pytest.raises(ValueError, match=r"experiments\.harness\.counts"):
+        counts_of("characters", 7, "windows")
+
+
+def test_counts_that_see_more_of_a_text_predict_it_better() -> None:
+    for data, steps in (("characters", 1200), ("subwords", 1200)):
+        assert (
+            best_counts(data, steps, "text")[1] <= best_counts(data, steps, "whole")[1]
+        )
+
+
+def test_what_is_said_of_the_models_next_to_counts_is_so() -> None:
+    def above(runs: list) -> list[bool]:
+        """For each run, whether it ends above the counts."""
+        counts = loss_of_counts(runs[0])
+        return [run.get("whole", run["loss"][-1]) > counts for run in runs]
+
+    learned = read_setting("characters", "learned")
+    assert all(all(above(runs)) for runs in learned.values())
+    for runs in read_lengths()[4800].values():
+        assert not any(above(runs))
+    subwords = read_setting("subwords", "learned")
+    assert all(above(subwords["transformer"]))
+    assert not any(above(read_setting("subwords", "rotary")["primer-ez"]))

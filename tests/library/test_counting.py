@@ -1,0 +1,137 @@
+"""Promises of the counts: they are Witten and Bell's, and predict what was not counted, too."""
+
+import math
+from collections import Counter
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pictures.training import counting as picture
+from torch import Tensor
+
+from labml_primer.training.corpus import Corpus, encode_text
+from labml_primer.training.counted import counted_loss
+from labml_primer.training.counting import Counts, losses, ngrams, write
+from labml_primer.training.loop import draw_windows, held_out_windows
+
+V = 4
+TEXTS = st.lists(st.integers(0, V - 1), min_size=4, max_size=40)
+
+
+def by_recursion(pieces: list[list[int]], context: list[int], token: int) -> float:
+    """The probability of a token, from dictionaries of lists, with no table of numbers."""
+    shorter = by_recursion(pieces, context[1:], token) if context else 1 / V
+    n = len(context) + 1
+    followed = Counter(
+        piece[i + n - 1]
+        for piece in pieces
+        for i in range(len(piece) - n + 1)
+        if piece[i : i + n - 1] == context
+    )
+    if not followed:
+        return shorter
+    mixed = followed[token] + len(followed) * shorter
+    return mixed / (followed.total() + len(followed))
+
+
+@settings(max_examples=30, deadline=None)
+@given(TEXTS, TEXTS, st.integers(1, 4))
+def test_probabilities_are_those_of_counting_with_dictionaries(
+    counted: list[int], read: list[int], order: int
+) -> None:
+    found = Counts(torch.tensor(counted), order, V).probabilities(torch.tensor(read))
+    for n in range(order + 1):
+        expected = [
+            by_recursion([counted], read[max(0, i - n + 1) : i], token) if n else 1 / V
+            for i, token in enumerate(read)
+        ]
+        assert found[n].tolist() == pytest.approx(expected)
+
+
+def test_pieces_are_counted_without_what_crosses_their_borders() -> None:
+    pieces = [[0, 1, 2, 3], [3, 2, 1, 0], [1, 1, 2, 2]]
+    found = Counts(torch.tensor(pieces), 3, V).probabilities(torch.tensor([3, 3, 2]))
+    assert found[3, 2].item() == pytest.approx(by_recursion(pieces, [3, 3], 2))
+    joined = Counts(torch.tensor(pieces).flatten(), 3, V)
+    assert joined.probabilities(torch.tensor([3, 3, 2]))[3, 2] != found[3, 2]
+
+
+@settings(max_examples=30, deadline=None)
+@given(TEXTS, TEXTS)
+def test_probabilities_after_any_context_sum_to_one_and_none_is_zero(
+    counted: list[int], context: list[int]
+) -> None:
+    counts = Counts(torch.tensor(counted), 4, V)
+    rows = torch.tensor([[*context, token] for token in range(V)])
+    p = counts.probabilities(rows)[..., -1]
+    torch.testing.assert_close(p.sum(dim=1), torch.ones(5).double())
+    assert p.min() > 0
+
+
+def test_a_number_of_an_ngram_has_its_tokens_as_digits() -> None:
+    assert ngrams(torch.tensor([1, 2, 3, 4]), 3, 10).tolist() == [123, 234]
+    assert ngrams(torch.tensor([1, 2]), 3, 10).tolist() == []
+
+
+def test_loss_is_the_mean_of_minus_log_p_without_the_first_token_of_each_piece() -> (
+    None
+):
+    counts = Counts(torch.tensor([0, 1, 0, 2, 0, 1]), 2, V)
+    text = torch.tensor([[0, 1, 2], [3, 0, 1]])
+    p = counts.probabilities(text)
+    expected = -p[..., 1:].log().mean(dim=(1, 2))
+    torch.testing.assert_close(losses(counts, text), expected)
+    assert losses(counts, text)[0].item() == pytest.approx(math.log(V))
+
+
+@pytest.mark.parametrize(
+    "length, order, vocab_size, message",
+    [(3, 4, 10, "3 tokens have no n-gram of 4"), (99, 7, 2048, "do not fit into 64")],
+)
+def test_impossible_counts_are_refused(
+    length: int, order: int, vocab_size: int, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        Counts(torch.zeros(length, dtype=torch.long), order, vocab_size)
+
+
+def test_writing_continues_a_prompt_with_tokens_in_proportion_to_their_probability() -> (
+    None
+):
+    counts = Counts(torch.tensor([0, 1] * 50), 2, 2)
+    torch.manual_seed(0)
+    text = write(counts, 2, torch.tensor([0]), 1000)
+    assert text[0] == 0 and len(text) == 1001
+    repeats = (text[1:] == text[:-1]).double().mean().item()
+    both = torch.tensor([[0, 0], [1, 1]])
+    assert repeats == pytest.approx(
+        counts.probabilities(both)[2, :, 1].mean().item(), abs=0.03
+    )
+
+
+def a_corpus() -> Corpus:
+    torch.manual_seed(0)
+    text = torch.randint(V, (2000,)).cumsum(0) % V
+    return Corpus(text[:1500], text[1500:], "abcd")
+
+
+def test_counted_loss_is_of_the_windows_that_a_run_reads_and_is_evaluated_on() -> None:
+    corpus = a_corpus()
+    order, loss = counted_loss(corpus, steps=5, batch=4, seq=16, seed=3)
+    read: list[Tensor] = [
+        draw_windows(corpus.train, 4, 16, 3, step) for step in range(1, 6)
+    ]
+    by_order = losses(
+        Counts(torch.cat(read), 7, V), held_out_windows(corpus.validation, 16)
+    )
+    assert loss == by_order.min().item() and order == by_order.argmin().item()
+
+
+def test_pictured_probabilities_are_the_chapters() -> None:
+    letters = "".join(sorted(picture.LETTERS))
+    counts = Counts(encode_text(picture.TEXT, letters), 2, len(letters))
+    after = [encode_text(f"o{letter}", letters) for letter in picture.LETTERS]
+    p = counts.probabilities(torch.stack(after))[..., 1]
+    assert pytest.approx(p[1].tolist()) == picture.UNIGRAM
+    assert pytest.approx(p[2].tolist()) == picture.BIGRAM

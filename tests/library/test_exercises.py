@@ -1,0 +1,188 @@
+"""Exercises in which the reader writes a function: the check knows right from wrong, and says why."""
+
+import ast
+import importlib
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from annotated.read.parse import Cell, is_unwritten, parse
+from torch.nn import functional as F
+
+from labml_primer.training.exercises import Case, check_answer
+
+ROOT = Path(__file__).resolve().parents[2]
+# A wrong answer for each chapter, and a part of what the reader is told.
+WRONG = {
+    "training.counting": (
+        "return torch.bincount(text[1:] * 2 + text[:-1], minlength=4).view(2, 2)",
+        "returns 1 at [0, 1], not 2",
+        "a row is the first token",
+    ),
+    "training.loop": (
+        "return logits.softmax(dim=-1)[target].log().neg()",
+        "returns inf, not 1000",
+        "is too large",
+    ),
+    "transformer.embedding": (
+        "return F.one_hot(tokens, len(table)).float() @ table",
+        "returns 4 at [0, 0, 0], not 8",
+        "row 1 is doubled",
+    ),
+    "transformer.positional_encoding": (
+        "return torch.tensor(float(d_model))",
+        "returns 8, not 4",
+        "four pairs",
+    ),
+    "transformer.attention": (
+        "return (query @ key.T / math.sqrt(query.size(-1))).softmax(-1) @ value",
+        "returns 1 at [0, 0], not 0",
+        "the mean of the values so far",
+    ),
+    "transformer.feed_forward": (
+        "return x @ w1 @ w2 + b1 + b2",
+        "is wrong in case 1",
+        "max(0, x)",
+    ),
+    "transformer.normalization": (
+        "return (x - x.mean(-1, True)) / x.std(-1, keepdim=True)",
+        "returns -0.7071 at [0, 0], not -1",
+        "the variance 1",
+    ),
+    "transformer.encoder": (
+        "x = x + attend(x); return x + process(x)",
+        "is wrong in case 2",
+        "reads normalized vectors",
+    ),
+    "transformer.decoder": (
+        "return target",
+        "returns 5 at [0, 0], not 1",
+        "reads 5 to predict 6",
+    ),
+    "transformer.model": (
+        "return logits.argmax(dim=-1)",
+        "returns the shape [2, 2], not [2]",
+        "the last position",
+    ),
+    "transformer.language_model": (
+        "return F.cross_entropy(logits, text).exp()",
+        "is wrong in case 2",
+        "position i predicts token i + 1",
+    ),
+    "transformer.generation": (
+        "return logits.masked_fill(logits.exp() < p * logits.exp().max(), 0.0)",
+        "returns 0 at [2], not -inf",
+        "0.1 is less",
+    ),
+    "primer.primer_ez": (
+        "return F.conv1d(x[None], weight[None, None], padding=len(weight) - 1)[0]",
+        "returns the shape [6], not [4]",
+        "the next two",
+    ),
+    "primer.variations": (
+        "return bias + weight[2] * x",
+        "returns 0 at [1, 0, 0], not 2",
+        "in every channel",
+    ),
+    "primer.baselines": (
+        "return F.silu(x @ gate) @ down",
+        "returns 0.7311 at [0, 0], not 1.462",
+        "times 2",
+    ),
+    "primer.primer": (
+        "return (key @ w @ key.T).softmax(dim=-1)",
+        "is wrong in case 1",
+        "the root of 2",
+    ),
+    "primer.faster": (
+        "return 2 * F.relu(x)",
+        "returns 6 at [2], not -12",
+        "multiplies by upstream",
+    ),
+}
+
+
+def chapters() -> list[str]:
+    """The modules of the library in the first two parts of the book."""
+    parts = yaml.safe_load((ROOT / "_toc.yml").read_text())["parts"][:2]
+    files = [chapter["file"] for part in parts for chapter in part["chapters"]]
+    return [
+        file.removeprefix("labml_primer/").replace("/", ".")
+        for file in files
+        if file.startswith("labml_primer/")
+    ]
+
+
+def steps(chapter: str) -> tuple[Cell, Cell]:
+    """The step with what is to be written, and the step after it, its solution."""
+    path = ROOT / "labml_primer" / f"{chapter.replace('.', '/')}.py"
+    cells = parse(path.read_text(encoding="utf-8"), str(path)).cells
+    (at,) = [i for i, cell in enumerate(cells) if cell.is_stub]
+    assert cells[at + 1].is_solution
+    return cells[at], cells[at + 1]
+
+
+def told(chapter: str, body: list[ast.stmt] | None) -> tuple[str, dict[str, Any]]:
+    """Run a step with another body of its function. It needs no other demonstration."""
+    module = importlib.import_module(f"labml_primer.{chapter}")
+    space = {**vars(module), "torch": torch, "math": math, "F": F}
+    for node in steps(chapter)[0].nodes:
+        if body and is_unwritten(node):
+            assert isinstance(node, ast.FunctionDef)
+            node.body = body
+        code = ast.fix_missing_locations(ast.Module([node], []))
+        exec(compile(code, chapter, "exec"), space)
+    return chapter, space
+
+
+def solution(chapter: str) -> list[ast.stmt]:
+    (found,) = [
+        node for node in steps(chapter)[1].nodes if isinstance(node, ast.FunctionDef)
+    ]
+    return found.body
+
+
+def test_each_chapter_of_the_first_two_parts_has_something_to_write() -> None:
+    assert len(chapters()) > 15
+    for chapter in chapters():
+        assert steps(chapter), chapter
+
+
+@pytest.mark.parametrize("chapter", chapters())
+def test_an_exercise_says_if_it_is_unwritten_right_or_wrong_and_why(
+    chapter: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told(chapter, None)
+    assert capsys.readouterr().out.endswith(" is not yet written\n")
+    told(chapter, solution(chapter))
+    assert " is right in all " in capsys.readouterr().out
+    body, fault, reason = WRONG[chapter]
+    told(chapter, ast.parse(body).body)
+    said = capsys.readouterr().out
+    assert " is wrong in case " in said and fault in said and reason in said
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        ("pass", "returns nothing, so a `return` is missing"),
+        ("return 'three'", "returns a str, not a number or a tensor"),
+        ("return x.nothing", "raises AttributeError: 'Tensor' object has no attribute"),
+        ("return x.sum()", "returns the shape [], not [2]"),
+        ("x += 1; return 2 * x", "returns 2 at [0], not 3"),
+    ],
+)
+def test_a_faulty_function_is_told_its_fault(
+    body: str, fault: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    space: dict[str, Any] = {}
+    exec(f"def mine(x):\n    {body}", space)
+    given = torch.zeros(2)
+    cases: list[Case] = [((given,), torch.tensor([3.0, -math.inf]), "So it is.")]
+    assert not check_answer(space["mine"], cases)
+    said = capsys.readouterr().out
+    assert fault in said and "So it is." in said
+    assert torch.equal(given, torch.zeros(2))  # the case was not spoiled
