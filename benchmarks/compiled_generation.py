@@ -77,7 +77,7 @@ if __name__ == "__main__":
     command(
         "compiled_generation",
         "tokens/s",
-        [{"d_model": 256, "length": 512}],
+        [{"d_model": d, "length": 512} for d in (128, 256)],
         measure,
         layers=LAYERS,
         vocab_size=VOCAB_SIZE,
