@@ -11,8 +11,8 @@ attention does not. The best programs are {value}`ahead[(1, 1)]` nats below Prim
 has {value}`f"{easy:.0%}"` of their gain over the Transformer (one run).
 
 This ground is very early training. In so short a time the Transformer does not get as far as counting the
-{term}`n-grams <n-gram>` of what it reads ({doc}`/labml_primer/training/counting`), nor does Primer-EZ; only
-the winners are beyond. So the search found what learns short n-grams fastest. A search whose start is past
+{term}`n-grams <n-gram>` of what it reads ({doc}`/labml_primer/training/counting`), nor does Primer-EZ; the
+winners just reach that. So the search found what learns short n-grams fastest. A search whose start is past
 the counts was not affordable. Even with rotary positions, the Transformer of {doc}`positions` needs all of
 its 1,200 steps to reach them, about {value}`f"{minutes:.0f}"` minutes. With that time for each program, a
 search would take {value}`f"{hours:.0f}"` core-hours instead of
@@ -110,7 +110,7 @@ if __name__ == "__main__":
         ax.axhline(loss, color=colour, lw=1)
         edge = ax.get_yaxis_transform()  # across the axes from 0 to 1
         ax.text(1.01, loss, model(name), color=colour, va="center", transform=edge)
-    draw_counted(ax, best, by_order[best], x=0.3)
+    draw_counted(ax, best, by_order[best], x=1.01)
     ax.set(xlabel="individual", ylabel="loss, nats per character")
     ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1))
     plt.show()
