@@ -147,3 +147,11 @@ def test_a_figure_that_cannot_be_laid_out_again_has_none() -> None:
 
 def test_without_a_narrow_drawing_the_page_has_one_drawing() -> None:
     assert themed('<svg viewBox="0 0 9 9"/>', "One").count("<svg") == 1
+
+
+def test_what_is_no_figure_has_none() -> None:
+    class Grid:
+        savefig = get_figwidth = axes = None
+
+    assert narrow(Grid()) is None
+    assert narrow(Figure) is None
