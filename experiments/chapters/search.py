@@ -11,8 +11,8 @@ attention does not. The best programs are {value}`ahead[(1, 1)]` nats below Prim
 has {value}`f"{easy:.0%}"` of their gain over the Transformer (one run).
 
 This ground is very early training. In so short a time the Transformer does not get as far as counting the
-{term}`n-grams <n-gram>` of what it reads ({doc}`/labml_primer/training/counting`), nor does Primer-EZ; only
-the winners are beyond. So the search found what learns short n-grams fastest. A search whose start is past
+{term}`n-grams <n-gram>` of what it reads ({doc}`/labml_primer/training/counting`), nor does Primer-EZ; the
+winners just reach that. So the search found what learns short n-grams fastest. A search whose start is past
 the counts was not affordable. Even with rotary positions, the Transformer of {doc}`positions` needs all of
 its 1,200 steps to reach them, about {value}`f"{minutes:.0f}"` minutes. With that time for each program, a
 search would take {value}`f"{hours:.0f}"` core-hours instead of
@@ -93,7 +93,13 @@ if __name__ == "__main__":
     import matplotlib.pyplot as plt
 
     fig, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
-    styles = ("C1-", "C1--", "C1:", "C2-", "C4-")
+    styles = (
+        "C1-",
+        "C1--",
+        "C1:",
+        "C5--",
+        "C5:",
+    )  # grey: no model to start from, no choice
     for search, style in zip(searches.values(), styles, strict=True):
         numbers, reached = zip(*search["best_so_far"], strict=True)
         ends = [*numbers, search["individuals"]]
@@ -104,7 +110,7 @@ if __name__ == "__main__":
         ax.axhline(loss, color=colour, lw=1)
         edge = ax.get_yaxis_transform()  # across the axes from 0 to 1
         ax.text(1.01, loss, model(name), color=colour, va="center", transform=edge)
-    draw_counted(ax, best, by_order[best], x=0.3)
+    draw_counted(ax, best, by_order[best], x=1.01)
     ax.set(xlabel="individual", ylabel="loss, nats per character")
     ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1))
     plt.show()
@@ -302,14 +308,16 @@ if __name__ == "__main__":
     )
     often = {name for search in searches.values() for name in search["spread"]}
     drawn = [name for name in ("T-MAT MUL", *CONVOLUTIONS) if name in often]
-    colour_of = dict(zip(drawn, ("C5", "C1", "C0", "C2", "C3", "C4"), strict=False))
+    style_of = dict(
+        zip(drawn, ("C5-", "C1-", "C1--", "C1:", "C1-.", "C5:"), strict=False)
+    )
     for (left, right), search in zip(axes, searches.values(), strict=True):
-        left.plot(search["after"], search["median"], color="C0", lw=1.3)
+        left.plot(search["after"], search["median"], color="C1", lw=1.3)
         left.set(ylabel="nats per character", title=title(search))
-        for operation, colour in colour_of.items():
+        for operation, style in style_of.items():
             if operation in search["spread"]:
                 percent = [100 * share for share in search["spread"][operation]]
-                right.plot(search["after"], percent, colour, lw=1.3, label=operation)
+                right.plot(search["after"], percent, style, lw=1.3, label=operation)
         right.set(ylabel="% of the population", ylim=(0, 103))
         right.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     left.set(xlabel="individuals")

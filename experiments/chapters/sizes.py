@@ -12,7 +12,7 @@ In short: with learned absolute positions, they do. At its best width, Primer-EZ
 {term}`confidence interval` {value}`saves['multiply_adds', 'primer-ez'].between(".1f")`) and
 {value}`f"{saves['seconds', 'primer-ez'].mean:.1f}"` times less time. Three seeds do not show whether that
 changes with the budget. These are savings of early training: at no width does a model get below the counts of
-the plays ({doc}`/labml_primer/training/counting`); the best, Primer-EZ with a width of 64, ends
+the plays on average ({doc}`/labml_primer/training/counting`); the best, Primer-EZ with a width of 64, ends
 {value}`best_end` them. The models are 32 to 128 wide; {doc}`method` explains the frontiers, fits and
 intervals.
 
@@ -148,7 +148,7 @@ if __name__ == "__main__":
     #
     # The loss by compute, with a thin line for each width and the range of its seeds. The broad line is the
     # best width at every budget. The thin line is the loss of counting all training plays, which no model
-    # passes.
+    # passes on average.
     fig, axes = plt.subplots(1, 3, figsize=(7, 3.6), layout="constrained", sharey=True)
     for ax, (model, (name, colour)) in zip(axes, MODELS.items(), strict=True):
         for width, runs in sweep[model].items():

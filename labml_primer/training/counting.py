@@ -266,22 +266,21 @@ if __name__ == "__main__":
 
 
 @torch.no_grad()
-def write(counts: Counts, prompt: Tensor, length: int) -> Tensor:
+def write(counts: Counts, order: int, prompt: Tensor, length: int) -> Tensor:
     """
     ## It writes
 
-    Continue `prompt` `[seq]` by `length` tokens, each drawn at random with its probability. Returns all
-    tokens, `[seq + length]`.
+    Continue `prompt` `[seq]` by `length` tokens, each drawn at random with its probability by n-grams of
+    `order`. Returns all tokens, `[seq + length]`.
 
     A language model can write because it can predict: draw the next character, append it, and predict again.
     All models of this book write like this ({doc}`../transformer/generation`).
     """
-    order = len(counts.tables)
     each = torch.arange(counts.vocab_size)[:, None]
     text = prompt
     for _ in range(length):
         context = text[max(0, len(text) - order + 1) :].expand(len(each), -1)
-        p = counts.probabilities(torch.cat([context, each], dim=1))[-1, :, -1]
+        p = counts.probabilities(torch.cat([context, each], dim=1))[order, :, -1]
         text = torch.cat([text, torch.multinomial(p, 1)])
     return text
 
@@ -293,7 +292,7 @@ if __name__ == "__main__":
     prompt = corpus.encode("ROMEO.\n")
     for n in (1, 2, 3, 5, 7):
         torch.manual_seed(0)
-        written = write(Counts(corpus.train, n, V), prompt, 160)
+        written = write(counts, n, prompt, 160)
         print(f"{n}-gram:", corpus.decode(written[len(prompt) :]).replace("\n", " / "))
 
 

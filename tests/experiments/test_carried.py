@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from carried import carried, json_in
 
-from experiments.records import runs, timings
+from experiments.records import counts, runs, timings
 from experiments.search import tables
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
@@ -15,12 +15,13 @@ MEASURED = sorted(
     for path in (NOTEBOOKS.parent / "experiments" / "chapters").glob("*.py")
     if path.stem != "paper"  # it reads the paper's tables alone
 )
+RECORDED = (counts, runs, timings, tables)
 
 
 @cache
 def read(function: str, *arguments: str) -> object:
     """Return what a recorded function returns: chapters have many calls in common."""
-    modules = {name: m for m in (runs, timings, tables) for name in m.__recorded__}
+    modules = {name: m for m in RECORDED for name in m.__recorded__}
     return getattr(modules[function], function)(*arguments)
 
 

@@ -81,14 +81,14 @@ def test_command_with_orphaned_runs_ends_before_anything_is_computed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(command, "read_plans", lambda: {"tiny": PLAN})
-    monkeypatch.setattr(command, "orphaned", lambda plans: "tiny.toml has changed")
+    monkeypatch.setattr(command, "orphaned", lambda *_: "tiny.toml has changed")
     monkeypatch.setattr(command, "announce", None)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.setattr(sys, "argv", ["run"])
     with pytest.raises(SystemExit, match=r"^tiny\.toml has changed$"):
         command.main()
     # A list is given all the same.
-    monkeypatch.setattr(command, "announce", lambda plans, number: print("estimated"))
+    monkeypatch.setattr(command, "announce", lambda *_: print("estimated"))
     monkeypatch.setattr(sys, "argv", ["run", "--list"])
     command.main()
     assert capsys.readouterr().out == "tiny.toml has changed\nestimated\n"
@@ -156,12 +156,12 @@ def test_command_measures_only_the_plans_that_were_asked_for(
     other = replace(PLAN, name="other")
     measured: list[str] = []
 
-    def noted(plans: list[Plan], built: Path) -> None:
+    def noted(plans: list[Plan], built: Path, results: Path) -> None:
         measured.extend(plan.name for plan in plans)
 
     monkeypatch.setattr(command, "read_plans", lambda: {"tiny": PLAN, "other": other})
     monkeypatch.setattr(command, "BUILT", tmp_path)
-    monkeypatch.setattr(command, "announce", lambda plans, number: 0)
+    monkeypatch.setattr(command, "announce", lambda *_: 0)
     monkeypatch.setattr(command, "measure_missing", noted)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.setattr(sys, "argv", ["run", "--only", "tiny"])

@@ -264,7 +264,7 @@ def test_recorded_code_is_committed_and_in_the_history_except_what_is_to_be_repe
     history = set(git("rev-list", "HEAD").split())
 
     def cannot_be_looked_up(record: RunRecord) -> bool:
-        commits = {part["commit"] for part in (record, *record["earlier"])}
+        commits = {part["commit"] for part in (record, *record.get("earlier", []))}
         return of_modified_code(record) or (whole and not commits <= history)
 
     found = {

@@ -101,7 +101,7 @@ def test_writing_continues_a_prompt_with_tokens_in_proportion_to_their_probabili
 ):
     counts = Counts(torch.tensor([0, 1] * 50), 2, 2)
     torch.manual_seed(0)
-    text = write(counts, torch.tensor([0]), 1000)
+    text = write(counts, 2, torch.tensor([0]), 1000)
     assert text[0] == 0 and len(text) == 1001
     repeats = (text[1:] == text[:-1]).double().mean().item()
     both = torch.tensor([[0, 0], [1, 1]])

@@ -368,7 +368,7 @@
   /** The kernels of the layer that is shown: a column per channel, rows from two tokens back to the current one. */
   function drawKernels() {
     const { heads, d_model } = view.config, layer = Number(shown.layer.value);
-    const signs = [colour("--fig-1"), colour("--accent")].map((each) => each.match(/[\d.]+/g).map(Number));
+    const signs = [colour("--danger"), colour("--fig-2")].map((each) => each.match(/[\d.]+/g).map(Number));
     for (const box of $$("input", grid)) {
       const { kind } = box.dataset, head = Number(box.dataset.head), off = currentOnly[layer][kind][head];
       const canvas = box.previousElementSibling, { width, height } = canvas, pen = canvas.getContext("2d");
