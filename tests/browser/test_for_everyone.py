@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 import pytest
-from built_book import PAGES, cases
-from measures import Reader, every_look
+from built_book import PAGES, cases, every_page
+from measures import Looker, Reader, every_look
 from playwright.sync_api import Page, expect
 from visits import Visit, Visitor, barriers, in_theme, resized, settle
 
@@ -35,6 +35,14 @@ def test_search_and_index_have_no_barrier(visit: Visitor, other: str) -> None:
 def test_every_link_of_the_index_is_large_enough_for_a_finger(visit: Visitor) -> None:
     opened = visit("genindex", width=390).page
     assert barriers(opened, ["target-size"]) == []
+
+
+@every_look
+@every_page
+def test_what_can_be_clicked_is_as_large_as_a_fingertip(
+    look: Looker, page: str, width: int, theme: str
+) -> None:
+    assert look(page, width, theme)["small"] == []
 
 
 OPEN: dict[str, Callable[[Page], None]] = {

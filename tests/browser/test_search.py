@@ -1,7 +1,12 @@
 """A reader's searches lead to the right places."""
 
-from playwright.sync_api import Page, expect
-from visits import Visitor
+import re
+from collections.abc import Iterator
+
+import pytest
+from built_book import Site
+from lookups import LOOKUPS
+from playwright.sync_api import Browser, Page, expect
 
 SEARCHES = {
     "squared relu": "primer/primer_ez.html#SquaredReLU",
@@ -27,20 +32,32 @@ SEARCHES = {
 }
 
 
+@pytest.fixture(scope="module")
+def page(chromium: Browser, site: Site) -> Iterator[Page]:
+    """One visit for all look-ups."""
+    context = chromium.new_context(viewport={"width": 1400, "height": 900})
+    context.set_default_timeout(60_000)
+    opened = context.new_page()
+    opened.goto(site.url("book/pages/index"))
+    opened.locator(".search input").focus()  # which loads the search
+    opened.locator("#hits").wait_for(state="attached")
+    yield opened
+    context.close()
+
+
 def answers(page: Page, words: str) -> list[str]:
     """The addresses that the search field offers for these words, best first."""
-    field, hits = page.locator(".search input"), page.locator("#hits [role=option]")
-    field.focus()  # which loads the search
-    page.locator("#hits").wait_for(state="attached")
+    field, hits = page.locator(".search input"), page.locator("#hits")
     field.fill("")
-    expect(page.locator("#hits")).to_be_hidden()
+    expect(hits).to_be_hidden()
     field.fill(words)
-    expect(hits.first).to_be_visible(timeout=30_000)
-    return [hit.get_attribute("href") or "" for hit in hits.all()]
+    expect(hits).to_be_visible(timeout=30_000)
+    return [
+        hit.get_attribute("href") or "" for hit in hits.locator("[role=option]").all()
+    ]
 
 
-def test_searches_find_the_right_place_among_the_first_three(visit: Visitor) -> None:
-    page = visit("book/pages/index").page
+def test_searches_find_the_right_place_among_the_first_three(page: Page) -> None:
     first = {words: answers(page, words)[:3] for words in SEARCHES}
     missed = {
         words: first[words]
@@ -50,15 +67,35 @@ def test_searches_find_the_right_place_among_the_first_three(visit: Visitor) -> 
     assert missed == {}
 
 
-def test_a_definition_comes_before_its_methods_and_variants(visit: Visitor) -> None:
-    page = visit("book/pages/index").page
+def test_look_ups_are_found_in_two_actions_or_said_not_to_be_there(page: Page) -> None:
+    # Type, and choose one of the first three.
+    first = {words: answers(page, words)[:3] for words in LOOKUPS}
+    missed = {
+        words: first[words]
+        for words, places in LOOKUPS.items()
+        if not any(url.endswith(places) for url in first[words])
+        and (places or first[words])
+    }
+    assert missed == {}
+
+
+def test_a_query_without_an_answer_says_so(page: Page) -> None:
+    assert answers(page, "Aufmerksamkeit") == []
+    expect(page.locator("#hits")).to_have_text("Nothing is found for “Aufmerksamkeit”.")
+
+
+def test_a_typing_error_finds_texts_too(page: Page) -> None:
+    answers(page, "Shakespere")
+    expect(page.locator("#hits mark").first).to_have_text(re.compile("^Shakespeare"))
+
+
+def test_a_definition_comes_before_its_methods_and_variants(page: Page) -> None:
     found = answers(page, "squared relu")
     assert found[0].endswith("primer_ez.html#SquaredReLU")
     assert not any(url.endswith("#SquaredReLU.forward") for url in found)
 
 
-def test_a_term_shows_its_definition_among_the_results(visit: Visitor) -> None:
-    page = visit("book/pages/index").page
-    page.locator(".search input").fill("nucleus sampling")
+def test_a_term_shows_its_definition_among_the_results(page: Page) -> None:
+    answers(page, "nucleus sampling")
     term = page.locator("#hits [href$='#term-top-p-sampling']")
     expect(term).to_contain_text("smallest set", timeout=30_000)

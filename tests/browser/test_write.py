@@ -320,6 +320,21 @@ def test_the_live_page_has_no_barrier_and_does_not_scroll_sideways(
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_on_a_phone_the_settings_are_folded_and_run_shows_both_texts(
+    visit: Visitor,
+) -> None:
+    page = loaded(visit, width=390)
+    for label in ("Temperature", "Top-p", "Top-k", "Seed"):
+        expect(page.get_by_label(label)).to_be_hidden()
+    press(page, "Run")
+    for text in page.locator(".live-text").all():
+        expect(text).to_be_in_viewport(ratio=1)
+    expect(page.get_by_role("button", name="Stop", exact=True)).to_be_in_viewport()
+    press(page, "Stop")
+    page.get_by_text("Temperature, top-p, top-k, seed").click()
+    expect(page.get_by_label("Seed")).to_be_visible()
+
+
 def test_every_control_has_a_name_and_is_reached_by_tab(visit: Visitor) -> None:
     page = loaded(visit)
     page.get_by_label("Beginning").focus()
