@@ -1,7 +1,8 @@
 r"""
 # Counting
 
-A table of counts is the simplest language model. It shows what a loss is, and which loss is a good one.
+A table of counts is the simplest language model. It shows what a {term}`loss` is, and which loss is a good
+one.
 
 Which character comes next in "To be, or not t"? You expect an "o", because you have seen such words before. A
 {term}`language model` does the same with numbers: it gives every character of its alphabet a probability of
@@ -324,6 +325,45 @@ if __name__ == "__main__":
     print(f"{len(corpus.validation):,} characters: lzma {packed:,} bytes, ", end="")
     print(f"the {best}-gram {by_counts:,.0f}")
     assert by_counts < packed
+
+    # :::{exercise} Write it: mixing
+    # Write the formula of this chapter for one context. `counts` `[vocab_size]` has how often each character
+    # came next, and `shorter` `[vocab_size]` the probabilities by the shorter context.
+    # :::
+    from labml_primer.training.exercises import Case, check_answer
+
+    def mixed(counts: Tensor, shorter: Tensor) -> Tensor:
+        raise NotImplementedError  # your code instead of this line
+
+    cases: list[Case] = [
+        (
+            (torch.tensor([2.0, 1.0, 1.0, 0.0]), torch.full((4,), 0.25)),
+            torch.tensor([2.75, 1.75, 1.75, 0.75]) / 7,
+            "4 occurrences, with 3 different characters: 3 of 7 parts are of the shorter",
+        ),
+        (
+            (torch.tensor([5.0, 0.0]), torch.tensor([0.5, 0.5])),
+            torch.tensor([5.5, 0.5]) / 6,
+            "always the same character, so only 1 of 6 parts is of the shorter context",
+        ),
+        (
+            (torch.zeros(2), torch.tensor([0.7, 0.3])),
+            torch.tensor([0.7, 0.3]),
+            "a context that does not occur leaves the probabilities as they are",
+        ),
+    ]
+    check_answer(mixed, cases)
+
+    # :::{solution}
+    # The number of different characters is that of the counts above 0.
+    # :::
+    def solved(counts: Tensor, shorter: Tensor) -> Tensor:
+        kinds = (counts > 0).sum()
+        if kinds == 0:
+            return shorter
+        return (counts + kinds * shorter) / (counts.sum() + kinds)
+
+    assert check_answer(solved, cases)
 
     # Counting finds no pattern that is longer than its context, and learns nothing about one context from
     # another. A model with {term}`parameters` can. How are they found? {doc}`loop`.

@@ -17,6 +17,11 @@ from labml_primer.training.exercises import Case, check_answer
 ROOT = Path(__file__).resolve().parents[2]
 # A wrong answer for each chapter, and a part of what the reader is told.
 WRONG = {
+    "training.counting": (
+        "return (counts + 1) / (counts.sum() + len(counts))",
+        "returns 0.375 at [0], not 0.3929",
+        "3 of 7 parts",
+    ),
     "training.loop": (
         "return logits.softmax(dim=-1)[target].log().neg()",
         "returns inf, not 1000",
