@@ -4,9 +4,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from labml_primer.presets import PRESETS, Config, LanguageModel
+    from labml_primer.presets import PRESETS, SIZES, Config, LanguageModel
 
-__all__ = ["PRESETS", "Config", "LanguageModel"]
+__all__ = ["PRESETS", "SIZES", "Config", "LanguageModel"]
 
 
 def __getattr__(name: str) -> Any:

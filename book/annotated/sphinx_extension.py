@@ -128,16 +128,15 @@ def _add_nodes(app: Sphinx) -> None:
     skip = (pictures.skip_picture, None)
     html = (pictures.visit_picture, None)
     app.add_node(pictures.picture, html=html, latex=skip, text=skip)
+    paragraph = (deviations.visit_paragraph, deviations.depart_paragraph)
+    html = (deviations.visit_title, deviations.depart_title)
+    title = deviations.deviation_title
+    app.add_node(title, html=html, latex=paragraph, text=paragraph)
     for node, visit, depart in (
         (
             deviations.deviation,
             deviations.visit_deviation,
             deviations.depart_deviation,
-        ),
-        (
-            deviations.deviation_title,
-            deviations.visit_title,
-            deviations.depart_title,
         ),
         (deviations.deviations, _plain, _plain),
         (deeper.deeper, deeper.visit_deeper, deeper.depart_deeper),

@@ -1,4 +1,4 @@
-"""The glossary's definitions: every link to a term shows one, and the site's search finds them."""
+"""The glossary: links by letter, and the definitions that each link to a term shows and the search finds."""
 
 from __future__ import annotations
 
@@ -111,6 +111,26 @@ def collect(app: Sphinx, env: BuildEnvironment) -> list[str]:
     return sorted(env.found_docs) if glossaries(env).changed() else []
 
 
+class AddLetters(SphinxPostTransform):
+    """HTML only: puts links to the first term of each letter before a glossary that is sorted."""
+
+    default_priority = 20
+    formats = ("html",)
+
+    def run(self, **kwargs: Any) -> None:
+        for glossary in list(self.document.findall(addnodes.glossary)):
+            if not glossary.get("sorted"):
+                continue
+            first: dict[str, str] = {}
+            for item in glossary.findall(nodes.definition_list_item):
+                term = next(iter(item.findall(nodes.term)))
+                first.setdefault(term.astext()[0].upper(), term["ids"][0])
+            bar = nodes.paragraph(classes=["letters"])
+            for letter, anchor in first.items():
+                bar += nodes.reference("", letter, refid=anchor, internal=True)
+            glossary.parent.insert(glossary.parent.index(glossary), bar)
+
+
 class ShowDefinitions(SphinxPostTransform):
     """HTML only: gives each link to a term the definition as its title."""
 
@@ -127,6 +147,7 @@ class ShowDefinitions(SphinxPostTransform):
 
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_domain(Glossaries)
+    app.add_post_transform(AddLetters)
     app.add_post_transform(ShowDefinitions)
     app.connect("env-updated", collect)
     return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -54,7 +54,7 @@ def _run_pagefind(site: Path, target: Path) -> None:
     command += ["--output-subdir", target.name, "--quiet"]
     # Of a formula, the plain text in an attribute around it is indexed. A term of the glossary is found by
     # its name, in the list of places.
-    left_out = [".katex", ".headerlink", "dl.glossary"]
+    left_out = [".katex", ".headerlink", ".letters", "dl.glossary"]
     command += ["--exclude-selectors", ", ".join(left_out)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -101,10 +101,11 @@ def places(app: Sphinx) -> Iterator[Place]:
 
 
 def _definitions(env: BuildEnvironment) -> dict[str, list[str]]:
-    """Return the names of the definitions of each page."""
+    """Return the names of the definitions of each page, without its helpers."""
     found: dict[str, list[str]] = {}
     for full, entry in env.get_domain("py").objects.items():  # type: ignore[attr-defined]
-        if full.endswith(f".{entry.node_id}") and not full.endswith("__"):
+        own = full.endswith(f".{entry.node_id}") and not entry.aliased
+        if own and not full.endswith("__"):
             found.setdefault(entry.docname, []).append(entry.node_id)
     return found
 

@@ -86,15 +86,22 @@ def opens_with_picture(body: str) -> bool:
 
 
 def names(app: Any) -> list[Any]:
-    """Return the index: every definition of the book by its first letter, with links."""
-    places: dict[str, list[tuple[str, str]]] = {}
-    for full, entry in sorted(app.env.get_domain("py").objects.items()):
-        if full.endswith(f".{entry.node_id}") and not full.endswith("__"):
-            link = app.builder.get_relative_uri("genindex", entry.docname)
-            places.setdefault(entry.node_id, []).append(("", f"{link}#{entry.node_id}"))
-    letters: dict[str, list[Any]] = {}
-    for name in sorted(places, key=str.lower):
-        letters.setdefault(name[0].upper(), []).append((name, (places[name], [], None)))
+    """Return the index: every definition by its first letter, with its chapter and its address.
+
+    What Sphinx is not to list, such as a helper of a demonstration, is left out.
+    """
+    letters: dict[str, list[tuple[str, str, str]]] = {}
+    objects = app.env.get_domain("py").objects
+    for full, entry in sorted(
+        objects.items(), key=lambda item: item[1].node_id.lower()
+    ):
+        name = entry.node_id
+        if full.endswith(f".{name}") and not full.endswith("__") and not entry.aliased:
+            page = app.builder.get_relative_uri("genindex", entry.docname)
+            chapter = app.env.titles[entry.docname].astext()
+            letters.setdefault(name[0].upper(), []).append(
+                (name, chapter, f"{page}#{name}")
+            )
     return list(letters.items())
 
 

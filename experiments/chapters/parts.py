@@ -144,7 +144,7 @@ if __name__ == "__main__":
 
 ACTIVATIONS = {
     "relu": ("ReLU", "C5"),
-    "gelu": ("GELU", "C1"),
+    "gelu": ("GELU", "C5"),
     "swish": ("Swish", "C2"),
     "reglu": ("ReGLU", "C2"),
     "swiglu": ("SwiGLU", "C2"),

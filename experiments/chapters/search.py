@@ -93,7 +93,13 @@ if __name__ == "__main__":
     import matplotlib.pyplot as plt
 
     fig, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
-    styles = ("C1-", "C1--", "C1:", "C2-", "C4-")
+    styles = (
+        "C1-",
+        "C1--",
+        "C1:",
+        "C5--",
+        "C5:",
+    )  # grey: no model to start from, no choice
     for search, style in zip(searches.values(), styles, strict=True):
         numbers, reached = zip(*search["best_so_far"], strict=True)
         ends = [*numbers, search["individuals"]]
@@ -302,14 +308,16 @@ if __name__ == "__main__":
     )
     often = {name for search in searches.values() for name in search["spread"]}
     drawn = [name for name in ("T-MAT MUL", *CONVOLUTIONS) if name in often]
-    colour_of = dict(zip(drawn, ("C5", "C1", "C0", "C2", "C3", "C4"), strict=False))
+    style_of = dict(
+        zip(drawn, ("C5-", "C1-", "C1--", "C1:", "C1-.", "C5:"), strict=False)
+    )
     for (left, right), search in zip(axes, searches.values(), strict=True):
-        left.plot(search["after"], search["median"], color="C0", lw=1.3)
+        left.plot(search["after"], search["median"], color="C1", lw=1.3)
         left.set(ylabel="nats per character", title=title(search))
-        for operation, colour in colour_of.items():
+        for operation, style in style_of.items():
             if operation in search["spread"]:
                 percent = [100 * share for share in search["spread"][operation]]
-                right.plot(search["after"], percent, colour, lw=1.3, label=operation)
+                right.plot(search["after"], percent, style, lw=1.3, label=operation)
         right.set(ylabel="% of the population", ylim=(0, 103))
         right.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     left.set(xlabel="individuals")

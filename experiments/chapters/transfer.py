@@ -133,7 +133,7 @@ if __name__ == "__main__":
 # The name and colour of each model, and its name in Table 7.
 MODELS = {
     "t5": ("T5", "C5"),
-    "t5-gelu": ("T5 with GELU", "C1"),
+    "t5-gelu": ("T5 with GELU", "C5"),
     "t5-pp": ("Transformer++", "C2"),
     "t5-primer-ez-decoder": ("Primer-EZ decoder", "C0"),
 }
@@ -181,7 +181,9 @@ if __name__ == "__main__":
     for model, (name, colour) in MODELS.items():
         for run, line in zip(filling[model], ("-", "--", ":"), strict=True):
             label = f"{name}, seed {run['seed']}"
-            ax.plot(run["steps"], run["loss"], line, color=colour, lw=1.2, label=label)
+            dots = {"marker": ".", "markevery": 0.08} if model == "t5-gelu" else {}
+            steps, losses = run["steps"], run["loss"]
+            ax.plot(steps, losses, line, color=colour, lw=1.2, label=label, **dots)
     ax.set(
         title=f"each of {setting(filling.values())}",
         xlabel="step",

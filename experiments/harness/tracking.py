@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
-from types import TracebackType
 
 from experiments.harness.command import environment
 
@@ -64,16 +63,11 @@ class Tracking:
         if not self.silent:
             self.tracker.save(step, values)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self.silent:
             return
         with redirect_stdout(StringIO()):
-            self.experiment.__exit__(kind, error, traceback)
+            self.experiment.__exit__(*error)
         for thread in threading.enumerate():
             if isinstance(thread, self.writing):
                 thread.join()

@@ -20,11 +20,11 @@ from experiments.measured.tables import SourcedTable
 from experiments.records.counts import best_counts
 from experiments.records.runs import Measured, Runs
 
-# Models of the plan `speedup`: the name in the paper's tables, colour and line. The halves of Primer-EZ are
-# dotted (its activation function) and dashed (its attention).
+# Models of the plan `speedup`: the name in the paper's tables, colour and line. A model that has another
+# activation function alone is dotted, one that has another attention alone dashed.
 WHOLE_MODELS = {
     "transformer": ("Vanilla Transformer", "C5", "-"),
-    "gelu": ("Transformer+GELU", "C1", "-"),
+    "gelu": ("Transformer+GELU", "C5", ":"),
     "pp": ("Transformer++", "C2", "-"),
     "evolved-transformer": ("Evolved Transformer", "C4", "-"),
     "squared-relu": ("Transformer+squared ReLU", "C0", ":"),

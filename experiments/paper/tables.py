@@ -27,12 +27,12 @@ COLOURS = {
             *("Primer-EZ", "Primer-EZ Decoder"),
             *("Switch Primer", "Synthesizer + Squared ReLU"),
         ),
-        "C1": ("Transformer+GELU", "Transformer+GeLU*"),
         "C2": ("Transformer++", "T5++"),
         "C3": ("Primer",),
         "C4": ("Evolved Transformer",),
         "C5": (
             *("Vanilla Transformer", "Vanilla Transformer*", "Original T5"),
+            *("Transformer+GELU", "Transformer+GeLU*"),
             *("Switch Transformer", "Synthesizer"),
         ),
     }.items()

@@ -2,7 +2,7 @@ r"""
 # The same, faster
 
 Two gradients written by hand, and three convolutions merged into one. One call swaps them into a finished
-model.
+model. For generating text, a step that can be compiled once.
 
 The squared ReLU and the convolution of {doc}`primer_ez` compute very little, yet they make a training step
 longer. Where does the time go, and how much of it can be saved without changing the model?
@@ -12,7 +12,8 @@ memory it reads and writes, not on its arithmetic. PyTorch's automatic different
 over memory for every step of a formula, mostly into new memory. A gradient written by hand reuses memory.
 {py:func}`~labml_primer.primer.faster.faster` swaps such versions into any model of this book and keeps its
 parameters, outputs and gradients. With {term}`torch.compile` they are not needed, because it fuses such
-operations itself, so this chapter is about {term}`eager mode`.
+operations itself, so most of this chapter is about {term}`eager mode`. Its last section makes
+{term}`inference` with a {term}`KV cache` ready for `torch.compile`.
 
 :::{picture} faster
 :::
@@ -21,6 +22,7 @@ Source: our own measurements; {doc}`/benchmarks/speed` has them for several size
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar, cast
 
 import torch
@@ -44,6 +46,12 @@ from labml_primer.primer.variations import (
     SpatialDepthWiseSharedConvolution,
 )
 from labml_primer.transformer.attention import MultiHeadAttention
+from labml_primer.transformer.cache_check import LENGTHS, check_cache
+from labml_primer.transformer.generation import (
+    generate_cached,
+    sample_token,
+    share_weights,
+)
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -56,7 +64,7 @@ if __name__ == "__main__":
     from dataclasses import replace
 
     from IPython.display import display
-    from torch.profiler import ProfilerActivity, profile
+    from torch.autograd.profiler import profile
 
     from labml_primer.training.table import Table
     from labml_primer.transformer.language_model import Config, LanguageModel
@@ -74,7 +82,7 @@ if __name__ == "__main__":
         model(tokens).logsumexp(dim=-1).sum().backward()
 
     def milliseconds(model: nn.Module) -> list[float]:
-        with profile(activities=[ProfilerActivity.CPU]) as profiled:
+        with profile(use_kineto=False) as profiled:  # Kineto logs each start and end
             step(model, tokens)
         events = [
             (event.key.removeprefix("aten::").rstrip("_"), event.self_cpu_time_total)
@@ -321,7 +329,8 @@ def faster(model: Model) -> Model:
     Swap the faster versions into `model`, in place, and return it. (If `model` is itself a layer that has a
     faster version, that is returned.) A faster version shares everything with the layer that it replaces:
     parameters and their names, hooks, buffers. So a state dict saved before the swap can be loaded after it,
-    and vice versa.
+    and vice versa. Outputs and gradients agree up to rounding, because a product that is added in the same
+    operation is not rounded by itself.
 
     Only layers of exactly these classes are replaced. A subclass may compute something else, so it stays as
     it is. So does a layer with a parametrization, such as weight normalization, or with a `forward` of its
@@ -408,6 +417,206 @@ if __name__ == "__main__":
     # lengths, with and without `torch.compile`.
 
 
+class Text:
+    """
+    ## Generating text, compiled
+
+    `torch.compile` helps most when each operation computes little, as when a model generates a text. But a
+    {term}`KV cache` grows by a token per step, so each step has tensors of another size, and would be
+    compiled again.
+
+    A cache of *fixed length* has room for the whole text from the start. A tensor counts the tokens read so
+    far, and a mask hides the places that are still empty. So all steps are the same computation with other
+    numbers. As in {doc}`../transformer/generation`, the cache is attached to a copy of the model. The layers
+    of a copy share a `Text`, which has the count.
+    """
+
+    def __init__(self, length: int, device: torch.device):
+        self.length = length
+        self.tokens = torch.zeros((), dtype=torch.long, device=device)
+
+    def positions(self, new: Tensor) -> Tensor:
+        """Return the positions of new tokens `[batch, seq, ...]`."""
+        return self.tokens + torch.arange(new.size(1), device=new.device)
+
+    def write(self, new: Tensor, places: Tensor | None) -> Tensor:
+        """Write `new` `[batch, seq, ...]` at its positions in `places` `[batch, length, ...]`."""
+        if places is None:
+            places = new.new_zeros(new.size(0), self.length, *new.shape[2:])
+        return places.index_copy_(1, self.positions(new), new)
+
+
+def fix_keys_and_values(layer: Any, text: Text) -> None:
+    """
+    ### Attention
+
+    Write keys and values at the positions of their tokens, and hide all later places from each query. Other
+    than causal self-attention raises `TypeError`.
+    """
+    project, forward = layer.project, layer.forward
+    keys: Tensor | None = None
+    values: Tensor | None = None
+
+    def project_new(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        nonlocal keys, values
+        query, key, value = project(x, y)
+        keys, values = text.write(key, keys), text.write(value, values)
+        return query, keys, values
+
+    def forward_new(
+        x: Tensor, y: Tensor, mask: Tensor | None = None, causal: bool = False
+    ) -> Tensor:
+        if x is not y or mask is not None or not causal:
+            raise TypeError("a cache of fixed length is for causal self-attention")
+        places = torch.arange(text.length, device=x.device)
+        visible = places <= text.positions(x)[:, None]  # [queries, length]
+        output: Tensor = forward(x, y, visible)
+        return output
+
+    layer.project, layer.forward = project_new, forward_new
+
+
+def fix_window(layer: Any) -> None:
+    """
+    ### Convolutions
+
+    Keep the last inputs of a convolution in one tensor.
+    """
+    back, forward = layer.causal_window - 1, layer.forward
+    window: Tensor | None = None
+
+    def forward_new(x: Tensor) -> Tensor:
+        nonlocal window
+        if window is None:
+            window = x.new_zeros(x.size(0), back, *x.shape[2:])
+        x = torch.cat([window, x], dim=1)
+        window.copy_(x[:, x.size(1) - back :])
+        y: Tensor = forward(x)
+        return y[:, back:]
+
+    layer.forward = forward_new
+
+
+def fix_positions(layer: Any, text: Text) -> None:
+    """
+    ### Positions
+
+    Look up the encodings of the new tokens' positions.
+    """
+
+    def forward_new(x: Tensor) -> Tensor:
+        y: Tensor = layer.dropout(x + layer.encoding[text.positions(x)])
+        return y
+
+    layer.forward = forward_new
+
+
+def add_fixed_caches(model: nn.Module, text: Text) -> Any:
+    """
+    ### Which layers?
+
+    Attach a cache of fixed length to each layer of `model` that depends on past tokens, in place, and return
+    the model. Layers are known by what they declare, as in
+    {py:func}`~labml_primer.transformer.generation.add_caches`. `tokens_before` becomes a tensor.
+    """
+    for layer in model.modules():
+        if hasattr(type(layer), "project") and hasattr(layer, "d_k"):
+            fix_keys_and_values(layer, text)
+        elif isinstance(getattr(layer, "encoding", None), Tensor):
+            fix_positions(layer, text)
+        elif hasattr(layer, "tokens_before"):
+            layer.tokens_before = text.tokens
+        elif hasattr(layer, "causal_window"):
+            fix_window(layer)
+    forward = model.forward
+
+    def forward_new(new: Tensor) -> Tensor:
+        output: Tensor = forward(new)
+        text.tokens += new.size(1)
+        return output
+
+    vars(model)["forward"] = forward_new
+    return model
+
+
+def last_logits(model: nn.Module, new: Tensor) -> Tensor:
+    """Return the logits after the last of the new tokens `[batch, seq]`."""
+    logits: Tensor = model(new)
+    return logits[:, -1]
+
+
+@cache
+def compiled() -> Callable[[nn.Module, Tensor], Tensor]:
+    """Return `last_logits`, compiled for each model at its first call."""
+    return torch.compile(last_logits)
+
+
+def check_fixed(model: nn.Module, tokens: Tensor) -> None:
+    """
+    ### Does it know every layer?
+
+    Raise `TypeError` if a cache of fixed length changes what `model` computes
+    ({py:func}`~labml_primer.transformer.generation.check`).
+    """
+    plain, fixed = (share_weights(model, training=False) for _ in range(2))
+    text = Text(max(*LENGTHS, plain.config.max_seq), tokens.device)
+    check_cache(plain, add_fixed_caches(fixed, text), (tokens,), {})
+
+
+@torch.no_grad()
+def generate_compiled(
+    model: nn.Module,
+    tokens: Tensor,
+    max_new_tokens: int,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """
+    ### The loop
+
+    Do the same as {py:func}`~labml_primer.transformer.generation.generate`, in compiled steps. The first one
+    takes as long as its compilation, half a minute or so; later texts of the same model, or of one of the
+    same shape, use what was compiled. The prompt is read without compilation, because its length differs from
+    text to text. So is what exceeds `max_seq`.
+
+    Raises `TypeError` for layers that cannot be cached at fixed length, such as
+    {py:class}`~labml_primer.since.rotary.BucketBias`. On a CPU, `torch.compile` needs a C++ compiler.
+    """
+    end = tokens.size(1) + max_new_tokens
+    plain = share_weights(model, training=False)
+    max_seq = plain.config.max_seq
+    if 0 < tokens.size(1) < min(max_seq, end - 1):
+        check_fixed(plain, tokens)
+        text = Text(max_seq, tokens.device)
+        fixed = add_fixed_caches(share_weights(plain), text)
+        logits = last_logits(fixed, tokens)
+        while True:
+            new = sample_token(logits, temperature, top_k, top_p, generator)[:, None]
+            tokens = torch.cat([tokens, new], dim=1)
+            if tokens.size(1) == min(end, max_seq + 1):
+                break
+            logits = compiled()(fixed, new)
+    rest = end - tokens.size(1)
+    return generate_cached(model, tokens, rest, temperature, top_k, top_p, generator)
+
+
+if __name__ == "__main__":
+    # ### The same logits
+    #
+    # A Primer-EZ reads a text in pieces with a cache of fixed length, which has room for twice as many
+    # tokens, and then as a whole without a cache.
+    model = LanguageModel(config).double().eval()
+    tokens = torch.randint(256, (2, 20))
+    fixed = add_fixed_caches(share_weights(model), Text(40, tokens.device))
+    with torch.no_grad():
+        pieces = [fixed(piece) for piece in tokens.split([5, 1, 1, 13], dim=1)]
+        difference = (torch.cat(pieces, dim=1) - model(tokens)).abs().max()
+    print(f"largest difference {difference:.0e}")
+    # {doc}`/benchmarks/speed` has the tokens per second, eager and compiled.
+
+
 if __name__ == "__main__":
     # ## In short
     #
@@ -416,6 +625,8 @@ if __name__ == "__main__":
     # - Gradients written by hand reuse memory and save part of that time. `torch.compile` fuses such
     #   operations itself.
     # - One call swaps in the faster versions: same parameters, same outputs, same gradients.
+    # - With a KV cache of fixed length, all steps of generation are the same computation, which is compiled
+    #   once.
     #
     # ## Exercise
     #

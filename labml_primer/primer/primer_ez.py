@@ -224,7 +224,7 @@ class MultiDConvHeadAttention(MultiHeadAttention):
 
 
 if __name__ == "__main__":
-    # ## How many parameters?
+    # ## The extra parameters of MDHA
     #
     # At `d_model` 512 with 8 heads, all kernels for queries, keys and values together have less than 1% of
     # the parameters of the four projections.

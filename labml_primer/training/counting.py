@@ -326,42 +326,32 @@ if __name__ == "__main__":
     print(f"the {best}-gram {by_counts:,.0f}")
     assert by_counts < packed
 
-    # :::{exercise} Write it: mixing
-    # Write the formula of this chapter for one context. `counts` `[vocab_size]` has how often each character
-    # came next, and `shorter` `[vocab_size]` the probabilities by the shorter context.
+    # :::{exercise} Write it: counts of pairs
+    # Write how often each token follows each other one: `text` is `[seq]`, and the result is
+    # `[token, next token]`, both below `vocab_size`.
     # :::
     from labml_primer.training.exercises import Case, check_answer
 
-    def mixed(counts: Tensor, shorter: Tensor) -> Tensor:
+    def pairs_of(text: Tensor, vocab_size: int) -> Tensor:
         raise NotImplementedError  # your code instead of this line
 
     cases: list[Case] = [
         (
-            (torch.tensor([2.0, 1.0, 1.0, 0.0]), torch.full((4,), 0.25)),
-            torch.tensor([2.75, 1.75, 1.75, 0.75]) / 7,
-            "4 occurrences, with 3 different characters: 3 of 7 parts are of the shorter",
+            (torch.tensor([0, 1, 0, 1, 1]), 2),
+            [[0, 2], [1, 1]],
+            "the pairs are 01, 10, 01 and 11: a row is the first token",
         ),
-        (
-            (torch.tensor([5.0, 0.0]), torch.tensor([0.5, 0.5])),
-            torch.tensor([5.5, 0.5]) / 6,
-            "always the same character, so only 1 of 6 parts is of the shorter context",
-        ),
-        (
-            (torch.zeros(2), torch.tensor([0.7, 0.3])),
-            torch.tensor([0.7, 0.3]),
-            "a context that does not occur leaves the probabilities as they are",
-        ),
+        ((torch.tensor([2, 2]), 3), torch.eye(3) * torch.eye(3)[2], "22 occurs once"),
     ]
-    check_answer(mixed, cases)
+    check_answer(pairs_of, cases)
 
     # :::{solution}
-    # The number of different characters is that of the counts above 0.
+    # Take a pair as one number, its two tokens as digits, and count numbers.
     # :::
-    def solved(counts: Tensor, shorter: Tensor) -> Tensor:
-        kinds = (counts > 0).sum()
-        if kinds == 0:
-            return shorter
-        return (counts + kinds * shorter) / (counts.sum() + kinds)
+    def solved(text: Tensor, vocab_size: int) -> Tensor:
+        number = text[:-1] * vocab_size + text[1:]
+        counts = torch.bincount(number, minlength=vocab_size**2)
+        return counts.view(vocab_size, vocab_size)
 
     assert check_answer(solved, cases)
 

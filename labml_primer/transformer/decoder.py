@@ -1,8 +1,8 @@
 r"""
 # Decoder
 
-The half of the {term}`Transformer` that writes: it reads its own output so far, looks things up in the encoder's
-output, and predicts the next token.
+The half of the {term}`Transformer` that writes: it reads its own output so far, looks things up in the
+encoder's output, and predicts the next token.
 
 How does a network write a sentence, such as the translation of a source sentence $S$? One token at a time.
 Each token $t_i$ of the *target*, the sentence to write, depends on the source and on all tokens before it.

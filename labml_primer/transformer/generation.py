@@ -154,6 +154,48 @@ if __name__ == "__main__":
     )
 
 
+@torch.no_grad()
+def generate(
+    model: nn.Module,
+    tokens: Tensor,
+    max_new_tokens: int,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """
+    ## The loop
+
+    Return `tokens` `[batch, seq]` followed by `max_new_tokens` sampled ones. `model` is a
+    {py:class}`~labml_primer.transformer.language_model.LanguageModel`, or another decoder with a
+    `config.max_seq`. {py:func}`~labml_primer.transformer.generation.sample_token` explains the settings;
+    `generator` makes the text reproducible. Dropout is off during generation.
+
+    If the text becomes longer than the model's `max_seq`, the model reads its last `max_seq` tokens. Each
+    step reads the whole text again, although only the last position is used. The rest of this chapter saves
+    that work: {py:func}`~labml_primer.transformer.generation.generate_cached` generates the same text.
+
+    Raises `ValueError` if `tokens` is empty, and `RuntimeError` inside
+    {py:func}`~labml_primer.transformer.generation.kv_cache`.
+    """
+    if tokens.size(1) == 0:
+        raise ValueError("no tokens: the model needs at least one to continue")
+    if any(hasattr(layer.forward, "cached") for layer in model.modules()):
+        raise RuntimeError("a KV cache of the model is open; use generate_cached")
+    max_seq: Any = model.config.max_seq
+    was_training = model.training
+    model.eval()
+    try:
+        for _ in range(max_new_tokens):
+            logits = model(tokens[:, -max_seq:])[:, -1]  # [batch, vocab_size]
+            new = sample_token(logits, temperature, top_k, top_p, generator)
+            tokens = torch.cat([tokens, new[:, None]], dim=1)
+    finally:
+        model.train(was_training)
+    return tokens
+
+
 class Growing:
     """
     ## A tensor that grows
@@ -412,7 +454,7 @@ def kv_cache(model: nn.Module) -> Iterator[None]:
             elif isinstance(known, CachedForward):
                 raise RuntimeError(
                     f"{type(copy.original).__name__} has a KV cache already: "
-                    "close that one, or use generate, which works at any time"
+                    "close that one, or use generate_cached, which works at any time"
                 )
         INSIDE.set(INSIDE.get() | {cached})
         yield
@@ -423,7 +465,7 @@ def kv_cache(model: nn.Module) -> Iterator[None]:
 
 
 @torch.no_grad()
-def generate(
+def generate_cached(
     model: nn.Module,
     tokens: Tensor,
     max_new_tokens: int,
@@ -433,15 +475,14 @@ def generate(
     generator: torch.Generator | None = None,
 ) -> Tensor:
     """
-    ## The loop
+    ## The loop with a cache
 
-    Return `tokens` `[batch, seq]` followed by `max_new_tokens` sampled ones. `model` is a
-    {py:class}`~labml_primer.transformer.language_model.LanguageModel`, or another decoder with a
-    `config.max_seq`. {py:func}`~labml_primer.transformer.generation.sample_token` explains the settings;
-    `generator` makes the text reproducible. Dropout is off during generation.
+    Return the same text as {py:func}`~labml_primer.transformer.generation.generate`, up to rounding. Each
+    step reads one token, until the text is longer than the model's `max_seq`.
 
-    If the text becomes longer than the model's `max_seq`, the model reads its last `max_seq` tokens. Raises
-    `ValueError` if `tokens` is empty.
+    The cache belongs to this call, so it works at any time: inside a block with another cache, in several
+    threads, and during training. Raises `ValueError` if `tokens` is empty, and `TypeError` for a layer that
+    the cache does not know.
     """
     if tokens.size(1) == 0:
         raise ValueError("no tokens: the model needs at least one to continue")
@@ -629,6 +670,7 @@ if __name__ == "__main__":
     # ## In short
     #
     # - Sampling draws the next token by its probability; temperature, top-k and top-p make it more cautious.
+    # - The plain loop reads the whole text for each new token, and only its last position counts.
     # - A KV cache stores keys and values of past tokens, so that each step computes one token instead of the
     #   whole text. It is attached from outside, to a copy of a finished model that shares its weights. So the
     #   layers contain no code for it, and each text has a cache of its own.

@@ -4,8 +4,8 @@ r"""
 Two things keep a deep stack of layers trainable: a direct path through the stack, to which layers only add,
 and a norm that limits the size of features.
 
-A {term}`Transformer` has dozens of layers, one after another. How does a signal get through all of them, and how does
-the gradient get back to the first?
+A {term}`Transformer` has dozens of layers, one after another. How does a signal get through all of them, and
+how does the gradient get back to the first?
 
 A {term}`residual connection` adds a layer's output to its input. The sum that runs through all layers is the
 {term}`residual stream`. Because such a sum grows, a *norm* scales every position's features to a common size.

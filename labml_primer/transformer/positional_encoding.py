@@ -7,8 +7,8 @@ marks its position.
 "Dog bites man" has the same words as "man bites dog". (In examples the tokens are words.) {doc}`attention`
 compares each word with every other one without regard to their order, and all other layers see one word at a
 time. With a {term}`causal mask`, a layer sees which words came before, but not how far back. So the first
-{term}`Transformer` puts the position into the vectors themselves. A vector $p_t$ of width $d$ for position $t$ should
-have three properties:
+{term}`Transformer` puts the position into the vectors themselves. A vector $p_t$ of width $d$ for position
+$t$ should have three properties:
 
 1. Unique: no two positions share one.
 2. Consistent: one linear map turns $p_t$ into $p_{t+\phi}$, the same for every $t$, so that "three words
@@ -23,8 +23,8 @@ p_t^{(2k)} &= \sin(\omega_k t) \\
 p_t^{(2k+1)} &= \cos(\omega_k t)
 \end{aligned} \qquad \omega_k = 10000^{-2k/d}$$
 
-Most {term}`language models <language model>` today use such frequencies in another way: they rotate queries and keys
-({ref}`RoPE <rotary>`, at the end of this chapter).
+Most {term}`language models <language model>` today use such frequencies in another way: they rotate queries
+and keys ({ref}`RoPE <rotary>`, at the end of this chapter).
 
 :::{picture} positions
 :::

@@ -15,7 +15,16 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks import floor, generation, measure, memory, peers, speed, step
+from benchmarks import (
+    compiled_generation,
+    floor,
+    generation,
+    measure,
+    memory,
+    peers,
+    speed,
+    step,
+)
 from labml_primer import LanguageModel
 from labml_primer.primer.faster import faster
 from labml_primer.primer.primer_ez import MultiDConvHeadAttention
@@ -26,6 +35,7 @@ QUESTIONS = (
     "attention",
     "compared",
     "compiled",
+    "compiled_generation",
     "floor",
     "generation",
     "memory",
@@ -232,6 +242,28 @@ def test_a_writer_reads_its_last_tokens_with_a_cache(name: str) -> None:
         seen.clear()
         model(text)
     torch.testing.assert_close(last, seen[0][:, -1:])
+
+
+@pytest.mark.parametrize("name", ["Transformer", "Primer-EZ"])
+def test_a_compiled_writer_computes_what_the_other_does(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = LanguageModel(step.sized(generation.NAMES[name], 128, 64)).eval()
+    text = torch.randint(step.VOCAB_SIZE, (1, 40))
+    seen: list[Tensor] = []
+
+    def eager(model: nn.Module, token: Tensor) -> Tensor:
+        seen.append(compiled_generation.last_logits(model, token))
+        return seen[-1]
+
+    monkeypatch.setattr(compiled_generation, "compiled", lambda: eager)
+    writer = compiled_generation.CompiledWriter(model, text)
+    with torch.no_grad():
+        for _ in range(2):
+            writer.begin()
+            writer.write()
+        assert len(seen) == 2 * generation.IN_A_ROW
+        torch.testing.assert_close(seen[-1], model(text)[:, -1])
 
 
 def test_the_peak_is_what_was_held_at_once() -> None:

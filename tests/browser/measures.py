@@ -238,6 +238,10 @@ def measured(opened: Visit) -> Measures:
         found[name] = page.evaluate(script)
     width = page.evaluate("innerWidth")
     found["sideways"] = {width: page.evaluate(SIDEWAYS)}
+    if width < 1000:  # and the smallest phones
+        for smaller in (360, 320):
+            resized(page, smaller)
+            found["sideways"][smaller] = page.evaluate(SIDEWAYS)
     if (
         width > 1000
     ):  # the rest is half of a visit's seconds, and takes no look at a phone

@@ -10,12 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Any
 
 import pytest
 from annotated.read.modules import Project
 from annotated.read.parse import Chapter, parse
+from builds import ENGINE, LONGEST, sphinx
 
-ENGINE = Path(__file__).resolve().parents[2] / "book"
 Write = Callable[[dict[str, str]], Path]
 
 
@@ -116,18 +117,30 @@ class Shelf:
     ) -> Built:
         """Builds, as the command line does. The log is both outputs together."""
         log = self.root / "log.txt"
-        with log.open("w") as file:
-            done = subprocess.run(
-                self.command(*options, builder=builder, python=python),
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=subprocess.STDOUT,
-                env=environment(),
-                timeout=1200,  # a busy machine is slow
-                check=False,
-            )
-        text = re.sub(r"\x1b\[[0-9;]*m", "", log.read_text())
-        return Built(self.root, done.returncode, text)
+        command = self.command(*options, builder=builder, python=python)
+        if python != sys.executable:
+            return Built(self.root, run(command, log), plain(log))
+        code = sphinx(command[3:], log, environment())
+        return Built(self.root, code, plain(log))
+
+
+def run(command: list[str], log: Path, **options: Any) -> int:
+    """Runs a command, both outputs of which go to `log`, and returns its exit code."""
+    with log.open("w") as file:
+        return subprocess.call(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            env=environment(),
+            timeout=LONGEST,
+            **options,
+        )
+
+
+def plain(log: Path) -> str:
+    """The text of a log, without colours."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", log.read_text())
 
 
 def environment() -> dict[str, str]:

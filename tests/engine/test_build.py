@@ -308,7 +308,7 @@ def test_roles_directives_math_notes_and_citations_work_in_rows(built: Built) ->
         assert part in prose, part
     assert 'id="there"' in page
     note = row_of(page, line_of("return x * SCALE"))
-    assert '<div class="note note--deviation" role="note">' in note
+    assert '<details class="note note--deviation">' in note
     assert "Deviation from the <em>paper</em>" in note
     assert "ln--deviation" in note
 

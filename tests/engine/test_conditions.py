@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from annotated.read import digest as digest_module
 from annotated.run.execute import Record, Store
-from conftest import ENGINE, Built, Shelf, environment
+from conftest import ENGINE, Built, Shelf, environment, plain, run
 
 pytestmark = pytest.mark.slow
 New = Callable[[dict[str, str]], Shelf]
@@ -147,16 +147,8 @@ def test_a_build_without_room_says_so_and_the_next_one_is_right(
     )
     book = shelf({"one.py": text, "lib/table.py": table})
     log = book.root / "log.txt"
-    with log.open("w") as file:
-        code = subprocess.call(
-            book.command(),
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            env=environment(),
-            preexec_fn=limited(room),
-        )
-    said = re.sub(r"\x1b\[[0-9;]*m", "", log.read_text())
+    code = run(book.command(), log, preexec_fn=limited(room))
+    said = plain(log)
     assert code != 0
     assert re.search(message, said), said
     assert "Traceback" not in said

@@ -1,13 +1,12 @@
 """The same book builds under the current Sphinx and under Jupyter Book 1."""
 
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import ENGINE, Built, Shelf, environment
+from conftest import ENGINE, Built, Shelf, plain, run
 from locked import python_of
 
 pytestmark = pytest.mark.slow
@@ -153,25 +152,9 @@ def book(shelf: New) -> Shelf:
 
 def jupyter_book(book: Shelf) -> Built:
     log = book.root / "log.txt"
-    with log.open("w") as file:
-        done = subprocess.run(
-            [
-                str(Path(sys.executable).with_name("jupyter-book")),
-                "build",
-                ".",
-                "-W",
-                "--keep-going",
-            ],
-            cwd=book.root,
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            env=environment(),
-            timeout=1200,  # a busy machine is slow
-            check=False,
-        )
-    text = re.sub(r"\x1b\[[0-9;]*m", "", log.read_text())
-    return Built(book.root, done.returncode, text)
+    command = str(Path(sys.executable).with_name("jupyter-book"))
+    code = run([command, "build", ".", "-W", "--keep-going"], log, cwd=book.root)
+    return Built(book.root, code, plain(log))
 
 
 def test_it_builds_under_jupyter_book_1(book: Shelf) -> None:

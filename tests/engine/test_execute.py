@@ -295,8 +295,13 @@ def test_errors_in_prose_have_their_line_in_the_module(shelf: New) -> None:
     ("code", "what"),
     [
         ("import os\n    os._exit(1)", "5: the kernel died here"),
-        ("import time\n    time.sleep(600)", "5: ran longer than 5 s"),
-        ("raise SystemExit(3)", "4: SystemExit: 3"),
+        pytest.param(
+            *("import time\n    time.sleep(600)", "5: ran longer than 5 s"),
+            marks=pytest.mark.nightly,
+        ),
+        pytest.param(
+            *("raise SystemExit(3)", "4: SystemExit: 3"), marks=pytest.mark.nightly
+        ),
     ],
 )
 def test_a_kernel_that_dies_or_hangs_is_an_error_with_its_line(
@@ -582,7 +587,14 @@ AS_A_PROGRAM = {
 }
 
 
-@pytest.mark.parametrize("what", AS_A_PROGRAM)
+@pytest.mark.parametrize(
+    "what",
+    [
+        "event loops, arguments, exit",
+        "processes",
+        pytest.param("a child that returns", marks=pytest.mark.nightly),
+    ],
+)
 def test_a_chapter_runs_as_it_does_under_python_m(tmp_path: Path, what: str) -> None:
     text, printed = AS_A_PROGRAM[what]
     text = textwrap.dedent(text).lstrip()

@@ -402,3 +402,55 @@ def test_definitions_that_need_each_other_are_in_an_order_that_runs(
         source = collect(files, name, name=module)
         run(source)
         assert defined(source) == ["Parent", "Child"]
+
+
+SUMMED = """
+    class Layer:
+        '''
+        ## A layer
+
+        Each layer has its reasons.
+        '''
+
+        def forward(self, x):
+            '''Map `[batch, seq]` to {term}`logits` `[batch, seq, vocab]`, which is a sentence too long for
+            one line. Then more.'''
+            # A note.
+            return x  # [batch, seq]
+
+        def size(self): return 1
+
+
+    def keep(k):
+        r'''
+        ## Top-k
+
+        Keep the $k$ best: $\\sqrt{k}$ of them.
+        '''
+
+        def inner():
+            '''Return {py:func}`~pkg.one.keep`, as {doc}`the chapter </one>` says.'''
+            return keep
+
+        return Layer, inner
+"""
+
+
+def test_a_copy_keeps_a_sentence_of_each_docstring_and_the_shapes(
+    project: Make,
+) -> None:
+    made = Collector(project({"pkg/__init__.py": "", "pkg/one.py": SUMMED}))
+    module = made.project.find("pkg.one")
+    assert module is not None
+    made.need(module, "keep")
+    source = made.source(documented=True)
+    layer, inner = run(source)["keep"](1)  # type: ignore[operator]
+    assert layer.__doc__ == "A layer"
+    assert " ".join(layer.forward.__doc__.split()) == (
+        "Map `[batch, seq]` to logits `[batch, seq, vocab]`, which is a sentence too long for one line."
+    )
+    assert layer.size.__doc__ is None
+    assert inner.__doc__ == "Return keep, as the chapter says."
+    assert "return x  # [batch, seq]" in source and "A note" not in source
+    assert all(len(line) <= 88 for line in source.splitlines())
+    assert run(source)["keep"].__doc__ == "Top-k"  # its sentence has a formula

@@ -1,47 +1,23 @@
 """Two workers of a run, as torchrun starts them, and what they do in the tests.
 
-Processes are forked from one server that has imported everything once. Under torchrun, a start takes ten
-seconds.
+Processes are forked. Under torchrun, a start takes ten seconds.
 """
 
-import multiprocessing
 import os
 import subprocess
 import sys
 import traceback
 from collections.abc import Callable
-from functools import cache
-from multiprocessing import forkserver
 from pathlib import Path
 
-from runs import ONE_CORE, ROOT, TINY
+from forks import server
+from runs import ONE_CORE, ROOT
 
-from experiments.harness import command, long_run
+from experiments.harness import long_run
 from experiments.harness.training import ASKED_TO_STOP, Training
 
 Ended = subprocess.CompletedProcess[str]
-SERVER = "FORKS_WORKERS"
 LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo"}
-
-if SERVER in os.environ:
-    # In the server, once for all workers.
-    import torch._dynamo
-
-    from experiments.harness.fingerprint import fingerprint
-
-    torch.set_num_threads(1)
-    fingerprint(TINY)
-
-
-@cache
-def server() -> "multiprocessing.context.ForkServerContext":
-    """Start the server from which workers are forked."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["pairs"])
-    path = os.pathsep.join([str(ROOT), str(Path(__file__).parent)])
-    with command.environment(ONE_CORE | {"PYTHONPATH": path, SERVER: "1"}):
-        forkserver.ensure_running()
-    return context
 
 
 def two_workers(folder: Path, act: Callable[[], None]) -> Ended:

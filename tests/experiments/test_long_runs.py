@@ -9,21 +9,21 @@ import resource
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from forks import server
+from kills import MOMENTS, run_until, sweep_runs
 from runs import (
-    ONE_CORE,
-    ROOT,
     SIZES,
     TINY,
     on_one_core,
@@ -65,52 +65,6 @@ def nobody_asks_to_stop() -> Iterator[None]:
 # Stop and resume
 
 
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from unittest.mock import patch
-import labml.experiment, torch, torch._dynamo  # once, instead of in each killed process
-from experiments.harness import long_run as module, training
-from experiments.harness.configuration import Run
-from experiments.harness.fingerprint import fingerprint
-
-run, folder = Run.read(Path(sys.argv[1])), Path(sys.argv[2])
-fingerprint(run)  # once for all killed processes, and so are the texts
-
-def killing(target, call):
-    '''Wrap `target` so that its `call`-th call kills the process, with a file half written.'''
-    original, calls = target, []
-    def function(*args, **kwargs):
-        calls.append(args)
-        if len(calls) == call:
-            if original is torch.save:
-                args[1].write(b'half')
-            os.kill(os.getpid(), signal.SIGKILL)
-        return original(*args, **kwargs)
-    return function
-
-moments = [
-    (training, 'draw_windows', 2),          # before the first checkpoint
-    (torch, 'save', 1),                   # the first checkpoint is half written
-    (Path, 'replace', 1),                 # the first checkpoint is written, and not yet renamed
-    (torch.Tensor, 'backward', 4),        # some steps after a checkpoint
-    (torch.nn.utils, 'clip_grad_norm_', 2),  # after the backward pass
-    (module, 'save', 1),                  # after an evaluation, before its checkpoint
-    (module, 'write_record', 1),          # the weights are written, the record is not
-]
-for owner, name, call in moments:
-    child = os.fork()
-    if not child:
-        with patch.object(owner, name, killing(getattr(owner, name), call)):
-            module.long_run(run, folder, save_every=3)
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL, name
-    print('killed', name, flush=True)
-module.long_run(run, folder, save_every=3)
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "optimizer", ["adamw", pytest.param("adafactor", marks=pytest.mark.nightly)]
@@ -119,18 +73,14 @@ def test_run_killed_seven_times_ends_with_the_same_bits(
     tmp_path: Path, optimizer: str
 ) -> None:
     run = replace(TINY, optimizer=optimizer, model=SIZES | {"dropout": 0.1})
-    (tmp_path / "run.toml").write_text(toml(run))
     whole = long_run(run, tmp_path / "whole")
-    killed = subprocess.run(
-        [sys.executable, "-c", KILLED, tmp_path / "run.toml", tmp_path / "killed"],
-        cwd=ROOT,
-        env=ONE_CORE,
-        capture_output=True,
-        text=True,
-    )
-    assert killed.returncode == 0, killed.stderr
-    assert killed.stdout.count("killed") == 7
-    again = json.loads((tmp_path / "killed" / "record.json").read_text())
+    for moment, (_, name, _) in enumerate(MOMENTS):
+        arguments = (moment, run, tmp_path / "killed")
+        process = server().Process(target=run_until, args=arguments)
+        process.start()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL, name
+    again = long_run(run, tmp_path / "killed", save_every=3)
     assert timeless(again) == timeless(whole)
     assert same_bits(weights(tmp_path / "killed"), weights(tmp_path / "whole"))
 
@@ -293,41 +243,6 @@ def test_checkpoint_is_on_the_disk_before_it_replaces_the_last_one(
     assert happened == [f"{path}.partial", str(path)]
 
 
-SWEEP = """
-import signal, sys
-from pathlib import Path
-from types import SimpleNamespace
-from experiments.harness import long_run, sweep
-from experiments.harness.configuration import Run
-
-class InOneProcess:
-    '''What a sweep needs of Ray, here.'''
-    exceptions = SimpleNamespace(RayError=ChildProcessError)
-    def remote(self, **options):
-        return lambda run: SimpleNamespace(remote=lambda *arguments: (run, arguments))
-    def wait(self, futures):
-        return futures[:1], futures[1:]
-    def get(self, future):
-        run, arguments = future
-        return run(*arguments)
-
-def finish(ray):
-    for name, ended in sweep.sweep(ray, runs, "plan", folder / "built", folder):
-        if isinstance(ended, BaseException):
-            raise ended
-
-folder, how, kill = Path(sys.argv[1]), sys.argv[2], "kill" in sys.argv
-runs = {path.stem: Run.read(path) for path in folder.glob("*.toml")}
-if how == "ray":
-    with sweep.cores(2) as ray:
-        finish(ray)
-else:
-    if kill:  # wait for it after the last step
-        long_run.record_of = lambda *_: signal.pause()
-    finish(InOneProcess())
-"""
-
-
 def checkpoints(folder: Path) -> dict[Path, float]:
     """Return when the checkpoint of each run in `folder` was last written."""
     found = {}
@@ -349,12 +264,14 @@ def session(leader: int) -> list[int]:
     return found
 
 
-def kill_session(leader: subprocess.Popen[bytes]) -> None:
+def kill_session(leader: BaseProcess) -> None:
     """Kill a sweep with its workers, which would continue for some seconds without it."""
+    assert leader.pid
     for each in session(leader.pid):
         with suppress(ProcessLookupError):
             os.kill(each, signal.SIGKILL)
-    assert leader.wait() == -signal.SIGKILL
+    leader.join()
+    assert leader.exitcode == -signal.SIGKILL
 
 
 def first_step_of_last_start(folder: Path) -> int:
@@ -369,7 +286,7 @@ def first_step_of_last_start(folder: Path) -> int:
 @pytest.mark.parametrize(
     ("how", "steps", "kills"),
     [
-        ("in one process", 150, 1),
+        ("in one process", 60, 1),
         pytest.param("ray", 2000, 2, marks=pytest.mark.nightly),
     ],
 )
@@ -378,18 +295,14 @@ def test_sweep_killed_at_random_moments_resumes_and_ends_with_the_same_records(
 ) -> None:
     longer = replace(TINY, steps=steps, warmup=40)
     runs = {str(seed): replace(longer, seed=seed) for seed in range(2)}
-    for name, run in runs.items():
-        (tmp_path / f"{name}.toml").write_text(toml(run))
-    command = [sys.executable, "-c", SWEEP, str(tmp_path), how]
     moments, built = random.Random(21), tmp_path / "built" / "plan"
     for _ in range(kills):
         before = checkpoints(built)
-        sweep = subprocess.Popen(
-            [*command, "kill"], cwd=ROOT, env=ONE_CORE, start_new_session=True
-        )
+        sweep = server().Process(target=sweep_runs, args=(runs, tmp_path, how, True))
+        sweep.start()
         # Starting takes seconds or minutes, so wait for a checkpoint that this sweep has written.
         while checkpoints(built).items() <= before.items():
-            assert sweep.poll() is None, "the sweep ended before it could be killed"
+            assert sweep.is_alive(), "the sweep ended before it could be killed"
             time.sleep(0.01)
         time.sleep(moments.uniform(0, 0.2))
         kill_session(sweep)
@@ -398,7 +311,10 @@ def test_sweep_killed_at_random_moments_resumes_and_ends_with_the_same_records(
         for path in checkpoints(built)
     }
     assert saved
-    subprocess.run(command, cwd=ROOT, env=ONE_CORE, check=True)
+    sweep = server().Process(target=sweep_runs, args=(runs, tmp_path, how, False))
+    sweep.start()
+    sweep.join()
+    assert sweep.exitcode == 0
     for folder, done in saved.items():
         if done < steps:
             assert first_step_of_last_start(folder) == done + 1 > 1

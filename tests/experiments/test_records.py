@@ -242,9 +242,7 @@ def test_no_selected_rate_is_the_lowest_or_highest_tried(
 @pytest.mark.parametrize(
     "name",
     [
-        name
-        if name == "today-positions"
-        else pytest.param(name, marks=pytest.mark.nightly)
+        name if name == "live" else pytest.param(name, marks=pytest.mark.nightly)
         for name in PLAN_NAMES
     ],
 )

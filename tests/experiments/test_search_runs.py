@@ -5,7 +5,6 @@ import math
 import re
 import shutil
 import signal
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,12 +17,21 @@ from random import Random
 from statistics import fmean, median
 from types import SimpleNamespace
 from typing import Any
-from zlib import crc32
 
 import pytest
 import torch
+from forks import server
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from inline_ray import InlineRay, WorkerError
+from searching import (
+    SMALL,
+    TINY,
+    compute_too_long,
+    outcome_of,
+    run_until_killed,
+    sleep_too_long,
+)
 
 from experiments.harness.texts import load_texts
 from experiments.records.lines import read_lines, write_lines
@@ -63,8 +71,6 @@ from labml_primer.search.programs import PRIMER, TRANSFORMER, parse
 
 ROOT = Path(__file__).resolve().parents[2]
 OPEN = (math.inf,) * 4
-SMALL = Task(budget=62.0, parameters=9000, layers=1, seq=8, batch=2, hurdles=4)
-TINY = Search(individuals=30, size=8, tournament=3, task=SMALL)
 ORDERS = ((1, False), (3, False), (3, True))
 """The cores, and whether the youngest of the programs in training ends first."""
 BANKS = "constants 0.0 1e30\ndimensions 8 8 8 8 8 64\n"
@@ -72,56 +78,6 @@ BANKS = "constants 0.0 1e30\ndimensions 8 8 8 8 8 64\n"
 
 class KilledError(BaseException):
     """A kill: nothing in the program may handle it."""
-
-
-class WorkerError(Exception):
-    """The end of a worker, as Ray reports it."""
-
-
-class TaskError(WorkerError):
-    """An error in the code that a worker runs, as Ray reports it."""
-
-
-class InlineRay:
-    """What the searches need of Ray, in this process. The youngest program ends first, or the oldest."""
-
-    def __init__(self, cores: int, youngest_first: bool = False):
-        self.cores, self.at = cores, -1 if youngest_first else 0
-        self.exceptions = type(
-            "exceptions", (), {"RayTaskError": TaskError, "RayError": WorkerError}
-        )
-
-    def cluster_resources(self) -> dict[str, float]:
-        return {"CPU": float(self.cores)}
-
-    def remote(self, **options: Any) -> Callable[..., Any]:
-        def task(function: Callable[..., Any]) -> Any:
-            def start(*arguments: Any) -> Callable[[], Any]:
-                return lambda: function(*arguments)
-
-            return type("task", (), {"remote": staticmethod(start)})
-
-        return task
-
-    def wait(self, futures: list[Any]) -> tuple[list[Any], list[Any]]:
-        left = list(futures)
-        return [left.pop(self.at)], left
-
-    def get(self, future: Callable[[], Any]) -> Any:
-        return future()
-
-
-def outcome_of(
-    dna: str, seed: int, bars: tuple[float, ...], task: Task
-) -> dict[str, Any]:
-    """Return an outcome that depends on the program alone. Some programs are rejected."""
-    value = crc32(f"{dna} {seed}".encode()) / 2**32
-    if value < 0.1:
-        return {"losses": [], "rejected": "not finite"}
-    losses = [value + 4 - k for k in range(5)]
-    passed = [loss <= bar for loss, bar in zip(losses, bars, strict=False)]
-    end = passed.index(False) + 1 if False in passed else 5
-    return {"losses": losses[:end], "rejected": "", "whole": 1.0}
 
 
 def events(path: Path) -> list[dict[str, Any]]:
@@ -523,20 +479,18 @@ def one_thread() -> Iterator[None]:
 def test_training_ends_after_a_fixed_time_at_hurdles_of_the_papers_shares() -> None:
     found = evaluate(str(TRANSFORMER), 0, OPEN, replace(SMALL, budget=4.0), ticking())
     assert found["rejected"] == "too slow: 4 steps in all"
-    task = replace(SMALL, budget=310.0)
-    found = evaluate(str(TRANSFORMER), 0, OPEN, task, ticking())
-    assert (found["steps"], found["seconds"], len(found["losses"])) == (310, 310.0, 5)
+    found = evaluate(str(TRANSFORMER), 0, OPEN, SMALL, ticking())
+    assert (found["steps"], found["seconds"], len(found["losses"])) == (62, 62.0, 5)
     # Each step takes one second of this clock, and the first hurdle is at 1/31.
     closed = (0.0, *OPEN[1:])
-    found = evaluate(str(TRANSFORMER), 0, closed, task, ticking())
-    assert (found["steps"], len(found["losses"])) == (10, 1)
+    found = evaluate(str(TRANSFORMER), 0, closed, SMALL, ticking())
+    assert (found["steps"], len(found["losses"])) == (2, 1)
 
 
 def test_evaluation_depends_on_program_seed_and_task_alone() -> None:
-    task = replace(SMALL, budget=155.0)
     closed = (math.inf, 0.0, math.inf, math.inf)
     first, again, other = (
-        evaluate(str(PRIMER), seed, closed, task, ticking()) for seed in (0, 0, 1)
+        evaluate(str(PRIMER), seed, closed, SMALL, ticking()) for seed in (0, 0, 1)
     )
     assert len(first["losses"]) == 2
     assert first == again
@@ -601,21 +555,19 @@ def test_a_candidate_that_sees_the_future_is_rejected(
 
 
 @pytest.mark.parametrize(
-    ("code", "expected"),
+    ("act", "expected"),
     [
-        ("time.sleep(10**6)", signal.SIGALRM),
-        pytest.param("while True: pass", signal.SIGXCPU, marks=pytest.mark.nightly),
+        (sleep_too_long, signal.SIGALRM),
+        pytest.param(compute_too_long, signal.SIGXCPU, marks=pytest.mark.nightly),
     ],
 )
 def test_a_program_that_takes_far_too_long_ends_its_process(
-    code: str, expected: signal.Signals
+    act: Callable[[], None], expected: signal.Signals
 ) -> None:
-    code = (
-        "import time\nfrom experiments.search.candidates import time_limits\n"
-        f"with time_limits(cpu=1, wall={1 if 'sleep' in code else 10**6}):\n    {code}"
-    )
-    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False)
-    assert ended.returncode == -expected
+    process = server().Process(target=act)
+    process.start()
+    process.join()
+    assert process.exitcode == -expected
 
 
 # ## Ray
@@ -698,47 +650,36 @@ def test_search_joins_a_cluster_and_uses_all_of_its_nodes(
         import ray
 
         (tmp_path / f"here-{seed}").touch()
-        # The first two wait for each other, so they run at the same time, on a core of each node.
-        while seed < 2 and not all((tmp_path / f"here-{n}").exists() for n in (0, 1)):
+        # The two wait for each other, so they run at the same time, on a core of each node.
+        while not all((tmp_path / f"here-{n}").exists() for n in (0, 1)):
             time.sleep(0.1)
         node = ray.get_runtime_context().get_node_id()
         return {"losses": [1.0], "rejected": "", "whole": 1.0, "node": node}
 
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    head = {"num_cpus": 1, "include_dashboard": False}
+    nodes = Cluster(initialize_head=True, head_node_args=head)
     try:
         nodes.add_node(num_cpus=1)
         nodes.wait_for_nodes()
         monkeypatch.setenv("RAY_ADDRESS", nodes.address)
-        path, search = tmp_path / "log.jsonl", replace(TINY, individuals=4)
+        path, search = tmp_path / "log.jsonl", replace(TINY, individuals=2)
         with module.cluster(7) as ray:
             assert module.core_count(ray) == 2
             run_search(ray, search, path, where)
     finally:
         nodes.shutdown()
     used = [line["node"] for line in events(path) if "ended" in line]
-    assert len(used) == 4 and len(set(used)) == 2
+    assert len(used) == len(set(used)) == 2
 
 
 @pytest.mark.slow
 def test_killed_driver_resumes(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
-    script = f"""
-import os, sys
-from pathlib import Path
-sys.path.insert(0, {str(Path(__file__).parent)!r})
-from test_search_runs import TINY, InlineRay, outcome_of
-from experiments.search.run import run_search
-
-def evaluation(dna, seed, bars, task):
-    if seed == 11:
-        os.kill(os.getpid(), 9)
-    return outcome_of(dna, seed, bars, task)
-
-run_search(InlineRay(2), TINY, Path({str(path)!r}), evaluation)
-"""
-    killed = subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False)
-    assert killed.returncode == -signal.SIGKILL
+    process = server().Process(target=run_until_killed, args=(path,))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
     run_search(InlineRay(2), TINY, path, outcome_of)
     expected = tmp_path / "unbroken.jsonl"
     run_search(InlineRay(2), TINY, expected, outcome_of)
@@ -1032,14 +973,28 @@ def test_gathered_searches_are_in_the_order_of_the_plan(
     assert list(tables.read_searches()[0]) == names
 
 
-def test_gathered_searches_are_those_of_the_recorded_logs(tmp_path: Path) -> None:
-    for path in RESULTS.glob("search/**/*.json*"):
-        copy = tmp_path / path.relative_to(RESULTS)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, copy)
-    summary.write_searches(read_plan(), tmp_path)
-    again, gathered = tmp_path / "searches.json", RESULTS / "searches.json"
-    assert again.read_text() == gathered.read_text(), "make search"
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        if name == "no-selection"
+        else pytest.param(name, marks=pytest.mark.nightly)
+        for name in read_plan()
+    ],
+)
+def test_gathered_searches_are_those_of_the_recorded_logs(
+    name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "search").mkdir()
+    for log in (name, "retrained"):
+        shutil.copy(RESULTS / "search" / f"{log}.jsonl", tmp_path / "search")
+    summary.write_searches([name], tmp_path)
+    again, gathered = (
+        json.loads((folder / "searches.json").read_text())
+        for folder in (tmp_path, RESULTS)
+    )
+    assert again["searches"] == {name: gathered["searches"][name]}, "make search"
+    assert again["retrained"] == gathered["retrained"], "make search"
 
 
 # ## The records

@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -13,6 +14,8 @@ from typing import Any
 
 import pytest
 import torch
+from inline_ray import InlineRay
+from runs import on_one_core
 from tiny_plans import OTHER, PLAN, SIZES, TINY
 
 from experiments.harness import estimate, optimizer, training
@@ -33,6 +36,8 @@ from experiments.records.runs import (
     read_results,
     write_run,
 )
+
+__all__ = ["on_one_core"]  # a fixture that acts here too
 
 
 class TenMinutesAStep:
@@ -130,10 +135,22 @@ def test_record_is_out_of_date_if_training_or_evaluation_changed(
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("ten_minutes_a_step")
+@pytest.mark.usefixtures("ten_minutes_a_step", "on_one_core")
+@pytest.mark.parametrize(
+    "workers",
+    [
+        lambda number: nullcontext(InlineRay()),
+        pytest.param(sweeping.cores, marks=pytest.mark.nightly),
+    ],
+    ids=["in one process", "ray"],
+)
 def test_sweep_records_each_run_once_and_writes_nothing_to_the_home_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    workers: Callable[[int], Any],
 ) -> None:
+    monkeypatch.setattr(module, "cores", workers)
     # Twice as fast as announced, because there are two cores.
     clock = [10800, 7200, 3600, 1800, 0]
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=clock.pop))
@@ -189,7 +206,9 @@ def test_run_whose_process_is_killed_resumes_from_its_last_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Steps of the fingerprint, taken at the end in no folder, do not count."""
-    taken, killed = tmp_path / "taken", tmp_path / "killed"
+    taken, killed, home = (tmp_path / name for name in ("taken", "killed", "home"))
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
 
     def killed_once(run: Run, folder: Path) -> dict[str, Any]:
         import os
@@ -222,6 +241,7 @@ def test_run_whose_process_is_killed_resumes_from_its_last_checkpoint(
     assert killed.exists() and taken.read_text().split() == ["1", "2", "3", "4"]
     record = swept["plain"]
     assert isinstance(record, dict)
+    assert record["machine"]["threads"] == 1 and list(home.iterdir()) == []
     alone = long_run(TINY, tmp_path / "alone")
     assert loss_on(record, TUNING_PLAY) == loss_on(alone, TUNING_PLAY)
 
@@ -369,21 +389,6 @@ def test_modified_code_is_not_run_for_the_records_but_may_be_tried(
         assert ran == ([] if results is None else [results])
 
 
-class AtOnce:
-    """What `sweep` needs of Ray, without processes."""
-
-    exceptions = SimpleNamespace(RayError=RuntimeError)
-
-    def remote(self, **_: Any) -> Any:
-        return lambda function: SimpleNamespace(remote=function)
-
-    def wait(self, running: list[Any]) -> tuple[list[Any], list[Any]]:
-        return running[:1], running[1:]
-
-    def get(self, future: Any) -> Any:
-        return future
-
-
 def test_a_record_of_code_that_was_modified_during_a_sweep_is_not_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -399,7 +404,7 @@ def test_a_record_of_code_that_was_modified_during_a_sweep_is_not_reported(
 
         monkeypatch.setattr(sweeping, "long_run", run)
         ((name, ended),) = sweeping.sweep(
-            AtOnce(), {"plain-0": TINY}, "plan", built, results
+            InlineRay(), {"plain-0": TINY}, "plan", built, results
         )
         assert name == "plain-0" and len(read_results(results)) == count
         assert isinstance(ended, sweeping.UncommittedError) == (not count)

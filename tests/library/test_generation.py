@@ -38,6 +38,7 @@ from labml_primer.transformer.generation import (
     Growing,
     beam_search,
     generate,
+    generate_cached,
     keep_top_k,
     keep_top_p,
     kv_cache,
@@ -214,7 +215,7 @@ def test_generated_text_is_that_of_the_uncached_model_even_beyond_max_seq(
     name: str,
 ) -> None:
     model, start = model_of(MODELS[name]), tokens_of(2, 3)
-    written = generate(model, start, 12, temperature=0)
+    written = generate_cached(model, start, 12, temperature=0)
     assert torch.equal(written, uncached(model, start, 12))
 
 
@@ -243,7 +244,7 @@ def test_the_cache_still_works_with_convolutions_replaced_by_identity(
     assert paths
     for path in paths[::2]:
         model.set_submodule(path, nn.Identity())
-    written = generate(model, start, 12, temperature=0)
+    written = generate_cached(model, start, 12, temperature=0)
     assert torch.equal(written, uncached(model, start, 12))
 
 
@@ -439,7 +440,7 @@ def test_a_layer_that_the_cache_does_not_know_is_an_error_that_names_it(
     name = re.escape(FOREIGN[kind][2])
     for prompt in (torch.zeros(1, 1, dtype=torch.long), tokens_of(2, 4)):
         with pytest.raises(TypeError, match=f"^{name}.* cannot be cached"):
-            generate(model, prompt, 3)
+            generate_cached(model, prompt, 3)
         with (
             pytest.raises(TypeError, match=f"^{name}.* cannot be cached"),
             kv_cache(model),
@@ -451,7 +452,7 @@ def test_a_layer_that_the_cache_does_not_know_is_an_error_that_names_it(
 def test_unknown_layers_are_found_in_half_precision_too(kind: str) -> None:
     model = LanguageModel(replace(SMALL, block=foreign(FOREIGN[kind])))
     with pytest.raises(TypeError, match="cannot be cached"):
-        generate(model.to(torch.bfloat16), tokens_of(2, 4), 3)
+        generate_cached(model.to(torch.bfloat16), tokens_of(2, 4), 3)
 
 
 def test_a_model_of_embeddings_is_checked_too() -> None:
@@ -491,7 +492,7 @@ def test_names_used_for_other_things_do_not_confuse_the_cache() -> None:
     for block in (Names, Method):
         model = model_of(replace(SMALL, block=block))
         start = tokens_of(2, 3)
-        written = generate(model, start, 5, temperature=0)
+        written = generate_cached(model, start, 5, temperature=0)
         assert torch.equal(written, uncached(model, start, 5))
 
 
@@ -499,14 +500,14 @@ def test_names_used_for_other_things_do_not_confuse_the_cache() -> None:
 def test_experts_in_half_precision_raise_no_false_alarm(seed: int) -> None:
     torch.manual_seed(seed)
     config = replace(CONFIGS["switch-primer"], layers=4)
-    generate(LanguageModel(config).to(torch.bfloat16), tokens_of(1, 3), 3)
+    generate_cached(LanguageModel(config).to(torch.bfloat16), tokens_of(1, 3), 3)
 
 
 def test_random_results_are_a_warning_because_they_cannot_be_checked() -> None:
     noise = (nn.Identity, lambda _, x: F.dropout(x, 0.5, training=True), "")
     model = model_of(replace(SMALL, block=foreign(noise)))
     with pytest.warns(RuntimeWarning, match="its results are random"):
-        generate(model, tokens_of(1, 3), 3)
+        generate_cached(model, tokens_of(1, 3), 3)
 
 
 def test_the_check_leaves_seed_buffers_hooks_and_mode_alone() -> None:
@@ -540,12 +541,12 @@ def test_the_check_leaves_seed_buffers_hooks_and_mode_alone() -> None:
 
 def test_two_threads_generate_what_each_generates_alone() -> None:
     model, prompts = model_of(CONFIGS["primer-ez"]), tokens_of(4, 2).split(1)
-    alone = [generate(model, prompt, 6, temperature=0) for prompt in prompts]
+    alone = [generate_cached(model, prompt, 6, temperature=0) for prompt in prompts]
     start = threading.Barrier(4)
 
     def work(prompt: Tensor) -> Tensor:
         start.wait()
-        return generate(model, prompt, 6, temperature=0)
+        return generate_cached(model, prompt, 6, temperature=0)
 
     with ThreadPoolExecutor(4) as pool:
         for _ in range(3):
@@ -571,10 +572,12 @@ def test_a_second_cache_of_an_open_model_is_an_error_and_the_first_stays_right()
 
 def test_generating_inside_a_block_disturbs_neither_text() -> None:
     model, tokens = model_of(CONFIGS["primer-ez"]), tokens_of()
-    alone = generate(model, tokens[:, :3], 5, temperature=0)
+    alone = generate_cached(model, tokens[:, :3], 5, temperature=0)
     with torch.no_grad(), kv_cache(model):
         pieces = [model(tokens[:, :4])]
-        assert torch.equal(generate(model, tokens[:, :3], 5, temperature=0), alone)
+        assert torch.equal(
+            generate_cached(model, tokens[:, :3], 5, temperature=0), alone
+        )
         pieces.append(model(tokens[:, 4:]))
     torch.testing.assert_close(torch.cat(pieces, dim=1), model(tokens))
 
@@ -644,7 +647,7 @@ def test_a_compiled_model_generates_without_graphs_of_its_own_and_trains_compile
     torch._dynamo.reset()
     graphs = CompileCounter()
     plain, tokens = model_of(SMALL), tokens_of(2, 3)
-    expected = generate(plain, tokens, 6, temperature=0)
+    expected = generate_cached(plain, tokens, 6, temperature=0)
     model = plain
     if compiled == "wrapped":
         model = torch.compile(plain, backend=graphs)
@@ -652,7 +655,7 @@ def test_a_compiled_model_generates_without_graphs_of_its_own_and_trains_compile
         plain.compile(backend=graphs)
     else:
         plain.blocks[0] = torch.compile(plain.blocks[0], backend=graphs)
-    assert torch.equal(generate(model, tokens, 6, temperature=0), expected)
+    assert torch.equal(generate_cached(model, tokens, 6, temperature=0), expected)
     with torch.no_grad(), kv_cache(model):
         pieces = [model(piece) for piece in expected.split(1, dim=1)]
     torch.testing.assert_close(torch.cat(pieces, dim=1), model(expected))
@@ -673,6 +676,7 @@ PASTED = {
     "RotaryMultiDConvHeadAttention": "since/rotary.py",
     "NoPositions": "since/rotary.py",
     "generate": "transformer/generation.py",
+    "generate_cached": "transformer/generation.py",
     "kv_cache": "transformer/generation.py",
 }
 
@@ -727,62 +731,100 @@ def test_classes_pasted_into_one_file_have_a_cache(
         with torch.no_grad(), file["kv_cache"](model):
             parts = [model(piece) for piece in tokens_of().split(1, dim=1)]
         torch.testing.assert_close(torch.cat(parts, dim=1), model(tokens_of()))
+        written = file["generate_cached"](model, start, 6, temperature=0)
+        assert torch.equal(written, uncached(model, start, 6))
         written = file["generate"](model, start, 6, temperature=0)
         assert torch.equal(written, uncached(model, start, 6))
 
 
 def test_generate_pastes_without_the_classes_of_a_model(pasted: dict[str, str]) -> None:
-    assert len(pasted["generate"].splitlines()) <= 361
-    assert "class MultiHeadAttention" not in pasted["generate"]
+    assert len(pasted["generate_cached"].splitlines()) <= 370
+    for name in ("generate", "generate_cached"):
+        assert "class MultiHeadAttention" not in pasted[name]
 
 
-# The loop
+def test_generate_pastes_without_the_cache(pasted: dict[str, str]) -> None:
+    assert len(pasted["generate"].splitlines()) <= 85
+    assert not re.search("^(class|INSIDE)", pasted["generate"], re.MULTILINE)
+
+
+# The loop, without a cache and with it
+
+Loop = Callable[..., Tensor]
+both = pytest.mark.parametrize("loop", [generate, generate_cached])
+
+
+@every
+def test_the_plain_loop_reads_the_whole_text_or_the_last_max_seq_tokens(
+    name: str,
+) -> None:
+    model, start = model_of(MODELS[name]), tokens_of(2, 3)
+    written = generate(model, start, 12, temperature=0)
+    assert torch.equal(written, uncached(model, start, 12))
+
+
+def test_the_plain_loop_inside_an_open_cache_is_an_error() -> None:
+    model, tokens = model_of(SMALL), tokens_of(2, 3)
+    for cached in (model, model.blocks[0]):
+        with (
+            kv_cache(cached),
+            pytest.raises(RuntimeError, match="use generate_cached"),
+        ):
+            generate(model, tokens, 2)
+    assert generate(model, tokens, 2).shape == (2, 5)
 
 
 @every
 def test_an_empty_batch_generates_an_empty_batch(name: str) -> None:
-    assert generate(model_of(MODELS[name]), tokens_of(0, 2), 3).shape == (0, 5)
+    assert generate_cached(model_of(MODELS[name]), tokens_of(0, 2), 3).shape == (0, 5)
 
 
 def test_generation_reads_each_token_once() -> None:
     model, lengths = model_of(SMALL), []
     model.register_forward_pre_hook(lambda _, args: lengths.append(args[0].size(1)))
-    generate(model, tokens_of(2, 3), 6, generator=seeded())
+    generate_cached(model, tokens_of(2, 3), 6, generator=seeded())
     assert lengths == [3, 1, 1, 1, 1, 1]
 
 
-def test_the_same_seed_gives_the_same_text_and_leaves_the_global_seed_alone() -> None:
+@both
+def test_the_same_seed_gives_the_same_text_and_leaves_the_global_seed_alone(
+    loop: Loop,
+) -> None:
     model, tokens = model_of(SMALL), tokens_of(2, 3)
     state = torch.get_rng_state()
-    first = generate(model, tokens, 6, generator=seeded(1))
+    first = loop(model, tokens, 6, generator=seeded(1))
     assert torch.equal(torch.get_rng_state(), state)
-    assert torch.equal(generate(model, tokens, 6, generator=seeded(1)), first)
-    assert not torch.equal(generate(model, tokens, 6, generator=seeded(2)), first)
+    assert torch.equal(loop(model, tokens, 6, generator=seeded(1)), first)
+    assert not torch.equal(loop(model, tokens, 6, generator=seeded(2)), first)
 
 
-def test_dropout_is_off_during_generation_and_on_again_after() -> None:
+@both
+def test_dropout_is_off_during_generation_and_on_again_after(loop: Loop) -> None:
     model, tokens = model_of(replace(SMALL, dropout=0.5)), tokens_of(2, 3)
     model.train()
-    written = generate(model, tokens, 5, temperature=0)
+    written = loop(model, tokens, 5, temperature=0)
     assert all(module.training for module in model.modules())
-    assert torch.equal(generate(model.eval(), tokens, 5, temperature=0), written)
+    assert torch.equal(loop(model.eval(), tokens, 5, temperature=0), written)
 
 
-def test_after_an_error_the_model_is_in_training_mode_again() -> None:
+@both
+def test_after_an_error_the_model_is_in_training_mode_again(loop: Loop) -> None:
     model = model_of(SMALL).train()
     with pytest.raises(ValueError, match="temperature"):
-        generate(model, tokens_of(2, 3), 5, temperature=-1)
+        loop(model, tokens_of(2, 3), 5, temperature=-1)
     assert all(module.training for module in model.modules())
 
 
-def test_zero_new_tokens_return_the_prompt() -> None:
+@both
+def test_zero_new_tokens_return_the_prompt(loop: Loop) -> None:
     tokens = tokens_of(2, 3)
-    assert torch.equal(generate(model_of(SMALL), tokens, 0), tokens)
+    assert torch.equal(loop(model_of(SMALL), tokens, 0), tokens)
 
 
-def test_an_empty_prompt_is_an_error() -> None:
+@both
+def test_an_empty_prompt_is_an_error(loop: Loop) -> None:
     with pytest.raises(ValueError, match="no tokens"):
-        generate(model_of(SMALL), tokens_of(2, 0), 3)
+        loop(model_of(SMALL), tokens_of(2, 0), 3)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

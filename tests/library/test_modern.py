@@ -17,7 +17,7 @@ from labml_primer.since.modern import (
 from labml_primer.since.rotary import Rotation
 from labml_primer.training.costs import costs
 from labml_primer.transformer.attention import MultiHeadAttention
-from labml_primer.transformer.generation import generate
+from labml_primer.transformer.generation import generate_cached
 from labml_primer.transformer.language_model import Config, LanguageModel
 
 CONFIG = replace(SMALL, d_model=16, heads=4)
@@ -89,7 +89,7 @@ def test_todays_models_depend_on_distances_only(today) -> None:
 def test_todays_models_generate_beyond_the_length_of_training(today) -> None:
     model = LanguageModel(today(CONFIG))
     tokens = torch.zeros(1, 3, dtype=torch.long)
-    assert generate(model, tokens, 20).shape == (1, 23)
+    assert generate_cached(model, tokens, 20).shape == (1, 23)
 
 
 def test_the_costs_count_each_kernel_once_for_each_of_its_features() -> None:

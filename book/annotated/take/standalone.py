@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
+import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -16,6 +18,9 @@ from annotated.read.parse import DEFINITIONS, ChapterError, bare, first_line
 Import = ast.Import | ast.ImportFrom
 
 STARS = "imports everything. Import the names that are used."
+ROLE = re.compile(r"\{[\w:]+\}`~?(?:([^`<]+?) *<[^`>]*>|(?:[^`]*[./])?([^`]+))`")
+SENTENCE = re.compile(r"[A-Z`{].*?[.?!](?=\s|$)", re.DOTALL)
+WIDTH = 88  # of a line of copied code
 
 
 @dataclass
@@ -43,10 +48,13 @@ class Bundle:
         """The modules of the definitions, in the order of the source."""
         return list({p.module.name: p.module for p in _ordered(self.pieces)}.values())
 
-    def source(self, local: Callable[[ast.AST, Module], bool]) -> str:
+    def source(
+        self, local: Callable[[ast.AST, Module], bool], documented: bool = False
+    ) -> str:
         """Return code that runs in an empty interpreter with the packages installed.
 
-        ``local`` recognizes imports from the project.
+        ``local`` recognizes imports from the project. ``documented`` definitions keep a sentence
+        of their docstrings.
         """
         future = any(_has_future(module) for module in self.modules)
         parts = ["from __future__ import annotations"] if future else []
@@ -55,7 +63,8 @@ class Bundle:
             {name for name in self.meanings if self._is_import(name)}
         )
         for piece in _ordered(self.pieces):
-            parts.append(clean_source(piece.module, piece.node, local))
+            text = clean_source(piece.module, piece.node, local)
+            parts.append(with_summaries(text, piece.node) if documented else text)
             parts += self._aliases(set(bound_names(piece.node)))
         return "\n\n\n".join(part for part in parts if part)
 
@@ -87,9 +96,9 @@ class Collector:
         self.bundle = Bundle()
         self._modules: dict[str, int] = {}  # in order of first use
 
-    def source(self) -> str:
+    def source(self, documented: bool = False) -> str:
         """Return the bundle as Python."""
-        return self.bundle.source(self.is_local)
+        return self.bundle.source(self.is_local, documented)
 
     def is_local(self, node: ast.AST, module: Module) -> bool:
         """Return whether a statement of ``module`` imports from the project."""
@@ -312,7 +321,7 @@ def _reach(pieces: dict[int, Piece], key: int) -> set[int]:
 def snippets(book: Book, module: Module) -> dict[str, str]:
     """Return each definition at the top of a chapter with everything it needs.
 
-    The first line of each says where it comes from.
+    The first line of each says where it comes from. Docstrings keep their first sentence.
     """
     page = book.address(book.project.docname(module))
     terms = f" ({book.license_name} license)" if book.license_name else ""
@@ -322,7 +331,9 @@ def snippets(book: Book, module: Module) -> dict[str, str]:
             collector = Collector(book.project)
             collector.need(module, name.qualname)
             origin = f"# {name.qualname}, from {book.title}, {page}#{name.qualname}"
-            found[name.qualname] = f"{origin}{terms}\n{collector.source()}\n"
+            found[name.qualname] = (
+                f"{origin}{terms}\n{collector.source(documented=True)}\n"
+            )
     return found
 
 
@@ -352,6 +363,50 @@ def clean_source(
     except SyntaxError:
         same = False
     return text if same else wanted
+
+
+def with_summaries(text: str, node: ast.stmt) -> str:
+    """Return a statement's ``text`` with the summary of each docstring that ``node`` has."""
+    lines = text.split("\n")
+    pairs = zip(_defined_in(node), _defined_in(ast.parse(text).body[0]), strict=True)
+    for documented, bare_one in sorted(pairs, key=lambda pair: -pair[1].lineno):
+        first = bare_one.body[0]
+        at = first_line(first) - 1
+        if (words := summary(documented)) and at > bare_one.lineno - 1:
+            while not lines[at - 1].strip():
+                at -= 1
+            indent = " " * first.col_offset
+            # A shape stays on one line.
+            whole = re.sub("`[^`]*`", lambda code: code[0].replace(" ", "\0"), words)
+            wrapped = textwrap.wrap(f'"""{whole}"""', WIDTH - len(indent))
+            quoted = [line.replace("\0", " ") for line in wrapped]
+            lines[at:at] = [indent + line for line in quoted]
+    return "\n".join(lines)
+
+
+def _defined_in(node: ast.AST) -> list[ast.FunctionDef | ast.ClassDef]:
+    return [n for n in ast.walk(node) if isinstance(n, ast.FunctionDef | ast.ClassDef)]
+
+
+def summary(node: ast.FunctionDef | ast.ClassDef) -> str:
+    """Return a docstring's first sentence without markup, or its heading.
+
+    The heading says more of a class, except if the sentence has a shape. A sentence with a
+    formula is left out.
+    """
+    heading, paragraphs = "", (ast.get_docstring(node) or "").split("\n\n")
+    if paragraphs[0].startswith("#"):
+        heading, paragraphs = paragraphs[0].lstrip("# "), paragraphs[1:]
+    found = SENTENCE.match(paragraphs[0]) if paragraphs else None
+    texts = [found[0] if found else "", heading]
+    if isinstance(node, ast.ClassDef) and "`[" not in texts[0]:
+        texts.reverse()
+    for text in texts:
+        plain = ROLE.sub(lambda role: role[1] or role[2], " ".join(text.split()))
+        plain = re.sub(r"\$(\w+)\$", r"\1", plain)
+        if plain and not re.search(r'[$\\{}]|"$|"""', plain):
+            return plain
+    return ""
 
 
 def without(node: ast.stmt, unwanted: Callable[[ast.AST], bool]) -> ast.stmt:

@@ -37,7 +37,7 @@ MODELS = {
         "attention and feed-forward",
         f"{TRANSFORMER}.model.Transformer",
     ),
-    "transformer-gelu": Model(1, "Transformer+GELU", "GELU for ReLU", BASELINES, "c1"),
+    "transformer-gelu": Model(1, "Transformer+GELU", "GELU for ReLU", BASELINES, "c5"),
     "transformer-pp": Model(
         1,
         "Transformer++",
@@ -109,7 +109,7 @@ MODELS = {
         2, "… with Primer-EZ", "its two changes", f"{MODERN}.modern_primer_ez", "c0"
     ),
     "t5": Model(1, "T5", "encoder, distances, Adafactor", f"{T5}.T5"),
-    "t5-gelu": Model(2, "T5+GELU", "GELU for ReLU", f"{T5}.Parts", "c1"),
+    "t5-gelu": Model(2, "T5+GELU", "GELU for ReLU", f"{T5}.Parts", "c5"),
     "t5-pp": Model(2, "T5++", "RMSNorm, SwiGLU", f"{T5}.Parts", "c2"),
     "t5-primer-ez-decoder": Model(
         3, "Primer-EZ decoder", "Primer-EZ’s two changes", f"{T5}.Parts", "c0"

@@ -47,7 +47,7 @@ def draw() -> str:
         (OUT, "d_model"),
     ):
         canvas.words(320, y + 6, f"`{size}`", "soft", side="left")
-    text = "Orange features are positive, grey ones negative."
+    text = "Blue features are positive, grey ones negative."
     canvas.words(8, 292, text, "soft", side="left")
     return canvas.svg()
 
@@ -62,5 +62,5 @@ def _vector(canvas: Canvas, x: float, y: float, numbers: list[float]) -> None:
     for j, number in enumerate(numbers):
         left = x + width * (j - len(numbers) / 2)
         canvas.cell(
-            left, y, width, TALL, abs(number) / 1.6, "c1" if number > 0 else "c5"
+            left, y, width, TALL, abs(number) / 1.6, "c2" if number > 0 else "c5"
         )

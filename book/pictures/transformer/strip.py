@@ -42,7 +42,7 @@ def draw() -> str:
             canvas.words(2, y, name, "strong", side="left")
 
     middle = [LEFT + wide * (i + 0.5) for i in range(len(text))]
-    step(14, "Text", "labml_primer.training.loop")
+    step(14, "Text", "labml_primer.training.counting")
     canvas.words(LEFT, 14, text, "title", side="left")
     # tokens
     canvas.arrow((middle[0], 24), (middle[0], 40))

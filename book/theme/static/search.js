@@ -3,7 +3,7 @@
 (() => {
   const form = document.querySelector("form.search"), input = form?.querySelector("input");
   if (!form || !location.protocol.startsWith("http")) return;
-  const base = new URL(document.documentElement.dataset.content_root, location.href);
+  const base = new URL(document.documentElement.dataset.content_root, location.href), here = document.currentScript.src;
   const list = Object.assign(document.createElement("ol"), { id: "hits", className: "hits", hidden: true });
   list.setAttribute("role", "listbox");
   list.setAttribute("aria-label", "Search results");
@@ -17,31 +17,30 @@
     return module;
   });
   // Pages, sections, definitions and terms, found by their names. They come before what is found in the text.
-  const KINDS = ["page", "definition", "section", "term"];
-  const wordsOf = text => text.replace(/(\p{Ll})(\p{Lu})/gu, "$1 $2").toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
-  const named = (name, key) => { // 0: the name itself, 1: its end, 2: its beginning, 3: words inside it
-    const words = wordsOf(name), tails = words.map((_, i) => words.slice(i).join(""));
-    if (tails.includes(key)) return Math.min(tails.indexOf(key), 1);
-    const begins = key.length > 2 ? tails.findIndex(tail => tail.startsWith(key)) : -1;
-    return begins < 0 ? Infinity : begins ? 3 : 2;
-  };
-  const rank = (place, key) => Math.min(...place.names.map(name => named(name, key)));
+  const ranking = import(new URL("ranking.js", here));
   let coming;
   const placesOf = async words => {
-    const all = await (coming ??= fetch(new URL("_pagefind/places.json", base)).then(answer => answer.json()));
-    const key = wordsOf(words).join("");
-    const found = all.map(place => ({ ...place, rank: rank(place, key) })).filter(place => place.rank < Infinity);
-    const order = ({ kind, names: [name] }) => KINDS.indexOf(kind) + name.length / 1000;
-    found.sort((a, b) => a.rank - b.rank || order(a) - order(b));
-    const exact = found.filter(place => !place.rank).slice(0, 4);
+    const { prepared, ranked } = await ranking;
+    const all = await (coming ??= fetch(new URL("_pagefind/places.json", base)).then(answer => answer.json()).then(places => places.map(prepared)));
+    const found = ranked(all, words), named = found.filter(({ score }) => score === 2).slice(0, 4);
+    const exact = named.length ? named : found.slice(0, 1).filter(({ kind }) => kind === "term");
     // After a term comes the place that the glossary refers to: a definition here, a page's sections below.
     const explained = exact.map(place => place.explained);
     const led = all.filter(place => place.kind !== "page" && explained.includes(place.url));
-    // A class comes before its methods.
-    const below = place => found.some(({ url }) => place.url.startsWith(`${url}.`));
-    return { exact: [...exact, ...led], near: found.filter(place => place.rank && !below(place)).slice(0, 4), explained };
+    return { all, exact: [...exact, ...led], near: found.filter(place => place.score < 2 && !exact.includes(place)).slice(0, 5), explained };
   };
+  // Sections found by their text. A name in code is searched for by all of its words.
   const score = part => part.weighted_locations.reduce((sum, place) => sum + place.balanced_score, 0);
+  const textsOf = async (words, ask) => {
+    const [{ answers }, found] = await Promise.all([ranking, ask(words.replace(/[_.]+/g, " "))]);
+    if (!found) return null;
+    const pages = await Promise.all(found.results.slice(0, 6).map(result => result.data()));
+    const marked = ({ excerpt }) => [...excerpt.matchAll(/<mark>(.*?)<\/mark>/g)].map(mark => mark[1]);
+    return pages.map(page => {
+      const parts = page.sub_results.filter(part => answers(marked(part), words)).sort((a, b) => score(b) - score(a)).slice(0, 3);
+      return { url: page.url, parts: parts.map(part => ({ ...part, page: page.meta.title })) };
+    });
+  };
   const open = on => { list.hidden = !on; input.setAttribute("aria-expanded", on); if (!on) choose(-1); };
   const choose = index => {
     chosen = index;
@@ -58,7 +57,7 @@
     link.setAttribute("role", "option");
     if (hit.title !== hit.name) link.append(Object.assign(document.createElement("b"), { textContent: hit.title }));
     if (hit.name) link.append(Object.assign(document.createElement("code"), { textContent: hit.name }));
-    if (hit.page !== hit.title) link.append(Object.assign(document.createElement("small"), { textContent: hit.page }));
+    if (hit.page !== hit.title || hit.name) link.append(Object.assign(document.createElement("small"), { textContent: hit.page }));
     const words = document.createElement("span");
     words.innerHTML = hit.excerpt ?? ""; // escaped; Pagefind marks the words
     link.append(words);
@@ -68,22 +67,24 @@
   const search = async () => {
     const words = asked = input.value.trim();
     if (!words) return open(false);
-    // A name in code is searched for by all of its words.
-    const found = await (await load()).debouncedSearch(words.replace(/[_.]+/g, " "), {}, 120);
-    if (!found || words !== asked) return;
-    const [{ exact, near, explained }, ...pages] = await Promise.all([placesOf(words), ...found.results.slice(0, 6).map(result => result.data())]);
+    const engine = await load();
+    let pages = await textsOf(words, query => engine.debouncedSearch(query, {}, 120));
+    if (!pages || words !== asked) return;
+    const { all, exact, near, explained } = await placesOf(words);
+    const other = (await ranking).corrected(all, words);
+    if (!pages.some(({ parts }) => parts.length) && other !== words) pages = await textsOf(other, query => engine.search(query));
     if (words !== asked) return;
-    const parts = page => page.sub_results.sort((a, b) => score(b) - score(a)).slice(0, 3).map(part => ({ ...part, page: page.meta.title }));
-    const texts = pages.flatMap(parts), same = (a, b) => a.page === b.page && a.title === b.title;
+    const whole = ({ url }) => !new URL(url, base).hash;
+    const texts = pages.flatMap(({ parts }) => parts), same = (a, b) => a.page === b.page && a.title === b.title && whole(a) === whole(b);
     const explains = page => explained.some(url => url && new URL(url, base).pathname === page.url);
-    const first = pages.filter(explains).flatMap(page => parts(page).slice(0, 2));
+    const first = pages.filter(explains).flatMap(({ parts }) => parts.slice(0, 2));
     const shown = place => {
       const hit = { title: place.names[0], page: place.page, url: new URL(place.url, base) };
       const name = place.kind === "definition" ? place.names.at(-1) : null; // in code
       return { ...hit, name, excerpt: place.text ?? texts.find(text => same(text, hit))?.excerpt };
     };
-    const all = [...exact.map(shown), ...first, ...near.map(shown), ...texts];
-    const hits = all.filter((hit, i) => all.findIndex(other => same(other, hit)) === i);
+    const found = [...exact.map(shown), ...first, ...near.map(shown), ...texts];
+    const hits = found.filter((hit, i) => found.findIndex(other => same(other, hit)) === i);
     list.replaceChildren(...hits.slice(0, 12).map(entry));
     if (!hits.length) list.replaceChildren(Object.assign(document.createElement("li"), { className: "hits__none", textContent: `Nothing is found for “${words}”.` }));
     open(true);

@@ -3,7 +3,6 @@
 import os
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import torch
@@ -35,12 +34,7 @@ class Workers(Worker):
             )
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self.together:
             distributed.destroy_process_group()
 
@@ -50,7 +44,7 @@ class Workers(Worker):
         It does not wait for a GPU; `numbers` does, once in each step.
         """
         if self.one_on_cpu:
-            return time.process_time()
+            return super().now()
         return time.perf_counter()
 
     def agree_on(self, path: Path, found: object) -> None:

@@ -86,6 +86,15 @@
   });
   let beginning = "", length = 0, running = false;
 
+  // On a narrow screen the settings are folded, and the texts are below the buttons.
+  const narrow = matchMedia("(max-width: 599.98px)"), more = $(".live-more");
+  const fold = () => { more.open = !narrow.matches; };
+  narrow.addEventListener("change", fold);
+  fold();
+  const inSight = () => {
+    if ($$(".live-text").some((text) => text.getBoundingClientRect().bottom > innerHeight)) $(".live-buttons").scrollIntoView();
+  };
+
   /** The reader's beginning, or nothing if the models cannot read it: then a message says why. */
   function checked() {
     const text = field.beginning.value, known = models.values().next().value.config.symbols;
@@ -150,6 +159,7 @@
     one: () => inTurn(async () => {
       running = false;
       if (!checked()) return;
+      inSight();
       if (length >= LONGEST) return say(`The text has ${LONGEST} characters, the most that this page writes. Press “Start again”.`, true);
       await write(1);
       say([...models.values()].map((view) => `${view.config.title}: “${visible(view.written.at(-1))}”`).join(", "));
@@ -157,7 +167,9 @@
     run: () => {
       if (running) return running = false;
       asleep = false;
-      if (checked()) run();
+      if (!checked()) return;
+      inSight();
+      run();
     },
     restart: () => restart().then(() => { if (!status.matches(".live-status--wrong")) say("Back at the beginning."); }),
   };
@@ -356,7 +368,7 @@
   /** The kernels of the layer that is shown: a column per channel, rows from two tokens back to the current one. */
   function drawKernels() {
     const { heads, d_model } = view.config, layer = Number(shown.layer.value);
-    const signs = [colour("--fig-1"), colour("--accent")].map((each) => each.match(/[\d.]+/g).map(Number));
+    const signs = [colour("--danger"), colour("--fig-2")].map((each) => each.match(/[\d.]+/g).map(Number));
     for (const box of $$("input", grid)) {
       const { kind } = box.dataset, head = Number(box.dataset.head), off = currentOnly[layer][kind][head];
       const canvas = box.previousElementSibling, { width, height } = canvas, pen = canvas.getContext("2d");

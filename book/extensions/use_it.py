@@ -1,0 +1,88 @@
+"""The page "Use it": the presets with their sizes, which are counted here, and where to install from.
+
+``{presets}`` has a line for each preset: its name, a colon, and what it is for. The address of the
+repository is in ``_config.yml`` alone, so ``{install}`` and ``{repository}`` write it on the page.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+from typing import Any
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective, SphinxRole
+
+NAMED = "presets: each line needs the name of a preset, a colon, and what it is for"
+
+
+def millions(config: Any) -> str:
+    """Return the parameters of a model, in millions."""
+    import torch
+
+    from labml_primer.presets import LanguageModel
+
+    with torch.device("meta"):
+        found = sum(p.numel() for p in LanguageModel(config).parameters()) / 1e6
+    return f"{found:.1f}" if found < 10 else f"{found:,.0f}"
+
+
+class Presets(SphinxDirective):
+    """The table of all presets."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        from labml_primer import presets
+
+        self.env.note_dependency(inspect.getfile(presets))
+        purposes: dict[str, str] = {}
+        for number, line in enumerate(self.content, start=self.content_offset + 1):
+            name, colon, purpose = line.partition(":")
+            if not colon or name not in presets.PRESETS:
+                raise self.error(f"{NAMED}; line {number} is {line!r}")
+            purposes[name] = purpose.strip()
+        if missing := [name for name in presets.PRESETS if name not in purposes]:
+            raise self.error(f"{NAMED}; there is no line for {', '.join(missing)}")
+        rows = [["preset", "for", *presets.SIZES]]
+        rows.append(["---", "---", *("--:" for _ in presets.SIZES)])
+        for name, purpose in purposes.items():
+            config = presets.PRESETS[name]
+            sizes = [
+                replace(config, vocab_size=256, **size)
+                if label == "small"
+                else config
+                if label == "search"
+                else replace(config, **size)
+                for label, size in presets.SIZES.items()
+            ]
+            rows.append([f"`{name}`", purpose, *map(millions, sizes)])
+        lines = [f"| {' | '.join(row)} |" for row in rows]
+        box = nodes.container(classes=["presets"])
+        self.state.nested_parse(StringList(lines, self.env.docname), 0, box)
+        return [box]
+
+
+class Install(SphinxDirective):
+    """The command that installs the package from its repository."""
+
+    def run(self) -> list[nodes.Node]:
+        command = f"pip install git+{self.config.annotated_repository['url']}"
+        return [nodes.literal_block(command, command, language="sh")]
+
+
+class Repository(SphinxRole):
+    """A link to the repository, with these words."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        url = self.config.annotated_repository["url"]
+        return [nodes.reference("", self.text, refuri=url)], []
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_directive("presets", Presets)
+    app.add_directive("install", Install)
+    app.add_role("repository", Repository())
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
