@@ -181,9 +181,9 @@ if __name__ == "__main__":
     for model, (name, colour) in MODELS.items():
         for run, line in zip(filling[model], ("-", "--", ":"), strict=True):
             label = f"{name}, seed {run['seed']}"
-            dots = {"marker": ".", "markevery": 0.08} if model == "t5-gelu" else {}
+            mark = {"marker": ".", "markevery": 0.08} if model == "t5-gelu" else {}
             steps, losses = run["steps"], run["loss"]
-            ax.plot(steps, losses, line, color=colour, lw=1.2, label=label, **dots)
+            ax.plot(steps, losses, line, color=colour, lw=1.2, label=label, **mark)
     ax.set(
         title=f"each of {setting(filling.values())}",
         xlabel="step",

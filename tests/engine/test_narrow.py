@@ -140,7 +140,7 @@ def test_a_narrow_figure_needs_none() -> None:
 
 def test_a_figure_that_cannot_be_laid_out_again_has_none() -> None:
     figure = Figure(figsize=(7, 2.6), layout="constrained")
-    for part in figure.subfigures(1, 2):
+    for part in figure.subfigures(1, 2, squeeze=False).flat:
         part.subplots().plot([1, 2])
     assert narrow(shown(figure)) is None
 
