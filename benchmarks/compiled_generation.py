@@ -1,6 +1,7 @@
 """Tokens per second with a KV cache: eager, and compiled with a cache of fixed length."""
 
 import os
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -46,7 +47,7 @@ def measure(d_model: int, length: int) -> dict[str, object]:
     torch.compiler.reset()  # so that no size of an earlier model counts as one that varies
     text = torch.randint(VOCAB_SIZE, (1, length))
     writers: dict[str, Writer] = {}
-    functions = {}
+    functions: dict[str, Callable[[], None]] = {}
     for name, preset in NAMES.items():
         model = LanguageModel(sized(preset, d_model, length)).eval()
         writers[f"{name}, cached"] = Writer(model, text)

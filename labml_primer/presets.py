@@ -1,6 +1,7 @@
 """Every model of the paper by name, at the size of its search task, and a modern baseline."""
 
 from dataclasses import replace
+from typing import Any
 
 from torch import nn
 
@@ -26,7 +27,7 @@ from labml_primer.transformer.language_model import Config, LanguageModel
 
 __all__ = ["PRESETS", "SIZES", "Config", "LanguageModel"]
 
-SIZES: dict[str, dict[str, int]] = {
+SIZES: dict[str, dict[str, Any]] = {
     # That of the book's short runs, which take minutes on a CPU, but for longer texts.
     "small": {"d_model": 128, "heads": 4, "d_ff": 512, "layers": 4, "max_seq": 256},
     # Sections 4.1 to 4.3: about 35, 110 and 537 million parameters.

@@ -129,9 +129,9 @@ def _add_nodes(app: Sphinx) -> None:
     html = (pictures.visit_picture, None)
     app.add_node(pictures.picture, html=html, latex=skip, text=skip)
     paragraph = (deviations.visit_paragraph, deviations.depart_paragraph)
-    html = (deviations.visit_title, deviations.depart_title)
+    titled = (deviations.visit_title, deviations.depart_title)
     title = deviations.deviation_title
-    app.add_node(title, html=html, latex=paragraph, text=paragraph)
+    app.add_node(title, html=titled, latex=paragraph, text=paragraph)
     for node, visit, depart in (
         (
             deviations.deviation,

@@ -181,9 +181,10 @@ if __name__ == "__main__":
     for model, (name, colour) in MODELS.items():
         for run, line in zip(filling[model], ("-", "--", ":"), strict=True):
             label = f"{name}, seed {run['seed']}"
-            dots = {"marker": ".", "markevery": 0.08} if model == "t5-gelu" else {}
+            marker = "." if model == "t5-gelu" else None
             steps, losses = run["steps"], run["loss"]
-            ax.plot(steps, losses, line, color=colour, lw=1.2, label=label, **dots)
+            ax.plot(steps, losses, line, color=colour, lw=1.2, label=label)
+            ax.lines[-1].set(marker=marker, markevery=0.08)
     ax.set(
         title=f"each of {setting(filling.values())}",
         xlabel="step",

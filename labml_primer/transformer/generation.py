@@ -183,12 +183,12 @@ def generate(
         raise ValueError("no tokens: the model needs at least one to continue")
     if any(hasattr(layer.forward, "cached") for layer in model.modules()):
         raise RuntimeError("a KV cache of the model is open; use generate_cached")
-    max_seq: Any = model.config.max_seq
+    config: Any = model.config
     was_training = model.training
     model.eval()
     try:
         for _ in range(max_new_tokens):
-            logits = model(tokens[:, -max_seq:])[:, -1]  # [batch, vocab_size]
+            logits = model(tokens[:, -config.max_seq :])[:, -1]  # [batch, vocab_size]
             new = sample_token(logits, temperature, top_k, top_p, generator)
             tokens = torch.cat([tokens, new[:, None]], dim=1)
     finally:

@@ -220,8 +220,8 @@ if __name__ == "__main__":
     history = train(model, corpus, name="language_model", steps=1200, seq=32)
     for step, nats in zip(history.steps, history.validation_loss, strict=True):
         print(f"step {step:4d}  {nats:.3f} nats per character on held-out plays")
-    order, counted = counted_loss(corpus, steps=1200, seq=32)
-    print(f"counts     {counted:.3f}, a {order}-gram")
+    order, of_counts = counted_loss(corpus, steps=1200, seq=32)
+    print(f"counts     {of_counts:.3f}, a {order}-gram")
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from measures import (
     without_scripts,
 )
 from playwright.sync_api import Browser, Error, Page, sync_playwright
-from visits import Reading, Visit, Visitor, served, settle, undo
+from visits import FOLDS, Reading, Visit, Visitor, served, settle, undo
 
 NO_BROWSER = "NO CHROMIUM, SO NO BROWSER TEST RAN: install chromium, or let pip's do it"
 
@@ -140,6 +140,7 @@ def reading(
                 reduced_motion="reduce",
             )
             context.set_default_timeout(60_000)
+            context.add_init_script(FOLDS)
             page = read[name, width] = context.new_page()
         undo(page, site.url(name))
         return page

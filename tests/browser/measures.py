@@ -144,6 +144,14 @@ LOADED = {
     "sizes in pictures": """() => [...document.querySelectorAll(".picture text")].map(text => [
         parseFloat(getComputedStyle(text).fontSize) * text.ownerSVGElement.getScreenCTM().a,
         text.textContent])""",
+    # What can be clicked and is not as large as a fingertip, apart from links in a sentence.
+    "small": """() => [...document.querySelectorAll(
+            "main :is(button, summary, select, input, textarea, .lno, .def-actions a, .letters a)")]
+        .filter(e => e.checkVisibility({visibilityProperty: true}))
+        .map(e => [e, e.getBoundingClientRect()])
+        .filter(([e, box]) => box.width > 1 && (box.width < 23.9 || box.height < 23.9))
+        .map(([e, box]) => `${box.width.toFixed()} x ${box.height.toFixed()}: ${e.outerHTML.slice(0, 70)}`)
+        .slice(0, 3)""",
     "black in pictures": """() => [...document.querySelectorAll(
             ".picture :is(circle, rect, path)")]
         .filter(shape => getComputedStyle(shape).fill === "rgb(0, 0, 0)").map(e => e.outerHTML)""",
@@ -218,6 +226,7 @@ PHONE = {
         "colours of figures",
         "cramped",
         "sizes in pictures",
+        "small",
         "black in pictures",
     )
 }

@@ -5,7 +5,7 @@ from itertools import starmap
 
 import pytest
 from built_book import PAGES, cases, nightly
-from measures import LOOKS, Reader
+from measures import LOOKS, Looker, Reader, every_look
 from playwright.sync_api import Page, expect
 from visits import Reading, Visit, Visitor, barriers, in_theme, settle
 
@@ -37,6 +37,15 @@ def test_search_and_index_have_no_barrier(
 def test_every_link_of_the_index_is_large_enough_for_a_finger(visit: Visitor) -> None:
     opened = visit("genindex", width=390).page
     assert barriers(opened, ["target-size"]) == []
+
+
+@every_look
+def test_what_can_be_clicked_is_as_large_as_a_fingertip(
+    look: Looker, page: str, width: int, theme: str
+) -> None:
+    found = look(page, width, theme)
+    assert found["small"] == []
+    assert found.get("phone", found)["small"] == []
 
 
 OPEN: dict[str, Callable[[Page], None]] = {

@@ -55,6 +55,54 @@ def test_a_term_is_a_link_with_a_title_without_scripts(visit: Visitor) -> None:
     page.wait_for_url(re.compile(r"glossary\.html#term-KV-cache$"))
 
 
+def test_a_click_shows_the_definition_with_a_link_and_stays_on_the_page(
+    reading: Reading,
+) -> None:
+    page = reading(GENERATION, 390)
+    box, link = page.locator("#definition[role=dialog]"), page.locator(TERM).first
+    address = page.url
+    link.click()
+    expect(box).to_contain_text(WORDS)
+    expect(link).to_have_attribute("aria-expanded", "true")
+    place = box.bounding_box()
+    assert place and place["x"] >= 0 and place["x"] + place["width"] <= 390
+    page.mouse.move(0, 0)
+    page.wait_for_timeout(300)
+    expect(box).to_be_visible()  # until it is closed
+    for theme in ("light", "dark"):
+        in_theme(page, theme)
+        assert barriers(page, within="#definition") == [], theme
+    page.locator("h1").click()
+    expect(box).to_be_hidden()
+    assert page.url == address
+    link.click()
+    box.get_by_role("link", name="In the glossary").click()
+    page.wait_for_url(re.compile(r"glossary\.html#term-KV-cache$"))
+
+
+def test_enter_opens_a_definition_and_escape_or_tab_leads_back_to_the_term(
+    reading: Reading,
+) -> None:
+    page = reading(GENERATION)
+    box, link = page.locator("#definition[role=dialog]"), page.locator(TERM).first
+    expect(page.locator("#definition")).to_be_attached()
+    link.focus()
+    page.keyboard.press("Enter")
+    expect(box.get_by_role("link")).to_be_focused()
+    expect(box).to_have_attribute("aria-label", "KV cache")
+    page.keyboard.press("Escape")
+    expect(box).to_be_hidden()
+    expect(link).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Shift+Tab")
+    expect(box).to_be_hidden()
+    page.keyboard.press("Tab")
+    expect(link).to_be_focused()
+    link.click()
+    link.click()  # the second one follows the link
+    page.wait_for_url(re.compile(r"glossary\.html#term-KV-cache$"))
+
+
 def test_an_open_definition_has_no_barrier(reading: Reading) -> None:
     page = reading(GENERATION)
     page.locator(TERM).first.hover()

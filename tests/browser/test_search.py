@@ -1,5 +1,9 @@
 """A reader's searches lead to the right places."""
 
+import re
+
+import pytest
+from lookups import LOOKUPS
 from playwright.sync_api import Page, expect
 from visits import Reading
 
@@ -7,7 +11,7 @@ SEARCHES = {
     "squared relu": "primer/primer_ez.html#SquaredReLU",
     "KV cache": "transformer/generation.html#kv_cache",
     "RoPE": "book/pages/glossary.html#term-RoPE",
-    "cross-entropy": "training/loop.html",
+    "cross-entropy": "training/counting.html",
     "MDHA": "primer/primer_ez.html#MultiDConvHeadAttention",
     "causal mask": "transformer/attention.html#causal_mask",
     "layer norm": "transformer/normalization.html#LayerNorm",
@@ -15,7 +19,7 @@ SEARCHES = {
     "SwiGLU": "primer/baselines.html#GatedFeedForward",
     "mixture of experts": "compared/switch.html#SwitchFeedForward",
     "beam search": "transformer/generation.html#beam_search",
-    "perplexity": "training/loop.html",
+    "perplexity": "training/counting.html",
     "softmax": "training/loop.html",
     "relative position": "compared/t5.html#RelativePositionBias",
     "depthwise convolution": "primer/primer_ez.html#SpatialDepthWiseConvolution",
@@ -27,20 +31,28 @@ SEARCHES = {
 }
 
 
+@pytest.fixture
+def page(reading: Reading) -> Page:
+    """The welcome page with the search loaded, one visit for all look-ups."""
+    opened = reading("book/pages/index")
+    opened.locator(".search input").focus()  # which loads the search
+    opened.locator("#hits").wait_for(state="attached")
+    return opened
+
+
 def answers(page: Page, words: str) -> list[str]:
     """The addresses that the search field offers for these words, best first."""
-    field, hits = page.locator(".search input"), page.locator("#hits [role=option]")
-    field.focus()  # which loads the search
-    page.locator("#hits").wait_for(state="attached")
+    field, hits = page.locator(".search input"), page.locator("#hits")
     field.fill("")
-    expect(page.locator("#hits")).to_be_hidden()
+    expect(hits).to_be_hidden()
     field.fill(words)
-    expect(hits.first).to_be_visible(timeout=30_000)
-    return [hit.get_attribute("href") or "" for hit in hits.all()]
+    expect(hits).to_be_visible(timeout=30_000)
+    return [
+        hit.get_attribute("href") or "" for hit in hits.locator("[role=option]").all()
+    ]
 
 
-def test_searches_find_the_right_place_among_the_first_three(reading: Reading) -> None:
-    page = reading("book/pages/index")
+def test_searches_find_the_right_place_among_the_first_three(page: Page) -> None:
     first = {words: answers(page, words)[:3] for words in SEARCHES}
     missed = {
         words: first[words]
@@ -50,15 +62,35 @@ def test_searches_find_the_right_place_among_the_first_three(reading: Reading) -
     assert missed == {}
 
 
-def test_a_definition_comes_before_its_methods_and_variants(reading: Reading) -> None:
-    page = reading("book/pages/index")
+def test_look_ups_are_found_in_two_actions_or_said_not_to_be_there(page: Page) -> None:
+    # Type, and choose one of the first three.
+    first = {words: answers(page, words)[:3] for words in LOOKUPS}
+    missed = {
+        words: first[words]
+        for words, places in LOOKUPS.items()
+        if not any(url.endswith(places) for url in first[words])
+        and (places or first[words])
+    }
+    assert missed == {}
+
+
+def test_a_query_without_an_answer_says_so(page: Page) -> None:
+    assert answers(page, "Aufmerksamkeit") == []
+    expect(page.locator("#hits")).to_have_text("Nothing is found for “Aufmerksamkeit”.")
+
+
+def test_a_typing_error_finds_texts_too(page: Page) -> None:
+    answers(page, "Shakespere")
+    expect(page.locator("#hits mark").first).to_have_text(re.compile("^Shakespeare"))
+
+
+def test_a_definition_comes_before_its_methods_and_variants(page: Page) -> None:
     found = answers(page, "squared relu")
     assert found[0].endswith("primer_ez.html#SquaredReLU")
     assert not any(url.endswith("#SquaredReLU.forward") for url in found)
 
 
-def test_a_term_shows_its_definition_among_the_results(reading: Reading) -> None:
-    page = reading("book/pages/index")
-    page.locator(".search input").fill("nucleus sampling")
+def test_a_term_shows_its_definition_among_the_results(page: Page) -> None:
+    answers(page, "nucleus sampling")
     term = page.locator("#hits [href$='#term-top-p-sampling']")
     expect(term).to_contain_text("smallest set", timeout=30_000)

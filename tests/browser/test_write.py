@@ -334,6 +334,23 @@ def test_the_live_page_has_no_barrier_and_does_not_scroll_sideways(
     resized(page, 1400)
 
 
+def test_on_a_phone_the_settings_are_folded_and_run_shows_both_texts(
+    page: Page,
+) -> None:
+    resized(page, 390)
+    for label in ("Temperature", "Top-p", "Top-k", "Seed"):
+        expect(page.get_by_label(label)).to_be_hidden()
+    press(page, "Run")
+    for text in page.locator(".live-text").all():
+        expect(text).to_be_in_viewport(ratio=1)
+    expect(page.get_by_role("button", name="Stop", exact=True)).to_be_in_viewport()
+    press(page, "Stop")
+    expect(page.locator(".live-status")).to_contain_text("Stopped.")
+    page.get_by_text("Temperature, top-p, top-k, seed").click()
+    expect(page.get_by_label("Seed")).to_be_visible()
+    resized(page, 1400)
+
+
 def test_every_control_has_a_name_and_is_reached_by_tab(page: Page) -> None:
     page.get_by_label("Beginning").focus()
     names = []

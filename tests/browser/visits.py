@@ -91,6 +91,11 @@ class Visit:
 Visitor = Callable[..., Visit]
 Reading = Callable[..., Page]
 
+# Runs before the page: notes which folds it comes with open.
+FOLDS = """addEventListener("DOMContentLoaded", () => {
+  window.openAtFirst = new Set(document.querySelectorAll("details[open]"));
+})"""
+
 # Undoes what a reader did: opened, typed, followed, marked, focused, scrolled, remembered.
 UNDO = """() => {
   localStorage.clear();
@@ -116,9 +121,6 @@ def undo(page: Page, address: str) -> None:
     else:
         page.goto(address)
         settle(page)
-        page.evaluate(
-            "() => { window.openAtFirst = new Set(document.querySelectorAll('details[open]')); }"
-        )
 
 
 def in_theme(page: Page, theme: str) -> None:

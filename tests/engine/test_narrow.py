@@ -140,10 +140,18 @@ def test_a_narrow_figure_needs_none() -> None:
 
 def test_a_figure_that_cannot_be_laid_out_again_has_none() -> None:
     figure = Figure(figsize=(7, 2.6), layout="constrained")
-    for part in figure.subfigures(1, 2):
+    for part in figure.subfigures(1, 2, squeeze=False).flat:
         part.subplots().plot([1, 2])
     assert narrow(shown(figure)) is None
 
 
 def test_without_a_narrow_drawing_the_page_has_one_drawing() -> None:
     assert themed('<svg viewBox="0 0 9 9"/>', "One").count("<svg") == 1
+
+
+def test_what_is_no_figure_has_none() -> None:
+    class Grid:
+        savefig = get_figwidth = axes = None
+
+    assert narrow(Grid()) is None
+    assert narrow(Figure) is None

@@ -70,6 +70,19 @@ def remember() -> None:
 
 def forget() -> None:
     """Forget it."""
+
+    def inner() -> None: ...
+
+
+class One:
+    """
+    ## One
+    """
+
+
+if __name__ == "__main__":
+    # A demonstration.
+    def helper() -> None: ...
 '''
 FILES = {"index.md": INDEX, "words.md": WORDS, "one.py": ONE}
 
@@ -176,8 +189,24 @@ def test_the_search_knows_pages_sections_definitions_and_terms(built: Built) -> 
     remember = places["one.html#remember"]
     assert remember["names"] == ["Remembering", "remember"]
     assert remember["kind"] == places["one.html#forget"]["kind"] == "definition"
+    one = places["one.html#One"]
+    assert one["names"][-1] == "One" and one["kind"] == "definition"
+    assert "one.html#helper" not in places and "one.html#forget.inner" not in places
     cache = places["words.html#term-KV-cache"]
     assert cache["names"] == ["KV cache", "key-value cache"]
     assert cache["explained"] == "one.html#remember"
     assert cache["text"] == "Stored keys and values, k &lt; v."
     assert places["words.html#term-token"]["explained"] == "one.html"
+
+
+def test_letters_lead_to_the_first_term_of_each_in_a_sorted_glossary(
+    built: Built,
+) -> None:
+    letters = re.findall(r'<p class="letters">(.*?)</p>', built.page("words"), re.S)
+    assert len(letters) == 1
+    assert re.findall(r'href="#(term-[^"]*)">(\w)<', letters[0]) == [
+        ("term-KV-cache", "K"),
+        ("term-Model", "M"),
+        ("term-token", "T"),
+    ]
+    assert "letters" not in built.page("more")  # not sorted

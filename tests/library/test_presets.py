@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from labml_primer import PRESETS, Config, LanguageModel
+from labml_primer import PRESETS, SIZES, Config, LanguageModel
 from labml_primer.primer.primer import SearchedAttention, SearchedBlock
 from labml_primer.training.costs import costs
 from labml_primer.transformer.generation import kv_cache
@@ -107,23 +107,24 @@ def test_searched_widths_are_within_the_limits_of_the_search() -> None:
 @pytest.mark.parametrize(
     "name", ["transformer", "transformer-pp", "primer-ez", "primer"]
 )
-@pytest.mark.parametrize(
-    ("millions", "d_model", "heads", "d_ff", "layers"),
-    [(110, 768, 12, 3072, 12), (537, 1024, 16, 8192, 24)],
-)
+@pytest.mark.parametrize(("millions", "size"), [(110, "medium"), (537, "large")])
 def test_larger_sizes_are_those_of_sections_4_2_and_4_3(
-    name: str, millions: int, d_model: int, heads: int, d_ff: int, layers: int
+    name: str, millions: int, size: str
 ) -> None:
-    config = replace(
-        PRESETS[name],
-        vocab_size=32_128,
-        d_model=d_model,
-        heads=heads,
-        d_ff=d_ff,
-        layers=layers,
-        max_seq=512,
-    )
+    config = replace(PRESETS[name], vocab_size=32_128, **SIZES[size])
     assert round(parameters(config) / 1e6) == millions
+
+
+def test_a_preset_by_itself_has_the_size_of_the_search() -> None:
+    assert replace(PRESETS["primer-ez"], **SIZES["search"]) == PRESETS["primer-ez"]
+
+
+@every
+def test_a_small_preset_reads_200_characters(name: str) -> None:
+    config = replace(PRESETS[name], vocab_size=7, **SIZES["small"])
+    tokens = torch.zeros(1, 200, dtype=torch.long)
+    with torch.no_grad():
+        assert LanguageModel(config)(tokens).shape == (1, 200, 7)
 
 
 @every

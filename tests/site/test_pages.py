@@ -5,8 +5,11 @@ import re
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 import pytest
+import yaml
 from bs4 import BeautifulSoup
 from built_book import ROOT, Site, every_page
+
+from labml_primer import PRESETS
 
 OTHERS = {"index", "search", "genindex"}
 # An address that the script of the individuals reads: `transformer-0/812`.
@@ -81,6 +84,55 @@ def test_the_index_names_every_definition(site: Site) -> None:
     for link in links:
         page, _, fragment = link.partition("#")
         assert fragment in site.ids(page.removesuffix(".html")), link
+
+
+def test_the_index_names_each_chapter_and_leaves_out_what_only_helps(
+    site: Site,
+) -> None:
+    entries = site.soup("genindex").select(".letter li")
+    listed = {entry.get_text(" ", strip=True) for entry in entries}
+    assert "SquaredReLU Primer-EZ" in listed
+    assert {"Block Language model", "MultiHeadAttention Multi-head attention"} <= listed
+    links = {str(entry.select("a")[0]["href"]) for entry in entries}
+    for helper in (
+        "labml_primer/transformer/embedding.html#same_kind",  # in a demonstration
+        "labml_primer/transformer/generation.html#cache_window.forward_new",
+        "experiments/chapters/mdha.html#names_of",
+    ):
+        page, _, name = helper.partition("#")
+        assert name in site.ids(page.removesuffix(".html"))
+        assert helper not in links
+
+
+def test_the_letters_of_the_glossary_lead_to_their_first_terms(site: Site) -> None:
+    soup = site.soup("book/pages/glossary")
+    first: dict[str, str] = {}
+    for term in soup.select("dl.glossary > dt:first-child, dl.glossary > dd + dt"):
+        first.setdefault(term.get_text()[0].upper(), str(term["id"]))
+    letters = {a.get_text(): str(a["href"])[1:] for a in soup.select(".letters a")}
+    assert letters == first
+    assert list(letters) == sorted(letters) and len(letters) > 15
+
+
+def test_use_it_links_to_the_repository_and_lists_every_preset(site: Site) -> None:
+    soup, url = site.soup("book/pages/use"), repository()
+    assert soup.select(f"a[href='{url}']")
+    assert f"pip install git+{url}" in soup.get_text()
+    rows = soup.select(".presets tbody tr")
+    assert [row.select("td")[0].get_text() for row in rows] == list(PRESETS)
+    for row in rows:
+        *_, small, search, medium, large = (
+            float(cell.get_text().replace(",", "")) for cell in row.select("td")[2:]
+        )
+        assert small < search < medium < large
+    welcome = site.soup("book/pages/index")
+    assert welcome.select(".start a[href='use.html']")
+
+
+def repository() -> str:
+    config = yaml.safe_load((ROOT / "_config.yml").read_text())
+    url: str = config["repository"]["url"]
+    return url
 
 
 @pytest.mark.parametrize("way", ["next", "prev"])

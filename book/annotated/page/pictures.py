@@ -100,7 +100,8 @@ def place_of(target: str, project: Project) -> tuple[str, str]:
     Raises ``LookupError`` if the project does not have it.
     """
     if target.endswith("]"):
-        return _place_of_entry(*target[:-1].split("[", 1), project)
+        name, _, key = target[:-1].partition("[")
+        return _place_of_entry(name, key, project)
     parts = target.split(".")
     for cut in range(len(parts), 0, -1):
         module = project.find(".".join(parts[:cut]))
@@ -119,8 +120,7 @@ def _place_of_entry(target: str, key: str, project: Project) -> tuple[str, str]:
     where, _, name = target.rpartition(".")
     module = project.find(where)
     for node in module.tree.body if module else ():
-        targets = node.targets if isinstance(node, ast.Assign) else []
-        if [ast.unparse(each) for each in targets] == [name]:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
             for each in getattr(node.value, "keys", []):
                 if isinstance(each, ast.Constant) and each.value == key:
                     assert module

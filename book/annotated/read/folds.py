@@ -121,8 +121,9 @@ def tabulates(cell: Cell) -> bool:
 def _called(node: ast.AST | None) -> str:
     """Return the last name of what an expression calls: ``Table`` of ``tables.Table()``."""
     call = node.value if isinstance(node, ast.Expr) else node
-    is_call = isinstance(call, ast.Call)
-    return ast.unparse(call.func).rpartition(".")[2] if is_call else ""
+    if not isinstance(call, ast.Call):
+        return ""
+    return ast.unparse(call.func).rpartition(".")[2]
 
 
 def _title(cell: Cell, drawn: bool) -> str:

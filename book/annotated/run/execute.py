@@ -72,7 +72,17 @@ KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
 def kernel_files(fonts: Sequence[Path]) -> str:
     """Return the digests of the files that every kernel uses: outputs depend on them."""
-    files = (MATPLOTLIBRC, RECORDER, CURVES, NARROW, FONTS, PROGRAM, READS, RETURNED, *fonts)
+    files = (
+        MATPLOTLIBRC,
+        RECORDER,
+        CURVES,
+        NARROW,
+        FONTS,
+        PROGRAM,
+        READS,
+        RETURNED,
+        *fonts,
+    )
     return "".join(hashlib.sha256(path.read_bytes()).hexdigest() for path in files)
 
 

@@ -10,16 +10,14 @@ import io
 import re
 import warnings
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from IPython.core.formatters import BaseFormatter
 
 FORMAT = "image/x-narrow+svg"
-WIDTHS = (
-    3.8,
-    4.3,
-    4.8,
-)  # inches; on a screen of 390 pixels, 3.8 enlarge a word a little
+# Inches. On a screen of 390 pixels, 3.8 enlarge a word a little.
+WIDTHS = (3.8, 4.3, 4.8)
 SMALLEST = 8.0  # points
 
 
@@ -27,7 +25,7 @@ class Narrow(BaseFormatter):  # type: ignore[misc]
     """A display format of a figure: its narrow drawing, if it has one."""
 
     def __call__(self, shown: Any) -> str | None:
-        if hasattr(shown, "axes") and hasattr(shown, "savefig"):
+        if hasattr(shown, "get_figwidth") and hasattr(shown, "savefig"):
             return narrow(shown)
         return None
 
@@ -43,18 +41,12 @@ def narrow(figure: Any) -> str | None:
 
     Returns nothing if it is narrow, or cannot be laid out so.
     """
-    if figure.get_figwidth() <= WIDTHS[0]:
-        return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        try:
-            for other in attempts(figure):
-                if is_readable(other):
-                    return drawn(other)
-        except (
-            Exception
-        ):  # whatever an author's figure is made of, the page has the wide one
-            return None
+        # Whatever an author's figure is made of, the page has the wide one.
+        with suppress(Exception):
+            if figure.get_figwidth() > WIDTHS[0]:
+                return next(map(drawn, filter(is_readable, attempts(figure))), None)
     return None
 
 
@@ -408,7 +400,10 @@ def overlap(texts: Iterable[Any], least: float = 0) -> bool:
 
 
 def is_readable(figure: Any) -> bool:
-    """Return whether each word is inside the figure and none lies on another."""
+    """Return whether each word is inside the figure and none lies on another.
+
+    Letters that mark points may touch, as they do in a wide drawing.
+    """
     texts = words(figure)
     whole = figure.bbox
     for text in texts:
@@ -418,4 +413,7 @@ def is_readable(figure: Any) -> bool:
             < 0
         ):
             return False
-    return not overlap(texts, -1)
+    labels = {id(text) for axes in figure.axes for text in axes.texts}
+    letters = [t for t in texts if id(t) in labels and len(t.get_text().strip()) < 3]
+    others = [text for text in texts if text not in letters]
+    return not overlap(others, -1)

