@@ -50,7 +50,7 @@ from experiments.search.tables import (
     outcomes,
     overview,
     read_searches,
-    runs_of,
+    runs_by_program,
     title,
     transfer,
     trials,
@@ -67,20 +67,20 @@ if __name__ == "__main__":
     # without regard to their losses. The horizontal lines are the Transformer and Primer-EZ, trained for the
     # same time (mean of {value}`len(known["primer-ez"])` seeds). All losses are those on the play of the
     # search. The thin line is the loss of counts of as many characters as the Transformer reads in that time,
-    # {value}`f"{counted:,}"`: {value}`f"{by_order[3]:.2f}"` with two previous characters,
+    # {value}`f"{predicted:,}"`: {value}`f"{by_order[3]:.2f}"` with two previous characters,
     # {value}`f"{by_order[5]:.2f}"` with four, and {value}`f"{by_order[best]:.2f}"` at best, with
     # {value}`best - 1`.
     #
     # {doc}`/book/pages/individuals` shows any of these programs, with its parent and its children.
     searches, retrained = read_searches()
     first, control = searches["transformer-0"], searches["no-selection"]
-    task, known = first["task"], runs_of(retrained, longer=1, scale=1)
+    task, known = first["task"], runs_by_program(retrained, longer=1, scale=1)
     corpus, seq = load_corpus(), task["seq"]
     read = [
         draw_windows(corpus.train, task["batch"], seq, seed=0, step=step)
         for step in range(1, round(task["budget"]) + 1)
     ]
-    counted = sum(windows[:, 1:].numel() for windows in read)
+    predicted = sum(windows[:, 1:].numel() for windows in read)
     play = corpus.encode(load_plays()[VALIDATION_PLAYS[0]])
     starts = torch.linspace(0, len(play) - seq - 1, 256).long()
     windows = play[starts[:, None] + torch.arange(seq + 1)]  # those of the search
@@ -149,7 +149,7 @@ if __name__ == "__main__":
     )
     colours = {"transformer": "C5", "primer-ez": "C0", "primer": "C3"}
     for ax, (setting, title_of) in zip(axes, settings.items(), strict=True):
-        for name, runs in runs_of(retrained, *setting).items():
+        for name, runs in runs_by_program(retrained, *setting).items():
             again = [run["loss"] for run in runs]
             colour = colours.get(name, "C1")
             dots(ax, lines.index(name), model(name), colour, again)
@@ -183,7 +183,7 @@ if __name__ == "__main__":
     first_best = winner("transformer-0", first)
 
     def mean_loss(name: str, setting: tuple[int, int] = (1, 1)) -> float:
-        return fmean(run["loss"] for run in runs_of(retrained, *setting)[name])
+        return fmean(run["loss"] for run in runs_by_program(retrained, *setting)[name])
 
     def longer(
         name: str,
@@ -191,7 +191,9 @@ if __name__ == "__main__":
         return mean_loss(name) - mean_loss(name, (3, 1))
 
     seeds = len(known["transformer"])
-    runs_left = {name: len(runs) for name, runs in runs_of(retrained, 3, 2).items()}
+    runs_left = {
+        name: len(runs) for name, runs in runs_by_program(retrained, 3, 2).items()
+    }
     lost = " and ".join(
         f"{seeds - left} of {seeds} of {model(name)}"
         for name, left in runs_left.items()

@@ -181,7 +181,7 @@ if __name__ == "__main__":
     for model, (name, colour) in MODELS.items():
         for run, line in zip(filling[model], ("-", "--", ":"), strict=True):
             label = f"{name}, seed {run['seed']}"
-            marker = "." if model == "t5-gelu" else None
+            marker = "." if model == "t5-gelu" else ""
             steps, losses = run["steps"], run["loss"]
             ax.plot(steps, losses, line, color=colour, lw=1.2, label=label)
             ax.lines[-1].set(marker=marker, markevery=0.08)

@@ -133,7 +133,7 @@ def outcomes(
 
     The loss is that on the reported plays, as the mean of seeds, for a training as long as in the search.
     """
-    runs = runs_of(retrained, longer=1, scale=1)
+    runs = runs_by_program(retrained, longer=1, scale=1)
     losses = {name: [run["loss"] for run in each] for name, each in runs.items()}
     rows = []
     for name, search in searches.items():
@@ -221,7 +221,7 @@ def trials(searches: Mapping[str, Search], operations: Sequence[str]) -> Sourced
     return SourcedTable("What the searches tried", "Our runs", columns, rows)
 
 
-def runs_of(
+def runs_by_program(
     retrained: Sequence[Retrained], longer: int, scale: int
 ) -> dict[str, list[Retrained]]:
     """Return each program's runs in a setting, one per seed that was not rejected."""
@@ -246,7 +246,7 @@ def standard_errors(baseline: Sequence[float], losses: Sequence[float]) -> float
 
 def transfer(retrained: Sequence[Retrained], longer: int, scale: int) -> SourcedTable:
     """Return the programs that were trained again in a setting, the best on the reported plays first."""
-    found = runs_of(retrained, longer, scale)
+    found = runs_by_program(retrained, longer, scale)
     losses = {name: [run["loss"] for run in runs] for name, runs in found.items()}
     baseline = losses.get("transformer", [])
     rows = [
@@ -275,7 +275,7 @@ def transfer(retrained: Sequence[Retrained], longer: int, scale: int) -> Sourced
 
 def curves(retrained: Sequence[Retrained], budget: float) -> SourcedTable:
     """Return the losses on the play of the search at the paper's hurdles and the end, as means of seeds."""
-    found = runs_of(retrained, 1, 1)
+    found = runs_by_program(retrained, 1, 1)
     rows = [
         [
             model(name),

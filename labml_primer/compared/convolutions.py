@@ -212,7 +212,7 @@ if __name__ == "__main__":
     small = Config(
         corpus.vocab_size, d_model=32, heads=4, d_ff=128, layers=1, max_seq=64
     )
-    losses: dict[str, Tensor] = {}
+    final: dict[str, Tensor] = {}
     for name, attention in entrants.items():
         ends = torch.zeros(3)
         for seed in range(3):
@@ -229,16 +229,16 @@ if __name__ == "__main__":
                 evaluations=1,
             )
             ends[seed] = history.validation_loss[-1]
-        losses[name] = ends
+        final[name] = ends
 
     order, counted = counted_loss(corpus, steps=240, batch=8, seq=64)
     fig, ax = plt.subplots(figsize=(7, 2.4), layout="constrained")
     ax.axvline(counted, color="C5", lw=0.8, label=f"counts, {order}-gram")
-    for row, (name, ends) in enumerate(losses.items()):
+    for row, (name, ends) in enumerate(final.items()):
         color = {"no convolution": "C5", "after, 3 wide": "C0"}.get(name, "C2")
         ax.plot(ends, [row] * 3, "o", color=color, ms=4, label=f"{name}, one seed")
         ax.plot([ends.mean()] * 2, [row - 0.3, row + 0.3], color=color)
-    ax.set_yticks(range(len(losses)), list(losses))
+    ax.set_yticks(range(len(final)), list(final))
     ax.invert_yaxis()
     ax.set_xlabel("final loss, nats per character")
     plt.show()

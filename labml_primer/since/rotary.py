@@ -312,11 +312,11 @@ if __name__ == "__main__":
         loss = nn.functional.cross_entropy(logits.mT, targets, reduction="none")
         return loss.mean(0)
 
-    losses = {name: by_position(name) for name in POSITIONS}
+    by_name = {name: by_position(name) for name in POSITIONS}
 
     def end(name: str) -> float:
         """Return the mean loss in the second half of a window of the training length."""
-        return losses[name][seq // 2 : seq].mean().item()
+        return by_name[name][seq // 2 : seq].mean().item()
 
     # The table has the mean loss in the second half of a window of the training length, and at the end of a
     # window four times as long. A learned table ends with the training length.
@@ -329,7 +329,7 @@ if __name__ == "__main__":
                     f"{end(name):.3f}",
                     f"{loss[96:].mean():.3f}" if len(loss) > seq else "cannot",
                 ]
-                for name, loss in losses.items()
+                for name, loss in by_name.items()
             ],
             "nats per character on held-out plays, one seed",
         )
@@ -343,7 +343,7 @@ if __name__ == "__main__":
 
     fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
     for (name, loss), color in zip(
-        losses.items(), ("C1", "C3", "C2", "C0"), strict=True
+        by_name.items(), ("C1", "C3", "C2", "C0"), strict=True
     ):
         smooth = loss.view(-1, 8).mean(1)
         ax.plot(8 * torch.arange(len(smooth)) + 4, smooth, color=color, label=name)

@@ -355,5 +355,5 @@ def test_the_strip_says_in_words_what_it_shows() -> None:
     for part in (found["text"], found["written"], f"{found['next'][0][1]:.0%}"):
         assert part in words, part
     steps = ("Text", "Tokens", "Vectors", "blocks", "Probabilities", "Next token")
-    names = re.findall(r'<a href="[^"]*"><text[^>]*>([^<]*)</text></a>', svg)
+    names = re.findall(r'<a href="[^"]*"[^>]*><text[^>]*>([^<]*)</text></a>', svg)
     assert all(any(step in name for name in names) for step in steps)

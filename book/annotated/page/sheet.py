@@ -113,6 +113,7 @@ class Sheet(SphinxPostTransform):
                 hidden[0].insert(0, note)
             folds += hidden
             page.remove(row)
+            row.parent = None
         code.children = []
         code += [*shown, *folds]
 
