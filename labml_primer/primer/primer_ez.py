@@ -329,8 +329,9 @@ if __name__ == "__main__":
         1, 2, figsize=(7, 2.6), sharey=True, layout="constrained"
     )
     for name, history in histories.items():
-        left.plot(history.steps, history.validation_loss, color=colors[name])
-        right.plot(history.seconds, history.validation_loss, color=colors[name])
+        line = {"color": colors[name], "label": name}
+        left.plot(history.steps, history.validation_loss, **line)
+        right.plot(history.seconds, history.validation_loss, **line)
     middle = len(vanilla.steps) // 2
     for name, offset, side in (
         ("Transformer", (4, 6), "left"),

@@ -437,8 +437,7 @@ def rotate(x: Tensor, positions: Tensor) -> Tensor:
     ## Rotary positions (RoPE)
 
     :::{deeper}
-    Most models today rotate queries and keys instead of adding positions. {doc}`../since/rotary` uses
-    it.
+    Most models today rotate queries and keys instead of adding positions.
     :::
 
     Rotate queries or keys `x`, `[..., seq, d_k]`, by their `positions`, `[seq]`. The shape stays the same.
@@ -453,7 +452,7 @@ def rotate(x: Tensor, positions: Tensor) -> Tensor:
     If the query is at position $t$ and the key at $s$, the angle between them changes by $\omega_k (t - s)$.
     So their dot product, the attention score, depends on position only through the distance $t - s$. Values
     are not rotated, and there are no parameters. Llama and most open language models since use RoPE, in every
-    layer.
+    layer. {doc}`../since/rotary` uses it.
 
     :::{picture} rotary
     :::

@@ -1142,7 +1142,7 @@ def test_the_control_and_the_random_start_are_as_the_chapter_says() -> None:
     searches, retrained = tables.read_searches()
     losses = {
         name: [run["loss"] for run in runs]
-        for name, runs in tables.runs_of(retrained, 1, 1).items()
+        for name, runs in tables.runs_by_program(retrained, 1, 1).items()
     }
     best = {n: losses[tables.winner(n, search)] for n, search in searches.items()}
     control, from_random = searches["no-selection"], searches["random-start"]
@@ -1162,7 +1162,8 @@ def test_the_control_and_the_random_start_are_as_the_chapter_says() -> None:
     (born,) = (line for line in log if line.get("born") == origin["number"])
     assert summary.operations(born["dna"]) == {"CONV 3X1": 1}
     assert origin["losses"][-1] < fmean(
-        run["losses"][-1] for run in tables.runs_of(retrained, 1, 1)["transformer"]
+        run["losses"][-1]
+        for run in tables.runs_by_program(retrained, 1, 1)["transformer"]
     )
     assert from_random["at_the_end"].get("T-MAT MUL", 0) < 0.1
     assert from_random["best"] == [
@@ -1195,7 +1196,7 @@ def test_the_recorded_searches_are_as_their_chapter_says() -> None:
         assert search["at_the_end"]["convolution"] > 0.9
         assert search["tried"]["T-MAT MUL"][1] == 0, "never trained to the end"
     for setting in ((1, 1), (3, 1), (3, 2)):
-        runs = tables.runs_of(retrained, *setting)
+        runs = tables.runs_by_program(retrained, *setting)
         losses = {name: [run["loss"] for run in each] for name, each in runs.items()}
         for name, search in evolved(searches).items():
             for known in ("transformer", "primer-ez"):
@@ -1211,7 +1212,7 @@ def test_the_recorded_searches_are_as_their_chapter_says() -> None:
 
 def test_twice_the_width_says_less_as_the_chapter_says() -> None:
     searches, retrained = tables.read_searches()
-    narrow, wide = (tables.runs_of(retrained, 3, scale) for scale in (1, 2))
+    narrow, wide = (tables.runs_by_program(retrained, 3, scale) for scale in (1, 2))
     mean = {
         scale: {name: fmean(run["loss"] for run in each) for name, each in runs.items()}
         for scale, runs in ((1, narrow), (2, wide))

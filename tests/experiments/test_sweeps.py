@@ -269,7 +269,7 @@ def test_announced_time_counts_runs_that_plans_share_once(
 def main(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """The command with two plans. It prints their names instead of running them."""
 
-    def run_missing(plans: list[Plan], number: int, left: float) -> int:
+    def run_missing(plans: list[Plan], number: int, left: float, _: Path) -> int:
         print("run", *(plan.name for plan in plans), number, left)
         return 0
 
@@ -281,9 +281,10 @@ def main(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]
     monkeypatch.setattr(module, "BUILT", tmp_path)
     monkeypatch.setattr(module, "read_plans", lambda: {"tiny": PLAN, "other": OTHER})
     monkeypatch.setattr(module, "run_missing", run_missing)
-    monkeypatch.setattr(module, "orphaned", lambda plans: "")
+    monkeypatch.setattr(module, "orphaned", lambda plans, results: "")
     monkeypatch.setattr(module, "measure_missing", lambda *_: None)
     monkeypatch.setattr(module, "recorded", lambda _: {})
+    monkeypatch.setattr(module, "commit", lambda: "0123456")
     return main
 
 

@@ -717,7 +717,6 @@ def test_missing_compiler_is_an_error_that_says_so(
     config = torch._inductor.config
     monkeypatch.setattr(config.cpp, "cxx", ("no-such-compiler",))
     monkeypatch.setattr(config, "force_disable_caches", True)
-    cpp_builder.get_cpp_compiler.cache_clear()
     cpp_builder.cpp_compiler_search.cache_clear()
     model = model_of("primer-ez").float()
     with pytest.raises(Exception, match=r"C\+\+ compiler"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.util.docutils import SphinxDirective
 
 from annotated.page.state import state_of
@@ -39,7 +40,15 @@ class Deeper(SphinxDirective):
             raise self.error("deeper: only a chapter can fold a section. Remove it.")
         node = deeper()
         self.state.nested_parse(self.content, self.content_offset, node)
+        if next(node.findall(_is_link), None):
+            raise self.error(
+                "deeper: what opens a section cannot contain a link. Move it below."
+            )
         return [node]
+
+
+def _is_link(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.reference | addnodes.pending_xref)
 
 
 def is_misplaced(row: Row, prose: nodes.Element) -> bool:

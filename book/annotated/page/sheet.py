@@ -196,10 +196,13 @@ def visit_heading(translator: Any, node: heading) -> None:
 
 
 def depart_heading(translator: Any, node: heading) -> None:
-    translator.body.append(
+    link = (
         f'<a class="headerlink" data-pagefind-ignore href="#{node["anchor"]}" '
-        f'aria-label="Link to this heading">#</a></h{_level(translator)}>'
+        'aria-label="Link to this heading">#</a>'
     )
+    # A heading that opens a section is a button, and a button cannot contain a link.
+    opens = isinstance(node.parent, deeper_section)
+    translator.body.append(f"{'' if opens else link}</h{_level(translator)}>")
 
 
 def _level(translator: Any) -> int:

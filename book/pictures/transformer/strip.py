@@ -82,7 +82,7 @@ def draw() -> str:
         canvas.cell(x, 234, wide_in, 20, weight / max(weights), "c0")
         canvas.words(x + wide_in / 2, 244, symbol)
     canvas.arrow((middle[-1], 256), (middle[-1], 272))
-    canvas.box(LEFT, 273, RIGHT - LEFT - 4, 24, "Feed-forward", "c1", FEED_FORWARD)
+    canvas.box(LEFT, 273, RIGHT - LEFT - 4, 24, "Feed-forward", "c0", FEED_FORWARD)
     canvas.words(LEFT, 312, "each position by itself", "soft", side="left")
     # probabilities
     canvas.arrow((middle[-1], 326), (middle[-1], 350))
