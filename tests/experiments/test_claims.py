@@ -36,6 +36,7 @@ from experiments.measured.analysis import (
 from experiments.measured.figures import WHOLE_MODELS
 from experiments.measured.settings import perplexity_change
 from experiments.paper.tables import theirs
+from experiments.records import counts as counts_module
 from experiments.records import runs as runs_module
 from experiments.records.lines import write_json
 from experiments.records.runs import (
@@ -60,8 +61,11 @@ def prose_of(chapter: ModuleType) -> str:
     plt.close("all")
     asked = expressions(parse(path.read_text(encoding="utf-8")), path.name)
     values = {text: str(eval(text, space)) for text in asked}
-    module = runs_module.__name__
-    returned: Calls = {f"{module}.{name}": [] for name in runs_module.__recorded__}
+    returned: Calls = {
+        f"{module.__name__}.{name}": []
+        for module in (runs_module, counts_module)
+        for name in module.__recorded__
+    }
     cells = json.loads(
         reader_notebook(path, the_book(), values=values, returned=returned)
     )["cells"]
