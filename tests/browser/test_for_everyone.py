@@ -53,7 +53,7 @@ OPEN: dict[str, Callable[[Page], None]] = {
     "menu": lambda page: page.locator(".menu summary").first.click(),
     "results": lambda page: searched(page),
     "keys": lambda page: page.keyboard.press("?"),
-    "tip": lambda page: page.locator("[data-shape]:visible").first.focus(),
+    "tip": lambda page: page.locator("[data-shape]:visible").first.hover(),
 }
 
 

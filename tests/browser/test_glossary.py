@@ -41,7 +41,7 @@ def test_a_definition_stays_while_the_pointer_is_on_it(reading: Reading) -> None
 def test_a_definition_is_within_the_window(reading: Reading) -> None:
     for width in (1400, 390):
         page = reading(GENERATION, width)
-        for link in page.locator("a:has(> .std-term)").all():
+        for link in page.locator("a:has(> .std-term):visible").all():
             link.hover()
             box = page.locator("#definition").bounding_box()
             assert box and box["x"] >= 0 and box["x"] + box["width"] <= width
