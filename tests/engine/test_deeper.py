@@ -96,20 +96,24 @@ def test_the_notebook_has_a_deeper_section_whole(built: Built) -> None:
 
 @pytest.fixture(scope="module")
 def wrong(shelf: Callable[[dict[str, str]], Shelf]) -> Built:
-    """A section without a heading, and a page that is no chapter."""
+    """A section without a heading, one that is opened by a link, and a page that is no chapter."""
     headless = ONE.replace("# ## By how much?", "# By how much?")
     page = "# Page\n\n:::{deeper}\nWords.\n:::\n"
-    return shelf({"one.py": headless, "page.md": page}).build("-W", "--keep-going")
+    linked = ONE.replace("*measured*", "[measured](https://example.org)")
+    assert linked != ONE
+    files = {"one.py": headless, "two.py": linked, "page.md": page}
+    return shelf(files).build("-W", "--keep-going")
 
 
 @pytest.mark.parametrize(
     ("file", "message"),
     [
         ("one.py", "below the heading of a section"),
+        ("two.py", "cannot contain a link"),
         ("page.md", "only a chapter can fold a section"),
     ],
 )
-def test_a_deeper_that_folds_nothing_is_an_error_with_its_file(
+def test_a_deeper_that_cannot_fold_is_an_error_with_its_file(
     wrong: Built, file: str, message: str
 ) -> None:
     assert wrong.code != 0
