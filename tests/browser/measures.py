@@ -160,9 +160,10 @@ LOADED = {
 # -- each puts something in, and takes it out again ------------------------------------------------
 
 PROBED = {
-    # How far the first baselines of the two halves of a row are apart.
+    # How far the first baselines of the two halves of a row are apart. All probes are put in before any is
+    # measured, so that the page is laid out once.
     "baselines": """() => {
-      const baseline = (box, skip) => {
+      const probed = (box, skip) => {
         const walk = document.createTreeWalker(box, NodeFilter.SHOW_TEXT);
         while (walk.nextNode()) {
           const node = walk.currentNode;
@@ -171,9 +172,7 @@ PROBED = {
           const probe = document.createElement("span");
           probe.style.cssText = "display: inline-block; width: 0; height: 0";
           node.before(probe);
-          const bottom = probe.getBoundingClientRect().bottom;
-          probe.remove();
-          return bottom;
+          return probe;
         }
         return null;
       };
@@ -182,11 +181,13 @@ PROBED = {
         const [prose, code] = row.children;
         const line = code.querySelector(".ln, summary, .out");
         if (!line || line.matches(".out") || !prose.textContent.trim()) continue; // a figure has no baseline
-        const pair = [baseline(prose, ".katex-mathml"), baseline(line, ".lno")];
-        if (pair.includes(null)) continue;
-        rows.push([line.id || line.textContent, pair[0] - pair[1]]);
+        rows.push([line.id || line.textContent, probed(prose, ".katex-mathml"), probed(line, ".lno")]);
       }
-      return rows;
+      const bottom = probe => probe.getBoundingClientRect().bottom;
+      const apart = rows.filter(row => row[1] && row[2])
+          .map(([name, prose, code]) => [name, bottom(prose) - bottom(code)]);
+      for (const probe of rows.flatMap(row => row.slice(1))) probe?.remove();
+      return apart;
     }""",
     # Whether there are blocks of code that are not folded.
     "open code": """() => document.querySelectorAll(".sbs__code > .sbs__block").length""",
