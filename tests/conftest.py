@@ -1,5 +1,6 @@
 """What holds for all tests: a property is true or false, however busy the machine is."""
 
+import os
 from collections import Counter
 
 import pytest
@@ -7,6 +8,11 @@ from hypothesis import settings
 
 settings.register_profile("book", deadline=None)
 settings.load_profile("book")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than cores: some tests wait, for a kernel, a browser or a time-out."""
+    return (os.cpu_count() or 1) + 1
 
 
 @pytest.hookimpl(trylast=True)  # after each folder has marked its own

@@ -288,9 +288,8 @@ def test_two_workers_match_one(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "way", ["fsdp", pytest.param("ddp", marks=pytest.mark.nightly)]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("way", ["fsdp", "ddp"])
 def test_two_workers_that_resume_match_one(tmp_path: Path, way: str) -> None:
     stopped = two_workers(started(tmp_path, WAYS[way]), train_half)
     # A sharded weight is a DTensor.
@@ -436,9 +435,8 @@ def test_error_of_a_sharded_checkpoint_that_cannot_be_written_says_why(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "sharded", [True, pytest.param(False, marks=pytest.mark.nightly)]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("sharded", [True, False])
 def test_workers_stop_together_and_a_sharded_checkpoint_is_in_parts(
     tmp_path: Path, sharded: bool
 ) -> None:

@@ -604,7 +604,9 @@ def test_during_a_block_other_threads_and_tasks_use_the_model_without_a_cache() 
         closing.set()
         return await task, in_task, in_thread
 
-    with ThreadPoolExecutor(1) as pool:  # its own thread: this one may have a loop that runs
+    with ThreadPoolExecutor(
+        1
+    ) as pool:  # its own thread: this one may have a loop that runs
         pieces, *others = pool.submit(asyncio.run, both()).result()
     torch.testing.assert_close(pieces, expected)
     assert all(torch.equal(other, expected) for other in others)

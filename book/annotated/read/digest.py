@@ -153,6 +153,7 @@ def data(module: Module, project: Project) -> Iterator[tuple[str, Path]]:
                 yield name, path
 
 
+@lru_cache(maxsize=512)
 def recorded(module: Module) -> tuple[str, ...]:
     """Return the functions declared in ``__recorded__ = ("name",)``.
 

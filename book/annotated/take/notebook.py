@@ -20,7 +20,7 @@ from annotated.read.parse import Cell, ChapterError, Row, bare, docstring
 from annotated.run.execute import KERNEL, Record
 from annotated.run.narrow import FORMAT as NARROW
 from annotated.take.markdown import MarkdownWriter
-from annotated.take.standalone import Collector, bound, meaning, without
+from annotated.take.standalone import Collector, bound, is_local, meaning, without
 
 FILES = "Data of this chapter"
 RESULTS = "Records that this chapter reads"
@@ -190,7 +190,7 @@ class _Writer:
 
     def _local(self, node: ast.AST) -> bool:
         """Return whether a statement imports from the project."""
-        return self.collector.is_local(node, self.module)
+        return is_local(self.collector.project, self.module, node)
 
     def _collect(self) -> None:
         """Collect what the chapter needs from other modules. Each name must have one meaning."""

@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from annotated.page.book import Book
 from annotated.read.modules import Module, Project, absolute, imported_names
@@ -48,13 +49,11 @@ class Bundle:
         """The modules of the definitions, in the order of the source."""
         return list({p.module.name: p.module for p in _ordered(self.pieces)}.values())
 
-    def source(
-        self, local: Callable[[ast.AST, Module], bool], documented: bool = False
-    ) -> str:
+    def source(self, project: Project, documented: bool = False) -> str:
         """Return code that runs in an empty interpreter with the packages installed.
 
-        ``local`` recognizes imports from the project. ``documented`` definitions keep a sentence
-        of their docstrings.
+        It imports nothing from the project. ``documented`` definitions keep a sentence of their
+        docstrings.
         """
         future = any(_has_future(module) for module in self.modules)
         parts = ["from __future__ import annotations"] if future else []
@@ -63,7 +62,7 @@ class Bundle:
             {name for name in self.meanings if self._is_import(name)}
         )
         for piece in _ordered(self.pieces):
-            text = clean_source(piece.module, piece.node, local)
+            text = clean_source(project, piece.module, piece.node)
             parts.append(with_summaries(text, piece.node) if documented else text)
             parts += self._aliases(set(bound_names(piece.node)))
         return "\n\n\n".join(part for part in parts if part)
@@ -98,18 +97,13 @@ class Collector:
 
     def source(self, documented: bool = False) -> str:
         """Return the bundle as Python."""
-        return self.bundle.source(self.is_local, documented)
-
-    def is_local(self, node: ast.AST, module: Module) -> bool:
-        """Return whether a statement of ``module`` imports from the project."""
-        names = imported_names(node, module.package)
-        return any(self.project.owns(name) for name in names)
+        return self.bundle.source(self.project, documented)
 
     def imports_of(self, module: Module, tree: ast.AST) -> set[int]:
         """Add and return the pieces that imports anywhere in ``tree`` take from the project."""
         pieces: set[int] = set()
         for node in ast.walk(tree):
-            if isinstance(node, Import) and self.is_local(node, module):
+            if isinstance(node, Import) and is_local(self.project, module, node):
                 for alias in node.names:
                     pieces |= self._imported(module, node, alias)[1]
         return pieces
@@ -119,29 +113,26 @@ class Collector:
 
         Returns its own name, and the pieces that define it.
         """
-        body = module.library
+        statements = _by_name(module).get(name, [])
         pieces: set[int] = set()
         if name in self.recorded(module):
             self.left[name] = module.name
-            node = next(n for n in body if name in bound_names(n))
-            self._mean(module, node, name, f"{module.name}.{name}")
+            self._mean(module, statements[0], name, f"{module.name}.{name}")
             return name, pieces
-        for statement in body:
-            if isinstance(statement, Import) and name in bound_names(statement):
-                if self.is_local(statement, module):
+        for statement in statements:
+            if isinstance(statement, Import):
+                if is_local(self.project, module, statement):
                     alias = next(a for a in statement.names if bound(a) == name)
                     return self._imported(module, statement, alias)
                 self._package(module, statement, name)
                 return name, set()
-        for statement in body:
-            if name in bound_names(statement) or name in _changed(statement):
-                pieces.add(self._definition(module, statement))
+        pieces |= {self._definition(module, statement) for statement in statements}
         if not pieces and not hasattr(builtins, name):
-            self._no_stars(module, body)
+            self._no_stars(module)
         return name, pieces
 
-    def _no_stars(self, module: Module, body: list[ast.stmt]) -> None:
-        for statement in body:
+    def _no_stars(self, module: Module) -> None:
+        for statement in module.library:
             if isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*":
                 raise _error(module, statement, STARS)
 
@@ -202,8 +193,8 @@ class Collector:
         for name in bound_names(statement):
             self._mean(module, statement, name, f"{module.name}.{name}")
         touched = set(bound_names(statement))
-        eager = free_names(_run_at_once(statement, _has_future(module)))
-        for name in sorted(free_names(statement) | eager | touched):
+        later, eager = _used_names(statement, _has_future(module))
+        for name in sorted(later | eager | touched):
             pieces = self.need(module, name)[1] - {key}
             if name in touched:  # statements that change it stay after it
                 pieces = {k for k in pieces if self.bundle.pieces[k].rank < piece.rank}
@@ -218,6 +209,28 @@ class Collector:
         if known != what:
             message = f"{name} means `{what}` here and `{known}` elsewhere, and both are needed at once."
             raise _error(module, node, message + " Rename one.")
+
+
+@lru_cache(maxsize=1024)
+def _by_name(module: Module) -> dict[str, list[ast.stmt]]:
+    """Return, for each name, the statements that bind it or change its object in place."""
+    found: dict[str, list[ast.stmt]] = {}
+    for statement in module.library:
+        for name in {*bound_names(statement), *_changed(statement)}:
+            found.setdefault(name, []).append(statement)
+    return found
+
+
+@lru_cache(maxsize=65536)
+def _used_names(node: ast.stmt, future: bool) -> tuple[set[str], set[str]]:
+    """Return the names that a statement takes from its module, and those it needs to run."""
+    return free_names(node), free_names(_run_at_once(node, future))
+
+
+def is_local(project: Project, module: Module, node: ast.AST) -> bool:
+    """Return whether a statement of ``module`` imports from the project."""
+    names = imported_names(node, module.package)
+    return any(project.owns(name) for name in names)
 
 
 def _error(module: Module, node: ast.stmt, message: str) -> ChapterError:
@@ -246,7 +259,7 @@ def meaning(statement: Import, alias: ast.alias) -> str:
 
 
 def _defines(module: Module, name: str) -> bool:
-    return any(name in bound_names(s) for s in module.library)
+    return any(name in bound_names(s) for s in _by_name(module).get(name, []))
 
 
 def _has_future(module: Module) -> bool:
@@ -337,11 +350,10 @@ def snippets(book: Book, module: Module) -> dict[str, str]:
     return found
 
 
-def clean_source(
-    module: Module, node: ast.stmt, local: Callable[[ast.AST, Module], bool]
-) -> str:
+@lru_cache(maxsize=65536)
+def clean_source(project: Project, module: Module, node: ast.stmt) -> str:
     """Return a statement's lines without docstrings, notes and imports from the project."""
-    wanted = bare([without(node, lambda n: local(n, module))])
+    wanted = bare([without(node, lambda part: is_local(project, module, part))])
     chapter = module.chapter
     shown = {
         n
@@ -410,7 +422,9 @@ def summary(node: ast.FunctionDef | ast.ClassDef) -> str:
 
 
 def without(node: ast.stmt, unwanted: Callable[[ast.AST], bool]) -> ast.stmt:
-    """Return a copy without unwanted statements. An empty body gets a ``pass``."""
+    """Return a statement without unwanted ones in it. An empty body gets a ``pass``."""
+    if not any(unwanted(part) for part in ast.walk(node)):
+        return node
     node = deepcopy(node)
     for part in ast.walk(node):
         for name in ("body", "orelse", "finalbody"):
