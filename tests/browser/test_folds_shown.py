@@ -1,6 +1,7 @@
 """Folded code: opened by pointer, keyboard and links, in print, and without scripts."""
 
 import re
+from urllib.parse import quote
 
 import pytest
 from built_book import Site
@@ -166,3 +167,19 @@ def test_what_is_folded_in_prose_is_open_on_paper(visit: Visitor) -> None:
     for inside in ("details.deeper .sbs__row", "details.note--deviation > p"):
         box = page.locator(inside).first.bounding_box()
         assert box and box["height"] > 10, inside
+
+
+@pytest.mark.parametrize(
+    "fold", ["details.deeper .sbs__prose p", "details.fold .ln[id]", ".solution p"]
+)
+def test_words_in_a_closed_fold_are_found_on_the_page(
+    visit: Visitor, site: Site, fold: str
+) -> None:
+    """A link to a text finds it with the browser's search on the page, which has no other way in."""
+    place = next(e for e in site.soup(FOLDED).select(fold) if len(e.get_text()) > 50)
+    words = " ".join(place.get_text().split()[:5])
+    opened = visit(FOLDED).page
+    assert not opened.locator(fold).filter(has_text=words).first.is_visible()
+    opened.goto("about:blank")
+    opened.goto(f"{site.url(FOLDED)}#:~:text={quote(words)}")
+    expect(opened.locator(fold).filter(has_text=words).first).to_be_in_viewport()
