@@ -194,16 +194,15 @@ PROBED = {
       }
       return rows;
     }""",
-    # Words that neither a reader nor the browser's search on the page ever finds: they are hidden, and not in
-    # a fold, which that search opens. Left out are the drawing for another width, parts of a picture's other
-    # steps, tools, and what is there for screen readers alone.
+    # Words that the browser's search on the page never finds: hidden, and not in a fold, which that search
+    # opens. The live models' tools and the steps of a lineage come with a script.
     "out of reach": """() => {
       const closed = [...document.querySelectorAll("details:not([open])")];
       for (const fold of closed) fold.open = true;
-      const apart = "svg, template, script, style, .katex-mathml, .visually-hidden, .tip";
-      const found = [...document.querySelectorAll("main *")].filter(e => !e.closest(apart)
-        && [...e.childNodes].some(node => node.nodeType === Node.TEXT_NODE && node.data.trim())
-        && !e.checkVisibility({ visibilityProperty: true, opacityProperty: true }));
+      const places = "main :is(p, li, dt, dd, h2, h3, h4, td, th, .ln, .out pre)";
+      const found = [...document.querySelectorAll(places)]
+        .filter(e => e.textContent.trim() && !e.closest(".live, .lineage, form, .visually-hidden"))
+        .filter(e => !e.checkVisibility({ visibilityProperty: true }));
       for (const fold of closed) fold.open = false;
       return found.map(e => e.outerHTML.slice(0, 120));
     }""",
