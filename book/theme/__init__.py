@@ -16,6 +16,11 @@ COMMENT = re.compile(r"(?m)^ *//.*\n")  # a script's, on a line of its own
 SHAPE = re.compile(r"\[(?=.*[a-z])[\w.,·*/+ -]+\]")  # [batch, seq, d_model]
 PUNCTUATION = re.compile(r"[.,;:!?)\]”’%]+")
 MARKED = re.compile("[¡-¦¨-ª¬-°²-¶¸-º¼-ÖØ-èê-ſȘ-ț]")  # as in tokens.css
+ITALIC = re.compile(r'<(em|cite)\b|<tspan class="i"|font-style: italic')
+# What is not set in the book's serif: code, tables, formulas' sources, and descriptions for screen readers.
+OTHER_LETTERS = re.compile(
+    r"<(pre|code|table|annotation|script|title|desc|figcaption)\b.*?</\1>", re.DOTALL
+)
 TEX = re.compile(
     r'<annotation encoding="application/x-tex">(.*?)</annotation>', re.DOTALL
 )
@@ -56,7 +61,8 @@ def glued(html: str) -> str:
                 break
         behind = PUNCTUATION.match(html, end)
         tex = TEX.search(html, opening.start(), end)
-        short = tex and len(unescape(tex[1])) <= 30
+        signs = re.sub(r"\\[a-zA-Z]+|[{}^_\s]", "", unescape(tex[1])) if tex else ""
+        short = tex and (len(unescape(tex[1])) <= 30 or len(signs) <= 20)
         if short and opening.start() >= at and (opening[1] or behind):
             stop = behind.end() if behind else end
             formula = html[opening.start() : stop]
@@ -67,11 +73,9 @@ def glued(html: str) -> str:
 
 def fonts(body: str) -> list[str]:
     """Return the fonts that a page's characters need, to be loaded before the text shows."""
-    wanted = {
-        "serif": True,
-        "serif-i": re.search(r"<(em|cite)\b|font-style: italic", body),
-    }
-    wanted |= {"serif-ext": MARKED.search(unescape(re.sub(r"<[^>]+>", "", body)))}
+    drawn = OTHER_LETTERS.sub("", body)
+    wanted = {"serif": True, "serif-i": ITALIC.search(drawn)}
+    wanted |= {"serif-ext": MARKED.search(unescape(re.sub(r"<[^>]+>", "", drawn)))}
     for name in ("Main-Regular", "Math-Italic"):
         wanted[f"katex/fonts/KaTeX_{name}"] = 'class="katex"' in body
     return [name for name, found in wanted.items() if found]

@@ -89,3 +89,34 @@ if __name__ == "__main__":
     # - Every model is the Transformer with a part exchanged or added. Primer-EZ exchanges two.
     # - Except for the Switch Transformers, all have about as many parameters and multiply-adds as the
     #   Transformer. {doc}`ours` compares the time that they need for the same loss.
+    #
+    # ## Exercise
+    #
+    # :::{exercise} Write it: count the parameters
+    # The second column of the table counts the numbers that training changes, each of them once. Write the
+    # function that counts them for any model.
+    # :::
+    from torch import nn
+
+    from labml_primer.training.exercises import Case, check_answer
+    from labml_primer.transformer.positional_encoding import PositionalEncoding
+
+    def count_parameters(model: nn.Module) -> int:
+        raise NotImplementedError  # your code instead of this line
+
+    linear = nn.Linear(2, 3)
+    cases: list[Case] = [
+        ((linear,), 9, "the weights are a matrix of 2 x 3, and there are 3 biases"),
+        ((nn.Sequential(linear, linear),), 9, "the two layers are one, used twice"),
+        ((PositionalEncoding(8, 16),), 0, "training does not change a fixed table"),
+    ]
+    check_answer(count_parameters, cases)
+
+    # :::{solution}
+    # A module's `parameters()` are the tensors that training changes. A tensor that is used twice is among
+    # them once, and a fixed table is a buffer, which is not among them.
+    # :::
+    def solved(model: nn.Module) -> int:
+        return sum(parameter.numel() for parameter in model.parameters())
+
+    assert check_answer(solved, cases)

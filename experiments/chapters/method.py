@@ -128,8 +128,9 @@ if __name__ == "__main__":
     # mean is 1. In brackets or as a band is the 95% {term}`confidence interval` of that mean, computed from
     # the logarithms $x$ of $n$ seeds, with Student's $t$ for $n - 1$ degrees of freedom:
     #
-    # $$\exp\left(\bar x \pm t\, \frac{s}{\sqrt n}\right), \quad
-    #   t = 4.303 \text{ for three seeds},\ 2.776 \text{ for five}$$
+    # $$\exp\left(\bar x \pm t\, \frac{s}{\sqrt n}\right)$$
+    #
+    # For three seeds $t = 4.303$, for five $t = 2.776$.
     def itself(plan: str) -> str:
         """The factor of the Transformer over itself, as the mean of the seeds."""
         seeds = read_runs(plan, ["transformer"])["transformer"]

@@ -48,6 +48,7 @@ from labml_primer.primer.variations import (
 from labml_primer.transformer.attention import MultiHeadAttention
 from labml_primer.transformer.cache_check import LENGTHS, check_cache
 from labml_primer.transformer.generation import (
+    check_prompt,
     generate_cached,
     sample_token,
     share_weights,
@@ -565,13 +566,7 @@ def check_fixed(model: nn.Module, tokens: Tensor) -> None:
 
 @torch.no_grad()
 def generate_compiled(
-    model: nn.Module,
-    tokens: Tensor,
-    max_new_tokens: int,
-    temperature: float = 1.0,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    generator: torch.Generator | None = None,
+    model: nn.Module, tokens: Tensor, max_new_tokens: int, **settings: Any
 ) -> Tensor:
     """
     ### The loop
@@ -584,22 +579,23 @@ def generate_compiled(
     Raises `TypeError` for layers that cannot be cached at fixed length, such as
     {py:class}`~labml_primer.since.rotary.BucketBias`. On a CPU, `torch.compile` needs a C++ compiler.
     """
+    check_prompt(tokens, max_new_tokens)
     end = tokens.size(1) + max_new_tokens
     plain = share_weights(model, training=False)
     max_seq = plain.config.max_seq
-    if 0 < tokens.size(1) < min(max_seq, end - 1):
+    if tokens.size(1) < min(max_seq, end - 1):
         check_fixed(plain, tokens)
         text = Text(max_seq, tokens.device)
         fixed = add_fixed_caches(share_weights(plain), text)
         logits = last_logits(fixed, tokens)
         while True:
-            new = sample_token(logits, temperature, top_k, top_p, generator)[:, None]
+            new = sample_token(logits, **settings)[:, None]
             tokens = torch.cat([tokens, new], dim=1)
             if tokens.size(1) == min(end, max_seq + 1):
                 break
             logits = compiled()(fixed, new)
     rest = end - tokens.size(1)
-    return generate_cached(model, tokens, rest, temperature, top_k, top_p, generator)
+    return generate_cached(model, tokens, rest, **settings)
 
 
 if __name__ == "__main__":

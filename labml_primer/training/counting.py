@@ -12,7 +12,7 @@ $$p(c_1 \dots c_n) = \prod_{t=1}^{n} p(c_t \mid c_1 \dots c_{t-1})$$
 
 The simplest way to get these probabilities is to count: find each place of a large text with the same last
 few characters, and count what came next there. A model that looks at the last $n - 1$ characters is an
-{term}`n-gram` model. It needs no training, no gradient and no GPU.
+{term}`n-gram` model. It needs no training and no GPU.
 
 This chapter counts the plays that all models of this book learn from. With the last
 {value}`best - 1` characters, the counts predict plays that they have not seen with a loss of

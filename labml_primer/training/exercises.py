@@ -10,11 +10,12 @@ from torch import Tensor
 Case = tuple[tuple[Any, ...], Any, str]
 
 
-def check_answer(function: Callable[..., Any], cases: Sequence[Case]) -> bool:
+def check_answer(function: Callable[..., Any], cases: Sequence[Case]) -> bool | None:
     """Print whether `function` gives the expected results, or what is wrong in the first case that fails.
 
     Results are numbers or tensors, and are right to within rounding. Arguments are copied, so that a
-    function that changes them does not spoil the next case.
+    function that changes them does not spoil the next case. Returns true if all are right and otherwise
+    nothing, because a notebook would print a `False` below the reason.
     """
     name = function.__name__
     for number, (arguments, expected, reason) in enumerate(cases, 1):
@@ -23,7 +24,7 @@ def check_answer(function: Callable[..., Any], cases: Sequence[Case]) -> bool:
             found = function(*copies)
         except NotImplementedError:
             print(f"{name} is not yet written")
-            return False
+            return None
         except Exception as error:  # the reader's own, so show it in a line
             found, fault = None, f"raises {type(error).__name__}: {error}"
         else:
@@ -31,7 +32,7 @@ def check_answer(function: Callable[..., Any], cases: Sequence[Case]) -> bool:
         if fault:
             print(f"{name} is wrong in case {number} of {len(cases)}: it {fault}")
             print(f"The reason for the expected result: {reason}")
-            return False
+            return None
     print(f"{name} is right in all {len(cases)} cases")
     return True
 

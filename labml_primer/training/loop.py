@@ -168,7 +168,7 @@ def held_out_windows(text: Tensor, seq: int) -> Tensor:
 
 @torch.no_grad()
 def held_out_loss(model: nn.Module, text: Tensor, batch: int, seq: int) -> float:
-    """Return the mean loss over the held-out windows of `text`, without dropout."""
+    """Return the mean loss over the held-out windows of `text`, without {term}`dropout`."""
     windows = held_out_windows(text, seq).to(next(model.parameters()).device)
     was_training = model.training
     model.eval()

@@ -32,7 +32,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
 from typing import Any
 
 import torch
@@ -65,9 +64,9 @@ def keep_top_p(logits: Tensor, p: float) -> Tensor:
     r"""
     ## Top-p
 
-    Keep the smallest set $S$ of tokens whose probabilities sum to at least $p$:
+    Keep the fewest tokens whose probabilities sum to at least $p$. They are the smallest set $S$ with
 
-    $$\min_{S} |S| \quad \text{with} \quad \sum_{t \in S} P(t) \ge p$$
+    $$\sum_{t \in S} P(t) \ge p$$
 
     That is one token if the model is sure, and many if it is not. This is also called *nucleus sampling*.
 
@@ -104,23 +103,21 @@ def sample_token(
     :::{picture} sampling
     :::
 
-    Raises `ValueError` for a negative temperature.
+    Raises `ValueError` for a temperature that is negative, infinite or `nan`.
     """
-    if temperature < 0:
-        raise ValueError(f"temperature {temperature} is negative")
-    if temperature == 0:
-        return logits.argmax(dim=-1)
+    if not 0 <= temperature < math.inf:
+        raise ValueError(f"temperature {temperature} is not a number from 0 up")
     # The temperature comes first, so that top-p sums the probabilities it has changed.
     # Differences from the largest logit have the same softmax, and cannot overflow to plus infinity.
     scores = logits.float()
-    scores = scores - scores.amax(dim=-1, keepdim=True)
-    scores = scores / max(temperature, torch.finfo(scores.dtype).tiny)
+    scores = (scores - scores.amax(dim=-1, keepdim=True)) / max(temperature, 1e-30)
     if top_k is not None:
         scores = keep_top_k(scores, top_k)
     if top_p is not None:
         scores = keep_top_p(scores, top_p)
-    probabilities = scores.softmax(dim=-1)
-    return torch.multinomial(probabilities, 1, generator=generator).squeeze(-1)
+    if temperature == 0:  # no cut removes the most probable token
+        return logits.argmax(dim=-1)
+    return torch.multinomial(scores.softmax(dim=-1), 1, generator=generator)[:, 0]
 
 
 if __name__ == "__main__":
@@ -156,31 +153,25 @@ if __name__ == "__main__":
 
 @torch.no_grad()
 def generate(
-    model: nn.Module,
-    tokens: Tensor,
-    max_new_tokens: int,
-    temperature: float = 1.0,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    generator: torch.Generator | None = None,
+    model: nn.Module, tokens: Tensor, max_new_tokens: int, **settings: Any
 ) -> Tensor:
     """
     ## The loop
 
     Return `tokens` `[batch, seq]` followed by `max_new_tokens` sampled ones. `model` is a
     {py:class}`~labml_primer.transformer.language_model.LanguageModel`, or another decoder with a
-    `config.max_seq`. {py:func}`~labml_primer.transformer.generation.sample_token` explains the settings;
-    `generator` makes the text reproducible. Dropout is off during generation.
+    `config.max_seq`. The `settings` are those of
+    {py:func}`~labml_primer.transformer.generation.sample_token`: `temperature`, `top_k`, `top_p`, and
+    `generator`, which makes the text reproducible. Dropout is off during generation.
 
     If the text becomes longer than the model's `max_seq`, the model reads its last `max_seq` tokens. Each
     step reads the whole text again, although only the last position is used. The rest of this chapter saves
     that work: {py:func}`~labml_primer.transformer.generation.generate_cached` generates the same text.
 
-    Raises `ValueError` if `tokens` is empty, and `RuntimeError` inside
+    Raises `ValueError` if `tokens` is empty or `max_new_tokens` negative, and `RuntimeError` inside
     {py:func}`~labml_primer.transformer.generation.kv_cache`.
     """
-    if tokens.size(1) == 0:
-        raise ValueError("no tokens: the model needs at least one to continue")
+    check_prompt(tokens, max_new_tokens)
     if any(hasattr(layer.forward, "cached") for layer in model.modules()):
         raise RuntimeError("a KV cache of the model is open; use generate_cached")
     config: Any = model.config
@@ -189,11 +180,20 @@ def generate(
     try:
         for _ in range(max_new_tokens):
             logits = model(tokens[:, -config.max_seq :])[:, -1]  # [batch, vocab_size]
-            new = sample_token(logits, temperature, top_k, top_p, generator)
+            new = sample_token(logits, **settings)
             tokens = torch.cat([tokens, new[:, None]], dim=1)
     finally:
         model.train(was_training)
     return tokens
+
+
+def check_prompt(tokens: Tensor, max_new_tokens: int) -> None:
+    """Raise `ValueError` if there is no prompt `[batch, seq]`, or a negative number of tokens to add."""
+    if tokens.dim() != 2 or tokens.size(1) == 0:
+        need = "need [batch, seq] with at least one token to continue"
+        raise ValueError(f"tokens of shape {list(tokens.shape)}: {need}")
+    if max_new_tokens < 0:
+        raise ValueError(f"max_new_tokens {max_new_tokens} is negative")
 
 
 class Growing:
@@ -466,13 +466,7 @@ def kv_cache(model: nn.Module) -> Iterator[None]:
 
 @torch.no_grad()
 def generate_cached(
-    model: nn.Module,
-    tokens: Tensor,
-    max_new_tokens: int,
-    temperature: float = 1.0,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    generator: torch.Generator | None = None,
+    model: nn.Module, tokens: Tensor, max_new_tokens: int, **settings: Any
 ) -> Tensor:
     """
     ## The loop with a cache
@@ -481,18 +475,10 @@ def generate_cached(
     step reads one token, until the text is longer than the model's `max_seq`.
 
     The cache belongs to this call, so it works at any time: inside a block with another cache, in several
-    threads, and during training. Raises `ValueError` if `tokens` is empty, and `TypeError` for a layer that
-    the cache does not know.
+    threads, and during training. Raises `ValueError` if `tokens` is empty or `max_new_tokens` negative, and
+    `TypeError` for a layer that the cache does not know.
     """
-    if tokens.size(1) == 0:
-        raise ValueError("no tokens: the model needs at least one to continue")
-    choose = partial(
-        sample_token,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        generator=generator,
-    )
+    check_prompt(tokens, max_new_tokens)
     plain = share_weights(model, training=False)
     cached = add_caches(share_weights(plain))
     max_seq, end = plain.config.max_seq, tokens.size(1) + max_new_tokens
@@ -500,12 +486,12 @@ def generate_cached(
         check(plain, tokens)
     new = tokens
     while tokens.size(1) < end and tokens.size(1) <= max_seq:
-        new = choose(cached(new)[:, -1])[:, None]
+        new = sample_token(cached(new)[:, -1], **settings)[:, None]
         tokens = torch.cat([tokens, new], dim=1)
     # Once the text is longer than `max_seq`, each step shifts every token to another position, so cached keys
     # and values would be wrong.
     while tokens.size(1) < end:
-        new = choose(plain(tokens[:, -max_seq:])[:, -1])[:, None]
+        new = sample_token(plain(tokens[:, -max_seq:])[:, -1], **settings)[:, None]
         tokens = torch.cat([tokens, new], dim=1)
     return tokens
 
@@ -553,7 +539,7 @@ if __name__ == "__main__":
     for name, (temperature, top_p) in settings.items():
         generator = torch.Generator().manual_seed(3)
         written = generate(
-            model, prompt, 56, temperature, top_p=top_p, generator=generator
+            model, prompt, 56, temperature=temperature, top_p=top_p, generator=generator
         )
         print(f"{name}:\n  {corpus.decode(written[0, 7:])!r}")
 
@@ -593,6 +579,8 @@ def beam_search(
     """
     if beams < 1:
         raise ValueError(f"beams {beams} is below 1")
+    if max_length < 0:
+        raise ValueError(f"max_length {max_length} is negative")
     batch, seq = tokens.shape
     tokens = tokens.repeat_interleave(beams, dim=0)
     # All beams start with the same tokens, so the same extensions would be found `beams` times. So all beams

@@ -269,13 +269,13 @@ if __name__ == "__main__":
         )
     )
 
-    # Two heads on a line from a play that was not in training. A row is a query, a column a key, and
+    # Two heads on half a line from a play that was not in training. A row is a query, a column a key, and
     # everything above the diagonal is masked. On the left, the head with the largest weight on the previous
     # character: most of its weights are on or next to the diagonal. On the right, the head of the second
     # block that attends farthest back on average.
     import matplotlib.pyplot as plt
 
-    line = "Fair is foul, and foul is fair:"
+    line = "Fair is foul, and foul"
     on_line = weights_of(corpus.encode(line)[None])
     offsets = (torch.arange(32)[:, None] - torch.arange(32)).clamp(min=0)
     previous = int(back[1].argmax())
@@ -284,8 +284,8 @@ if __name__ == "__main__":
     fig, axes = plt.subplots(1, 2, figsize=(7, 3.6), layout="constrained")
     for ax, head in zip(axes, (previous, far), strict=True):
         ax.imshow(on_line[head // 4, 0, head % 4], vmin=0, vmax=1)
-        ax.set_xticks(range(len(line)), letters, fontsize=6)
-        ax.set_yticks(range(len(line)), letters, fontsize=6)
+        ax.set_xticks(range(len(line)), letters)
+        ax.set_yticks(range(len(line)), letters)
         ax.tick_params(length=0)
         ax.set_xlabel(f"key, layer {head // 4} head {head % 4}")
     axes[0].set_ylabel("query")

@@ -259,7 +259,7 @@ if __name__ == "__main__":
         # of several is meant to have less of it.
         if n > 700 and n % 20 == 0:
             averaged.update_parameters(model)
-    model.load_state_dict(averaged.module.state_dict())
+    _ = model.load_state_dict(averaged.module.state_dict())
 
     # The loss by step, on a logarithmic scale. Even at the end it varies by a large factor between batches.
     fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
@@ -278,8 +278,10 @@ def greedy_decode(
     Repeatedly choose the most probable next token, until all sequences have ended. `source` is
     `[batch, source]`; the result is `[batch, length]`, with `length` at most `max_length`. It excludes
     `start`. A sequence includes `end`, followed by padding, unless `max_length` is reached first. The model
-    should be in `eval` mode.
+    should be in `eval` mode. Raises `ValueError` for a negative `max_length`.
     """
+    if max_length < 0:
+        raise ValueError(f"max_length {max_length} is negative")
     memory, memory_mask = model.encode(source)
     target = source.new_full((source.size(0), 1), start)
     ended = torch.zeros(source.size(0), dtype=torch.bool, device=source.device)

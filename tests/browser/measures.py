@@ -144,6 +144,12 @@ LOADED = {
     "sizes in pictures": """() => [...document.querySelectorAll(".picture text")].map(text => [
         parseFloat(getComputedStyle(text).fontSize) * text.ownerSVGElement.getScreenCTM().a,
         text.textContent])""",
+    # Of the drawings of figures that this width shows.
+    "sizes in figures": """() => [...document.querySelectorAll(":is(.plot, .plot-narrow) text")]
+        .filter(text => text.ownerSVGElement.checkVisibility() && text.textContent.trim()).map(text => {
+          const { a, b } = text.getScreenCTM();
+          return [parseFloat(getComputedStyle(text).fontSize) * Math.hypot(a, b), text.textContent];
+        })""",
     # What can be clicked and is not as large as a fingertip, apart from links in a sentence.
     "small": """() => [...document.querySelectorAll(
             "main :is(button, summary, select, input, textarea, .lno, .def-actions a, .letters a)")]
@@ -189,6 +195,18 @@ PROBED = {
       for (const probe of rows.flatMap(row => row.slice(1))) probe?.remove();
       return apart;
     }""",
+    # Words that the browser's search on the page never finds: hidden, and not in a fold, which that search
+    # opens. The live models' tools and the steps of a lineage come with a script.
+    "out of reach": """() => {
+      const closed = [...document.querySelectorAll("details:not([open])")];
+      for (const fold of closed) fold.open = true;
+      const places = "main :is(p, li, dt, dd, h2, h3, h4, td, th, .ln, .out pre)";
+      const found = [...document.querySelectorAll(places)]
+        .filter(e => e.textContent.trim() && !e.closest(".live, .lineage, form, .visually-hidden"))
+        .filter(e => !e.checkVisibility({ visibilityProperty: true }));
+      for (const fold of closed) fold.open = false;
+      return found.map(e => e.outerHTML.slice(0, 120));
+    }""",
     # Whether there are blocks of code that are not folded.
     "open code": """() => document.querySelectorAll(".sbs__code > .sbs__block").length""",
     # How many characters the column of prose is wide.
@@ -227,6 +245,7 @@ PHONE = {
         "colours of figures",
         "cramped",
         "sizes in pictures",
+        "sizes in figures",
         "small",
         "black in pictures",
     )
@@ -253,6 +272,7 @@ LOOSE = """() => {
 # -- on paper ----------------------------------------------------------------------------------
 
 PRINTED = {
+    "fonts": LOADED["fonts"],
     "of the screen": """() => [...document.querySelectorAll(
         ".topbar, .chapnav, .skip, .pager, .page-tools, .glance, .headerlink, "
         + ".def-actions, .tip, .toast, button:not(th *), input")]

@@ -59,3 +59,10 @@ def test_letters_come_from_the_books_own_fonts(visit: Visitor) -> None:
     opened = visit("book/pages/references")
     assert opened.page.evaluate("document.fonts.check('17px \"Source Serif 4\"')")
     assert any("serif-ext.woff2" in url for url in opened.asked)  # for the ń of Mańke
+
+
+@every_page
+def test_what_is_not_seen_at_once_is_in_a_fold_that_the_browsers_search_opens(
+    look: Looker, page: str
+) -> None:
+    assert look(page, 1400, "light")["out of reach"] == []

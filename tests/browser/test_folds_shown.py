@@ -1,6 +1,7 @@
 """Folded code: opened by pointer, keyboard and links, in print, and without scripts."""
 
 import re
+from urllib.parse import quote
 
 import pytest
 from built_book import Site
@@ -166,3 +167,21 @@ def test_what_is_folded_in_prose_is_open_on_paper(visit: Visitor) -> None:
     for inside in ("details.deeper .sbs__row", "details.note--deviation > p"):
         box = page.locator(inside).first.bounding_box()
         assert box and box["height"] > 10, inside
+
+
+@pytest.mark.parametrize(
+    "fold", ["details.deeper .sbs__prose p", "details.note--deviation p"]
+)
+def test_words_in_a_closed_fold_are_found_on_the_page(
+    visit: Visitor, site: Site, fold: str
+) -> None:
+    """A link to a text opens what the browser's search on the page opens, which no test can press."""
+    starts = [str(e.find(string=True)).split() for e in site.soup(FOLDED).select(fold)]
+    texts = [" ".join(start[:5]) for start in starts if len(start) > 5]
+    words = next(text for text in texts if re.fullmatch(r"[A-Za-z ]+", text))
+    page = visit(FOLDED).page
+    place = page.locator(fold).filter(has_text=words).first
+    expect(place).to_be_hidden()
+    page.goto("about:blank")
+    page.goto(f"{site.url(FOLDED)}#:~:text={quote(words)}")
+    expect(place).to_be_in_viewport()

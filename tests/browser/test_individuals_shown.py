@@ -155,13 +155,13 @@ def test_a_search_without_an_individual_trained_to_the_end_is_shown_without_a_pl
 
 def test_a_lineage_is_walked_by_buttons_and_keys(form: Page) -> None:
     steps = form.locator(".lineage > li")
-    expect(steps.nth(0)).to_be_visible()
-    expect(steps.nth(1)).to_be_hidden()
-    form.get_by_role("button", name="Next").click()
-    expect(steps.nth(1)).to_be_visible()
+    expect(steps.nth(0)).to_be_hidden()
+    expect(steps.nth(1)).to_be_visible()  # the best individual
     expect(steps.nth(1)).to_contain_text("insert. S1: new SQUARE")
-    form.get_by_role("slider").press("ArrowLeft")
+    form.get_by_role("button", name="Back").click()
     expect(steps.nth(0)).to_be_visible()
+    form.get_by_role("slider").press("ArrowRight")
+    expect(steps.nth(1)).to_be_visible()
 
 
 def test_without_scripts_the_page_says_so_and_shows_the_lineage(

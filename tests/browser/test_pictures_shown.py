@@ -6,8 +6,9 @@ from measures import Looker, Reader, every_look
 from playwright.sync_api import Browser, Route
 from visits import Visitor, settle
 
-# Chapters, whatever they are written in.
+# The welcome page and chapters, whatever they are written in.
 SHOWN = [
+    PAGES[0],
     *CHAPTERS,
     "book/pages/descendants",
     "book/pages/individuals",
@@ -29,6 +30,12 @@ def test_the_words_of_a_picture_are_inside_it_and_apart(
 def test_words_can_be_read_on_a_phone(look: Looker, page: str) -> None:
     sizes = look(page, 1400, "light")["phone"]["sizes in pictures"]
     assert [(size, word) for size, word in sizes if size < 10] == []
+
+
+@every_chapter
+def test_words_of_figures_can_be_read_on_a_phone(look: Looker, chapter: str) -> None:
+    sizes = look(chapter, 1400, "light")["phone"]["sizes in figures"]
+    assert [(size, word) for size, word in sizes if size < 9] == []
 
 
 @pytest.mark.parametrize("page", SHOWN, ids=short)

@@ -4,6 +4,8 @@ from built_book import Site, every_chapter, every_page
 from measures import Looker, every_look
 from visits import weights
 
+RARE = "KaTeX_"  # the fonts of a formula's rare signs
+
 
 @every_chapter
 def test_the_first_view_of_a_chapter_weighs_at_most_120_kilobytes(
@@ -25,7 +27,11 @@ def test_nothing_shifts_while_a_page_loads(
 @every_page
 def test_a_page_loads_at_once_the_fonts_that_it_needs(look: Looker, page: str) -> None:
     found = look(page, 1400, "light")
-    used = [url for url in found["asked"] if url.endswith(".woff2")]
-    assert any(url.endswith("/serif.woff2") for url in used)
-    assert set(found["preloaded"]) <= set(used)
-    assert len(used) == len(set(used))  # each of them once
+    preloaded, needed = set(found["preloaded"]), set(found["fonts"])
+    folded = set(found.get("paper", found)["fonts"])  # on paper all folds are open
+    assert any(url.endswith("/serif.woff2") for url in needed)
+    assert preloaded <= needed | folded  # none in vain
+    late = {url.split("/")[-1] for url in (needed | folded) - preloaded}
+    assert {name for name in late if not name.startswith(RARE)} == set()
+    asked = [url for url in found["asked"] if url.endswith(".woff2")]
+    assert sorted(asked) == sorted(needed | preloaded)  # each of them once

@@ -25,6 +25,7 @@ from twins import stirred
 from write_notebooks import the_book
 
 from labml_primer.compared.evolved_transformer import GatedEvolvedBlock
+from labml_primer.primer.faster import generate_compiled
 from labml_primer.primer.primer import SearchedAttention, SearchedBlock
 from labml_primer.primer.primer_ez import SpatialDepthWiseConvolution
 from labml_primer.primer.variations import (
@@ -174,9 +175,14 @@ def test_temperature_zero_is_greedy_and_uses_no_randomness() -> None:
     ("setting", "named"),
     [
         ({"temperature": -1.0}, "temperature -1"),
+        ({"temperature": math.inf}, "temperature inf"),
+        ({"temperature": math.nan}, "temperature nan"),
         ({"top_k": 0}, "top_k 0"),
+        ({"top_k": -2, "temperature": 0.0}, "top_k -2"),
         ({"top_p": 0.0}, "top_p 0"),
         ({"top_p": 1.5}, r"top_p 1\.5"),
+        ({"top_p": -0.1, "temperature": 0.0}, r"top_p -0\.1"),
+        ({"top_p": math.nan}, "top_p nan"),
     ],
 )
 def test_error_names_the_invalid_setting(setting: dict, named: str) -> None:
@@ -755,6 +761,9 @@ def test_generate_pastes_without_the_cache(pasted: dict[str, str]) -> None:
 
 Loop = Callable[..., Tensor]
 both = pytest.mark.parametrize("loop", [generate, generate_cached])
+every_loop = pytest.mark.parametrize(
+    "loop", [generate, generate_cached, generate_compiled]
+)
 
 
 @every
@@ -824,10 +833,29 @@ def test_zero_new_tokens_return_the_prompt(loop: Loop) -> None:
     assert torch.equal(loop(model_of(SMALL), tokens, 0), tokens)
 
 
-@both
-def test_an_empty_prompt_is_an_error(loop: Loop) -> None:
-    with pytest.raises(ValueError, match="no tokens"):
-        loop(model_of(SMALL), tokens_of(2, 0), 3)
+@every_loop
+@pytest.mark.parametrize(
+    ("tokens", "count", "said"),
+    [
+        (tokens_of(2, 0), 3, r"shape \[2, 0\]: need \[batch, seq\] with at least one"),
+        (tokens_of(2, 3)[0], 3, r"shape \[3\]: need \[batch, seq\]"),
+        (tokens_of(2, 3), -1, "max_new_tokens -1 is negative"),
+    ],
+    ids=["empty", "without a batch", "negative"],
+)
+def test_a_prompt_that_cannot_be_continued_is_an_error(
+    loop: Loop, tokens: Tensor, count: int, said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        loop(model_of(SMALL), tokens, count)
+
+
+@every_loop
+def test_a_wrong_setting_is_an_error_of_every_loop(loop: Loop) -> None:
+    # With top_k 0 nothing is left to choose, whatever the temperature.
+    for wrong in ({"top_k": 0}, {"top_k": 0, "temperature": 0}, {"temperatur": 1}):
+        with pytest.raises((ValueError, TypeError), match=r"top_k 0|'temperatur'"):
+            loop(model_of(SMALL), tokens_of(2, 3), 3, **wrong)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -982,6 +1010,11 @@ def test_padding_that_is_no_token_is_an_error(padding: int) -> None:
             3,
             padding=padding,
         )
+
+
+def test_a_negative_length_is_an_error() -> None:
+    with pytest.raises(ValueError, match="max_length -1 is negative"):
+        beam_search(lambda t: torch.zeros(len(t), 5), tokens_of(1, 1), 2, -1)
 
 
 def test_fewer_than_one_beam_is_an_error() -> None:

@@ -146,3 +146,8 @@ def test_after_the_end_token_there_is_padding() -> None:
 def test_an_empty_batch_is_decoded_to_an_empty_batch() -> None:
     source = torch.empty(0, 7, dtype=torch.long)
     assert greedy_decode(transformer(), source, START, END, 5).size(0) == 0
+
+
+def test_a_negative_length_is_an_error() -> None:
+    with pytest.raises(ValueError, match="max_length -1 is negative"):
+        greedy_decode(transformer(), sources(), START, END, -1)

@@ -17,87 +17,92 @@ from labml_primer.training.exercises import Case, check_answer
 ROOT = Path(__file__).resolve().parents[2]
 # A wrong answer for each chapter, and a part of what the reader is told.
 WRONG = {
-    "training.counting": (
+    "labml_primer.training.counting": (
         "return torch.bincount(text[1:] * 2 + text[:-1], minlength=4).view(2, 2)",
         "returns 1 at [0, 1], not 2",
         "a row is the first token",
     ),
-    "training.loop": (
+    "labml_primer.training.loop": (
         "return logits.softmax(dim=-1)[target].log().neg()",
         "returns inf, not 1000",
         "is too large",
     ),
-    "transformer.embedding": (
+    "labml_primer.transformer.embedding": (
         "return F.one_hot(tokens, len(table)).float() @ table",
         "returns 4 at [0, 0, 0], not 8",
         "row 1 is doubled",
     ),
-    "transformer.positional_encoding": (
+    "labml_primer.transformer.positional_encoding": (
         "return torch.tensor(float(d_model))",
         "returns 8, not 4",
         "four pairs",
     ),
-    "transformer.attention": (
+    "labml_primer.transformer.attention": (
         "return (query @ key.T / math.sqrt(query.size(-1))).softmax(-1) @ value",
         "returns 1 at [0, 0], not 0",
         "the mean of the values so far",
     ),
-    "transformer.feed_forward": (
+    "labml_primer.transformer.feed_forward": (
         "return x @ w1 @ w2 + b1 + b2",
         "is wrong in case 1",
         "max(0, x)",
     ),
-    "transformer.normalization": (
+    "labml_primer.transformer.normalization": (
         "return (x - x.mean(-1, True)) / x.std(-1, keepdim=True)",
         "returns -0.7071 at [0, 0], not -1",
         "the variance 1",
     ),
-    "transformer.encoder": (
+    "labml_primer.transformer.encoder": (
         "x = x + attend(x); return x + process(x)",
         "is wrong in case 2",
         "reads normalized vectors",
     ),
-    "transformer.decoder": (
+    "labml_primer.transformer.decoder": (
         "return target",
         "returns 5 at [0, 0], not 1",
         "reads 5 to predict 6",
     ),
-    "transformer.model": (
+    "labml_primer.transformer.model": (
         "return logits.argmax(dim=-1)",
         "returns the shape [2, 2], not [2]",
         "the last position",
     ),
-    "transformer.language_model": (
+    "labml_primer.transformer.language_model": (
         "return F.cross_entropy(logits, text).exp()",
         "is wrong in case 2",
         "position i predicts token i + 1",
     ),
-    "transformer.generation": (
+    "labml_primer.transformer.generation": (
         "return logits.masked_fill(logits.exp() < p * logits.exp().max(), 0.0)",
         "returns 0 at [2], not -inf",
         "0.1 is less",
     ),
-    "primer.primer_ez": (
+    "experiments.chapters.family": (
+        "return sum(each.numel() for each in model.state_dict().values())",
+        "returns 18, not 9",
+        "one, used twice",
+    ),
+    "labml_primer.primer.primer_ez": (
         "return F.conv1d(x[None], weight[None, None], padding=len(weight) - 1)[0]",
         "returns the shape [6], not [4]",
         "the next two",
     ),
-    "primer.variations": (
+    "labml_primer.primer.variations": (
         "return bias + weight[2] * x",
         "returns 0 at [1, 0, 0], not 2",
         "in every channel",
     ),
-    "primer.baselines": (
+    "labml_primer.primer.baselines": (
         "return F.silu(x @ gate) @ down",
         "returns 0.7311 at [0, 0], not 1.462",
         "times 2",
     ),
-    "primer.primer": (
+    "labml_primer.primer.primer": (
         "return (key @ w @ key.T).softmax(dim=-1)",
         "is wrong in case 1",
         "the root of 2",
     ),
-    "primer.faster": (
+    "labml_primer.primer.faster": (
         "return 2 * F.relu(x)",
         "returns 6 at [2], not -12",
         "multiplies by upstream",
@@ -106,19 +111,15 @@ WRONG = {
 
 
 def chapters() -> list[str]:
-    """The modules of the library in the first two parts of the book."""
+    """The modules of the first two parts of the book. "Write with it" is no module, and has no notebook."""
     parts = yaml.safe_load((ROOT / "_toc.yml").read_text())["parts"][:2]
     files = [chapter["file"] for part in parts for chapter in part["chapters"]]
-    return [
-        file.removeprefix("labml_primer/").replace("/", ".")
-        for file in files
-        if file.startswith("labml_primer/")
-    ]
+    return [file.replace("/", ".") for file in files if (ROOT / f"{file}.py").is_file()]
 
 
 def steps(chapter: str) -> tuple[Cell, Cell]:
     """The step with what is to be written, and the step after it, its solution."""
-    path = ROOT / "labml_primer" / f"{chapter.replace('.', '/')}.py"
+    path = ROOT / f"{chapter.replace('.', '/')}.py"
     cells = parse(path.read_text(encoding="utf-8"), str(path)).cells
     (at,) = [i for i, cell in enumerate(cells) if cell.is_stub]
     assert cells[at + 1].is_solution
@@ -127,7 +128,7 @@ def steps(chapter: str) -> tuple[Cell, Cell]:
 
 def told(chapter: str, body: list[ast.stmt] | None) -> tuple[str, dict[str, Any]]:
     """Run a step with another body of its function. It needs no other demonstration."""
-    module = importlib.import_module(f"labml_primer.{chapter}")
+    module = importlib.import_module(chapter)
     space = {**vars(module), "torch": torch, "math": math, "F": F}
     for node in steps(chapter)[0].nodes:
         if body and is_unwritten(node):

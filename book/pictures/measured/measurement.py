@@ -28,8 +28,8 @@ def draw() -> str:
         COLUMNS,
         (
             "the others:\ntraining",
-            "a comedy: chooses\nthe rate",
-            "a tragedy, a history:\nreported loss",
+            "comedy: chooses\nthe rate",
+            "tragedy, history:\nreported loss",
         ),
         ("", "c2", "c0"),
         strict=True,

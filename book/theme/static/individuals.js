@@ -241,5 +241,5 @@ for (const list of document.querySelectorAll("ol.lineage")) {
   walk.append(button("Back", -1), slider, button("Next", 1), place);
   list.before(walk);
   list.classList.add("lineage--walk");
-  show(1);
+  show(steps.length); // the best individual
 }
