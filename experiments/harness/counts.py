@@ -23,12 +23,12 @@ from experiments.harness.provenance import surroundings
 from experiments.harness.texts import Texts, load_texts
 from experiments.records.counts import COUNTS, key
 from experiments.records.lines import write_json
-from experiments.records.runs import REPORTED_PLAYS, RESULTS
+from experiments.records.runs import HELD_OUT, RESULTS
 from labml_primer.compared.t5 import T5_PRESETS
 from labml_primer.training.counting import Counts, losses
 from labml_primer.training.loop import draw_windows, held_out_windows
 
-HIGHEST = {"characters": 7, "subwords": 5}
+HIGHEST = {"characters": 7, "subwords": 5, "code": 9}
 """The highest order that is counted."""
 
 
@@ -66,13 +66,14 @@ def counted(data: str, steps: int, batch: int, seq: int) -> dict[str, Any]:
     texts = load_texts(data)
     read = text_read(texts, steps, batch, seq)
     counts = Counts(read, HIGHEST[data], texts.vocab_size)
+    names = HELD_OUT[data][1:]
 
     def reported(windows: Iterable[Tensor]) -> list[float]:
-        plays = zip(REPORTED_PLAYS, windows, strict=True)
+        plays = zip(names, windows, strict=True)
         each = [losses(counts, text) / texts.characters[play] for play, text in plays]
         return [round(nats, 6) for nats in torch.stack(each).mean(dim=0).tolist()]
 
-    plays = [texts.held_out[play] for play in REPORTED_PLAYS]
+    plays = [texts.held_out[play] for play in names]
     return {
         "data": data,
         "tokens": min(steps * batch * seq, len(texts.train)),
