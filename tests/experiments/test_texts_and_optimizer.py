@@ -67,7 +67,7 @@ def test_subwords_are_reproducible_and_cover_the_whole_text() -> None:
     plays = load_texts("characters").held_out
     for play, text in texts.held_out.items():
         assert len(text) * texts.characters[play] == pytest.approx(len(plays[play]))
-        assert 2.6 < texts.characters[play] < 2.85  # "2.6 to 2.8" in the chapters
+        assert 2.6 < texts.characters[play] < 2.85
         assert text.min() >= 0 and text.max() < texts.vocab_size
 
 
