@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from experiments.harness.plan import read_plans
+from experiments.harness.plan import Plan, read_plans
 from experiments.harness.provenance import surroundings
 from experiments.harness.texts import Texts, load_texts
 from experiments.records.counts import COUNTS, key
@@ -32,10 +32,10 @@ HIGHEST = {"characters": 7, "subwords": 5, "code": 9}
 """The highest order that is counted."""
 
 
-def amounts() -> list[tuple[str, int, int, int]]:
+def amounts(plans: Iterable[Plan]) -> list[tuple[str, int, int, int]]:
     """Return text, steps, batch and seq of what the plans' language models read, each amount once."""
     found: dict[str, tuple[str, int, int, int]] = {}
-    for plan in read_plans().values():
+    for plan in plans:
         for run in plan.models.values():
             if run.preset in T5_PRESETS:
                 continue  # it fills gaps, and predicts no next token
@@ -88,7 +88,7 @@ def main() -> None:
     here, entries = surroundings(), {}
     if here["commit"].endswith("+"):
         sys.exit("the code is modified, so its record could not be reported; commit it")
-    for data, steps, batch, seq in amounts():
+    for data, steps, batch, seq in amounts(read_plans().values()):
         entry = counted(data, steps, batch, seq)
         entries[key(data, steps, batch, seq)] = entry
         order, loss = min(enumerate(entry["text"]), key=lambda pair: pair[1])
