@@ -155,8 +155,8 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## The models it was compared with
     #
-    # The time of a step, divided by the Transformer's, for three widths (darker is wider), on sequences of
-    # 64. A cross and the last column are the paper's: the ratio of steps per second in Table 4, on TPUv2s, in
+    # The time of a step on sequences of 64, divided by the Transformer's, for three widths (darker is wider).
+    # A cross and the last column are the paper's: the ratio of steps per second in Table 4, on TPUv2s, in
     # T5 or, if it has none there, in Tensor2Tensor. Each model has three blocks; the Evolved Transformer has
     # two, as the released code gives it four instead of six. So most have about as many parameters, the
     # Evolved Transformer some more and the Synthesizers some less. The Switch Transformers have about as many

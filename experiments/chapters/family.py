@@ -26,7 +26,7 @@ if __name__ == "__main__":
     import torch
     from IPython.display import display
 
-    from experiments.measured.analysis import final_loss
+    from experiments.measured.analysis import extent, final_loss
     from experiments.measured.tables import SourcedTable
     from experiments.records.runs import read_ends
     from labml_primer.presets import PRESETS, LanguageModel
@@ -55,6 +55,17 @@ if __name__ == "__main__":
         name: f"{each / seconds['transformer']:.2f}" for name, each in seconds.items()
     }
 
+    millions, of_switch = (
+        extent(
+            [
+                runs[0]["parameters"] / 1e6
+                for name, runs in ends.items()
+                if ("switch" in name) == switch
+            ],
+            ".1f",
+        )
+        for switch in (False, True)
+    )
     rows = []
     for name, config in PRESETS.items():
         with torch.device("meta"):
@@ -78,7 +89,8 @@ if __name__ == "__main__":
     }
     source = "Times and losses from our records"
     display(SourcedTable("All language models", source, columns, rows))
-    # The recorded models have 0.8 to 0.9 million parameters, except the Switch Transformers with 4.5 million.
+    # The recorded models have {value}`millions` million parameters, except the Switch Transformers
+    # with {value}`of_switch` million.
     # The two modern baselines share keys and values among heads, and the random Synthesizer computes neither
     # queries nor keys, so they have fewer parameters. The losses are those with a learned table of positions;
     # with rotary positions the order differs ({doc}`ours`). The Evolved Transformer has fewer blocks than the

@@ -27,6 +27,7 @@ from experiments.measured.analysis import (
 from experiments.measured.figures import WHOLE_MODELS
 from experiments.measured.tables import SourcedTable
 from experiments.paper.tables import theirs
+from experiments.records.counts import LENGTHS, best_counts
 from experiments.records.runs import read_ends, read_runs, to_repeat
 
 __data__ = ("experiments/paper/printed/table_4.json",)
@@ -39,15 +40,16 @@ if __name__ == "__main__":
     # that chose a rate is not part of a reported number. The reported loss is the mean of the two plays, in
     # nats per character.
     #
-    # *Subwords* are those of a byte-level BPE with a vocabulary of 2,048, trained on the training plays. On
-    # the held-out plays a subword has 2.6 to 2.8 characters on average. The loss of a subword is divided by
-    # that average, for each play by its own, so losses on characters and on subwords have the same unit.
+    # *Subwords* are those of a byte-level BPE with a vocabulary of 2,048, trained on the training plays.
+    # There one has {value}`f"{per_subword:.1f}"` characters on average. The loss of a subword is divided by
+    # the average of its play, so losses on characters and on subwords have the same unit.
     from IPython.display import display
 
     from labml_primer.training import load_corpus
     from labml_primer.training.corpus import load_plays
 
     corpus, plays = load_corpus(), load_plays()
+    per_subword = LENGTHS["characters"] / LENGTHS["subwords"]
     held_out = {
         "a-midsummer-night-s-dream": "chooses the learning rates",
         "macbeth": "reported",
@@ -85,6 +87,8 @@ if __name__ == "__main__":
     # of its own, and AdamW.
     # :::
     recorded, repeat = read_ends("speedup", WHOLE_MODELS), to_repeat()
+    cut, whole = (best_counts("characters", 1200, how) for how in ("whole", "text"))
+    borders = cut[1] - whole[1]
     rows = [
         [
             name,
@@ -235,7 +239,10 @@ if __name__ == "__main__":
     #
     # Tests check that every record matches its plan, that no run diverged and no seed is missing, and that
     # the statements of the chapters hold for the records. The measured numbers in the text are computed from
-    # them when the page is built, or tests compare them.
+    # them when the page is built; a test finds a number that is typed. One command computes all of them again
+    # from the records, prints them next to those of the built pages, and fails if one differs:
+    #
+    #     .venv/bin/python book/tools/recompute.py
     #
     # ## Other texts and larger models
     #
@@ -289,8 +296,8 @@ if __name__ == "__main__":
     # better than any of our models with a learned table on characters. Figures of losses have the counts as a
     # thin line: those of the text that the runs read with seed 0, or of all training plays if a run reads as
     # much. The best order is shown. The counts see exactly the windows that the models are evaluated on;
-    # without the windows' borders they are about 0.01 nats lower. `python -m experiments.harness.counts`
-    # records them.
+    # without the windows' borders they are {value}`f"{borders:.3f}"` nats lower, for the characters of a run
+    # of 1,200 steps. `python -m experiments.harness.counts` records them.
     #
     # *Positions.* Unless a page says rotary, our models have a learned table of absolute positions.
     # {doc}`ours`, {doc}`parts` and {doc}`mdha` report both on characters, and {doc}`positions` on subwords

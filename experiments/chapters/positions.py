@@ -25,8 +25,9 @@ positions, with 95% {term}`confidence intervals <confidence interval>`:
   positions, Primer-EZ ends {value}`at["rotary"]` the counts, on subwords {value}`at["subwords"]`, and with
   four times the steps, on characters, {value}`at["4800"]`.
 - **With four times the steps**, on characters with rotary positions, Primer-EZ still ends below the
-  Transformer with each of three seeds. It saves a factor of {value}`saved_in[4800]["primer-ez"]`; three seeds
-  do not show that its lead becomes smaller, or larger, with longer training.
+  Transformer with each of {value}`len(long_factors)` seeds. It saves a factor of
+  {value}`saved_in[4800]["primer-ez"]`; these seeds do not show that its lead becomes smaller, or larger, with
+  longer training.
 - **In a {doc}`modern baseline </labml_primer/since/modern>`**, on subwords, its two changes together save
   {value}`saved_today["primer-ez"]`. MDHA alone saves less, and the squared ReLU alone, which takes the place
   of SwiGLU, makes it worse.
@@ -167,10 +168,10 @@ if __name__ == "__main__":
     # Four of six models keep their rate. Primer-EZ's is halved, and the model ends
     # {value}`f"{gain(of_primer_ez, 'later', 'earlier'):.3f}"` nats lower, with each of five seeds.
     #
-    # The squared ReLU's rate is halved, too. In the tuning runs, 0.001 and 0.002 ended less than 0.001 nats
-    # apart, and the lower won. With the reported seeds, it ends
-    # {value}`f"{gain(of_relu, 'earlier', 'later'):.3f}"` nats higher with 0.001, so one seed was not enough
-    # to choose. In the comparison below it has 0.002, which favours it.
+    # The squared ReLU's rate is halved, too. In the tuning runs, the two rates ended almost equal, and the
+    # lower won. With the reported seeds, it ends {value}`f"{gain(of_relu, 'earlier', 'later'):.3f}"` nats
+    # higher with {value}`f"{of_relu['later'][0]['rate']:g}"`, so one seed was not enough to choose. In the
+    # comparison below it has {value}`f"{of_relu['earlier'][0]['rate']:g}"`, which favours it.
     #
     # With these rates, Primer-EZ ends below the squared ReLU alone with each of five seeds, by
     # {value}`f"{gain(lower_losses, 'primer-ez', 'squared-relu'):.3f}"` nats on average; among these six
@@ -263,8 +264,8 @@ if __name__ == "__main__":
     # ## Four times the steps
     #
     # Does the gap to the Transformer close with longer training? These runs have 4,800 steps instead of
-    # 1,200, and three seeds. They are the only ones in which all models end well below counting all of the
-    # training plays: the Transformer {value}`at["4800, Transformer"]`, Primer-EZ
+    # 1,200, and {value}`len(long_factors)` seeds. They are the only ones in which all models end well below
+    # counting all of the training plays: the Transformer {value}`at["4800, Transformer"]`, Primer-EZ
     # {value}`at["4800"]`. The figure shows by how many nats three models are below the Transformer of the
     # same seed, with the mean of the seeds as a line and their range as a band. The first eighth is left out.
     #
@@ -282,10 +283,11 @@ if __name__ == "__main__":
     # two saves more. Next to the squared ReLU, the convolutions help with each seed, but again no saving is
     # shown: {value}`over_relu[4800]`.
     #
-    # All four models have the rate 0.002, also in the short runs of the table. Three of them chose it among
-    # five, in runs of 1,200 steps with one seed. The squared ReLU chose 0.001 there, as in *Rates chosen in
-    # longer runs*, and again the choice was wrong: with 0.001 it ends {value}`f"{cost_of_rate:.3f}"` nats
-    # higher, hardly below the Transformer. Some models of this chapter differ by less.
+    # All four models have the rate {value}`f"{of_steps[4800]['transformer'][0]['rate']:g}"`, also in the
+    # short runs of the table. Three of them chose it among five, in runs of 1,200 steps with one seed. The
+    # squared ReLU chose {value}`chosen` there, as in *Rates chosen in longer runs*, and again the choice was
+    # wrong: with that rate it ends {value}`f"{cost_of_rate:.3f}"` nats higher, hardly below the Transformer.
+    # Some models of this chapter differ by less.
     of_steps = read_lengths()
 
     def lead_after(steps: int) -> float:
@@ -306,6 +308,7 @@ if __name__ == "__main__":
     }
     long_factors = savings(of_steps[4800], "primer-ez")
     slower = read_ends("today-longer", ["squared-relu"])
+    chosen = f"{slower['squared-relu'][0]['rate']:g}"
     with_both = {
         "0.001": slower["squared-relu"],
         "0.002": of_steps[4800]["squared-relu"],
@@ -332,8 +335,8 @@ if __name__ == "__main__":
     # Except for its grouped keys and its missing biases, this baseline is Transformer++ with rotary
     # positions, and the two end at the same loss. Does Primer-EZ save as much over the one as over the other?
     # The second table has both, with the seeds that both have. The intervals overlap widely: the runs show no
-    # difference between the two, and the narrow interval of the modern baseline is that of three seeds which
-    # happen to agree.
+    # difference between the two, and the narrow interval of the modern baseline is that of
+    # {value}`len(today["modern"])` seeds which happen to agree.
     #
     # Of two other {doc}`short convolutions </labml_primer/since/short_convolutions>`, Canon-B shows no
     # saving, {value}`saved_today["canon-b"]`, and token shift makes the model worse with each seed,

@@ -206,12 +206,16 @@ if __name__ == "__main__":
     # ## All runs
     #
     # All models have four blocks with four heads, and a feed-forward layer four times as wide as the model.
-    # Each width trains for 6.4 trillion multiply-adds, the narrowest for half of that. Primer-EZ has up to
+    # Each width trains for {value}`f"{most_spent / 1e12:.1f}"` trillion multiply-adds, the narrowest for half
+    # of that. Primer-EZ has up to
     # {value}`f"{most_more:.0%}"` more parameters than the Transformer of its width.
     counts = {
         model: [sweep[model][width][0]["parameters"] for width in WIDTHS]
         for model in ("transformer", "primer-ez")
     }
+    most_spent = max(
+        runs[0]["multiply_adds"][-1] for runs in sweep["transformer"].values()
+    )
     most_more = max(more / few - 1 for few, more in zip(*counts.values(), strict=True))
     rows = []
     for width in WIDTHS:

@@ -14,7 +14,7 @@ import torch
 
 from experiments.harness.parts import part
 from experiments.harness.tasks import SENTINELS
-from experiments.harness.texts import PLAYS
+from experiments.records.runs import HELD_OUT
 from labml_primer.compared.synthesizer import SyntheticAttention
 from labml_primer.compared.t5 import T5, T5_PRESETS
 from labml_primer.presets import PRESETS, LanguageModel
@@ -88,8 +88,8 @@ class Run:
     With Adafactor there is no warm-up: the rate is the smaller of `rate` and the inverse square root, which
     for 0.01 is the paper's schedule.
 
-    `data` is "characters" or "subwords" of the plays, or a folder with a text of your own. `decay` says
-    whether AdamW's weight decay acts on every parameter, or only on matrices: not on norms, biases,
+    `data` is "characters" or "subwords" of the plays, "code", or a folder with a text of your own. `decay`
+    says whether AdamW's weight decay acts on every parameter, or only on matrices: not on norms, biases,
     embeddings and positions. Kernels of convolutions, MDHA's too, count as matrices.
 
     No plan uses `bfloat16`, `compiled`, `sharded`, `pieces`, `recomputed` and texts of your own:
@@ -129,9 +129,9 @@ class Run:
         for name, choices in CHOICES.items():
             if (value := getattr(self, name)) not in choices:
                 raise ValueError(f"{name} {value!r} is not one of {', '.join(choices)}")
-        if self.data not in PLAYS and not Path(self.data).is_dir():
+        if self.data not in HELD_OUT and not Path(self.data).is_dir():
             raise ValueError(
-                f"data {self.data!r} is not one of {', '.join(PLAYS)}, and not a folder"
+                f"data {self.data!r} is not one of {', '.join(HELD_OUT)}, and not a folder"
             )
         for name in ("steps", "batch", "seq", "rate", "warmup", "pieces"):
             if not 0 < (value := getattr(self, name)) < math.inf:

@@ -18,24 +18,24 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from experiments.harness.plan import read_plans
+from experiments.harness.plan import Plan, read_plans
 from experiments.harness.provenance import surroundings
 from experiments.harness.texts import Texts, load_texts
 from experiments.records.counts import COUNTS, key
 from experiments.records.lines import write_json
-from experiments.records.runs import REPORTED_PLAYS, RESULTS
+from experiments.records.runs import HELD_OUT, RESULTS
 from labml_primer.compared.t5 import T5_PRESETS
 from labml_primer.training.counting import Counts, losses
 from labml_primer.training.loop import draw_windows, held_out_windows
 
-HIGHEST = {"characters": 7, "subwords": 5}
+HIGHEST = {"characters": 7, "subwords": 5, "code": 9}
 """The highest order that is counted."""
 
 
-def amounts() -> list[tuple[str, int, int, int]]:
+def amounts(plans: Iterable[Plan]) -> list[tuple[str, int, int, int]]:
     """Return text, steps, batch and seq of what the plans' language models read, each amount once."""
     found: dict[str, tuple[str, int, int, int]] = {}
-    for plan in read_plans().values():
+    for plan in plans:
         for run in plan.models.values():
             if run.preset in T5_PRESETS:
                 continue  # it fills gaps, and predicts no next token
@@ -66,13 +66,14 @@ def counted(data: str, steps: int, batch: int, seq: int) -> dict[str, Any]:
     texts = load_texts(data)
     read = text_read(texts, steps, batch, seq)
     counts = Counts(read, HIGHEST[data], texts.vocab_size)
+    names = HELD_OUT[data][1:]
 
     def reported(windows: Iterable[Tensor]) -> list[float]:
-        plays = zip(REPORTED_PLAYS, windows, strict=True)
+        plays = zip(names, windows, strict=True)
         each = [losses(counts, text) / texts.characters[play] for play, text in plays]
         return [round(nats, 6) for nats in torch.stack(each).mean(dim=0).tolist()]
 
-    plays = [texts.held_out[play] for play in REPORTED_PLAYS]
+    plays = [texts.held_out[play] for play in names]
     return {
         "data": data,
         "tokens": min(steps * batch * seq, len(texts.train)),
@@ -87,7 +88,7 @@ def main() -> None:
     here, entries = surroundings(), {}
     if here["commit"].endswith("+"):
         sys.exit("the code is modified, so its record could not be reported; commit it")
-    for data, steps, batch, seq in amounts():
+    for data, steps, batch, seq in amounts(read_plans().values()):
         entry = counted(data, steps, batch, seq)
         entries[key(data, steps, batch, seq)] = entry
         order, loss = min(enumerate(entry["text"]), key=lambda pair: pair[1])

@@ -16,14 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.harness.configuration import WRITTEN, Run, is_of_type, try_to_build
-from experiments.harness.texts import PLAYS
-from experiments.records.runs import (
-    REPORTED_PLAYS,
-    TUNING,
-    TUNING_PLAY,
-    RunRecord,
-    loss_on,
-)
+from experiments.records.runs import HELD_OUT, TUNING, RunRecord, tuning_loss
 
 PLANS = Path(__file__).parent.parent / "plans"
 NEEDED = {
@@ -121,7 +114,7 @@ class Plan:
 
         def loss(rate: float) -> float:
             record = found.get(self.trial(model, rate).digest)
-            return loss_on(record, TUNING_PLAY) if record else math.inf
+            return tuning_loss(record) if record else math.inf
 
         return min(self.rates, key=loss)
 
@@ -180,8 +173,8 @@ def table(name: str, value: Any) -> dict[str, Any]:
 def run_of(settings: Mapping[str, Any]) -> Run:
     """Return a run of a plan. Raises `ValueError` if it cannot be built, or has no plays to tune on."""
     run = Run.of(settings)
-    if run.data not in PLAYS:
-        raise ValueError(f"data of a plan is one of {', '.join(PLAYS)}")
+    if run.data not in HELD_OUT:
+        raise ValueError(f"data of a plan is one of {', '.join(HELD_OUT)}")
     try_to_build(run)
     return run
 
@@ -205,11 +198,6 @@ def check(plan: Mapping[str, Any]) -> None:
     rates = settings["tuning.rates"]
     if not rates or not all(is_of_type(r, float) and 0 < r < math.inf for r in rates):
         raise ValueError(f"tuning.rates {rates} is not a list of positive numbers")
-
-
-def reported_loss(record: RunRecord) -> float:
-    """Return the final loss on the reported plays."""
-    return loss_on(record, *REPORTED_PLAYS)
 
 
 def read_plans(folder: Path = PLANS) -> dict[str, Plan]:

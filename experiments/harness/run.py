@@ -26,12 +26,18 @@ from filelock import Timeout
 from experiments.harness.command import hours, positive_integer
 from experiments.harness.estimate import announce, expected_seconds, recorded
 from experiments.harness.orphans import orphaned
-from experiments.harness.plan import Plan, read_plans, reported_loss
+from experiments.harness.plan import Plan, read_plans
 from experiments.harness.provenance import commit
 from experiments.harness.step_times import measure_missing
 from experiments.harness.sweep import BUILT, alone, cores, sweep
 from experiments.harness.training import DivergedError
-from experiments.records.runs import RESULTS, RunRecord, arrange, read_results
+from experiments.records.runs import (
+    RESULTS,
+    RunRecord,
+    arrange,
+    read_results,
+    reported_loss,
+)
 
 MODIFIED = (
     "the code is modified, so its records could not be reported. Commit it and give this command again, "

@@ -8,9 +8,9 @@ import torch
 from experiments.harness.configuration import Run
 from experiments.harness.real_scale.training import ScaledTraining
 from experiments.harness.real_scale.workers import Workers
-from experiments.harness.texts import PLAYS
 from experiments.harness.training import Training
 from experiments.harness.worker import Worker
+from experiments.records.runs import HELD_OUT
 
 
 def this_worker() -> Worker:
@@ -25,6 +25,6 @@ def training_of(run: Run, folder: Path, worker: Worker) -> Training:
 
     Raises `ValueError` for settings that this model, this worker or these texts cannot have.
     """
-    if run.is_plain and run.data in PLAYS and worker.one_on_cpu:
+    if run.is_plain and run.data in HELD_OUT and worker.one_on_cpu:
         return Training(run, folder, worker)
     return ScaledTraining(run, folder, worker)

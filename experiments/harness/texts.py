@@ -1,16 +1,21 @@
-"""Texts for long runs: the plays, by character or by subword."""
+"""Texts for long runs: the plays, by character or by subword, and code by character."""
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import torch
 from torch import Tensor
 
-from labml_primer.training.corpus import VALIDATION_PLAYS, load_corpus, load_plays
-
-PLAYS = ("characters", "subwords")
-"""The two ways to read the plays."""
+from experiments.harness.sources import load_sources
+from experiments.records.runs import HELD_OUT
+from labml_primer.training.corpus import (
+    VALIDATION_PLAYS,
+    encode_text,
+    load_corpus,
+    load_plays,
+)
 
 SUBWORDS = 2048
 """Vocabulary size of the subwords. In the held-out plays, one has 2.6 to 2.8 characters on average."""
@@ -33,9 +38,14 @@ class Texts:
 
 @cache
 def load_texts(data: str) -> Texts:
-    """Return the plays as `"characters"` or as `"subwords"`. Raises `ValueError` for anything else."""
-    if data not in PLAYS:
-        raise ValueError(f"data {data!r} is not one of {', '.join(PLAYS)}")
+    """Return the plays as `"characters"` or as `"subwords"`, or the characters of `"code"`.
+
+    Raises `ValueError` for anything else.
+    """
+    if data not in HELD_OUT:
+        raise ValueError(f"data {data!r} is not one of {', '.join(HELD_OUT)}")
+    if data == "code":
+        return by_character(load_sources(), HELD_OUT[data])
     plays = load_plays()
     if data == "characters":
         corpus = load_corpus()
@@ -66,6 +76,15 @@ def load_texts(data: str) -> Texts:
     held_out = {play: encode(plays[play]) for play in VALIDATION_PLAYS}
     characters = {play: len(plays[play]) / len(held_out[play]) for play in held_out}
     return Texts(encode(training), held_out, characters, subwords.get_vocab_size())
+
+
+def by_character(texts: Mapping[str, str], held_out: Sequence[str]) -> Texts:
+    """Return texts by character, with those of these names held out."""
+    symbols = "".join(sorted(set().union(*texts.values())))
+    training = "\n".join(text for name, text in texts.items() if name not in held_out)
+    others = {name: encode_text(texts[name], symbols) for name in held_out}
+    ones = dict.fromkeys(held_out, 1.0)
+    return Texts(encode_text(training, symbols), others, ones, len(symbols))
 
 
 def refuse_short_texts(texts: Texts, data: str, seq: int) -> None:

@@ -10,15 +10,15 @@ from experiments.records.runs import RESULTS
 COUNTS = "counts.json"
 BATCH, SEQ = 16, 128
 """Those of all plans."""
-LENGTHS = {"characters": 4_660_983, "subwords": 1_707_272}
-"""The tokens of the training plays. A run that reads as many is compared with the counts of all of them."""
+LENGTHS = {"characters": 4_660_983, "subwords": 1_707_272, "code": 14_434_811}
+"""The tokens of the texts to learn from. A run that reads as many is compared with the counts of all."""
 
 # A notebook has what these functions returned, not the files that they read.
 __recorded__ = ("counts_of",)
 
 
 def key(data: str, steps: int, batch: int = BATCH, seq: int = SEQ) -> str:
-    """Return the name of an amount of text: that of a run, or `all` if it reads as much as the plays have."""
+    """Return the name of an amount of text: that of a run, or `all` if it reads as much as there is."""
     read = steps * batch * seq
     if read >= LENGTHS[data]:
         return f"{data}, all"

@@ -26,6 +26,13 @@ STEP_TIMES = "step_times.json"
 TO_REPEAT = "to_repeat.json"
 """Names the recorded runs of modified code, and of commits that are not in the history any more."""
 
+HELD_OUT = {
+    "characters": VALIDATION_PLAYS,
+    "subwords": VALIDATION_PLAYS,
+    "code": ("geometry", "logic", "stats"),
+}
+"""The texts that no run learns from, of each data. The first selects rates; the others are reported."""
+
 TUNING_PLAY, *REPORTED_PLAYS = VALIDATION_PLAYS
 """The comedy selects learning rates; the tragedy and the history are reported. Whole plays have no
 scene in common, so the text that selected a rate is not part of what is reported."""
@@ -182,6 +189,16 @@ def loss_on(record: RunRecord, *plays: str) -> float:
     return sum(held_out[play][-1] for play in plays) / len(plays)
 
 
+def tuning_loss(record: RunRecord) -> float:
+    """Return the final loss on the text that selects rates."""
+    return loss_on(record, HELD_OUT[record["configuration"]["data"]][0])
+
+
+def reported_loss(record: RunRecord) -> float:
+    """Return the final loss on the reported texts."""
+    return loss_on(record, *HELD_OUT[record["configuration"]["data"]][1:])
+
+
 # -- what chapters read ----------------------------------------------------------------------
 
 
@@ -207,7 +224,7 @@ def reported(plan: str, folder: Path = RESULTS) -> dict[str, list[RunRecord]]:
         if name.startswith(TUNING):
             rate = record["configuration"]["rate"]
             model = name.removeprefix(TUNING).removesuffix(f"-{rate:g}")
-            tried.setdefault(model, {})[rate] = loss_on(record, TUNING_PLAY)
+            tried.setdefault(model, {})[rate] = tuning_loss(record)
     rates = {rate for losses in tried.values() for rate in losses}
     found: dict[str, list[RunRecord]] = {}
     for model, losses in tried.items():
@@ -250,6 +267,7 @@ def _summary(plan: str, model: str) -> dict[str, Any]:
     runs = reported(plan, RESULTS)[model]
     configuration, curve = runs[0]["configuration"], runs[0]["curve"]
     steps, evaluations = configuration["steps"], configuration["evaluations"]
+    texts = HELD_OUT[configuration["data"]][1:]  # the reported ones
     for run in runs:
         if run["curve"]["steps"] != evaluated(steps, evaluations):
             raise ValueError(f"{plan}: {model} was not evaluated in equal parts")
@@ -261,19 +279,19 @@ def _summary(plan: str, model: str) -> dict[str, Any]:
         "steps": steps,
         "evaluations": evaluations,
         "seeds": [run["configuration"]["seed"] for run in runs],
-        "loss": [_means(run["curve"]["held_out"]) for run in runs],
+        "loss": [_means(run["curve"]["held_out"], texts) for run in runs],
     }
     if all("whole" in run for run in runs):
         wholes = [{play: [loss] for play, loss in run["whole"].items()} for run in runs]
-        found["whole"] = [loss for whole in wholes for loss in _means(whole)]
+        found["whole"] = [loss for whole in wholes for loss in _means(whole, texts)]
     seconds = read_step_times(RESULTS).get(plan, {}).get(model)
     return found if seconds is None else found | {"seconds": seconds}
 
 
-def _means(losses: Mapping[str, list[float]]) -> list[float]:
-    """Return the mean of the reported plays at each evaluation."""
-    plays = zip(*(losses[play] for play in REPORTED_PLAYS), strict=True)
-    return [round(sum(each) / len(each), DECIMALS) for each in plays]
+def _means(losses: Mapping[str, list[float]], texts: Iterable[str]) -> list[float]:
+    """Return the mean of these texts at each evaluation."""
+    every = zip(*(losses[text] for text in texts), strict=True)
+    return [round(sum(each) / len(each), DECIMALS) for each in every]
 
 
 def evaluated(steps: int, evaluations: int) -> list[int]:

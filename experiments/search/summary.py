@@ -107,6 +107,7 @@ def spread(lines: Sequence[Line], operation: str) -> list[float]:
     ]
 
 
+SEARCHES = "searches.json"
 CONVOLUTIONS = tuple(
     f"{kind} {k}X1" for kind in ("DCONV", "CONV") for k in (3, 7, 15, 31)
 )
@@ -294,7 +295,12 @@ def retrained(path: Path) -> list[dict[str, Any]]:
 
 
 def write_searches(names: Iterable[str], results: Path = RESULTS) -> None:
-    """Write what the chapter reads of these searches to one file, in this order.
+    """Write what the chapter reads of these searches to one file, in this order."""
+    write_json(results / SEARCHES, all_gathered(names, results))
+
+
+def all_gathered(names: Iterable[str], results: Path = RESULTS) -> dict[str, Any]:
+    """Return what the chapter reads of these searches, from their logs.
 
     Those of which no individual has been trained are left out.
     """
@@ -305,4 +311,4 @@ def write_searches(names: Iterable[str], results: Path = RESULTS) -> None:
         if any(line["losses"] for line in ends(lines))
     }
     again = retrained(results / "search" / "retrained.jsonl")
-    write_json(results / "searches.json", {"searches": searches, "retrained": again})
+    return {"searches": searches, "retrained": again}

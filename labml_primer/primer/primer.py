@@ -535,8 +535,9 @@ if __name__ == "__main__":
         millions = f"{sum(counts.values()) / 1e6:.2f}"
         counted.append((name, millions, f"{extra / 1e6:.2f}", stated))
     display(Table(("model", "ours", "extra", "paper"), counted))
-    # The counts suggest how the paper computed its queries. With a $W$ for each head, Primer has 1.4 million
-    # parameters fewer than the Transformer; that fits the 34 and 35 million of Table 4 for Tensor2Tensor, the
+    # The counts suggest how the paper computed its queries. With a $W$ for each head, Primer has
+    # {value}`f"{float(counted[0][1]) - float(counted[3][1]):.1f}"` million parameters fewer than the
+    # Transformer; that fits the 34 and 35 million of Table 4 for Tensor2Tensor, the
     # library of the search. With one $W$, both have about as many; that fits section 4.3, which used T5 and
     # gives 537 million for all its models. Neither explains why Table 4 has 36 million for Primer and
     # Primer-EZ in T5, one more than for the Transformer.

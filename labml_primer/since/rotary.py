@@ -250,7 +250,8 @@ class SmallPositionalEncoding(PositionalEncoding):
 
     The first Transformer multiplies tokens by $\sqrt{d}$, to match sines and cosines. Our
     {doc}`../transformer/language_model` does not, so here sines and cosines are divided by $\sqrt{d}$. With
-    the widths of this book, 64 and 128, they still start 4.4 and 3.1 times as large as the tokens.
+    the widths of this book, 64 and 128, they still start $1 / (0.02 \sqrt{2d})$, 4.4 and 3.1, times as large
+    as the tokens.
     """
 
     def __init__(self, d_model: int, max_seq: int, dropout: float = 0.0):

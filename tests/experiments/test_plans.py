@@ -8,7 +8,7 @@ import pytest
 import torch
 from tiny_plans import PLAN, TINY, found, record_of
 
-from experiments.harness.plan import PLANS, Plan, reported_loss
+from experiments.harness.plan import PLANS, Plan
 from experiments.harness.step_times import stand_in
 from experiments.harness.training import Training
 from experiments.harness.variants import (
@@ -25,7 +25,7 @@ from experiments.harness.variants import (
     Width5,
     Width7,
 )
-from experiments.records.runs import REPORTED_PLAYS, TUNING_PLAY
+from experiments.records.runs import REPORTED_PLAYS, TUNING_PLAY, reported_loss
 from labml_primer.primer.baselines import GatedFeedForward
 from labml_primer.primer.variations import MultiDConvSharedByHeadsAttention
 from labml_primer.since.modern import GroupedQueryAttention

@@ -179,7 +179,7 @@ def test_record_matches_its_configuration_and_its_plan(
 ) -> None:
     asked = plans[name].lines(known)
     file = f"{name}.jsonl"
-    for run, record in recorded[name].items():
+    for run, record in recorded.get(name, {}).items():
         assert record["digest"] == Run.of(record["configuration"]).digest, run
         assert run in asked, (
             f"no plan has {run} of {file}: delete its line, or restore the plan"
@@ -189,11 +189,16 @@ def test_record_matches_its_configuration_and_its_plan(
             f"make experiments ONLY={name}"
         )
     digests = {run: record["digest"] for run, record in read_plan(name).items()}
+    if plans[name].unfinished:
+        asked = {run: digest for run, digest in asked.items() if run in digests}
     assert list(digests.items()) == list(asked.items()), f"make experiments ONLY={name}"
 
 
-def test_every_plan_has_records_and_no_other_name_has(recorded: Recorded) -> None:
-    assert {*recorded} == {*PLAN_NAMES}
+def test_every_finished_plan_has_records_and_no_other_name_has(
+    plans: Plans, recorded: Recorded
+) -> None:
+    finished = {name for name, plan in plans.items() if not plan.unfinished}
+    assert finished <= {*recorded} <= {*PLAN_NAMES}
 
 
 def test_configuration_of_a_record_still_builds_its_model(recorded: Recorded) -> None:
@@ -247,7 +252,7 @@ def test_no_selected_rate_is_the_lowest_or_highest_tried(
     ],
 )
 def test_code_still_computes_what_was_recorded(name: str, recorded: Recorded) -> None:
-    runs = recorded[name].items()
+    runs = recorded.get(name, {}).items()
     stale = [run for run, record in runs if not is_current(record)]
     assert not stale, (
         f"the code computes something else now: make experiments ONLY={name}"
@@ -297,6 +302,8 @@ def test_chapters_read_what_the_plan_reports(
     name: str, plans: Plans, known: dict[str, RunRecord]
 ) -> None:
     plan, seconds = plans[name], read_step_times().get(name, {})
+    if plan.unfinished:
+        pytest.skip("the plan says that it is unfinished")
     read = read_runs(name)
     assert [*read] == [*plan.models], f"make experiments ONLY={name}"
     assert seconds.keys() == (plan.models.keys() if plan.timed else set())

@@ -17,7 +17,14 @@ from experiments.harness.long_run import long_run
 from experiments.harness.optimizer import not_matrices, optimizer_of, rate_at
 from experiments.harness.texts import load_texts
 from experiments.harness.training import Training
-from experiments.records.runs import REPORTED_PLAYS, TUNING_PLAY
+from experiments.records.runs import (
+    HELD_OUT,
+    REPORTED_PLAYS,
+    TUNING_PLAY,
+    RunRecord,
+    reported_loss,
+    tuning_loss,
+)
 from labml_primer.compared.t5 import T5_PRESETS
 from labml_primer.presets import PRESETS
 from labml_primer.primer.faster import faster
@@ -36,6 +43,22 @@ def test_tuning_play_is_not_reported() -> None:
 
 
 @pytest.mark.slow
+def test_code_is_reproducible_and_what_selects_rates_is_not_reported() -> None:
+    texts = load_texts("code")
+    sums = (texts.vocab_size, texts.train.sum().item(), len(texts.train))
+    assert sums == (96, 641_438_470, 14_434_811)
+    assert tuple(texts.held_out) == HELD_OUT["code"]
+    assert {*texts.characters.values()} == {1.0}
+
+
+def test_rates_and_losses_of_code_are_those_of_its_own_held_out_texts() -> None:
+    losses = {"geometry": [3.0], "logic": [1.0], "stats": [2.0]}
+    record: RunRecord = {"configuration": {"data": "code"}, "diverged_at_step": None}
+    record["curve"] = {"held_out": losses}
+    assert (tuning_loss(record), reported_loss(record)) == (3.0, 1.5)
+
+
+@pytest.mark.slow
 def test_subwords_are_reproducible_and_cover_the_whole_text() -> None:
     texts = load_texts("subwords")
     # The recorded runs have learned these tokens.
@@ -44,7 +67,7 @@ def test_subwords_are_reproducible_and_cover_the_whole_text() -> None:
     plays = load_texts("characters").held_out
     for play, text in texts.held_out.items():
         assert len(text) * texts.characters[play] == pytest.approx(len(plays[play]))
-        assert 2.6 < texts.characters[play] < 2.85  # "2.6 to 2.8" in the chapters
+        assert 2.6 < texts.characters[play] < 2.85
         assert text.min() >= 0 and text.max() < texts.vocab_size
 
 

@@ -8,13 +8,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from experiments.harness.texts import PLAYS, Texts, load_texts
+from experiments.harness.texts import Texts, load_texts
+from experiments.records.runs import HELD_OUT
 
 
 @cache
 def texts_of(data: str) -> Texts:
-    """Return the plays, or the texts of the folder `data`. Raises `ValueError` as `own_texts` does."""
-    return load_texts(data) if data in PLAYS else own_texts(Path(data))
+    """Return a plan's texts, or those of the folder `data`. Raises `ValueError` as `own_texts` does."""
+    return load_texts(data) if data in HELD_OUT else own_texts(Path(data))
 
 
 class Files:

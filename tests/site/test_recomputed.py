@@ -1,0 +1,47 @@
+"""One command recomputes the measured numbers and compares them with what the pages show."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from built_book import ROOT, Site, built
+from recompute import MEASURED, recompute
+
+CHEAP = [
+    ROOT / "experiments" / "chapters" / f"{name}.py" for name in ("family", "transfer")
+]
+
+
+def test_numbers_of_the_pages_are_those_of_the_records(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert recompute(CHEAP, site.folder) == 0
+    assert (
+        "recomputed 1.04 to 2.72\n    on page    1.04 to 2.72"
+        in capsys.readouterr().out
+    )
+
+
+def test_a_value_or_a_table_that_differs_from_the_page_is_counted_and_marked(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "experiments/chapters/transfer.html"
+    page = tmp_path / name
+    page.parent.mkdir(parents=True)
+    shutil.copy(site.folder / name, page)
+    text = page.read_text(encoding="utf-8")
+    changed = text.replace('class="value">0.04<', 'class="value">0.05<')
+    changed = changed.replace("1.926 ± 0.058", "1.927 ± 0.058")
+    assert changed.count("0.05<") == text.count("0.05<") + 1
+    page.write_text(changed, encoding="utf-8")
+    assert recompute(CHEAP[1:], tmp_path) == 2
+    said = capsys.readouterr().out
+    assert '! f"{lead:.2f}"\n    recomputed 0.04\n    on page    0.05' in said
+    assert "! table: With and without the changes" in said
+    page.write_text(text.replace('class="value"', 'class="lost"', 1), encoding="utf-8")
+    assert recompute(CHEAP[1:], tmp_path) == 1
+
+
+@pytest.mark.nightly
+def test_every_number_of_the_measured_part_is_that_of_the_records() -> None:
+    assert recompute(MEASURED, built()) == 0
