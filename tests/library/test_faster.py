@@ -129,7 +129,7 @@ def test_generated_text_is_the_same(name: str) -> None:
                 model,
                 tokens,
                 12,
-                temperature,
+                temperature=temperature,
                 generator=torch.Generator().manual_seed(seed),
             )
             for model in (plain, fast)
