@@ -358,9 +358,9 @@ if __name__ == "__main__":
     ax.set_ylim(top=2.02)
     ax.legend(frameon=False, ncols=3, loc="upper left")
     plt.show()
-    # The forward pass of a Primer takes at most {value}`f"{longer - 1:.0%}"` longer than that of a Transformer
-    # of its width. Figure 8 of the paper makes this comparison. Widths above 64 are slower and no better: at
-    # this compute, such models had too few steps.
+    # The forward pass of a Primer takes at most {value}`f"{longer - 1:.0%}"` longer than that of a
+    # Transformer of its width. Figure 8 of the paper makes this comparison. Widths above 64 are slower and no
+    # better: at this compute, such models had too few steps.
 
     # ## Limits
     #
