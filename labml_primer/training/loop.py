@@ -22,6 +22,8 @@ Source: {cite:t}`vaswani2017attention`, section 5.3, for the optimizer and its l
 
 import math
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
@@ -170,15 +172,26 @@ def held_out_windows(text: Tensor, seq: int) -> Tensor:
 def held_out_loss(model: nn.Module, text: Tensor, batch: int, seq: int) -> float:
     """Return the mean loss over the held-out windows of `text`, without {term}`dropout`."""
     windows = held_out_windows(text, seq).to(next(model.parameters()).device)
-    was_training = model.training
-    model.eval()
     # Read `batch` windows at a time, as in training, to save memory. The result does not depend on it.
-    total = sum(
-        next_character_loss(model, part).item() * len(part)
-        for part in windows.split(batch)
-    )
-    model.train(was_training)
+    with in_mode(model, training=False):
+        total = sum(
+            next_character_loss(model, part).item() * len(part)
+            for part in windows.split(batch)
+        )
     return total / len(windows)
+
+
+@contextmanager
+def in_mode(model: nn.Module, training: bool) -> Iterator[None]:
+    """Set the mode of all layers for a block. At its end, each layer has its own mode again."""
+    were_training = [layer for layer in model.modules() if layer.training]
+    model.train(training)
+    try:
+        yield
+    finally:
+        model.eval()
+        for layer in were_training:
+            layer.training = True
 
 
 def warmed_up_rate(step: int, rate: float, warmup: int) -> float:
@@ -332,11 +345,9 @@ def train(
     reports = {steps * i // evaluations for i in range(1, evaluations + 1)}
     losses: list[float] = []
     seconds = 0.0
-    was_training = model.training
-    model.train()
     # {term}`Dropout` draws from the global generator. It is seeded at each step, and restored at the end.
     borrowed = torch.random.fork_rng([device] if device.type == "cuda" else [])
-    with borrowed, Progress(name) as progress:
+    with borrowed, in_mode(model, training=True), Progress(name) as progress:
         for step in progress.steps(range(1, steps + 1)):
             start = clock()
             torch.manual_seed(seed * 1_000_003 + step)
@@ -370,7 +381,6 @@ def train(
                 )
                 history.seconds.append(seconds)
                 losses.clear()
-    model.train(was_training)
     return history
 
 

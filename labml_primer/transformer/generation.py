@@ -175,7 +175,7 @@ def generate(
     if any(hasattr(layer.forward, "cached") for layer in model.modules()):
         raise RuntimeError("a KV cache of the model is open; use generate_cached")
     config: Any = model.config
-    was_training = model.training
+    training = [layer for layer in model.modules() if layer.training]
     model.eval()
     try:
         for _ in range(max_new_tokens):
@@ -183,7 +183,8 @@ def generate(
             new = sample_token(logits, **settings)
             tokens = torch.cat([tokens, new[:, None]], dim=1)
     finally:
-        model.train(was_training)
+        for layer in training:  # not those that are frozen in evaluation mode
+            layer.training = True
     return tokens
 
 

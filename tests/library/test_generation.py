@@ -811,11 +811,14 @@ def test_the_same_seed_gives_the_same_text_and_leaves_the_global_seed_alone(
 
 
 @both
-def test_dropout_is_off_during_generation_and_on_again_after(loop: Loop) -> None:
+def test_dropout_is_off_during_generation_and_each_layer_has_its_mode_again_after(
+    loop: Loop,
+) -> None:
     model, tokens = model_of(replace(SMALL, dropout=0.5)), tokens_of(2, 3)
-    model.train()
+    model.train().blocks[0].eval()  # one is frozen
+    modes = {name: layer.training for name, layer in model.named_modules()}
     written = loop(model, tokens, 5, temperature=0)
-    assert all(module.training for module in model.modules())
+    assert modes == {name: layer.training for name, layer in model.named_modules()}
     assert torch.equal(loop(model.eval(), tokens, 5, temperature=0), written)
 
 

@@ -81,6 +81,21 @@ class StopsAt(nn.Module):
         return self.model(tokens)
 
 
+def test_each_layer_has_its_own_mode_again_after_a_run_an_evaluation_or_an_error() -> (
+    None
+):
+    model = small_model(dropout=0.5)
+    model.train().blocks[0].eval()  # one is frozen
+    modes = [layer.training for layer in model.modules()]
+    held_out_loss(model, the_corpus().validation, batch=64, seq=16)
+    assert [layer.training for layer in model.modules()] == modes
+    short_run(model, steps=2, evaluations=1)
+    assert [layer.training for layer in model.modules()] == modes
+    with pytest.raises(RuntimeError):  # longer than `max_seq`
+        held_out_loss(model, the_corpus().validation, batch=64, seq=32)
+    assert [layer.training for layer in model.modules()] == modes
+
+
 # The corpus
 
 
