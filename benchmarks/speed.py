@@ -148,6 +148,10 @@ if __name__ == "__main__":
         "... faster": ("MDHA, faster", "plain attention"),
     }
     display(ratio_table(attention, "MDHA over plain attention", with_and_without))
+    # A forward pass without gradients, for the small models of {doc}`/experiments/chapters/sizes`:
+    forward = {name: (name, "Transformer") for name in ("Primer-EZ", "Primer")}
+    heading = "A forward pass over the Transformer's"
+    display(ratio_table(recorded("forward_pass"), heading, forward))
     # Convolutions move much data and compute little. Their cost grows with the width, while that of the
     # matrix products grows with its square. So their share of a whole step should fall with the width. In
     # plain code, the narrowest models have the highest ratios.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from annotated.page.figures import themed
+from annotated.page.figures import STACKED, themed
 from annotated.run.curves import note
 from annotated.run.narrow import SMALLEST, WIDTHS, attempts, is_readable, narrow
 from matplotlib.figure import Figure
@@ -52,6 +52,16 @@ def heat_maps() -> Figure:
 def laid_out(figure: Figure) -> Any:
     """The first layout that can be read."""
     return next(filter(is_readable, attempts(shown(figure))))
+
+
+def test_a_line_says_that_panels_are_below_each_other() -> None:
+    def on_page(figure: Figure) -> str:
+        file = io.StringIO()
+        shown(figure).savefig(file, format="svg")
+        return themed(file.getvalue(), "A figure", narrow(figure) or "")
+
+    assert on_page(two_panels()).count(STACKED) == 1
+    assert STACKED not in on_page(one_long_title())
 
 
 def test_panels_are_below_each_other_and_each_has_its_names() -> None:

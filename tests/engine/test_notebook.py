@@ -743,6 +743,21 @@ def test_ids_of_cells_do_not_change_with_other_cells(
     }
 
 
+def test_ids_of_cells_do_not_change_with_values(project: Make) -> None:
+    text = (
+        "'''# One'''\nx = 3\n# Of {value}`x` apples.\ny = 1\n# All {value}`x` again.\n"
+    )
+    root = project({"pkg/__init__.py": "", "pkg/one.py": text})
+    path = root.root / "pkg/one.py"
+    three, words = (
+        json.loads(reader_notebook(path, a_book(root), values={"x": value}))["cells"]
+        for value in ("3", "less than *four*")
+    )
+    assert [cell["id"] for cell in three] == [cell["id"] for cell in words]
+    shown = ["".join(cell["source"]) for cell in words]
+    assert "Of less than \\*four\\* apples." in shown
+
+
 def test_ids_of_cells_say_what_they_are_and_are_unique(
     made: Callable[..., dict[str, Any]],
 ) -> None:

@@ -21,6 +21,8 @@ COLOURS = {
     "74787f": "5",
 }
 NARROW = 'class="plot-narrow" style="display: none" data-pagefind-ignore'
+STACKED = "The panels, from left to right, are here from top to bottom."
+PANEL = re.compile(r'<g id=.axes[^>]*>\s*<g id="patch_\d+">\s*<path d="M ([\d.]+)')
 NOTE = re.compile(r"""\bid=(["'])(axes|curve|dots):(.*?)\1""")  # see curves.py
 PLACES = re.compile(r'\b(d|x|y)="([^"]*)"')
 COLOUR = re.compile(r"#(" + "|".join(COLOURS) + r")\b", re.IGNORECASE)
@@ -35,12 +37,20 @@ SCRIPT = re.compile(r"<script\b.*?(?:</script\s*>|/>)", re.IGNORECASE | re.DOTAL
 def themed(svg: str, label: str, narrow: str = "") -> str:
     """Return an SVG file as HTML, and after it the drawing for narrow screens, if there is one.
 
-    A theme shows one of the two. Without one that knows of it, the second is hidden.
+    A theme shows one of the two. Without one that knows of it, the second is hidden. If panels that are next
+    to each other are below each other in it, a line says so, because the prose says "left" and "right".
     """
     drawings = _themed(svg, label, 'class="plot"')
     if narrow:
         drawings += _themed(narrow, label, NARROW)
+        if _columns(narrow) < _columns(svg):
+            drawings += f'<p class="plot-order" style="display: none" data-pagefind-ignore>{STACKED}</p>'
     return f'<figure class="out out--plot">{drawings}</figure>'
+
+
+def _columns(svg: str) -> int:
+    """Return how many columns the panels are in."""
+    return len({round(float(left)) for left in PANEL.findall(svg)})
 
 
 def _themed(svg: str, label: str, kind: str) -> str:

@@ -19,6 +19,7 @@ OPTION = re.compile(r":(\w+):(.*)$")
 CODE = re.compile(r" *(`{3,}|~{3,})[^`]*$")
 FORMULA = re.compile(r"\$\$.*?\$\$", re.DOTALL)
 SPECIAL = re.compile(r"[\\`*_\[\]<>$#|~]")  # characters that Markdown interprets
+COMPUTED = "\ue000{}\ue001"  # between two private characters, a value that changes with the results
 LABEL = re.compile(r"\([^()\n]+\)=\s*")
 NOTES = (
     "note",
@@ -190,7 +191,7 @@ class MarkdownWriter:
 
     def _value(self, expression: str, line: int) -> str:
         try:
-            return SPECIAL.sub(r"\\\g<0>", self.values[expression])
+            return COMPUTED.format(SPECIAL.sub(r"\\\g<0>", self.values[expression]))
         except KeyError:
             message = (
                 f"`{expression}` has no value yet. Build the book, then the notebooks."

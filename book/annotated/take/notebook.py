@@ -19,13 +19,14 @@ from annotated.read.names import bound_names
 from annotated.read.parse import Cell, ChapterError, Row, bare, docstring
 from annotated.run.execute import KERNEL, Record
 from annotated.run.narrow import FORMAT as NARROW
-from annotated.take.markdown import MarkdownWriter
+from annotated.take.markdown import COMPUTED, MarkdownWriter
 from annotated.take.standalone import Collector, bound, is_local, meaning, without
 
 FILES = "Data of this chapter"
 RESULTS = "Records that this chapter reads"
 DEFINITIONS = "Definitions from other chapters"
 HEADING = re.compile(r"#+ +(.+)")
+VALUE = re.compile(COMPUTED.format("(.*?)"), re.DOTALL)
 DATA = """\
 from pathlib import Path
 
@@ -126,16 +127,16 @@ class _Writer:
         """Add a cell. By ``name`` it is known if its content says less of what it is."""
         cell: dict[str, object] = {
             "cell_type": kind,
-            "id": self._id(kind, source, name),
+            "id": self._id(kind, VALUE.sub("", source), name),
             "metadata": metadata,
         }
-        cell["source"] = source.splitlines(keepends=True)
+        cell["source"] = VALUE.sub(r"\1", source).splitlines(keepends=True)
         if kind == "code":
             cell |= {"execution_count": None, "outputs": []}
         self.cells.append(cell)
 
     def _id(self, kind: str, source: str, name: str) -> str:
-        """Return an id that no change of another cell changes: from the section and the content."""
+        """Return an id from the section and the content, that neither another cell nor a value changes."""
         if kind == "markdown" and (heading := HEADING.match(source)):
             self.section, words = _slug(heading[1], 40), ""
         else:
