@@ -17,21 +17,32 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "book"))  # where the engine is
 SITE = ROOT / "_build" / "html"
 
 
 def build(strict: bool) -> int:
     """Build the site. Returns 0 on success. ``strict`` turns warnings into errors."""
+    import yaml
+    from address import online
+    from annotated.page.book import Repository
     from jupyter_book.sphinx import build_sphinx
 
     show_progress()
     # Node, which renders the math, hangs on an inherited standard input.
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    text = (ROOT / "_config.yml").read_text(encoding="utf-8")
+    repository = online(yaml.safe_load(text)["repository"], os.environ)
     result = build_sphinx(
         ROOT,
         SITE,
         path_config=ROOT / "_config.yml",
-        confoverrides={"external_toc_path": "_toc.yml", "latex_individualpages": False},
+        confoverrides={
+            "external_toc_path": "_toc.yml",
+            "latex_individualpages": False,
+            "annotated_repository": repository,
+            "html_baseurl": Repository(**repository).pages,
+        },
         noconfig=True,
         quiet=True,
         warningiserror=strict,
