@@ -81,6 +81,8 @@ def foot(
         path = source.relative_to(app.srcdir).as_posix()
     if pagename == app.config.root_doc and repository.pages:
         context["pageurl"] = repository.pages
+    if pagename == MISSING:
+        context["pageurl"] = None
     links: list[dict[str, str]] = []
     if repository.url:
         url = repository.url.rstrip("/")
