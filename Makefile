@@ -7,7 +7,7 @@ PORT ?= 8000
 PEERS := _build/peers
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve test test-all lint check lighthouse offline notebooks benchmarks experiments search clean setup
+.PHONY: help book serve test test-all lint check lighthouse offline notebooks benchmarks experiments search clean setup lock new
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1|/' | awk -F'|' '{printf "make %-11s %s\n", $$1, $$2}'
@@ -22,9 +22,9 @@ test: $(READY)  ## every promise once, on the book as it is built now: ten minut
 	@$(RUN) book/tools/build.py --strict
 	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist worksteal --durations=10 -m "not nightly"
 
-test-all: $(READY)  ## every test there is, as each night: every combination, notebook and kill
+test-all: $(READY)  ## every test there is, as each night: every combination, notebook and kill (FILES=tests/library: some)
 	@$(RUN) book/tools/build.py --strict
-	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist worksteal --durations=10
+	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist worksteal --durations=10 $(FILES)
 
 lint: $(READY)
 	@$(RUN) -m ruff check . && $(RUN) -m ruff format --check -q .
@@ -62,14 +62,25 @@ clean:  ## remove what was built and executed, and the environment (not _build/e
 
 setup: $(READY)
 
-# A virtual environment with the versions of requirements.lock. torch comes first and by itself, so
-# that it brings what its own build needs; a CPU build is taken where pip knows of one.
+# uv writes the versions and their hashes below the two lines that say how.
+lock:  ## write requirements.lock again from pyproject.toml, by uv (UPGRADE=1: to the newest versions)
+	@head -2 requirements.lock > requirements.lock.new
+	@cp requirements.lock .requirements.lock && uv pip compile pyproject.toml --extra training --group test --universal \
+		--python-version 3.11 --no-annotate --no-header --generate-hashes $(if $(UPGRADE),--upgrade) -q -o .requirements.lock >/dev/null
+	@cat .requirements.lock | grep -v '^#' >> requirements.lock.new && mv requirements.lock.new requirements.lock && rm .requirements.lock
+
+new: $(READY)  ## begin a chapter, with its picture and a place in the contents (CHAPTER=labml_primer/primer/name)
+	@$(RUN) book/tools/new_chapter.py $(CHAPTER)
+
+# A virtual environment with the versions of requirements.lock, whose hashes pip checks. torch comes first
+# and by itself, so that it brings what its own build needs; a CPU build, whose hash is another, is taken where
+# pip knows of one.
 $(READY): requirements.lock book/package-lock.json
 	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 or later is needed, and $(PYTHON) is not here. Name one: make PYTHON=/path/to/python3"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or later is needed; $(PYTHON) is $$($(PYTHON) -V 2>&1). Name another: make PYTHON=/path/to/python3.11"; exit 1; }
 	@echo "Setting up $(VENV) (once, a few minutes)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(RUN) -m pip install -q --disable-pip-version-check "$$(grep '^torch==' requirements.lock)"
+	@$(RUN) -m pip install -q --disable-pip-version-check "$$(grep -o '^torch==[0-9.]*' requirements.lock)"
 	@$(RUN) -m pip install -q --disable-pip-version-check --no-deps -r requirements.lock
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" npm ci --prefix book --no-audit --no-fund --loglevel=error >/dev/null
 	@touch $@

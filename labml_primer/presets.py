@@ -14,6 +14,7 @@ from labml_primer.compared.synthesizer import (
     RandomSynthesizer,
     SynthesizerBlock,
 )
+from labml_primer.named import Named
 from labml_primer.primer.baselines import GatedFeedForward
 from labml_primer.primer.primer import (
     PrimerAttention,
@@ -27,7 +28,8 @@ from labml_primer.transformer.language_model import Config, LanguageModel
 
 __all__ = ["PRESETS", "SIZES", "Config", "LanguageModel"]
 
-SIZES: dict[str, dict[str, Any]] = {
+SIZES: dict[str, dict[str, Any]] = Named()
+SIZES |= {
     # That of the book's short runs, which take minutes on a CPU, but for longer texts.
     "small": {"d_model": 128, "heads": 4, "d_ff": 512, "layers": 4, "max_seq": 256},
     # Sections 4.1 to 4.3: about 35, 110 and 537 million parameters.
@@ -47,7 +49,8 @@ PRIMER_EZ: Config = replace(
 SYNTHESIZER: Config = replace(TRANSFORMER, block=SynthesizerBlock)
 
 # The names follow Tables 4 and 5.
-PRESETS: dict[str, Config] = {
+PRESETS: dict[str, Config] = Named()
+PRESETS |= {
     "transformer": TRANSFORMER,
     "transformer-gelu": replace(TRANSFORMER, activation=nn.GELU),
     "transformer-pp": replace(

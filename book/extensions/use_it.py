@@ -69,7 +69,8 @@ class Install(SphinxDirective):
     """The command that installs the package from its repository."""
 
     def run(self) -> list[nodes.Node]:
-        command = f"pip install git+{self.config.annotated_repository['url']}"
+        url = self.config.annotated_repository.get("url")
+        command = f"pip install git+{url}" if url else "pip install labml_primer"
         return [nodes.literal_block(command, command, language="sh")]
 
 
@@ -77,8 +78,9 @@ class Repository(SphinxRole):
     """A link to the repository, with these words."""
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
-        url = self.config.annotated_repository["url"]
-        return [nodes.reference("", self.text, refuri=url)], []
+        if url := self.config.annotated_repository.get("url"):
+            return [nodes.reference("", self.text, refuri=url)], []
+        return [nodes.Text(self.text)], []
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

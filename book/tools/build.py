@@ -12,26 +12,39 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "book"))  # where the engine is
 SITE = ROOT / "_build" / "html"
 
 
 def build(strict: bool) -> int:
     """Build the site. Returns 0 on success. ``strict`` turns warnings into errors."""
+    import yaml
+    from address import online
+    from annotated.page.book import Repository
     from jupyter_book.sphinx import build_sphinx
 
     show_progress()
     # Node, which renders the math, hangs on an inherited standard input.
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    text = (ROOT / "_config.yml").read_text(encoding="utf-8")
+    repository = online(yaml.safe_load(text)["repository"], os.environ)
     result = build_sphinx(
         ROOT,
         SITE,
         path_config=ROOT / "_config.yml",
-        confoverrides={"external_toc_path": "_toc.yml", "latex_individualpages": False},
+        confoverrides={
+            "external_toc_path": "_toc.yml",
+            "latex_individualpages": False,
+            "annotated_repository": repository,
+            "html_baseurl": Repository(**repository).pages,
+        },
         noconfig=True,
         quiet=True,
         warningiserror=strict,
@@ -49,6 +62,64 @@ def show_progress() -> None:
         logging.getLogger(f"sphinx.{name}").addHandler(handler)
 
 
+class Handler(SimpleHTTPRequestHandler):
+    """Serve the site quietly, with a script in each page that loads it again after a build."""
+
+    built = 0  # the number of builds that have ended
+
+    def do_GET(self) -> None:
+        if self.path == "/.reload.js":
+            self.reply(RELOAD.encode(), "text/javascript")
+        elif self.path == "/.built":
+            self.reply(str(Handler.built).encode(), "text/plain")
+        else:
+            super().do_GET()
+
+    def copyfile(self, source: Any, outputfile: Any) -> None:
+        super().copyfile(source, outputfile)
+        if self.is_page():
+            outputfile.write(b'<script src="/.reload.js"></script>')
+
+    def send_header(self, keyword: str, value: str) -> None:
+        # A page is longer by the script, and the connection ends with it.
+        if not (keyword == "Content-Length" and self.is_page()):
+            super().send_header(keyword, value)
+
+    def is_page(self) -> bool:
+        path = self.translate_path(self.path)
+        return path.endswith("/") or self.guess_type(path) == "text/html"
+
+    def reply(self, content: bytes, kind: str) -> None:
+        self.send_response(200)
+        super().send_header("Content-Type", kind)
+        super().send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Print no requests."""
+
+
+RELOAD = """
+let built;
+setInterval(async () => {
+  const now = await fetch("/.built").then((reply) => reply.text(), () => built);
+  if (built !== undefined && now !== built) location.reload();
+  built = now;
+}, 500);
+"""
+
+
+def rebuild(command: list[str], why: str = "") -> None:
+    """Build in a process of its own, and say that and how long it took."""
+    print(f"building{why} …", flush=True)
+    start = time.monotonic()
+    done = subprocess.run(command, check=False)
+    end = "built" if done.returncode == 0 else "NOT built (see above)"
+    print(f"{end} in {time.monotonic() - start:.0f} s", flush=True)
+    Handler.built += 1
+
+
 def serve(port: int) -> None:
     """Serve the site on localhost, and build it again when a source file changes.
 
@@ -56,7 +127,7 @@ def serve(port: int) -> None:
     """
     from watchfiles import PythonFilter, watch
 
-    handler = partial(SimpleHTTPRequestHandler, directory=str(SITE))
+    handler = partial(Handler, directory=str(SITE))
     try:
         server = ThreadingHTTPServer(("127.0.0.1", port), handler)
     except OSError as error:
@@ -64,9 +135,8 @@ def serve(port: int) -> None:
         sys.exit(f"{message}; try: make serve PORT={port + 1}")
     threading.Thread(target=server.serve_forever, daemon=True).start()
     command = [sys.executable, __file__]
-    subprocess.run(command, check=False)
-    address = f"http://localhost:{server.server_port}/book/pages/index.html"
-    print(f"{address}  (Ctrl-C ends)", flush=True)
+    rebuild(command)
+    print(f"http://localhost:{server.server_port}/  (Ctrl-C ends)", flush=True)
     kinds = PythonFilter(
         extra_extensions=(
             *(".md", ".yml", ".bib", ".json"),
@@ -81,8 +151,9 @@ def serve(port: int) -> None:
         ROOT / "_config.yml",
         ROOT / "_toc.yml",
     ]
-    for _ in watch(*sources, watch_filter=kinds, raise_interrupt=False):
-        subprocess.run(command, check=False)
+    for changes in watch(*sources, watch_filter=kinds, raise_interrupt=False):
+        names = sorted({os.path.relpath(path, ROOT) for _, path in changes})
+        rebuild(command, f", because of {', '.join(names)}")
 
 
 def main() -> None:

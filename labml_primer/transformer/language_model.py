@@ -34,6 +34,7 @@ from torch.nn import functional as F
 from labml_primer.transformer.attention import MultiHeadAttention
 from labml_primer.transformer.feed_forward import PositionwiseFeedForward
 from labml_primer.transformer.positional_encoding import LearnedPositionalEncoding
+from labml_primer.transformer.tokens import look_up
 
 
 class Block(nn.Module):
@@ -95,7 +96,8 @@ class LanguageModel(nn.Module):
     Map `tokens` `[batch, seq]` to {term}`logits` `[batch, seq, vocab_size]`: at each position, a score for
     every token that may come next. Position $i$ has seen tokens 0 to $i$.
 
-    Raises `ValueError` if `heads` does not divide `d_model`, and for more than `max_seq` tokens.
+    Raises `ValueError` if `heads` does not divide `d_model`, for more than `max_seq` tokens, and for tokens
+    that are not `[batch, seq]`. On a CPU, a token outside the vocabulary raises `IndexError`.
     """
 
     def __init__(self, config: Config):
@@ -131,7 +133,7 @@ class LanguageModel(nn.Module):
         self.norm = config.norm(config.d_model)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        x = self.positions(self.embedding(tokens))  # [batch, seq, d_model]
+        x = self.positions(look_up(self.embedding, tokens))  # [batch, seq, d_model]
         for block in self.blocks:
             x = block(x)
         return F.linear(self.norm(x), self.embedding.weight)

@@ -52,7 +52,7 @@ def test_every_picture_leads_somewhere_and_tab_stops_once_at_each_place(
 ) -> None:
     links = re.findall(r'<a href="([^"]*)"([^>]*)>', svg)
     stops = [target for target, more in links if "tabindex" not in more]
-    assert links
+    assert links, "link a box of the picture to a definition: canvas.box(..., link=...)"
     assert sorted(stops) == sorted({target for target, _ in links})
 
 
@@ -68,7 +68,10 @@ def test_a_picture_is_as_wide_as_a_phone_and_describes_itself(svg: str) -> None:
     assert root.attrib["viewBox"].split()[:3] == ["0", "0", str(WIDTH)]
     assert float(root.attrib["viewBox"].split()[3]) < 700  # less than a screen
     description = root.findtext(f"{SVG}desc") or ""
-    assert root.attrib["aria-label"] and description.count(". ") + 1 >= 2
+    assert root.attrib["aria-label"], "give the Canvas a title"
+    assert description.count(". ") + 1 >= 2, (
+        f"the description of a picture needs two sentences, the second argument of its Canvas: {description}"
+    )
 
 
 def test_colours_come_from_the_theme(svg: str) -> None:

@@ -92,7 +92,13 @@ def test_every_layer_of_the_library_is_in_the_catalogue() -> None:
                 and kind.__module__.startswith("labml_primer.")
                 and not inspect.isabstract(kind)
             ):
-                assert kind in listed, kind
+                place = (
+                    f"{inspect.getsourcefile(kind)}:{inspect.getsourcelines(kind)[1]}"
+                )
+                assert kind in listed, (
+                    f"{place}: {kind.__name__} is not in the catalogue of layers: "
+                    "add it to LAYERS in tests/library/catalogue.py"
+                )
 
 
 # Attention whose keys are compared as they leave their projection.

