@@ -31,6 +31,9 @@ CHOICES = {
 REAL_SCALE = ("bfloat16", "compiled", "sharded", "pieces", "recomputed")
 """The settings of `Run` that `experiments.harness.real_scale` implements."""
 
+ENCODER = "encoder-block"
+"""The name of the block that makes an encoder of a language model, with the task of BERT."""
+
 WRITTEN: dict[Any, str] = {
     str: "a text in quotes",
     int: "a whole number, such as 20000",
@@ -82,7 +85,8 @@ class Run:
     """Everything that a run's numbers depend on, except the code.
 
     `model` replaces fields of the preset's configuration; strings are names of
-    `experiments.harness.parts.PARTS`. Its `positions` is a name of `labml_primer.since.rotary.POSITIONS`. The
+    `experiments.harness.parts.PARTS`. With `block` "encoder-block" a language model becomes an encoder, and
+    predicts masked tokens. Its `positions` is a name of `labml_primer.since.rotary.POSITIONS`. The
     learning rate rises to `rate` over `warmup` steps, then falls with the inverse square root of the step, or
     with the `schedule` "linear" on a straight line that reaches zero one step after the last.
     With Adafactor there is no warm-up: the rate is the smaller of `rate` and the inverse square root, which
@@ -155,7 +159,7 @@ class Run:
             raise ValueError(
                 "Adafactor has a schedule of its own here: leave schedule out, or use adamw"
             )
-        if self.whole and self.preset in T5_PRESETS:
+        if self.whole and not self.predicts_next:
             raise ValueError("only a language model reads whole plays")
         try:
             check_model(self.preset, self.model)
@@ -193,6 +197,11 @@ class Run:
         chosen = {k: v for k, v in asdict(self).items() if v != default[k]}
         return hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()
 
+    @property
+    def predicts_next(self) -> bool:
+        """Whether the model predicts the next token. T5 and an encoder fill gaps instead."""
+        return self.preset not in T5_PRESETS and self.model.get("block") != ENCODER
+
     def plain(self) -> "Run":
         """Return the run without its settings of real scale: its steps are the same up to rounding."""
         return replace(self, **{name: getattr(Run(), name) for name in REAL_SCALE})
@@ -223,7 +232,9 @@ class Run:
             if self.preset in T5_PRESETS:
                 changes["vocab_size"] = vocab_size + SENTINELS
                 return T5(replace(T5_PRESETS[self.preset], **changes))
-            changes |= {"vocab_size": vocab_size, "max_seq": self.seq}
+            # An encoder has one token more, which masks others.
+            tokens = vocab_size if self.predicts_next else vocab_size + 1
+            changes |= {"vocab_size": tokens, "max_seq": self.seq}
             config = replace(PRESETS[self.preset], **changes)
             if "positions" in self.model:
                 config = with_positions(config, self.model["positions"])

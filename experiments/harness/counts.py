@@ -24,7 +24,6 @@ from experiments.harness.texts import Texts, load_texts
 from experiments.records.counts import COUNTS, key
 from experiments.records.lines import write_json
 from experiments.records.runs import HELD_OUT, RESULTS
-from labml_primer.compared.t5 import T5_PRESETS
 from labml_primer.training.counting import Counts, losses
 from labml_primer.training.loop import draw_windows, held_out_windows
 
@@ -37,8 +36,8 @@ def amounts(plans: Iterable[Plan]) -> list[tuple[str, int, int, int]]:
     found: dict[str, tuple[str, int, int, int]] = {}
     for plan in plans:
         for run in plan.models.values():
-            if run.preset in T5_PRESETS:
-                continue  # it fills gaps, and predicts no next token
+            if not run.predicts_next:
+                continue
             for steps in (plan.tuning_steps, run.steps):
                 read = key(run.data, steps, run.batch, run.seq)
                 found.setdefault(read, (run.data, steps, run.batch, run.seq))

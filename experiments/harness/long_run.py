@@ -34,7 +34,6 @@ from experiments.harness.training import (
 )
 from experiments.harness.worker import Worker
 from experiments.records.runs import RunRecord, read_record, write_record
-from labml_primer.compared.t5 import T5_PRESETS
 
 
 def long_run(
@@ -151,13 +150,13 @@ def record_of(training: Training, diverged_at: int | None) -> RunRecord:
 
 def last_losses(record: RunRecord) -> str:
     """Return the losses of the last evaluation, one per line."""
-    curve, of_t5 = record["curve"], record["configuration"]["preset"] in T5_PRESETS
+    curve, run = record["curve"], Run.of(record["configuration"])
     losses: dict[str, Any] = {"training, per token": curve["train_loss"]}
     lines = [
         f"  {last[-1]:.4f}  {name}"
         for name, last in (losses | curve["held_out"]).items()
     ]
-    unit = "target token" if of_t5 else "character"
+    unit = "character" if run.predicts_next else "target token"
     title = f"losses after step {curve['steps'][-1]}, in nats per {unit}:"
     return "\n".join([title, *lines])
 

@@ -8,6 +8,7 @@ from torch import nn
 
 from experiments.harness.variants import (
     CubedReLU,
+    EncoderBlock,
     IdentityStart,
     NoBias,
     OnlyKeys,
@@ -77,6 +78,7 @@ PARTS: dict[str, type[nn.Module]] = {
     # Blocks.
     "primer-block": PrimerBlock,
     "pre-norm-block": Block,
+    "encoder-block": EncoderBlock,
 }
 
 

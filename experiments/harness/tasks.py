@@ -1,4 +1,4 @@
-"""The tasks of long runs: predict the next character, or fill gaps in a text as T5 does."""
+"""The tasks of long runs: predict the next character, fill gaps as T5 does, or tokens as BERT does."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
+from experiments.harness.variants import EncoderBlock
 from labml_primer.compared.t5 import T5, corrupt_spans
 from labml_primer.training.costs import costs
 from labml_primer.training.loop import (
@@ -39,9 +40,13 @@ class Task:
 
 
 def task_of(model: nn.Module, seq: int) -> Task:
-    """Return the task of a model: T5 fills gaps, a language model predicts the next character."""
+    """Return a model's task: T5 fills gaps, an encoder predicts masked tokens, others the next character."""
     if isinstance(model, T5):
         return span_corruption(model.config.vocab_size - SENTINELS, seq)
+    if isinstance(model, LanguageModel) and issubclass(
+        model.config.block, EncoderBlock
+    ):
+        return masked_language_modeling(model.config.vocab_size - 1)
     return LANGUAGE_MODELING
 
 
@@ -77,6 +82,65 @@ LANGUAGE_MODELING = Task(
 )
 
 
+MASKED = 0.15
+"""The share of tokens to mask."""
+
+NOT_PREDICTED = -100
+"""The target of a token that was not masked; `F.cross_entropy` leaves it out."""
+
+
+def masked_language_modeling(mask: int) -> Task:
+    """Return BERT's task: predict the tokens that the token `mask` has replaced.
+
+    Of each window the same number of tokens is masked, at random places. BERT replaces a tenth of them by
+    another token and leaves a tenth as it is, for the sake of texts without masks. Here all are replaced.
+    """
+
+    def inputs(windows: Tensor, generator: torch.Generator) -> tuple[Tensor, ...]:
+        text = windows[:, :-1]
+        noise = torch.rand(text.shape, generator=generator).to(text.device)
+        at = noise.argsort(dim=1)[:, : max(1, round(MASKED * text.size(1)))]
+        hidden = torch.zeros_like(text, dtype=torch.bool).scatter(1, at, True)
+        target = text.masked_fill(~hidden, NOT_PREDICTED)
+        return text.masked_fill(hidden, mask), target
+
+    def loss(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
+        logits = model(source)
+        return F.cross_entropy(
+            logits.float().flatten(0, 1),
+            target.flatten(),
+            ignore_index=NOT_PREDICTED,
+        )
+
+    def multiply_adds(model: nn.Module) -> int:
+        # A language model's query attends to half of all keys, this one to all of them.
+        _, half = costs(model)["scores and sums"]
+        assert isinstance(model, LanguageModel)
+        return language_model_multiply_adds(model) + half * model.config.max_seq
+
+    return Task(inputs, loss, same_examples(inputs, loss), multiply_adds, False)
+
+
+def same_examples(
+    inputs: Callable[[Tensor, torch.Generator], tuple[Tensor, ...]],
+    loss: Callable[..., Tensor],
+) -> Callable[[nn.Module, Tensor, int, int], float]:
+    """Return the evaluation of a task with random inputs: they are the same each time."""
+
+    @torch.no_grad()
+    def held_out(model: nn.Module, text: Tensor, batch: int, seq: int) -> float:
+        device = next(model.parameters()).device
+        windows = held_out_windows(text, seq)
+        examples = inputs(windows, torch.Generator().manual_seed(0))
+        model.eval()
+        parts = zip(*(each.to(device).split(batch) for each in examples), strict=True)
+        total = sum(loss(model, *part).item() * len(part[0]) for part in parts)
+        model.train()
+        return total / len(windows)
+
+    return held_out
+
+
 def span_corruption(first_sentinel: int, seq: int) -> Task:
     """Return T5's task: predict spans cut out of the text. Raises `ValueError` for too many spans."""
     _, target = corrupt_spans(torch.zeros(1, seq, dtype=torch.long), 0)
@@ -93,18 +157,6 @@ def span_corruption(first_sentinel: int, seq: int) -> Task:
         logits = model(source, target[:, :-1])
         return F.cross_entropy(logits.float().flatten(0, 1), target[:, 1:].flatten())
 
-    @torch.no_grad()
-    def held_out(model: nn.Module, text: Tensor, batch: int, seq: int) -> float:
-        device = next(model.parameters()).device
-        windows = held_out_windows(text, seq)
-        # The same gaps at every evaluation.
-        cut = inputs(windows, torch.Generator().manual_seed(0))
-        model.eval()
-        parts = zip(*(each.to(device).split(batch) for each in cut), strict=True)
-        total = sum(loss(model, *part).item() * len(part[0]) for part in parts)
-        model.train()
-        return total / len(windows)
-
     def multiply_adds(model: nn.Module) -> int:
         text = torch.zeros(1, seq + 1, dtype=torch.long)
         generator = torch.Generator().manual_seed(0)
@@ -118,4 +170,4 @@ def span_corruption(first_sentinel: int, seq: int) -> Task:
             model(source, target[:, :-1])
         return counter.get_total_flops() // 2
 
-    return Task(inputs, loss, held_out, multiply_adds, per_character=False)
+    return Task(inputs, loss, same_examples(inputs, loss), multiply_adds, False)

@@ -1,4 +1,4 @@
-"""Layers used only in experiments: MDHA with one detail changed, and two more activation functions.
+"""Layers used only in experiments: MDHA with one detail changed, two more activation functions, a block.
 
 Each attention differs in one thing from the walk-through's, `MultiDConvSharedByHeadsAttention`.
 """
@@ -11,6 +11,7 @@ from labml_primer.primer.variations import (
     BiasedConvolution,
     MultiDConvSharedByHeadsAttention,
 )
+from labml_primer.transformer.language_model import Block
 
 CONVOLUTIONS = ("query_conv", "key_conv", "value_conv")
 
@@ -100,3 +101,15 @@ class SquaredLeakyReLU(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return F.leaky_relu(x, 0.01).square()
+
+
+class EncoderBlock(Block):
+    """The block of a language model without the causal mask: each position attends to all of them.
+
+    It computes what `labml_primer.transformer.encoder.EncoderBlock` does, with parts of a configuration.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.attention_norm(x)
+        x = x + self.dropout(self.attention(y, y))
+        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))

@@ -14,7 +14,9 @@ from typing import Any
 from experiments.measured.analysis import Spread
 from experiments.measured.tables import SourcedTable
 from experiments.records.runs import DECIMALS, RESULTS
+from experiments.search.log import read_log
 from experiments.search.searches import HURDLES, SETTINGS
+from experiments.search.summary import ends
 from labml_primer.search.evolution import shares
 
 Search = dict[str, Any]
@@ -27,7 +29,7 @@ KNOWN = {"transformer": "Transformer", "primer-ez": "Primer-EZ", "primer": "Prim
 
 
 # A notebook has what these functions returned, not the file that they read.
-__recorded__ = ("finished_searches", "gathered_search", "trained_again")
+__recorded__ = ("finished_searches", "gathered_search", "last_losses", "trained_again")
 
 
 def gathered() -> dict[str, Any]:
@@ -52,6 +54,24 @@ def gathered_search(name: str) -> Search:
     """Return the numbers of one search."""
     search: Search = gathered()["searches"][name]
     return search
+
+
+def last_losses(name: str) -> list[list[list[float]]]:
+    """Return the individuals of a search that were trained, each with the last loss that it reached.
+
+    There is a list for each number of passed hurdles, because losses of different training times cannot be
+    compared. Each entry has the individual's number and its loss.
+    """
+    lines = ends(read_log(RESULTS / "search" / f"{name}.jsonl"))
+    hurdles: int = gathered_search(name)["task"]["hurdles"]
+    return [
+        [
+            [line["ended"], round(line["losses"][-1], 3)]
+            for line in lines
+            if len(line["losses"]) == passed + 1
+        ]
+        for passed in range(hurdles + 1)
+    ]
 
 
 def trained_again() -> list[Retrained]:

@@ -30,6 +30,8 @@ from labml_primer.presets import PRESETS
 from labml_primer.primer.faster import faster
 from labml_primer.training.corpus import VALIDATION_PLAYS
 from labml_primer.training.loop import draw_windows, next_character_loss
+from labml_primer.transformer.encoder import EncoderBlock
+from labml_primer.transformer.language_model import LanguageModel
 
 __all__ = ["on_one_core"]  # a fixture that acts here too
 
@@ -190,6 +192,46 @@ def test_an_encoder_decoder_learns_to_fill_gaps(tmp_path: Path) -> None:
     across = 2 * (reads + writes) * d * d + 2 * reads * writes * d
     forward = encoder + own + across + writes * d * vocab
     assert record["curve"]["multiply_adds"][-1] == 60 * 8 * 3 * forward
+
+
+MASKS = replace(
+    TINY, model={**TINY.model, "positions": "rotary", "block": "encoder-block"}
+)
+"""A tiny encoder that predicts masked characters."""
+
+
+def test_block_of_an_encoder_computes_what_the_books_encoder_does() -> None:
+    plain = {**SIZES, "block": "encoder-block"}
+    model = Run("transformer", plain, seq=16).build(vocab_size=83)
+    assert isinstance(model, LanguageModel)
+    config, block = model.config, model.blocks[0]
+    book = EncoderBlock(config.d_model, config.heads, config.d_ff)
+    book.load_state_dict(block.state_dict())
+    x = torch.randn(2, 7, config.d_model)
+    torch.testing.assert_close(block(x), book(x))
+
+
+@pytest.mark.parametrize("preset", ["transformer", "primer-ez", "transformer-pp"])
+def test_an_encoder_sees_both_sides_but_no_masked_character(preset: str) -> None:
+    model = replace(MASKS, preset=preset).build(vocab_size=83)
+    assert isinstance(model, LanguageModel)
+    task, windows = tasks.task_of(model, 40), torch.arange(41).expand(2, 41)
+    source, target = task.inputs(windows, torch.Generator().manual_seed(0))
+    masked = source == model.config.vocab_size - 1
+    assert masked.sum(dim=1).tolist() == [6, 6]
+    # Input and target together are the text, and have no character in common.
+    assert torch.equal(torch.where(masked, target, source), windows[:, :-1])
+    assert (target[~masked] == tasks.NOT_PREDICTED).all()
+    last, first = source.clone(), source.clone()
+    last[:, -1], first[:, 0] = 50, 50
+    for other in (last, first):
+        changed = (model(other) - model(source)).abs().amax(dim=(0, 2)) > 0
+        assert changed.all()
+
+
+def test_an_encoder_reads_no_whole_play() -> None:
+    with pytest.raises(ValueError, match="only a language model reads whole plays"):
+        replace(MASKS, whole=True)
 
 
 def test_linear_schedule_peaks_after_the_warm_up_and_ends_at_zero() -> None:
