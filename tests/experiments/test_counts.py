@@ -25,7 +25,7 @@ def test_every_amount_of_text_that_a_finished_plan_reads_is_counted(
         assert len(load_texts(data).train) == LENGTHS[data]
 
 
-@pytest.mark.parametrize("data", ["characters", nightly("subwords"), nightly("code")])
+@pytest.mark.parametrize("data", ["characters", nightly("subwords")])
 def test_recorded_counts_are_computed_again(plans: dict[str, Plan], data: str) -> None:
     shown = amounts(plan for plan in plans.values() if not plan.unfinished)
     amount = min(
