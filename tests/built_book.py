@@ -69,7 +69,8 @@ def page_of(item: pytest.Item) -> int:
 
 def page_by_page(items: list[pytest.Item], folder: Path) -> list[pytest.Item]:
     """Sort a folder's tests in place by page, so that a worker reads or visits a page once."""
-    places = [i for i, item in enumerate(items) if folder in item.path.parents]
+    inside = f"{folder}{os.sep}"
+    places = [i for i, item in enumerate(items) if str(item.path).startswith(inside)]
     ours = sorted((items[i] for i in places), key=page_of)
     for place, item in zip(places, ours, strict=True):
         items[place] = item

@@ -164,8 +164,8 @@ def look(chromium: Browser, site: Site, pytestconfig: pytest.Config) -> Looker:
     @cache
     def once(page: str, width: int, theme: str) -> Measures:
         with visits(chromium, site) as visit:
-            axe = page in KINDS or not by_day
-            return measured(visit(page, width, theme), page, axe)
+            full = page in KINDS or not by_day
+            return measured(visit(page, width, theme), page, full)
 
     return once
 

@@ -33,8 +33,8 @@ def test_nothing_scrolls_sideways(
     look: Looker, page: str, width: int, theme: str
 ) -> None:
     wider = look(page, width, theme)["sideways"]  # at this width, and at each below
-    phones = {390, 360, 320}
-    assert set(wider) == ({1400, 1000} | phones if width == 1400 else phones)
+    between = {1000, 360} if page in KINDS and width == 1400 else set()
+    assert {width, 390, 320} | between <= set(wider)
     assert {width: elements for width, elements in wider.items() if elements} == {}
 
 

@@ -1,7 +1,7 @@
 """What a page weighs, and whether it stands still while it comes."""
 
-from built_book import Site, every_chapter, every_page
-from measures import Looker, every_look
+from built_book import PAGES, Site, cases, every_chapter
+from measures import KINDS, Looker, every_look
 from visits import weights
 
 RARE = "KaTeX_"  # the fonts of a formula's rare signs
@@ -24,7 +24,7 @@ def test_nothing_shifts_while_a_page_loads(
     assert sum(value for value, _ in shifts) < 0.02, shifts
 
 
-@every_page
+@cases("page", PAGES, daily=KINDS)
 def test_a_page_loads_at_once_the_fonts_that_it_needs(look: Looker, page: str) -> None:
     found = look(page, 1400, "light")
     preloaded, needed = set(found["preloaded"]), set(found["fonts"])

@@ -281,7 +281,7 @@ FURTHER = {
     "an_exit_without_sys",
     "a_quit_with_a_number",
     "an_error_in_a_group",
-    "a_sleep_in_a_function",
+    "a_loop_without_an_end",
     "a_crash_in_a_function",
 }
 

@@ -80,6 +80,7 @@ NAMES = [
     *("test/test_grammar", "test/test_fstring", "test/test_patma", "test/test_syntax"),
 ]
 MODULES = [path for name in NAMES if (path := STDLIB / f"{name}.py").is_file()]
+LONG = 70_000  # bytes
 
 
 def shown(chapter: Chapter) -> list[int]:
@@ -136,7 +137,15 @@ def check(chapter: Chapter) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", MODULES, ids=lambda p: p.relative_to(STDLIB).as_posix()
+    "path",
+    [
+        pytest.param(
+            path,
+            marks=[pytest.mark.nightly] * (path.stat().st_size > LONG),
+            id=path.relative_to(STDLIB).with_suffix("").as_posix(),
+        )
+        for path in MODULES
+    ],
 )
 def test_every_line_of_code_of_a_real_module_is_in_one_row(path: Path) -> None:
     with tokenize.open(path) as file:

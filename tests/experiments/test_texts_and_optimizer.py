@@ -17,6 +17,7 @@ from experiments.harness.long_run import long_run
 from experiments.harness.optimizer import not_matrices, optimizer_of, rate_at
 from experiments.harness.texts import load_texts
 from experiments.harness.training import Training
+from experiments.records.counts import LENGTHS
 from experiments.records.runs import (
     HELD_OUT,
     REPORTED_PLAYS,
@@ -65,7 +66,7 @@ def test_subwords_are_reproducible_and_cover_the_whole_text() -> None:
     texts = load_texts("subwords")
     # The recorded runs have learned these tokens.
     sums = (texts.vocab_size, texts.train.sum().item(), len(texts.train))
-    assert sums == (2048, 821_482_647, 1_707_272)
+    assert sums == (2048, 821_482_647, LENGTHS["subwords"])
     plays = load_texts("characters").held_out
     for play, text in texts.held_out.items():
         assert len(text) * texts.characters[play] == pytest.approx(len(plays[play]))

@@ -322,14 +322,12 @@ def some(names: Iterable[str], chosen: set[str]) -> list[object]:
 # Models in which most kinds of layer are; the others are compiled at night.
 COMPILED = {
     "primer",
-    "evolved-transformer",
     "synthesizer-dense",
     "switch-primer",
     "modern-primer-ez",
-    "T5",
     "Program, Primer's",
 }
-EXPORTED = {"primer", "evolved-transformer", "switch-primer", "modern-primer-ez"}
+EXPORTED = {"primer", "switch-primer", "modern-primer-ez"}
 
 
 @pytest.mark.slow

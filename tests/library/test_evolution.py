@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from random import Random
 from statistics import median
 
-import pyglove as pg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -157,6 +156,8 @@ def test_selection_beats_a_tournament_of_one() -> None:
 @pytest.mark.parametrize("tournament", [2, 5, 12])
 def test_search_chooses_the_parents_that_pyglove_chooses(tournament: int) -> None:
     """PyGlove's regularized evolution, with our draws, as an independent formulation."""
+    import pyglove as pg  # it takes a second
+
     size = 12
 
     class Mutation(pg.evolution.Mutator):  # type: ignore[misc]

@@ -204,7 +204,7 @@ def test_a_growing_tensor_returns_all_that_was_appended(lengths: list[int]) -> N
 
 @every
 @given(cuts=st.sets(st.integers(1, MAX_SEQ - 1)))
-@settings(max_examples=8)
+@settings(max_examples=4)
 def test_pieces_through_the_cache_give_the_logits_of_the_whole_text(
     name: str, cuts: set[int]
 ) -> None:

@@ -35,7 +35,7 @@ STEPS = re.compile(r"(?<=\bsteps=)\d{3,}\b")
 HIDE = "import sys\nsys.modules['labml_primer'] = None\n"  # where it is installed for development
 # Definitions from elsewhere, an installation, the corpus, a training; data, figures, tables.
 ALONE_EACH_TIME = {"generation", "transfer"}
-TWICE_EACH_TIME = {"language_model"}
+TWICE_EACH_TIME = {"decoder"}
 
 
 @pytest.mark.slow
