@@ -479,7 +479,8 @@ if __name__ == "__main__":
     # Figure 11 has the mean score of 27 one-shot tasks by pretraining compute, at 1.9 billion parameters. Its
     # curves are not printed, but Table 6 has their points at a third of the compute and at all of it. Below
     # they are drawn for the pretraining perplexity, where lower is better, and for the averages of the two
-    # groups of tasks. Primer (purple) is at a third of the compute where the Transformer (grey) is at all of it.
+    # groups of tasks. At a third of the compute, Primer (plum) is about where the Transformer (grey) is at
+    # all of it.
     table = paper["table_6"]
     budgets = {"1/3": 1 / 3, "full": 1.0}
     fig, axes = plt.subplots(1, 3, figsize=(7, 2.3), layout="constrained")
