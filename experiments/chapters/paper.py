@@ -479,7 +479,8 @@ if __name__ == "__main__":
     # Figure 11 has the mean score of 27 one-shot tasks by pretraining compute, at 1.9 billion parameters. Its
     # curves are not printed, but Table 6 has their points at a third of the compute and at all of it. Below
     # they are drawn for the pretraining perplexity, where lower is better, and for the averages of the two
-    # groups of tasks. Primer (red) is at a third of the compute where the Transformer (grey) is at all of it.
+    # groups of tasks. At a third of the compute, Primer (plum) is about where the Transformer (grey) is at
+    # all of it.
     table = paper["table_6"]
     budgets = {"1/3": 1 / 3, "full": 1.0}
     fig, axes = plt.subplots(1, 3, figsize=(7, 2.3), layout="constrained")
@@ -487,8 +488,8 @@ if __name__ == "__main__":
         axes,
         {
             "Pretraining": "pretraining perplexity",
-            "QA Average": "mean of question answering",
-            "Multi-Choice Average": "mean of multiple choice",
+            "QA Average": "question answering",
+            "Multi-Choice Average": "multiple choice",
         }.items(),
         strict=True,
     ):
@@ -502,7 +503,7 @@ if __name__ == "__main__":
         ax.set_title(words, fontsize="medium")
         ax.set_xticks(list(budgets.values()), list(budgets))
         ax.set(xlim=(0.2, 1.13), xlabel="compute")
-    axes[0].legend(frameon=False, loc="lower left")
+    axes[0].legend(frameon=False, loc="upper right")
     plt.show()
 
     # ## Four practical questions (appendix A.15)

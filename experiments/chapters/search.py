@@ -377,7 +377,7 @@ if __name__ == "__main__":
     # The paper sees all of its bands fall, and concludes that losses at a hurdle and at the end go together,
     # without which hurdles would discard good programs. Here the median at the end falls from
     # {value}`f"{typical[1][0]:.2f}"` to {value}`f"{typical[1][-1]:.2f}"`, and that of the stopped ones from
-    # {value}`f"{typical[0][0]:.2f}"` to {value}`f"{typical[0][-1]:.2f}"`.
+    # {value}`f"{typical[0][0]:.2f}"` to {value}`f"{typical[0][-1]:.2f}"`, though not steadily.
     recent, typical = 50, []
     fig, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
     bands = zip(last_losses("transformer-0"), ("C5", "C1"), strict=True)
@@ -388,7 +388,9 @@ if __name__ == "__main__":
         typical.append(medians.tolist())
         ax.plot(numbers[recent - 1 :], medians, color=colour, lw=1.5)
     ax.set(xlabel="individual", ylabel="last loss, nats per character", ylim=(1.8, 3.4))
-    ax.legend(frameon=False, loc="upper right", markerscale=2)
+    ax.legend(
+        frameon=False, ncols=2, markerscale=2, loc="lower left", bbox_to_anchor=(0, 1)
+    )
     plt.show()
     reasons: Counter[str] = Counter()
     for search in searches.values():
