@@ -42,6 +42,26 @@ def test_a_saved_preset_gives_the_same_logits_when_it_is_loaded(
     assert torch.equal(again(tokens), model(tokens))
 
 
+# What the page "Use it" says of each preset.
+COMPILED = {"primer-ez"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in COMPILED else [pytest.mark.nightly])
+        for name in PRESETS
+    ],
+)
+def test_a_preset_compiles_as_one_graph_and_exports(name: str) -> None:
+    model, tokens = model_of(name), LAYERS[name].input(2, 7)
+    torch._dynamo.reset()
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(tokens), model(tokens))
+    exported = torch.export.export(model, (tokens,)).module()
+    torch.testing.assert_close(exported(tokens), model(tokens))
+
+
 def test_a_saved_model_keeps_its_type_and_is_read_without_running_code(
     tmp_path: Path,
 ) -> None:

@@ -76,7 +76,7 @@ def try_it(python: Path | str, place: Path, packages: Path | None = None) -> Non
     loss, written = done.split("\n", 1)
     assert 0 < float(loss) < 5
     assert written.startswith("The ") and len(written) == 4 + WRITTEN + 1
-    again = run(python, "\n".join((choose, load, seed, generate)), place, packages)
+    again = run(python, "\n".join((load, seed, generate)), place, packages)
     assert again == written
 
 

@@ -1,0 +1,93 @@
+"""How the site is found, and how a reader finds whom to tell, for any repository and address."""
+
+import os
+from urllib.parse import urljoin, urlsplit
+from xml.etree import ElementTree
+
+import yaml
+from address import online
+from annotated.page.book import Repository
+from built_book import PAGES, ROOT, Site, every_page
+from online import moved
+
+CONFIGURED = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]
+HERE = Repository(**online(CONFIGURED, os.environ))
+
+
+@every_page
+def test_the_foot_of_a_page_leads_to_its_source_its_licence_and_a_form(
+    site: Site, page: str
+) -> None:
+    links = {a.get_text(): str(a["href"]) for a in site.soup(page).select(".foot a")}
+    assert links["Repository"] == HERE.url
+    assert links["MIT license"] == HERE.file("LICENSE")
+    kind = "py" if (ROOT / f"{page}.py").is_file() else "md"
+    edit = f"{HERE.url}/edit/{HERE.branch}/{page}.{kind}"
+    assert links["Edit this page"] == edit
+    assert "template=words.yml" in links["Something wrong here?"]
+    assert (ROOT / ".github/ISSUE_TEMPLATE/words.yml").is_file()
+
+
+def test_the_root_is_the_welcome_page_with_links_that_work(site: Site) -> None:
+    root, welcome = site.soup("index"), site.soup(PAGES[0])
+    assert root.title and root.title.get_text() == welcome.title.get_text()  # type: ignore[union-attr]
+    assert root.find("main").get_text() == welcome.find("main").get_text()  # type: ignore[union-attr]
+    assert root.select("html[lang]") and not root.select("[data-pagefind-body]")
+    for element in root.select("[href], [src]"):
+        link = str(element.get("href", element.get("src")))
+        parts = urlsplit(link)
+        if not parts.scheme and parts.path:
+            assert (site.folder / parts.path).is_file(), link
+    assert str(root.select("link[rel=canonical]")[0]["href"]) == HERE.pages
+
+
+def test_the_map_has_every_page_once(site: Site) -> None:
+    tree = ElementTree.parse(site.folder / "sitemap.xml")
+    places = [each.text for each in tree.iter() if each.tag.endswith("loc")]
+    assert sorted(map(str, places)) == sorted(
+        HERE.pages + (f"{page}.html" if page != PAGES[0] else "") for page in PAGES
+    )
+    robots = (site.folder / "robots.txt").read_text()
+    assert f"Sitemap: {HERE.pages}sitemap.xml" in robots
+
+
+def test_the_page_for_missing_addresses_works_at_any_depth(site: Site) -> None:
+    soup, base = site.soup("404"), urlsplit(HERE.pages).path
+    assert soup.select(".chapnav a") and soup.select("form.search")
+    assert not soup.select("link[rel=canonical]")
+    for element in soup.select("[href], [src]"):
+        link = str(element.get("href", element.get("src")))
+        path = urlsplit(link).path
+        if not urlsplit(link).scheme and path:
+            assert path.startswith(base), link
+            assert (site.folder / path.removeprefix(base)).is_file(), link
+
+
+def test_a_fork_has_its_own_address_and_a_pull_request_keeps_the_branch() -> None:
+    ours = {"url": "https://github.com/a/b", "branch": "main", "site": "https://b.org"}
+    assert online(ours, {}) == ours
+    fork = {"GITHUB_REPOSITORY": "c/d", "GITHUB_REF": "refs/heads/draft"}
+    assert online(ours, fork) == {"url": "https://github.com/c/d", "branch": "draft"}
+    request = {"GITHUB_REPOSITORY": "a/b", "GITHUB_REF": "refs/pull/3/merge"}
+    assert online(ours, request) == ours
+    elsewhere = online(ours, {**fork, "BOOK_SITE": "https://d.org/book"})
+    assert Repository(**elsewhere).pages == "https://d.org/book/"
+    assert Repository(**online(ours, fork)).pages == "https://c.github.io/d/"
+    assert Repository().pages == ""
+
+
+def test_a_moved_page_keeps_where_its_links_lead() -> None:
+    page = (
+        '<a href="../x/y.html#z"><img src="a.png"><a href="#b"><a href="https://c.org">'
+    )
+    here = "book/pages/index.html"
+    for to in ("./", "/base/"):
+        links = moved(page, here, to).split('"')[1::2]
+        assert links[2:] == ["#b", "https://c.org"]
+        assert (
+            links[0] == f"{to}book/x/y.html#z" and links[1] == f"{to}book/pages/a.png"
+        )
+    assert moved(moved(page, here, "/base/"), here, "/base/") == moved(
+        page, here, "/base/"
+    )
+    assert urljoin("https://a.org/", "./x") == "https://a.org/x"
