@@ -199,8 +199,8 @@ class MultiDConvHeadAttention(MultiHeadAttention):
     {term}`separable convolution` has the reverse order, which the paper found less effective (appendix A.6;
     {doc}`primer` has the layer). Its nearest kin, according to the paper (section 3), is a "Convolutional
     Attention" with separable convolutions, which does not convolve each head by itself. One such layer is in
-    CvT, a model of images {cite:p}`wu2021cvt`: a depthwise convolution, then the projection, each for queries,
-    keys and values.
+    CvT, a model of images {cite:p}`wu2021cvt`: a depthwise convolution, then the projection, each for
+    queries, keys and values.
 
     :::{deviation} the paper's released code
     There the scores are not divided by $\sqrt{d_k}$. Instead, the weights of the queries' projection start

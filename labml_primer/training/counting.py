@@ -48,7 +48,7 @@ def ngrams(tokens: Tensor, n: int, vocab_size: int) -> Tensor:
     return number
 
 
-def look_up(keys: Tensor, values: Tensor, wanted: Tensor) -> Tensor:
+def values_at(keys: Tensor, values: Tensor, wanted: Tensor) -> Tensor:
     """Return the value of each wanted key, and 0 for one that is not among the sorted `keys`."""
     place = torch.searchsorted(keys, wanted).clamp(max=len(keys) - 1)
     return torch.where(keys[place] == wanted, values[place], 0)
@@ -112,9 +112,9 @@ class Counts:
         for n, (grams, counts, contexts, totals, kinds) in enumerate(self.tables, 1):
             gram = ngrams(text, n, self.vocab_size)
             context = gram // self.vocab_size
-            count = look_up(grams, counts, gram)
-            total = look_up(contexts, totals, context)
-            kind = look_up(contexts, kinds, context)
+            count = values_at(grams, counts, gram)
+            total = values_at(contexts, totals, context)
+            kind = values_at(contexts, kinds, context)
             # The first tokens of a text have shorter contexts only.
             short, shorter = p[..., : n - 1], p[..., n - 1 :]
             mixed = (count + kind * shorter) / (total + kind)
