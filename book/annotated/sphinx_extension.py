@@ -92,6 +92,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_transform(transforms.OutputsInRows)
     app.add_transform(typed.AsTyped)
     app.add_post_transform(sheet.Sheet)
+    app.add_post_transform(deviations.From)
     app.add_post_transform(deviations.InOrder)
     app.add_post_transform(snippets.OfferSnippets)
     app.add_post_transform(bibtex.OfferBibtex)

@@ -31,8 +31,10 @@ class Exercise(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         self.assert_has_content()
         words, messages = self.state.inline_text(self.arguments[0], self.lineno - 1)
-        node = exercise()
-        node += nodes.paragraph("", "", *words, classes=["note__title"])
+        node, raw = exercise(), self.arguments[0]
+        title = nodes.paragraph(raw, "", *words, classes=["note__title"])
+        self.set_source_info(title)  # then it can be translated
+        node += title
         self.state.nested_parse(self.content, self.content_offset, node)
         return [node, *messages]
 

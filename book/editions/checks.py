@@ -1,0 +1,121 @@
+"""What an English message and its translation must have in common: formulas, code, roles, links, numbers."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+ROLE = re.compile(r"\{([\w:-]+)\}(`+)(.+?)\2(?!`)", re.DOTALL)
+CODE = re.compile(r"(?<![`\\])(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+MATH = re.compile(r"(?<![\\$])(\$\$?)(?!\s)(.+?)(?<![\\\s])\1", re.DOTALL)
+LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]*(?:\([^()]*\)[^()\s]*)*)\)")
+TARGET = re.compile(r"<([^<>]+)>\s*$", re.DOTALL)
+TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
+WORD = re.compile(r"[^\W\d_][^\W_]*(?:[-'’][^\W_]+)*")
+NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?:[万億](?:\d[\d,]*)?)?")
+PLACED = re.compile(r"\{(?:\w*)\}")  # of a text into which Python puts a value
+TERMS = {"term", "index", "abbr"}  # whose targets a translation may write in another way
+HALF_WIDTH = re.compile(r"[\uff65-\uff9f]")
+EMPHASIS = re.compile(r"(?<![\\*])(\*\*?\*?)(?!\*)")
+
+
+def parts(text: str) -> tuple[str, dict[str, Counter[str]]]:
+    """Return a message without its markup, and the markup by kind."""
+    found: dict[str, Counter[str]] = {
+        kind: Counter() for kind in ("role", "formula", "code", "link", "tag")
+    }
+
+    def role(match: re.Match[str]) -> str:
+        name, inside = match[1], match[3]
+        target = TARGET.search(inside)
+        shown = inside[: target.start()].strip() if target else ""
+        aim = target[1] if target else inside
+        found["role"][f"{{{name}}}" if name in TERMS else f"{{{name}}} {aim}"] += 1
+        return shown if target else (inside if name in TERMS else " ")
+
+    def link(match: re.Match[str]) -> str:
+        found["link"][match[3]] += 1
+        return match[2]
+
+    def kept(kind: str, group: int) -> object:
+        def of(match: re.Match[str]) -> str:
+            found[kind][" ".join(match[group].split())] += 1
+            return " "
+
+        return of
+
+    text = ROLE.sub(role, text)
+    text = CODE.sub(kept("code", 2), text)  # type: ignore[arg-type]
+    text = MATH.sub(kept("formula", 2), text)  # type: ignore[arg-type]
+    text = LINK.sub(link, text)
+    text = TAG.sub(kept("tag", 0), text)  # type: ignore[arg-type]
+    return text, found
+
+
+def has_words(text: str) -> int:
+    """Return how many words a message has outside code, formulas and roles."""
+    plain, _ = parts(PLACED.sub(" ", text))
+    return len(WORD.findall(plain))
+
+
+def numbers(text: str) -> Counter[str]:
+    """Return the numbers of a text as plain digits: 110 million and 1.1億 are the same."""
+    found: Counter[str] = Counter()
+    for match in NUMBER.finditer(text):
+        digits, scale = match[0].replace(",", ""), 1
+        after = text[match.end() :].lstrip(" -")
+        if digits[-1] in "万億":
+            scale = {"万": 10**4, "億": 10**8}[digits[-1]]
+            digits = digits[:-1]
+        elif "億" in digits or "万" in digits:
+            head, _, tail = re.split(r"([万億])", digits)
+            scale, digits = 1, str(int(float(head) * (10**8 if "億" in digits else 10**4)) + int(tail))
+        else:
+            for word, times in (("thousand", 10**3), ("million", 10**6), ("billion", 10**9)):
+                scale = times if after.startswith(word) else scale
+        found[f"{float(digits) * scale:g}" if scale > 1 else f"{float(digits):g}"] += 1
+    return found
+
+
+def signature(text: str) -> tuple[object, ...]:
+    """Return what must be equal for the translation of an earlier English to be shown."""
+    plain, found = parts(text)
+    return (*(tuple(sorted(found[kind].items())) for kind in found), tuple(sorted(numbers(plain).items())))
+
+
+def differences(english: str, text: str) -> Iterator[str]:
+    """Yield what a translation has that its English has not, and the reverse, each with the fix."""
+    plain, wanted = parts(english)
+    own, found = parts(text)
+    for kind in wanted:
+        as_set = kind == "code"  # a name may be repeated, or be said by a pronoun
+        a, b = (set(each) if as_set else each for each in (wanted[kind], found[kind]))
+        if a != b:
+            lost = [x for x in wanted[kind] if wanted[kind][x] > found[kind][x] and (not as_set or x not in b)]
+            more = [x for x in found[kind] if found[kind][x] > wanted[kind][x] and (not as_set or x not in a)]
+            said = [f"has no {kind} {x!r}, which the English has" for x in lost]
+            said += [f"has a {kind} {x!r} that the English has not" for x in more]
+            yield f"the translation {' and '.join(said)}. Correct it."
+    if sorted(PLACED.findall(english)) != sorted(PLACED.findall(text)) and not wanted["role"]:
+        yield f"the translation must have {PLACED.findall(english)} in braces, as the English has. Correct it."
+    missing = numbers(plain) - numbers(own)
+    if missing:
+        yield f"the translation has no number {', '.join(missing)}, which the English has. Add it."
+    if match := HALF_WIDTH.search(own):
+        yield f"the translation has the half-width letter {match[0]}. Write it full-width."
+    yield from unclosed(text)
+
+
+def unclosed(text: str) -> Iterator[str]:
+    """Yield an error for emphasis that Markdown would show as asterisks."""
+    from markdown_it import MarkdownIt
+
+    plain = MATH.sub("x", CODE.sub("`x`", ROLE.sub("`x`", text)))
+    for token in MarkdownIt().parseInline(plain)[0].children or ():
+        if token.type == "text" and re.search(r"\*\*|(?<!\w)\*\S|\S\*(?!\w)", token.content):
+            yield (
+                f"Markdown shows the asterisks in {token.content.strip()!r}: emphasis cannot begin or end at a "
+                "bracket, a sign, code or a formula next to a letter. Move the bracket out of it."
+            )
+            return
