@@ -22,7 +22,7 @@ from pathlib import Path
 from babel import Locale, UnknownLocaleError
 from babel.messages.pofile import PoFileError, denormalize, normalize, read_po
 
-from editions.checks import differences, has_words
+from editions.checks import differences, has_words, signature
 
 ABOUT = "language.toml"
 HEADER = (
@@ -54,6 +54,13 @@ class Message:
     def stale(self) -> bool:
         """Whether the translation is older than the English."""
         return bool(self.text and self.previous)
+
+    @property
+    def shown(self) -> bool:
+        """Whether a page shows the translation: a stale one only with the same formulas, code and numbers."""
+        if not self.text or self.obsolete:
+            return False
+        return not self.previous or signature(self.previous) == signature(self.english)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,10 @@ LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]*(?:\([^()]*\)[^(
 TARGET = re.compile(r"<([^<>]+)>\s*$", re.DOTALL)
 TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 WORD = re.compile(r"[^\W\d_][^\W_]*(?:[-'’][^\W_]+)*")
-NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?:[万億](?:\d[\d,]*)?)?")
+NUMBER = re.compile(
+    r"(?<![A-Za-z0-9_.])(?:\d[\d,]*(?:\.\d+)?億)?(?:\d[\d,]*(?:\.\d+)?万)?\d[\d,]*(?:\.\d+)?[万億]?"
+)
+SCALES = {"万": 10**4, "億": 10**8, "thousand": 10**3, "million": 10**6, "billion": 10**9}
 PLACED = re.compile(r"\{(?:\w*)\}")  # of a text into which Python puts a value
 TERMS = {"term", "index", "abbr"}  # whose targets a translation may write in another way
 HALF_WIDTH = re.compile(r"[\uff65-\uff9f]")
@@ -63,18 +66,11 @@ def numbers(text: str) -> Counter[str]:
     """Return the numbers of a text as plain digits: 110 million and 1.1億 are the same."""
     found: Counter[str] = Counter()
     for match in NUMBER.finditer(text):
-        digits, scale = match[0].replace(",", ""), 1
-        after = text[match.end() :].lstrip(" -")
-        if digits[-1] in "万億":
-            scale = {"万": 10**4, "億": 10**8}[digits[-1]]
-            digits = digits[:-1]
-        elif "億" in digits or "万" in digits:
-            head, _, tail = re.split(r"([万億])", digits)
-            scale, digits = 1, str(int(float(head) * (10**8 if "億" in digits else 10**4)) + int(tail))
-        else:
-            for word, times in (("thousand", 10**3), ("million", 10**6), ("billion", 10**9)):
-                scale = times if after.startswith(word) else scale
-        found[f"{float(digits) * scale:g}" if scale > 1 else f"{float(digits):g}"] += 1
+        number = 0.0
+        for digits, sign in re.findall(r"([\d.]+)([万億]?)", match[0].replace(",", "")):
+            number += float(digits) * SCALES.get(sign, 1)
+        word = text[match.end() :].lstrip(" -").split(" ")[0].rstrip(".,;:s")
+        found[f"{number * SCALES.get(word, 1):.12g}"] += 1
     return found
 
 
