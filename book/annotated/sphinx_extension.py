@@ -92,6 +92,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_transform(transforms.Rules)
     app.add_transform(transforms.OutputsInRows)
     app.add_transform(typed.AsTyped)
+    app.add_transform(ties.TiesOfTranslations)
     app.add_post_transform(sheet.Sheet)
     app.add_post_transform(deviations.From)
     app.add_post_transform(deviations.InOrder)

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from babel.messages.extract import extract
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
@@ -28,7 +30,11 @@ from editions.checks import has_words
 
 ENGLISH = "English"
 MESSAGES = ".messages"  # the folder with the messages of the pages, next to the site
-OWN = ("documentation_options.js", "language_data.js", "words.js")  # the rest of _static exists once
+# The files of _static that an edition has of its own. All others exist once, in the English site.
+OWN = ("documentation_options.js", "language_data.js", "words.js", "japanese.css")
+ONCE = re.compile(
+    r'(?<=["\s])(?:\.\./)*(_static/([^"?\s]+)|(?:_outputs|_sources|notebooks|_downloads/search)(?=[/"]))'
+)
 SHARED = ("pictures", "outputs", "words")  # catalogues that all pages use
 STATUS = "edition"  # attribute of a node: missing or stale
 LOGGER = logging.getLogger(__name__)
@@ -87,7 +93,11 @@ def _in_bibliography(node: nodes.Node | None) -> bool:
 
 
 def outdated(
-    app: Sphinx, env: BuildEnvironment, added: set[str], edited: set[str], gone: set[str]
+    app: Sphinx,
+    env: BuildEnvironment,
+    added: set[str],
+    edited: set[str],
+    gone: set[str],
 ) -> list[str]:
     """Return the pages whose catalogue, or that of all pages, has changed."""
     if not code_of(app):
@@ -121,7 +131,9 @@ class Status(SphinxTransform):
         counts = {"messages": 0, "missing": 0, "stale": 0}
         for node, text in messages_of(self.document):
             message = known.get(text, Message(text))
-            status = "missing" if not message.shown else "stale" if message.stale else ""
+            status = (
+                "missing" if not message.shown else "stale" if message.stale else ""
+            )
             counts["messages"] += 1
             if status:
                 counts[status] += 1
@@ -158,13 +170,17 @@ class Marks(SphinxPostTransform):
             ids = getattr(at, "attributes", {}).get("ids", [])
             anchor, at = (ids[0] if ids else ""), at.parent
         docname = self.env.docname
-        uri = "../" * (docname.count("/") + 1) + self.app.builder.get_target_uri(docname)
+        uri = "../" * (docname.count("/") + 1) + self.app.builder.get_target_uri(
+            docname
+        )
         link = nodes.reference("", "EN", refuri=f"{uri}#{anchor}", classes=["older"])
         link["reftitle"] = _("The English text has changed since it was translated.")
         return link
 
 
-def frame(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+def frame(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any
+) -> None:
     """Give the theme the links to the other editions, the counts, and the one place of scripts and styles."""
     others = all_languages(app)
     if not others:
@@ -176,7 +192,12 @@ def frame(app: Sphinx, page: str, template: str, context: dict[str, Any], doctre
     pages = {"en": "", **{each.code: f"{each.code}/" for each in others}}
     names = {"en": ENGLISH, **{each.code: each.name for each in others}}
     context["editions"] = [
-        {"code": code, "name": names[code], "href": f"{root}{folder}{uri}", "here": code == (here or "en")}
+        {
+            "code": code,
+            "name": names[code],
+            "href": f"{root}{folder}{uri}",
+            "here": code == (here or "en"),
+        }
         for code, folder in pages.items()
     ]
     counts = app.env.metadata.get(page, {}).get("edition", {})
@@ -192,21 +213,27 @@ def frame(app: Sphinx, page: str, template: str, context: dict[str, Any], doctre
     if here:
         context["edition_counts"] = counts if left else None
         context["noindex"] = mostly_english
-        context["pathto"] = _shared(context["pathto"], root)
         context["english"] = f"{root}{uri}"
+        share(context, root)
 
 
-def _shared(pathto: Callable[..., str], root: str) -> Callable[..., str]:
-    """Return a function of addresses for which scripts and styles are those of the English site."""
+def share(context: dict[str, Any], root: str) -> None:
+    """Let a page take from the English site what exists once: scripts, styles, code and notebooks."""
 
-    def address(otheruri: str, resource: bool = False, baseuri: str | None = None) -> str:
-        found = pathto(otheruri, resource) if baseuri is None else pathto(otheruri, resource, baseuri)
-        name = found.partition("_static/")[2]
-        if resource and name and name.partition("?")[0] not in OWN:
-            return f"{root}_static/{name}"
-        return found
+    def there(markup: str) -> str:
+        own = lambda m: m[0] if m[2] in OWN else f"{root}{m[1]}"
+        return ONCE.sub(own, markup)
 
-    return address
+    def through(function: Callable[..., str]) -> Callable[..., str]:
+        return lambda *given, **named: there(f'"{function(*given, **named)}"')[1:-1]
+
+    for name in ("pathto", "css_tag", "js_tag"):
+        context[name] = through(context[name])
+    context["body"] = there(context.get("body") or "")
+    chapter = context.get("chapter") or {}
+    for name in ("notebook", "executed", "source"):
+        if name in chapter:
+            chapter[name] = there(f'"{chapter[name]}"')[1:-1]
 
 
 def _site(app: Sphinx) -> str:
@@ -228,15 +255,25 @@ def report(app: Sphinx, exception: Exception | None) -> None:
             total[kind] += counts.get(kind, 0)
         if name in complete and (counts.get("missing") or counts.get("stale")):
             LOGGER.warning(
-                __("%s: %d messages are missing and %d are stale, but language.toml declares the page complete. "
-                   "Run make translations, and translate them in %s."),
-                name, counts["missing"], counts["stale"], language_of(app).path(name),
-                type="editions", subtype="complete",
+                __(
+                    "%s: %d messages are missing and %d are stale, but language.toml declares the page complete. "
+                    "Run make translations, and translate them in %s."
+                ),
+                name,
+                counts["missing"],
+                counts["stale"],
+                language_of(app).path(name),
+                type="editions",
+                subtype="complete",
             )
     done = total["messages"] - total["missing"] - total["stale"]
     LOGGER.info(
         "%s: %d of %d messages translated, %d stale, %d missing",
-        here, done, total["messages"], total["stale"], total["missing"],
+        here,
+        done,
+        total["messages"],
+        total["stale"],
+        total["missing"],
     )
 
 
@@ -248,7 +285,36 @@ def speak(app: Sphinx) -> None:
     from drawing import canvas
 
     say = get_translation("pictures")
-    canvas.say = (lambda text: str(say(text)) if text.strip() else text) if code_of(app) else str  # type: ignore[assignment]
+    canvas.say = (
+        (lambda text: str(say(text)) if text.strip() else text) if code_of(app) else str
+    )  # type: ignore[assignment]
+
+
+def write_words(app: Sphinx) -> None:
+    """Write the words that scripts say, for their own function `_`."""
+    if not code_of(app) or app.builder.format != "html":
+        return
+    found = {text: _(text) for text in words_of_scripts(Path(__file__).parents[1])}
+    said = {text: other for text, other in found.items() if other != text}
+    path = Path(app.outdir, "_static", "words.js")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(said, ensure_ascii=False, separators=(",", ":"))
+    path.write_text(f"window.words = {text};\n", encoding="utf-8")
+    app.add_js_file("words.js", priority=100, loading_method="defer")
+
+
+def words_of_scripts(book: Path) -> list[str]:
+    """Return what the scripts of the engine and of the theme say, in the order of their files."""
+    found: dict[str, None] = {}
+    for path in sorted(
+        [*book.glob("annotated/static/*.js"), *book.glob("theme/static/*.js")]
+    ):
+        with path.open("rb") as file:
+            for _line, text, _comments, _context in extract(
+                "javascript", file, keywords={"_": None}
+            ):
+                found[text if isinstance(text, str) else text[0]] = None
+    return list(found)
 
 
 def catalogues(app: Sphinx, config: Any) -> None:
@@ -259,12 +325,17 @@ def catalogues(app: Sphinx, config: Any) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    app.add_config_value("editions_locale", "", "env", types=[str])  # the folder of translations
-    app.add_config_value("editions_code", "", "env", types=[str])  # the language of this build
+    app.add_config_value(
+        "editions_locale", "", "env", types=[str]
+    )  # the folder of translations
+    app.add_config_value(
+        "editions_code", "", "env", types=[str]
+    )  # the language of this build
     app.add_transform(Status)
     app.add_post_transform(Marks)
     app.connect("config-inited", catalogues)
     app.connect("builder-inited", speak)
+    app.connect("builder-inited", write_words)
     app.connect("env-get-outdated", outdated)
     app.connect("doctree-read", note_messages)
     app.connect("html-page-context", frame, priority=850)  # before the theme

@@ -30,7 +30,9 @@ HEADER = (
     '"MIME-Version: 1.0\\n"\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
     '"Content-Transfer-Encoding: 8bit\\n"\n'
 )
-SIMILAR = 0.6  # of two texts, from which on one counts as an edited version of the other
+SIMILAR = (
+    0.6  # of two texts, from which on one counts as an edited version of the other
+)
 SENTENCE = re.compile(r"(?<=[.!?:;])\s+(?=[A-Z`$*\[{])")
 JAPANESE_SENTENCE = re.compile(r"(?<=[。！？])")
 WIDTH = 100

@@ -9,16 +9,28 @@ from collections.abc import Iterator
 ROLE = re.compile(r"\{([\w:-]+)\}(`+)(.+?)\2(?!`)", re.DOTALL)
 CODE = re.compile(r"(?<![`\\])(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 MATH = re.compile(r"(?<![\\$])(\$\$?)(?!\s)(.+?)(?<![\\\s])\1", re.DOTALL)
-LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]*(?:\([^()]*\)[^()\s]*)*)\)")
+LINK = re.compile(
+    r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]*(?:\([^()]*\)[^()\s]*)*)\)"
+)
 TARGET = re.compile(r"<([^<>]+)>\s*$", re.DOTALL)
 TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 WORD = re.compile(r"[^\W\d_][^\W_]*(?:[-'’][^\W_]+)*")
 NUMBER = re.compile(
     r"(?<![A-Za-z0-9_.])(?:\d[\d,]*(?:\.\d+)?億)?(?:\d[\d,]*(?:\.\d+)?万)?\d[\d,]*(?:\.\d+)?[万億]?"
 )
-SCALES = {"万": 10**4, "億": 10**8, "thousand": 10**3, "million": 10**6, "billion": 10**9}
+SCALES = {
+    "万": 10**4,
+    "億": 10**8,
+    "thousand": 10**3,
+    "million": 10**6,
+    "billion": 10**9,
+}
 PLACED = re.compile(r"\{(?:\w*)\}")  # of a text into which Python puts a value
-TERMS = {"term", "index", "abbr"}  # whose targets a translation may write in another way
+TERMS = {
+    "term",
+    "index",
+    "abbr",
+}  # whose targets a translation may write in another way
 HALF_WIDTH = re.compile(r"[\uff65-\uff9f]")
 EMPHASIS = re.compile(r"(?<![\\*])(\*\*?\*?)(?!\*)")
 
@@ -77,7 +89,10 @@ def numbers(text: str) -> Counter[str]:
 def signature(text: str) -> tuple[object, ...]:
     """Return what must be equal for the translation of an earlier English to be shown."""
     plain, found = parts(text)
-    return (*(tuple(sorted(found[kind].items())) for kind in found), tuple(sorted(numbers(plain).items())))
+    return (
+        *(tuple(sorted(found[kind].items())) for kind in found),
+        tuple(sorted(numbers(plain).items())),
+    )
 
 
 def differences(english: str, text: str) -> Iterator[str]:
@@ -88,12 +103,23 @@ def differences(english: str, text: str) -> Iterator[str]:
         as_set = kind == "code"  # a name may be repeated, or be said by a pronoun
         a, b = (set(each) if as_set else each for each in (wanted[kind], found[kind]))
         if a != b:
-            lost = [x for x in wanted[kind] if wanted[kind][x] > found[kind][x] and (not as_set or x not in b)]
-            more = [x for x in found[kind] if found[kind][x] > wanted[kind][x] and (not as_set or x not in a)]
+            lost = [
+                x
+                for x in wanted[kind]
+                if wanted[kind][x] > found[kind][x] and (not as_set or x not in b)
+            ]
+            more = [
+                x
+                for x in found[kind]
+                if found[kind][x] > wanted[kind][x] and (not as_set or x not in a)
+            ]
             said = [f"has no {kind} {x!r}, which the English has" for x in lost]
             said += [f"has a {kind} {x!r} that the English has not" for x in more]
             yield f"the translation {' and '.join(said)}. Correct it."
-    if sorted(PLACED.findall(english)) != sorted(PLACED.findall(text)) and not wanted["role"]:
+    if (
+        sorted(PLACED.findall(english)) != sorted(PLACED.findall(text))
+        and not wanted["role"]
+    ):
         yield f"the translation must have {PLACED.findall(english)} in braces, as the English has. Correct it."
     missing = numbers(plain) - numbers(own)
     if missing:
@@ -109,7 +135,9 @@ def unclosed(text: str) -> Iterator[str]:
 
     plain = MATH.sub("x", CODE.sub("`x`", ROLE.sub("`x`", text)))
     for token in MarkdownIt().parseInline(plain)[0].children or ():
-        if token.type == "text" and re.search(r"\*\*|(?<!\w)\*\S|\S\*(?!\w)", token.content):
+        if token.type == "text" and re.search(
+            r"\*\*|(?<!\w)\*\S|\S\*(?!\w)", token.content
+        ):
             yield (
                 f"Markdown shows the asterisks in {token.content.strip()!r}: emphasis cannot begin or end at a "
                 "bracket, a sign, code or a formula next to a letter. Move the bracket out of it."

@@ -67,4 +67,8 @@ def _shared(name: Path, own: Iterable[str]) -> bool:
     if first == "_static":
         return "/".join(rest) not in own
     hidden = first.startswith(".")
-    return hidden or first in ("_sources", "_outputs", "notebooks") or rest[:1] == ["search"]
+    return (
+        hidden
+        or first in ("_sources", "_outputs", "notebooks")
+        or rest[:1] == ["search"]
+    )

@@ -22,13 +22,21 @@ sys.path[:0] = [str(ROOT), str(ROOT / "book"), str(ROOT / "book" / "tools")]
 
 from annotated.page.words import texts  # noqa: E402
 from babel.messages.extract import extract_from_dir  # noqa: E402
-from editions import MESSAGES  # noqa: E402
-from editions.catalogues import CatalogueError, Count, Language, counted, languages, updated, written  # noqa: E402
+from editions import MESSAGES, words_of_scripts  # noqa: E402
+from editions.catalogues import (
+    CatalogueError,
+    Count,
+    Language,
+    counted,
+    languages,
+    updated,
+    written,
+)  # noqa: E402
 from editions.checks import has_words  # noqa: E402
 
 LOCALE = ROOT / "book" / "locale"
 SOURCES = ("annotated", "theme", "extensions", "live", "editions")
-METHODS = [("**.py", "python"), ("**.html", "jinja2"), ("**.js", "javascript")]
+METHODS = [("**.py", "python"), ("**.html", "jinja2")]
 
 
 def pages() -> dict[str, list[str]]:
@@ -40,19 +48,24 @@ def pages() -> dict[str, list[str]]:
     missing = [name for name in names if not (folder / f"{name}.json").is_file()]
     if missing:
         sys.exit(f"The build has not read {', '.join(missing)}. Run: make book")
-    return {name: json.loads((folder / f"{name}.json").read_text("utf-8")) for name in names}
+    return {
+        name: json.loads((folder / f"{name}.json").read_text("utf-8")) for name in names
+    }
 
 
 def words() -> list[str]:
     """Return the words of the frame, the engine and the scripts, in the order of their files."""
     found: dict[str, None] = {}
-    for name in SOURCES:
+    sources = [(ROOT / "book" / name) for name in SOURCES]
+    for folder in sources:
         for _file, _line, message, _comments, _context in sorted(
-            extract_from_dir(ROOT / "book" / name, METHODS, keywords={"_": None}), key=lambda each: each[:2]
+            extract_from_dir(folder, METHODS, keywords={"_": None}),
+            key=lambda each: each[:2],
         ):
             text = message if isinstance(message, str) else message[0]
             if has_words(text):
                 found[text] = None
+    found |= dict.fromkeys(filter(has_words, words_of_scripts(ROOT / "book")))
     return list(found)
 
 
@@ -115,16 +128,25 @@ def update(language: Language, now: dict[str, list[str]]) -> Iterator[str]:
 def main() -> None:
     try:
         found = languages(LOCALE)
-        now = {**pages(), "words": words(), "pictures": pictures(), "outputs": outputs()}
+        now = {
+            **pages(),
+            "words": words(),
+            "pictures": pictures(),
+            "outputs": outputs(),
+        }
         for language in found:
             for line in update(language, now):
                 print(line)
     except CatalogueError as error:
         sys.exit(str(error))
     except PermissionError as error:
-        sys.exit(f"{error.filename}: cannot be written. Give yourself the permission: chmod u+w.")
+        sys.exit(
+            f"{error.filename}: cannot be written. Give yourself the permission: chmod u+w."
+        )
     if not found:
-        print(f"No language yet. Add {LOCALE.relative_to(ROOT)}/ja/language.toml, with a line: name = \"日本語\"")
+        print(
+            f'No language yet. Add {LOCALE.relative_to(ROOT)}/ja/language.toml, with a line: name = "日本語"'
+        )
 
 
 if __name__ == "__main__":

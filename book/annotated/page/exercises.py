@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from docutils import nodes
+from sphinx.locale import _
 from sphinx.util.docutils import SphinxDirective
 
 
@@ -70,8 +71,9 @@ def depart_exercise(translator: Any, node: exercise) -> None:
 
 
 def visit_solution(translator: Any, node: solution) -> None:
+    word = _("Solution")
     translator.body.append(
-        '<details class="solution"><summary>Solution</summary>'
+        f'<details class="solution"><summary>{word}</summary>'
         '<div class="solution__body">'
     )
 

@@ -75,8 +75,7 @@ def site_notebook(
             seen = [each for each in seen if each["output_type"] != "execute_result"]
         label = _label(cell, values, note)
         shown = [
-            _shown(output, label, say)
-            for output in limited(seen, f"{docname}-{i}")
+            _shown(output, label, say) for output in limited(seen, f"{docname}-{i}")
         ]
         if shown:
             add(
@@ -193,13 +192,15 @@ def _label(
     """Return a figure's text alternative: the first sentence of the note next to its code."""
     prose = next((row.prose for row in cell.rows if row.prose), "")
     prose = re.sub(r"(?m)^(#|:::).*\n?", "", prose).strip("\n")
-    first, _, rest = prose.partition("\n\n")
+    first, _gap, rest = prose.partition("\n\n")
     first = " ".join(first.split("\n"))
     translated = note(first) if first else ""
     own = translated != first
     text = translated if own else " ".join([first, *rest.split()])
     plain = _plain(with_values(as_typed(text), values))
-    return re.split(r"(?<=。)" if own else r"\. ", plain)[0].strip(" .。") or _("Figure")
+    return re.split(r"(?<=。)" if own else r"\. ", plain)[0].strip(" .。") or _(
+        "Figure"
+    )
 
 
 def _plain(text: str) -> str:

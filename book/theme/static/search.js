@@ -1,12 +1,13 @@
 /* Search as one types: prose, definitions and code of every page. Without scripts, or where the
    index cannot be read (a page opened from disk), the form leads to the search page. */
 (() => {
+  const _ = (text, ...values) => values.reduce((said, value) => said.replace("{}", value), window.words?.[text] ?? text);
   const form = document.querySelector("form.search"), input = form?.querySelector("input");
   if (!form || !location.protocol.startsWith("http")) return;
   const base = new URL(document.documentElement.dataset.content_root, location.href), here = document.currentScript.src;
   const list = Object.assign(document.createElement("ol"), { id: "hits", className: "hits", hidden: true });
   list.setAttribute("role", "listbox");
-  list.setAttribute("aria-label", "Search results");
+  list.setAttribute("aria-label", _("Search results"));
   form.append(list);
   for (const [name, value] of Object.entries({ role: "combobox", "aria-controls": "hits", "aria-expanded": "false", "aria-autocomplete": "list", autocomplete: "off" }))
     input.setAttribute(name, value);
@@ -86,7 +87,7 @@
     const found = [...exact.map(shown), ...first, ...near.map(shown), ...texts];
     const hits = found.filter((hit, i) => found.findIndex(other => same(other, hit)) === i);
     list.replaceChildren(...hits.slice(0, 12).map(entry));
-    if (!hits.length) list.replaceChildren(Object.assign(document.createElement("li"), { className: "hits__none", textContent: `Nothing is found for “${words}”.` }));
+    if (!hits.length) list.replaceChildren(Object.assign(document.createElement("li"), { className: "hits__none", textContent: _("Nothing is found for “{}”.", words) }));
     open(true);
   };
   input.addEventListener("input", search);
