@@ -266,9 +266,10 @@ def _sentences(known: Mapping[str, str]) -> dict[str, str]:
     for english, text in known.items():
         parts = SENTENCE.split(english)
         translated = [part for part in JAPANESE_SENTENCE.split(text) if part]
-        if 1 < len(parts) == len(translated) and not any(
-            map(differences, parts, translated)
-        ):
+        aligned = 1 < len(parts) == len(translated) and not any(
+            what for pair in zip(parts, translated, strict=True) for what in differences(*pair)
+        )
+        if aligned:
             found.update(zip(parts, translated, strict=True))
     return found
 

@@ -116,11 +116,9 @@ def differences(english: str, text: str) -> Iterator[str]:
             said = [f"has no {kind} {x!r}, which the English has" for x in lost]
             said += [f"has a {kind} {x!r} that the English has not" for x in more]
             yield f"the translation {' and '.join(said)}. Correct it."
-    if (
-        sorted(PLACED.findall(english)) != sorted(PLACED.findall(text))
-        and not wanted["role"]
-    ):
-        yield f"the translation must have {PLACED.findall(english)} in braces, as the English has. Correct it."
+    places = [sorted(PLACED.findall(ROLE.sub("", each))) for each in (english, text)]
+    if places[0] != places[1]:
+        yield f"the translation must have {places[0]} in braces, as the English has. Correct it."
     missing = numbers(plain) - numbers(own)
     if missing:
         yield f"the translation has no number {', '.join(missing)}, which the English has. Add it."
