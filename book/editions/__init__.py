@@ -165,10 +165,10 @@ class Marks(SphinxPostTransform):
 
     def _link_to_english(self, node: nodes.Element) -> nodes.Node:
         anchor = ""
-        at: nodes.Node | None = node
-        while at is not None and not anchor:
-            ids = getattr(at, "attributes", {}).get("ids", [])
-            anchor, at = (ids[0] if ids else ""), at.parent
+        for other in self.document.findall(nodes.Element):
+            if other is node:
+                break
+            anchor = next(iter(other.get("ids", [])), anchor)
         docname = self.env.docname
         uri = "../" * (docname.count("/") + 1) + self.app.builder.get_target_uri(
             docname
