@@ -33,13 +33,13 @@
   // Sections found by their text. A name in code is searched for by all of its words.
   const score = part => part.weighted_locations.reduce((sum, place) => sum + place.balanced_score, 0);
   const textsOf = async (words, ask) => {
-    const [{ answers }, found] = await Promise.all([ranking, ask(words.replace(/[_.]+/g, " "))]);
+    const { answers, split, joined } = await ranking, found = await ask(split(words.replace(/[_.]+/g, " ")).trim());
     if (!found) return null;
     const pages = await Promise.all(found.results.slice(0, 6).map(result => result.data()));
     const marked = ({ excerpt }) => [...excerpt.matchAll(/<mark>(.*?)<\/mark>/g)].map(mark => mark[1]);
     return pages.map(page => {
       const parts = page.sub_results.filter(part => answers(marked(part), words)).sort((a, b) => score(b) - score(a)).slice(0, 3);
-      return { url: page.url, parts: parts.map(part => ({ ...part, page: page.meta.title })) };
+      return { url: page.url, parts: parts.map(part => ({ ...part, title: joined(part.title), excerpt: joined(part.excerpt), page: joined(page.meta.title) })) };
     });
   };
   const open = on => { list.hidden = !on; input.setAttribute("aria-expanded", on); if (!on) choose(-1); };
