@@ -1,9 +1,9 @@
-"""Editions: the book in a further language, built from the same outputs with the translations of its catalogues.
+"""Editions: the book in a further language, built from the same outputs, with translations from catalogues.
 
-The English build notes the messages of each page, from which `make translations` makes the catalogues. The build
-of an edition runs no cell. Sphinx puts the translations into the pages; what it does not do is here: a paragraph
-without a translation shows the English, marked and with `lang="en"`; one whose English has changed shows its
-translation, marked and with a link to the English; a page says how many of its paragraphs these are.
+The English build notes the messages of each page, from which `make translations` makes the catalogues. The
+build of an edition runs no cell. Sphinx puts the translations into the pages; what it does not do is here: a
+paragraph without a translation shows the English, marked and with `lang="en"`; one whose English has changed
+shows its translation, marked and with a link to the English; a page says how many paragraphs these are.
 """
 
 from __future__ import annotations
@@ -220,8 +220,10 @@ def frame(
 def share(context: dict[str, Any], root: str) -> None:
     """Let a page take from the English site what exists once: scripts, styles, code and notebooks."""
 
+    def own(match: re.Match[str]) -> str:
+        return match[0] if match[2] in OWN else f"{root}{match[1]}"
+
     def there(markup: str) -> str:
-        own = lambda m: m[0] if m[2] in OWN else f"{root}{m[1]}"
         return ONCE.sub(own, markup)
 
     def through(function: Callable[..., str]) -> Callable[..., str]:
@@ -285,9 +287,11 @@ def speak(app: Sphinx) -> None:
     from drawing import canvas
 
     say = get_translation("pictures")
-    canvas.say = (
-        (lambda text: str(say(text)) if text.strip() else text) if code_of(app) else str
-    )  # type: ignore[assignment]
+
+    def translated(text: str) -> str:
+        return str(say(text)) if code_of(app) and text.strip() else text
+
+    canvas.say = translated
 
 
 def write_words(app: Sphinx) -> None:

@@ -1,7 +1,7 @@
 """Catalogues: the translations of a language, one file of messages per page.
 
-`book/locale/ja/labml_primer/primer/primer_ez.po` has the messages of that page: its paragraphs, headings, list
-items and table cells. `words.po` has the words of the frame and of the scripts, `pictures.po` those in
+`book/locale/ja/labml_primer/primer/primer_ez.po` has the messages of that page: its paragraphs, headings,
+list items and table cells. `words.po` has the words of the frame and of the scripts, `pictures.po` those in
 pictures, `outputs.po` those in figures and tables. `language.toml` names the language.
 
 A message that was translated from an earlier English is *stale*: it has the flag `fuzzy` and keeps that
@@ -261,13 +261,15 @@ def _found(
 
 
 def _sentences(known: Mapping[str, str]) -> dict[str, str]:
-    """Return translations of single sentences, from texts that have as many sentences as their translation."""
+    """Return translations of sentences, from texts with as many sentences as their translation."""
     found: dict[str, str] = {}
     for english, text in known.items():
         parts = SENTENCE.split(english)
         translated = [part for part in JAPANESE_SENTENCE.split(text) if part]
         aligned = 1 < len(parts) == len(translated) and not any(
-            what for pair in zip(parts, translated, strict=True) for what in differences(*pair)
+            what
+            for pair in zip(parts, translated, strict=True)
+            for what in differences(*pair)
         )
         if aligned:
             found.update(zip(parts, translated, strict=True))

@@ -26,7 +26,12 @@ SCALES = {
     "billion": 10**9,
 }
 PLACED = re.compile(r"\{(?:\w*)\}")  # of a text into which Python puts a value
-TERMS = {"term", "index", "abbr", "repository"}  # roles with words: a translation writes its own
+TERMS = {
+    "term",
+    "index",
+    "abbr",
+    "repository",
+}  # roles with words: a translation writes its own
 HALF_WIDTH = re.compile(r"[\uff65-\uff9f]")
 EMPHASIS = re.compile(r"(?<![\\*])(\*\*?\*?)(?!\*)")
 

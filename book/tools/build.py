@@ -33,7 +33,8 @@ EDITIONS = ROOT / "_build" / ".editions"  # the languages that the site has
 def build(strict: bool) -> int:
     """Build the site, and next to it an edition per language. Returns 0 on success.
 
-    All use the same outputs of chapters: who comes first executes them. ``strict`` turns warnings into errors.
+    All use the same outputs of chapters: who comes first executes them. ``strict`` turns warnings into
+    errors.
     """
     try:
         codes = [language.code for language in languages(LOCALE)]

@@ -1,16 +1,14 @@
 """`make translations`: bring the catalogues of all languages up to the English book, and count.
 
-The messages of a page are those that the last build has read (`make book` comes first). The words of the frame
-and the scripts are found in their sources, those of pictures by drawing them, those of figures and tables in the
-stored outputs.
+The messages of a page are those that the last build has read (`make book` comes first). The words of the
+frame and the scripts are found in their sources, those of pictures by drawing them, those of figures and
+tables in the stored outputs.
 """
 
 from __future__ import annotations
 
-import html
 import importlib
 import json
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,15 +21,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "book"), str(ROOT / "book" / "tools")]
 from annotated.page.words import texts  # noqa: E402
 from babel.messages.extract import extract_from_dir  # noqa: E402
 from editions import MESSAGES, words_of_scripts  # noqa: E402
-from editions.catalogues import (
-    CatalogueError,
-    Count,
-    Language,
-    counted,
-    languages,
-    updated,
-    written,
-)  # noqa: E402
+from editions import catalogues as catalogue  # noqa: E402
+from editions.catalogues import CatalogueError, Count, Language  # noqa: E402
 from editions.checks import has_words  # noqa: E402
 
 LOCALE = ROOT / "book" / "locale"
@@ -114,9 +105,9 @@ def update(language: Language, now: dict[str, list[str]]) -> Iterator[str]:
     old = language.catalogues()
     total = Count()
     yield f"{language.name} ({language.code}): messages, translated, stale, missing, words left"
-    for domain, messages in updated(old, now).items():
-        path, text = language.path(domain), written(messages, language.code)
-        count = counted(messages)
+    for domain, messages in catalogue.updated(old, now).items():
+        path, text = language.path(domain), catalogue.written(messages, language.code)
+        count = catalogue.counted(messages)
         total += count
         if not path.is_file() or path.read_text("utf-8") != text:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -127,7 +118,7 @@ def update(language: Language, now: dict[str, list[str]]) -> Iterator[str]:
 
 def main() -> None:
     try:
-        found = languages(LOCALE)
+        found = catalogue.languages(LOCALE)
         now = {
             **pages(),
             "words": words(),
