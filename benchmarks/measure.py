@@ -1,9 +1,9 @@
 """Both sides in one process, in turns: how many times as long does one take as the other?
 
-`attention`, `step`, `compared`, `floor`, `compiled`, `generation`, `compiled_generation` and `memory` each
-ask one question with it. All of them are commands: `python -m benchmarks.step` measures and prints,
-`--only d_model=256 seq=64` a part of it, and `--record` writes the whole into `benchmarks/results/`, from
-where the page Speed has its numbers.
+`attention`, `step`, `compared`, `floor`, `compiled`, `generation`, `compiled_generation`, `forward_pass` and
+`memory` each ask one question with it. All of them are commands: `python -m benchmarks.step` measures and
+prints, `--only d_model=256 seq=64` a part of it, and `--record` writes the whole into `benchmarks/results/`,
+from where the page Speed has its numbers.
 """
 
 import argparse

@@ -34,6 +34,7 @@ __data__ = (
     "benchmarks/results/compiled.json",
     "benchmarks/results/compiled_generation.json",
     "benchmarks/results/floor.json",
+    "benchmarks/results/forward_pass.json",
     "benchmarks/results/generation.json",
     "benchmarks/results/memory.json",
     "benchmarks/results/step.json",

@@ -3,6 +3,7 @@
 Name this package among the extensions and set `html_theme = "primer"`.
 """
 
+import hashlib
 import re
 from html import escape, unescape
 from pathlib import Path
@@ -22,6 +23,9 @@ ITALIC = re.compile(r'<(em|cite)\b|<tspan class="i"|font-style: italic')
 OTHER_LETTERS = re.compile(
     r"<(pre|code|table|annotation|script|title|desc|figcaption)\b.*?</\1>", re.DOTALL
 )
+COMMAND = re.compile(
+    r"\\(?!sin|cos|log|exp)[a-zA-Z]+|[{}^_\s]"
+)  # less wide than the names of functions
 TEX = re.compile(
     r'<annotation encoding="application/x-tex">(.*?)</annotation>', re.DOTALL
 )
@@ -62,7 +66,7 @@ def glued(html: str) -> str:
                 break
         behind = PUNCTUATION.match(html, end)
         tex = TEX.search(html, opening.start(), end)
-        signs = re.sub(r"\\[a-zA-Z]+|[{}^_\s]", "", unescape(tex[1])) if tex else ""
+        signs = re.sub(COMMAND, "", unescape(tex[1])) if tex else ""
         short = tex and (len(unescape(tex[1])) <= 30 or len(signs) <= 20)
         if short and opening.start() >= at and (opening[1] or behind):
             stop = behind.end() if behind else end
@@ -207,4 +211,12 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("env-updated", restyled)
     app.connect("build-finished", sweep, priority=900)
     app.connect("html-page-context", complete, priority=900)  # after all other handlers
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+    # With other code of the theme, Sphinx reads and writes all pages again.
+    texts = [path.read_bytes() for path in sorted(FOLDER.glob("*.py"))]
+    digest = int(hashlib.sha256(b"".join(texts)).hexdigest()[:12], 16)
+    return {
+        "version": "1",
+        "env_version": digest,
+        "parallel_read_safe": True,
+        "parallel_write_safe": True,
+    }

@@ -24,10 +24,6 @@ Source: {cite:t}`so2021primer`, section 4.1 and appendix A.9, Figures 7 and 8; {
 """
 
 import statistics
-from collections.abc import Callable
-from dataclasses import replace
-
-import torch
 
 from experiments.measured.analysis import (
     MeanFactor,
@@ -52,7 +48,6 @@ from experiments.measured.scaling import (
 from experiments.measured.settings import place
 from experiments.measured.tables import SourcedTable
 from experiments.records.runs import read_runs
-from labml_primer.presets import PRESETS, LanguageModel
 
 MODELS = {
     "transformer": ("Transformer", "C5"),
@@ -327,47 +322,17 @@ if __name__ == "__main__":
     # ## Quality against the time of a forward pass
     #
     # A trained model in use needs only forward passes. Each dot is one of the models above. The time is that
-    # of reading 16 sequences of 128 characters on one core, measured when this page was built. Lower and
-    # further left is better: on average, every Primer is below every Transformer.
-    from labml_primer.training import load_corpus, median_seconds
+    # of reading 16 sequences of 128 characters on one core; {doc}`/benchmarks/speed` says on which machine.
+    # Lower and further left is better: on average, every Primer is below every Transformer.
+    from experiments.records.timings import ratios_of, values_of
 
-    torch.set_num_threads(1)
-    corpus = load_corpus()
-    tokens = corpus.validation[: 16 * 128].view(16, 128)
-
-    def reading(model: str, width: int) -> Callable[[], object]:
-        config = replace(
-            PRESETS[model],
-            vocab_size=corpus.vocab_size,
-            d_model=width,
-            heads=4,
-            d_ff=4 * width,
-            layers=4,
-            max_seq=128,
-        )
-        language_model = LanguageModel(config).eval()
-
-        def read() -> object:
-            with torch.no_grad():
-                return language_model(tokens)
-
-        return read
-
-    seconds = median_seconds(
-        {
-            f"{model}-{width}": reading(model, width)
-            for model in MODELS
-            for width in WIDTHS
-        }
-    )
     longer = max(
-        seconds[f"{model}-{width}"] / seconds[f"transformer-{width}"] - 1
-        for model in ("primer-ez", "primer")
-        for width in WIDTHS
+        *ratios_of("forward_pass", "Primer-EZ", "Transformer"),
+        *ratios_of("forward_pass", "Primer", "Transformer"),
     )
     fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
     for model, (name, colour) in MODELS.items():
-        times = [1e3 * seconds[f"{model}-{width}"] for width in WIDTHS]
+        times = values_of("forward_pass", name)
         last = [final_loss(sweep[model][width]) for width in WIDTHS]
         losses = [each.mean for each in last]
         spread = [each.deviation for each in last]
@@ -393,9 +358,9 @@ if __name__ == "__main__":
     ax.set_ylim(top=2.02)
     ax.legend(frameon=False, ncols=3, loc="upper left")
     plt.show()
-    # The forward pass of a Primer takes at most {value}`f"{longer:.0%}"` longer than that of a Transformer of
-    # its width. Figure 8 of the paper makes this comparison. Widths above 64 are slower and no better: at
-    # this compute, such models had too few steps.
+    # The forward pass of a Primer takes at most {value}`f"{longer - 1:.0%}"` longer than that of a
+    # Transformer of its width. Figure 8 of the paper makes this comparison. Widths above 64 are slower and no
+    # better: at this compute, such models had too few steps.
 
     # ## Limits
     #

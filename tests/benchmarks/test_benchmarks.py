@@ -37,6 +37,7 @@ QUESTIONS = (
     "compiled",
     "compiled_generation",
     "floor",
+    "forward_pass",
     "generation",
     "memory",
     "step",
