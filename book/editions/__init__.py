@@ -258,8 +258,8 @@ def report(app: Sphinx, exception: Exception | None) -> None:
         if name in complete and (counts.get("missing") or counts.get("stale")):
             LOGGER.warning(
                 __(
-                    "%s: %d messages are missing and %d are stale, but language.toml declares the page complete. "
-                    "Run make translations, and translate them in %s."
+                    "%s: %d messages are missing and %d are stale, but language.toml declares "
+                    "the page complete. Run make translations, and translate them in %s."
                 ),
                 name,
                 counts["missing"],

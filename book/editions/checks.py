@@ -138,7 +138,7 @@ def unclosed(text: str) -> Iterator[str]:
             r"\*\*|(?<!\w)\*\S|\S\*(?!\w)", token.content
         ):
             yield (
-                f"Markdown shows the asterisks in {token.content.strip()!r}: emphasis cannot begin or end at a "
-                "bracket, a sign, code or a formula next to a letter. Move the bracket out of it."
+                f"Markdown shows the asterisks in {token.content.strip()!r}: emphasis cannot begin or "
+                "end at a bracket, a sign, code or a formula next to a letter. Move the bracket out of it."
             )
             return

@@ -1,4 +1,4 @@
-"""The translations of the book: their markup is that of the English, and terms are used as they were fixed."""
+"""The translations of the book: their markup is that of the English, and fixed terms are used."""
 
 import re
 from pathlib import Path
@@ -37,25 +37,56 @@ FORBIDDEN = {
 }
 # English, the words that its translation must have: the acceptance list of the first translation.
 RIGHT = {
-    "Two changes to the Transformer that a search": ["探索", "Transformer", "二乗", "クエリ、キー、バリュー"],
-    "Suppose you may change two lines": ["Transformerの2行", "探索に任せ", "と呼ばれるモデル", "学習時間"],
-    "**Primer.** The name is short for": ["プリミティブから探索されたTransformer", "最も安定した効果"],
+    "Two changes to the Transformer that a search": [
+        "探索",
+        "Transformer",
+        "二乗",
+        "クエリ、キー、バリュー",
+    ],
+    "Suppose you may change two lines": [
+        "Transformerの2行",
+        "探索に任せ",
+        "と呼ばれるモデル",
+        "学習時間",
+    ],
+    "**Primer.** The name is short for": [
+        "プリミティブから探索されたTransformer",
+        "最も安定した効果",
+    ],
     "Squared ReLU": ["二乗ReLU"],
     "Multi-DConv-head attention (MDHA)": ["Multi-DConv-Head Attention（MDHA）"],
-    "The second adds a {term}`causal convolution`": ["幅3の", "射影", "各ヘッドの各チャネル", "別に畳み込み"],
-    "In its main class **all heads share**": ["**すべてのヘッドが**`d_k`個のカーネルを**共有し**"],
-    "Source: {cite:t}`so2021primer`, sections 3": ["出典：", "公開コード", "ウォークスルー"],
+    "The second adds a {term}`causal convolution`": [
+        "幅3の",
+        "射影",
+        "各ヘッドの各チャネル",
+        "別に畳み込み",
+    ],
+    "In its main class **all heads share**": [
+        "**すべてのヘッドが**`d_k`個のカーネルを**共有し**"
+    ],
+    "Source: {cite:t}`so2021primer`, sections 3": [
+        "出典：",
+        "公開コード",
+        "ウォークスルー",
+    ],
     "A causal depthwise convolution": ["深さ方向畳み込み"],
 }
 
 
 def messages() -> list[tuple[str, Message]]:
     every = JAPANESE.catalogues().items()
-    return [(domain, m) for domain, found in every for m in found if m.text and not m.obsolete]
+    return [
+        (domain, m)
+        for domain, found in every
+        for m in found
+        if m.text and not m.obsolete
+    ]
 
 
 @pytest.mark.parametrize("language", LANGUAGES, ids=lambda each: each.code)
-def test_translations_have_the_markup_and_the_numbers_of_the_english(language: object) -> None:
+def test_translations_have_the_markup_and_the_numbers_of_the_english(
+    language: object,
+) -> None:
     assert list(faults(language)) == []  # type: ignore[arg-type]
 
 
