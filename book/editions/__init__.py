@@ -32,8 +32,8 @@ ENGLISH = "English"
 MESSAGES = ".messages"  # the folder with the messages of the pages, next to the site
 # The files of _static that an edition has of its own. All others exist once, in the English site.
 OWN = ("documentation_options.js", "language_data.js", "words.js", "japanese.css")
-ONCE = re.compile(
-    r'(?<=["\s])(?:\.\./)*(_static/([^"?\s]+)|(?:_outputs|_sources|notebooks|_downloads/search)(?=[/"]))'
+ONCE = re.compile(  # in an attribute
+    r'(?<==")(?:\.\./)*(_static/([^"?\s]+)|(?:_outputs|_sources|notebooks|_downloads/search)(?=[/"]))'
 )
 SHARED = ("pictures", "outputs", "words")  # catalogues that all pages use
 STATUS = "edition"  # attribute of a node: missing or stale
@@ -226,8 +226,12 @@ def share(context: dict[str, Any], root: str) -> None:
     def there(markup: str) -> str:
         return ONCE.sub(own, markup)
 
+    def own_or_shared(found: str) -> str:
+        """Return an address, or a tag with one."""
+        return there(found) if "<" in found else there(f'="{found}"')[2:-1]
+
     def through(function: Callable[..., str]) -> Callable[..., str]:
-        return lambda *given, **named: there(f'"{function(*given, **named)}"')[1:-1]
+        return lambda *given, **named: own_or_shared(str(function(*given, **named)))
 
     for name in ("pathto", "css_tag", "js_tag"):
         context[name] = through(context[name])
@@ -235,7 +239,7 @@ def share(context: dict[str, Any], root: str) -> None:
     chapter = context.get("chapter") or {}
     for name in ("notebook", "executed", "source"):
         if name in chapter:
-            chapter[name] = there(f'"{chapter[name]}"')[1:-1]
+            chapter[name] = own_or_shared(chapter[name])
 
 
 def _site(app: Sphinx) -> str:

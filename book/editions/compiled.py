@@ -70,5 +70,5 @@ def _shared(name: Path, own: Iterable[str]) -> bool:
     return (
         hidden
         or first in ("_sources", "_outputs", "notebooks")
-        or rest[:1] == ["search"]
+        or name.parts[:2] == ("_downloads", "search")
     )

@@ -208,6 +208,7 @@ def test_publishing_an_edition_removes_only_its_own_old_files(tmp_path: Path) ->
         "page.html",
         "_static/words.js",
         "_static/primer.css",
+        "parts/search/page.html",
         "notebooks/a.ipynb",
     ):
         (built / name).parent.mkdir(parents=True, exist_ok=True)
@@ -219,4 +220,9 @@ def test_publishing_an_edition_removes_only_its_own_old_files(tmp_path: Path) ->
     files = sorted(
         p.relative_to(site).as_posix() for p in site.rglob("*") if p.is_file()
     )
-    assert files == ["ja/_static/words.js", "ja/page.html", "page.html"]
+    assert files == [
+        "ja/_static/words.js",
+        "ja/page.html",
+        "ja/parts/search/page.html",
+        "page.html",
+    ]
