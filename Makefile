@@ -7,7 +7,7 @@ PORT ?= 8000
 PEERS := _build/peers
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve test test-all lint check lighthouse offline notebooks benchmarks experiments search clean setup lock new
+.PHONY: help book serve test test-all lint check lighthouse offline translations notebooks benchmarks experiments search clean setup lock new
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1|/' | awk -F'|' '{printf "make %-11s %s\n", $$1, $$2}'
@@ -40,6 +40,9 @@ offline: book  ## the whole book as one PDF and as an archive, into the site (by
 
 lighthouse: book  ## Lighthouse's figures for every page, on its mobile setting (installs it: 185 MB; 10 quiet minutes)
 	@$(RUN) benchmarks/lighthouse/measure.py
+
+translations: book  ## bring the catalogues of book/locale up to the English book, and count
+	@$(RUN) book/tools/translations.py
 
 notebooks: book  ## write notebooks/*.ipynb, with the numbers that the build computed
 	@$(RUN) book/tools/write_notebooks.py

@@ -44,6 +44,7 @@ from annotated.take import bibtex, snippets
 CONFIGURATION: list[tuple[str, Any, Any]] = [
     ("annotated_workers", 0, ""),  # chapters executed at a time; 0: one per core
     ("annotated_timeout", 600, ""),  # seconds that one statement may run
+    ("annotated_outputs", "", ""),  # folder of the stored outputs; "": next to the site
     ("annotated_figure_fonts", [], ""),  # files of the font in which figures are set
     ("annotated_pictures", "", "env"),  # the package whose modules draw pictures
     ("annotated_repository", {}, "html"),  # its url, branch, folder of notebooks
@@ -91,7 +92,9 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_transform(transforms.Rules)
     app.add_transform(transforms.OutputsInRows)
     app.add_transform(typed.AsTyped)
+    app.add_transform(ties.TiesOfTranslations)
     app.add_post_transform(sheet.Sheet)
+    app.add_post_transform(deviations.From)
     app.add_post_transform(deviations.InOrder)
     app.add_post_transform(snippets.OfferSnippets)
     app.add_post_transform(bibtex.OfferBibtex)

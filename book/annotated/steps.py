@@ -5,14 +5,17 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import nbformat
 from docutils import nodes
+from sphinx import locale
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.errors import SphinxError
+from sphinx.locale import get_translation
 from sphinx.util import logging
 
 from annotated.page.contents import contents, lost_pages, navigation
@@ -50,14 +53,21 @@ class AnnotatedError(SphinxError):
 
 def wait(app: Sphinx, config: Any) -> None:
     """Let one build at a time write to the folder of the output."""
-    path = Path(app.outdir).parent / ".building"
-    lock = path.open("w")  # it ends with the process, however that ends
+    out = Path(app.outdir)
+    message = "Another build writes to the same folder. Waiting for its end."
+    lock = _locked(out.with_name(f".building-{out.name}"), message)
+    app.connect("build-finished", lambda *_: lock.close(), priority=1000)
+
+
+def _locked(path: Path, message: str) -> IO[str]:
+    """Return a lock, when it is free. It ends with the process, however that ends."""
+    lock = path.open("w")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        LOGGER.info("Another build writes to the same folder. Waiting for its end.")
+        LOGGER.info(message)
         fcntl.flock(lock, fcntl.LOCK_EX)
-    app.connect("build-finished", lambda *_: lock.close(), priority=1000)
+    return lock
 
 
 def execute_chapters(
@@ -77,7 +87,10 @@ def execute_chapters(
         jobs = [state.job(docname) for docname in docnames]
         notebooks = app.config.annotated_repository.get("notebooks", "notebooks")
         check_names(jobs, state.root, notebooks)
-        _execute_missing(state, jobs)
+        folder = state.store.folder
+        waiting = "Another build executes the chapters. Waiting for their outputs."
+        with _locked(folder.with_name(f"{folder.name}-lock"), waiting):
+            _execute_missing(state, jobs)
         for job in jobs:
             check(job.chapter, state.shapes(job)["calls"], str(job.path))
     except ChapterError as error:
@@ -133,13 +146,26 @@ def read_chapter(app: Sphinx, docname: str, source: list[str]) -> None:
                 MISREAD, word, location=place, type="annotated", subtype=kind
             )
         notebook = site_notebook(
-            page.chapter, page.record, page.folds, docname, page.values
+            page.chapter,
+            page.record,
+            page.folds,
+            docname,
+            page.values,
+            say=get_translation("outputs"),
+            note=_translation(app, docname),
         )
         source[0] = nbformat.writes(notebook)
         for _, line, output in page.record.placed(page.chapter):
             if what := problem(output):
                 place = f"{page.module.path}:{line}"
                 LOGGER.warning(what, location=place, type="annotated", subtype="output")
+
+
+def _translation(app: Sphinx, docname: str) -> Callable[[str], str]:
+    """Return what translates the messages of a page into the language of the build."""
+    folders = [Path(app.srcdir, name) for name in app.config.locale_dirs]
+    translator, _ = locale.init(folders, app.config.language, docname, "pages")
+    return translator.gettext
 
 
 def read_notebook(text: str) -> nbformat.NotebookNode:

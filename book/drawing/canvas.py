@@ -22,11 +22,16 @@ STYLE = (THEME / "drawing.css").read_text(encoding="utf-8")
 MARKUP = re.compile(r"\*([^*]+)\*|`([^`]+)`|([_^])\{([^}]+)\}")
 
 
+def say(text: str) -> str:
+    """Return words as a picture shows them. An edition of the book puts its translation here."""
+    return text
+
+
 class Canvas:
     """A picture in the making. `description` says what it shows to those who cannot see it."""
 
     def __init__(self, height: float, title: str, description: str, steps: int = 0):
-        self.height, self.title, self.description = height, title, description
+        self.height, self.title, self.description = height, say(title), say(description)
         self.count = steps
         self.parts: list[str] = []
         self.reached: set[str] = set()  # where links lead that Tab reaches
@@ -101,7 +106,7 @@ class Canvas:
         `` `code` `` is code, `_{k}` is an index and `^{T}` a raised one.
         With `upward` the text is turned to the left.
         """
-        lines = text.split("\n")
+        lines = say(text).split("\n")
         top = y - (len(lines) - 1) * 8 + 4.5
         for i, line in enumerate(lines):
             place = f'x="{_n(x)}" y="{_n(top + 16 * i)}"'

@@ -7,9 +7,15 @@ from typing import Any
 
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+from sphinx.locale import _
 
 FOLDER = "downloads"  # of the site
 KINDS = {".pdf": "one PDF", ".zip": "an archive to read offline"}
+
+
+def _kinds() -> list[str]:
+    """Name the words that are looked up by a variable, for those who extract messages."""
+    return [_("one PDF"), _("an archive to read offline")]
 
 
 def found(site: Path) -> list[dict[str, str]]:
@@ -17,7 +23,7 @@ def found(site: Path) -> list[dict[str, str]]:
     return [
         {
             "href": path.relative_to(site).as_posix(),
-            "what": KINDS[path.suffix],
+            "what": _(KINDS[path.suffix]),
             "size": f"{path.stat().st_size / 1e6:.1f} MB",
         }
         for path in sorted((site / FOLDER).glob("*"))

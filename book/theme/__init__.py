@@ -13,6 +13,7 @@ from docutils import nodes
 
 FOLDER = Path(__file__).parent
 SHEETS = ["tokens", "page", "prose", "sheet", "drawing", "pictures", "tables", "tools"]
+LANGUAGE_SHEETS = {"ja": "japanese"}  # for an edition in this language
 COMMENT = re.compile(r"(?m)^ *//.*\n")  # a script's, on a line of its own
 SHAPE = re.compile(r"\[(?=.*[a-z])[\w.,·*/+ -]+\]")  # [batch, seq, d_model]
 PUNCTUATION = re.compile(r"[.,;:!?)\]”’%]+")
@@ -142,6 +143,8 @@ def complete(
     ):
         context["description"] = escape(text)
     body = context["body"] = polished(context.get("body") or "")
+    if app.config.language in LANGUAGE_SHEETS:
+        app.add_css_file(f"{LANGUAGE_SHEETS[app.config.language]}.css")
     if 'class="sortable"' in body:  # for this page alone
         app.add_js_file("sortable.js", loading_method="defer")
     if "std-term" in body + str(context.get("chapter")):

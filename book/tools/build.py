@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -20,31 +21,102 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "book"))  # where the engine is
+
+from editions import OWN  # noqa: E402
+from editions.catalogues import CatalogueError, languages  # noqa: E402
+from editions.compiled import compile_catalogues, publish  # noqa: E402
+
 SITE = ROOT / "_build" / "html"
+LOCALE = ROOT / "book" / "locale"
+COMPILED = ROOT / "_build" / ".locale"
+EDITIONS = ROOT / "_build" / ".editions"  # the languages that the site has
 
 
 def build(strict: bool) -> int:
-    """Build the site. Returns 0 on success. ``strict`` turns warnings into errors."""
+    """Build the site, and next to it an edition per language. Returns 0 on success.
+
+    All use the same outputs of chapters: who comes first executes them. ``strict`` turns warnings into
+    errors.
+    """
+    try:
+        codes = [language.code for language in languages(LOCALE)]
+        for language in languages(LOCALE):
+            compile_catalogues(language, COMPILED)
+    except CatalogueError as error:
+        print(error, file=sys.stderr)
+        return 1
+    command = [sys.executable, __file__, *(["--strict"] if strict else [])]
+    editions = {
+        code: subprocess.Popen(
+            [*command, "--edition", code],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for code in codes
+    }
+    result = build_one("", strict)
+    for code, edition in editions.items():
+        if result:
+            edition.terminate()
+        said, _ = edition.communicate()  # what concerns both was said already
+        if not result:
+            print(said, end="", flush=True)
+            result = edition.returncode
+        if not result:
+            publish(EDITIONS / code, SITE / code, OWN)
+    if not result:
+        forget_others(codes)
+    return result
+
+
+def forget_others(codes: list[str]) -> None:
+    """Remove the editions of languages that the book no longer has."""
+    for built in EDITIONS.glob("*"):
+        if built.is_dir() and built.name not in codes:
+            shutil.rmtree(SITE / built.name, ignore_errors=True)
+            shutil.rmtree(COMPILED / built.name, ignore_errors=True)
+            shutil.rmtree(doctrees(built.name), ignore_errors=True)
+            shutil.rmtree(built)
+
+
+def doctrees(code: str) -> Path:
+    """Return the folder in which Sphinx keeps what it has read."""
+    return ROOT / "_build" / (f".doctrees-{code}" if code else ".doctrees")
+
+
+def build_one(code: str, strict: bool) -> int:
+    """Build the English book, or its edition in a language."""
     import yaml
     from address import online
     from annotated.page.book import Repository
     from jupyter_book.sphinx import build_sphinx
 
     show_progress()
+    options: dict[str, object] = {}
+    if code:
+        options = {
+            "editions_code": code,
+            "language": code,
+            "locale_dirs": [COMPILED.relative_to(ROOT).as_posix()],
+            "annotated_outputs": "_build",
+        }
     # Node, which renders the math, hangs on an inherited standard input.
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     text = (ROOT / "_config.yml").read_text(encoding="utf-8")
     repository = online(yaml.safe_load(text)["repository"], os.environ)
     result = build_sphinx(
         ROOT,
-        SITE,
+        EDITIONS / code if code else SITE,
         path_config=ROOT / "_config.yml",
         confoverrides={
             "external_toc_path": "_toc.yml",
             "latex_individualpages": False,
             "annotated_repository": repository,
             "html_baseurl": Repository(**repository).pages,
+            **options,
         },
+        doctreedir=doctrees(code),
         noconfig=True,
         quiet=True,
         warningiserror=strict,
@@ -58,7 +130,7 @@ def show_progress() -> None:
     handler = logging.StreamHandler(sys.stdout)
     handler.setLevel(logging.INFO)
     handler.addFilter(lambda record: record.levelno < logging.WARNING)
-    for name in ("annotated", "stages"):
+    for name in ("annotated", "stages", "editions"):
         logging.getLogger(f"sphinx.{name}").addHandler(handler)
 
 
@@ -140,7 +212,7 @@ def serve(port: int) -> None:
     kinds = PythonFilter(
         extra_extensions=(
             *(".md", ".yml", ".bib", ".json"),
-            *(".css", ".js", ".html", ".toml"),
+            *(".css", ".js", ".html", ".toml", ".po"),
         )
     )
     sources = [
@@ -164,8 +236,11 @@ def main() -> None:
     parser.add_argument(
         "--serve", type=int, metavar="PORT", help="serve and rebuild on change"
     )
+    parser.add_argument("--edition", help="build this edition alone")
     options = parser.parse_args()
     try:
+        if options.edition:
+            sys.exit(build_one(options.edition, options.strict))
         if options.serve is not None:
             serve(options.serve)
         else:

@@ -27,6 +27,8 @@ LEFT_OUT = (FOLDER, "_pagefind", "404.html", "robots.txt", "sitemap.xml")
 SERVED = re.compile(  # preloading and policies need an origin, and files have none
     r'<link rel="preload"[^>]*>\n?|<meta http-equiv="Content-Security-Policy"[^>]*>\n?'
 )
+LOCALE = ROOT / "book" / "locale"
+LANGUAGE = re.compile(r'<a class="topbar__language".*?</a>\n?', re.DOTALL)
 DOWNLOADS = re.compile(r'<p class="downloads">.*?</p>\n?', re.DOTALL)
 
 
@@ -53,10 +55,14 @@ def write() -> None:
 
 def archive(site: Path, target: Path) -> None:
     """Archive the site's files, changed so that they need no server."""
+    editions = {
+        folder.name for folder in LOCALE.glob("*")
+    }  # the archive is of the English book
     with ZipFile(target, "w", ZIP_DEFLATED, compresslevel=9) as zipped:
         for path in sorted(site.rglob("*")):
             name = path.relative_to(site)
-            left_out = name.parts[0] in LEFT_OUT or name.parts[0].startswith(".")
+            left_out = name.parts[0] in {*LEFT_OUT, *editions}
+            left_out = left_out or name.parts[0].startswith(".")
             if path.is_file() and not left_out:
                 inside = f"{target.stem}/{name.as_posix()}"
                 if path.suffix == ".html":
@@ -69,7 +75,7 @@ def archive(site: Path, target: Path) -> None:
 
 def on_disk(page: str) -> str:
     """Remove parts of a page that need a server, and links to files outside the archive."""
-    return DOWNLOADS.sub("", SERVED.sub("", page))
+    return LANGUAGE.sub("", DOWNLOADS.sub("", SERVED.sub("", page)))
 
 
 def without_summaries(options: str) -> str:

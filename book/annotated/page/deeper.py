@@ -10,6 +10,7 @@ from typing import Any
 
 from docutils import nodes
 from sphinx import addnodes
+from sphinx.locale import _
 from sphinx.util.docutils import SphinxDirective
 
 from annotated.page.state import state_of
@@ -67,8 +68,9 @@ def depart_deeper(translator: Any, node: deeper) -> None:
 
 
 def visit_section(translator: Any, node: deeper_section) -> None:
+    word = _("Deeper")
     translator.body.append(
-        '<details class="deeper"><summary><span class="deeper__label">Deeper</span> '
+        f'<details class="deeper"><summary><span class="deeper__label">{word}</span> '
     )
 
 

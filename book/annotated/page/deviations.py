@@ -11,6 +11,7 @@ from typing import Any
 
 from docutils import nodes
 from docutils.statemachine import StringList
+from sphinx.locale import _
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import docname_join
 from sphinx.util.docutils import SphinxDirective
@@ -42,8 +43,9 @@ class Deviation(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         self.assert_has_content()
         where, messages = self.state.inline_text(self.arguments[0], self.lineno - 1)
-        node = deviation()
-        node += deviation_title("", "Deviation from ", *where)
+        node, title = deviation(), deviation_title(self.arguments[0], "", *where)
+        self.set_source_info(title)  # then it can be translated
+        node += title
         self.state.nested_parse(self.content, self.content_offset, node)
         return [node, *messages]
 
@@ -77,6 +79,18 @@ class Deviations(SphinxDirective):
 
 class deviations(nodes.General, nodes.Element):  # noqa: N801
     """The deviations of one chapter, ``docname``, in a list."""
+
+
+class From(SphinxPostTransform):
+    """Puts the words "Deviation from" around each title, in the order of the page's language."""
+
+    default_priority = 10
+
+    def run(self, **kwargs: Any) -> None:
+        before, after = _("Deviation from {}").split("{}")
+        for title in self.document.findall(deviation_title):
+            title.insert(0, nodes.Text(before))
+            title.append(nodes.Text(after))
 
 
 class InOrder(SphinxPostTransform):

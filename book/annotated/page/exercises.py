@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from docutils import nodes
+from sphinx.locale import _
 from sphinx.util.docutils import SphinxDirective
 
 
@@ -31,8 +32,10 @@ class Exercise(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         self.assert_has_content()
         words, messages = self.state.inline_text(self.arguments[0], self.lineno - 1)
-        node = exercise()
-        node += nodes.paragraph("", "", *words, classes=["note__title"])
+        node, raw = exercise(), self.arguments[0]
+        title = nodes.paragraph(raw, "", *words, classes=["note__title"])
+        self.set_source_info(title)  # then it can be translated
+        node += title
         self.state.nested_parse(self.content, self.content_offset, node)
         return [node, *messages]
 
@@ -68,8 +71,9 @@ def depart_exercise(translator: Any, node: exercise) -> None:
 
 
 def visit_solution(translator: Any, node: solution) -> None:
+    word = _("Solution")
     translator.body.append(
-        '<details class="solution"><summary>Solution</summary>'
+        f'<details class="solution"><summary>{word}</summary>'
         '<div class="solution__body">'
     )
 

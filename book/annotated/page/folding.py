@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from docutils import nodes
+from sphinx.locale import _
 from sphinx.util.docutils import SphinxDirective
 
 from annotated.page.site_notebook import key
@@ -17,6 +18,20 @@ class fold(nodes.General, nodes.Element):  # noqa: N801 (docutils names nodes so
 
 class remark(nodes.General, nodes.Element):  # noqa: N801
     """A comment in folded code. Its row moves its content into the fold."""
+
+
+def summary(english: str) -> str:
+    """Return the title of a fold in the language of the build: `Code of this figure, 12 lines`."""
+    title, _comma, count = english.rpartition(", ")
+    number = count.partition(" ")[0]
+    known = {
+        "Code": _("Code"),
+        "Code of this figure": _("Code of this figure"),
+        "Code of this table": _("Code of this table"),
+    }
+    words = known.get(title) or _("Code of {}").format(title.removeprefix("Code of "))
+    lines = _("{}, {} line") if number == "1" else _("{}, {} lines")
+    return lines.format(words, number)
 
 
 def own(directive: SphinxDirective) -> None:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from sphinx.locale import _
 from sphinx.util.osutil import relative_uri
 
 TEXT = 100_000  # characters of one output that a page shows
@@ -29,15 +30,18 @@ def limited(outputs: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
             shown.append(output)
             continue
         path = _path(name, i, kind)
-        size = f"{len(text):,} characters"
+        size = f"{len(text):,}"
         if kind == "text/plain":
             start = text[: text.rfind("\n", 0, TEXT) + 1] or text[:TEXT]
             shown.append({"output_type": "stream", "name": "stdout", "text": start})
-            words = f"The first {len(start):,} of {size}."
+            words = _("The first {} of {} characters.").format(f"{len(start):,}", size)
         else:
-            words = f"An output of {size}, too long for this page."
-        link = f'<p class="out out--whole">{words} <a href="{SCHEME}{path}">The whole output</a></p>'
-        data = {"text/html": link, "text/plain": f"{words} The whole output: {path}"}
+            words = _("An output of {} characters, too long for this page.").format(
+                size
+            )
+        whole = _("The whole output")
+        link = f'<p class="out out--whole">{words} <a href="{SCHEME}{path}">{whole}</a></p>'
+        data = {"text/html": link, "text/plain": f"{words} {whole}: {path}"}
         shown.append({"output_type": "display_data", "data": data, "metadata": {}})
     return shown
 

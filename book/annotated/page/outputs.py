@@ -13,6 +13,8 @@ from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import urlsplit
 
+from sphinx.locale import _
+
 SCRIPTS = ("application/javascript", "application/vnd.jupyter.widget-view+json")
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 DOCUMENT = ("html", "head", "body", "meta", "base")  # of a whole page
@@ -142,7 +144,7 @@ def portrayed(data: dict[str, Any], label: str) -> dict[str, Any]:
     """Return the formats of an output as a page can show them."""
     if what := problem({"data": data}):
         words = html.escape(what.partition(".")[0].replace("an output", "This output"))
-        text = f"{words}, so it is shown in the notebook only."
+        text = _("{}, so it is shown in the notebook only.").format(words)
         return {"text/html": f'<p class="out">{text}</p>', "text/plain": text}
     if "text/html" in data:
         return {**data, "text/html": Fragment("".join(data["text/html"])).text}

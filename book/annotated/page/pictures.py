@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from sphinx.locale import _
 from sphinx.util.docutils import SphinxDirective
 
 from annotated.page.book import Book
@@ -170,10 +171,11 @@ def visit_picture(translator: Any, node: picture) -> None:
         return "" if same else str(builder.get_relative_uri(here, docname))
 
     svg = STYLE.sub("", linked(svg, state.project, address))  # the page has its own
+    of_this = _("of this picture")
     translator.body.append(
         f'<figure class="out out--picture" data-pagefind-ignore>{svg}'
         f'<a class="picture-file" href="{up}{FOLDER}/{name}.svg" download>'
-        f'SVG<span class="visually-hidden"> of this picture</span></a></figure>'
+        f'SVG<span class="visually-hidden"> {of_this}</span></a></figure>'
     )
     raise nodes.SkipNode
 

@@ -13,7 +13,7 @@ from annotated.page.code import Highlighter, code_lines, code_node
 from annotated.page.deeper import MISPLACED, is_misplaced
 from annotated.page.deviations import deviation
 from annotated.page.exercises import exercise, folded, solution
-from annotated.page.folding import fold, own, remark
+from annotated.page.folding import fold, own, remark, summary
 from annotated.page.pictures import picture
 from annotated.page.state import page_of
 from annotated.page.ties import tied
@@ -35,6 +35,9 @@ class AnnotatedRow(SphinxDirective):
         index = int(self.arguments[2])
         row, folds = cell.rows[index], page.folds[int(self.arguments[1])]
         prose, code = box("sbs__prose"), box("sbs__code")
+        prose.document = (
+            self.state.document
+        )  # cells of tables learn their source from it
         self.state.nested_parse(self.content, self.content_offset, prose)
         if is_misplaced(row, prose):
             raise self.error(MISPLACED)
@@ -94,7 +97,7 @@ class AnnotatedRow(SphinxDirective):
     ) -> nodes.Element:
         """Return the fold at a row: the lines of its rows, with the comments between them."""
         page = page_of(self.env)
-        made = fold(summary=folds.counted(cell, folds.at[index], page.chapter))
+        made = fold(summary=summary(folds.counted(cell, folds.at[index], page.chapter)))
         remarks = list(prose.findall(remark))
         for node in remarks:
             node.parent.remove(node)

@@ -6,6 +6,7 @@ from itertools import takewhile
 from typing import Any
 
 from docutils import nodes
+from sphinx.locale import _
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from annotated.page.boxes import box, is_row, parts
@@ -175,10 +176,11 @@ class Sheet(SphinxPostTransform):
         summary = next((n for n in head if isinstance(n, nodes.paragraph)), None)
         for paragraph in sheet[0].findall(nodes.paragraph):
             words = paragraph[0] if len(paragraph) else None
-            if isinstance(words, nodes.Text) and words.startswith("Source: "):
-                paragraph.replace(words, nodes.Text(words.removeprefix("Source: ")))
-                paragraph.parent.remove(paragraph)
-                return Head(summary, paragraph)
+            for start in {"Source: ", _("Source: ")}:
+                if isinstance(words, nodes.Text) and words.startswith(start):
+                    paragraph.replace(words, nodes.Text(words.removeprefix(start)))
+                    paragraph.parent.remove(paragraph)
+                    return Head(summary, paragraph)
         return Head(summary)
 
     def _hoist(self, section: nodes.section) -> None:
@@ -196,9 +198,10 @@ def visit_heading(translator: Any, node: heading) -> None:
 
 
 def depart_heading(translator: Any, node: heading) -> None:
+    word = _("Link to this heading")
     link = (
         f'<a class="headerlink" data-pagefind-ignore href="#{node["anchor"]}" '
-        'aria-label="Link to this heading">#</a>'
+        f'aria-label="{word}">#</a>'
     )
     # A heading that opens a section is a button, and a button cannot contain a link.
     opens = isinstance(node.parent, deeper_section)

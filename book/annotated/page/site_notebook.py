@@ -5,16 +5,18 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
+from sphinx.locale import _
 
 from annotated.page.figures import themed
 from annotated.page.limits import limited
 from annotated.page.outputs import portrayed
 from annotated.page.values import with_values
+from annotated.page.words import said
 from annotated.read.folds import Folds
 from annotated.read.parse import HEADING, Cell, Chapter, Row
 from annotated.read.prose import as_typed
@@ -36,11 +38,14 @@ def site_notebook(
     folds: list[Folds] | None = None,
     docname: str = "",
     values: Mapping[str, str] | None = None,
+    say: Callable[[str], str] = str,
+    note: Callable[[str], str] = str,
 ) -> NotebookNode:
     """Return Markdown cells for headings and rows, and a code cell for each set of outputs.
 
     The notes of rows that are folded whole are in the row with the fold. ``values`` are those of the
-    expressions in prose, by default the record's.
+    expressions in prose, by default the record's. ``say`` translates the words of figures and tables, and
+    ``note`` a paragraph of prose.
     """
     values = record.values if values is None else values
     notebook = nbformat.v4.new_notebook(metadata={"kernelspec": KERNEL})
@@ -68,9 +73,9 @@ def site_notebook(
         seen = visible(next(outputs)) if cell.nodes else []
         if _described(cell):
             seen = [each for each in seen if each["output_type"] != "execute_result"]
+        label = _label(cell, values, note)
         shown = [
-            _shown(output, _label(cell, values))
-            for output in limited(seen, f"{docname}-{i}")
+            _shown(output, label, say) for output in limited(seen, f"{docname}-{i}")
         ]
         if shown:
             add(
@@ -80,7 +85,7 @@ def site_notebook(
                     outputs=shown,
                     metadata={
                         "tags": ["remove-input"],
-                        "mystnb": {"image": {"alt": _label(cell, values)}},
+                        "mystnb": {"image": {"alt": label}},
                     },
                 ),
                 cell.line,
@@ -138,20 +143,25 @@ def _head(row: Row) -> tuple[str, str, int]:
     )
 
 
-def _shown(output: dict[str, Any], label: str) -> NotebookNode:
+def _shown(
+    output: dict[str, Any], label: str, say: Callable[[str], str] = str
+) -> NotebookNode:
     """Return an output as the page shows it: figures and tables as HTML, in theme colours."""
     output = dict(output)
     data = dict(output.get("data", {}))
     narrow = "".join(data.pop(NARROW, ""))
     if "image/svg+xml" in data:
         output["data"] = {
-            "text/html": themed("".join(data["image/svg+xml"]), label, narrow),
-            "text/plain": f"Figure: {label}",  # for builders other than HTML
+            "text/html": said(
+                themed("".join(data["image/svg+xml"]), label, narrow), say
+            ),
+            "text/plain": _("Figure: {}").format(label),  # for builders other than HTML
         }
     elif data:
         output["data"] = shown = portrayed(data, label)
         table = "".join(shown.get("text/html", ""))
         if table.startswith("<table"):
+            table = said(table, say)
             shown["text/html"] = f'<div class="out out--table">{table}</div>'
     output.pop("execution_count", None)
     if output["output_type"] == "execute_result":
@@ -176,17 +186,20 @@ def visible(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [cleaned(output) for output in joined]
 
 
-def _label(cell: Cell, values: Mapping[str, str]) -> str:
+def _label(
+    cell: Cell, values: Mapping[str, str], note: Callable[[str], str] = str
+) -> str:
     """Return a figure's text alternative: the first sentence of the note next to its code."""
     prose = next((row.prose for row in cell.rows if row.prose), "")
-    text = " ".join(
-        line
-        for line in prose.splitlines()
-        if line and not line.startswith(("#", ":::"))
-    )
-    return (
-        _plain(with_values(as_typed(text), values)).partition(". ")[0].strip(" .")
-        or "Figure"
+    prose = re.sub(r"(?m)^(#|:::).*\n?", "", prose).strip("\n")
+    first, _gap, rest = prose.partition("\n\n")
+    first = " ".join(first.split("\n"))
+    translated = note(first) if first else ""
+    own = translated != first
+    text = translated if own else " ".join([first, *rest.split()])
+    plain = _plain(with_values(as_typed(text), values))
+    return re.split(r"(?<=。)" if own else r"\. ", plain)[0].strip(" .。") or _(
+        "Figure"
     )
 
 

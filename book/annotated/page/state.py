@@ -115,7 +115,9 @@ class State:
     @cached_property
     def store(self) -> Store:
         """The records of earlier executions."""
-        return Store(Path(self.app.outdir).parent / ".executed")
+        folder = self.app.config.annotated_outputs
+        where = self.root / folder if folder else Path(self.app.outdir).parent
+        return Store(where / ".executed")
 
     @cached_property
     def memory(self) -> Memory:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from docutils import nodes
+from sphinx.transforms import SphinxTransform
 
 # Characters that replace a name and a symbol in a sentence.
 NAME, SYMBOL = "\N{START OF TEXT}", "\N{END OF TEXT}"
@@ -29,11 +30,40 @@ def tied(prose: nodes.Element) -> None:
     """Enclose each name and symbol in a tie where a sentence connects them."""
     for paragraph in list(prose.findall(nodes.paragraph)):
         for name, symbol in list(_pairs(paragraph)):
-            for node in (name, symbol):
-                stop = node is name
-                wrapped = tie(name=name.astext(), stop=stop)
-                node.parent.replace(node, wrapped)
-                wrapped += node
+            pairs = paragraph.setdefault("ties", [])
+            pairs.append((name.astext(), symbol.astext()))
+            _enclose(name, symbol)
+
+
+def _enclose(name: nodes.Element, symbol: nodes.Element) -> None:
+    for node in (name, symbol):
+        wrapped = tie(name=name.astext(), stop=node is name)
+        node.parent.replace(node, wrapped)
+        wrapped += node
+
+
+class TiesOfTranslations(SphinxTransform):
+    """Ties the names and symbols of a translated paragraph that its English sentence connects."""
+
+    default_priority = 30  # after Sphinx has put in the translations
+
+    def apply(self, **kwargs: Any) -> None:
+        for paragraph in self.document.findall(nodes.paragraph):
+            pairs = paragraph.attributes.pop("ties", [])
+            if pairs and next(paragraph.findall(tie), None) is None:
+                for name, symbol in pairs:
+                    literal = _first(paragraph, nodes.literal, name)
+                    math = _first(paragraph, nodes.math, symbol)
+                    if literal is not None and math is not None:
+                        _enclose(literal, math)
+
+
+def _first(
+    paragraph: nodes.Element, kind: type[nodes.Element], text: str
+) -> nodes.Element | None:
+    """Return the first node of a kind with this text that is not tied yet."""
+    found = (n for n in paragraph.findall(kind) if n.astext() == text)
+    return next((n for n in found if not isinstance(n.parent, tie)), None)
 
 
 def _pairs(

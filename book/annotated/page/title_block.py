@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import time
+import datetime
 from typing import Any
 
+from babel.dates import format_date
 from sphinx.builders import Builder
+from sphinx.config import Config
+from sphinx.locale import _
 
 from annotated.page.contents import Entry
 from annotated.page.state import Head
@@ -28,10 +31,18 @@ def title_block(
     render = builder.render_partial  # type: ignore[attr-defined]
     facts = []
     if head.source is not None:
-        facts.append({"name": "Source", "html": render(head.source)["fragment"]})
+        facts.append(
+            {
+                "name": _("Source"),
+                "source": True,
+                "html": render(head.source)["fragment"],
+            }
+        )
     seconds = max(1, round(record.seconds))
-    facts.append({"name": "Runs in", "html": f"{seconds} s of CPU time"})
-    facts.append({"name": "Last run", "html": _last_run(record, packages)})
+    facts.append({"name": _("Runs in"), "html": _("{} s of CPU time").format(seconds)})
+    facts.append(
+        {"name": _("Last run"), "html": _last_run(record, packages, builder.config)}
+    )
     return {
         "number": entry.number,
         "part": entry.part,
@@ -46,13 +57,14 @@ def title_block(
     }
 
 
-def _last_run(record: Record, packages: list[str]) -> str:
+def _last_run(record: Record, packages: list[str], config: Config) -> str:
     """The packages with their versions, and the day."""
     versions = [
         f"{name} {record.versions[name].partition('+')[0]}"
         for name in packages
         if name in record.versions
     ]
-    date = time.strptime(record.date, "%Y-%m-%d")
-    day = f"{date.tm_mday} {time.strftime('%b %Y', date)}"
+    date = datetime.date.fromisoformat(record.date)
+    language = config.language if config.language != "en" else "en_GB"
+    day = format_date(date, "d MMM y" if language == "en_GB" else "medium", language)
     return ", ".join([*versions, f'<time datetime="{record.date}">{day}</time>'])

@@ -15,13 +15,14 @@ from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import directives
+from sphinx.locale import _
 from sphinx.util.docutils import SphinxDirective
 
 from annotated.page.code import counted, segments_of, visible
 from annotated.page.difference import Stretch, changes, marks
 from annotated.page.state import page_of, state_of
 
-SIGNS = {"-": ("ln--del", "removed: "), "+": ("ln--add", "added: "), " ": ("", "")}
+SIGNS = {"-": "ln--del", "+": "ln--add", " ": ""}
 
 
 class variant(nodes.General, nodes.Element):  # noqa: N801 (docutils names nodes so)
@@ -82,8 +83,10 @@ def _lines(
     builder: Any, lines: list[tuple[str, str, int, str, list[Stretch]]]
 ) -> Iterator[str]:
     jumps = counted(line[2] for line in lines)
+    line = _("line {}")
+    words = {"-": _("removed: "), "+": _("added: "), " ": ""}
     for (sign, module, number, text, marked), jump in zip(lines, jumps, strict=True):
-        kind, word = SIGNS[sign]
+        kind, word = SIGNS[sign], words[sign]
         docname = module.replace(".", "/")
         page = "" if docname == builder.current_docname else None
         if page is None and docname in builder.env.all_docs:
@@ -94,7 +97,7 @@ def _lines(
         code = "".join(_code(text, indent, marked))
         yield (
             f'<span class="ln i{indent // 4} {kind}"{jump}><a class="lno"{link} '
-            f'data-sign="{sign.strip()}" tabindex="-1" aria-label="line {number}"></a>'
+            f'data-sign="{sign.strip()}" tabindex="-1" aria-label="{line.format(number)}"></a>'
             f'{hidden}<i class="w">{" " * indent}</i>{code}\n</span>'
         )
 

@@ -1,6 +1,8 @@
 /* Tools on a chapter's page: copying, shapes, highlighted names, the list of keys.
    The page is readable without them. */
 (() => {
+  // The words of an edition in another language are in a script before this one.
+  const _ = (text, ...values) => values.reduce((said, value) => said.replace("{}", value), window.words?.[text] ?? text);
   const root = document.documentElement;
   const $ = (selector, from = document) => from.querySelector(selector);
   const $$ = (selector, from = document) => [...from.querySelectorAll(selector)];
@@ -25,11 +27,12 @@
     const pieces = $$("i", held.content).map(piece => piece.textContent);
     return $(`b[title="${name}"]`, held.content).textContent.split(" ").map(i => pieces[i]).join("\n\n\n") + "\n";
   };
+  const saying = { copy: _("Copy"), needs: _("Copy with the imports and definitions it needs"), alone: _("Copy standalone"), to: _("Copy link"), link: _("Link") };
   for (const { id: name, firstElementChild: code } of $$(".def--own")) {
     code.insertAdjacentHTML("beforebegin", `<div class="def-actions${name.includes(".") ? " def-actions--quiet" : ""}" role="group" aria-label="${name}">`
-      + `<button type="button" data-copy="${name}" title="Copy">${COPY}<span>Copy</span></button>`
-      + (wholes.has(name) ? `<button type="button" data-standalone="${name}" title="Copy with the imports and definitions it needs">${WHOLE}<span>Copy standalone</span></button>` : "")
-      + `<a href="#${name}" data-link title="Copy link">${LINK}<span>Link</span></a></div>`);
+      + `<button type="button" data-copy="${name}" title="${saying.copy}">${COPY}<span>${saying.copy}</span></button>`
+      + (wholes.has(name) ? `<button type="button" data-standalone="${name}" title="${saying.needs}">${WHOLE}<span>${saying.alone}</span></button>` : "")
+      + `<a href="#${name}" data-link title="${saying.to}">${LINK}<span>${saying.link}</span></a></div>`);
   }
 
   for (const on of ["pointerover", "focusin"]) document.addEventListener(on, event => { if (event.target.closest("[data-standalone]")) fetched(); });
@@ -39,7 +42,7 @@
   toast.setAttribute("role", "status");
   const say = text => { toast.textContent = text; clearTimeout(say.timer); say.timer = setTimeout(() => { toast.textContent = ""; }, 2200); };
   const copy = (text, said) => (navigator.clipboard ? navigator.clipboard.writeText(text) : Promise.reject())
-    .then(() => say(said), () => say("The browser gave no clipboard"));
+    .then(() => say(said), () => say(_("The browser gave no clipboard")));
   const source = name => {
     const blocks = $$(`pre[data-of~="${name}"]`);
     const lines = blocks.flatMap((block, i) => [
@@ -55,10 +58,10 @@
     const button = event.target.closest("[data-copy], [data-standalone], [data-link], [data-bibtex]");
     if (!button) return;
     const { copy: name, standalone, bibtex } = button.dataset;
-    if (name) copy(source(name), `${name} copied`);
-    else if (standalone) whole(standalone).then(text => copy(text, `${standalone} copied with what it needs`), () => say("The code could not be loaded"));
-    else if (bibtex) copy(document.getElementById(bibtex).textContent, "BibTeX copied");
-    else copy(button.href, "Link copied");
+    if (name) copy(source(name), _("{} copied", name));
+    else if (standalone) whole(standalone).then(text => copy(text, _("{} copied with what it needs", standalone)), () => say(_("The code could not be loaded")));
+    else if (bibtex) copy(document.getElementById(bibtex).textContent, _("BibTeX copied"));
+    else copy(button.href, _("Link copied"));
   });
 
   // A link to folded code opens its fold. Some browsers do that too, but not always before they scroll.
@@ -159,13 +162,13 @@
 
   // Pictures in steps: a slider shows what is drawn at its step. Without it, the last step is shown, the whole picture.
   for (const picture of $$(".picture[data-steps]")) {
-    const last = picture.dataset.steps, box = document.createElement("label");
+    const step = _("Step"), last = picture.dataset.steps, box = document.createElement("label");
     box.className = "picture-steps";
-    box.innerHTML = `Step<input type="range" min="1" max="${last}" value="${last}"><output></output>`;
+    box.innerHTML = `${step}<input type="range" min="1" max="${last}" value="${last}"><output></output>`;
     const [slider, shown] = box.children;
     const show = () => {
       for (const part of $$("[data-at]", picture)) part.classList.toggle("off", !part.dataset.at.split(" ").includes(slider.value));
-      shown.textContent = `${slider.value} of ${last}`;
+      shown.textContent = _("{} of {}", slider.value, last);
       slider.setAttribute("aria-valuetext", [shown.textContent, ...$$(".caption", picture).filter(text => !text.closest(".off")).map(text => text.textContent)].join(": "));
     };
     slider.addEventListener("input", show);
@@ -174,9 +177,9 @@
   }
 
   // Keys.
-  const keys = [["/", "search"], ["?", "this list"], ["s", "shapes at the ends of lines"], ["↑ ↓", "from line number to line number"], ["← →", "along a figure's lines"], ["Escape", "close what is open"]];
+  const keys = [["/", _("search")], ["?", _("this list")], ["s", _("shapes at the ends of lines")], ["↑ ↓", _("from line number to line number")], ["← →", _("along a figure's lines")], ["Escape", _("close what is open")]];
   const dialog = made("dialog", "keys", {});
-  dialog.setAttribute("aria-label", "Keys");
+  dialog.setAttribute("aria-label", _("Keys"));
   dialog.append(...keys.map(([key, does]) => {
     const line = document.createElement("p");
     line.append(Object.assign(document.createElement("kbd"), { textContent: key }), ` ${does}`);

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from sphinx.locale import _
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 OPENING = re.compile(r"^@\w+\s*\{\s*([^\s,]+)\s*,", re.MULTILINE)
@@ -53,10 +54,11 @@ class OfferBibtex(SphinxPostTransform):
 
 def visit_bibtex(translator: Any, node: bibtex) -> None:
     anchor = f"bibtex:{node['key']}"
+    label, copy = _("Copy BibTeX of {}").format(node["key"]), _("Copy")
     translator.body.append(
         '<details class="bibtex" data-pagefind-ignore><summary>BibTeX</summary>'
         f'<pre id="{anchor}">{escape(node["text"], quote=False)}\n</pre>'
-        f'<button type="button" data-bibtex="{anchor}" aria-label="Copy BibTeX of '
-        f'{node["key"]}">Copy</button></details>'
+        f'<button type="button" data-bibtex="{anchor}" '
+        f'aria-label="{label}">{copy}</button></details>'
     )
     raise nodes.SkipNode

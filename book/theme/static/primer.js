@@ -1,5 +1,6 @@
 /* Small helpers; every page reads well without them. */
 (() => {
+  const _ = (text, ...values) => values.reduce((said, value) => said.replace("{}", value), window.words?.[text] ?? text);
   const root = document.documentElement;
   const $ = (selector, from = document) => from.querySelector(selector);
   const $$ = (selector, from = document) => [...from.querySelectorAll(selector)];
@@ -15,6 +16,13 @@
   const forced = new URLSearchParams(location.search).has("theme");
   $("#theme-toggle").addEventListener("click", () => store("theme", root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark"));
   dark.addEventListener("change", () => { if (!forced && !recall("theme")) root.dataset.theme = dark.matches ? "dark" : "light"; });
+
+  // The same place of the page in another language: the section or definition at the top of the window.
+  for (const link of $$(".topbar__language")) link.addEventListener("click", () => {
+    const places = $$("#main :is(h2, h3, h4, section, .def)[id]").filter(place => place.checkVisibility?.() ?? true);
+    const above = places.filter(place => place.getBoundingClientRect().top < innerHeight / 3 && scrollY > 0).at(-1);
+    link.hash = above ? above.id : location.hash;
+  });
 
   // The chapter list: docked on wide screens, a drawer on others.
   const wide = matchMedia("(min-width: 1380px)"), button = $("#nav-toggle"), list = $("#chapnav");
@@ -99,7 +107,7 @@
         box.tabIndex = 0;
         box.dataset.scrolls = "";
         if (!box.matches("figure")) box.setAttribute("role", "group");
-        if (!box.hasAttribute("aria-label")) box.setAttribute("aria-label", box.closest(".out, .output") ? "Output" : box.matches("pre") ? "Code" : box.matches(".table-scroll") ? "Table" : "Formula");
+        if (!box.hasAttribute("aria-label")) box.setAttribute("aria-label", box.closest(".out, .output") ? _("Output") : box.matches("pre") ? _("Code") : box.matches(".table-scroll") ? _("Table") : _("Formula"));
       } else if (!scrolls && "scrolls" in box.dataset) {
         for (const name of ["tabindex", "role", "aria-label", "data-scrolls"]) box.removeAttribute(name);
       }

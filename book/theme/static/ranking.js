@@ -3,8 +3,15 @@
 const COMMON = new Set("a an and are as at be by can do does for from how i in is it its many me much my number of on or our the there this to use was what when where which who why with you your".split(" "));
 export const KINDS = ["page", "definition", "section", "term"];
 
+/* Scripts without spaces: their words are found by the browser's own dictionary, here and in the index alike. */
+const SPACELESS = "[\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}ー]";
+const segmenter = Intl.Segmenter && new Intl.Segmenter(undefined, { granularity: "word" });
+const RUN = new RegExp(`${SPACELESS}+`, "gu"), GAP = new RegExp(`(?<=${SPACELESS}(?:</?mark>)?) +(?=(?:</?mark>)?${SPACELESS})`, "gu");
+export const split = text => segmenter ? text.replace(RUN, run => ` ${[...segmenter.segment(run)].map(({ segment }) => segment).join(" ")} `) : text;
+export const joined = text => text.replace(GAP, "");
+
 /* The words of a text: `MultiHeadAttention` has three, `n²` has two. */
-export const wordsOf = text => text.replace(/[²³⁰-⁹]/g, sign => ` ${sign.normalize("NFKC")}`)
+export const wordsOf = text => split(text).replace(/[²³⁰-⁹]/g, sign => ` ${sign.normalize("NFKC")}`)
   .replace(/(\p{Ll})(\p{Lu})/gu, "$1 $2").toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
 
 const telling = words => {

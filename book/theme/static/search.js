@@ -1,12 +1,13 @@
 /* Search as one types: prose, definitions and code of every page. Without scripts, or where the
    index cannot be read (a page opened from disk), the form leads to the search page. */
 (() => {
+  const _ = (text, ...values) => values.reduce((said, value) => said.replace("{}", value), window.words?.[text] ?? text);
   const form = document.querySelector("form.search"), input = form?.querySelector("input");
   if (!form || !location.protocol.startsWith("http")) return;
   const base = new URL(document.documentElement.dataset.content_root, location.href), here = document.currentScript.src;
   const list = Object.assign(document.createElement("ol"), { id: "hits", className: "hits", hidden: true });
   list.setAttribute("role", "listbox");
-  list.setAttribute("aria-label", "Search results");
+  list.setAttribute("aria-label", _("Search results"));
   form.append(list);
   for (const [name, value] of Object.entries({ role: "combobox", "aria-controls": "hits", "aria-expanded": "false", "aria-autocomplete": "list", autocomplete: "off" }))
     input.setAttribute(name, value);
@@ -32,13 +33,13 @@
   // Sections found by their text. A name in code is searched for by all of its words.
   const score = part => part.weighted_locations.reduce((sum, place) => sum + place.balanced_score, 0);
   const textsOf = async (words, ask) => {
-    const [{ answers }, found] = await Promise.all([ranking, ask(words.replace(/[_.]+/g, " "))]);
+    const { answers, split, joined } = await ranking, found = await ask(split(words.replace(/[_.]+/g, " ")).trim());
     if (!found) return null;
     const pages = await Promise.all(found.results.slice(0, 6).map(result => result.data()));
     const marked = ({ excerpt }) => [...excerpt.matchAll(/<mark>(.*?)<\/mark>/g)].map(mark => mark[1]);
     return pages.map(page => {
       const parts = page.sub_results.filter(part => answers(marked(part), words)).sort((a, b) => score(b) - score(a)).slice(0, 3);
-      return { url: page.url, parts: parts.map(part => ({ ...part, page: page.meta.title })) };
+      return { url: page.url, parts: parts.map(part => ({ ...part, title: joined(part.title), excerpt: joined(part.excerpt), page: joined(page.meta.title) })) };
     });
   };
   const open = on => { list.hidden = !on; input.setAttribute("aria-expanded", on); if (!on) choose(-1); };
@@ -86,7 +87,7 @@
     const found = [...exact.map(shown), ...first, ...near.map(shown), ...texts];
     const hits = found.filter((hit, i) => found.findIndex(other => same(other, hit)) === i);
     list.replaceChildren(...hits.slice(0, 12).map(entry));
-    if (!hits.length) list.replaceChildren(Object.assign(document.createElement("li"), { className: "hits__none", textContent: `Nothing is found for “${words}”.` }));
+    if (!hits.length) list.replaceChildren(Object.assign(document.createElement("li"), { className: "hits__none", textContent: _("Nothing is found for “{}”.", words) }));
     open(true);
   };
   input.addEventListener("input", search);

@@ -2,6 +2,7 @@
    Enter as a small box with the link, in which the reader may follow it. A second click follows it, too. Escape and a click
    elsewhere close both. Without scripts the definition is the link's title. */
 (() => {
+  const _ = (text, ...values) => values.reduce((said, value) => said.replace("{}", value), window.words?.[text] ?? text);
   const tip = document.querySelector("main").appendChild(Object.assign(document.createElement("span"), { id: "definition", className: "tip tip--definition", hidden: true }));
   const definitions = new Map();
   for (const name of document.querySelectorAll("a[title] > .std-term")) {
@@ -24,7 +25,7 @@
     if (pin) {
       tip.setAttribute("aria-label", link.textContent);
       owner.setAttribute("aria-expanded", "true");
-      tip.append(Object.assign(document.createElement("a"), { href: link.href, textContent: "In the glossary" }));
+      tip.append(Object.assign(document.createElement("a"), { href: link.href, textContent: _("In the glossary") }));
     } else {
       tip.removeAttribute("aria-label");
       owner.setAttribute("aria-describedby", tip.id);

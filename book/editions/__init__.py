@@ -1,0 +1,351 @@
+"""Editions: the book in a further language, built from the same outputs, with translations from catalogues.
+
+The English build notes the messages of each page, from which `make translations` makes the catalogues. The
+build of an edition runs no cell. Sphinx puts the translations into the pages; what it does not do is here: a
+paragraph without a translation shows the English, marked and with `lang="en"`; one whose English has changed
+shows its translation, marked and with a link to the English; a page says how many paragraphs these are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from babel.messages.extract import extract
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.locale import _, __, get_translation
+from sphinx.transforms import SphinxTransform
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util import logging
+from sphinx.util.nodes import extract_messages
+
+from editions.catalogues import Language, Message, languages, read
+from editions.checks import has_words
+
+ENGLISH = "English"
+MESSAGES = ".messages"  # the folder with the messages of the pages, next to the site
+# The files of _static that an edition has of its own. All others exist once, in the English site.
+OWN = ("documentation_options.js", "language_data.js", "words.js", "japanese.css")
+ONCE = re.compile(  # in an attribute
+    r'(?<==")(?:\.\./)*(_static/([^"?\s]+)|(?:_outputs|_sources|notebooks|_downloads/search)(?=[/"]))'
+)
+SHARED = ("pictures", "outputs", "words")  # catalogues that all pages use
+STATUS = "edition"  # attribute of a node: missing or stale
+LOGGER = logging.getLogger(__name__)
+
+
+def code_of(app: Sphinx) -> str:
+    """Return the language of this build: nothing for the English one."""
+    return str(app.config.editions_code)
+
+
+def language_of(app: Sphinx) -> Language:
+    """Return the language of an edition."""
+    return next(each for each in all_languages(app) if each.code == code_of(app))
+
+
+def all_languages(app: Sphinx) -> list[Language]:
+    """Return the languages that the book is translated into."""
+    name = app.config.editions_locale
+    return languages(Path(app.srcdir, name)) if name else []
+
+
+# -- the English build notes messages --------------------------------------------------------
+
+
+def note_messages(app: Sphinx, doctree: nodes.document) -> None:
+    """Write the messages of a page that was read, in its order, for `make translations`."""
+    if code_of(app) or not app.config.editions_locale:
+        return
+    found = [text for _node, text in messages_of(doctree)]
+    path = Path(app.outdir).parent / MESSAGES / f"{app.env.docname}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(list(dict.fromkeys(found)), ensure_ascii=False, indent=0)
+    path.write_text(text, encoding="utf-8")
+
+
+def messages_of(doctree: nodes.document) -> list[tuple[nodes.Element, str]]:
+    """Return what a page has to translate. Formulas, code and texts without a word are not."""
+    return [
+        (node, text)
+        for node, text in extract_messages(doctree)
+        if not isinstance(node, nodes.math_block | nodes.FixedTextElement | nodes.image)
+        and not _in_bibliography(node)
+        and has_words(text)
+    ]
+
+
+def _in_bibliography(node: nodes.Node | None) -> bool:
+    while node is not None:
+        if isinstance(node, nodes.citation):
+            return True
+        node = node.parent
+    return False
+
+
+# -- an edition ------------------------------------------------------------------------------
+
+
+def outdated(
+    app: Sphinx,
+    env: BuildEnvironment,
+    added: set[str],
+    edited: set[str],
+    gone: set[str],
+) -> list[str]:
+    """Return the pages whose catalogue, or that of all pages, has changed."""
+    if not code_of(app):
+        return []
+    folder = language_of(app).folder
+    common = [_digest(folder / f"{name}.po") for name in SHARED]
+    now = {
+        name: " ".join((*common, _digest(folder / f"{name}.po")))
+        for name in env.found_docs
+    }
+    before = getattr(env, "editions_digests", {})
+    env.editions_digests = now  # type: ignore[attr-defined]
+    return [name for name in now if before.get(name) != now[name]]
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else ""
+
+
+class Status(SphinxTransform):
+    """Notes which texts of a page have no translation, or one of an earlier English."""
+
+    default_priority = 15  # before Sphinx translates
+
+    def apply(self, **kwargs: Any) -> None:
+        translated = str(self.document["source"]).endswith("<translated>")
+        if not code_of(self.app) or translated:
+            return
+        path = language_of(self.app).path(self.env.docname)
+        known = {m.english: m for m in (read(path) if path.is_file() else [])}
+        counts = {"messages": 0, "missing": 0, "stale": 0}
+        for node, text in messages_of(self.document):
+            message = known.get(text, Message(text))
+            status = (
+                "missing" if not message.shown else "stale" if message.stale else ""
+            )
+            counts["messages"] += 1
+            if status:
+                counts[status] += 1
+                node[STATUS] = status
+        self.env.metadata[self.env.docname]["edition"] = counts
+
+
+class Marks(SphinxPostTransform):
+    """HTML only: marks what Status found."""
+
+    default_priority = 880  # before the rows are made a sheet, which moves headings
+    formats = ("html",)
+
+    def run(self, **kwargs: Any) -> None:
+        if not code_of(self.app):
+            return
+        for node in list(self.document.findall(nodes.Element)):
+            status = node.attributes.pop(STATUS, None)
+            node.attributes.pop("translated", None)
+            if status == "missing" and isinstance(node, nodes.paragraph):
+                node["classes"] += ["language-en", "untranslated"]
+            elif status == "missing":
+                inside = nodes.inline(classes=["language-en", "untranslated"])
+                inside += node.children
+                node.children = []
+                node += inside
+            elif status == "stale":
+                node += self._link_to_english(node)
+
+    def _link_to_english(self, node: nodes.Element) -> nodes.Node:
+        anchor = ""
+        for other in self.document.findall(nodes.Element):
+            if other is node:
+                break
+            anchor = next(iter(other.get("ids", [])), anchor)
+        docname = self.env.docname
+        uri = "../" * (docname.count("/") + 1) + self.app.builder.get_target_uri(
+            docname
+        )
+        link = nodes.reference("", "EN", refuri=f"{uri}#{anchor}", classes=["older"])
+        link["reftitle"] = _("The English text has changed since it was translated.")
+        return link
+
+
+def frame(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Give the theme the links to the other editions, the counts, and the one place of scripts and styles."""
+    others = all_languages(app)
+    if not others:
+        return
+    here = code_of(app)
+    root = "../" * page.count("/") + ("../" if here else "")
+    uri = app.builder.get_target_uri(page)
+    site = _site(app)
+    pages = {"en": "", **{each.code: f"{each.code}/" for each in others}}
+    names = {"en": ENGLISH, **{each.code: each.name for each in others}}
+    context["editions"] = [
+        {
+            "code": code,
+            "name": names[code],
+            "href": f"{root}{folder}{uri}",
+            "here": code == (here or "en"),
+        }
+        for code, folder in pages.items()
+    ]
+    counts = app.env.metadata.get(page, {}).get("edition", {})
+    left = counts.get("missing", 0) + counts.get("stale", 0)
+    mostly_english = bool(left) and counts["missing"] * 2 > counts["messages"]
+    if site:
+        context["alternates"] = [
+            *((code, f"{site}{folder}{uri}") for code, folder in pages.items()),
+            ("x-default", f"{site}{uri}"),
+        ]
+        own = f"{here}/" if here and not mostly_english else ""
+        context["pageurl"] = f"{site}{own}{uri}"
+    if here:
+        context["edition_counts"] = counts if left else None
+        context["noindex"] = mostly_english
+        context["english"] = f"{root}{uri}"
+        share(context, root)
+
+
+def share(context: dict[str, Any], root: str) -> None:
+    """Let a page take from the English site what exists once: scripts, styles, code and notebooks."""
+
+    def own(match: re.Match[str]) -> str:
+        return match[0] if match[2] in OWN else f"{root}{match[1]}"
+
+    def there(markup: str) -> str:
+        return ONCE.sub(own, markup)
+
+    def own_or_shared(found: str) -> str:
+        """Return an address, or a tag with one."""
+        return there(found) if "<" in found else there(f'="{found}"')[2:-1]
+
+    def through(function: Callable[..., str]) -> Callable[..., str]:
+        return lambda *given, **named: own_or_shared(str(function(*given, **named)))
+
+    for name in ("pathto", "css_tag", "js_tag"):
+        context[name] = through(context[name])
+    context["body"] = there(context.get("body") or "")
+    chapter = context.get("chapter") or {}
+    for name in ("notebook", "executed", "source"):
+        if name in chapter:
+            chapter[name] = own_or_shared(chapter[name])
+
+
+def _site(app: Sphinx) -> str:
+    from annotated.page.book import site_url
+
+    return site_url(app.config.annotated_repository.get("url", ""))
+
+
+def report(app: Sphinx, exception: Exception | None) -> None:
+    """Report how far an edition is, and warn of what is left on pages that are declared complete."""
+    here = code_of(app)
+    if exception is not None or not here:
+        return
+    total = {"messages": 0, "missing": 0, "stale": 0}
+    complete = language_of(app).complete
+    for name in sorted(app.env.found_docs):
+        counts = app.env.metadata.get(name, {}).get("edition", {})
+        for kind in total:
+            total[kind] += counts.get(kind, 0)
+        if name in complete and (counts.get("missing") or counts.get("stale")):
+            LOGGER.warning(
+                __(
+                    "%s: %d messages are missing and %d are stale, but language.toml declares "
+                    "the page complete. Run make translations, and translate them in %s."
+                ),
+                name,
+                counts["missing"],
+                counts["stale"],
+                language_of(app).path(name),
+                type="editions",
+                subtype="complete",
+            )
+    done = total["messages"] - total["missing"] - total["stale"]
+    LOGGER.info(
+        "%s: %d of %d messages translated, %d stale, %d missing",
+        here,
+        done,
+        total["messages"],
+        total["stale"],
+        total["missing"],
+    )
+
+
+# -- words in pictures -----------------------------------------------------------------------
+
+
+def speak(app: Sphinx) -> None:
+    """Let pictures be drawn with this edition's words."""
+    from drawing import canvas
+
+    say = get_translation("pictures")
+
+    def translated(text: str) -> str:
+        return str(say(text)) if code_of(app) and text.strip() else text
+
+    canvas.say = translated
+
+
+def write_words(app: Sphinx) -> None:
+    """Write the words that scripts say, for their own function `_`."""
+    if not code_of(app) or app.builder.format != "html":
+        return
+    found = {text: _(text) for text in words_of_scripts(Path(__file__).parents[1])}
+    said = {text: other for text, other in found.items() if other != text}
+    path = Path(app.outdir, "_static", "words.js")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(said, ensure_ascii=False, separators=(",", ":"))
+    path.write_text(f"window.words = {text};\n", encoding="utf-8")
+    app.add_js_file("words.js", priority=100, loading_method="defer")
+
+
+def words_of_scripts(book: Path) -> list[str]:
+    """Return what the scripts of the engine and of the theme say, in the order of their files."""
+    found: dict[str, None] = {}
+    for path in sorted(
+        [*book.glob("annotated/static/*.js"), *book.glob("theme/static/*.js")]
+    ):
+        with path.open("rb") as file:
+            for _line, text, _comments, _context in extract(
+                "javascript", file, keywords={"_": None}
+            ):
+                found[text if isinstance(text, str) else text[0]] = None
+    return list(found)
+
+
+def catalogues(app: Sphinx, config: Any) -> None:
+    """Name the catalogues of pictures and outputs to Sphinx."""
+    for folder in config.locale_dirs if config.editions_code else []:
+        for name in ("pictures", "outputs"):
+            app.add_message_catalog(name, str(Path(app.srcdir, folder)))
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_config_value(
+        "editions_locale", "", "env", types=[str]
+    )  # the folder of translations
+    app.add_config_value(
+        "editions_code", "", "env", types=[str]
+    )  # the language of this build
+    app.add_transform(Status)
+    app.add_post_transform(Marks)
+    app.connect("config-inited", catalogues)
+    app.connect("builder-inited", speak)
+    app.connect("builder-inited", write_words)
+    app.connect("env-get-outdated", outdated)
+    app.connect("doctree-read", note_messages)
+    app.connect("html-page-context", frame, priority=850)  # before the theme
+    app.connect("build-finished", report)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

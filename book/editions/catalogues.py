@@ -1,0 +1,324 @@
+"""Catalogues: the translations of a language, one file of messages per page.
+
+`book/locale/ja/labml_primer/primer/primer_ez.po` has the messages of that page: its paragraphs, headings,
+list items and table cells. `words.po` has the words of the frame and of the scripts, `pictures.po` those in
+pictures, `outputs.po` those in figures and tables. `language.toml` names the language.
+
+A message that was translated from an earlier English is *stale*: it has the flag `fuzzy` and keeps that
+earlier English (`#| msgid`). Babel reads and writes the files; what it does not do is here: previous English
+is read back, a message that appears twice is an error, and a paragraph that moved is found again.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from io import BytesIO
+from pathlib import Path
+
+from babel import Locale, UnknownLocaleError
+from babel.messages.pofile import PoFileError, denormalize, normalize, read_po
+
+from editions.checks import differences, has_words, signature
+
+ABOUT = "language.toml"
+HEADER = (
+    'msgid ""\nmsgstr ""\n"Language: {}\\n"\n'
+    '"MIME-Version: 1.0\\n"\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
+    '"Content-Transfer-Encoding: 8bit\\n"\n'
+)
+SIMILAR = (
+    0.6  # of two texts, from which on one counts as an edited version of the other
+)
+SENTENCE = re.compile(r"(?<=[.!?:;])\s+(?=[A-Z`$*\[{])")
+JAPANESE_SENTENCE = re.compile(r"(?<=[。！？])")
+WIDTH = 100
+
+
+class CatalogueError(Exception):
+    """Names the file, the line and the fix."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """An English message and its translation, if there is one."""
+
+    english: str
+    text: str = ""
+    previous: str = ""  # the English that `text` translates, if it is an earlier one
+    obsolete: bool = False
+    line: int = 0  # in the file
+
+    @property
+    def stale(self) -> bool:
+        """Whether the translation is older than the English."""
+        return bool(self.text and self.previous)
+
+    @property
+    def shown(self) -> bool:
+        """Whether a page shows the translation: a stale one only with the same formulas, code and numbers."""
+        if not self.text or self.obsolete:
+            return False
+        return not self.previous or signature(self.previous) == signature(self.english)
+
+
+@dataclass(frozen=True)
+class Language:
+    """A language of the book: the folder with its catalogues and what `language.toml` says."""
+
+    code: str
+    folder: Path
+    name: str  # as its readers write it
+    complete: tuple[str, ...] = ()  # pages without a missing or stale message
+
+    def catalogues(self) -> dict[str, list[Message]]:
+        """Return the messages of all files, by the name of the page."""
+        return {
+            path.relative_to(self.folder).with_suffix("").as_posix(): read(path)
+            for path in sorted(self.folder.rglob("*.po"))
+        }
+
+    def path(self, domain: str) -> Path:
+        """Return the file of a page."""
+        return self.folder / f"{domain}.po"
+
+
+def languages(locale: Path) -> list[Language]:
+    """Return the languages that the folder of translations has. Raises `CatalogueError`."""
+    return [
+        language(folder)
+        for folder in sorted(locale.glob("*"))
+        if folder.is_dir() and any(folder.rglob("*.*"))
+    ]
+
+
+def language(folder: Path) -> Language:
+    """Return the language of a folder."""
+    try:
+        Locale.parse(folder.name, sep="-" if "-" in folder.name else "_")
+    except (UnknownLocaleError, ValueError):
+        message = f"{folder}: {folder.name} is no code of a language. Rename the folder, as in ja or pt_BR."
+        raise CatalogueError(message) from None
+    path = folder / ABOUT
+    if not path.is_file():
+        message = f'{path}:1: is missing. Write a line into it: name = "the name of the language, in it"'
+        raise CatalogueError(message)
+    try:
+        about = tomllib.loads(path.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise CatalogueError(f"{path}: {error}. Correct it.") from None
+    if not about.get("name"):
+        message = f'{path}:1: does not name the language. Add: name = "the name of the language, in it"'
+        raise CatalogueError(message)
+    return Language(
+        folder.name, folder, about["name"], tuple(about.get("complete", ()))
+    )
+
+
+# -- reading -------------------------------------------------------------------------------
+
+
+def read(path: Path) -> list[Message]:
+    """Return the messages of a file, in its order. Raises `CatalogueError`."""
+    raw = path.read_bytes()
+    try:
+        text = raw.decode("utf-8").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise CatalogueError(
+            f"{path}:{line}: is not UTF-8. Save it as UTF-8."
+        ) from None
+    _no_message_twice(path, text)
+    try:
+        found = read_po(BytesIO(text.encode()), abort_invalid=True)
+    except (PoFileError, ValueError) as error:
+        line = getattr(error, "lineno", 0) + 1
+        raise CatalogueError(f"{path}:{line}: {error}. Correct the line.") from None
+    live = [(message, False) for message in found if message.id]
+    gone = [(message, True) for message in found.obsolete.values()]
+    return [
+        Message(
+            message.id if isinstance(message.id, str) else message.id[0],
+            message.string if isinstance(message.string, str) else message.string[0],
+            _previous(message.user_comments) if message.fuzzy else "",
+            obsolete,
+            message.lineno or 0,
+        )
+        for message, obsolete in live + gone
+    ]
+
+
+def _previous(comments: list[str]) -> str:
+    """Return the previous English from comments, as Babel reads them: `| msgid "..."`."""
+    lines = [comment[1:].strip() for comment in comments if comment.startswith("|")]
+    return str(denormalize("\n".join(lines).removeprefix("msgid "))) if lines else ""
+
+
+def _no_message_twice(path: Path, text: str) -> None:
+    """Raise an error for a message that a file has twice, and for a line that is none of a catalogue."""
+    seen: dict[str, int] = {}
+    blocks = re.finditer(r'^msgid ("(?:.*)"(?:\n".*")*)', text, re.MULTILINE)
+    for block in blocks:
+        line = text[: block.start()].count("\n") + 1
+        english = str(denormalize(block[1]))
+        if english in seen:
+            message = f"{path}:{line}: is the same message as line {seen[english]}. Remove one."
+            raise CatalogueError(message)
+        seen[english] = line
+    for number, line_text in enumerate(text.splitlines(), 1):
+        if not re.match(
+            r'\s*(#|$|"(?:[^"\\]|\\.)*"$|msg\w+(\[\d\])? "(?:[^"\\]|\\.)*"$)', line_text
+        ):
+            message = f"{path}:{number}: is no line of a catalogue. Close its quotes, or remove it."
+            raise CatalogueError(message)
+
+
+# -- writing -------------------------------------------------------------------------------
+
+
+def written(messages: Iterable[Message], code: str) -> str:
+    """Return a file with these messages. It has no date, so that equal messages are equal files."""
+    entries = [entry(m) for m in sorted(messages, key=lambda m: m.obsolete)]
+    return "\n".join([HEADER.format(code), *entries])
+
+
+def entry(message: Message) -> str:
+    """Return a message as the lines of a catalogue. (Babel wraps previous English so that it is lost.)"""
+    lines = [f"msgid {normalize(message.english, width=WIDTH)}"]
+    lines.append(f"msgstr {normalize(message.text, width=WIDTH)}")
+    text = "\n".join(lines)
+    if message.stale:
+        previous = f"msgid {normalize(message.previous, width=WIDTH)}"
+        text = f"#, fuzzy\n{_prefixed('#| ', previous)}\n{text}"
+    return (_prefixed("#~ ", text) if message.obsolete else text) + "\n"
+
+
+def _prefixed(sign: str, text: str) -> str:
+    return "\n".join(sign + line for line in text.split("\n"))
+
+
+# -- updating ------------------------------------------------------------------------------
+
+
+def updated(
+    old: Mapping[str, list[Message]], now: Mapping[str, Iterable[str]]
+) -> dict[str, list[Message]]:
+    """Return the catalogues of a language for the English messages of each page as they are now."""
+    known: dict[str, str] = {}  # English -> translation, of all pages
+    here = {domain: {m.english: m for m in found} for domain, found in old.items()}
+    for message in (m for found in old.values() for m in found if m.text):
+        known.setdefault(message.previous or message.english, message.text)
+    every = {english for messages in now.values() for english in messages}
+    orphans = [english for english in known if english not in every]
+    sentences = _sentences(known)
+    made: dict[str, list[Message]] = {}
+    used: set[str] = set()
+    for domain, messages in now.items():
+        own = here.get(domain, {})
+        found = [
+            _found(english, own, known, orphans, sentences)
+            for english in dict.fromkeys(messages)
+        ]
+        used |= {m.previous or m.english for m in found if m.text}
+        made[domain] = found
+    for domain, before in old.items():
+        gone = [
+            replace(m, obsolete=True, english=m.previous or m.english, previous="")
+            for m in before
+            if m.text and (m.previous or m.english) not in used | every
+        ]
+        if gone or domain in made:
+            made[domain] = made.get(domain, []) + gone
+    return made
+
+
+def _found(
+    english: str,
+    own: Mapping[str, Message],
+    known: Mapping[str, str],
+    orphans: list[str],
+    sentences: Mapping[str, str],
+) -> Message:
+    """Return the message with its translation, or with that of the text that it was."""
+    before = own.get(english)
+    if before and before.text and not before.previous:
+        return Message(english, before.text)
+    if english in known:
+        return Message(english, known[english])
+    if before and before.text:
+        return Message(english, before.text, before.previous)
+    parts = SENTENCE.split(english)
+    if all(part in sentences for part in parts):
+        return Message(english, "".join(sentences[part] for part in parts), english)
+    close = [(_similarity(english, orphan), orphan) for orphan in orphans]
+    best = max(close, default=(0.0, ""))
+    if best[0] >= SIMILAR:
+        return Message(english, known[best[1]], best[1])
+    return Message(english)
+
+
+def _sentences(known: Mapping[str, str]) -> dict[str, str]:
+    """Return translations of sentences, from texts with as many sentences as their translation."""
+    found: dict[str, str] = {}
+    for english, text in known.items():
+        parts = SENTENCE.split(english)
+        translated = [part for part in JAPANESE_SENTENCE.split(text) if part]
+        aligned = 1 < len(parts) == len(translated) and not any(
+            what
+            for pair in zip(parts, translated, strict=True)
+            for what in differences(*pair)
+        )
+        if aligned:
+            found.update(zip(parts, translated, strict=True))
+    return found
+
+
+def _similarity(a: str, b: str) -> float:
+    matcher = SequenceMatcher(None, a, b, autojunk=False)
+    return matcher.ratio() if matcher.quick_ratio() >= SIMILAR else 0.0
+
+
+# -- counts --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Count:
+    """How far the messages of a page are translated."""
+
+    messages: int = 0
+    translated: int = 0
+    stale: int = 0
+    missing: int = 0
+    words: int = 0  # of messages that are stale or missing, without code and formulas
+
+    def __add__(self, other: Count) -> Count:
+        return Count(
+            *(a + b for a, b in zip(self.fields(), other.fields(), strict=True))
+        )
+
+    def fields(self) -> tuple[int, ...]:
+        return self.messages, self.translated, self.stale, self.missing, self.words
+
+
+def counted(messages: Iterable[Message]) -> Count:
+    """Count the messages of a page. Obsolete ones do not count."""
+    total = Count()
+    for m in messages:
+        if not m.obsolete:
+            stale, missing = int(m.stale), int(not m.text)
+            left = has_words(m.english) if stale or missing else 0
+            total += Count(1, 1 - stale - missing, stale, missing, left)
+    return total
+
+
+def faults(language: Language) -> Iterator[str]:
+    """Yield an error for each translation whose markup or numbers differ from the English."""
+    for domain, messages in language.catalogues().items():
+        for message in messages:
+            if message.text and not message.obsolete:
+                english = message.previous or message.english
+                for what in differences(english, message.text):
+                    yield f"{language.path(domain)}:{message.line}: {what}"

@@ -1,0 +1,144 @@
+"""What an English message and its translation must have in common: formulas, code, roles, links, numbers."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+ROLE = re.compile(r"\{([\w:-]+)\}(`+)(.+?)\2(?!`)", re.DOTALL)
+CODE = re.compile(r"(?<![`\\])(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+MATH = re.compile(r"(?<![\\$])(\$\$?)(?!\s)(.+?)(?<![\\\s])\1", re.DOTALL)
+LINK = re.compile(
+    r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]*(?:\([^()]*\)[^()\s]*)*)\)"
+)
+TARGET = re.compile(r"<([^<>]+)>\s*$", re.DOTALL)
+TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
+WORD = re.compile(r"[^\W\d_][^\W_]*(?:[-'’][^\W_]+)*")
+NUMBER = re.compile(
+    r"(?<![A-Za-z0-9_.])(?:\d[\d,]*(?:\.\d+)?億)?(?:\d[\d,]*(?:\.\d+)?万)?\d[\d,]*(?:\.\d+)?[万億]?"
+)
+SCALES = {
+    "万": 10**4,
+    "億": 10**8,
+    "thousand": 10**3,
+    "million": 10**6,
+    "billion": 10**9,
+}
+PLACED = re.compile(r"\{(?:\w*)\}")  # of a text into which Python puts a value
+TERMS = {
+    "term",
+    "index",
+    "abbr",
+    "repository",
+}  # roles with words: a translation writes its own
+HALF_WIDTH = re.compile(r"[\uff65-\uff9f]")
+EMPHASIS = re.compile(r"(?<![\\*])(\*\*?\*?)(?!\*)")
+
+
+def parts(text: str) -> tuple[str, dict[str, Counter[str]]]:
+    """Return a message without its markup, and the markup by kind."""
+    found: dict[str, Counter[str]] = {
+        kind: Counter() for kind in ("role", "formula", "code", "link", "tag")
+    }
+
+    def role(match: re.Match[str]) -> str:
+        name, inside = match[1], match[3]
+        target = TARGET.search(inside)
+        shown = inside[: target.start()].strip() if target else ""
+        aim = target[1] if target else inside
+        found["role"][f"{{{name}}}" if name in TERMS else f"{{{name}}} {aim}"] += 1
+        return shown if target else (inside if name in TERMS else " ")
+
+    def link(match: re.Match[str]) -> str:
+        found["link"][match[3]] += 1
+        return match[2]
+
+    def kept(kind: str, group: int) -> object:
+        def of(match: re.Match[str]) -> str:
+            found[kind][" ".join(match[group].split())] += 1
+            return " "
+
+        return of
+
+    text = ROLE.sub(role, text)
+    text = CODE.sub(kept("code", 2), text)  # type: ignore[arg-type]
+    text = MATH.sub(kept("formula", 2), text)  # type: ignore[arg-type]
+    text = LINK.sub(link, text)
+    text = TAG.sub(kept("tag", 0), text)  # type: ignore[arg-type]
+    return text, found
+
+
+def has_words(text: str) -> int:
+    """Return how many words a message has outside code, formulas and roles."""
+    plain, _ = parts(PLACED.sub(" ", text))
+    return len(WORD.findall(plain))
+
+
+def numbers(text: str) -> Counter[str]:
+    """Return the numbers of a text as plain digits: 110 million and 1.1億 are the same."""
+    found: Counter[str] = Counter()
+    for match in NUMBER.finditer(text):
+        number = 0.0
+        for digits, sign in re.findall(r"([\d.]+)([万億]?)", match[0].replace(",", "")):
+            number += float(digits) * SCALES.get(sign, 1)
+        word = text[match.end() :].lstrip(" -").split(" ")[0].rstrip(".,;:s")
+        found[f"{number * SCALES.get(word, 1):.12g}"] += 1
+    return found
+
+
+def signature(text: str) -> tuple[object, ...]:
+    """Return what must be equal for the translation of an earlier English to be shown."""
+    plain, found = parts(text)
+    return (
+        *(tuple(sorted(found[kind].items())) for kind in found),
+        tuple(sorted(numbers(plain).items())),
+    )
+
+
+def differences(english: str, text: str) -> Iterator[str]:
+    """Yield what a translation has that its English has not, and the reverse, each with the fix."""
+    plain, wanted = parts(english)
+    own, found = parts(text)
+    for kind in wanted:
+        as_set = kind == "code"  # a name may be repeated, or be said by a pronoun
+        a, b = (set(each) if as_set else each for each in (wanted[kind], found[kind]))
+        if a != b:
+            lost = [
+                x
+                for x in wanted[kind]
+                if wanted[kind][x] > found[kind][x] and (not as_set or x not in b)
+            ]
+            more = [
+                x
+                for x in found[kind]
+                if found[kind][x] > wanted[kind][x] and (not as_set or x not in a)
+            ]
+            said = [f"has no {kind} {x!r}, which the English has" for x in lost]
+            said += [f"has a {kind} {x!r} that the English has not" for x in more]
+            yield f"the translation {' and '.join(said)}. Correct it."
+    places = [sorted(PLACED.findall(ROLE.sub("", each))) for each in (english, text)]
+    if places[0] != places[1]:
+        yield f"the translation must have {places[0]} in braces, as the English has. Correct it."
+    missing = numbers(plain) - numbers(own)
+    if missing:
+        yield f"the translation has no number {', '.join(missing)}, which the English has. Add it."
+    if match := HALF_WIDTH.search(own):
+        yield f"the translation has the half-width letter {match[0]}. Write it full-width."
+    yield from unclosed(text)
+
+
+def unclosed(text: str) -> Iterator[str]:
+    """Yield an error for emphasis that Markdown would show as asterisks."""
+    from markdown_it import MarkdownIt
+
+    plain = MATH.sub("x", CODE.sub("`x`", ROLE.sub("`x`", text)))
+    for token in MarkdownIt().parseInline(plain)[0].children or ():
+        if token.type == "text" and re.search(
+            r"\*\*|(?<!\w)\*\S|\S\*(?!\w)", token.content
+        ):
+            yield (
+                f"Markdown shows the asterisks in {token.content.strip()!r}: emphasis cannot begin or "
+                "end at a bracket, a sign, code or a formula next to a letter. Move the bracket out of it."
+            )
+            return

@@ -1,0 +1,144 @@
+"""`make translations`: bring the catalogues of all languages up to the English book, and count.
+
+The messages of a page are those that the last build has read (`make book` comes first). The words of the
+frame and the scripts are found in their sources, those of pictures by drawing them, those of figures and
+tables in the stored outputs.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "book"), str(ROOT / "book" / "tools")]
+
+from annotated.page.words import texts  # noqa: E402
+from babel.messages.extract import extract_from_dir  # noqa: E402
+from editions import MESSAGES, words_of_scripts  # noqa: E402
+from editions import catalogues as catalogue  # noqa: E402
+from editions.catalogues import CatalogueError, Count, Language  # noqa: E402
+from editions.checks import has_words  # noqa: E402
+
+LOCALE = ROOT / "book" / "locale"
+SOURCES = ("annotated", "theme", "extensions", "live", "editions")
+METHODS = [("**.py", "python"), ("**.html", "jinja2")]
+
+
+def pages() -> dict[str, list[str]]:
+    """Return the messages of each page, in the book's order."""
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))
+    names = [toc["root"]]
+    names += [chapter["file"] for part in toc["parts"] for chapter in part["chapters"]]
+    folder = ROOT / "_build" / MESSAGES
+    missing = [name for name in names if not (folder / f"{name}.json").is_file()]
+    if missing:
+        sys.exit(f"The build has not read {', '.join(missing)}. Run: make book")
+    return {
+        name: json.loads((folder / f"{name}.json").read_text("utf-8")) for name in names
+    }
+
+
+def words() -> list[str]:
+    """Return the words of the frame, the engine and the scripts, in the order of their files."""
+    found: dict[str, None] = {}
+    sources = [(ROOT / "book" / name) for name in SOURCES]
+    for folder in sources:
+        for _file, _line, message, _comments, _context in sorted(
+            extract_from_dir(folder, METHODS, keywords={"_": None}),
+            key=lambda each: each[:2],
+        ):
+            text = message if isinstance(message, str) else message[0]
+            if has_words(text):
+                found[text] = None
+    found |= dict.fromkeys(filter(has_words, words_of_scripts(ROOT / "book")))
+    return list(found)
+
+
+def pictures() -> list[str]:
+    """Return the words of all pictures."""
+    from drawing import canvas
+
+    found: dict[str, None] = {}
+
+    def say(text: str) -> str:
+        if has_words(canvas.MARKUP.sub(lambda m: m[1] or " ", text)):
+            found[text] = None
+        return text
+
+    canvas.say = say
+    for path in sorted((ROOT / "book" / "pictures").rglob("*.py")):
+        name = ".".join(path.relative_to(ROOT / "book").with_suffix("").parts)
+        module = importlib.import_module(name.removesuffix(".__init__"))
+        if hasattr(module, "draw"):
+            module.draw()
+    return list(found)
+
+
+def outputs() -> list[str]:
+    """Return the words in figures and tables."""
+    from write_notebooks import chapters, recorded, the_book
+
+    book, found = the_book(), {}
+    for path in chapters():
+        docname = path.relative_to(ROOT).with_suffix("").as_posix()
+        for text in _of_outputs(recorded(book, docname)):
+            if has_words(text):
+                found[text] = None
+    return list(found)
+
+
+def _of_outputs(record: object) -> Iterator[str]:
+    for output in (each for some in record.outputs for each in some):  # type: ignore[attr-defined]
+        for content in output.get("data", {}).values():
+            if isinstance(content, str | list):
+                yield from texts("".join(content))
+
+
+def update(language: Language, now: dict[str, list[str]]) -> Iterator[str]:
+    """Write the catalogues of a language. Yield the lines of the table of counts."""
+    old = language.catalogues()
+    total = Count()
+    yield f"{language.name} ({language.code}): messages, translated, stale, missing, words left"
+    for domain, messages in catalogue.updated(old, now).items():
+        path, text = language.path(domain), catalogue.written(messages, language.code)
+        count = catalogue.counted(messages)
+        total += count
+        if not path.is_file() or path.read_text("utf-8") != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
+        yield f"  {domain:<45}" + "".join(f"{n:>7,}" for n in count.fields())
+    yield f"  {'in all':<45}" + "".join(f"{n:>7,}" for n in total.fields())
+
+
+def main() -> None:
+    try:
+        found = catalogue.languages(LOCALE)
+        now = {
+            **pages(),
+            "words": words(),
+            "pictures": pictures(),
+            "outputs": outputs(),
+        }
+        for language in found:
+            for line in update(language, now):
+                print(line)
+    except CatalogueError as error:
+        sys.exit(str(error))
+    except PermissionError as error:
+        sys.exit(
+            f"{error.filename}: cannot be written. Give yourself the permission: chmod u+w."
+        )
+    if not found:
+        print(
+            f'No language yet. Add {LOCALE.relative_to(ROOT)}/ja/language.toml, with a line: name = "日本語"'
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,228 @@
+"""Catalogues: what is translated is found again, what is wrong is named with file, line and fix."""
+
+from pathlib import Path
+
+import pytest
+from editions.catalogues import (
+    CatalogueError,
+    Language,
+    Message,
+    counted,
+    faults,
+    language,
+    read,
+    updated,
+    written,
+)
+from editions.checks import differences, has_words, numbers
+from editions.compiled import compile_catalogues, publish
+
+HEAD = written([], "ja")
+
+
+def one(*messages: Message) -> dict[str, list[Message]]:
+    return {"page": list(messages)}
+
+
+def found(path: Path) -> list[Message]:
+    return [Message(m.english, m.text, m.previous, m.obsolete) for m in read(path)]
+
+
+def test_reading_and_writing_a_catalogue_changes_no_byte(tmp_path: Path) -> None:
+    messages = [
+        Message('A "quoted" `x`\\y.', "「引用」`x`。"),
+        Message("New text. " * 20, "訳。", previous="Old text. " * 20),
+        Message("Not yet."),
+        Message("Gone.", "消えた。", obsolete=True),
+    ]
+    path = tmp_path / "page.po"
+    path.write_text(written(messages, "ja"), "utf-8")
+    assert found(path) == messages
+    assert written(read(path), "ja") == path.read_text("utf-8")
+
+
+def test_an_edited_message_is_stale_and_keeps_its_previous_english() -> None:
+    old = one(
+        Message("The layer has eight heads.", "この層には八つのヘッドがあります。")
+    )
+    (now,) = updated(old, {"page": ["This layer has eight heads."]})["page"]
+    assert now.stale and now.previous == "The layer has eight heads."
+    assert now.text == "この層には八つのヘッドがあります。"
+    (again,) = updated(one(now), {"page": [now.english]})["page"]
+    assert again == now
+    (twice,) = updated(one(now), {"page": ["This layer has many heads."]})["page"]
+    assert twice.previous == "The layer has eight heads."
+
+
+def test_a_message_that_moves_to_another_page_keeps_its_translation() -> None:
+    old = {"one": [Message("Moved.", "移動。")], "two": [Message("Stays.", "残る。")]}
+    now = updated(old, {"one": [], "two": ["Stays.", "Moved."]})
+    assert now["two"] == [Message("Stays.", "残る。"), Message("Moved.", "移動。")]
+    assert now["one"] == []
+
+
+def test_each_half_of_a_split_paragraph_gets_its_own_sentences() -> None:
+    old = one(
+        Message("First it reads. Then it writes.", "まず読みます。次に書きます。")
+    )
+    first, second, whole = updated(
+        old, {"page": ["First it reads.", "Then it writes."]}
+    )["page"]
+    assert (first.text, second.text) == ("まず読みます。", "次に書きます。")
+    assert whole.obsolete
+    assert first.stale and second.stale  # a translator reads them
+
+
+def test_what_is_obsolete_stays_and_counts_nowhere() -> None:
+    old = one(Message("Gone for good.", "消えた。"))
+    now = updated(old, {"page": []})["page"]
+    assert now == [Message("Gone for good.", "消えた。", obsolete=True)]
+    assert counted(now).messages == 0
+    assert updated({"page": now}, {"page": ["Gone for good."]})["page"] == [
+        Message("Gone for good.", "消えた。")
+    ]
+
+
+def test_a_stale_translation_is_shown_only_with_the_same_formulas_and_numbers() -> None:
+    assert Message(
+        "It has `x` and 3 parts.", "訳", previous="It had `x` and 3 parts."
+    ).shown
+    assert not Message(
+        "It has `x` and 4 parts.", "訳", previous="It had `x` and 3 parts."
+    ).shown
+    assert not Message(
+        "It has `y` and 3 parts.", "訳", previous="It had `x` and 3 parts."
+    ).shown
+    assert not Message("Gone", "訳", obsolete=True).shown
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "what"),
+    [
+        (HEAD + '\nmsgid "A"\nmsgstr "B\n', 9, "Close its quotes"),
+        (HEAD + '\nmsgid "A"\nmsgstr "B"\n\nmsgid "A"\nmsgstr "C"\n', 11, "line 8"),
+        (HEAD + "\nnonsense\n", 8, "no line of a catalogue"),
+    ],
+    ids=["open quotes", "a message twice", "nonsense"],
+)
+def test_a_broken_catalogue_is_an_error_with_file_and_line(
+    tmp_path: Path, text: str, place: int, what: str
+) -> None:
+    path = tmp_path / "page.po"
+    path.write_text(text, "utf-8")
+    with pytest.raises(CatalogueError) as error:
+        read(path)
+    assert str(error.value).startswith(f"{path}:{place}: ") and what in str(error.value)
+
+
+def test_a_catalogue_that_is_not_utf_8_is_an_error_with_its_line(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "page.po"
+    path.write_bytes(HEAD.encode() + '\nmsgid "A"\nmsgstr "訳"\n'.encode("shift-jis"))
+    with pytest.raises(CatalogueError, match=r"page\.po:9: is not UTF-8"):
+        read(path)
+
+
+def test_windows_line_ends_and_an_empty_file_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "page.po"
+    path.write_bytes(
+        (HEAD + '\nmsgid "A"\nmsgstr "B"\n').replace("\n", "\r\n").encode()
+    )
+    assert found(path) == [Message("A", "B")]
+    path.write_bytes(b"")
+    assert found(path) == []
+
+
+def test_a_folder_that_names_no_language_is_an_error(tmp_path: Path) -> None:
+    folder = tmp_path / "nowhere"
+    folder.mkdir()
+    with pytest.raises(CatalogueError, match="no code of a language"):
+        language(folder)
+    folder = folder.rename(tmp_path / "fr")
+    with pytest.raises(CatalogueError, match=r"language\.toml:1: is missing"):
+        language(folder)
+    (folder / "language.toml").write_text('name = "français"\n')
+    assert language(folder).name == "français"
+
+
+@pytest.mark.parametrize(
+    ("english", "text", "what"),
+    [
+        ("See {doc}`one`.", "見てください。", "has no role '{doc} one'"),
+        ("See it.", "{doc}`one`を見てください。", "has a role '{doc} one'"),
+        ("With $x$.", "$y$で。", "has no formula 'x'"),
+        ("Call `f`.", "呼びます。", "has no code 'f'"),
+        ("It took 3 s.", "4秒かかりました。", "has no number 3"),
+        ("It is *causal*.", "**「因果的」**とは。", "Markdown shows the asterisks"),
+        ("It is a half.", "**50%**です。", "Markdown shows the asterisks"),
+        ("Bold.", "ｶﾀｶﾅ", "half-width"),
+        ("Bold.", "<b>太字</b>", "has a tag '<b>'"),
+    ],
+)
+def test_a_translation_whose_markup_differs_is_an_error_with_the_fix(
+    tmp_path: Path, english: str, text: str, what: str
+) -> None:
+    folder = tmp_path / "ja"
+    folder.mkdir()
+    path = folder / "page.po"
+    path.write_text(written([Message(english, text)], "ja"), "utf-8")
+    (fault,) = faults(Language("ja", folder, "日本語"))
+    assert fault.startswith(f"{path}:8: ") and what in fault
+    with pytest.raises(CatalogueError):
+        compile_catalogues(Language("ja", folder, "日本語"), tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("english", "text"),
+    [
+        (
+            "A {term}`kernel` is *causal*.",
+            "{term}`カーネル <kernel>`は**因果的**です。",
+        ),
+        ("With 110 million parameters.", "1.1億個のパラメータ。"),
+        ("At 1,200 steps, `a` and `a`.", "1200ステップで`a`。"),
+        ("[The slides](https://a.b/c).", "[スライド](https://a.b/c)。"),
+        ("A rate of 0.5/3.", "0.5/3の学習率。"),
+    ],
+)
+def test_a_translation_may_order_its_markup_as_its_language_does(
+    english: str, text: str
+) -> None:
+    assert list(differences(english, text)) == []
+
+
+def test_numbers_are_equal_however_a_language_counts() -> None:
+    assert numbers("537 million, 1,200") == numbers("5.37億と1200")
+    assert numbers("110 million") == numbers("1億1000万")
+
+
+def test_formulas_and_code_are_no_messages() -> None:
+    assert not has_words("$x^2$ `MultiHeadAttention` 3")
+    assert has_words("A summary with $x^2$.") == 3
+
+
+def test_publishing_an_edition_removes_only_its_own_old_files(tmp_path: Path) -> None:
+    built, site = tmp_path / "built", tmp_path / "site"
+    for name in (
+        "page.html",
+        "_static/words.js",
+        "_static/primer.css",
+        "parts/search/page.html",
+        "notebooks/a.ipynb",
+    ):
+        (built / name).parent.mkdir(parents=True, exist_ok=True)
+        (built / name).write_text(name)
+    (site / "ja").mkdir(parents=True)
+    (site / "page.html").write_text("English")
+    (site / "ja" / "old.html").write_text("old")
+    publish(built, site / "ja", ["words.js"])
+    files = sorted(
+        p.relative_to(site).as_posix() for p in site.rglob("*") if p.is_file()
+    )
+    assert files == [
+        "ja/_static/words.js",
+        "ja/page.html",
+        "ja/parts/search/page.html",
+        "page.html",
+    ]

@@ -1,0 +1,197 @@
+"""An edition in another language, with a made-up one: every message is translated to itself in brackets."""
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+from builds import sphinx
+from conftest import Built, Shelf, environment, plain
+from editions.catalogues import Message, language, read, written
+from editions.compiled import compile_catalogues
+
+pytestmark = pytest.mark.slow
+
+CONF = """
+import sys
+sys.path.insert(0, {engine!r})
+project = "Fixture"
+extensions = ["annotated", "editions"]
+exclude_patterns = ["_build", "conf.py", "locale"]
+myst_enable_extensions = ["dollarmath", "colon_fence"]
+annotated_workers = 1
+annotated_repository = {{"url": "https://github.com/owner/name"}}
+editions_locale = "locale"
+"""
+CHAPTER = '''
+"""
+# One
+
+A summary with $x^2$.
+
+| head | other |
+|---|---|
+| cell of a table | 3 |
+"""
+
+# `query` and `key` are $Q$ and $K$. Stays as it is.
+query, key = 1, 2
+
+
+# :::{deviation} the paper
+# It differs.
+# :::
+# Returns a sum.
+def f(a):
+    return a + 1
+
+
+if __name__ == "__main__":
+    # :::{exercise} A question
+    # What is printed?
+    # :::
+    # :::{solution}
+    # A number.
+    # :::
+    print(f(query))
+'''
+
+
+class Small:
+    """A small book with its edition."""
+
+    def __init__(self, shelf: Shelf):
+        self.shelf, self.root = shelf, shelf.root
+
+    def english(self) -> Built:
+        return self.shelf.build("-W", "--keep-going")
+
+    def messages(self) -> list[str]:
+        text = (self.root / "_build/.messages/one.json").read_text("utf-8")
+        return list(json.loads(text))
+
+    def translate(self, say: Callable[[str], Message]) -> None:
+        folder = self.root / "locale" / "eo"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "language.toml").write_text('name = "Esperanto"\n')
+        text = written([say(m) for m in self.messages()], "eo")
+        (folder / "one.po").write_text(text, "utf-8")
+
+    def edition(self) -> Built:
+        compile_catalogues(
+            language(self.root / "locale/eo"), self.root / "_build/.locale"
+        )
+        out, log = self.root / "_build" / ".editions" / "eo", self.root / "log.txt"
+        options = {
+            "language": "eo",
+            "editions_code": "eo",
+            "locale_dirs": "_build/.locale",
+            "annotated_outputs": "_build",
+        }
+        arguments = [
+            "-b",
+            "html",
+            "-d",
+            str(self.root / "_build/doctrees-eo"),
+            "-W",
+            "--keep-going",
+        ]
+        for name, value in options.items():
+            arguments += ["-D", f"{name}={value}"]
+        code = sphinx([*arguments, str(self.root), str(out)], log, environment())
+        return Built(self.root, code, plain(log))
+
+    def page(self) -> BeautifulSoup:
+        path = self.root / "_build/.editions/eo/one.html"
+        return BeautifulSoup(path.read_text("utf-8"), "html.parser")
+
+
+@pytest.fixture(scope="module")
+def small(shelf: Callable[[dict[str, str]], Shelf]) -> Small:
+    engine = str(Path(__file__).resolve().parents[2] / "book")
+    made = Small(shelf({"conf.py": CONF.format(engine=engine), "one.py": CHAPTER}))
+    built = made.english()
+    assert built.code == 0, built.log
+    return made
+
+
+def bracketed(text: str) -> Message:
+    return Message(text, f"〔{text}〕")
+
+
+def test_everything_a_reader_sees_of_a_chapter_can_be_translated(small: Small) -> None:
+    """Prose, table cells, titles of notes and exercises, ties; no cell runs again."""
+    small.translate(bracketed)
+    built = small.edition()
+    assert built.code == 0, built.log
+    assert built.executed() == []
+    sheet = small.page().select_one(".sbs__sheet")
+    assert sheet
+    for hidden in sheet.select(
+        "pre, .out, .cell_output, template, code, .math, summary.fold"
+    ):
+        hidden.extract()
+    plain_text = re.sub(r"〔[^〕]*〕", "", sheet.get_text(" "))
+    left = set(re.findall(r"[A-Za-z]{3,}", plain_text))
+    assert left <= {
+        "Solution",
+        "Deviation",
+        "from",
+        "Link",
+        "this",
+        "heading",
+        "Code",
+    }, left
+    assert len(small.page().select("[data-tie]")) == 4
+    assert not small.page().select(".untranslated, .older")
+
+
+def test_a_missing_paragraph_shows_the_english_marked_and_a_stale_one_its_translation(
+    small: Small,
+) -> None:
+    def say(text: str) -> Message:
+        if text == "Returns a sum.":
+            return Message(text)
+        if text == "What is printed?":
+            return Message(text, "〔Kio?〕", previous="What does it print?")
+        return bracketed(text)
+
+    small.translate(say)
+    built = small.edition()
+    assert built.code == 0, built.log
+    page = small.page()
+    missing = page.select(".untranslated")
+    assert [m.get_text() for m in missing] == ["Returns a sum."]
+    assert missing[0]["lang"] == "en"
+    stale = page.select_one("a.older")
+    assert stale and "〔Kio?〕" in stale.parent.get_text()  # type: ignore[union-attr]
+    assert str(stale["href"]).startswith("../one.html#")
+    assert "1 stale" in built.log
+
+
+def test_a_stale_page_that_is_declared_complete_ends_a_strict_build(
+    small: Small,
+) -> None:
+    small.translate(
+        lambda text: Message(text, f"〔{text}〕", previous=f"Earlier. {text}")
+    )
+    folder = small.root / "locale/eo"
+    (folder / "language.toml").write_text('name = "Esperanto"\ncomplete = ["one"]\n')
+    built = small.edition()
+    assert built.code != 0 and "the page complete" in built.log
+    assert str(folder / "one.po") in built.log
+
+
+def test_the_english_book_is_the_same_with_and_without_editions(small: Small) -> None:
+    small.translate(bracketed)
+    pages = small.root / "_build/html/one.html"
+    before = re.sub(
+        r"<link[^>]*(?:alternate|canonical)[^>]*>\n?", "", pages.read_text("utf-8")
+    )
+    shutil.rmtree(small.root / "locale")
+    assert small.shelf.build("-a").code == 0
+    assert pages.read_text("utf-8") == before
+    assert read  # the catalogues are gone, and nothing else is

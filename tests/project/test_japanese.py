@@ -1,0 +1,130 @@
+"""The translations of the book: their markup is that of the English, and fixed terms are used."""
+
+import re
+from pathlib import Path
+
+import pytest
+from editions.catalogues import Message, faults, languages
+
+LOCALE = Path(__file__).resolve().parents[2] / "book" / "locale"
+LANGUAGES = languages(LOCALE)
+JAPANESE = next(each for each in LANGUAGES if each.code == "ja")
+# What the first translation of one page had wrong, or what would be a second word for a fixed term.
+FORBIDDEN = {
+    "変圧器": "Transformer",
+    "トランスフォーマー": "Transformer",
+    "入門": "Primer",
+    "プライマー": "Primer",
+    "探求": "探索",
+    "検索空間": "探索空間",
+    "リル": "ReLU",
+    "正方形": "二乗",
+    "2乗ReLU": "二乗ReLU",
+    "コンバーチング": "Multi-DConv-Head Attention",
+    "トレーニング": "学習",
+    "訓練": "学習",
+    "バニラ": "通常の",
+    "プロジェクション": "射影",
+    "深さ方向に": "深さ方向畳み込み",
+    "残留接続": "残差接続",
+    "レイヤー": "層",
+    "パラメーター": "パラメータ",
+    "エンコーダー": "エンコーダ",
+    "デコーダー": "デコーダ",
+    "オプティマイザー": "オプティマイザ",
+    "ブラウザで": "ブラウザー",
+    "お読みください": "です・ます in running text",
+}
+# English, the words that its translation must have: the acceptance list of the first translation.
+RIGHT = {
+    "Two changes to the Transformer that a search": [
+        "探索",
+        "Transformer",
+        "二乗",
+        "クエリ、キー、バリュー",
+    ],
+    "Suppose you may change two lines": [
+        "Transformerの2行",
+        "探索に任せ",
+        "と呼ばれるモデル",
+        "学習時間",
+    ],
+    "**Primer.** The name is short for": [
+        "プリミティブから探索されたTransformer",
+        "最も安定した効果",
+    ],
+    "Squared ReLU": ["二乗ReLU"],
+    "Multi-DConv-head attention (MDHA)": ["Multi-DConv-Head Attention（MDHA）"],
+    "The second adds a {term}`causal convolution`": [
+        "幅3の",
+        "射影",
+        "各ヘッドの各チャネル",
+        "別に畳み込み",
+    ],
+    "In its main class **all heads share**": [
+        "**すべてのヘッドが**`d_k`個のカーネルを**共有し**"
+    ],
+    "Source: {cite:t}`so2021primer`, sections 3": [
+        "出典：",
+        "公開コード",
+        "ウォークスルー",
+    ],
+    "A causal depthwise convolution": ["深さ方向畳み込み"],
+}
+
+
+def messages() -> list[tuple[str, Message]]:
+    every = JAPANESE.catalogues().items()
+    return [
+        (domain, m)
+        for domain, found in every
+        for m in found
+        if m.text and not m.obsolete
+    ]
+
+
+@pytest.mark.parametrize("language", LANGUAGES, ids=lambda each: each.code)
+def test_translations_have_the_markup_and_the_numbers_of_the_english(
+    language: object,
+) -> None:
+    assert list(faults(language)) == []  # type: ignore[arg-type]
+
+
+def test_forbidden_renderings_of_terms_do_not_occur() -> None:
+    found = [
+        f"{JAPANESE.path(domain)}:{m.line}: {word}; write {right}"
+        for domain, m in messages()
+        for word, right in FORBIDDEN.items()
+        if word in m.text
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("start", RIGHT)
+def test_the_faults_of_the_first_translation_are_mended(start: str) -> None:
+    texts = [m.text for _, m in messages() if m.english.startswith(start)]
+    assert texts
+    for text in texts[:1]:
+        assert [word for word in RIGHT[start] if word not in text] == []
+
+
+def test_no_space_is_typed_between_japanese_and_latin_letters() -> None:
+    letter = "[ぁ-んァ-ヶ一-龠々ー]"
+    gap = re.compile(f"{letter} [A-Za-z0-9`$]|[A-Za-z0-9`$] {letter}")
+    left = [
+        f"{JAPANESE.path(domain)}:{m.line}: {match[0]}"
+        for domain, m in messages()
+        if domain not in ("pictures", "words") and (match := gap.search(m.text))
+    ]
+    assert left == []
+
+
+def test_pages_that_are_declared_complete_are() -> None:
+    catalogues = JAPANESE.catalogues()
+    left = [
+        f"{JAPANESE.path(page)}:{m.line}"
+        for page in JAPANESE.complete
+        for m in catalogues[page]
+        if not m.obsolete and (m.stale or not m.text)
+    ]
+    assert left == []
