@@ -12,8 +12,8 @@ PEERS := _build/peers
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1|/' | awk -F'|' '{printf "make %-11s %s\n", $$1, $$2}'
 
-book: $(READY)  ## execute what changed and build the site (STRICT=1: warnings are errors)
-	@$(RUN) book/tools/build.py $(if $(STRICT),--strict)
+book: $(READY)  ## execute what changed and build the site (STRICT=1: warnings are errors; DRAFTS=1: with unfinished translations)
+	@$(RUN) book/tools/build.py $(if $(STRICT),--strict) $(if $(DRAFTS),--drafts)
 
 serve: $(READY)  ## serve the site on localhost:8000, built again when a file changes
 	@$(RUN) book/tools/build.py --serve $(PORT)

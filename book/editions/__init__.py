@@ -53,7 +53,8 @@ def language_of(app: Sphinx) -> Language:
 def all_languages(app: Sphinx) -> list[Language]:
     """Return the languages that the book is translated into."""
     name = app.config.editions_locale
-    return languages(Path(app.srcdir, name)) if name else []
+    found = languages(Path(app.srcdir, name)) if name else []
+    return [each for each in found if app.config.editions_drafts or not each.draft]
 
 
 # -- the English build notes messages --------------------------------------------------------
@@ -339,6 +340,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_config_value(
         "editions_code", "", "env", types=[str]
     )  # the language of this build
+    app.add_config_value("editions_drafts", False, "env", types=[bool])
     app.add_transform(Status)
     app.add_post_transform(Marks)
     app.connect("config-inited", catalogues)

@@ -73,6 +73,7 @@ class Language:
     folder: Path
     name: str  # as its readers write it
     complete: tuple[str, ...] = ()  # pages without a missing or stale message
+    draft: bool = False  # built only on demand, and linked from nowhere
 
     def catalogues(self) -> dict[str, list[Message]]:
         """Return the messages of all files, by the name of the page."""
@@ -114,7 +115,11 @@ def language(folder: Path) -> Language:
         message = f'{path}:1: does not name the language. Add: name = "the name of the language, in it"'
         raise CatalogueError(message)
     return Language(
-        folder.name, folder, about["name"], tuple(about.get("complete", ()))
+        folder.name,
+        folder,
+        about["name"],
+        tuple(about.get("complete", ())),
+        bool(about.get("draft", False)),
     )
 
 

@@ -32,20 +32,22 @@ COMPILED = ROOT / "_build" / ".locale"
 EDITIONS = ROOT / "_build" / ".editions"  # the languages that the site has
 
 
-def build(strict: bool) -> int:
+def build(strict: bool, drafts: bool = False) -> int:
     """Build the site, and next to it an edition per language. Returns 0 on success.
 
     All use the same outputs of chapters: who comes first executes them. ``strict`` turns warnings into
     errors.
     """
     try:
-        codes = [language.code for language in languages(LOCALE)]
-        for language in languages(LOCALE):
+        found = [each for each in languages(LOCALE) if drafts or not each.draft]
+        codes = [language.code for language in found]
+        for language in found:
             compile_catalogues(language, COMPILED)
     except CatalogueError as error:
         print(error, file=sys.stderr)
         return 1
     command = [sys.executable, __file__, *(["--strict"] if strict else [])]
+    command += ["--drafts"] if drafts else []
     editions = {
         code: subprocess.Popen(
             [*command, "--edition", code],
@@ -55,7 +57,7 @@ def build(strict: bool) -> int:
         )
         for code in codes
     }
-    result = build_one("", strict)
+    result = build_one("", strict, drafts)
     for code, edition in editions.items():
         if result:
             edition.terminate()
@@ -85,7 +87,7 @@ def doctrees(code: str) -> Path:
     return ROOT / "_build" / (f".doctrees-{code}" if code else ".doctrees")
 
 
-def build_one(code: str, strict: bool) -> int:
+def build_one(code: str, strict: bool, drafts: bool) -> int:
     """Build the English book, or its edition in a language."""
     import yaml
     from address import online
@@ -93,10 +95,11 @@ def build_one(code: str, strict: bool) -> int:
     from jupyter_book.sphinx import build_sphinx
 
     show_progress()
-    options: dict[str, object] = {}
+    options: dict[str, object] = {"editions_drafts": True} if drafts else {}
     if code:
-        options = {
+        options |= {
             "editions_code": code,
+            "editions_drafts": True,
             "language": code,
             "locale_dirs": [COMPILED.relative_to(ROOT).as_posix()],
             "annotated_outputs": "_build",
@@ -237,14 +240,15 @@ def main() -> None:
         "--serve", type=int, metavar="PORT", help="serve and rebuild on change"
     )
     parser.add_argument("--edition", help="build this edition alone")
+    parser.add_argument("--drafts", action="store_true", help="build draft editions")
     options = parser.parse_args()
     try:
         if options.edition:
-            sys.exit(build_one(options.edition, options.strict))
+            sys.exit(build_one(options.edition, options.strict, options.drafts))
         if options.serve is not None:
             serve(options.serve)
         else:
-            sys.exit(build(options.strict))
+            sys.exit(build(options.strict, options.drafts))
     except KeyboardInterrupt:
         sys.exit(130)  # as the shell says it: ended by Ctrl-C
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 from bs4 import BeautifulSoup
 from builds import sphinx
 from conftest import Built, Shelf, environment, plain
-from editions.catalogues import Message, language, read, written
+from editions.catalogues import Message, language, written
 from editions.compiled import compile_catalogues
 
 pytestmark = pytest.mark.slow
@@ -183,15 +182,3 @@ def test_a_stale_page_that_is_declared_complete_ends_a_strict_build(
     built = small.edition()
     assert built.code != 0 and "the page complete" in built.log
     assert str(folder / "one.po") in built.log
-
-
-def test_the_english_book_is_the_same_with_and_without_editions(small: Small) -> None:
-    small.translate(bracketed)
-    pages = small.root / "_build/html/one.html"
-    before = re.sub(
-        r"<link[^>]*(?:alternate|canonical)[^>]*>\n?", "", pages.read_text("utf-8")
-    )
-    shutil.rmtree(small.root / "locale")
-    assert small.shelf.build("-a").code == 0
-    assert pages.read_text("utf-8") == before
-    assert read  # the catalogues are gone, and nothing else is
