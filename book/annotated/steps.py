@@ -163,7 +163,7 @@ def read_chapter(app: Sphinx, docname: str, source: list[str]) -> None:
 
 def _translation(app: Sphinx, docname: str) -> Callable[[str], str]:
     """Return what translates the messages of a page into the language of the build."""
-    folders = [Path(app.srcdir, name) for name in app.config.locale_dirs]
+    folders = [str(Path(app.srcdir, name)) for name in app.config.locale_dirs]
     translator, _ = locale.init(folders, app.config.language, docname, "pages")
     return translator.gettext
 

@@ -326,7 +326,7 @@ def words_of_scripts(book: Path) -> list[str]:
     return list(found)
 
 
-def catalogues(app: Sphinx, config: Any) -> None:
+def name_catalogues(app: Sphinx, config: Any) -> None:
     """Name the catalogues of pictures and outputs to Sphinx."""
     for folder in config.locale_dirs if config.editions_code else []:
         for name in ("pictures", "outputs"):
@@ -343,7 +343,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_config_value("editions_drafts", False, "env", types=[bool])
     app.add_transform(Status)
     app.add_post_transform(Marks)
-    app.connect("config-inited", catalogues)
+    app.connect("config-inited", name_catalogues)
     app.connect("builder-inited", speak)
     app.connect("builder-inited", write_words)
     app.connect("env-get-outdated", outdated)

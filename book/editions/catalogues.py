@@ -147,7 +147,9 @@ def read(path: Path) -> list[Message]:
     return [
         Message(
             message.id if isinstance(message.id, str) else message.id[0],
-            message.string if isinstance(message.string, str) else message.string[0],
+            message.string
+            if isinstance(message.string, str)
+            else (message.string or ("",))[0],
             _previous(message.user_comments) if message.fuzzy else "",
             obsolete,
             message.lineno or 0,

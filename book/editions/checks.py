@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 ROLE = re.compile(r"\{([\w:-]+)\}(`+)(.+?)\2(?!`)", re.DOTALL)
 CODE = re.compile(r"(?<![`\\])(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
@@ -54,7 +54,7 @@ def parts(text: str) -> tuple[str, dict[str, Counter[str]]]:
         found["link"][match[3]] += 1
         return match[2]
 
-    def kept(kind: str, group: int) -> object:
+    def kept(kind: str, group: int) -> Callable[[re.Match[str]], str]:
         def of(match: re.Match[str]) -> str:
             found[kind][" ".join(match[group].split())] += 1
             return " "
@@ -62,10 +62,10 @@ def parts(text: str) -> tuple[str, dict[str, Counter[str]]]:
         return of
 
     text = ROLE.sub(role, text)
-    text = CODE.sub(kept("code", 2), text)  # type: ignore[arg-type]
-    text = MATH.sub(kept("formula", 2), text)  # type: ignore[arg-type]
+    text = CODE.sub(kept("code", 2), text)
+    text = MATH.sub(kept("formula", 2), text)
     text = LINK.sub(link, text)
-    text = TAG.sub(kept("tag", 0), text)  # type: ignore[arg-type]
+    text = TAG.sub(kept("tag", 0), text)
     return text, found
 
 

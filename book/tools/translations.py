@@ -84,7 +84,8 @@ def outputs() -> list[str]:
     """Return the words in figures and tables."""
     from write_notebooks import chapters, recorded, the_book
 
-    book, found = the_book(), {}
+    book = the_book()
+    found: dict[str, None] = {}
     for path in chapters():
         docname = path.relative_to(ROOT).with_suffix("").as_posix()
         for text in _of_outputs(recorded(book, docname)):

@@ -45,7 +45,6 @@ from experiments.search.tables import (
     KNOWN,
     ancestors,
     curves,
-    last_losses,
     model,
     mutations,
     outcomes,
@@ -55,6 +54,7 @@ from experiments.search.tables import (
     title,
     transfer,
     trials,
+    typical_losses,
     winner,
 )
 from labml_primer.training.corpus import VALIDATION_PLAYS, load_corpus, load_plays
@@ -370,27 +370,24 @@ if __name__ == "__main__":
     display(overview(searches))
     display(curves(shown, task["budget"]))
 
-    # The paper's Figure 12 has a dot for each individual of its search. Here are those of our first one, by
-    # the last loss that they reached: stopped at the hurdle (grey), or trained to the end (orange). Lines are
-    # the median of the last {value}`recent` of each kind. A few losses are above the figure.
+    # How the losses fall, as in the paper's Figure 12, for our first search: medians of the last
+    # {value}`recent` programs that were stopped at the hurdle (grey), and of those that were trained to the
+    # end (orange).
     #
     # The paper sees all of its bands fall, and concludes that losses at a hurdle and at the end go together,
     # without which hurdles would discard good programs. Here the median at the end falls from
     # {value}`f"{typical[1][0]:.2f}"` to {value}`f"{typical[1][-1]:.2f}"`, and that of the stopped ones from
     # {value}`f"{typical[0][0]:.2f}"` to {value}`f"{typical[0][-1]:.2f}"`, though not steadily.
     recent, typical = 50, []
-    fig, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
-    bands = zip(last_losses("transformer-0"), ("C5", "C1"), strict=True)
-    for (band, colour), label in zip(bands, ("stopped", "to the end"), strict=True):
-        numbers, last = torch.tensor(band).T
-        ax.plot(numbers, last, "o", color=colour, ms=2, alpha=0.4, label=label)
-        medians = last.unfold(0, recent, 1).median(dim=-1).values
-        typical.append(medians.tolist())
-        ax.plot(numbers[recent - 1 :], medians, color=colour, lw=1.5)
-    ax.set(xlabel="individual", ylabel="last loss, nats per character", ylim=(1.8, 3.4))
-    ax.legend(
-        frameon=False, ncols=2, markerscale=2, loc="lower left", bbox_to_anchor=(0, 1)
-    )
+    fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
+    bands = typical_losses("transformer-0", recent)
+    labels = {"stopped at the hurdle": "C5", "trained to the end": "C1"}
+    for band, (label, colour) in zip(bands, labels.items(), strict=True):
+        numbers, medians = zip(*band, strict=True)
+        ax.plot(numbers, medians, color=colour, label=label)
+        typical.append(medians)
+    ax.set(xlabel="individual", ylabel="median loss, nats per character")
+    ax.legend(frameon=False)
     plt.show()
     reasons: Counter[str] = Counter()
     for search in searches.values():

@@ -8,7 +8,7 @@ prints them.
 import json
 import math
 from collections.abc import Mapping, Sequence
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 from experiments.measured.analysis import Spread
@@ -29,7 +29,12 @@ KNOWN = {"transformer": "Transformer", "primer-ez": "Primer-EZ", "primer": "Prim
 
 
 # A notebook has what these functions returned, not the file that they read.
-__recorded__ = ("finished_searches", "gathered_search", "last_losses", "trained_again")
+__recorded__ = (
+    "finished_searches",
+    "gathered_search",
+    "trained_again",
+    "typical_losses",
+)
 
 
 def gathered() -> dict[str, Any]:
@@ -56,22 +61,26 @@ def gathered_search(name: str) -> Search:
     return search
 
 
-def last_losses(name: str) -> list[list[list[float]]]:
-    """Return the individuals of a search that were trained, each with the last loss that it reached.
+def typical_losses(name: str, recent: int) -> list[list[list[float]]]:
+    """Return how the losses of a search fell: medians of the last losses of `recent` individuals in a row.
 
     There is a list for each number of passed hurdles, because losses of different training times cannot be
-    compared. Each entry has the individual's number and its loss.
+    compared. Each entry has the last individual's number and the median, for every tenth individual.
     """
     lines = ends(read_log(RESULTS / "search" / f"{name}.jsonl"))
     hurdles: int = gathered_search(name)["task"]["hurdles"]
-    return [
-        [
-            [line["ended"], round(line["losses"][-1], 3)]
-            for line in lines
-            if len(line["losses"]) == passed + 1
-        ]
-        for passed in range(hurdles + 1)
-    ]
+    found: list[list[list[float]]] = []
+    for passed in range(hurdles + 1):
+        band = [line for line in lines if len(line["losses"]) == passed + 1]
+        last = [line["losses"][-1] for line in band]
+        ends_at = range(recent, len(band) + 1, 10)
+        found.append(
+            [
+                [band[end - 1]["ended"], median(last[end - recent : end])]
+                for end in ends_at
+            ]
+        )
+    return found
 
 
 def trained_again() -> list[Retrained]:

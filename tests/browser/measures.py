@@ -196,13 +196,15 @@ PROBED = {
       return apart;
     }""",
     # Words that the browser's search on the page never finds: hidden, and not in a fold, which that search
-    # opens. The live models' tools and the steps of a lineage come with a script.
+    # opens. The live models' tools and the steps of a lineage come with a script, and the order of panels is
+    # said on narrow screens.
     "out of reach": """() => {
       const closed = [...document.querySelectorAll("details:not([open])")];
       for (const fold of closed) fold.open = true;
       const places = "main :is(p, li, dt, dd, h2, h3, h4, td, th, .ln, .out pre)";
       const found = [...document.querySelectorAll(places)]
-        .filter(e => e.textContent.trim() && !e.closest(".live, .lineage, form, .visually-hidden"))
+        .filter(e => e.textContent.trim())
+        .filter(e => !e.closest(".live, .lineage, form, .visually-hidden, .plot-order"))
         .filter(e => !e.checkVisibility({ visibilityProperty: true }));
       for (const fold of closed) fold.open = false;
       return found.map(e => e.outerHTML.slice(0, 120));

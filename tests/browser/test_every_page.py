@@ -7,8 +7,13 @@ from visits import Visitor
 
 
 def test_the_first_page_is_reached_from_the_root(visit: Visitor, site: Site) -> None:
-    opened = visit("index")
-    opened.page.wait_for_url(site.url(site.pages[0]))
+    page = visit("index").page
+    assert (
+        page.locator("h1").text_content()
+        == visit(site.pages[0]).page.locator("h1").text_content()
+    )
+    page.locator("main a[href$='attention.html']").first.click()
+    page.wait_for_url("**/labml_primer/transformer/attention.html")
 
 
 @every_look

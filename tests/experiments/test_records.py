@@ -330,12 +330,17 @@ def test_chapters_read_what_the_plan_reports(
             assert shown["whole"] == pytest.approx(whole, abs=5.1e-7)
 
 
-def test_chapters_give_the_command_of_every_plan_and_no_other() -> None:
+def test_chapters_give_the_command_of_every_finished_plan_and_no_other(
+    plans: Plans,
+) -> None:
     command = r"make experiments ONLY=(\w+)"
     page = (ROOT / "book" / "pages" / "write.md").read_text(encoding="utf-8")
     named = re.findall(command, "\n".join([*chapters().values(), page]))
     families = {name.partition("-")[0] for name in PLAN_NAMES}
-    assert set(named) == families
+    finished = {
+        name.partition("-")[0] for name, plan in plans.items() if not plan.unfinished
+    }
+    assert finished <= set(named) <= families
 
 
 def test_building_the_book_does_not_import_what_trains_the_plans() -> None:

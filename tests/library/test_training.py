@@ -91,7 +91,7 @@ def test_each_layer_has_its_own_mode_again_after_a_run_an_evaluation_or_an_error
     assert [layer.training for layer in model.modules()] == modes
     short_run(model, steps=2, evaluations=1)
     assert [layer.training for layer in model.modules()] == modes
-    with pytest.raises(RuntimeError):  # longer than `max_seq`
+    with pytest.raises(ValueError, match="max_seq"):
         held_out_loss(model, the_corpus().validation, batch=64, seq=32)
     assert [layer.training for layer in model.modules()] == modes
 
