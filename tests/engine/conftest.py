@@ -157,7 +157,9 @@ def shelf(
     def new(files: dict[str, str]) -> Shelf:
         made = Shelf(tmp_path_factory.mktemp("book"))
         chapters = [
-            n.removesuffix(".py") for n in files if n.endswith(".py") and "/" not in n
+            n.removesuffix(".py")
+            for n in files
+            if n.endswith(".py") and "/" not in n and n != "conf.py"
         ]
         index = (
             "# Book\n\n```{toctree}\n:caption: Part\n\n"
