@@ -65,7 +65,7 @@ def typical_losses(name: str, recent: int) -> list[list[list[float]]]:
     """Return how the losses of a search fell: medians of the last losses of `recent` individuals in a row.
 
     There is a list for each number of passed hurdles, because losses of different training times cannot be
-    compared. Each entry has the last individual's number and the median, for every tenth individual.
+    compared. Each entry has the last individual's number and the median, for every 25th individual.
     """
     lines = ends(read_log(RESULTS / "search" / f"{name}.jsonl"))
     hurdles: int = gathered_search(name)["task"]["hurdles"]
@@ -73,10 +73,10 @@ def typical_losses(name: str, recent: int) -> list[list[list[float]]]:
     for passed in range(hurdles + 1):
         band = [line for line in lines if len(line["losses"]) == passed + 1]
         last = [line["losses"][-1] for line in band]
-        ends_at = range(recent, len(band) + 1, 10)
+        ends_at = range(recent, len(band) + 1, 25)
         found.append(
             [
-                [band[end - 1]["ended"], median(last[end - recent : end])]
+                [band[end - 1]["ended"], round(median(last[end - recent : end]), 3)]
                 for end in ends_at
             ]
         )
