@@ -28,15 +28,34 @@ from labml_primer.transformer.language_model import Config, LanguageModel
 
 __all__ = ["PRESETS", "SIZES", "Config", "LanguageModel"]
 
-SIZES: dict[str, dict[str, Any]] = Named()
-SIZES |= {
-    # That of the book's short runs, which take minutes on a CPU, but for longer texts.
-    "small": {"d_model": 128, "heads": 4, "d_ff": 512, "layers": 4, "max_seq": 256},
-    # Sections 4.1 to 4.3: about 35, 110 and 537 million parameters.
-    "search": {"d_model": 512, "heads": 8, "d_ff": 2048, "layers": 6, "max_seq": 64},
-    "medium": {"d_model": 768, "heads": 12, "d_ff": 3072, "layers": 12, "max_seq": 512},
-    "large": {"d_model": 1024, "heads": 16, "d_ff": 8192, "layers": 24, "max_seq": 512},
-}
+SIZES: dict[str, dict[str, Any]] = Named(
+    {
+        # That of the book's short runs, which take minutes on a CPU, but for longer texts.
+        "small": {"d_model": 128, "heads": 4, "d_ff": 512, "layers": 4, "max_seq": 256},
+        # Sections 4.1 to 4.3: about 35, 110 and 537 million parameters.
+        "search": {
+            "d_model": 512,
+            "heads": 8,
+            "d_ff": 2048,
+            "layers": 6,
+            "max_seq": 64,
+        },
+        "medium": {
+            "d_model": 768,
+            "heads": 12,
+            "d_ff": 3072,
+            "layers": 12,
+            "max_seq": 512,
+        },
+        "large": {
+            "d_model": 1024,
+            "heads": 16,
+            "d_ff": 8192,
+            "layers": 24,
+            "max_seq": 512,
+        },
+    }
+)
 """Sizes for any preset: `replace(PRESETS["primer-ez"], **SIZES["small"])`."""
 
 # Section 4.1: about 35 million parameters, sequences of 64. The widths are those of Figures 13 to 15. The
@@ -49,44 +68,45 @@ PRIMER_EZ: Config = replace(
 SYNTHESIZER: Config = replace(TRANSFORMER, block=SynthesizerBlock)
 
 # The names follow Tables 4 and 5.
-PRESETS: dict[str, Config] = Named()
-PRESETS |= {
-    "transformer": TRANSFORMER,
-    "transformer-gelu": replace(TRANSFORMER, activation=nn.GELU),
-    "transformer-pp": replace(
-        TRANSFORMER,
-        activation=nn.SiLU,
-        feed_forward=GatedFeedForward,
-        norm=nn.RMSNorm,
-    ),
-    "transformer-squared-relu": replace(TRANSFORMER, activation=SquaredReLU),
-    "transformer-mdha": replace(TRANSFORMER, attention=MultiDConvHeadAttention),
-    "transformer-sep-conv": replace(
-        TRANSFORMER, attention=SeparableConvolutionAttention
-    ),
-    "primer-ez": PRIMER_EZ,
-    "primer": replace(
-        TRANSFORMER,
-        attention=PrimerAttention,
-        activation=SquaredReLU,
-        norm=PrimerNorm,
-        block=PrimerBlock,
-    ),
-    # Four blocks instead of six, as in the released code.
-    "evolved-transformer": replace(
-        TRANSFORMER, layers=4, activation=nn.SiLU, block=EvolvedBlock
-    ),
-    "synthesizer-dense": replace(SYNTHESIZER, attention=DenseSynthesizer),
-    "synthesizer-factorized-dense": replace(
-        SYNTHESIZER, attention=FactorizedDenseSynthesizer
-    ),
-    "synthesizer-random": replace(SYNTHESIZER, attention=RandomSynthesizer),
-    "synthesizer-factorized-random": replace(
-        SYNTHESIZER, attention=FactorizedRandomSynthesizer
-    ),
-    "switch-transformer": replace(TRANSFORMER, feed_forward=SwitchFeedForward),
-    "switch-primer": replace(PRIMER_EZ, feed_forward=SwitchFeedForward),
-    # Not in the paper.
-    "modern": modern(TRANSFORMER),
-    "modern-primer-ez": modern_primer_ez(TRANSFORMER),
-}
+PRESETS: dict[str, Config] = Named(
+    {
+        "transformer": TRANSFORMER,
+        "transformer-gelu": replace(TRANSFORMER, activation=nn.GELU),
+        "transformer-pp": replace(
+            TRANSFORMER,
+            activation=nn.SiLU,
+            feed_forward=GatedFeedForward,
+            norm=nn.RMSNorm,
+        ),
+        "transformer-squared-relu": replace(TRANSFORMER, activation=SquaredReLU),
+        "transformer-mdha": replace(TRANSFORMER, attention=MultiDConvHeadAttention),
+        "transformer-sep-conv": replace(
+            TRANSFORMER, attention=SeparableConvolutionAttention
+        ),
+        "primer-ez": PRIMER_EZ,
+        "primer": replace(
+            TRANSFORMER,
+            attention=PrimerAttention,
+            activation=SquaredReLU,
+            norm=PrimerNorm,
+            block=PrimerBlock,
+        ),
+        # Four blocks instead of six, as in the released code.
+        "evolved-transformer": replace(
+            TRANSFORMER, layers=4, activation=nn.SiLU, block=EvolvedBlock
+        ),
+        "synthesizer-dense": replace(SYNTHESIZER, attention=DenseSynthesizer),
+        "synthesizer-factorized-dense": replace(
+            SYNTHESIZER, attention=FactorizedDenseSynthesizer
+        ),
+        "synthesizer-random": replace(SYNTHESIZER, attention=RandomSynthesizer),
+        "synthesizer-factorized-random": replace(
+            SYNTHESIZER, attention=FactorizedRandomSynthesizer
+        ),
+        "switch-transformer": replace(TRANSFORMER, feed_forward=SwitchFeedForward),
+        "switch-primer": replace(PRIMER_EZ, feed_forward=SwitchFeedForward),
+        # Not in the paper.
+        "modern": modern(TRANSFORMER),
+        "modern-primer-ez": modern_primer_ez(TRANSFORMER),
+    }
+)

@@ -2,17 +2,22 @@
 
 The file has the weights, the symbols of the model's text, and the configuration as JSON: sizes as
 numbers, and the classes of the parts by name. It is read with `weights_only`, so loading runs no
-code from the file.
+code from the file. A model whose layers are not those of its configuration is refused: loaded again,
+it would be another one.
 """
 
 import json
+import os
 from collections.abc import Iterable
 from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
 
 import torch
 
 from labml_primer.named import Named
 from labml_primer.presets import PRESETS
+from labml_primer.transformer.generation import share_weights
 from labml_primer.transformer.language_model import Config, LanguageModel
 
 
@@ -41,27 +46,82 @@ def save_model(
     """Save `model` to a file, with the `symbols` of its corpus if its tokens are characters.
 
     `parts` are the classes of its configuration that no preset uses. They are stored by name, and
-    `load_model` needs them, too. Raises `ValueError` for a class that is neither in a preset nor in `parts`,
-    and `TypeError` for another model than a `LanguageModel`.
+    `load_model` needs them, too. An earlier file stays until the new one is complete.
+
+    Raises `TypeError` for another model than a `LanguageModel`, and `ValueError` for a part that is not a
+    class or is neither in a preset nor in `parts`, and for layers that the configuration does not describe,
+    such as compiled or wrapped ones.
     """
     if type(model) is not LanguageModel:
         raise TypeError(
             f"save_model needs a LanguageModel, not a {type(model).__name__}; "
             "of a compiled or wrapped model, pass the one inside"
         )
-    known = known_parts(parts)
-    for kind in classes_of(model.config):
-        if known.get(kind.__name__) is not kind:
-            name = kind.__name__
-            raise ValueError(
-                f"no preset uses the part {name}; add it here and when loading: parts=[{name}]"
-            )
-    config = {
-        name: value.__name__ if isinstance(value, type) else value
-        for name, value in vars(model.config).items()
-    }
+    parts = tuple(parts)
+    config = named(model.config, known_parts(parts))
     saved = {"config": json.dumps(config), "symbols": symbols}
-    torch.save(saved | {"weights": model.state_dict()}, path)
+    saved |= {"weights": model.state_dict()}
+    check(model, saved, parts)
+    unfinished = Path(f"{path}.{os.getpid()}.part")
+    try:
+        torch.save(saved, unfinished)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def named(config: Config, known: dict[str, type]) -> dict[str, Any]:
+    """Return the values of `config`, with the names of classes instead of the classes."""
+    for name, value in vars(config).items():
+        if isinstance(value, type):
+            kind = value.__name__
+            if known.get(kind) is not value:
+                raise ValueError(
+                    f"no preset uses the part {kind}; add it here and when loading: parts=[{kind}]"
+                )
+        elif not isinstance(value, int | float | None):
+            raise ValueError(
+                f"{name}={value!r} cannot be saved by name; make it a class of its own"
+            )
+    return {
+        name: value.__name__ if isinstance(value, type) else value
+        for name, value in vars(config).items()
+    }
+
+
+@torch.no_grad()
+def check(model: LanguageModel, saved: dict[str, Any], parts: Iterable[type]) -> None:
+    """Raise `ValueError` unless what is saved gives a model with the logits of `model`, up to rounding."""
+    weights = model.embedding.weight
+    try:
+        again = made(saved, parts).to(weights.device)
+    except RuntimeError as error:
+        raise ValueError(
+            "the model has other layers than its configuration says, as compiled or wrapped ones, so it "
+            f"could not be loaded; save it as it was made: {' '.join(str(error).split())[:200]}"
+        ) from None
+    count = min(model.config.max_seq, model.config.vocab_size, 16)
+    tokens = torch.arange(count, device=weights.device)[None]
+    logits = share_weights(model, training=False)(tokens)
+    limit = torch.finfo(weights.dtype).eps ** 0.5 * logits.abs().max()
+    apart = (again(tokens) - logits).abs().max()
+    if apart > limit:  # not if a training that failed made them `nan`
+        raise ValueError(
+            "a layer is not that of the model's configuration: loaded again, the model would give other "
+            "logits; name its parts in the configuration"
+        )
+
+
+def made(saved: dict[str, Any], parts: Iterable[type]) -> LanguageModel:
+    """Return the model of a file's content, in eval mode."""
+    known, values = known_parts(parts), json.loads(saved["config"])
+    for name, value in values.items():
+        if isinstance(value, str):
+            values[name] = known[value]
+    with torch.random.fork_rng(devices=[]):  # the new weights are replaced at once
+        model = LanguageModel(Config(**values))
+    model.load_state_dict(saved["weights"], assign=True)
+    return model.eval()
 
 
 def load_model(
@@ -72,18 +132,17 @@ def load_model(
     Raises `ValueError` if the file is of another kind, or names a part that is neither in a preset nor
     in `parts`.
     """
-    saved = torch.load(path, map_location="cpu", weights_only=True)
+    try:
+        saved = torch.load(path, map_location="cpu", weights_only=True)
+    except (UnpicklingError, KeyError, EOFError, RuntimeError):
+        saved = None
     if not isinstance(saved, dict) or set(saved) != {"config", "symbols", "weights"}:
-        raise ValueError(f"{path} was not written by save_model")
-    known, values = known_parts(parts), json.loads(saved["config"])
-    for name, value in values.items():
-        if isinstance(value, str):
-            if value not in known:
-                raise ValueError(
-                    f"{path}: no preset uses the part {value}; import it and add parts=[{value}]"
-                )
-            values[name] = known[value]
-    with torch.random.fork_rng(devices=[]):  # the new weights are replaced at once
-        model = LanguageModel(Config(**values))
-    model.load_state_dict(saved["weights"], assign=True)
-    return model.eval(), saved["symbols"]
+        raise ValueError(f"{path} was not written by save_model, or is damaged")
+    parts = tuple(parts)
+    known = known_parts(parts)
+    for value in json.loads(saved["config"]).values():
+        if isinstance(value, str) and value not in known:
+            raise ValueError(
+                f"{path}: no preset uses the part {value}; import it and add parts=[{value}]"
+            )
+    return made(saved, parts), saved["symbols"]

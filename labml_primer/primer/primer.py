@@ -128,14 +128,14 @@ class SharedQueryAttention(MultiHeadAttention):
 
     $$Q = K\,W$$
 
-    for a trained $W \in \mathbb{R}^{d_\text{model} \times d_\text{model}}$. Alone this changes little: the
-    queries are $x\,W^K W$, and $W^K W$ can be any matrix if the key matrix $W^K$ is invertible. It matters
-    together with the convolution of {py:class}`~labml_primer.primer.primer.PrimerAttention`.
+    with a trained $W$ of shape `[d_model, d_model]`. Alone this changes little: the queries are $x\,W^K W$,
+    and $W^K W$ can be any matrix if the key matrix $W^K$ is invertible. It matters together with the
+    convolution of {py:class}`~labml_primer.primer.primer.PrimerAttention`.
 
     For {term}`self-attention` only: raises `ValueError` if `y` is not `x`.
 
     :::{deviation} the paper, section 3 against Figure 25
-    The text has one $W \in \mathbb{R}^{d \times d}$ for all heads, and so does the released code. In the
+    The text has one $W$ for all heads, and so does the released code. In the
     searched program (Figure 25), instruction 20 maps 48 numbers to 48: each head has a $W$ of its own, and
     all of them together are smaller by a factor of `heads`. The parameter counts near the end of this chapter
     suggest which runs had which. Here $W$ is $d_\text{model} \times d_\text{model}$.

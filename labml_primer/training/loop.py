@@ -184,14 +184,14 @@ def held_out_loss(model: nn.Module, text: Tensor, batch: int, seq: int) -> float
 @contextmanager
 def in_mode(model: nn.Module, training: bool) -> Iterator[None]:
     """Set the mode of all layers for a block. At its end, each layer has its own mode again."""
-    were_training = [layer for layer in model.modules() if layer.training]
+    modes = {layer: layer.training for layer in model.modules()}
     model.train(training)
     try:
         yield
     finally:
-        model.eval()
-        for layer in were_training:
-            layer.training = True
+        for layer, before in modes.items():
+            if layer.training != before:
+                layer.train(before)
 
 
 def warmed_up_rate(step: int, rate: float, warmup: int) -> float:
@@ -459,8 +459,8 @@ if __name__ == "__main__":
     # The {term}`random seed` of a run determines which windows it reads and which features {term}`dropout`
     # removes. (It does not determine the initial parameters, which are drawn earlier, when the model is
     # made.) The first two lines have the same seed and agree in every digit. The others differ slightly. From
-    # one run of each of two models, a smaller difference than this cannot be told from noise; several seeds,
-    # the same for both models, can show it.
+    # one run of each of two models, a smaller difference than this may be noise; several seeds, the same for
+    # both models, can show it.
     for seed in (0, 0, 1, 2):
         history = train(
             new_table(), corpus, name="seed", steps=100, rate=0.1, seed=seed

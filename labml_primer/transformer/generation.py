@@ -175,7 +175,7 @@ def generate(
     if any(hasattr(layer.forward, "cached") for layer in model.modules()):
         raise RuntimeError("a KV cache of the model is open; use generate_cached")
     config: Any = model.config
-    training = [layer for layer in model.modules() if layer.training]
+    modes = {layer: layer.training for layer in model.modules()}
     model.eval()
     try:
         for _ in range(max_new_tokens):
@@ -183,8 +183,9 @@ def generate(
             new = sample_token(logits, **settings)
             tokens = torch.cat([tokens, new[:, None]], dim=1)
     finally:
-        for layer in training:  # not those that are frozen in evaluation mode
-            layer.training = True
+        for layer, training in modes.items():  # a frozen layer stays in evaluation mode
+            if layer.training != training:
+                layer.train(training)
     return tokens
 
 

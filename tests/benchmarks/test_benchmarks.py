@@ -1,4 +1,4 @@
-"""The measure tells known work apart, twins are twins, and the page says what the records say."""
+"""The measure distinguishes known work, twins are twins, and the page says what the records say."""
 
 import json
 import re
@@ -46,7 +46,7 @@ Record = dict[str, Any]
 
 
 class Clock:
-    """A clock that stands still but for the work done before it. `slower` is by how much each call is."""
+    """A clock that advances only by the work done before it. `slower` is by how much each call is."""
 
     def __init__(self, slower: float = 1.0):
         self.now = 0.0
@@ -210,7 +210,7 @@ def test_a_training_step_trains_and_leaves_no_gradients() -> None:
 
 @pytest.mark.parametrize("preset", ["transformer", "transformer-squared-relu"])
 def test_operations_on_paper_are_those_that_torch_counts(preset: str) -> None:
-    # With one token attention has next to nothing to do, and the products with matrices are left.
+    # With one token attention has little to compute; most of it is products with matrices.
     model = LanguageModel(step.sized(preset, 128, 1))
     tokens = torch.zeros(8, 1, dtype=torch.long)
     with FlopCounterMode(display=False) as counter:

@@ -33,7 +33,7 @@ def unpacked(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def from_disk(chromium: Browser, unpacked: Path) -> Iterator[Open]:
-    """Opens a file of the archive, and holds the browser to silence."""
+    """Opens a file of the archive. The browser must not complain."""
     context = chromium.new_context(viewport={"width": 1400, "height": 900})
     context.set_default_timeout(60_000)
     visits: list[Visit] = []
@@ -102,7 +102,7 @@ def paper(site: Site, chromium: Browser) -> PdfReader:
 
 @cache
 def words(paper: PdfReader, number: int) -> str:
-    """What stands on a page of paper; the first is 1."""
+    """The text of a page of paper; the first is 1."""
     return " ".join(paper.pages[number - 1].extract_text().split())
 
 

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from annotated.page.figures import STACKED, themed
+from annotated.page.figures import themed
 from annotated.run.curves import note
 from annotated.run.narrow import SMALLEST, WIDTHS, attempts, is_readable, narrow
 from matplotlib.figure import Figure
+
+ORDER = "The panels, from left to right, are here from top to bottom."
 
 
 def shown(figure: Figure) -> Figure:
@@ -60,8 +62,8 @@ def test_a_line_says_that_panels_are_below_each_other() -> None:
         shown(figure).savefig(file, format="svg")
         return themed(file.getvalue(), "A figure", narrow(figure) or "")
 
-    assert on_page(two_panels()).count(STACKED) == 1
-    assert STACKED not in on_page(one_long_title())
+    assert on_page(two_panels()).count(ORDER) == 1
+    assert ORDER not in on_page(one_long_title())
 
 
 def test_panels_are_below_each_other_and_each_has_its_names() -> None:

@@ -204,7 +204,7 @@ def test_a_growing_tensor_returns_all_that_was_appended(lengths: list[int]) -> N
 
 @every
 @given(cuts=st.sets(st.integers(1, MAX_SEQ - 1)))
-@settings(max_examples=4)
+@settings(max_examples=8)
 def test_pieces_through_the_cache_give_the_logits_of_the_whole_text(
     name: str, cuts: set[int]
 ) -> None:
@@ -810,15 +810,27 @@ def test_the_same_seed_gives_the_same_text_and_leaves_the_global_seed_alone(
     assert not torch.equal(loop(model, tokens, 6, generator=seeded(2)), first)
 
 
+class Merging(nn.Linear):
+    """A layer that does something when its mode changes, as a low-rank one that merges its weights."""
+
+    merged = False
+
+    def train(self, mode: bool = True) -> "Merging":
+        self.merged = not mode
+        return super().train(mode)
+
+
 @both
 def test_dropout_is_off_during_generation_and_each_layer_has_its_mode_again_after(
     loop: Loop,
 ) -> None:
     model, tokens = model_of(replace(SMALL, dropout=0.5)), tokens_of(2, 3)
+    model.blocks[1].merging = Merging(2, 2)
     model.train().blocks[0].eval()  # one is frozen
     modes = {name: layer.training for name, layer in model.named_modules()}
     written = loop(model, tokens, 5, temperature=0)
     assert modes == {name: layer.training for name, layer in model.named_modules()}
+    assert not model.blocks[1].merging.merged
     assert torch.equal(loop(model.eval(), tokens, 5, temperature=0), written)
 
 

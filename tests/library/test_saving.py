@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from torch import nn
 
 from labml_primer import PRESETS, SIZES, LanguageModel, load_model, save_model
 from labml_primer.compared.t5 import T5_PRESETS
+from labml_primer.primer.faster import faster
 from labml_primer.primer.variations import MultiDSharedConvHeadAttention
 from labml_primer.training import corpus as corpus_module
 from labml_primer.training.corpus import load_corpus
@@ -88,6 +90,56 @@ def test_a_part_that_no_preset_uses_is_named_when_saving_and_when_loading(
     assert load_model(path, parts=[part])[0].config == model.config
 
 
+def compiled(model: LanguageModel) -> None:
+    model.blocks[0] = torch.compile(model.blocks[0], backend="eager")  # type: ignore[assignment]
+
+
+def normed(model: LanguageModel) -> None:
+    nn.utils.parametrizations.weight_norm(model.blocks[0].attention.output)
+
+
+def shorter(model: LanguageModel) -> None:
+    del model.blocks[0]
+
+
+def exchanged(model: LanguageModel) -> None:
+    """Has the same weights, and computes something else with them."""
+    model.blocks[0].feed_forward.activation = nn.GELU()
+
+
+@pytest.mark.parametrize("change", [compiled, normed, shorter, exchanged])
+def test_a_model_that_is_not_as_its_configuration_says_is_refused_and_the_old_file_stays(
+    change: Callable[[LanguageModel], None], tmp_path: Path
+) -> None:
+    model, path = model_of("primer-ez"), tmp_path / "model.pt"
+    save_model(model, path)
+    before = path.read_bytes()
+    change(model)
+    with pytest.raises(ValueError, match="configuration"):
+        save_model(model, path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_faster_model_and_one_that_trains_are_saved_and_stay_as_they_are(
+    tmp_path: Path,
+) -> None:
+    model, tokens = (
+        faster(model_of("primer-ez")).train(),
+        LAYERS["primer-ez"].input(2, 7),
+    )
+    save_model(model, tmp_path / "model.pt")
+    assert all(layer.training for layer in model.modules())
+    loaded, _ = load_model(tmp_path / "model.pt")
+    torch.testing.assert_close(loaded(tokens), model.eval()(tokens))
+
+
+def test_a_part_that_is_no_class_is_an_error_with_its_name(tmp_path: Path) -> None:
+    config = replace(CONFIGS["primer-ez"], activation=partial(nn.LeakyReLU, 0.3))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"activation=.*make it a class"):
+        save_model(LanguageModel(config), tmp_path / "model.pt")
+
+
 def test_two_parts_of_one_name_another_file_and_another_model_are_errors(
     tmp_path: Path,
 ) -> None:
@@ -97,8 +149,10 @@ def test_two_parts_of_one_name_another_file_and_another_model_are_errors(
     with pytest.raises(ValueError, match="two parts are named ReLU"):
         save_model(model_of("primer"), tmp_path / "model.pt", parts=[ReLU])
     torch.save({"weights": {}}, tmp_path / "other.pt")
-    with pytest.raises(ValueError, match=r"other\.pt was not written by save_model"):
-        load_model(tmp_path / "other.pt")
+    (tmp_path / "text.pt").write_text("hello")
+    for name in ("other.pt", "text.pt"):
+        with pytest.raises(ValueError, match=rf"{name} was not written by save_model"):
+            load_model(tmp_path / name)
     with pytest.raises(TypeError, match="not a Linear"):
         save_model(nn.Linear(1, 1), tmp_path / "model.pt")  # type: ignore[arg-type]
 

@@ -6,6 +6,8 @@ import hashlib
 import html
 import re
 
+from sphinx.locale import _
+
 # Colours of `matplotlibrc`, and the theme's variables that replace them.
 COLOURS = {
     "ffffff": "ground",
@@ -21,7 +23,6 @@ COLOURS = {
     "74787f": "5",
 }
 NARROW = 'class="plot-narrow" style="display: none" data-pagefind-ignore'
-STACKED = "The panels, from left to right, are here from top to bottom."
 PANEL = re.compile(r'<g id=.axes[^>]*>\s*<g id="patch_\d+">\s*<path d="M ([\d.]+)')
 NOTE = re.compile(r"""\bid=(["'])(axes|curve|dots):(.*?)\1""")  # see curves.py
 PLACES = re.compile(r'\b(d|x|y)="([^"]*)"')
@@ -44,7 +45,8 @@ def themed(svg: str, label: str, narrow: str = "") -> str:
     if narrow:
         drawings += _themed(narrow, label, NARROW)
         if _columns(narrow) < _columns(svg):
-            drawings += f'<p class="plot-order" style="display: none" data-pagefind-ignore>{STACKED}</p>'
+            order = _("The panels, from left to right, are here from top to bottom.")
+            drawings += f'<p class="plot-order" style="display: none" data-pagefind-ignore>{order}</p>'
     return f'<figure class="out out--plot">{drawings}</figure>'
 
 

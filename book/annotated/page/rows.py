@@ -35,9 +35,8 @@ class AnnotatedRow(SphinxDirective):
         index = int(self.arguments[2])
         row, folds = cell.rows[index], page.folds[int(self.arguments[1])]
         prose, code = box("sbs__prose"), box("sbs__code")
-        prose.document = (
-            self.state.document
-        )  # cells of tables learn their source from it
+        # Cells of tables learn their source from the document.
+        prose.document = self.state.document
         self.state.nested_parse(self.content, self.content_offset, prose)
         if is_misplaced(row, prose):
             raise self.error(MISPLACED)

@@ -29,7 +29,11 @@ class Returned:
         calls = self.calls[name] = {}
 
         @functools.wraps(function)
-        def wrapper(*arguments: Any) -> Any:
+        def wrapper(*arguments: Any, **named: Any) -> Any:
+            if named:
+                raise TypeError(
+                    f"{name} is recorded, so its arguments have no names: pass {', '.join(named)} by position"
+                )
             value = function(*arguments)
             call = [list(arguments), value]
             if (again := as_json(call)) != call:
