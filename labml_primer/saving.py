@@ -7,11 +7,11 @@ it would be another one.
 """
 
 import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
+from uuid import uuid4
 
 import torch
 
@@ -62,7 +62,7 @@ def save_model(
     saved = {"config": json.dumps(config), "symbols": symbols}
     saved |= {"weights": model.state_dict()}
     check(model, saved, parts)
-    unfinished = Path(f"{path}.{os.getpid()}.part")
+    unfinished = Path(f"{path}.{uuid4().hex}.part")
     try:
         torch.save(saved, unfinished)
         unfinished.replace(path)

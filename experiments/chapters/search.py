@@ -68,9 +68,8 @@ if __name__ == "__main__":
     # without regard to their losses. The horizontal lines are the Transformer and Primer-EZ, trained for the
     # same time (mean of {value}`len(known["primer-ez"])` seeds). All losses are those on the play of the
     # search. The thin line is the loss of counts of as many characters as the Transformer reads in that time,
-    # {value}`f"{predicted:,}"`: {value}`f"{by_order[3]:.2f}"` with two previous characters,
-    # {value}`f"{by_order[5]:.2f}"` with four, and {value}`f"{by_order[best]:.2f}"` at best, with
-    # {value}`best - 1`.
+    # {value}`f"{predicted:,}"`: {value}`f"{by_order[3]:.2f}"` with two previous characters, and
+    # {value}`f"{by_order[best]:.2f}"` at best, with {value}`best - 1`.
     #
     # {doc}`/book/pages/individuals` shows any of these programs, with its parent and its children.
     searches, retrained = read_searches()
