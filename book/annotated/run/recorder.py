@@ -8,6 +8,7 @@ time. After that the piece runs at full speed.
 
 import ast
 import faulthandler
+import os
 import site
 import sys
 import time
@@ -122,15 +123,22 @@ class Recorder:
 
     def imported(self, root: str) -> list[str]:
         """Return the files below ``root`` of the modules that were imported."""
-        libraries = [
-            Path(each).resolve() for each in (sys.prefix, *site.getsitepackages())
-        ]
+        inside, *libraries = (
+            os.path.join(os.path.realpath(each), "")
+            for each in (root, sys.prefix, *site.getsitepackages())
+        )
+        folders: dict[str, str] = {}  # without links; thousands of modules share a few
         found = set()
         for module in list(sys.modules.values()):
-            path = Path(getattr(module, "__file__", None) or "/").resolve()
-            known = path.suffix == ".py" and path.is_relative_to(root)
-            if known and not any(path.is_relative_to(folder) for folder in libraries):
-                found.add(path.relative_to(root).as_posix())
+            folder, name = os.path.split(getattr(module, "__file__", None) or "/")
+            if folder not in folders:
+                folders[folder] = os.path.realpath(folder)
+            path = os.path.join(folders[folder], name)
+            if os.path.islink(path):
+                path = os.path.realpath(path)
+            known = path.endswith(".py") and path.startswith(inside)
+            if known and not path.startswith(tuple(libraries)):
+                found.add(Path(path).relative_to(inside).as_posix())
         return sorted(found)
 
 
