@@ -12,6 +12,8 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
+from forked_kernels import nursery, use
+
 ENGINE = Path(__file__).resolve().parents[2] / "book"
 LONGEST = 1200  # seconds; a busy machine is slow
 
@@ -20,7 +22,7 @@ LONGEST = 1200  # seconds; a busy machine is slow
 def server() -> "subprocess.Popen[str]":
     """Start the process. It ends with this one."""
     return subprocess.Popen(
-        [sys.executable, __file__],
+        [sys.executable, __file__, nursery()],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -50,6 +52,7 @@ def serve() -> None:
         "annotated.sphinx_extension",
     ):
         import_module(name)
+    use(sys.argv[1])
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     for line in sys.stdin:
         child = os.fork()

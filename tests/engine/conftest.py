@@ -16,8 +16,18 @@ import pytest
 from annotated.read.modules import Project
 from annotated.read.parse import Chapter, parse
 from builds import ENGINE, LONGEST, sphinx
+from forked_kernels import nursery, use
 
 Write = Callable[[dict[str, str]], Path]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kernels_are_forked() -> None:
+    """Chapters that a test executes, or a book that it builds here, have kernels of the nursery.
+
+    A build that runs as a command of its own starts them itself.
+    """
+    use(nursery())
 
 
 @pytest.fixture

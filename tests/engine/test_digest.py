@@ -50,7 +50,8 @@ if __name__ == "__main__":
     near(1)
 '''
 FILES = {
-    "pkg/__init__.py": "from pkg.through import reached\n",
+    "pkg/__init__.py": "from typing import TYPE_CHECKING\n\nfrom pkg.through import reached\n\n"
+    "if TYPE_CHECKING:\n    from pkg.for_types import x\n",
     "pkg/through.py": "reached = 1\n\n\nif __name__ == '__main__':\n    import pkg.demo_only\n",
     "pkg/demo_only.py": "x = 1\n",
     "pkg/near.py": NEAR,
@@ -61,6 +62,7 @@ FILES = {
     "pkg/sub/deep.py": "import pkg.whole\n\ndeep = 1\n",
     "pkg/whole.py": "x = 1\n",
     "pkg/apart.py": "x = 1\n",
+    "pkg/for_types.py": "x = 1\n",
     "pkg/one.py": CHAPTER,
 }
 ON = ["__init__", "through", "near", "late", "far", "sub/__init__", "sub/deep", "whole"]
@@ -202,7 +204,7 @@ def test_docstrings_count_if_an_imported_module_asks_for_them(root: Path) -> Non
     assert edited(root, "## F", "## G") != before
 
 
-@pytest.mark.parametrize("name", ["apart", "demo_only"])
+@pytest.mark.parametrize("name", ["apart", "demo_only", "for_types"])
 def test_editing_an_unused_module_keeps_the_digest(root: Path, name: str) -> None:
     before = key(root)
     assert edited(root, "x = 1", "x = 2", f"pkg/{name}.py") == before

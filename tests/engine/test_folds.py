@@ -203,8 +203,8 @@ def test_a_comment_in_drawing_code_is_folded_with_it_and_a_heading_is_not(
     (found,) = [f for f in folds(chapter(text), everything=True) if f.lines]
     assert [cell.rows[i].prose for i in found.remarks] == ["Why."]
     assert [cell.rows[i].prose for i in found.at] == ["A plot.", "### At the end"]
-    counts = [found.counted(cell, fold, chapter(text)) for fold in found.at.values()]
-    assert counts == ["Code of Plot, 3 lines", "Code of Plot, 2 lines"]
+    assert [fold.title for fold in found.at.values()] == ["Code of Plot"] * 2
+    assert [found.length(cell, f, chapter(text)) for f in found.at.values()] == [3, 2]
 
 
 def test_a_fold_says_what_it_is_the_code_of(chapter: Parse) -> None:

@@ -20,18 +20,16 @@ class remark(nodes.General, nodes.Element):  # noqa: N801
     """A comment in folded code. Its row moves its content into the fold."""
 
 
-def summary(english: str) -> str:
-    """Return the title of a fold in the language of the build: `Code of this figure, 12 lines`."""
-    title, _comma, count = english.rpartition(", ")
-    number = count.partition(" ")[0]
+def summary(title: str, lines: int) -> str:
+    """Return what a fold is called in the language of the build: `Code of this figure, 12 lines`."""
     known = {
         "Code": _("Code"),
         "Code of this figure": _("Code of this figure"),
         "Code of this table": _("Code of this table"),
     }
     words = known.get(title) or _("Code of {}").format(title.removeprefix("Code of "))
-    lines = _("{}, {} line") if number == "1" else _("{}, {} lines")
-    return lines.format(words, number)
+    pattern = _("{}, {} line") if lines == 1 else _("{}, {} lines")
+    return pattern.format(words, lines)
 
 
 def own(directive: SphinxDirective) -> None:

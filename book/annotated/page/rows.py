@@ -96,7 +96,9 @@ class AnnotatedRow(SphinxDirective):
     ) -> nodes.Element:
         """Return the fold at a row: the lines of its rows, with the comments between them."""
         page = page_of(self.env)
-        made = fold(summary=summary(folds.counted(cell, folds.at[index], page.chapter)))
+        opened = folds.at[index]
+        length = folds.length(cell, opened, page.chapter)
+        made = fold(summary=summary(opened.title, length))
         remarks = list(prose.findall(remark))
         for node in remarks:
             node.parent.remove(node)

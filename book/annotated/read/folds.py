@@ -51,16 +51,15 @@ class Folds:
     at: dict[int, Fold] = field(default_factory=dict)
     remarks: set[int] = field(default_factory=set)
 
-    def counted(self, cell: Cell, fold: Fold, chapter: Chapter) -> str:
-        """Return the fold's title with its number of lines."""
-        lines = [
-            n
+    def length(self, cell: Cell, fold: Fold, chapter: Chapter) -> int:
+        """Return how many lines of code the fold has."""
+        return sum(
+            1
             for i in fold.rows
             for block in cell.rows[i].blocks
             for n in block.lines
             if n in self.lines and chapter.lines[n - 1].strip()
-        ]
-        return f"{fold.title}, {len(lines)} line{'s' * (len(lines) > 1)}"
+        )
 
     def parts(self, cell: Cell) -> Iterator[tuple[list[ast.stmt], bool]]:
         """Split the cell's statements into runs, each with whether it is folded.

@@ -14,6 +14,7 @@ from annotated.read.parse import (
     bare,
     docstring,
     is_demo,
+    is_for_types,
     parse,
     syntax_tree,
 )
@@ -54,9 +55,14 @@ class Module:
         return [node for node in body if node is not opening and not is_demo(node)]
 
     @cached_property
+    def run(self) -> list[ast.stmt]:
+        """``library`` without what only a type checker reads."""
+        return [node for node in self.library if not is_for_types(node)]
+
+    @cached_property
     def code(self) -> str:
-        """``library`` without comments, docstrings and layout."""
-        return bare(self.library)
+        """``run`` without comments, docstrings and layout."""
+        return bare(self.run)
 
 
 class Project:
@@ -116,7 +122,8 @@ class Project:
     def dependencies(self, chapter: Module) -> list[Module]:
         """Return every other module of the project that runs when the chapter runs.
 
-        Demos of imported modules do not run, so they and their imports do not count.
+        Demos of imported modules do not run, nor does what only a type checker reads: they and
+        their imports do not count.
         """
         found: dict[str, Module] = {}
         waiting = [
@@ -128,7 +135,7 @@ class Project:
             if module.name not in found and module.name != chapter.name:
                 found[module.name] = module
                 if module.name not in self._imported:
-                    imported = self.imported(module, module.library)
+                    imported = self.imported(module, module.run)
                     self._imported[module.name] = imported
                 waiting += self._imported[module.name]
         return [found[name] for name in sorted(found)]

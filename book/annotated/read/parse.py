@@ -348,6 +348,13 @@ def is_demo(node: ast.AST) -> bool:
     )
 
 
+def is_for_types(node: ast.AST) -> bool:
+    """Return whether this is ``if TYPE_CHECKING:``, which never runs."""
+    if not isinstance(node, ast.If) or node.orelse:
+        return False
+    return ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+
+
 def bare(nodes: Sequence[ast.stmt]) -> str:
     """Return the code without comments, docstrings and layout: outputs depend on it."""
     return "\n".join(
