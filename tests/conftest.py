@@ -11,8 +11,8 @@ settings.load_profile("book")
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One worker more than cores: some tests wait, for a kernel, a browser or a time-out."""
-    return (os.cpu_count() or 1) + 1
+    """Two workers more than cores: many tests wait, for a kernel, a browser or a time-out."""
+    return (os.cpu_count() or 1) + 2
 
 
 @pytest.hookimpl(trylast=True)  # after each folder has marked its own

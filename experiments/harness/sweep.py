@@ -31,6 +31,9 @@ class UncommittedError(RuntimeError):
     """A run ended whose code was not committed."""
 
 
+NICENESS = "19"
+"""How far workers stand back behind other processes."""
+
 TOKEN = secrets.token_hex(32)
 """Ray reads it once per process; other users of the machine cannot connect without it."""
 
@@ -42,7 +45,7 @@ def cores(number: int) -> Iterator[Any]:
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_AUTH_TOKEN": TOKEN,
         # Workers run at low priority, so raise Ray's timeouts.
-        "RAY_worker_niceness": "19",
+        "RAY_worker_niceness": NICENESS,
         "RAY_worker_register_timeout_seconds": "86400",
         "RAY_health_check_failure_threshold": "1000",
         "RAY_gcs_rpc_server_reconnect_timeout_s": "3600",

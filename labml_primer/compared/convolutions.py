@@ -204,7 +204,7 @@ if __name__ == "__main__":
     # Each dot is the final loss of a run, each line the mean of three random seeds. The models have a single
     # block, so that no second block can compensate for a weak attention. Every convolution helps; the
     # standard one, with 8 times as many weights, is not better than the depthwise one. The thin line is the
-    # loss of counting the same characters ({doc}`../training/counting`): no model gets near it in 240 steps,
+    # loss of counting the same characters ({doc}`../training/counting`): no model gets near it in 160 steps,
     # so the figure says which of them begins faster.
     import matplotlib.pyplot as plt
 
@@ -221,7 +221,7 @@ if __name__ == "__main__":
                 LanguageModel(replace(small, attention=attention)),
                 corpus,
                 name=name,
-                steps=240,
+                steps=160,
                 batch=8,
                 seq=64,
                 seed=seed,
@@ -231,7 +231,7 @@ if __name__ == "__main__":
             ends[seed] = history.validation_loss[-1]
         final[name] = ends
 
-    order, counted = counted_loss(corpus, steps=240, batch=8, seq=64)
+    order, counted = counted_loss(corpus, steps=160, batch=8, seq=64)
     fig, ax = plt.subplots(figsize=(7, 2.4), layout="constrained")
     ax.axvline(counted, color="C5", lw=0.8, label=f"counts, {order}-gram")
     for row, (name, ends) in enumerate(final.items()):

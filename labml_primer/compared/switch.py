@@ -413,7 +413,7 @@ if __name__ == "__main__":
     for name, config in entrants.items():
         torch.manual_seed(0)
         models[name] = LanguageModel(config)
-        train(models[name], corpus, name=name, steps=300, seq=64)
+        train(models[name], corpus, name=name, steps=300, batch=8, seq=64)
 
     # The share of each expert in each of the two layers, for 4,096 characters of a held-out play, and the
     # share of tokens that would have been dropped during training. Without the balancing loss, some experts

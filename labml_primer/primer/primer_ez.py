@@ -317,9 +317,9 @@ if __name__ == "__main__":
         torch.manual_seed(0)
         models[name] = LanguageModel(config)
         histories[name] = train(
-            models[name], corpus, name=name, steps=450, seq=64, evaluations=15
+            models[name], corpus, name=name, steps=450, batch=8, seq=64, evaluations=15
         )
-    order, counted = counted_loss(corpus, steps=450, seq=64)
+    order, counted = counted_loss(corpus, steps=450, batch=8, seq=64)
     # On the left, the loss on held-out plays, by step; on the right, by seconds of CPU time, which includes
     # the cost of Primer-EZ's slower steps. The dotted line is the Transformer's final loss: look where
     # Primer-EZ crosses it. The thin line is the loss of counting the same characters

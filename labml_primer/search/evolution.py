@@ -299,7 +299,7 @@ if __name__ == "__main__":
     born: list[Individual[DNA]] = []
     found: list[tuple[float, ...]] = []
     medians: list[float] = []
-    for number in range(300):
+    for number in range(200):
         individual = search.ask()
         losses = train_over_hurdles(curve(individual.program, number), individual.bars)
         search.tell(individual, losses)
@@ -325,8 +325,8 @@ if __name__ == "__main__":
     bests = [min(last[: n + 1]) for n in range(len(last))]
     ax.plot(bests, color="C0")
     ax.plot(medians, color="C1")
-    ax.text(303, bests[-1], "best", color="C0", va="center")
-    ax.text(303, medians[-1], "median", color="C1", va="center")
+    ax.text(202, bests[-1], "best", color="C0", va="center")
+    ax.text(202, medians[-1], "median", color="C1", va="center")
     ax.axhline(best_possible, color="C5", linewidth=0.8)
     ax.text(0, best_possible, "best possible", color="C5", va="bottom")
     ax.set(
@@ -390,7 +390,7 @@ if __name__ == "__main__":
     # - Halving hurdles stop half of the programs at each of a few points in training. Each part of the
     #   training costs the same, and four hurdles save a factor of 6.2 in theory.
     # - Asking and telling are separate, so the same search runs in one loop or on many machines.
-    # - On a small task, 300 individuals come close to the best possible loss. The paper trained about 25,000
+    # - On a small task, 200 individuals come close to the best possible loss. The paper trained about 25,000
     #   for about an hour each.
     #
     # {doc}`/experiments/chapters/search` runs this search on language models.

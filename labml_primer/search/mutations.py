@@ -505,7 +505,7 @@ if __name__ == "__main__":
             return "too slow"
         return "trainable" if losses[-1] < guess else "learns nothing"
 
-    # Now the Transformer is mutated 1,000 times, as by one step of
+    # Now the Transformer is mutated 500 times, as by one step of
     # {py:func}`~labml_primer.search.mutations.mutate`. A program that is equivalent to one seen before is not
     # trained again.
     seen, fates = Seen(), {TRANSFORMER: "same results"}
@@ -524,7 +524,7 @@ if __name__ == "__main__":
 
     random = Random(0)
     counts: Counter[tuple[str, str]] = Counter()
-    for _ in range(1000):
+    for _ in range(500):
         mutation = random.choice(MUTATIONS)
         counts[mutation.__name__, outcome(mutation(TRANSFORMER, random))] += 1
     columns = ["same graph", "same results", "too large", "not causal", "not finite"]
@@ -532,7 +532,7 @@ if __name__ == "__main__":
     found = {m.__name__: [counts[m.__name__, c] for c in columns] for m in MUTATIONS}
     found["all"] = [sum(column) for column in zip(*found.values(), strict=True)]
     table = [(name, *numbers) for name, numbers in found.items()]
-    display(Table(("mutation", *columns), table, "1,000 mutations of the Transformer"))
+    display(Table(("mutation", *columns), table, "500 mutations of the Transformer"))
     print(f"{len(fates) - 1} different programs; the others were found again")
     # A program is counted in the first column that applies, from the left. `mutate` would mutate those with
     # the same graph again. They change fields that are ignored or values of a bank that nothing uses, insert

@@ -260,9 +260,15 @@ if __name__ == "__main__":
     for name, (config, _) in models.items():
         torch.manual_seed(0)
         histories[name] = train(
-            LanguageModel(config), corpus, name=name, steps=400, seq=64, evaluations=10
+            LanguageModel(config),
+            corpus,
+            name=name,
+            steps=400,
+            batch=8,
+            seq=64,
+            evaluations=10,
         )
-    order, counted = counted_loss(corpus, steps=400, seq=64)
+    order, counted = counted_loss(corpus, steps=400, batch=8, seq=64)
     fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
     draw_counted(ax, order, counted)
     for name, history in histories.items():

@@ -306,7 +306,7 @@ if __name__ == "__main__":
         size = seq if name == "learned" else longer
         config = Config(corpus.vocab_size, 64, 4, 256, layers=2, max_seq=size)
         model = LanguageModel(POSITIONS[name](config))
-        train(model, corpus, name=name, steps=600, seq=seq, evaluations=1)
+        train(model, corpus, name=name, steps=400, seq=seq, evaluations=1)
         with torch.no_grad():
             logits = model(windows[:, :size])
         targets = windows[:, 1 : size + 1]
@@ -338,8 +338,8 @@ if __name__ == "__main__":
 
     # The loss by position, as a mean of 8 neighbours. The vertical line is the training length, the thin
     # horizontal one the loss of counting the same characters ({doc}`../training/counting`), in windows of the
-    # training length. After 600 steps no model has reached it.
-    order, counted = counted_loss(corpus, steps=600, seq=seq)
+    # training length. After 400 steps no model has reached it.
+    order, counted = counted_loss(corpus, steps=400, seq=seq)
     import matplotlib.pyplot as plt
 
     fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")

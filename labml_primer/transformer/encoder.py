@@ -222,7 +222,7 @@ if __name__ == "__main__":
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, steps)
         losses = []
         for _ in range(steps):
-            text = windows(corpus.train, 64, generator)
+            text = windows(corpus.train, 32, generator)
             at = torch.isin(text, vowels)
             answer = torch.searchsorted(vowels, text[at])
             loss = F.cross_entropy(reader(text)[at], answer)

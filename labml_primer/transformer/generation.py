@@ -529,7 +529,7 @@ if __name__ == "__main__":
     corpus = load_corpus()
     torch.manual_seed(0)
     model = LanguageModel(Config(corpus.vocab_size, d_model=96, d_ff=384, layers=2))
-    train(model, corpus, name="generation", steps=600, seq=64, evaluations=1)
+    train(model, corpus, name="generation", steps=600, batch=8, seq=64, evaluations=1)
     prompt = corpus.encode("ROMEO.\n")[None]
     settings: dict[str, tuple[float, float | None]] = {
         "greedy": (0.0, None),

@@ -194,11 +194,11 @@ if __name__ == "__main__":
             f"{day:%Y%m%d}",
         ]
 
-    # Hold out 1,000 days, which training never shows in any format.
+    # Hold out 500 days, which training never shows in any format.
     rng = random.Random(0)
     days = [date(1950, 1, 1) + timedelta(days=n) for n in range(36_525)]
     rng.shuffle(days)
-    held_out, known = days[:1000], days[1000:]
+    held_out, known = days[:500], days[500:]
     print(f"{len(known):,} days to learn from, {len(held_out):,} held out")
     for text in ways(date(2026, 11, 21)):
         print(f"  {text}")
@@ -245,7 +245,7 @@ if __name__ == "__main__":
         # The decoder reads the target without its last token and predicts the target without its first. Every
         # target has ten characters and an end, so none is padded. With targets of several lengths, the loss
         # would need `ignore_index=PADDING`.
-        source, target = draw(rng.choices(known, k=64))
+        source, target = draw(rng.choices(known, k=32))
         logits = model(source, target[:, :-1])
         loss = F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten())
         optimizer.zero_grad()

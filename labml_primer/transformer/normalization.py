@@ -403,9 +403,9 @@ if __name__ == "__main__":
     #
     # {term}`Warm-up` ({doc}`../training/loop`) starts with a learning rate near zero and raises it over the
     # first steps. Here the rate rises for half of the run, or is constant from the first step. The models
-    # have 16 narrow blocks with PyTorch's own initial weights. Adam trains them, without clipping or weight
+    # have 12 narrow blocks with PyTorch's own initial weights. Adam trains them, without clipping or weight
     # decay, with two seeds of each kind.
-    layers, rate, steps, warmup = 16, 5e-3, 120, 60
+    layers, rate, steps, warmup = 12, 5e-3, 100, 50
 
     def losses(wrapper: type[PreNorm], warmup: int, seed: int) -> Tensor:
         torch.manual_seed(seed)

@@ -2,8 +2,15 @@
 
 import pytest
 
+from experiments.harness import sweep
 from experiments.harness.plan import Plan, read_plans
 from experiments.records.runs import RESULTS, RunRecord, read_records, read_results
+
+
+@pytest.fixture(scope="session", autouse=True)
+def workers_do_not_stand_back() -> None:
+    """Behind the other tests they would wait for minutes."""
+    sweep.NICENESS = "0"
 
 
 @pytest.fixture(scope="session")
