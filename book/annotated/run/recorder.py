@@ -3,8 +3,8 @@
 The engine runs this file in the kernel before the chapter's code, which runs piece by piece. It
 records the shape of each tensor when it is assigned to a name. For that it traces only the
 chapter's own code, only the first calls of each function, and each piece only for a limited
-number of calls and lines. After that the piece runs at full speed: while Python traces, all code
-takes twice as long, drawing a figure, too.
+number of calls and lines, or until it draws. After that the piece runs at full speed: while Python
+traces, all code takes twice as long.
 """
 
 import ast
@@ -18,7 +18,8 @@ from types import CodeType, FrameType
 from typing import Any, NoReturn
 
 CALLS = 3  # calls of each function that are traced
-BUDGET = 20_000  # calls, of any code, and own lines of each piece that are looked at
+BUDGET = 100_000  # calls, of any code, and own lines of each piece that are looked at
+DRAWS = f"{os.sep}matplotlib{os.sep}"  # in a file's name: no tensors come from there
 SILENCE = 60  # seconds between two pieces after which the kernel ends
 
 
@@ -93,7 +94,7 @@ class Recorder:
         """Decide for a called function whether to trace it."""
         code = frame.f_code
         self.left -= 1
-        if self.left < 0:
+        if self.left < 0 or DRAWS in code.co_filename:
             sys.settrace(None)
             return None
         if code.co_filename not in self.offsets:
