@@ -84,9 +84,6 @@ def configure(app: Sphinx, config: Any) -> None:
         **config.nb_custom_formats,
         ".py": "annotated.steps.read_notebook",
     }
-    # The engine executes chapters. Other notebooks are MyST-NB's.
-    others = getattr(config, "nb_execution_excludepatterns", [])
-    config.nb_execution_excludepatterns = [*others, "*.py"]
     config.nb_render_markdown_format = "myst"  # in outputs, as in prose
     config.nb_merge_streams = False  # site_notebook.py does, around figures
     static = str(Path(__file__).parent / "static")

@@ -51,7 +51,9 @@ def site_notebook(
     ``note`` a paragraph of prose. The ``notice`` is shown below the title.
     """
     values = record.values if values is None else values
-    notebook = nbformat.v4.new_notebook(metadata={"kernelspec": KERNEL})
+    executed = {"execution_mode": "off"}  # for MyST-NB: the engine executes chapters
+    metadata = {"kernelspec": KERNEL, "mystnb": executed}
+    notebook = nbformat.v4.new_notebook(metadata=metadata)
     lines: list[int] = []  # module lines on which the cells start, for messages
     outputs = record.by_cell(chapter)
 

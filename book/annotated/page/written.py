@@ -36,6 +36,7 @@ FENCE = re.compile(r"(?P<indent> *)(?P<mark>`{3,}) *(?P<language>[\w+-]*) *$")
 LINK = re.compile(r"(?<![\w\]`])\[([^\[\]`]+)\]\((https?://[^\s()]+)\)")
 NAMED = re.compile(r"`([^`<>]+?)\s*<([^`<>]+)>`_(?!_)")
 FOOTNOTE = re.compile(r"\[(\d+)\]_(?!\w)|^(\s*\.\. +)\[(\d+)\](?= )")
+OWN = re.compile(r"l\d+-(\d+)")  # a footnote's name for docutils: line and number
 UNDERLINE = re.compile(r" *([!-/:-@\[-`{-~])\1{2,}\s*")
 DRAWN = re.compile(r"\S {3,}\S|([^\w\s.])\1{4,}")  # a table, a rule, an arrow
 ITEM = re.compile(r"\s|[-*+•] |\(?\w{1,3}[.)] |\[\d+\]|\|")
@@ -111,7 +112,34 @@ class Written(SphinxDirective):
             context["py:module"] = before
         found = document.children[count:]
         del document.children[count:]
+        self._resolve(found)
         return found
+
+    def _resolve(self, found: list[nodes.Node]) -> None:
+        """Number the footnotes of this prose as it does: other prose on the page has others."""
+        document = self.state.document
+        notes: dict[str, nodes.footnote] = {}
+        for note in [n for node in found for n in node.findall(nodes.footnote)]:
+            name = note["names"][0] if note["names"] else ""
+            if match := OWN.fullmatch(name):
+                notes[name] = note
+                document.autofootnotes.remove(note)
+                del note["auto"]
+                note.insert(0, nodes.label("", match[1]))
+        refs = [n for node in found for n in node.findall(nodes.footnote_reference)]
+        for ref in refs:
+            name = ref.get("refname", "")
+            if not (match := OWN.fullmatch(name)):
+                continue
+            document.autofootnote_refs.remove(ref)
+            document.footnote_refs[name].remove(ref)
+            if name in notes:
+                link = nodes.reference("", f"[{match[1]}]", internal=True)
+                link["refid"], link["ids"] = notes[name]["ids"][0], ref["ids"]
+                notes[name].add_backref(ref["ids"][0])
+                ref.replace_self(link)
+            else:
+                ref.replace_self(nodes.Text(f"[{match[1]}]"))
 
     def _spans(self, found: list[nodes.Node]) -> None:
         """Show words between single backticks as code, unless the book gives them a role."""

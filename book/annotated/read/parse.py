@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from textwrap import dedent
 from typing import Literal
 
 from annotated.read.docstrings import as_written
@@ -459,7 +460,7 @@ def is_code(text: str) -> bool:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            body = ast.parse(inspect.cleandoc(text)).body
+            body = ast.parse(dedent(text)).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return any(map(_is_statement, body)) and all(

@@ -37,7 +37,8 @@ NUMPY = re.compile(
 )
 ROLE = re.compile(r":[\w:+.-]+:`(?:[^`<]*<)?~?([^`<>]+)>?`")
 LINK = re.compile(r"`([^`<]+?)\s*<[^`>]+>`__?|`([^`<]+)`_{1,2}(?!\w)")
-BACKTICKS = re.compile(r"(?<!`)`([^`]+)`(?!`)")
+# Emphasis as notebooks have it. In a module's own prose, an underscore is part of a name.
+UNDERSCORES = re.compile(r"(?<![\w`\\$_])_(?=[^\s_])([^_`$\n]*[^\s_`$])_(?![\w`$_])")
 
 
 def known(name: str) -> str:
@@ -95,6 +96,8 @@ def _parts(row: Row, chapter: Chapter, style: str) -> list[Row]:
     starts = [0]
     for i, (line, text) in enumerate(row.notes):
         cell = chapter.kinds.get(line) in ("block", "markdown")
+        if cell:
+            row.notes[i] = (line, UNDERSCORES.sub(r"*\1*", text))
         if i and HEADING.match(text) and (cell or style != MARKDOWN):
             starts.append(i)
     ends = [*starts[1:], len(row.notes)]
@@ -175,7 +178,9 @@ def _titles(lines: list[str]) -> Iterator[tuple[int, str, str, int]]:
 
 
 def plain_title(title: str, style: str) -> str:
-    """Return a title without reStructuredText's roles and links, as Markdown."""
+    """Return a title as Markdown, without reStructuredText's roles and links."""
+    if style == PLAIN:
+        return re.sub(r"([\\`*_\[\]<>$|])", r"\\\1", title)
     if style not in REST:
         return title
     title = LINK.sub(lambda m: m[1] or m[2], ROLE.sub(r"`\1`", title))
