@@ -90,6 +90,13 @@ def configure(app: Sphinx, config: Any) -> None:
     config.html_static_path = [*config.html_static_path, static]
 
 
+def style(app: Sphinx) -> None:
+    """Add the base style, unless the theme styles chapters itself."""
+    theme = getattr(app.builder, "theme", None)
+    if theme and not theme.get_options({}).get("title_block"):
+        app.add_css_file("annotated.css")
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     app.setup_extension("myst_nb")
     for value in CONFIGURATION:
@@ -112,6 +119,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("config-inited", steps.wait, priority=100)
     app.connect("config-inited", configure, priority=400)
     app.connect("config-inited", chapters.choose, priority=950)  # all suffixes known
+    app.connect("builder-inited", style)
     app.connect("env-get-outdated", steps.execute_chapters)
     app.connect("source-read", steps.read_chapter)
     app.connect("doctree-read", steps.forget_page)
