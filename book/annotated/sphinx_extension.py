@@ -22,6 +22,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from annotated import steps
 from annotated.page import (
+    chapters,
     deeper,
     deviations,
     exercises,
@@ -34,6 +35,7 @@ from annotated.page import (
     typed,
     values,
     variants,
+    written,
 )
 from annotated.page.again import Again
 from annotated.page.code import code_lines, visit_code_lines
@@ -41,7 +43,15 @@ from annotated.page.state import Memory
 from annotated.take import bibtex, snippets
 
 # Name in ``conf.py``, default, and what Sphinx builds again when it changes.
-CONFIGURATION: list[tuple[str, Any, Any]] = [
+CONFIGURATION: list[tuple[str, Any, Any] | tuple[str, Any, Any, Any]] = [
+    (
+        "annotated_style",
+        "markdown",
+        "env",
+        (str, dict),
+    ),  # of prose: one, or one by pattern
+    ("annotated_chapters", [], "env"),  # patterns; none: modules in a toctree
+    ("annotated_execute", ["**"], "env"),  # patterns of chapters that are executed
     ("annotated_workers", 0, ""),  # chapters executed at a time; 0: one per core
     ("annotated_timeout", 600, ""),  # seconds that one statement may run
     ("annotated_outputs", "", ""),  # folder of the stored outputs; "": next to the site
@@ -55,6 +65,7 @@ CONFIGURATION: list[tuple[str, Any, Any]] = [
     ("annotated_verified", [], "html"),  # packages whose versions are shown
 ]
 DIRECTIVES: dict[str, type[SphinxDirective]] = {
+    "annotated-prose": written.Written,
     "annotated-row": rows.AnnotatedRow,
     "deeper": deeper.Deeper,
     "deviation": deviations.Deviation,
@@ -73,17 +84,23 @@ def configure(app: Sphinx, config: Any) -> None:
         **config.nb_custom_formats,
         ".py": "annotated.steps.read_notebook",
     }
-    config.nb_execution_mode = "off"
     config.nb_render_markdown_format = "myst"  # in outputs, as in prose
     config.nb_merge_streams = False  # site_notebook.py does, around figures
     static = str(Path(__file__).parent / "static")
     config.html_static_path = [*config.html_static_path, static]
 
 
+def style(app: Sphinx) -> None:
+    """Add the base style, unless the theme styles chapters itself."""
+    theme = getattr(app.builder, "theme", None)
+    if theme and not theme.get_options({}).get("title_block"):
+        app.add_css_file("annotated.css")
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     app.setup_extension("myst_nb")
-    for name, default, rebuild in CONFIGURATION:
-        app.add_config_value(name, default, rebuild)
+    for value in CONFIGURATION:
+        app.add_config_value(*value)
     app.add_domain(Memory)
     _add_nodes(app)
     for name, directive in DIRECTIVES.items():
@@ -101,6 +118,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_js_file("annotated.js", loading_method="defer")
     app.connect("config-inited", steps.wait, priority=100)
     app.connect("config-inited", configure, priority=400)
+    app.connect("config-inited", chapters.choose, priority=950)  # all suffixes known
+    app.connect("builder-inited", style)
     app.connect("env-get-outdated", steps.execute_chapters)
     app.connect("source-read", steps.read_chapter)
     app.connect("doctree-read", steps.forget_page)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import nbformat
 from docutils import nodes
+from filelock import FileLock, Timeout
 from sphinx import locale
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.errors import SphinxError
-from sphinx.locale import get_translation
+from sphinx.locale import _, get_translation
 from sphinx.util import logging
 
 from annotated.page.contents import contents, lost_pages, navigation
@@ -42,6 +43,21 @@ MISREAD = (
     "Python reads the backslash in %s as another character. The page shows the text as it is "
     'written. Put an r before the quotes of this docstring: r"""'
 )
+UNREAD = (
+    "This text of a marimo notebook stays code, because %s. Write it as a plain string in a cell of its own: "
+    'mo.md(r"""...""")'
+)
+UNEXECUTED = "This module was not executed, so no outputs are shown."
+UNEXECUTED_FOR_WANT_OF = (
+    "This module needs the package {}, which was not there, so no outputs are shown."
+)
+LACKED = (
+    "This chapter needs the package %s, which is not installed, and is shown without outputs. Install it, "
+    "for example with `pip install %s`, or leave the chapter out of annotated_execute."
+)
+LACKING = re.compile(
+    r"(?P<path>.*?):(?P<line>\d+): ModuleNotFoundError: No module named '(?P<package>[\w.]+)'"
+)
 LOGGER = logging.getLogger(__name__)
 
 
@@ -56,17 +72,17 @@ def wait(app: Sphinx, config: Any) -> None:
     out = Path(app.outdir)
     message = "Another build writes to the same folder. Waiting for its end."
     lock = _locked(out.with_name(f".building-{out.name}"), message)
-    app.connect("build-finished", lambda *_: lock.close(), priority=1000)
+    app.connect("build-finished", lambda *_: lock.release(), priority=1000)
 
 
-def _locked(path: Path, message: str) -> IO[str]:
+def _locked(path: Path, message: str) -> FileLock:
     """Return a lock, when it is free. It ends with the process, however that ends."""
-    lock = path.open("w")
+    lock = FileLock(path)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        lock.acquire(timeout=0)
+    except Timeout:
         LOGGER.info(message)
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.acquire()
     return lock
 
 
@@ -92,13 +108,17 @@ def execute_chapters(
         with _locked(folder.with_name(f"{folder.name}-lock"), waiting):
             _execute_missing(state, jobs)
         for job in jobs:
+            if job.docname in state.unexecuted:
+                continue
             check(job.chapter, state.shapes(job)["calls"], str(job.path))
     except ChapterError as error:
         raise AnnotatedError(f"\n{error}") from None
     known = state.memory.digests
     # Of an output and of a number in prose, also of one that another chapter computed.
     state.memory.digests = {
-        job.docname: f"{job.digest} {sorted(state.values(job).items())}" for job in jobs
+        job.docname: f"{job.digest} {sorted(state.values(job).items())} "
+        f"{state.unexecuted.get(job.docname, '')}"
+        for job in jobs
     }
     return [
         job.docname
@@ -109,18 +129,50 @@ def execute_chapters(
 
 
 def _execute_missing(state: State, jobs: list[Job]) -> None:
+    left = [job for job in jobs if not state.executes(job.docname)]
+    state.unexecuted = {job.docname: _(UNEXECUTED) for job in left}
+    jobs = [job for job in jobs if job not in left]
     missing = [job for job in jobs if not state.is_current(job)]
     state.executed = [job.docname for job in missing]
     if missing:
         config = state.app.config
         workers = config.annotated_workers or os.cpu_count() or 1
         timeout, say = config.annotated_timeout, _Progress()
-        fonts = unpacked(state.fonts, state.store.folder.with_name(".fonts"))
+        fonts = _fonts(state)
         errors = execute_all(
             missing, state.store, state.root, workers, timeout, say, fonts
         )
-        if errors:
-            raise AnnotatedError("\n" + "\n".join(str(error) for error in errors))
+        wrong = [error for error in errors if not _lacks_package(state, missing, error)]
+        if wrong:
+            raise AnnotatedError("\n" + "\n".join(str(error) for error in wrong))
+
+
+def _fonts(state: State) -> list[str]:
+    """Return the fonts of figures as files that matplotlib reads."""
+    if not state.fonts:
+        return []
+    try:
+        return unpacked(state.fonts, state.store.folder.with_name(".fonts"))
+    except ModuleNotFoundError:
+        raise AnnotatedError(
+            "annotated_figure_fonts needs fontTools: pip install fonttools brotli."
+        ) from None
+
+
+def _lacks_package(state: State, jobs: list[Job], error: ChapterError) -> bool:
+    """Warn of a chapter that needs a package which is not there, and return whether it is that."""
+    found = LACKING.match(str(error))
+    job = next((job for job in jobs if found and str(job.path) == found["path"]), None)
+    if found is None or job is None or state.project.owns(found["package"]):
+        return False
+    package = found["package"].partition(".")[0]
+    place = f"{job.path}:{found['line']}"
+    LOGGER.warning(
+        LACKED, package, package, location=place, type="annotated", subtype="package"
+    )
+    state.executed.remove(job.docname)
+    state.unexecuted[job.docname] = _(UNEXECUTED_FOR_WANT_OF).format(package)
+    return True
 
 
 class _Progress:
@@ -145,6 +197,11 @@ def read_chapter(app: Sphinx, docname: str, source: list[str]) -> None:
             LOGGER.warning(
                 MISREAD, word, location=place, type="annotated", subtype=kind
             )
+        for line, why in page.chapter.unread.items():
+            place = f"{page.module.path}:{line}"
+            LOGGER.warning(
+                UNREAD, why, location=place, type="annotated", subtype="marimo"
+            )
         notebook = site_notebook(
             page.chapter,
             page.record,
@@ -153,6 +210,7 @@ def read_chapter(app: Sphinx, docname: str, source: list[str]) -> None:
             page.values,
             say=get_translation("outputs"),
             note=_translation(app, docname),
+            notice=state.unexecuted.get(docname, ""),
         )
         source[0] = nbformat.writes(notebook)
         for _, line, output in page.record.placed(page.chapter):
@@ -246,7 +304,7 @@ def report(app: Sphinx, exception: Exception | None) -> None:
     if exception is None:
         state = state_of(app.env)
         if state.jobs:
-            cached = len(state.jobs) - len(state.executed)
+            cached = len(state.jobs) - len(state.executed) - len(state.unexecuted)
             counts = f"{len(state.executed)} chapters executed, {cached} from the cache"
             LOGGER.info("%s. The book: %s/index.html", counts, app.outdir)
     end(app.env)

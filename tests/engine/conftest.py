@@ -89,7 +89,6 @@ extensions = ["annotated"]
 exclude_patterns = ["_build", "conf.py", "**/__init__.py", "lib", "tests"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_dmath_double_inline = True
-nb_execution_mode = "off"
 annotated_workers = 2
 """
 

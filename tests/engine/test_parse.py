@@ -362,7 +362,6 @@ def test_a_docstring_that_shares_its_line_stays_code(chapter: Make) -> None:
         ),
         *(
             "# mypy: strict",
-            "# %% cell",
             "# -*- coding: utf-8 -*-",
             "# region x",
             "# ruff: noqa",

@@ -16,7 +16,6 @@ sys.path[:0] = [{str(ENGINE)!r}, {str(ENGINE / "extensions")!r}]
 exclude_patterns = ["_build", "conf.py", "log.txt"]
 extensions = ["annotated", "glossary", "search_index"]
 myst_enable_extensions = ["colon_fence"]
-nb_execution_mode = "off"
 annotated_glossary = "words.md"
 annotated_repository = {{"url": "https://github.com/someone/fixture"}}
 """

@@ -216,6 +216,7 @@ WRONG = '''
 @pytest.fixture(scope="module")
 def wrong(shelf: New) -> Built:
     index = "# Book\n\nNow {value}`1`.\n\n{value}`2 </one>`\n\n{value}`3 </no>`\n"
+    index += "\n```{toctree}\none\nwrong\n```\n"
     made = shelf({"one.py": ONE, "wrong.py": WRONG, "index.md": index})
     done = made.build("-W", "--keep-going")
     assert done.code != 0

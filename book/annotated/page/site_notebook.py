@@ -20,10 +20,12 @@ from annotated.page.words import said
 from annotated.read.folds import Folds
 from annotated.read.parse import HEADING, Cell, Chapter, Row
 from annotated.read.prose import as_typed
+from annotated.read.styles import DIRECTIVE
 from annotated.run.clean import cleaned
 from annotated.run.execute import KERNEL, Record
 from annotated.run.narrow import FORMAT as NARROW
 
+WRITTEN = re.compile(rf"\s*`+\{{{DIRECTIVE}\}}")  # prose in another style
 FENCE, INNER = "`" * 8, "`" * 7
 
 
@@ -40,15 +42,18 @@ def site_notebook(
     values: Mapping[str, str] | None = None,
     say: Callable[[str], str] = str,
     note: Callable[[str], str] = str,
+    notice: str = "",
 ) -> NotebookNode:
     """Return Markdown cells for headings and rows, and a code cell for each set of outputs.
 
     The notes of rows that are folded whole are in the row with the fold. ``values`` are those of the
     expressions in prose, by default the record's. ``say`` translates the words of figures and tables, and
-    ``note`` a paragraph of prose.
+    ``note`` a paragraph of prose. The ``notice`` is shown below the title.
     """
     values = record.values if values is None else values
-    notebook = nbformat.v4.new_notebook(metadata={"kernelspec": KERNEL})
+    executed = {"execution_mode": "off"}  # for MyST-NB: the engine executes chapters
+    metadata = {"kernelspec": KERNEL, "mystnb": executed}
+    notebook = nbformat.v4.new_notebook(metadata=metadata)
     lines: list[int] = []  # module lines on which the cells start, for messages
     outputs = record.by_cell(chapter)
 
@@ -65,6 +70,9 @@ def site_notebook(
             head, rest, line = _head(row)
             if head:
                 add(nbformat.v4.new_markdown_cell(head), row.line)
+            if notice and row is chapter.opening:
+                text = f"{INNER}{{note}}\n{notice}\n{INNER}"
+                add(nbformat.v4.new_markdown_cell(text), row.line)
             remarks = [k for k in _rows(folded, j) if k in folded.remarks]
             notes = [cell.rows[k] for k in remarks]
             rest = _with_remarks(rest, line, notes, key(chapter))
@@ -131,7 +139,7 @@ def _head(row: Row) -> tuple[str, str, int]:
     if not heading:
         return "", prose, row.line
     end = heading.end()
-    if len(heading.group(1)) == 1:
+    if len(heading.group(1)) == 1 and not WRITTEN.match(prose, end):
         blank = prose.find("\n\n", len(prose[: end + 1].rstrip()) + 2)
         end = len(prose) if blank < 0 else blank
     head, rest = prose[:end], prose[end:]
@@ -191,7 +199,7 @@ def _label(
 ) -> str:
     """Return a figure's text alternative: the first sentence of the note next to its code."""
     prose = next((row.prose for row in cell.rows if row.prose), "")
-    prose = re.sub(r"(?m)^(#|:::).*\n?", "", prose).strip("\n")
+    prose = re.sub(r"(?m)^(#|:::|`+\{).*\n?", "", prose).strip("\n")
     first, _gap, rest = prose.partition("\n\n")
     first = " ".join(first.split("\n"))
     translated = note(first) if first else ""

@@ -12,6 +12,8 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.domains import Domain
 from sphinx.environment import BuildEnvironment
+from sphinx.errors import ConfigError
+from sphinx.util.matching import Matcher
 
 from annotated.page.book import Book, book_of, is_below
 from annotated.page.code import Highlighter
@@ -20,6 +22,7 @@ from annotated.read.expressions import with_others
 from annotated.read.folds import Folds, folds
 from annotated.read.modules import Module, Project
 from annotated.read.parse import Chapter
+from annotated.read.styles import STYLES, known
 from annotated.run.execute import Job, Record, Store, is_current, job_of
 from annotated.run.shapes import by_line, moved, positions
 
@@ -82,6 +85,10 @@ class Memory(Domain):
     def notebooks(self, docnames: set[str]) -> None:
         self.data["notebooks"] = docnames
 
+    def resolve_any_xref(self, *args: Any) -> list[Any]:
+        """Return nothing: it is no domain of objects."""
+        return []
+
     def merge_domaindata(self, docnames: Any, otherdata: Any) -> None:
         """Reading in parallel changes nothing here."""
 
@@ -93,6 +100,7 @@ class State:
     app: Sphinx
     jobs: dict[str, Job] = field(default_factory=dict)
     executed: list[str] = field(default_factory=list)
+    unexecuted: dict[str, str] = field(default_factory=dict)  # and why, by chapter
     contents: list[Entry] = field(default_factory=list)
     heads: dict[str, Head] = field(default_factory=dict)
     page: Page | None = None  # of the document that Sphinx is reading
@@ -105,7 +113,7 @@ class State:
     @cached_property
     def project(self) -> Project:
         """The modules below the root."""
-        return Project(self.root)
+        return Project(self.root, styles_of(self.app.config.annotated_style))
 
     @cached_property
     def fonts(self) -> list[Path]:
@@ -151,8 +159,17 @@ class State:
             self.jobs[docname] = job_of(self.project, path, self.fonts)
         return self.jobs[docname]
 
+    def executes(self, docname: str) -> bool:
+        """Return whether the book's settings let this chapter run."""
+        config = self.app.config
+        return config.nb_execution_mode != "off" and bool(
+            Matcher(config.annotated_execute)(docname)
+        )
+
     def record(self, job: Job) -> Record:
-        """Return what the chapter's execution left."""
+        """Return what the chapter's execution left, which is nothing if it was not executed."""
+        if job.docname in self.unexecuted:
+            return Record(shapes={"names": [], "calls": []})
         record = self.store.load(job.docname, job.digest)
         assert record is not None, f"{job.docname} was not executed"
         return record
@@ -174,6 +191,8 @@ class State:
     def shapes(self, job: Job) -> dict[str, Any]:
         """Return the recorded shapes, with the line numbers of the module as it is now."""
         record = self.record(job)
+        if job.docname in self.unexecuted:
+            return record.shapes
         return moved(record.shapes, record.positions, positions(job.chapter))
 
     def page_of(self, docname: str) -> Page:
@@ -192,6 +211,17 @@ class State:
             folds(job.chapter, everything),
             self.values(job),
         )
+
+
+def styles_of(setting: str | Mapping[str, str]) -> dict[str, str]:
+    """Return the styles of prose by pattern. Raises ``ConfigError`` for one that is not known."""
+    named = {"*": setting} if isinstance(setting, str) else dict(setting)
+    for pattern, name in named.items():
+        if not isinstance(name, str) or not known(name):
+            message = f"annotated_style: {pattern} has the style {name!r}. "
+            message += f"Name one of {', '.join(STYLES)}."
+            raise ConfigError(message)
+    return {pattern: known(name) for pattern, name in named.items()}
 
 
 _states: dict[BuildEnvironment, State] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterator
 from typing import Any
 
 from babel.dates import format_date
@@ -12,7 +13,7 @@ from sphinx.locale import _
 
 from annotated.page.contents import Entry
 from annotated.page.state import Head
-from annotated.read.parse import Chapter
+from annotated.read.parse import Chapter, Name
 from annotated.run.execute import Record
 
 
@@ -38,11 +39,11 @@ def title_block(
                 "html": render(head.source)["fragment"],
             }
         )
-    seconds = max(1, round(record.seconds))
-    facts.append({"name": _("Runs in"), "html": _("{} s of CPU time").format(seconds)})
-    facts.append(
-        {"name": _("Last run"), "html": _last_run(record, packages, builder.config)}
-    )
+    if record.date:
+        seconds = _("{} s of CPU time").format(max(1, round(record.seconds)))
+        facts.append({"name": _("Runs in"), "html": seconds})
+        last = _last_run(record, packages, builder.config)
+        facts.append({"name": _("Last run"), "html": last})
     return {
         "number": entry.number,
         "part": entry.part,
@@ -51,10 +52,18 @@ def title_block(
         "facts": facts,
         "glance": [
             {"title": name.qualname, "href": f"#{name.qualname}", "line": line}
-            for name, line in chapter.names()
-            if name.level == 1
+            for name, line in _definitions(chapter)
         ],
     }
+
+
+def _definitions(chapter: Chapter) -> Iterator[tuple[Name, int]]:
+    """Yield the definitions at the top, each name once, where its anchor is: it may have overloads."""
+    seen = {"_"}
+    for name, line in chapter.names():
+        if name.level == 1 and name.qualname not in seen:
+            seen.add(name.qualname)
+            yield name, line
 
 
 def _last_run(record: Record, packages: list[str], config: Config) -> str:

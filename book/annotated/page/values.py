@@ -25,12 +25,20 @@ class Value(SphinxRole):
         text = values.get(one_line(expression))
         if text is not None:
             return [nodes.inline(self.rawtext, text, classes=["value"])], []
+        if self._unexecuted(expression):
+            return [nodes.literal(self.rawtext, expression)], []
         message = (
             f"value: `{self.text}` was not evaluated. Use it in a chapter's notes, or name a chapter "
             "whose notes have this very expression: {value}`expression </chapter>`."
         )
         error = self.inliner.reporter.error(message, line=self.lineno)
         return [self.inliner.problematic(self.rawtext, self.rawtext, error)], [error]
+
+    def _unexecuted(self, expression: str) -> bool:
+        """Return whether the chapter that has this value was not executed."""
+        match = OTHER.fullmatch(self.text)
+        docname = match["docname"] if match else self.env.docname
+        return docname in state_of(self.env).unexecuted
 
     def _asked(self) -> tuple[str, Mapping[str, str]]:
         """Return the expression, and the values of this chapter or of the one that is named."""

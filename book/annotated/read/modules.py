@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -18,16 +18,22 @@ from annotated.read.parse import (
     parse,
     syntax_tree,
 )
+from annotated.read.styles import MARKDOWN, style_of, styled
 from annotated.read.titles import titled
 
 
 @dataclass(frozen=True)
 class Module:
-    """A file of the project. ``name`` is the dotted name for importing it."""
+    """A file of the project. ``name`` is the dotted name for importing it.
+
+    ``styles`` are those in which the book's prose is written, by pattern.
+    """
 
     name: str
     path: Path
     text: str
+    docname: str = ""
+    styles: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def package(self) -> str:
@@ -45,7 +51,10 @@ class Module:
     def chapter(self) -> Chapter:
         """Its cells and rows. Raises ``ChapterError`` if it is not valid Python."""
         name = self.name.rpartition(".")[2] or self.path.stem
-        return titled(parse(self.text, str(self.path)), name)
+        style = style_of(self.docname, self.tree, str(self.path), self.styles)
+        markup = style == MARKDOWN
+        chapter = parse(self.text, str(self.path), markup)
+        return styled(titled(chapter, name, markup), style)
 
     @cached_property
     def library(self) -> list[ast.stmt]:
@@ -66,10 +75,14 @@ class Module:
 
 
 class Project:
-    """The modules below one folder. Each is read once."""
+    """The modules below one folder. Each is read once.
 
-    def __init__(self, root: Path):
+    ``styles`` are those in which their prose is written, by pattern. By default, all is Markdown.
+    """
+
+    def __init__(self, root: Path, styles: Mapping[str, str] | None = None):
         self.root = root
+        self.styles = styles or {}
         self._read: dict[Path, Module] = {}
         self._found: dict[str, Module | None] = {}
         self._imported: dict[str, list[Module]] = {}
@@ -79,7 +92,8 @@ class Project:
         if path not in self._read:
             parts = path.relative_to(self.root).with_suffix("").parts
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-            self._read[path] = Module(name, path, text_of(path))
+            docname = "/".join(parts)
+            self._read[path] = Module(name, path, text_of(path), docname, self.styles)
         return self._read[path]
 
     def docname(self, module: Module) -> str:

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from textwrap import dedent
 from typing import Literal
 
 from annotated.read.docstrings import as_written
@@ -32,12 +33,22 @@ PRAGMA = re.compile(
     r"|(end)?region\b|%%|-\*-|(en)?coding[:=]))"
 )
 RULE = re.compile(r"[-=*~_#+]{3,}\s*")  # above or below a comment: it only decorates
+SCRIPT = re.compile(
+    r"/// [\w-]+\s*\n"
+)  # what a script needs, for the tools that run it
+HASHES = re.compile(r"#{20,}\s*")  # above a cell of a gallery of examples
+CELL = re.compile(r"#\s*%%+(?P<words>.*)")  # the first line of a cell, in many editors
+METADATA = re.compile(r"\s*(\[(?P<kind>\w+)\]|\w+=(\"[^\"]*\"|\[[^\]]*\]|\S+)|\{.*\}$)")
 DEPTH = 200  # of nesting: a term of a sum is one deeper than the next
 LABELS = r"(?:\([^()\n]+\)=\n+)*"  # targets of cross-references, before a heading
 HEADING = re.compile(LABELS + r"(#{1,6}) +(.+?)\s*(?:\n|$)")
 
 EXERCISE = re.compile(r"^:{3,}\{exercise\}", re.MULTILINE)
 SOLUTION = re.compile(r"^:{3,}\{solution\}", re.MULTILINE)
+
+
+# A docstring, a comment next to code, the prose of a cell, and prose that is Markdown in any style.
+Kind = Literal["docstring", "comment", "block", "markdown"]
 
 
 class ChapterError(Exception):
@@ -147,6 +158,8 @@ class Chapter:
     misread: dict[int, str] = field(
         default_factory=dict
     )  # words in docstrings, by line
+    kinds: dict[int, Kind] = field(default_factory=dict)  # of notes, by line
+    unread: dict[int, str] = field(default_factory=dict)  # why prose stays code
 
     @property
     def opening(self) -> Row | None:
@@ -236,12 +249,15 @@ class Chapter:
                 yield cell, piece
 
 
-def parse(text: str, path: str = "<module>") -> Chapter:
-    """Parse a module. Raises ``ChapterError`` if it is not valid Python."""
+def parse(text: str, path: str = "<module>", markup: bool = True) -> Chapter:
+    """Parse a module. Raises ``ChapterError`` if it is not valid Python.
+
+    Without ``markup``, comments are plain text, and those that are code stay code.
+    """
     text = re.sub(r"\r\n?", "\n", text.removeprefix("\ufeff"))
     tree = syntax_tree(text, path)
     _check_docstrings(tree, path)
-    return _Reader(text, tree).chapter()
+    return _Reader(text, tree, markup).chapter()
 
 
 def syntax_tree(text: str, path: str) -> ast.Module:
@@ -376,6 +392,95 @@ class _Undocumented(ast.NodeTransformer):
         return node
 
 
+# -- statements that are prose ---------------------------------------------------------
+
+
+def is_text(node: ast.stmt, before: ast.stmt | None) -> bool:
+    """Return whether a statement is a text of its own, as tutorials of Keras have them.
+
+    A text on the line below an assignment describes that.
+    """
+    if not (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+        and node.col_offset == 0
+    ):
+        return False
+    assigns = isinstance(before, ast.Assign | ast.AnnAssign)
+    return not (before and assigns and before.end_lineno == node.lineno - 1)
+
+
+def _shell(text: str) -> str:
+    """Return a text that is a command of the shell, by its first line, as code."""
+    first, _, rest = text.partition("\n")
+    return f"```{first}\n{rest}\n```" if first in ("shell", "bash") else text
+
+
+def _marimo_calls(node: ast.stmt) -> list[ast.Call]:
+    """Return the calls of ``mo.md`` in a cell of a marimo notebook."""
+    if not isinstance(node, ast.FunctionDef):
+        return []
+    named = (d.func if isinstance(d, ast.Call) else d for d in node.decorator_list)
+    if not any(ast.unparse(each) == "app.cell" for each in named):
+        return []
+    calls = [n for n in ast.walk(node) if isinstance(n, ast.Call)]
+    return [c for c in calls if ast.unparse(c.func) == "mo.md" and c.args]
+
+
+def marimo_text(node: ast.stmt) -> ast.Constant | None:
+    """Return the text of a cell of a marimo notebook, if it is nothing else."""
+    calls = _marimo_calls(node)
+    body = [n for n in getattr(node, "body", []) if not isinstance(n, ast.Return)]
+    if len(calls) != 1 or len(body) != 1 or getattr(body[0], "value", 0) != calls[0]:
+        return None
+    text = calls[0].args[0]
+    simple = isinstance(text, ast.Constant) and isinstance(text.value, str)
+    return text if simple else None  # type: ignore[return-value]
+
+
+def computed_texts(node: ast.stmt) -> dict[int, str]:
+    """Return why texts of a marimo notebook stay code, by their lines."""
+    found: dict[int, str] = {}
+    for call in _marimo_calls(node):
+        if isinstance(call.args[0], ast.Constant):
+            found[call.lineno] = "its cell does more than show it"
+        else:
+            found[call.lineno] = "it is computed"
+    return found
+
+
+# Statements that hardly anyone writes as a sentence.
+CODE = (ast.Assign, ast.AugAssign, ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)
+CODE += (ast.Import, ast.ImportFrom, ast.For, ast.While, ast.If, ast.With, ast.Try)
+
+
+def is_code(text: str) -> bool:
+    """Return whether a text is code that somebody took out: ``x = f(y)``, and not ``see f``."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            body = ast.parse(dedent(text)).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return any(map(_is_statement, body)) and all(
+        _is_statement(node) or not isinstance(node, ast.Expr) for node in body
+    )
+
+
+def _is_statement(node: ast.stmt) -> bool:
+    """Return whether a statement is code, and not a word or two that happen to be valid."""
+    value = getattr(node, "value", None)
+    if isinstance(node, ast.Expr):
+        return isinstance(value, ast.Call | ast.Await)
+    if isinstance(node, ast.Return | ast.Raise | ast.Assert):
+        value = value or getattr(node, "exc", None) or getattr(node, "test", None)
+        return value is not None and not isinstance(value, ast.Name)
+    if isinstance(node, ast.AnnAssign):
+        return value is not None
+    return isinstance(node, CODE)
+
+
 # -- comments ------------------------------------------------------------------------------
 
 
@@ -387,12 +492,13 @@ class _Comment:
     end: int
     column: int
     text: str
+    kind: Kind = "comment"
 
     @property
     def note(self) -> tuple[int, str]:
         """Its text without the rules above and below it, and the line of its first word."""
         line, words = self.line, self.text.split("\n")
-        while words and RULE.fullmatch(words[-1]):
+        while self.kind == "comment" and words and RULE.fullmatch(words[-1]):
             words.pop()
         while words and RULE.fullmatch(words[0]):
             words.pop(0)
@@ -400,24 +506,80 @@ class _Comment:
         return line, "\n".join(words)
 
 
-def _comments(text: str) -> tuple[list[_Comment], dict[int, str]]:
-    """Return the full-line comments, and by their lines those after code."""
-    found: list[_Comment] = []
-    trailing: dict[int, str] = {}
+@dataclass
+class _Comments:
+    """The comments of a module: on lines of their own, and by their lines those after code.
+
+    ``marks`` are the lines that start cells. They are neither prose nor code.
+    """
+
+    found: list[_Comment] = field(default_factory=list)
+    trailing: dict[int, str] = field(default_factory=dict)
+    marks: set[int] = field(default_factory=set)
+
+
+def _comments(text: str) -> _Comments:
+    comments = _Comments()
+    opened: dict[
+        int, Kind
+    ] = {}  # by line: the kind of a comment that a cell starts with
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type != tokenize.COMMENT or PRAGMA.match(token.string):
+        if token.type != tokenize.COMMENT:
             continue
         line, column = token.start
-        words = token.string.removeprefix("#").removeprefix(" ")
-        if token.line[:column].strip():
-            trailing[line] = words
+        alone = not token.line[:column].strip()
+        cell = CELL.fullmatch(token.string) if alone else None
+        if cell:
+            comments.marks.add(line)
+            title, opened[line + 1] = _cell(cell["words"])
+            if title:
+                heading = _Comment(line, line, column, f"## {title}", "markdown")
+                comments.found.append(heading)
+        if cell or PRAGMA.match(token.string):
             continue
-        if found and found[-1].end == line - 1 and found[-1].column == column:
-            last = found.pop()
-            found.append(_Comment(last.line, line, column, f"{last.text}\n{words}"))
+        words = token.string.removeprefix("#").removeprefix(" ")
+        if alone:
+            _add(comments.found, line, column, words, opened.get(line))
         else:
-            found.append(_Comment(line, line, column, words))
-    return found, trailing
+            comments.trailing[line] = words
+    _without_header(comments)
+    return comments
+
+
+def _cell(words: str) -> tuple[str, Kind]:
+    """Return the title of a cell and the kind of the comment below it."""
+    kind: Kind = "block"
+    for match in METADATA.finditer(words):
+        if (match["kind"] or "").lower() in ("markdown", "md"):
+            kind = "markdown"
+    return METADATA.sub("", words).strip(), kind
+
+
+def _add(
+    found: list[_Comment], line: int, column: int, words: str, opened: Kind | None
+) -> None:
+    """Add a line to the comment that it continues, or a new one."""
+    last = found[-1] if found else None
+    if last and (last.end, last.column) == (line - 1, column) and opened is None:
+        text = f"{last.text}\n{words}"
+        found[-1] = _Comment(last.line, line, column, text, last.kind)
+        return
+    kind = opened or ("block" if HASHES.fullmatch(words) else "comment")
+    found.append(_Comment(line, line, column, words, kind))
+
+
+def _without_header(comments: _Comments) -> None:
+    """Take out the settings that Jupytext writes at the start of a notebook."""
+    first = comments.found[0] if comments.found else None
+    if first is None or not first.text.startswith("---\n"):
+        return
+    lines = first.text.split("\n")
+    if "---" in lines[1:] and re.search(r"(?m)^jupyter:|^  *jupytext:", first.text):
+        last = first.line + lines.index("---", 1)
+        comments.marks.update(range(first.line, last + 1))
+        rest = "\n".join(lines[last + 1 - first.line :])
+        left = _Comment(last + 1, first.end, first.column, rest, first.kind)
+        comments.found[:1] = [left] if rest.strip() else []
 
 
 # -- rows and cells ------------------------------------------------------------------------
@@ -426,20 +588,32 @@ def _comments(text: str) -> tuple[list[_Comment], dict[int, str]]:
 class _Reader:
     """Sorts a module's lines into cells and rows."""
 
-    def __init__(self, text: str, tree: ast.Module):
+    def __init__(self, text: str, tree: ast.Module, markup: bool = True):
         self.text, self.tree = text, tree
         self.lines = split_lines(text)
-        self.comments, self.trailing = _comments(text)
+        comments = _comments(text)
+        self.trailing = comments.trailing
+        self.comments = [
+            c
+            for c in comments.found
+            if not SCRIPT.match(c.text)
+            and (markup or c.kind != "comment" or not is_code(c.text))
+        ]
         self.notes: dict[
             int, list[tuple[int, str]]
         ] = {}  # line of code or comment -> notes
         self.hidden: set[int] = set()  # lines that are no code on the page
         self.defs: dict[int, Name] = {}
         self.misread: dict[int, str] = {}  # see docstrings.py
+        self.kinds: dict[int, Kind] = dict.fromkeys(self.trailing, "comment")
+        self.unread: dict[int, str] = {}
+        self.hidden.update(comments.marks)
         for comment in self.comments:
             if comment.note[1]:
                 self.notes[comment.line] = [comment.note]
+                self.kinds[comment.note[0]] = comment.kind
             self.hidden.update(range(comment.line, comment.end + 1))
+        self.texts = self._texts()
         self._definitions(tree, [])
 
     def chapter(self) -> Chapter:
@@ -451,7 +625,39 @@ class _Reader:
             cells[0].rows[0].notes = self._prose_of(opening)
             cells[0].rows[0].blocks[:0] = self._license(opening)
         verbatim, aside = self._verbatim(), frozenset(self.hidden)
-        return Chapter(self.text, self.tree, cells, verbatim, aside, self.misread)
+        return Chapter(
+            *(self.text, self.tree, cells, verbatim, aside),
+            *(self.misread, self.kinds, self.unread),
+        )
+
+    def _texts(self) -> set[int]:
+        """Note the statements that are prose, and return their lines: texts, and marimo's."""
+        found: set[int] = set()
+        body = self.tree.body
+        for before, node in zip([None, *body], body, strict=False):
+            if docstring(self.tree) is node:
+                continue
+            if is_text(node, before):
+                assert isinstance(node, ast.Expr)
+                notes = [(a, _shell(b)) for a, b in self._prose_of(node)]
+                self.kinds[notes[0][0]] = "block"
+            elif (text := marimo_text(node)) is not None:
+                notes = [self._lead_cut(text)]
+                self.kinds[notes[0][0]] = "markdown"
+            else:
+                self.unread |= computed_texts(node)
+                continue
+            lines = range(first_line(node), (node.end_lineno or node.lineno) + 1)
+            self.notes.setdefault(lines[0], []).extend(notes)
+            self.hidden.update(lines)
+            found.add(lines[0])
+        return found
+
+    def _lead_cut(self, text: ast.expr) -> tuple[int, str]:
+        """Return the text of an expression with the line of its first word."""
+        raw = self._written(text)
+        lead = len(raw) - len(raw.lstrip())
+        return text.lineno + raw[:lead].count("\n"), inspect.cleandoc(raw)
 
     def _license(self, opening: ast.Expr) -> list[Block]:
         """Return the comments above the module's docstring: they are shown as they are."""
@@ -475,9 +681,7 @@ class _Reader:
 
     def _prose_of(self, node: ast.Expr) -> list[tuple[int, str]]:
         """Return a docstring's text with the line of its first word, and the comment after it."""
-        raw = self._written(node.value)
-        lead = len(raw) - len(raw.lstrip())
-        text = (node.lineno + raw[:lead].count("\n"), inspect.cleandoc(raw))
+        text = self._lead_cut(node.value)
         end = node.end_lineno or node.lineno
         after = self.trailing.get(end) if self._alone(node) else None
         return [text, (end, after)] if after else [text]
@@ -532,6 +736,8 @@ class _Reader:
         body, start = self.tree.body, 1
         if opening:
             body, start = body[1:], self._below(opening)
+        body = [node for node in body if first_line(node) not in self.texts]
+        cuts = {c.line for c in self.comments} | self.texts
         cell: Cell | None = None
         for i, node in enumerate(body):
             limit = (
@@ -551,9 +757,7 @@ class _Reader:
                 yield from self._steps(node, end)
                 cell = None
             else:
-                commented = any(
-                    start <= c.line < first_line(node) for c in self.comments
-                )
+                commented = any(start <= line < first_line(node) for line in cuts)
                 if cell is None or commented:
                     if cell:
                         yield cell

@@ -38,7 +38,7 @@ CODE = {
     *("code", "code-block", "code-cell", "sourcecode", "parsed-literal", "raw", "math"),
     *("doctest", "testcode", "testoutput", "testsetup", "eval-rst", "csv-table"),
     *("bibliography", "image", "literalinclude", "toctree", "mermaid", "graphviz"),
-    *("picture", "variant"),
+    *("annotated-prose", "picture", "variant"),
 }
 TITLED = {"admonition", "card", "deviation", "dropdown", "exercise", "tab-item"}
 PIECE = re.compile(

@@ -2,7 +2,7 @@
 
 It is the ``# Title`` that the module starts with. Otherwise it is the title of its front matter,
 an underlined title, the docstring's first line if that is a paragraph of its own, or the
-module's name. A further ``# Heading`` is a section.
+module's name. In reStructuredText, text may come before the title. A further ``# Heading`` is a section.
 """
 
 from __future__ import annotations
@@ -17,32 +17,65 @@ UNDERLINED = re.compile(
     r"(?:([=~^*#\"-])\1{2,}\n)? *(?P<title>\S.*)\n([=~^*#\"-])\3{2,} *(?:\n|$)"
 )
 LINE = re.compile(r"(?P<title>[^\W_`*][^\n]{0,78})\n*(?:\n\n|$)")
+# Without lines around it, as tutorials of Keras have it.
+FIELDS = re.compile(r"Title: *(?P<title>\S.*)(?:\n[A-Z][\w ]*: *.*|\n +\S.*)*")
+BELOW = re.compile(  # a title with text above it
+    r"(?m)(?:(?<=\n\n)([=~^*#\"-])\1{2,}\n|(?<=\n\n))(?P<title>\S.*)\n([=~^*#\"-])\3{2,} *(?:\n|$)"
+)
 DEEPER = re.compile(rf"^({LABELS})#{{2,6}} ")
 FENCED = re.compile(r"(?ms)^ *(`{3,}|~{3,}).*?^ *\1 *$|^# (?P<heading>)")
 
 
-def titled(chapter: Chapter, name: str) -> Chapter:
-    """Return the chapter with one title, at its start. ``name`` is the module's."""
+def titled(chapter: Chapter, name: str, markup: bool = True) -> Chapter:
+    """Return the chapter with one title, at its start. ``name`` is the module's.
+
+    Without ``markup``, no docstring or comment is Markdown.
+    """
     cells = list(chapter.cells)
     first = cells[0].rows[0] if cells and cells[0].rows else Row()
     if docstring(chapter.tree) is None and not first.heading:
-        cells.insert(0, Cell("code", [Row([(1, f"# {name}")])]))
+        title = _first_heading(chapter) or (1, f"# {name}")
+        cells.insert(0, Cell("code", [Row([title])]))
     elif first.notes:
         line, text = first.notes[0]
-        first.notes[0] = _with_title(text, line, name)
+        first.notes[0] = _with_title(text, line, name, markup)
     opening = cells[0].rows[0]
     for row in (row for cell in cells for row in cell.rows):
         row.notes = [
             (line, _with_sections(text, start=row is opening and i == 0))
+            if markup or chapter.kinds.get(line) == "markdown"
+            else (line, text)
             for i, (line, text) in enumerate(row.notes)
         ]
     return replace(chapter, cells=cells)
 
 
-def _with_title(text: str, line: int, name: str) -> tuple[int, str]:
+def _first_heading(chapter: Chapter) -> tuple[int, str] | None:
+    """Take the title out of the first text of a notebook, if other code is above it."""
+    for row in (row for cell in chapter.cells for row in cell.rows):
+        for i, (line, text) in enumerate(row.notes):
+            if chapter.kinds.get(line) in ("markdown", "block"):
+                match = HEADING.match(text)
+                if match is None or match[1] != "#":
+                    continue
+                rest = text[match.end() :]
+                above = match[0].count("\n") + len(rest) - len(rest.lstrip("\n"))
+                row.notes[i] = (line + above, rest.lstrip("\n"))
+                chapter.kinds[line + above] = chapter.kinds[line]
+                if not rest.strip():
+                    del row.notes[i]
+                return line, match[0].strip()
+    return None
+
+
+def _with_title(
+    text: str, line: int, name: str, markup: bool = True
+) -> tuple[int, str]:
     """Return a note that starts with a heading of the first level, and its line."""
     front = FRONT.match(text)
     title = front["title"].strip(" \"'") if front else ""
+    if fields := FIELDS.match(text):
+        return line, _with_fields(fields[0]) + "\n\n" + text[fields.end() :]
     if front:
         line, text = line + front[0].count("\n"), text[front.end() :]
     if HEADING.match(text):
@@ -53,6 +86,9 @@ def _with_title(text: str, line: int, name: str) -> tuple[int, str]:
         rest = text[match.end() :].lstrip("\n")
         above = text[: len(text) - len(rest)].count("\n")
         return line + above - 2, f"# {match['title'].strip()}\n\n{rest}"
+    if not markup and (match := BELOW.search(text)):
+        above, below = text[: match.start()].strip("\n"), text[match.end() :]
+        return line, f"# {match['title'].strip()}\n\n{above}\n\n{below}".rstrip()
     match = LINE.match(text)
     if match and not re.search(r"[.!?] ", match["title"]):
         title = match["title"].strip().removesuffix(".")
@@ -68,3 +104,12 @@ def _with_sections(text: str, start: bool) -> str:
         return match[0] if match["heading"] is None or title else f"#{match[0]}"
 
     return FENCED.sub(deeper, text)
+
+
+def _with_fields(text: str) -> str:
+    """Return a title and the facts of a chapter, of which each has a line of its own."""
+    pairs = re.findall(r"(?m)^([A-Z][\w ]*): *(.*(?:\n +\S.*)*)", text)
+    fields = {key: " ".join(value.split()) for key, value in pairs}
+    title, summary = fields.pop("Title"), fields.pop("Description", "")
+    facts = [f"- {key}: {value}" for key, value in fields.items() if value]
+    return "\n\n".join(filter(None, [f"# {title}", summary, "\n".join(facts)]))

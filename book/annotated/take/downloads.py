@@ -34,7 +34,8 @@ def write_downloads(
     _folder_of(out / module)
     shutil.copyfile(job.path, out / module)
     links = {"source": relative_uri(here, module)}
-    if committed := committed_notebook(job, book):
+    committed = committed_notebook(job, book)
+    if committed and record.date:  # its prose has numbers that a run computed
         for key, file, shown in (
             ("notebook", committed, None),
             ("executed", committed.replace(".ipynb", "-with-outputs.ipynb"), record),

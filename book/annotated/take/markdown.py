@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from typing import NamedTuple
 
 from annotated.page import pictures
 from annotated.page.book import Book
 from annotated.page.difference import as_markdown, changes
+from annotated.read import styles
 from annotated.read.expressions import ROLE, one_line
 from annotated.read.modules import Module
 from annotated.read.parse import ChapterError
 from annotated.read.prose import as_typed
+from annotated.take import written
 
 DIRECTIVE = re.compile(r"(?P<mark>:{3,}|`{3,})\{(?P<name>[\w:-]+)\} *(?P<title>.*)$")
 OPTION = re.compile(r":(\w+):(.*)$")
@@ -79,6 +82,11 @@ class MarkdownWriter:
         waiting = iter(enumerate(lines, line))
         for number, text in waiting:
             match = DIRECTIVE.match(text)
+            if match and match["name"] == styles.DIRECTIVE:
+                inside = (inner for _, inner in waiting)
+                prose = list(takewhile(lambda inner: inner != match["mark"], inside))  # noqa: B023
+                out += written.as_markdown(prose, match["title"].split()[0])
+                continue
             if not match or match["name"] not in ("variant", "picture"):
                 out.append(text)
                 continue

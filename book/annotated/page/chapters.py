@@ -1,0 +1,106 @@
+"""Which modules are chapters: those that the book names, by patterns or in a table of contents.
+
+All other files of Python below the folder of the sources are left alone: ``conf.py``, scripts, tests.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from sphinx.application import Sphinx
+from sphinx.util.matching import Matcher, get_matching_files
+
+TEXTS = ("**.md", "**.rst", "**.txt", "**.ipynb", "**.py")
+MYST = re.compile(r"(?ms)^ *(`{3,}|~{3,}|:{3,})\{toctree\}[^\n]*\n(.*?)^ *\1")
+REST = re.compile(r"(?m)^( *)\.\. toctree::[^\n]*\n((?:\1 +[^\n]*\n|[ \t]*\n)*)")
+ENTRY = re.compile(r"(?:.*<([^<>]+)>|([^\s:][^\n]*))$")
+
+
+def choose(app: Sphinx, config: Any) -> None:
+    """Let Sphinx find those modules alone that are chapters.
+
+    A book that says which files it has, by ``include_patterns``, is taken at its word.
+    """
+    if list(config.include_patterns) != ["**"]:
+        config.exclude_patterns = [*config.exclude_patterns, "conf.py"]
+        return
+    root = Path(app.srcdir)
+    excluded = [*config.exclude_patterns, *config.templates_path]
+    files = {
+        name
+        for name in get_matching_files(root, TEXTS, excluded)
+        if name != "conf.py" or config.root_doc == "conf"
+    }
+    modules = {name for name in files if name.endswith(".py")}
+    if config.annotated_chapters:
+        matches = Matcher(config.annotated_chapters)
+        named = {m for m in modules if matches(m) or matches(m.removesuffix(".py"))}
+    else:
+        named = _listed(root, files, modules, config)
+    others = [suffix for suffix in config.source_suffix if suffix != ".py"]
+    config.include_patterns = [
+        *(f"**{suffix}" for suffix in others),
+        *(re.sub(r"[\[\]*]", "?", name) for name in sorted(named)),
+    ]
+
+
+def _listed(root: Path, files: set[str], modules: set[str], config: Any) -> set[str]:
+    """Return the modules in tables of contents: external ones, of texts, and of these modules."""
+    found = {f"{config.root_doc}.py"} & modules
+    if site := getattr(config, "external_site_map", None):
+        globs = Matcher(list(site.globs()))
+        for name in modules:
+            docname = name.removesuffix(".py")
+            if name in site or docname in site or globs(docname):
+                found.add(name)
+    waiting = sorted(files - modules) + sorted(found)
+    while waiting:
+        name = waiting.pop()
+        new = set(_entries(root, name, modules)) - found
+        found |= new
+        waiting += sorted(new)
+    return found
+
+
+def _entries(root: Path, name: str, modules: set[str]) -> Iterator[str]:
+    """Yield the modules in the tables of contents of a file."""
+    text = (root / name).read_text(encoding="utf-8", errors="replace")
+    if "toctree" not in text:
+        return
+    if name.endswith(".ipynb"):  # lines of its texts are strings
+        text = re.sub(r'(?m)^\s*"(.*?)(\\n)?",?$', r"\1", text)
+    for body in [
+        *(m[2] for m in MYST.finditer(text)),
+        *(m[2] for m in REST.finditer(text)),
+    ]:
+        pattern = re.search(r"(?m)^\s*:?glob:?\s*(true)?\s*$", body) is not None
+        for line in body.split("\n"):
+            entry = ENTRY.fullmatch(line.strip())
+            if not entry:
+                continue
+            path = _from_root(name, (entry[1] or entry[2]).strip())
+            matches = (
+                Matcher([path, f"{path}.py"])
+                if pattern
+                else {path, f"{path}.py"}.__contains__
+            )
+            yield from (
+                module
+                for module in modules
+                if matches(module) or (pattern and matches(module.removesuffix(".py")))
+            )
+
+
+def _from_root(name: str, entry: str) -> str:
+    """Return an entry as a path from the root: it is relative to its file, or starts with a slash."""
+    path = PurePosixPath("/") / PurePosixPath(name).parent / entry
+    parts: list[str] = []
+    for part in path.parts[1:]:
+        if part == "..":
+            parts = parts[:-1]
+        elif part != ".":
+            parts.append(part)
+    return "/".join(parts)

@@ -1,0 +1,147 @@
+"""A build does what it was asked to: chapters are named, and run if the book lets them."""
+
+import re
+from collections.abc import Callable
+from html import unescape
+
+import pytest
+from conftest import ENGINE, Built, Shelf
+
+pytestmark = pytest.mark.slow
+New = Callable[[dict[str, str]], Shelf]
+LEAVE = 'from pathlib import Path\n\nPath("{}").write_text("ran")\nprint("printed")\n'
+MODULE = '"""# {}"""\n\n' + LEAVE
+BESIDE = {
+    "scripts/deploy.py": MODULE.format("Deploy", "deployed"),
+    "tests/test_it.py": MODULE.format("Test", "tested"),
+    "setup.py": MODULE.format("Setup", "set-up"),
+}
+
+
+@pytest.fixture
+def book(shelf: New) -> Shelf:
+    files = {
+        "one.py": MODULE.format("One", "one-ran"),
+        "pkg/two.py": MODULE.format("Two", "two-ran"),
+        "pkg/sub/three.py": MODULE.format("Three", "three-ran"),
+        "pkg/index.md": "# Pkg\n\n```{toctree}\n:glob:\n\nsub/*\n```\n",
+        "index.md": "# Book\n\n```{toctree}\none\nSecond <pkg/two.py>\npkg/index\n```\n",
+    }
+    return shelf({**files, **BESIDE})
+
+
+def ok(done: Built) -> Built:
+    assert done.code == 0, done.log
+    return done
+
+
+def pages(book: Shelf) -> list[str]:
+    """The pages of modules, and the files that these wrote."""
+    site = book.root / "_build" / "html"
+    named = ("index", "genindex", "search", "py-modindex")
+    found = {
+        p.relative_to(site).with_suffix("").as_posix() for p in site.rglob("*.html")
+    }
+    return sorted(f for f in found if not f.endswith(named) and not f.startswith("_"))
+
+
+def test_modules_of_the_toctrees_are_chapters_and_nothing_else_runs(
+    book: Shelf,
+) -> None:
+    done = ok(book.build("-W"))
+    assert done.executed() == ["one", "pkg/sub/three", "pkg/two"]
+    assert pages(book) == ["one", "pkg/sub/three", "pkg/two"]
+    files = {p.name for p in book.root.iterdir() if p.is_file()}
+    assert {"one-ran", "two-ran", "three-ran"} <= files
+    assert not files & {"deployed", "tested", "set-up"}
+
+
+def test_patterns_name_chapters_instead_and_conf_py_is_never_one(book: Shelf) -> None:
+    with (book.root / "conf.py").open("a") as conf:
+        conf.write(
+            'annotated_chapters = ["*.py", "pkg/**"]\nannotated_execute = ["pkg/**"]\n'
+        )
+    (book.root / "setup.py").write_text('"""# Setup"""\n\nx = 1\n')
+    done = ok(book.build())
+    assert pages(book) == ["one", "pkg/sub/three", "pkg/two", "setup"]
+    assert done.executed() == ["pkg/sub/three", "pkg/two"]
+    assert "This module was not executed" in done.page("one")
+    assert "printed" in done.page("pkg/two") and "not executed" not in done.page(
+        "pkg/two"
+    )
+
+
+def test_a_book_that_executes_no_notebook_executes_no_chapter(book: Shelf) -> None:
+    with (book.root / "conf.py").open("a") as conf:
+        conf.write('nb_execution_mode = "off"\n')
+    text = '"""# One\n\nIt is {value}`1 + 1`.\n"""\n\nprint("printed")\n'
+    (book.root / "one.py").write_text(text)
+    done = ok(book.build("-W"))
+    assert done.executed() == []
+    page = done.page("one")
+    assert "This module was not executed" in page
+    assert "It is 1 + 1." in " ".join(unescape(re.sub(r"<[^>]+>", "", page)).split())
+    assert not re.search(r'class="[^"]*\bout\b', page)
+    book.edit("conf.py", 'nb_execution_mode = "off"', 'nb_execution_mode = "auto"')
+    again = ok(book.build("-W"))
+    assert again.executed() == ["one", "pkg/sub/three", "pkg/two"]
+    page = again.page("one")
+    assert "not executed" not in page and re.search(r"It is <[^>]+>2<", page)
+    assert re.search(r'class="[^"]*\bout\b', page)
+
+
+def test_a_chapter_that_lacks_a_package_is_shown_and_the_warning_names_it(
+    shelf: New,
+) -> None:
+    needs = '"""# One"""\n\nimport no_such_thing.sub\n\nprint("printed")\n'
+    book = shelf({"one.py": needs, "two.py": MODULE.format("Two", "two-ran")})
+    for _ in range(2):  # a later build says so again
+        done = ok(book.build())
+        assert re.search(
+            r"one\.py:3: WARNING: .*package no_such_thing, which is not installed.*"
+            r"pip install no_such_thing",
+            done.log,
+        ), done.log
+        assert "needs the package no_such_thing" in done.page("one")
+        assert "printed" in done.page("two")
+    assert book.build("-W").code != 0
+    (book.root / "no_such_thing").mkdir()
+    (book.root / "no_such_thing" / "sub.py").write_text("x = 1\n")
+    done = ok(book.build("-W"))
+    assert done.executed() == ["one"] and "not there" not in done.page("one")
+
+
+def test_a_module_of_the_project_that_is_not_there_ends_the_build(shelf: New) -> None:
+    book = shelf({"one.py": '"""# One"""\n\nimport lib.gone\n', "lib/__init__.py": ""})
+    done = book.build()
+    assert done.code != 0 and re.search(r"one\.py:3: ModuleNotFoundError", done.log)
+
+
+def test_a_first_build_needs_neither_fonttools_nor_fcntl(shelf: New) -> None:
+    book = shelf({"one.py": MODULE.format("One", "one-ran")})
+    with (book.root / "conf.py").open("a") as conf:
+        conf.write(
+            'for name in ("fontTools", "fontTools.ttLib"):\n    sys.modules[name] = None\n'
+        )
+    assert "printed" in ok(book.build("-W")).page("one")
+    (book.root / "a.woff2").write_bytes(b"")
+    with (book.root / "conf.py").open("a") as conf:
+        conf.write('annotated_figure_fonts = ["a.woff2"]\n')
+    done = book.build()
+    assert (
+        done.code != 0
+        and "annotated_figure_fonts needs fontTools: pip install" in done.log
+    )
+    sources = [path.read_text("utf-8") for path in (ENGINE / "annotated").rglob("*.py")]
+    assert not any(re.search(r"^import fcntl", text, re.MULTILINE) for text in sources)
+
+
+def test_an_unknown_style_is_an_error_that_lists_the_styles(shelf: New) -> None:
+    book = shelf({"one.py": '"""# One"""\n'})
+    with (book.root / "conf.py").open("a") as conf:
+        conf.write('annotated_style = {"one": "nympy"}\n')
+    done = book.build()
+    assert done.code != 0
+    assert re.search(
+        r"annotated_style: one has the style 'nympy'.*numpy, google", done.log
+    )
