@@ -30,6 +30,7 @@ lint: $(READY)
 	@$(RUN) -m ruff check . && $(RUN) -m ruff format --check -q .
 	@PYTHONPATH=.:book $(VENV)/bin/lint-imports --no-logo --no-cache
 	@$(RUN) -m mypy
+	@$(VENV)/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
 check: lint  ## style, types, and the tests nearest to what you changed: under a minute
 	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto -p changed -m "not slow and not browser and not nightly"

@@ -11,19 +11,27 @@ import re
 import subprocess
 import tomllib
 from collections.abc import Iterator
-from html import escape
+from dataclasses import dataclass
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 from annotated.page.book import Repository
 from sphinx.application import Sphinx
+from sphinx.locale import _
 from sphinx.util import logging
 
 LOGGER = logging.getLogger(__name__)
 LINK = re.compile(r'(?<=[\s<])((?:xlink:)?href|src|action|data-content_root)="([^"]*)"')
 MISSING = "404"
-DAY = re.compile(r"\d{4}-\d\d-\d\d")
+POLICY = re.compile(r'http-equiv="Content-Security-Policy" content="([^"]*)"')
+HEADING = re.compile(
+    r'<a class="headerlink"[^>]*? href="#(?P<anchor>[^"]+)"[^>]*>#</a>(?=</h)'
+)
+LINE = re.compile(r'<span class="ln[^"]*" id="L(\d+)"')
+WRONG = "Something wrong here?"
+COMMIT = re.compile(r"(\d{4}-\d\d-\d\d) ([0-9a-f]+)")
 
 
 def of(app: Sphinx) -> Repository:
@@ -37,11 +45,21 @@ def version(root: Path) -> str:
     return str(tomllib.loads(text)["project"]["version"])
 
 
-def changes(root: Path) -> dict[str, str]:
-    """Return for each file the day of its last change, or nothing if the history is not here."""
+@dataclass(frozen=True)
+class Change:
+    """The days of a file's first and last change, and the last commit."""
+
+    first: str
+    last: str
+    commit: str
+
+
+def changes(root: Path) -> dict[str, Change]:
+    """Return the changes of each file, or nothing if the history is not here."""
     command = ["git", "-C", str(root)]
     shallow = [*command, "rev-parse", "--is-shallow-repository"]
-    log = [*command, "log", "--name-only", "--no-renames", "--relative", "--format=%cs"]
+    form = "--format=%cs %h"
+    log = [*command, "log", "--name-only", "--no-renames", "--relative", form]
     try:
         run = {"capture_output": True, "text": True, "check": True}
         if subprocess.run(shallow, **run).stdout.strip() == "true":  # type: ignore[call-overload]
@@ -49,13 +67,14 @@ def changes(root: Path) -> dict[str, str]:
         lines = subprocess.run(log, **run).stdout.splitlines()  # type: ignore[call-overload]
     except (OSError, subprocess.CalledProcessError):
         return {}
-    found: dict[str, str] = {}
-    day = ""
+    found: dict[str, Change] = {}
+    day = commit = ""
     for line in filter(None, lines):
-        if DAY.fullmatch(line):
-            day = line
+        if match := COMMIT.fullmatch(line):
+            day, commit = match.groups()
         else:
-            found.setdefault(line, day)
+            last = found.get(line, Change("", day, commit))
+            found[line] = Change(day, last.last, last.commit)
     return found
 
 
@@ -74,11 +93,12 @@ def foot(
 ) -> None:
     """Give a page its foot and its canonical address."""
     repository = of(app)
-    number, days = app.online  # type: ignore[attr-defined]
+    number, changed = app.online  # type: ignore[attr-defined]
     path = ""
     if pagename in app.env.found_docs:
         source = Path(str(app.env.doc2path(pagename)))
         path = source.relative_to(app.srcdir).as_posix()
+    change = changed.get(path)
     if pagename == app.config.root_doc and repository.pages:
         context["pageurl"] = repository.pages
     if pagename == MISSING:
@@ -93,12 +113,38 @@ def foot(
             edit = f"{url}/edit/{repository.branch}/{quote(path)}"
             links.append({"text": "Edit this page", "href": edit})
             place = f"{repository.pages}{app.builder.get_target_uri(pagename)}"
-            form = {"template": "words.yml", "page": place, "versions": number}
-            report = f"{url}/issues/new?{urlencode(form)}"
-            links.append({"text": "Something wrong here?", "href": report})
-    day = days.get(path, "")
+            about = f"{number}, commit {change.commit}" if change else number
+            given = {"template": "words.yml", "versions": about}
+            form = f"{url}/issues/new"
+            report = f"{form}?{urlencode({**given, 'page': place})}"
+            links.append({"text": WRONG, "href": report})
+            body = context.get("body") or ""
+            context["body"] = with_reports(body, place, form, given)
     context["foot"] = links
-    context["foot_facts"] = f"Version {number}{f', {day}' if day else ''}"
+    day = f", {change.last}" if change else ""
+    context["foot_facts"] = f"Version {number}{day}"
+
+
+def with_reports(body: str, address: str, form: str, given: dict[str, str]) -> str:
+    """Return a page with a link at each heading to a form that names the section and its first line.
+
+    The link is for those who point at the heading. All others have the one at the foot of the page.
+    """
+
+    def link(match: re.Match[str]) -> str:
+        section = {"page": f"{address}#{match['anchor']}"}
+        line = LINE.search(body, match.end())
+        after = HEADING.search(body, match.end())
+        if line and (after is None or line.start() < after.start()):
+            section["line"] = line[1]
+        report = escape(f"{form}?{urlencode({**given, **section})}")
+        words = escape(_(WRONG))
+        return (
+            f'{match[0]}<a class="headerlink wrong" data-pagefind-ignore href="{report}" '
+            f'title="{words}" aria-hidden="true" tabindex="-1"></a>'
+        )
+
+    return HEADING.sub(link, body)
 
 
 def missing_page(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
@@ -135,15 +181,30 @@ def write(app: Sphinx, exception: Exception | None) -> None:
     root = app.builder.get_target_uri(app.config.root_doc)
     welcome = (site / root).read_text(encoding="utf-8")
     once = welcome.replace(" data-pagefind-body", "")  # the search finds it once
-    _write(site / "index.html", moved(once, root, "./"))
+    write_changed(site / "index.html", moved(once, root, "./"))
     base = urlsplit(repository.pages).path or "/"
     absent = site / f"{MISSING}.html"
     text = absent.read_text(encoding="utf-8")
-    _write(absent, moved(text, absent.name, base))
+    write_changed(absent, moved(text, absent.name, base))
     if repository.pages and not getattr(app.config, "editions_code", ""):
-        _write(site / "sitemap.xml", sitemap(app, repository))
+        write_changed(site / "sitemap.xml", sitemap(app, repository))
         robots = f"User-agent: *\nAllow: /\nSitemap: {repository.pages}sitemap.xml\n"
-        _write(site / "robots.txt", robots)
+        write_changed(site / "robots.txt", robots)
+    if not getattr(app.config, "editions_code", ""):
+        write_changed(site / "_headers", headers(welcome))
+
+
+def headers(page: str) -> str:
+    """Return the file of headers that some hosts read: the pages' policy, and what no page can say."""
+    policy = unescape(POLICY.findall(page)[0])
+    return (
+        "/*\n"
+        f"  Content-Security-Policy: {policy}; frame-ancestors 'none'\n"
+        "  X-Content-Type-Options: nosniff\n"
+        "  Referrer-Policy: strict-origin-when-cross-origin\n"
+        "/*.md\n"
+        "  Content-Type: text/markdown; charset=utf-8\n"
+    )
 
 
 def sitemap(app: Sphinx, repository: Repository) -> str:
@@ -155,12 +216,12 @@ def sitemap(app: Sphinx, repository: Repository) -> str:
         is_root = name == app.config.root_doc
         place = "" if is_root else app.builder.get_target_uri(name)
         source = Path(str(app.env.doc2path(name))).relative_to(app.srcdir).as_posix()
-        day = f"<lastmod>{days[source]}</lastmod>" if source in days else ""
+        day = f"<lastmod>{days[source].last}</lastmod>" if source in days else ""
         lines.append(f"<url><loc>{escape(repository.pages + place)}</loc>{day}</url>")
     return "\n".join([*lines, "</urlset>", ""])
 
 
-def _write(path: Path, text: str) -> None:
+def write_changed(path: Path, text: str) -> None:
     """Write a file if its text is another: an unchanged one keeps its time."""
     if not path.is_file() or path.read_text(encoding="utf-8") != text:
         path.write_text(text, encoding="utf-8")

@@ -10,10 +10,11 @@ import inspect
 from dataclasses import replace
 from typing import Any
 
+from annotated.page.book import Repository as Address
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.application import Sphinx
-from sphinx.util.docutils import SphinxDirective, SphinxRole
+from sphinx.util.docutils import ReferenceRole, SphinxDirective
 
 NAMED = "presets: each line needs the name of a preset, a colon, and what it is for"
 
@@ -74,13 +75,16 @@ class Install(SphinxDirective):
         return [nodes.literal_block(command, command, language="sh")]
 
 
-class Repository(SphinxRole):
-    """A link to the repository, with these words."""
+class Repository(ReferenceRole):
+    """A link to the repository, or with `words <path>` to a file of it."""
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
-        if url := self.config.annotated_repository.get("url"):
-            return [nodes.reference("", self.text, refuri=url)], []
-        return [nodes.Text(self.text)], []
+        repository = Address(**self.config.annotated_repository)
+        if not repository.url:
+            return [nodes.Text(self.title)], []
+        path = self.target if self.has_explicit_title else ""
+        address = repository.file(path) if path else repository.url
+        return [nodes.reference("", self.title, refuri=address)], []
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

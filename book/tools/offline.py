@@ -24,6 +24,7 @@ from playwright.sync_api import sync_playwright  # noqa: E402
 SITE = ROOT / "_build" / "html"
 # Pagefind needs a server; the search page does not. The others are for a site.
 LEFT_OUT = (FOLDER, "_pagefind", "404.html", "robots.txt", "sitemap.xml")
+LEFT_OUT += ("_cards", "_headers", "feed.xml", "llms.txt")
 SERVED = re.compile(  # preloading and policies need an origin, and files have none
     r'<link rel="preload"[^>]*>\n?|<meta http-equiv="Content-Security-Policy"[^>]*>\n?'
 )
@@ -63,6 +64,7 @@ def archive(site: Path, target: Path) -> None:
             name = path.relative_to(site)
             left_out = name.parts[0] in {*LEFT_OUT, *editions}
             left_out = left_out or name.parts[0].startswith(".")
+            left_out = left_out or name.suffix == ".md"
             if path.is_file() and not left_out:
                 inside = f"{target.stem}/{name.as_posix()}"
                 if path.suffix == ".html":

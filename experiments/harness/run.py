@@ -1,6 +1,10 @@
 """Run what is missing from the plans, one run per core at a time, and record each as it ends.
 
-    .venv/bin/python -m experiments.harness.run [--only PLAN] [--cores N] [--list]
+    .venv/bin/python -m experiments.harness.run [--only PLAN] [--cores N] [--list | --quick]
+
+`--list` says what is missing and stops; it takes recorded runs as they are. `--quick` runs each plan scaled
+down to about two minutes, also with modified code. Its records are in `_build/experiments/quick`, which no
+page reads.
 
 PLAN is the name of a plan or of a family: "today" is every plan whose name begins with "today-".
 
@@ -14,6 +18,7 @@ or try it with `--trial`: then all is recorded in `_build/experiments/trials`, w
 
 import argparse
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterable
@@ -28,6 +33,7 @@ from experiments.harness.estimate import announce, expected_seconds, recorded
 from experiments.harness.orphans import orphaned
 from experiments.harness.plan import Plan, read_plans
 from experiments.harness.provenance import commit
+from experiments.harness.quick import quick
 from experiments.harness.step_times import measure_missing
 from experiments.harness.sweep import BUILT, alone, cores, sweep
 from experiments.harness.training import DivergedError
@@ -94,14 +100,32 @@ def chosen_plans(only: str | None) -> list[Plan]:
     return chosen
 
 
+def try_quickly(plans: Iterable[Plan], number: int, built: Path) -> int:
+    """Run small versions of plans in a folder of their own, and return the number of failed runs."""
+    scratch = built / "quick"
+    failed = 0
+    with alone(built):
+        shutil.rmtree(scratch, ignore_errors=True)
+        for plan in plans:
+            small, results = quick(plan, number), scratch / "results"
+            left = announce([small], number, results)
+            failed += run_missing([small], number, left, results, scratch)
+    print(f"The records are in {scratch / 'results'}. No page reads them.")
+    return failed
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Run what is missing from the plans.")
     parser.add_argument("--only", metavar="PLAN", help="a plan, or a family of plans")
     parser.add_argument("--cores", type=positive_integer, default=os.cpu_count())
-    parser.add_argument(
+    shorter = parser.add_mutually_exclusive_group()
+    shorter.add_argument(
         "--list", action="store_true", help="print the expected time and stop"
     )
-    parser.add_argument(
+    shorter.add_argument(
+        "--quick", action="store_true", help="run each plan for about two minutes"
+    )
+    shorter.add_argument(
         "--trial", action="store_true", help="run modified code; no page reports it"
     )
     chosen = parser.parse_args()
@@ -112,12 +136,14 @@ def main() -> None:
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     try:
         plans = chosen_plans(chosen.only)
+        if chosen.quick:
+            sys.exit(1 if try_quickly(plans, chosen.cores, BUILT) else 0)
         orphans = orphaned(plans, results)
         if orphans and not chosen.list:
             sys.exit(orphans)
         if orphans:
             print(orphans)
-        left = announce(plans, chosen.cores, results)
+        left = announce(plans, chosen.cores, results, not chosen.list)
         if chosen.list:
             return
         if left and not chosen.trial and commit().endswith("+"):

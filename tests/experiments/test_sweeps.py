@@ -16,7 +16,7 @@ import pytest
 import torch
 from inline_ray import InlineRay
 from runs import on_one_core
-from tiny_plans import OTHER, PLAN, SIZES, TINY
+from tiny_plans import OTHER, PLAN, SIZES, TINY, write_plan
 
 from experiments.harness import estimate, optimizer, training
 from experiments.harness import fingerprint as fingerprints
@@ -27,7 +27,8 @@ from experiments.harness.estimate import announce, recorded
 from experiments.harness.fingerprint import fingerprint, is_current
 from experiments.harness.long_run import long_run
 from experiments.harness.plan import Plan
-from experiments.harness.run import run_missing
+from experiments.harness.quick import quick
+from experiments.harness.run import run_missing, try_quickly
 from experiments.harness.tasks import LANGUAGE_MODELING
 from experiments.records.lines import read_lines, write_lines
 from experiments.records.runs import (
@@ -315,6 +316,50 @@ def test_a_family_of_plans_is_selected_by_its_name(
     monkeypatch.setattr(module, "read_plans", lambda: plans)
     main("--only", "other")
     assert lines(capsys)[-1].startswith("run other-first other 2")
+
+
+def test_listing_takes_records_as_they_are_instead_of_computing_them_again(
+    main: Callable[..., None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write_plan(PLAN, tmp_path)
+    monkeypatch.setattr(module, "RESULTS", tmp_path)
+    monkeypatch.setattr(estimate, "is_current", None)  # it would take minutes
+    main("--only", "tiny", "--list")
+    assert lines(capsys)[0].startswith("tiny 0 short runs for rates 0 runs")
+
+
+def test_quick_runs_all_models_of_a_plan_into_a_folder_that_it_empties(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    inline = nullcontext(InlineRay(2))
+    monkeypatch.setattr(module, "cores", lambda number: inline)
+    plan = replace(OTHER, rates=(1e-3,))
+    for _ in range(2):
+        assert try_quickly([plan], 2, tmp_path) == 0
+        records = tmp_path / "quick" / "results" / "other.jsonl"
+        names = {"same": 0, "wider": 0}
+        tuning = {f"tuning-{name}-0.001" for name in names}
+        assert set(read_lines(records)) == tuning | {f"{name}-0" for name in names}
+        assert "Missing: " in capsys.readouterr().out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["lock", "quick"]
+
+
+@pytest.mark.parametrize(("step", "steps"), [(0.0001, 2), (1.0, 33), (600.0, 2)])
+def test_quick_has_as_many_steps_as_fit_into_two_minutes(
+    monkeypatch: pytest.MonkeyPatch, step: float, steps: int
+) -> None:
+    monkeypatch.setattr("experiments.harness.quick.step_seconds", lambda _: step)
+    plan = replace(PLAN, tuning_steps=1000 if step == 1.0 else 2)
+    small = quick(plan, cores=1)
+    assert small.tuning_steps == steps and small.seeds == len(small.rates) == 1
+    (run,) = small.models.values()
+    assert (run.steps, run.evaluations) == (2 * steps, 1) and not small.timed
+    assert replace(run, steps=TINY.steps, evaluations=2) == TINY
 
 
 def test_unknown_plan_error_lists_known_plans(

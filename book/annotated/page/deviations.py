@@ -1,12 +1,13 @@
 """The ``deviation`` directive: a note that the code differs from a source; ``deviations`` lists them.
 
-``:::{deviations} the slides`` lists those whose title starts with these words, in the order of the book.
+``:::{deviations} the slides`` lists those whose title starts with these words, in the order of the book, and
+``:::{deviations}`` lists all.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from docutils import nodes
@@ -18,6 +19,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from annotated.page.contents import in_order
 from annotated.page.state import state_of
+from annotated.page.values import with_values
 from annotated.read.parse import Chapter
 from annotated.read.prose import as_typed
 
@@ -53,25 +55,28 @@ class Deviation(SphinxDirective):
 class Deviations(SphinxDirective):
     """A list of deviations, each with the chapter and the definition it is in."""
 
-    required_arguments = 1
+    optional_arguments = 1
     final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
-        state, source = state_of(self.env), self.arguments[0]
+        state, source = state_of(self.env), "".join(self.arguments)
         found: list[nodes.Node] = []
+        self.env.note_reread()  # a chapter may compute another number
         for docname, job in state.jobs.items():
             self.env.note_dependency(str(job.path))
             module = state.project.at(job.path).name
-            lines = list(_listed(job.chapter, docname, module, source))
+            values = state.values(job)
+            lines = list(_listed(job.chapter, docname, module, source, values))
             if lines:
                 group = deviations(docname=docname)
                 text = StringList("\n".join(lines).split("\n"), source=str(job.path))
                 self.state.nested_parse(text, self.content_offset, group)
                 found.append(group)
         if not found:
-            raise self.error(
-                f"deviations: no chapter has one from {source}. Correct it."
+            words = (
+                f"no chapter has one from {source}" if source else "no chapter has one"
             )
+            raise self.error(f"deviations: {words}. Correct it.")
         whole = nodes.container(classes=["deviations"])
         whole += found
         return [whole]
@@ -108,20 +113,23 @@ class InOrder(SphinxPostTransform):
             group.replace_self(group.children)
 
 
-def _listed(chapter: Chapter, docname: str, module: str, source: str) -> Iterator[str]:
-    """Yield Markdown: the chapter, and an item for each of its deviations from a source."""
+def _listed(
+    chapter: Chapter, docname: str, module: str, source: str, values: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield Markdown: an item for each deviation of a chapter from a source, or from any."""
     for cell in chapter.cells:
         for row in cell.rows:
             for match in NOTE.finditer(row.prose + "\n"):
                 title = " ".join(match[2].split())
-                if title != source and not title.startswith(f"{source}, "):
+                if source and title != source and not title.startswith(f"{source}, "):
                     continue
                 around = chapter.around(row.blocks[0].lines[0]) if row.blocks else []
                 where = f"{{doc}}`/{docname}`"
                 if around:
                     name = around[-1][0].qualname
                     where += f", {{py:obj}}`{name} <{module}.{name}>`"
-                words = PAGE.sub(lambda m: _absolute(m, docname), match[3].strip())
+                words = with_values(match[3].strip(), values)
+                words = PAGE.sub(lambda m: _absolute(m, docname), words)
                 text = as_typed(" ".join(words.split("\n")))
                 part = title.removeprefix(source).removeprefix(", ")
                 yield f"- **{where}** ({part}). {text}"

@@ -1,0 +1,153 @@
+"""What programs are told of a page: its card, its authors, dates and licence, and a feed of changes.
+
+All of it needs the address of the site. Dates are those of the last commits. Without the history, as in an
+archive, they are the day of the last release.
+"""
+
+from __future__ import annotations
+
+import json
+from html import escape, unescape
+from pathlib import Path
+from typing import Any
+
+import cards
+import yaml
+from annotated.page.state import state_of
+from online import of, write_changed
+from plain_math import plain_title
+from sphinx.application import Sphinx
+from twins import first, wanted
+
+FEED = "feed.xml"
+ENTRIES = 20  # that the feed has, the newest first
+
+
+def released(root: Path) -> str:
+    """Return the day of the last release."""
+    citation = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))
+    return str(citation["date-released"])
+
+
+def dates(app: Sphinx, page: str) -> tuple[str, str]:
+    """Return the days on which a page was first and last changed."""
+    _, changed = app.online  # type: ignore[attr-defined]
+    source = Path(str(app.env.doc2path(page))).relative_to(app.srcdir).as_posix()
+    day = released(Path(app.srcdir))
+    change = changed.get(source)
+    return (change.first, change.last) if change else (day, day)
+
+
+def title_of(app: Sphinx, page: str) -> str:
+    """Return the title of a page as plain text."""
+    return " ".join(plain_title(app.env.titles[page]).split())
+
+
+def describe(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Give a page its card, and say in its head what it is."""
+    if doctree is None or not wanted(app) or not of(app).pages:
+        return
+    root, book = of(app).pages, app.config.html_title
+    title = title_of(app, page)
+    drawn = cards.drawing(doctree)
+    image = draw(app, page, title, drawn)
+    address = root if page == app.config.root_doc else root + place(app, page)
+    text = unescape(context.get("description") or "")
+    begun, changed = dates(app, page)
+    properties = {
+        "og:type": "article",
+        "og:site_name": book,
+        "og:title": title,
+        "og:description": text,
+        "og:url": address,
+        "og:image": root + image,
+        "og:image:width": str(cards.WIDTH),
+        "og:image:height": str(cards.HEIGHT),
+        "og:image:alt": cards.label(drawn) or title,
+        "article:published_time": begun,
+        "article:modified_time": changed,
+    }
+    article = {
+        "@context": "https://schema.org",
+        "@type": "TechArticle",
+        "headline": title,
+        "description": text,
+        "url": address,
+        "image": root + image,
+        "inLanguage": app.config.language,
+        "author": {"@type": "Organization", "name": app.config.author},
+        "datePublished": begun,
+        "dateModified": changed,
+        "license": of(app).file("LICENSE"),
+        "isPartOf": {"@type": "Book", "name": book, "url": root},
+    }
+    lines = [
+        f'<meta property="{name}" content="{escape(value)}">'
+        for name, value in properties.items()
+    ]
+    lines.append('<meta name="twitter:card" content="summary_large_image">')
+    words = json.dumps(article, ensure_ascii=False).replace("</", "<\\/")
+    lines.append(f'<script type="application/ld+json">{words}</script>')
+    feed = "../" * page.count("/") + FEED
+    lines.append(
+        f'<link rel="alternate" type="application/atom+xml" href="{feed}" '
+        f'title="{escape(book)}">'
+    )
+    context["metatags"] = "\n".join([context.get("metatags") or "", *lines])
+
+
+def place(app: Sphinx, page: str) -> str:
+    """Return the address of a page in the site."""
+    return str(app.builder.get_target_uri(page))
+
+
+def draw(app: Sphinx, page: str, title: str, drawn: str) -> str:
+    """Draw the card of a page, and return its place in the site."""
+    entry = next((e for e in state_of(app.env).contents if e.docname == page), None)
+    part = entry.part if entry else ""
+    part += f" · Chapter {entry.number}" if entry and entry.number else ""
+    name = f"{cards.FOLDER}/{page.replace('/', '.')}.png"
+    files = cards.fonts(Path(app.outdir).parent / ".fonts-of-cards")
+    book = app.config.html_title
+    svg = cards.card(title, part, "" if title == book else book, drawn, files)
+    cards.write(Path(app.outdir, name), svg, files)
+    return name
+
+
+def feed(app: Sphinx, exception: Exception | None) -> None:
+    """Write the feed: the pages that changed last."""
+    if exception is not None or not wanted(app) or not of(app).pages:
+        return
+    root, out = of(app).pages, Path(app.outdir)
+    pages = [entry.docname for entry in state_of(app.env).contents]
+    newest = sorted(pages, key=lambda page: dates(app, page)[1], reverse=True)
+    lines = ['<?xml version="1.0" encoding="utf-8"?>']
+    lines.append('<feed xmlns="http://www.w3.org/2005/Atom">')
+    lines.append(f"<title>{escape(app.config.html_title)}</title>")
+    lines.append(f"<id>{escape(root)}</id>")
+    lines.append(f'<link href="{escape(root)}"/>')
+    lines.append(f'<link rel="self" href="{escape(root + FEED)}"/>')
+    lines.append(f"<author><name>{escape(app.config.author)}</name></author>")
+    lines.append(f"<updated>{moment(dates(app, newest[0])[1])}</updated>")
+    for page in newest[:ENTRIES]:
+        begun, changed = dates(app, page)
+        address = escape(root + place(app, page))
+        lines.append(
+            f"<entry><title>{escape(title_of(app, page))}</title><id>{address}</id>"
+            f'<link href="{address}"/><published>{moment(begun)}</published>'
+            f"<updated>{moment(changed)}</updated>"
+            f"<summary>{escape(first(out, app, page))}</summary></entry>"
+        )
+    write_changed(out / FEED, "\n".join([*lines, "</feed>", ""]))
+
+
+def moment(day: str) -> str:
+    return f"{day}T00:00:00Z"
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("html-page-context", describe, priority=960)  # after its description
+    app.connect("build-finished", feed, priority=395)  # after the twins
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
