@@ -25,6 +25,9 @@ SCALES = {
     "million": 10**6,
     "billion": 10**9,
 }
+SCALE = re.compile(  # also that of the second number, as in "34 and 35 million"
+    r"(?: (?:and|to|or) [\d.,]+)?[ -]*(thousand|million|billion)"
+)
 PLACED = re.compile(r"\{(?:\w*)\}")  # of a text into which Python puts a value
 TERMS = {
     "term",
@@ -82,8 +85,8 @@ def numbers(text: str) -> Counter[str]:
         number = 0.0
         for digits, sign in re.findall(r"([\d.]+)([万億]?)", match[0].replace(",", "")):
             number += float(digits) * SCALES.get(sign, 1)
-        word = text[match.end() :].lstrip(" -").split(" ")[0].rstrip(".,;:s")
-        found[f"{number * SCALES.get(word, 1):.12g}"] += 1
+        scale = SCALE.match(text, match.end())
+        found[f"{number * SCALES[scale[1]] if scale else number:.12g}"] += 1
     return found
 
 
