@@ -35,6 +35,7 @@ TERMS = {
     "abbr",
     "repository",
 }  # roles with words: a translation writes its own
+SMALL_LETTERS = re.compile(r"[a-z]{2}")
 HALF_WIDTH = re.compile(r"[\uff65-\uff9f]")
 EMPHASIS = re.compile(r"(?<![\\*])(\*\*?\*?)(?!\*)")
 
@@ -76,6 +77,15 @@ def has_words(text: str) -> int:
     """Return how many words a message has outside code, formulas and roles."""
     plain, _ = parts(PLACED.sub(" ", text))
     return len(WORD.findall(plain))
+
+
+def has_label(text: str) -> bool:
+    """Return whether a text of a picture, a figure or a table is more than symbols, names and numbers.
+
+    `x`, `'e'`, `MAX` and `T5` are the same in every language that we know.
+    """
+    plain, _ = parts(PLACED.sub(" ", text))
+    return bool(SMALL_LETTERS.search(plain))
 
 
 def numbers(text: str) -> Counter[str]:
@@ -128,7 +138,8 @@ def differences(english: str, text: str) -> Iterator[str]:
         yield f"the translation has no number {', '.join(missing)}, which the English has. Add it."
     if match := HALF_WIDTH.search(own):
         yield f"the translation has the half-width letter {match[0]}. Write it full-width."
-    yield from unclosed(text)
+    if not any(unclosed(english)):
+        yield from unclosed(text)
 
 
 def unclosed(text: str) -> Iterator[str]:

@@ -23,7 +23,7 @@ from babel.messages.extract import extract_from_dir  # noqa: E402
 from editions import MESSAGES, words_of_scripts  # noqa: E402
 from editions import catalogues as catalogue  # noqa: E402
 from editions.catalogues import CatalogueError, Count, Language  # noqa: E402
-from editions.checks import has_words  # noqa: E402
+from editions.checks import has_label, has_words  # noqa: E402
 
 LOCALE = ROOT / "book" / "locale"
 SOURCES = ("annotated", "theme", "extensions", "live", "editions")
@@ -67,7 +67,7 @@ def pictures() -> list[str]:
     found: dict[str, None] = {}
 
     def say(text: str) -> str:
-        if has_words(canvas.MARKUP.sub(lambda m: m[1] or " ", text)):
+        if has_label(canvas.MARKUP.sub(lambda m: m[1] or " ", text)):
             found[text] = None
         return text
 
@@ -89,7 +89,7 @@ def outputs() -> list[str]:
     for path in chapters():
         docname = path.relative_to(ROOT).with_suffix("").as_posix()
         for text in _of_outputs(recorded(book, docname)):
-            if has_words(text):
+            if has_label(text):
                 found[text] = None
     return list(found)
 

@@ -14,7 +14,7 @@ from editions.catalogues import (
     updated,
     written,
 )
-from editions.checks import differences, has_words, numbers
+from editions.checks import differences, has_label, has_words, numbers
 from editions.compiled import compile_catalogues, publish
 
 HEAD = written([], "ja")
@@ -59,6 +59,13 @@ def test_a_message_that_moves_to_another_page_keeps_its_translation() -> None:
     now = updated(old, {"one": [], "two": ["Stays.", "Moved."]})
     assert now["two"] == [Message("Stays.", "残る。"), Message("Moved.", "移動。")]
     assert now["one"] == []
+
+
+def test_words_of_figures_take_no_translation_from_a_page() -> None:
+    old = {"page": [Message("is", "その種類")], "outputs": [Message("an", "an")]}
+    made = updated(old, {"page": ["is"], "outputs": ["an", "is"], "two": ["is"]})
+    assert [m.text for m in made["outputs"]] == ["an", ""]
+    assert [m.text for m in made["two"]] == ["その種類"]
 
 
 def test_each_half_of_a_split_paragraph_gets_its_own_sentences() -> None:
@@ -195,6 +202,14 @@ def test_a_translation_may_order_its_markup_as_its_language_does(
 def test_numbers_are_equal_however_a_language_counts() -> None:
     assert numbers("537 million, 1,200") == numbers("5.37億と1200")
     assert numbers("110 million") == numbers("1億1000万")
+    assert numbers("34 and 35 million") == numbers("3400万と3500万")
+
+
+def test_symbols_and_names_in_figures_are_no_messages() -> None:
+    assert not any(
+        map(has_label, ("'e' 8%", "MAX", "T5", "P4", "q · k", "`[batch, seq]`"))
+    )
+    assert has_label("Linear, *d*")
 
 
 def test_formulas_and_code_are_no_messages() -> None:
