@@ -28,7 +28,7 @@ SCALES = {
 SCALE = re.compile(  # also that of the second number, as in "34 and 35 million"
     r"(?: (?:and|to|or) [\d.,]+)?[ -]*(thousand|million|billion)"
 )
-PLACED = re.compile(r"\{(?:\w*)\}")  # of a text into which Python puts a value
+PLACED = re.compile(r"\{\w*\}(?!`)")  # of a text into which Python puts a value
 TERMS = {
     "term",
     "index",

@@ -18,6 +18,7 @@ from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 from annotated.page.book import Repository
 from sphinx.application import Sphinx
+from sphinx.locale import _
 from sphinx.util import logging
 
 LOGGER = logging.getLogger(__name__)
@@ -86,29 +87,35 @@ def foot(
     links: list[dict[str, str]] = []
     if repository.url:
         url = repository.url.rstrip("/")
-        links.append({"text": "Repository", "href": url})
+        links.append({"text": _("Repository"), "href": url})
         licence = repository.file("LICENSE")
-        links.append({"text": "MIT license", "href": licence})
+        links.append({"text": _("MIT license"), "href": licence})
         if path:
             edit = f"{url}/edit/{repository.branch}/{quote(path)}"
-            links.append({"text": "Edit this page", "href": edit})
+            links.append({"text": _("Edit this page"), "href": edit})
             place = f"{repository.pages}{app.builder.get_target_uri(pagename)}"
             form = {"template": "words.yml", "page": place, "versions": number}
             report = f"{url}/issues/new?{urlencode(form)}"
-            links.append({"text": "Something wrong here?", "href": report})
+            links.append({"text": _("Something wrong here?"), "href": report})
     day = days.get(path, "")
     context["foot"] = links
-    context["foot_facts"] = f"Version {number}{f', {day}' if day else ''}"
+    context["foot_facts"] = ", ".join(
+        filter(None, (_("Version {}").format(number), day))
+    )
 
 
 def missing_page(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
     """Yield the page for addresses that do not exist."""
+    title = _("There is no such page")
     home = escape(app.builder.get_relative_uri(MISSING, app.config.root_doc))
     body = (
-        "<h1>There is no such page</h1><p>It may have moved. Search for it above, choose a chapter from the "
-        f'list, or <a href="{home}">begin at the welcome page</a>.</p>'
+        f"<h1>{title}</h1><p>"
+        + _(
+            "It may have moved. Search for it above, choose a chapter from the list, or {}."
+        ).format(f'<a href="{home}">{_("begin at the welcome page")}</a>')
+        + "</p>"
     )
-    yield MISSING, {"title": "There is no such page", "body": body}, "page.html"
+    yield MISSING, {"title": title, "body": body}, "page.html"
 
 
 def moved(page: str, here: str, to: str) -> str:

@@ -215,6 +215,7 @@ def test_symbols_and_names_in_figures_are_no_messages() -> None:
 def test_formulas_and_code_are_no_messages() -> None:
     assert not has_words("$x^2$ `MultiHeadAttention` 3")
     assert has_words("A summary with $x^2$.") == 3
+    assert has_words("{doc}`The first chapter </one>`") == 3
 
 
 def test_publishing_an_edition_removes_only_its_own_old_files(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from annotated.page.figures import themed
 from annotated.page.limits import limited
 from annotated.page.outputs import portrayed
 from annotated.page.values import with_values
-from annotated.page.words import said
+from annotated.page.words import said, spoken
 from annotated.read.folds import Folds
 from annotated.read.parse import HEADING, Cell, Chapter, Row
 from annotated.read.prose import as_typed
@@ -44,10 +44,11 @@ def site_notebook(
     """Return Markdown cells for headings and rows, and a code cell for each set of outputs.
 
     The notes of rows that are folded whole are in the row with the fold. ``values`` are those of the
-    expressions in prose, by default the record's. ``say`` translates the words of figures and tables, and
+    expressions in prose, by default the record's. ``say`` translates the words of figures, tables and values, and
     ``note`` a paragraph of prose.
     """
     values = record.values if values is None else values
+    values = {name: spoken(text, say) for name, text in values.items()}
     notebook = nbformat.v4.new_notebook(metadata={"kernelspec": KERNEL})
     lines: list[int] = []  # module lines on which the cells start, for messages
     outputs = record.by_cell(chapter)
