@@ -52,6 +52,8 @@ def parts(text: str) -> tuple[str, dict[str, Counter[str]]]:
         shown = inside[: target.start()].strip() if target else ""
         aim = target[1] if target else inside
         found["role"][f"{{{name}}}" if name in TERMS else f"{{{name}}} {aim}"] += 1
+        if name == "value":  # what is before its target is code
+            return " "
         return shown if target else (inside if name in TERMS else " ")
 
     def link(match: re.Match[str]) -> str:
@@ -106,6 +108,7 @@ def signature(text: str) -> tuple[object, ...]:
     return (
         *(tuple(sorted(found[kind].items())) for kind in found),
         tuple(sorted(numbers(plain).items())),
+        tuple(sorted(PLACED.findall(text))),
     )
 
 

@@ -44,8 +44,8 @@ def site_notebook(
     """Return Markdown cells for headings and rows, and a code cell for each set of outputs.
 
     The notes of rows that are folded whole are in the row with the fold. ``values`` are those of the
-    expressions in prose, by default the record's. ``say`` translates the words of figures, tables and values, and
-    ``note`` a paragraph of prose.
+    expressions in prose, by default the record's. ``say`` translates the words of figures, tables and values,
+    and ``note`` a paragraph of prose.
     """
     values = record.values if values is None else values
     values = {name: spoken(text, say) for name, text in values.items()}
