@@ -6,8 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-ROLE = re.compile(r"\{([\w:-]+)\}(`+)(.+?)\2(?!`)", re.DOTALL)
-CODE = re.compile(r"(?<![`\\])(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+ROLE = r"\{(?P<role>[\w:-]+)\}(?P<ticks>`+)(?P<inside>.+?)(?P=ticks)(?!`)"
+CODE = r"(?<![`\\])(?P<around>`+)(?!`)(?P<code>.+?)(?<!`)(?P=around)(?!`)"
+SPAN = re.compile(f"{ROLE}|{CODE}", re.DOTALL)  # from the left: `S{s}` is no role
 MATH = re.compile(r"(?<![\\$])(\$\$?)(?!\s)(.+?)(?<![\\\s])\1", re.DOTALL)
 LINK = re.compile(
     r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]*(?:\([^()]*\)[^()\s]*)*)\)"
@@ -46,8 +47,11 @@ def parts(text: str) -> tuple[str, dict[str, Counter[str]]]:
         kind: Counter() for kind in ("role", "formula", "code", "link", "tag")
     }
 
-    def role(match: re.Match[str]) -> str:
-        name, inside = match[1], match[3]
+    def span(match: re.Match[str]) -> str:
+        name, inside, code = match["role"], match["inside"], match["code"]
+        if code is not None:
+            found["code"][" ".join(code.split())] += 1
+            return " "
         target = TARGET.search(inside)
         shown = inside[: target.start()].strip() if target else ""
         aim = target[1] if target else inside
@@ -67,8 +71,7 @@ def parts(text: str) -> tuple[str, dict[str, Counter[str]]]:
 
         return of
 
-    text = ROLE.sub(role, text)
-    text = CODE.sub(kept("code", 2), text)
+    text = SPAN.sub(span, text)
     text = MATH.sub(kept("formula", 2), text)
     text = LINK.sub(link, text)
     text = TAG.sub(kept("tag", 0), text)
@@ -133,7 +136,7 @@ def differences(english: str, text: str) -> Iterator[str]:
             said = [f"has no {kind} {x!r}, which the English has" for x in lost]
             said += [f"has a {kind} {x!r} that the English has not" for x in more]
             yield f"the translation {' and '.join(said)}. Correct it."
-    places = [sorted(PLACED.findall(ROLE.sub("", each))) for each in (english, text)]
+    places = [sorted(PLACED.findall(SPAN.sub(_code, each))) for each in (english, text)]
     if places[0] != places[1]:
         yield f"the translation must have {places[0]} in braces, as the English has. Correct it."
     missing = numbers(plain) - numbers(own)
@@ -145,11 +148,16 @@ def differences(english: str, text: str) -> Iterator[str]:
         yield from unclosed(text)
 
 
+def _code(match: re.Match[str]) -> str:
+    """Return the code of a span, or nothing for a role."""
+    return match["code"] or ""
+
+
 def unclosed(text: str) -> Iterator[str]:
     """Yield an error for emphasis that Markdown would show as asterisks."""
     from markdown_it import MarkdownIt
 
-    plain = MATH.sub("x", CODE.sub("`x`", ROLE.sub("`x`", text)))
+    plain = MATH.sub("x", SPAN.sub("`x`", text))
     for token in MarkdownIt().parseInline(plain)[0].children or ():
         if token.type == "text" and re.search(
             r"\*\*|(?<!\w)\*\S|\S\*(?!\w)", token.content

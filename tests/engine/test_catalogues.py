@@ -191,6 +191,7 @@ def test_a_translation_whose_markup_differs_is_an_error_with_the_fix(
         ("At 1,200 steps, `a` and `a`.", "1200ステップで`a`。"),
         ("[The slides](https://a.b/c).", "[スライド](https://a.b/c)。"),
         ("A rate of 0.5/3.", "0.5/3の学習率。"),
+        ("Of `S{s}` that computes `h{v}`.", "`h{v}`を計算する`S{s}`の。"),
     ],
 )
 def test_a_translation_may_order_its_markup_as_its_language_does(
