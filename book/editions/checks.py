@@ -27,7 +27,7 @@ SCALES = {
     "billion": 10**9,
 }
 SCALE = re.compile(  # also that of the second number, as in "34 and 35 million"
-    r"(?: (?:and|to|or) [\d.,]+)?[ -]*(thousand|million|billion)"
+    r"(?: (?:and|to|or|instead of) [\d.,]+)?[ -]*(thousand|million|billion)"
 )
 PLACED = re.compile(r"\{\w*\}(?!`)")  # of a text into which Python puts a value
 TERMS = {

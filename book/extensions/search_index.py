@@ -149,7 +149,7 @@ def places(app: Sphinx) -> Iterator[Place]:
     for entry in entries(env):
         term: Place = {
             "kind": "term",
-            "names": list(dict.fromkeys(n for a in entry.anchors for n in _names(a))),
+            "names": list(dict.fromkeys(n for a in entry.anchors for n in names_of(a))),
             "url": f"{address(entry.docname)}#{next(iter(entry.anchors.values()))}",
             "page": env.titles[entry.docname].astext(),
             "text": escape(entry.text),
@@ -160,7 +160,7 @@ def places(app: Sphinx) -> Iterator[Place]:
         yield term
 
 
-def _names(term: str) -> list[str]:
+def names_of(term: str) -> list[str]:
     """Return a term and, if it is in two languages, each of its names: `畳み込み（convolution）`."""
     both = re.fullmatch(r"(.+)（(.+)）", term)
     return [term, *both.groups()] if both else [term]

@@ -204,6 +204,7 @@ def test_numbers_are_equal_however_a_language_counts() -> None:
     assert numbers("537 million, 1,200") == numbers("5.37億と1200")
     assert numbers("110 million") == numbers("1億1000万")
     assert numbers("34 and 35 million") == numbers("3400万と3500万")
+    assert numbers("38 instead of 35 million") == numbers("3800万、3500万")
 
 
 def test_symbols_and_names_in_figures_are_no_messages() -> None:
