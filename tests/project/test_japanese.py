@@ -64,7 +64,7 @@ RIGHT = {
     "In its main class **all heads share**": [
         "**すべてのヘッドが**`d_k`個のカーネルを**共有し**"
     ],
-    "Source: {cite:t}`so2021primer`, sections 3": [
+    "Source: {cite:t}`so2021primer`, sections 3 and 4, and released code": [
         "出典：",
         "公開コード",
         "ウォークスルー",
