@@ -227,8 +227,7 @@ def updated(
         own = here.get(domain, {})
         known, gone = of_pages, orphans
         if domain in APART:
-            known = _known([old.get(domain, [])])
-            gone = [english for english in known if english not in every]
+            known, gone = _known([old.get(domain, [])]), []  # `section` is no `second`
         found = [
             _found(english, own, known, gone, sentences)
             for english in dict.fromkeys(messages)

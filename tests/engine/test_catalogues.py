@@ -65,6 +65,9 @@ def test_words_of_figures_take_no_translation_from_a_page() -> None:
     old = {"page": [Message("is", "その種類")], "outputs": [Message("an", "an")]}
     made = updated(old, {"page": ["is"], "outputs": ["an", "is"], "two": ["is"]})
     assert [m.text for m in made["outputs"]] == ["an", ""]
+    assert updated({"words": [Message("second", "第二")]}, {"words": ["section"]})[
+        "words"
+    ][0] == Message("section")
     assert [m.text for m in made["two"]] == ["その種類"]
 
 
