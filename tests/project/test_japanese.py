@@ -128,3 +128,18 @@ def test_pages_that_are_declared_complete_are() -> None:
         if not m.obsolete and (m.stale or not m.text)
     ]
     assert left == []
+
+
+def test_terms_are_in_the_glossary() -> None:
+    text = (LOCALE.parent / "pages" / "glossary.md").read_text("utf-8")
+    known = {
+        line.strip().lower() for line in text.splitlines() if not line.startswith(" ")
+    }
+    term = re.compile(r"{term}`(?:[^`]*<)?([^`<>]*)>?`")
+    left = [
+        f"{JAPANESE.path(domain)}:{m.line}: {name}"
+        for domain, m in messages()
+        for name in term.findall(m.text)
+        if name.lower() not in known
+    ]
+    assert left == []
