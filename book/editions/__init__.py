@@ -37,6 +37,7 @@ ONCE = re.compile(  # in an attribute
 )
 SCRIPTS = ("annotated/static/*.js", "theme/static/*.js", "live/static/live/*.js")
 SHARED = ("pictures", "outputs", "words")  # catalogues that all pages use
+CJK = "\u2e80"  # the first character of the Chinese and Japanese scripts
 STATUS = "edition"  # attribute of a node: missing or stale
 LOGGER = logging.getLogger(__name__)
 
@@ -164,6 +165,9 @@ class Marks(SphinxPostTransform):
                 node += inside
             elif status == "stale":
                 node += self._link_to_english(node)
+        for node in self.document.findall(nodes.emphasis):
+            if max(node.astext(), default="") < CJK:  # a name or a variable
+                node["classes"] += ["slanted"]
 
     def _link_to_english(self, node: nodes.Element) -> nodes.Node:
         anchor = ""
