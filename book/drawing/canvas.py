@@ -19,6 +19,7 @@ WIDTH = 400
 CODE = 7.2  # width of a character of code, in every font: 0.6 times its size in drawing.css
 THEME = Path(__file__).parents[1] / "theme" / "static"
 STYLE = (THEME / "drawing.css").read_text(encoding="utf-8")
+CJK = "\u2e80"  # the first character of the Chinese and Japanese scripts
 MARKUP = re.compile(r"\*([^*]+)\*|`([^`]+)`|([_^])\{([^}]+)\}")
 
 
@@ -144,7 +145,8 @@ class Canvas:
                 f"<rect{_class('area', tint[0] if tint else '')} {size}/>"
             )
         if text:
-            self.words(x + width / 2, y + height / 2, text)
+            small = "s" if _needs(say(text)) > width else ""
+            self.words(x + width / 2, y + height / 2, text, small)
         return None
 
     def line(self, *points: Point, kind: str = "", round: float = 7) -> None:
@@ -235,6 +237,15 @@ class Canvas:
     def curve(self, points: Iterable[Point], kind: str = "c0") -> None:
         """Draw straight lines between many points, its corners sharp."""
         self.parts.append(f'<path{_class("line", kind)} d="{_path(list(points))}"/>')
+
+
+def _needs(text: str) -> float:
+    """Return how much room words need in a script whose letters are as wide as high; 0 for others."""
+    words = MARKUP.sub(lambda m: m[1] or m[2] or m[4], text)
+    lines = [line for line in words.split("\n") if max(line, default="") >= CJK]
+    return max(
+        (sum(13 if c >= CJK else 6.6 for c in line) for line in lines), default=0
+    )
 
 
 def _class(*kinds: str) -> str:

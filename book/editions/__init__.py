@@ -35,7 +35,9 @@ OWN = ("documentation_options.js", "language_data.js", "words.js", "japanese.css
 ONCE = re.compile(  # in an attribute
     r'(?<==")(?:\.\./)*(_static/([^"?\s]+)|(?:_outputs|_sources|notebooks|_downloads/search)(?=[/"]))'
 )
+SCRIPTS = ("annotated/static/*.js", "theme/static/*.js", "live/static/live/*.js")
 SHARED = ("pictures", "outputs", "words")  # catalogues that all pages use
+CJK = "\u2e80"  # the first character of the Chinese and Japanese scripts
 STATUS = "edition"  # attribute of a node: missing or stale
 LOGGER = logging.getLogger(__name__)
 
@@ -163,6 +165,9 @@ class Marks(SphinxPostTransform):
                 node += inside
             elif status == "stale":
                 node += self._link_to_english(node)
+        for node in self.document.findall(nodes.emphasis):
+            if max(node.astext(), default="") < CJK:  # a name or a variable
+                node["classes"] += ["slanted"]
 
     def _link_to_english(self, node: nodes.Element) -> nodes.Node:
         anchor = ""
@@ -315,19 +320,22 @@ def write_words(app: Sphinx) -> None:
 def words_of_scripts(book: Path) -> list[str]:
     """Return what the scripts of the engine and of the theme say, in the order of their files."""
     found: dict[str, None] = {}
-    for path in sorted(
-        [*book.glob("annotated/static/*.js"), *book.glob("theme/static/*.js")]
-    ):
-        with path.open("rb") as file:
-            for _line, text, _comments, _context in extract(
-                "javascript", file, keywords={"_": None}
-            ):
-                found[text if isinstance(text, str) else text[0]] = None
+    for pattern in SCRIPTS:
+        for path in sorted(book.glob(pattern)):
+            with path.open("rb") as file:
+                for _line, text, _comments, _context in extract(
+                    "javascript",
+                    file,
+                    keywords={"_": None, "Said": None},
+                    options={"parse_template_string": True},
+                ):
+                    found[text if isinstance(text, str) else text[0]] = None
     return list(found)
 
 
 def name_catalogues(app: Sphinx, config: Any) -> None:
-    """Name the catalogues of pictures and outputs to Sphinx."""
+    """Let Sphinx look for a catalogue per page, not per folder, and name those of pictures and outputs."""
+    config.gettext_compact = False
     for folder in config.locale_dirs if config.editions_code else []:
         for name in ("pictures", "outputs"):
             app.add_message_catalog(name, str(Path(app.srcdir, folder)))

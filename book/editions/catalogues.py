@@ -36,6 +36,8 @@ SIMILAR = (
 SENTENCE = re.compile(r"(?<=[.!?:;])\s+(?=[A-Z`$*\[{])")
 JAPANESE_SENTENCE = re.compile(r"(?<=[。！？])")
 WIDTH = 100
+# Catalogues of words. A word may mean another thing on a page: they share no translation with the pages.
+APART = ("words", "pictures", "outputs")
 
 
 class CatalogueError(Exception):
@@ -214,32 +216,41 @@ def updated(
     old: Mapping[str, list[Message]], now: Mapping[str, Iterable[str]]
 ) -> dict[str, list[Message]]:
     """Return the catalogues of a language for the English messages of each page as they are now."""
-    known: dict[str, str] = {}  # English -> translation, of all pages
     here = {domain: {m.english: m for m in found} for domain, found in old.items()}
-    for message in (m for found in old.values() for m in found if m.text):
-        known.setdefault(message.previous or message.english, message.text)
     every = {english for messages in now.values() for english in messages}
-    orphans = [english for english in known if english not in every]
-    sentences = _sentences(known)
+    of_pages = _known(found for name, found in old.items() if name not in APART)
+    orphans = [english for english in of_pages if english not in every]
+    sentences = _sentences(of_pages)
     made: dict[str, list[Message]] = {}
     used: set[str] = set()
     for domain, messages in now.items():
         own = here.get(domain, {})
+        known, gone = of_pages, orphans
+        if domain in APART:
+            known, gone = _known([old.get(domain, [])]), []  # `section` is no `second`
         found = [
-            _found(english, own, known, orphans, sentences)
+            _found(english, own, known, gone, sentences)
             for english in dict.fromkeys(messages)
         ]
         used |= {m.previous or m.english for m in found if m.text}
         made[domain] = found
     for domain, before in old.items():
-        gone = [
+        left = [
             replace(m, obsolete=True, english=m.previous or m.english, previous="")
             for m in before
             if m.text and (m.previous or m.english) not in used | every
         ]
-        if gone or domain in made:
-            made[domain] = made.get(domain, []) + gone
+        if left or domain in made:
+            made[domain] = made.get(domain, []) + left
     return made
+
+
+def _known(several: Iterable[Iterable[Message]]) -> dict[str, str]:
+    """Return the translations of these catalogues by their English."""
+    known: dict[str, str] = {}
+    for message in (m for found in several for m in found if m.text):
+        known.setdefault(message.previous or message.english, message.text)
+    return known
 
 
 def _found(

@@ -6,8 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-ROLE = re.compile(r"\{([\w:-]+)\}(`+)(.+?)\2(?!`)", re.DOTALL)
-CODE = re.compile(r"(?<![`\\])(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+ROLE = r"\{(?P<role>[\w:-]+)\}(?P<ticks>`+)(?P<inside>.+?)(?P=ticks)(?!`)"
+CODE = r"(?<![`\\])(?P<around>`+)(?!`)(?P<code>.+?)(?<!`)(?P=around)(?!`)"
+SPAN = re.compile(f"{ROLE}|{CODE}", re.DOTALL)  # from the left: `S{s}` is no role
 MATH = re.compile(r"(?<![\\$])(\$\$?)(?!\s)(.+?)(?<![\\\s])\1", re.DOTALL)
 LINK = re.compile(
     r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]*(?:\([^()]*\)[^()\s]*)*)\)"
@@ -25,13 +26,17 @@ SCALES = {
     "million": 10**6,
     "billion": 10**9,
 }
-PLACED = re.compile(r"\{(?:\w*)\}")  # of a text into which Python puts a value
+SCALE = re.compile(  # also that of the second number, as in "34 and 35 million"
+    r"(?: (?:and|to|or|instead of) [\d.,]+)?[ -]*(thousand|million|billion)"
+)
+PLACED = re.compile(r"\{\w*\}(?!`)")  # of a text into which Python puts a value
 TERMS = {
     "term",
     "index",
     "abbr",
     "repository",
 }  # roles with words: a translation writes its own
+SMALL_LETTERS = re.compile(r"[a-z]{2}")
 HALF_WIDTH = re.compile(r"[\uff65-\uff9f]")
 EMPHASIS = re.compile(r"(?<![\\*])(\*\*?\*?)(?!\*)")
 
@@ -42,12 +47,17 @@ def parts(text: str) -> tuple[str, dict[str, Counter[str]]]:
         kind: Counter() for kind in ("role", "formula", "code", "link", "tag")
     }
 
-    def role(match: re.Match[str]) -> str:
-        name, inside = match[1], match[3]
+    def span(match: re.Match[str]) -> str:
+        name, inside, code = match["role"], match["inside"], match["code"]
+        if code is not None:
+            found["code"][" ".join(code.split())] += 1
+            return " "
         target = TARGET.search(inside)
         shown = inside[: target.start()].strip() if target else ""
         aim = target[1] if target else inside
         found["role"][f"{{{name}}}" if name in TERMS else f"{{{name}}} {aim}"] += 1
+        if name == "value":  # what is before its target is code
+            return " "
         return shown if target else (inside if name in TERMS else " ")
 
     def link(match: re.Match[str]) -> str:
@@ -61,8 +71,7 @@ def parts(text: str) -> tuple[str, dict[str, Counter[str]]]:
 
         return of
 
-    text = ROLE.sub(role, text)
-    text = CODE.sub(kept("code", 2), text)
+    text = SPAN.sub(span, text)
     text = MATH.sub(kept("formula", 2), text)
     text = LINK.sub(link, text)
     text = TAG.sub(kept("tag", 0), text)
@@ -75,6 +84,15 @@ def has_words(text: str) -> int:
     return len(WORD.findall(plain))
 
 
+def has_label(text: str) -> bool:
+    """Return whether a text of a picture, a figure or a table is more than symbols, names and numbers.
+
+    `x`, `'e'`, `MAX` and `T5` are the same in every language that we know.
+    """
+    plain, _ = parts(PLACED.sub(" ", text))
+    return bool(SMALL_LETTERS.search(plain))
+
+
 def numbers(text: str) -> Counter[str]:
     """Return the numbers of a text as plain digits: 110 million and 1.1億 are the same."""
     found: Counter[str] = Counter()
@@ -82,8 +100,8 @@ def numbers(text: str) -> Counter[str]:
         number = 0.0
         for digits, sign in re.findall(r"([\d.]+)([万億]?)", match[0].replace(",", "")):
             number += float(digits) * SCALES.get(sign, 1)
-        word = text[match.end() :].lstrip(" -").split(" ")[0].rstrip(".,;:s")
-        found[f"{number * SCALES.get(word, 1):.12g}"] += 1
+        scale = SCALE.match(text, match.end())
+        found[f"{number * SCALES[scale[1]] if scale else number:.12g}"] += 1
     return found
 
 
@@ -93,6 +111,7 @@ def signature(text: str) -> tuple[object, ...]:
     return (
         *(tuple(sorted(found[kind].items())) for kind in found),
         tuple(sorted(numbers(plain).items())),
+        tuple(sorted(PLACED.findall(text))),
     )
 
 
@@ -117,7 +136,7 @@ def differences(english: str, text: str) -> Iterator[str]:
             said = [f"has no {kind} {x!r}, which the English has" for x in lost]
             said += [f"has a {kind} {x!r} that the English has not" for x in more]
             yield f"the translation {' and '.join(said)}. Correct it."
-    places = [sorted(PLACED.findall(ROLE.sub("", each))) for each in (english, text)]
+    places = [sorted(PLACED.findall(SPAN.sub(_code, each))) for each in (english, text)]
     if places[0] != places[1]:
         yield f"the translation must have {places[0]} in braces, as the English has. Correct it."
     missing = numbers(plain) - numbers(own)
@@ -125,14 +144,20 @@ def differences(english: str, text: str) -> Iterator[str]:
         yield f"the translation has no number {', '.join(missing)}, which the English has. Add it."
     if match := HALF_WIDTH.search(own):
         yield f"the translation has the half-width letter {match[0]}. Write it full-width."
-    yield from unclosed(text)
+    if not any(unclosed(english)):
+        yield from unclosed(text)
+
+
+def _code(match: re.Match[str]) -> str:
+    """Return the code of a span, or nothing for a role."""
+    return match["code"] or ""
 
 
 def unclosed(text: str) -> Iterator[str]:
     """Yield an error for emphasis that Markdown would show as asterisks."""
     from markdown_it import MarkdownIt
 
-    plain = MATH.sub("x", CODE.sub("`x`", ROLE.sub("`x`", text)))
+    plain = MATH.sub("x", SPAN.sub("`x`", text))
     for token in MarkdownIt().parseInline(plain)[0].children or ():
         if token.type == "text" and re.search(
             r"\*\*|(?<!\w)\*\S|\S\*(?!\w)", token.content

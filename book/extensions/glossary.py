@@ -10,6 +10,7 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.domains import Domain
 from sphinx.environment import BuildEnvironment
+from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import docname_join
 
@@ -111,6 +112,27 @@ def collect(app: Sphinx, env: BuildEnvironment) -> list[str]:
     return sorted(env.found_docs) if glossaries(env).changed() else []
 
 
+class SortByAnchor(SphinxTransform):
+    """Sorts a translated glossary by the anchors, which are English.
+
+    Sphinx sorts by the first character, of which Chinese and Japanese have thousands.
+    """
+
+    default_priority = 510  # after Sphinx has sorted by the translation
+
+    def apply(self, **kwargs: Any) -> None:
+        for glossary in self.document.findall(addnodes.glossary):
+            if glossary["sorted"] and self.config.language != "en":
+                items = glossary[0]
+                items[:] = sorted(items, key=lambda item: _anchor(item).lower())  # type: ignore[arg-type,index]
+
+
+def _anchor(item: nodes.Element) -> str:
+    """Return the anchor of an entry's first term, without what all anchors begin with."""
+    term = next(iter(item.findall(nodes.term)))
+    return str(term["ids"][0]).removeprefix("term-")
+
+
 class AddLetters(SphinxPostTransform):
     """HTML only: puts links to the first term of each letter before a glossary that is sorted."""
 
@@ -124,7 +146,10 @@ class AddLetters(SphinxPostTransform):
             first: dict[str, str] = {}
             for item in glossary.findall(nodes.definition_list_item):
                 term = next(iter(item.findall(nodes.term)))
-                first.setdefault(term.astext()[0].upper(), term["ids"][0])
+                name = term.astext()
+                if not name[0].isascii():
+                    name = _anchor(item)
+                first.setdefault(name[0].upper(), term["ids"][0])
             bar = nodes.paragraph(classes=["letters"])
             for letter, anchor in first.items():
                 bar += nodes.reference("", letter, refid=anchor, internal=True)
@@ -147,7 +172,8 @@ class ShowDefinitions(SphinxPostTransform):
 
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_domain(Glossaries)
+    app.add_transform(SortByAnchor)
     app.add_post_transform(AddLetters)
     app.add_post_transform(ShowDefinitions)
     app.connect("env-updated", collect)
-    return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"env_version": 2, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -26,10 +26,16 @@ from drawing.canvas import WIDTH, Canvas
 from drawing.instructions import PITCH, Change, changes, difference, read
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+from sphinx.locale import get_translation
 from sphinx.util.docutils import SphinxDirective
 
 FOLDER = "_downloads/search"
 STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
+
+
+def _(text: str) -> str:
+    """Return a text in the language of the book."""
+    return str(get_translation("sphinx")(text))
 
 
 @dataclass
@@ -54,12 +60,13 @@ class Individual:
     def outcome(self) -> str:
         """What became of it, in words."""
         if self.rejected:
-            return f"rejected: {self.rejected}"
+            return _("rejected: {}").format(self.rejected)
         if not self.losses:
-            return "not evaluated yet"
-        hurdles = len(self.losses) - 1
-        end = "" if self.finished else f", stopped at hurdle {hurdles + 1}"
-        return f"loss {self.losses[-1]:.3f}{end}"
+            return _("not evaluated yet")
+        loss = f"{self.losses[-1]:.3f}"
+        if self.finished:
+            return _("loss {}").format(loss)
+        return _("loss {}, stopped at hurdle {}").format(loss, len(self.losses))
 
 
 def read_search(path: Path) -> list[Individual]:
@@ -124,13 +131,12 @@ def data(name: str, individuals: list[Individual]) -> dict[str, Any]:
             {
                 "number": each.number,
                 "parent": each.parent,
-                "mutations": [
-                    mutation.replace("_", " ") for mutation in each.mutations
-                ],
+                "mutations": each.mutations,
                 "program": [texts.setdefault(part, len(texts)) for part in parts],
                 "loss": each.losses[-1] if each.losses else None,
                 "finished": each.finished,
-                "outcome": each.outcome,
+                "rejected": each.rejected,
+                "hurdle": 0 if each.finished else len(each.losses),
                 "seconds": each.seconds,
             }
         )
@@ -141,6 +147,19 @@ def data(name: str, individuals: list[Individual]) -> dict[str, Any]:
         "texts": list(texts),
         "individuals": rows,
     }
+
+
+def kind_of(mutation: str) -> str:
+    """Return the name of a mutation in words, as the script's `KINDS` does."""
+    names = {
+        "delete": _("delete"),
+        "insert": _("insert"),
+        "delete_and_insert": _("delete and insert"),
+        "mutate_field": _("mutate field"),
+        "swap": _("swap"),
+        "mutate_bank": _("mutate bank"),
+    }
+    return names.get(mutation, mutation.replace("_", " "))
 
 
 def changed(parent: str, child: str) -> dict[int, list[Change]]:
@@ -163,26 +182,28 @@ def in_words(found: dict[int, list[Change]]) -> str:
     for s, subprogram in found.items():
         words = [text for change in subprogram if (text := _words(change))]
         parts.append(f"S{s}: {', '.join(words) or _rerouted(subprogram)}")
-    return "; ".join(parts) or "a part without effect"
+    return "; ".join(parts) or _("a part without effect")
 
 
 def _words(change: Change) -> str:
     old, new = change.old, change.new
     if old is None and new is not None:
-        return f"new {new.label}"
+        return _("new {}").format(new.label)
     if new is None and old is not None:
-        return f"{old.label} removed"
+        return _("{} removed").format(old.label)
     if old and new and change.kind == "changed":
-        return f"{old.label} became {new.label}"
+        return _("{} became {}").format(old.label, new.label)
     return ""
 
 
 def _rerouted(subprogram: list[Change]) -> str:
     """Return which instructions read other values: `S2 reads the input`."""
     nodes = [change.new for change in subprogram if change.new]
-    names = ["the input", "the second input", *(node.label for node in nodes)]
+    names = [_("the input"), _("the second input"), *(node.label for node in nodes)]
     return ", ".join(
-        f"{change.new.label} reads {' and '.join(names[v] for v in change.rerouted)}"
+        _("{} reads {}").format(
+            change.new.label, _(" and ").join(names[v] for v in change.rerouted)
+        )
         for change in subprogram
         if change.new and change.rerouted
     )
@@ -196,7 +217,9 @@ def drawn(found: dict[int, list[Change]], title: str) -> str:
         column = ends.index(min(ends))
         places.append((s, subprogram, column, ends[column]))
         ends[column] += PITCH * (len(subprogram) + 3.5)
-    words = f"The subprograms that differ from the parent's. {in_words(found)}."
+    words = _("The subprograms that differ from the parent's. {}.").format(
+        in_words(found)
+    )
     canvas = Canvas(max(ends), title, words)
     for s, subprogram, column, y in places:
         x = (2, 136, 274)[column] if len(found) > 1 else WIDTH / 2 - 60
@@ -211,35 +234,40 @@ def lineage_html(name: str, line: list[Individual], page: str = "") -> str:
     """
     steps = []
     for parent, each in zip([None, *line], line, strict=False):
-        link = f'<a href="{page}#{escape(name)}/{each.number}">Individual {each.number}</a>'
+        number = escape(_("Individual {}").format(each.number))
+        link = f'<a href="{page}#{escape(name)}/{each.number}">{number}</a>'
         if parent is None:
-            words, picture = "the program that the search began with", ""
+            words, picture = _("the program that the search began with"), ""
         else:
             found = changed(parent.dna, each.dna)
-            kinds = ", then ".join(m.replace("_", " ") for m in each.mutations)
-            words = f"{kinds}. {in_words(found)}"
-            title = f"Individual {each.number} and its parent {parent.number}"
+            kinds = _(", then ").join(map(kind_of, each.mutations))
+            words = _("{}. {}").format(kinds, in_words(found))
+            title = _("Individual {} and its parent {}").format(
+                each.number, parent.number
+            )
             picture = drawn(found, title) if found else ""
             if each.finished and parent.finished:
                 change = each.losses[-1] - parent.losses[-1]
-                words += f". Loss {change:+.3f} against its parent"
+                words += _(". Loss {} against its parent").format(f"{change:+.3f}")
         steps.append(
-            f"<li><p>{link}, {escape(each.outcome)}</p><p>{escape(words)}</p>{picture}</li>"
+            f"<li><p>{_('{}, {}').format(link, escape(each.outcome))}</p><p>{escape(words)}</p>{picture}</li>"
         )
-    label = f"Lineage of individual {line[-1].number} of {name}"
+    label = _("Lineage of individual {} of {}").format(line[-1].number, name)
     return f'<ol class="lineage" aria-label="{escape(label)}">{"".join(steps)}</ol>'
 
 
 def form_html(names: list[str], folder: str) -> str:
     """Return the form that the script fills. Without a script it says what is missing."""
     options = "".join(f"<option>{escape(name)}</option>" for name in names)
+    scripts_off = _(
+        "Picking an individual needs a script, and scripts are off. The lineages below are shown without one."
+    )
     return (
         f'<div class="individuals" data-folder="{escape(folder)}">'
-        "<noscript><p>Picking an individual needs a script, and scripts are off. The lineages below are "
-        "shown without one.</p></noscript>"
-        f'<form hidden><label>Search <select name="search">{options}</select></label> '
-        '<label>Individual <input name="number" type="number" min="0" value="0"></label> '
-        '<button type="button" name="best">Best</button></form>'
+        f"<noscript><p>{escape(scripts_off)}</p></noscript>"
+        f'<form hidden><label>{_("Recorded search")} <select name="search">{options}</select></label> '
+        f'<label>{_("Individual")} <input name="number" type="number" min="0" value="0"></label> '
+        f'<button type="button" name="best">{_("Best")}</button></form>'
         '<svg class="population" viewBox="0 0 400 160" aria-hidden="true" hidden></svg>'
         '<div class="individual" aria-live="polite"></div></div>'
     )
@@ -279,7 +307,9 @@ def outdated(
     ]
 
 
-NOTHING = "No search has been recorded yet. `make search` records one."
+def nothing() -> nodes.paragraph:
+    text = _("No search has been recorded yet. `make search` records one.")
+    return nodes.paragraph("", text)
 
 
 class Individuals(SphinxDirective):
@@ -290,7 +320,7 @@ class Individuals(SphinxDirective):
         for path in searches.values():
             self.env.note_dependency(str(path))
         if not searches:
-            return [nodes.paragraph("", NOTHING)]
+            return [nothing()]
         folder = "../" * self.env.docname.count("/") + FOLDER
         return [nodes.raw("", form_html(list(searches), folder), format="html")]
 
@@ -319,7 +349,7 @@ class Lineage(SphinxDirective):
             shown.append(
                 nodes.raw("", lineage_html(name, steps, self._page()), format="html")
             )
-        return shown or [nodes.paragraph("", NOTHING)]
+        return shown or [nothing()]
 
     def _page(self) -> str:
         """Return the address of the page with all individuals, from this one."""

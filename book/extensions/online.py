@@ -30,7 +30,6 @@ HEADING = re.compile(
     r'<a class="headerlink"[^>]*? href="#(?P<anchor>[^"]+)"[^>]*>#</a>(?=</h)'
 )
 LINE = re.compile(r'<span class="ln[^"]*" id="L(\d+)"')
-WRONG = "Something wrong here?"
 COMMIT = re.compile(r"(\d{4}-\d\d-\d\d) ([0-9a-f]+)")
 
 
@@ -106,18 +105,18 @@ def foot(
     links: list[dict[str, str]] = []
     if repository.url:
         url = repository.url.rstrip("/")
-        links.append({"text": "Repository", "href": url})
+        links.append({"text": _("Repository"), "href": url})
         licence = repository.file("LICENSE")
-        links.append({"text": "MIT license", "href": licence})
+        links.append({"text": _("MIT license"), "href": licence})
         if path:
             edit = f"{url}/edit/{repository.branch}/{quote(path)}"
-            links.append({"text": "Edit this page", "href": edit})
+            links.append({"text": _("Edit this page"), "href": edit})
             place = f"{repository.pages}{app.builder.get_target_uri(pagename)}"
             about = f"{number}, commit {change.commit}" if change else number
             given = {"template": "words.yml", "versions": about}
             form = f"{url}/issues/new"
             report = f"{form}?{urlencode({**given, 'page': place})}"
-            links.append({"text": WRONG, "href": report})
+            links.append({"text": _("Something wrong here?"), "href": report})
             body = context.get("body") or ""
             context["body"] = with_reports(body, place, form, given)
     context["foot"] = links
@@ -138,7 +137,7 @@ def with_reports(body: str, address: str, form: str, given: dict[str, str]) -> s
         if line and (after is None or line.start() < after.start()):
             section["line"] = line[1]
         report = escape(f"{form}?{urlencode({**given, **section})}")
-        words = escape(_(WRONG))
+        words = escape(_("Something wrong here?"))
         return (
             f'{match[0]}<a class="headerlink wrong" data-pagefind-ignore href="{report}" '
             f'title="{words}" aria-hidden="true" tabindex="-1"></a>'
@@ -149,12 +148,16 @@ def with_reports(body: str, address: str, form: str, given: dict[str, str]) -> s
 
 def missing_page(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
     """Yield the page for addresses that do not exist."""
+    title = _("There is no such page")
     home = escape(app.builder.get_relative_uri(MISSING, app.config.root_doc))
     body = (
-        "<h1>There is no such page</h1><p>It may have moved. Search for it above, choose a chapter from the "
-        f'list, or <a href="{home}">begin at the welcome page</a>.</p>'
+        f"<h1>{title}</h1><p>"
+        + _(
+            "It may have moved. Search for it above, choose a chapter from the list, or {}."
+        ).format(f'<a href="{home}">{_("begin at the welcome page")}</a>')
+        + "</p>"
     )
-    yield MISSING, {"title": "There is no such page", "body": body}, "page.html"
+    yield MISSING, {"title": title, "body": body}, "page.html"
 
 
 def moved(page: str, here: str, to: str) -> str:

@@ -7,6 +7,7 @@ The field finds them by their names, and shows them before Pagefind's results.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -148,7 +149,7 @@ def places(app: Sphinx) -> Iterator[Place]:
     for entry in entries(env):
         term: Place = {
             "kind": "term",
-            "names": list(entry.anchors),
+            "names": list(dict.fromkeys(n for a in entry.anchors for n in names_of(a))),
             "url": f"{address(entry.docname)}#{next(iter(entry.anchors.values()))}",
             "page": env.titles[entry.docname].astext(),
             "text": escape(entry.text),
@@ -157,6 +158,12 @@ def places(app: Sphinx) -> Iterator[Place]:
             docname, anchor = place
             term["explained"] = address(docname) + (f"#{anchor}" if anchor else "")
         yield term
+
+
+def names_of(term: str) -> list[str]:
+    """Return a term and, if it is in two languages, each of its names: `畳み込み（convolution）`."""
+    both = re.fullmatch(r"(.+)（(.+)）", term)
+    return [term, *both.groups()] if both else [term]
 
 
 def _english(env: BuildEnvironment, title: nodes.Node) -> list[str]:

@@ -16,6 +16,7 @@ from docutils import nodes
 from jinja2 import Environment
 from sphinx.application import Sphinx
 from sphinx.errors import SphinxError
+from sphinx.locale import _
 from sphinx.util.docutils import SphinxDirective
 
 from experiments.records.lines import read_lines
@@ -100,7 +101,7 @@ class Live(SphinxDirective):
     """Shows the recorded example, and what turns it into a live one."""
 
     def run(self) -> list[nodes.Node]:
-        headers, example, _ = read()
+        headers, example, _records = read()
         _depend(self)
         return [nodes.raw("", page(headers, example), format="html")]
 
@@ -109,7 +110,7 @@ class LiveModels(SphinxDirective):
     """A table: the loss of both models, next to that of the book's other runs."""
 
     def run(self) -> list[nodes.Node]:
-        headers, _, _ = read()
+        headers, _example, _records = read()
         _depend(self)
         from experiments.records.runs import (
             read_ends,  # imports PyTorch, for this page alone
@@ -124,7 +125,9 @@ class LiveModels(SphinxDirective):
                 [
                     found["title"],
                     f"{found['parameters']:,}",
-                    f"{steps:,}" + (f" of {planned:,}" if steps < planned else ""),
+                    _("{} of {}").format(f"{steps:,}", f"{planned:,}")
+                    if steps < planned
+                    else f"{steps:,}",
                     f"{found['loss']:.3f}",
                     f"{sum(short) / len(short):.3f}",
                     f"{found['rounding']:+.5f}".replace("-", "−"),
@@ -134,12 +137,28 @@ class LiveModels(SphinxDirective):
         from experiments.records.counts import best_counts
 
         order, loss = best_counts("characters", headers[NAMES[0]]["planned_steps"])
-        _, short_loss = best_counts(
+        _order, short_loss = best_counts(
             "characters", in_short_runs[NAMES[0]][0]["steps"][-1]
         )
-        title = f"counts of the same text, {order}-gram"
+        title = _("counts of the same text, {}-gram").format(order)
         rows.append([title, "", "", f"{loss:.3f}", f"{short_loss:.3f}", "", ""])
-        return [nodes.raw("", render(TABLE, names=COLUMNS, rows=rows), format="html")]
+        caption = _("Losses in nats per character, the mean of the two reported plays")
+        names = [
+            _("model"),
+            _("parameters"),
+            _("steps"),
+            _("loss"),
+            _("loss in the short runs"),
+            _("added by rounding"),
+            _("file"),
+        ]
+        return [
+            nodes.raw(
+                "",
+                render(TABLE, caption=caption, names=names, rows=rows),
+                format="html",
+            )
+        ]
 
 
 def _depend(directive: SphinxDirective) -> None:
@@ -155,21 +174,12 @@ def _depend(directive: SphinxDirective) -> None:
 
 
 TABLE = """
-<table class="docutils"><caption>Losses in nats per character, the mean of the two reported plays</caption>
+<table class="docutils"><caption>{{ caption }}</caption>
 <thead><tr>{% for name in names %}<th scope="col" class="{{ "text-right" if loop.index > 1 }}">{{ name }}</th>
 {%- endfor %}</tr></thead>
 <tbody>{% for row in rows %}<tr><th scope="row">{{ row[0] }}</th>
 {%- for cell in row[1:] %}<td class="text-right">{{ cell }}</td>{% endfor %}</tr>{% endfor %}</tbody></table>
 """
-COLUMNS = [
-    "model",
-    "parameters",
-    "steps",
-    "loss",
-    "loss in the short runs",
-    "added by rounding",
-    "file",
-]
 
 
 def page(headers: dict[str, Json], example: Json) -> str:
@@ -229,7 +239,7 @@ def column(found: Json, example: Json, written: Json) -> Json:
 
 
 def render(template: str, **values: Any) -> str:
-    return Environment(autoescape=True).from_string(template).render(**values)
+    return Environment(autoescape=True).from_string(template).render(_=_, **values)
 
 
 # -- Sphinx --------------------------------------------------------------------------------

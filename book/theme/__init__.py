@@ -16,7 +16,8 @@ SHEETS = ["tokens", "page", "prose", "sheet", "drawing", "pictures", "tables", "
 LANGUAGE_SHEETS = {"ja": "japanese"}  # for an edition in this language
 COMMENT = re.compile(r"(?m)^ *//.*\n")  # a script's, on a line of its own
 SHAPE = re.compile(r"\[(?=.*[a-z])[\w.,·*/+ -]+\]")  # [batch, seq, d_model]
-PUNCTUATION = re.compile(r"[.,;:!?)\]”’%]+")
+PUNCTUATION = re.compile(r"[.,;:!?)\]”’%、。，．：；！？）」』]+")
+LAST = re.compile(r"([ぁ-ん]{1,2}[。？])(?=</p>)")  # of a paragraph in Japanese
 MARKED = re.compile("[¡-¦¨-ª¬-°²-¶¸-º¼-ÖØ-èê-ſȘ-ț]")  # as in tokens.css
 ITALIC = re.compile(r'<(em|cite)\b|<tspan class="i"|font-style: italic')
 # What is not set in the book's serif: code, tables, formulas' sources, and descriptions for screen readers.
@@ -57,7 +58,7 @@ def code(html: str) -> str:
 def glued(html: str) -> str:
     """Return short formulas with their punctuation: no line breaks between the two."""
     done, at = [], 0
-    for opening in re.finditer(r'([(\[“]*)<span class="math">', html):
+    for opening in re.finditer(r'([(\[“（「『]*)<span class="math">', html):
         depth, end = 0, opening.start()
         for tag in re.compile(r"<(/?)span\b").finditer(html, opening.start()):
             depth += -1 if tag[1] else 1
@@ -144,6 +145,7 @@ def complete(
         context["description"] = escape(text)
     body = context["body"] = polished(context.get("body") or "")
     if app.config.language in LANGUAGE_SHEETS:
+        body = context["body"] = LAST.sub(r'<span class="glue">\1</span>', body)
         app.add_css_file(f"{LANGUAGE_SHEETS[app.config.language]}.css")
     if 'class="sortable"' in body:  # for this page alone
         app.add_js_file("sortable.js", loading_method="defer")

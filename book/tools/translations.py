@@ -18,12 +18,12 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "book"), str(ROOT / "book" / "tools")]
 
-from annotated.page.words import texts  # noqa: E402
+from annotated.page.words import pattern, texts  # noqa: E402
 from babel.messages.extract import extract_from_dir  # noqa: E402
 from editions import MESSAGES, words_of_scripts  # noqa: E402
 from editions import catalogues as catalogue  # noqa: E402
 from editions.catalogues import CatalogueError, Count, Language  # noqa: E402
-from editions.checks import has_words  # noqa: E402
+from editions.checks import has_label, has_words  # noqa: E402
 
 LOCALE = ROOT / "book" / "locale"
 SOURCES = ("annotated", "theme", "extensions", "live", "editions")
@@ -67,7 +67,7 @@ def pictures() -> list[str]:
     found: dict[str, None] = {}
 
     def say(text: str) -> str:
-        if has_words(canvas.MARKUP.sub(lambda m: m[1] or " ", text)):
+        if has_label(canvas.MARKUP.sub(lambda m: m[1] or " ", text)):
             found[text] = None
         return text
 
@@ -81,15 +81,16 @@ def pictures() -> list[str]:
 
 
 def outputs() -> list[str]:
-    """Return the words in figures and tables."""
+    """Return the words in figures, tables and values, with `{}` for each number."""
     from write_notebooks import chapters, recorded, the_book
 
     book = the_book()
     found: dict[str, None] = {}
     for path in chapters():
         docname = path.relative_to(ROOT).with_suffix("").as_posix()
-        for text in _of_outputs(recorded(book, docname)):
-            if has_words(text):
+        record = recorded(book, docname)
+        for text in map(pattern, [*_of_outputs(record), *record.values.values()]):
+            if has_label(text):
                 found[text] = None
     return list(found)
 

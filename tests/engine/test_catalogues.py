@@ -14,7 +14,7 @@ from editions.catalogues import (
     updated,
     written,
 )
-from editions.checks import differences, has_words, numbers
+from editions.checks import differences, has_label, has_words, numbers
 from editions.compiled import compile_catalogues, publish
 
 HEAD = written([], "ja")
@@ -59,6 +59,16 @@ def test_a_message_that_moves_to_another_page_keeps_its_translation() -> None:
     now = updated(old, {"one": [], "two": ["Stays.", "Moved."]})
     assert now["two"] == [Message("Stays.", "残る。"), Message("Moved.", "移動。")]
     assert now["one"] == []
+
+
+def test_words_of_figures_take_no_translation_from_a_page() -> None:
+    old = {"page": [Message("is", "その種類")], "outputs": [Message("an", "an")]}
+    made = updated(old, {"page": ["is"], "outputs": ["an", "is"], "two": ["is"]})
+    assert [m.text for m in made["outputs"]] == ["an", ""]
+    assert updated({"words": [Message("second", "第二")]}, {"words": ["section"]})[
+        "words"
+    ][0] == Message("section")
+    assert [m.text for m in made["two"]] == ["その種類"]
 
 
 def test_each_half_of_a_split_paragraph_gets_its_own_sentences() -> None:
@@ -184,6 +194,7 @@ def test_a_translation_whose_markup_differs_is_an_error_with_the_fix(
         ("At 1,200 steps, `a` and `a`.", "1200ステップで`a`。"),
         ("[The slides](https://a.b/c).", "[スライド](https://a.b/c)。"),
         ("A rate of 0.5/3.", "0.5/3の学習率。"),
+        ("Of `S{s}` that computes `h{v}`.", "`h{v}`を計算する`S{s}`の。"),
     ],
 )
 def test_a_translation_may_order_its_markup_as_its_language_does(
@@ -195,11 +206,21 @@ def test_a_translation_may_order_its_markup_as_its_language_does(
 def test_numbers_are_equal_however_a_language_counts() -> None:
     assert numbers("537 million, 1,200") == numbers("5.37億と1200")
     assert numbers("110 million") == numbers("1億1000万")
+    assert numbers("34 and 35 million") == numbers("3400万と3500万")
+    assert numbers("38 instead of 35 million") == numbers("3800万、3500万")
+
+
+def test_symbols_and_names_in_figures_are_no_messages() -> None:
+    assert not any(
+        map(has_label, ("'e' 8%", "MAX", "T5", "P4", "q · k", "`[batch, seq]`"))
+    )
+    assert has_label("Linear, *d*")
 
 
 def test_formulas_and_code_are_no_messages() -> None:
     assert not has_words("$x^2$ `MultiHeadAttention` 3")
     assert has_words("A summary with $x^2$.") == 3
+    assert has_words("{doc}`The first chapter </one>`") == 3
 
 
 def test_publishing_an_edition_removes_only_its_own_old_files(tmp_path: Path) -> None:

@@ -57,6 +57,12 @@ if __name__ == "__main__":
     # :::
     print(f(query))
 '''
+INDEX = """# Book
+
+```{toctree}
+parts/one
+```
+"""
 
 
 class Small:
@@ -69,7 +75,7 @@ class Small:
         return self.shelf.build("-W", "--keep-going")
 
     def messages(self) -> list[str]:
-        text = (self.root / "_build/.messages/one.json").read_text("utf-8")
+        text = (self.root / "_build/.messages/parts/one.json").read_text("utf-8")
         return list(json.loads(text))
 
     def translate(self, say: Callable[[str], Message]) -> None:
@@ -77,7 +83,8 @@ class Small:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "language.toml").write_text('name = "Esperanto"\n')
         text = written([say(m) for m in self.messages()], "eo")
-        (folder / "one.po").write_text(text, "utf-8")
+        (folder / "parts").mkdir(exist_ok=True)
+        (folder / "parts/one.po").write_text(text, "utf-8")
 
     def edition(self) -> Built:
         compile_catalogues(
@@ -104,14 +111,22 @@ class Small:
         return Built(self.root, code, plain(log))
 
     def page(self) -> BeautifulSoup:
-        path = self.root / "_build/.editions/eo/one.html"
+        path = self.root / "_build/.editions/eo/parts/one.html"
         return BeautifulSoup(path.read_text("utf-8"), "html.parser")
 
 
 @pytest.fixture(scope="module")
 def small(shelf: Callable[[dict[str, str]], Shelf]) -> Small:
     engine = str(Path(__file__).resolve().parents[2] / "book")
-    made = Small(shelf({"conf.py": CONF.format(engine=engine), "one.py": CHAPTER}))
+    made = Small(
+        shelf(
+            {
+                "conf.py": CONF.format(engine=engine),
+                "parts/one.py": CHAPTER,
+                "index.md": INDEX,
+            }
+        )
+    )
     built = made.english()
     assert built.code == 0, built.log
     return made
@@ -167,7 +182,7 @@ def test_a_missing_paragraph_shows_the_english_marked_and_a_stale_one_its_transl
     assert missing[0]["lang"] == "en"
     stale = page.select_one("a.older")
     assert stale and "〔Kio?〕" in stale.parent.get_text()  # type: ignore[union-attr]
-    assert str(stale["href"]).startswith("../one.html#")
+    assert str(stale["href"]).startswith("../../parts/one.html#")
     assert "1 stale" in built.log
 
 
@@ -178,7 +193,9 @@ def test_a_stale_page_that_is_declared_complete_ends_a_strict_build(
         lambda text: Message(text, f"〔{text}〕", previous=f"Earlier. {text}")
     )
     folder = small.root / "locale/eo"
-    (folder / "language.toml").write_text('name = "Esperanto"\ncomplete = ["one"]\n')
+    (folder / "language.toml").write_text(
+        'name = "Esperanto"\ncomplete = ["parts/one"]\n'
+    )
     built = small.edition()
     assert built.code != 0 and "the page complete" in built.log
-    assert str(folder / "one.po") in built.log
+    assert str(folder / "parts/one.po") in built.log

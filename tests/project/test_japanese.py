@@ -1,9 +1,12 @@
 """The translations of the book: their markup is that of the English, and fixed terms are used."""
 
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+import theme
+from drawing import canvas
 from editions.catalogues import Message, faults, languages
 
 LOCALE = Path(__file__).resolve().parents[2] / "book" / "locale"
@@ -64,7 +67,7 @@ RIGHT = {
     "In its main class **all heads share**": [
         "**すべてのヘッドが**`d_k`個のカーネルを**共有し**"
     ],
-    "Source: {cite:t}`so2021primer`, sections 3": [
+    "Source: {cite:t}`so2021primer`, sections 3 and 4, and released code": [
         "出典：",
         "公開コード",
         "ウォークスルー",
@@ -127,4 +130,63 @@ def test_pages_that_are_declared_complete_are() -> None:
         for m in catalogues[page]
         if not m.obsolete and (m.stale or not m.text)
     ]
+    assert left == []
+
+
+def test_terms_are_in_the_glossary() -> None:
+    text = (LOCALE.parent / "pages" / "glossary.md").read_text("utf-8")
+    known = {
+        line.strip().lower() for line in text.splitlines() if not line.startswith(" ")
+    }
+    term = re.compile(r"{term}`(?:[^`]*<)?([^`<>]*)>?`")
+    left = [
+        f"{JAPANESE.path(domain)}:{m.line}: {name}"
+        for domain, m in messages()
+        for name in term.findall(m.text)
+        if name.lower() not in known
+    ]
+    assert left == []
+
+
+def test_a_line_does_not_begin_with_the_punctuation_after_a_formula() -> None:
+    tex = '<annotation encoding="application/x-tex">x</annotation>'
+    formula = f'<span class="math">{tex}</span>'
+    shown = theme.glued(f"値は（{formula}）。")
+    assert shown == f'値は<span class="glue">（{formula}）。</span>'
+
+
+def test_words_of_pictures_stay_inside_the_picture(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = {m.english: m.text for _domain, m in messages() if _domain == "pictures"}
+    monkeypatch.setattr(canvas, "say", lambda english: text.get(english, english))
+    left: list[str] = []
+
+    def words(
+        self: object,
+        x: float,
+        y: float,
+        text: str,
+        kind: str = "",
+        *,
+        side: str = "",
+        upward: bool = False,
+    ) -> None:
+        for line in canvas.say(text).split("\n"):
+            half = canvas._needs(line) / 2
+            at = {"left": x + half, "right": x - half}.get(
+                side or kind.split(" ")[0], x
+            )
+            if (
+                not upward
+                and "caption" not in kind
+                and not half - 1 <= at <= canvas.WIDTH - half + 1
+            ):
+                left.append(line)
+
+    monkeypatch.setattr(canvas.Canvas, "words", words)
+    pictures = LOCALE.parent / "pictures"
+    for path in sorted(pictures.rglob("[!_]*.py")):
+        name = ".".join(path.relative_to(LOCALE.parent).with_suffix("").parts)
+        import_module(name).draw()
     assert left == []

@@ -11,6 +11,8 @@ from typing import Any
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.locale import get_translation
+from sphinx.util.i18n import docname_to_domain
 
 
 @dataclass(frozen=True)
@@ -32,13 +34,15 @@ def contents(app: Sphinx) -> list[Entry]:
     """Return the book's pages in order. The modules of packages are numbered chapters."""
     env = app.env
     root = env.config.root_doc
+    # An external table of contents is inserted after Sphinx has translated the page.
+    say = get_translation(docname_to_domain(root, env.config.gettext_compact))
     entries: list[Entry] = []
     count = 0
 
     def walk(docname: str, part: str) -> None:
         nonlocal count
         for toctree in env.get_doctree(docname).findall(addnodes.toctree):
-            caption = toctree.get("caption") or part
+            caption = str(say(toctree["caption"])) if toctree.get("caption") else part
             for title, ref in toctree["entries"]:
                 if ref not in env.all_docs:
                     continue

@@ -16,7 +16,7 @@ from annotated.page.figures import themed
 from annotated.page.limits import limited
 from annotated.page.outputs import portrayed
 from annotated.page.values import with_values
-from annotated.page.words import said
+from annotated.page.words import said, spoken
 from annotated.read.folds import Folds
 from annotated.read.parse import HEADING, Cell, Chapter, Row
 from annotated.read.prose import as_typed
@@ -47,10 +47,11 @@ def site_notebook(
     """Return Markdown cells for headings and rows, and a code cell for each set of outputs.
 
     The notes of rows that are folded whole are in the row with the fold. ``values`` are those of the
-    expressions in prose, by default the record's. ``say`` translates the words of figures and tables, and
-    ``note`` a paragraph of prose. The ``notice`` is shown below the title.
+    expressions in prose, by default the record's. ``say`` translates the words of figures, tables and values,
+    and ``note`` a paragraph of prose. The ``notice`` is shown below the title.
     """
     values = record.values if values is None else values
+    values = {name: spoken(text, say) for name, text in values.items()}
     executed = {"execution_mode": "off"}  # for MyST-NB: the engine executes chapters
     metadata = {"kernelspec": KERNEL, "mystnb": executed}
     notebook = nbformat.v4.new_notebook(metadata=metadata)

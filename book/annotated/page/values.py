@@ -11,9 +11,11 @@ import re
 from collections.abc import Mapping
 
 from docutils import nodes
+from sphinx.locale import get_translation
 from sphinx.util.docutils import SphinxRole
 
 from annotated.page.state import state_of
+from annotated.page.words import spoken
 from annotated.read.expressions import OTHER, ROLE, one_line
 
 
@@ -24,7 +26,8 @@ class Value(SphinxRole):
         expression, values = self._asked()
         text = values.get(one_line(expression))
         if text is not None:
-            return [nodes.inline(self.rawtext, text, classes=["value"])], []
+            shown = spoken(text, get_translation("outputs"))
+            return [nodes.inline(self.rawtext, shown, classes=["value"])], []
         if self._unexecuted(expression):
             return [nodes.literal(self.rawtext, expression)], []
         message = (

@@ -4,10 +4,30 @@
 
 /**
  * @typedef {{number: number, parent: number | null, mutations: string[], program: number[],
- *   loss: number | null, finished: boolean, outcome: string, seconds: number | null}} Individual
+ *   loss: number | null, finished: boolean, rejected: string, hurdle: number, seconds: number | null}} Individual
  * @typedef {{name: string, best: number | null, texts: string[], individuals: Individual[]}} Search
  * @typedef {{mark: "+" | "−" | "~" | "", text: string}} Line
  */
+
+/** What a text is in the language of the page, with `values` in the places of `{}`.
+ * @type {(text: string, ...values: (string | number)[]) => string} */
+const _ = (text, ...values) => values.reduce((/** @type {string} */ said, value) => said.replace("{}", `${value}`), /** @type {any} */ (window).words?.[text] ?? text);
+
+/** The names of the mutations. @type {Record<string, string>} */
+const KINDS = {
+  delete: _("delete"), insert: _("insert"), delete_and_insert: _("delete and insert"),
+  mutate_field: _("mutate field"), swap: _("swap"), mutate_bank: _("mutate bank"),
+};
+
+/**
+ * What became of an individual, in words.
+ * @param {Individual} one
+ */
+function outcome({ rejected, loss, hurdle }) {
+  if (rejected) return _("rejected: {}", rejected);
+  if (loss === null) return _("not evaluated yet");
+  return hurdle ? _("loss {}, stopped at hurdle {}", loss.toFixed(3), hurdle) : _("loss {}", loss.toFixed(3));
+}
 
 /**
  * Return an element with children.
@@ -144,12 +164,12 @@ for (const root of document.querySelectorAll(".individuals")) {
     const fact = (name, ...what) => facts.append(make("dt", {}, name), make("dd", {}, ...what));
     /** @param {Individual[]} several */
     const links = several => several.flatMap((each, i) => [i ? ", " : "", link(all, each), each.loss === null ? "" : ` (${each.loss.toFixed(3)})`]);
-    fact("Outcome", one.outcome + (one.seconds === null ? "" : `, ${one.seconds.toFixed(1)} s of training`));
-    fact("Mutation", one.mutations.join(", then ") || "none: the search began with it");
-    fact("Ancestors", ...(line.length ? links(line) : ["none"]));
-    fact("Children", ...(children.length ? links(children) : ["none"]));
+    fact(_("Outcome"), one.seconds === null ? outcome(one) : _("{}, {} s of training", outcome(one), one.seconds.toFixed(1)));
+    fact(_("Mutation"), one.mutations.map(each => KINDS[each] ?? each).join(_(", then ")) || _("none: the search began with it"));
+    fact(_("Ancestors"), ...(line.length ? links(line) : [_("none")]));
+    fact(_("Children"), ...(children.length ? links(children) : [_("none")]));
     const program = make("div", { class: "program" });
-    const fold = make("details", {}, make("summary", {}, parent ? "Subprograms that are the same" : "The program"));
+    const fold = make("details", {}, make("summary", {}, parent ? _("Subprograms that are the same") : _("The program")));
     one.program.forEach((text, s) => {
       const now = all.texts[text].split("\n"), before = parent?.program[s];
       const same = parent === undefined || before === text;
@@ -161,8 +181,8 @@ for (const root of document.querySelectorAll(".individuals")) {
     if (!parent) fold.setAttribute("open", "");
     const changed = program.childElementCount > 0;
     view.replaceChildren(
-      make("h2", {}, `Individual ${one.number} of ${all.name}`), facts,
-      make("p", { class: "marks" }, changed ? "Compared with its parent: + new, − removed, ~ reads other values." : ""),
+      make("h2", {}, _("Individual {} of {}", one.number, all.name)), facts,
+      make("p", { class: "marks" }, changed ? _("Compared with its parent: + new, − removed, ~ reads other values.") : ""),
       program, fold);
   };
 
@@ -179,13 +199,13 @@ for (const root of document.querySelectorAll(".individuals")) {
         number.value = which;
         show(all, one);
       } else {
-        view.textContent = `${name} has no individual ${which}. Its last is ${number.max}.`;
+        view.textContent = _("{} has no individual {}. Its last is {}.", name, which, number.max);
       }
     } catch (error) {
       loaded.delete(name);
       best.disabled = false;
-      const hint = location.protocol === "file:" ? "They need a web server; this page was opened from a file." : "Press Best to retry.";
-      view.textContent = `The data of ${name} could not be loaded (${error}). ${hint}`;
+      const hint = location.protocol === "file:" ? _("They need a web server; this page was opened from a file.") : _("Press Best to retry.");
+      view.textContent = `${_("The data of {} could not be loaded ({}).", name, `${error}`)} ${hint}`;
     }
   };
 
@@ -222,12 +242,12 @@ for (const list of document.querySelectorAll("ol.lineage")) {
   const steps = /** @type {HTMLElement[]} */ ([...list.children]);
   if (steps.length < 2) continue;
   const slider = /** @type {HTMLInputElement} */ (make("input", {
-    type: "range", min: "1", max: `${steps.length}`, value: `${steps.length}`, "aria-label": `Step of: ${list.getAttribute("aria-label")}` }));
+    type: "range", min: "1", max: `${steps.length}`, value: `${steps.length}`, "aria-label": _("Step of: {}", list.getAttribute("aria-label") ?? "") }));
   const place = make("span"), walk = make("div", { class: "picture-steps" });
   /** @param {number} step */
   const show = step => {
     slider.value = `${step}`;
-    place.textContent = `step ${+slider.value} of ${steps.length}`;
+    place.textContent = _("step {} of {}", +slider.value, steps.length);
     slider.setAttribute("aria-valuetext", `${place.textContent}`);
     steps.forEach((each, i) => { each.hidden = i + 1 !== +slider.value; });
   };
@@ -238,7 +258,7 @@ for (const list of document.querySelectorAll("ol.lineage")) {
     return made;
   };
   slider.addEventListener("input", () => show(+slider.value));
-  walk.append(button("Back", -1), slider, button("Next", 1), place);
+  walk.append(button(_("Back"), -1), slider, button(_("Next"), 1), place);
   list.before(walk);
   list.classList.add("lineage--walk");
   show(steps.length); // the best individual

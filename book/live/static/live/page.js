@@ -3,6 +3,7 @@
  * example until the reader asks for the models; without scripts it stays.
  */
 (() => {
+  const _ = (text, ...values) => values.reduce((said, value) => said.replace("{}", value), window.words?.[text] ?? text);
   const script = document.currentScript.src;
   const live = document.querySelector(".live");
   const $ = (selector, from = live) => from.querySelector(selector);
@@ -31,10 +32,10 @@
     worker.onmessage = ({ data: { id, reply, error } }) => {
       const [resolve, reject] = waiting.get(id);
       waiting.delete(id);
-      error === undefined ? resolve(reply) : reject(new Error(error));
+      error === undefined ? resolve(reply) : reject(new Error(_(...error)));
     };
     worker.onerror = () => {
-      for (const [, reject] of waiting.values()) reject(new Error("The models stopped working in this browser."));
+      for (const [, reject] of waiting.values()) reject(new Error(_("The models stopped working in this browser.")));
       waiting.clear();
     };
   }
@@ -47,14 +48,14 @@
   /** Do `act` after everything that was asked for before. An error becomes a message. */
   const inTurn = (act) => turn = turn.then(act).catch((error) => {
     running = false;
-    say(`${error.message} Reload the page to begin again.`, true);
+    say(`${error.message} ${_("Reload the page to begin again.")}`, true);
   });
 
   // ---------- loading ----------
 
   loadButton.addEventListener("click", async () => {
     loadButton.disabled = true;
-    say("Loading the models…");
+    say(_("Loading the models…"));
     try {
       start();
       // The paths in `sources` are relative to this script.
@@ -64,8 +65,8 @@
     } catch (error) {
       worker?.terminate();
       loadButton.disabled = false;
-      loadButton.textContent = "Try again";
-      const hint = location.protocol === "file:" ? "They need a web server; this page was opened from a file." : "The recorded example stays.";
+      loadButton.textContent = _("Try again");
+      const hint = location.protocol === "file:" ? _("They need a web server; this page was opened from a file.") : _("The recorded example stays.");
       return say(`${error.message} ${hint}`, true);
     }
     $(".live-load").hidden = true;
@@ -73,7 +74,7 @@
     for (const part of $$(".live-after")) part.hidden = false;
     makeKernels();
     await restart();
-    say("Both models are loaded. From here on, the page works offline.");
+    say(_("Both models are loaded. From here on, the page works offline."));
     field.beginning.focus({ preventScroll: true });
   });
 
@@ -99,9 +100,9 @@
   function checked() {
     const text = field.beginning.value, known = models.values().next().value.config.symbols;
     const unknown = [...new Set(text)].filter((symbol) => !known.includes(symbol));
-    const wrong = text === "" ? "Type at least one character for the models to continue."
-      : text.length > LONGEST_BEGINNING ? `The beginning has ${text.length} characters. Use at most ${LONGEST_BEGINNING}; the models see the last ${context}.`
-      : unknown.length ? `The models do not know ${unknown.slice(0, 8).map((symbol) => `“${symbol}”`).join(", ")}. They know the ${known.length} characters of the plays: English letters, digits, spaces and common punctuation.`
+    const wrong = text === "" ? _("Type at least one character for the models to continue.")
+      : text.length > LONGEST_BEGINNING ? _("The beginning has {} characters. Use at most {}; the models see the last {}.", text.length, LONGEST_BEGINNING, context)
+      : unknown.length ? _("The models do not know {}. They know the {} characters of the plays: English letters, digits, spaces and common punctuation.", unknown.slice(0, 8).map((symbol) => `“${symbol}”`).join(", "), known.length)
       : "";
     field.beginning.toggleAttribute("aria-invalid", Boolean(wrong));
     if (wrong) say(wrong, true);
@@ -132,8 +133,8 @@
   async function run() {
     const began = performance.now(), from = length;
     running = true;
-    say("Writing…");
-    $("[data-act=run]").textContent = "Stop";
+    say(_("Writing…"));
+    $("[data-act=run]").textContent = _("Stop");
     let room = true;
     while (running && room) {
       const pace = Number(field.pace.value);
@@ -142,11 +143,11 @@
       await next;
     }
     running = false;
-    $("[data-act=run]").textContent = "Run";
+    $("[data-act=run]").textContent = _("Run");
     if (status.matches(".live-status--wrong")) return;
     const speed = Math.round(2 * (length - from) / (performance.now() - began) * 1000);
-    const why = room ? "Stopped." : `Stopped at ${LONGEST} characters. Press “Start again” for a new text.`;
-    say(`${asleep ? "Paused while this tab was in the background. Press “Run” to continue." : why} Each model wrote ${length - from} characters; together ${speed} per second.`);
+    const why = room ? _("Stopped.") : _("Stopped at {} characters. Press “Start again” for a new text.", LONGEST);
+    say(`${asleep ? _("Paused while this tab was in the background. Press “Run” to continue.") : why} ${_("Each model wrote {} characters; together {} per second.", length - from, speed)}`);
   }
 
   let asleep = false;
@@ -160,7 +161,7 @@
       running = false;
       if (!checked()) return;
       inSight();
-      if (length >= LONGEST) return say(`The text has ${LONGEST} characters, the most that this page writes. Press “Start again”.`, true);
+      if (length >= LONGEST) return say(_("The text has {} characters, the most that this page writes. Press “Start again”.", LONGEST), true);
       await write(1);
       say([...models.values()].map((view) => `${view.config.title}: “${visible(view.written.at(-1))}”`).join(", "));
     }),
@@ -171,7 +172,7 @@
       inSight();
       run();
     },
-    restart: () => restart().then(() => { if (!status.matches(".live-status--wrong")) say("Back at the beginning."); }),
+    restart: () => restart().then(() => { if (!status.matches(".live-status--wrong")) say(_("Back at the beginning.")); }),
   };
   for (const button of $$("[data-act]")) button.addEventListener("click", () => acts[button.dataset.act]());
   controls.addEventListener("submit", (event) => event.preventDefault());
@@ -287,9 +288,9 @@
         span.classList.toggle("live-pointed", i === at);
       }
       const most = symbols.map((span, i) => [this.weight(at, i), span, i]).sort((a, b) => b[0] - a[0]).slice(0, 3);
-      const named = most.filter(([weight]) => weight >= .005).map(([weight, span, i]) => `${i === at ? "itself" : `“${visible(span.textContent)}” ${at - i} back`} ${percent(weight)}`);
-      const words = `“${visible(symbols[at].textContent)}” looks at ${named.join(", ")}`;
-      $(".live-looks", this.place).textContent = `${words}.`;
+      const named = most.filter(([weight]) => weight >= .005).map(([weight, span, i]) => i === at ? _("itself {}", percent(weight)) : _("“{}” {} back {}", visible(span.textContent), at - i, percent(weight)));
+      const words = _("“{}” looks at {}", visible(symbols[at].textContent), named.join(", "));
+      $(".live-looks", this.place).textContent = _("{}.", words);
       this.slider.setAttribute("aria-valuetext", words);
     }
 
@@ -348,7 +349,7 @@
       Object.assign(canvas, { width: view.config.d_model / heads, height: view.config.kernel_size });
       canvas.setAttribute("aria-hidden", "true");
       box.addEventListener("change", () => switched(() => currentOnly[shown.layer.value][kind][head] = box.checked));
-      label.append(canvas, box, ` ${kind}, head ${head}`);
+      label.append(canvas, box, ` ${kind}, ${_("head {}", head)}`);
       return label;
     })).flat());
     drawKernels();

@@ -12,6 +12,15 @@
 import { Model, parseModel } from "./model.js";
 import { distribution, sample, seeded } from "./sampling.js";
 
+/** An error that the page says in its language: a text with `{}` for each value. */
+class Said extends Error {
+  /** @param {string} text @param {(string | number)[]} values */
+  constructor(text, ...values) {
+    super(text);
+    this.parts = [text, ...values];
+  }
+}
+
 /** @type {{name: string, model: Model, logits: Float32Array, random: () => number, sent: number}[]} */
 let writers = [];
 
@@ -91,11 +100,11 @@ function news(writer, text, settings) {
 /** @param {Source} source */
 async function load({ title, url, bytes, digest }) {
   const response = await fetch(url).catch(() => {
-    throw new Error(`The weights of ${title} could not be loaded: the site does not answer.`);
+    throw new Said("The weights of {} could not be loaded: the site does not answer.", title);
   });
-  if (!response.ok) throw new Error(`The weights of ${title} could not be loaded: the site answers ${response.status}.`);
+  if (!response.ok) throw new Said("The weights of {} could not be loaded: the site answers {}.", title, response.status);
   const file = await response.arrayBuffer();
-  const broken = new Error(`The file of ${title}'s weights is broken or out of date.`);
+  const broken = new Said("The file of {}'s weights is broken or out of date.", title);
   if (file.byteLength !== bytes) throw broken;
   const { config, weights, data } = parseModel(file);
   // Browsers compute digests on secure pages only: https, or this machine.
@@ -111,6 +120,6 @@ onmessage = async ({ data: { id, type, ...request } }) => {
   try {
     postMessage({ id, reply: await requests[/** @type {keyof typeof requests} */ (type)](request) });
   } catch (error) {
-    postMessage({ id, error: error instanceof Error ? error.message : String(error) });
+    postMessage({ id, error: error instanceof Said ? error.parts : [error instanceof Error ? error.message : String(error)] });
   }
 };

@@ -1,0 +1,47 @@
+"""Words in figures, tables and values: an edition shows its translation, whatever the numbers are."""
+
+from annotated.page.words import pattern, said, spoken, texts
+
+GERMAN = {
+    "{} to {}": "{} bis {}",
+    "offset {}": "Abstand {}",
+    "step": "Schritt",
+    "PyTorch's weights": 'Gewichte "wie PyTorch"',
+}
+FIGURE = (
+    """<g data-axes='{"x":["step","linear",0,450],"y":["","log",1,2]}'>"""
+    """<g data-curve="PyTorch's weights"><text x="1">offset 3</text></g></g>"""
+)
+
+
+def say(text: str) -> str:
+    return GERMAN.get(text, text)
+
+
+def test_a_value_keeps_its_numbers_in_another_language() -> None:
+    assert spoken("1.75 to 2.34", say) == "1.75 bis 2.34"
+    assert spoken("−3% to +4.5%", say) == "−3% bis +4.5%"
+    assert spoken("8 of 9", say) == "8 of 9"
+
+
+def test_numbers_in_names_are_part_of_the_name() -> None:
+    assert pattern("float32, T5 and d_2 at 1,200") == "float32, T5 and d_2 at {}"
+
+
+def test_a_figure_says_the_same_where_one_reads_and_where_one_points() -> None:
+    shown = said(FIGURE, say)
+    assert '"x":["Schritt","linear",0,450],"y":["","log",1,2]' in shown
+    assert ">Abstand 3</text>" in shown
+    assert "data-curve='Gewichte \"wie PyTorch\"'" in shown
+
+
+def test_a_figure_without_a_translation_stays_as_it_is() -> None:
+    assert said(FIGURE, str) == FIGURE
+
+
+def test_a_figure_as_it_was_drawn_has_the_messages_of_the_page() -> None:
+    drawn = FIGURE.replace("data-axes='", "id='axes:").replace(
+        'data-curve="', 'id="curve:'
+    )
+    assert sorted(texts(drawn)) == sorted(texts(FIGURE))
+    assert {"step", "PyTorch's weights", "offset 3"} <= set(texts(drawn))
