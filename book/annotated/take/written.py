@@ -15,7 +15,9 @@ from annotated.read.prose import as_typed
 ROLE = re.compile(r":(?P<role>[\w:+.-]+):`(?P<text>[^`]+)`")
 EXPLICIT = re.compile(r"(.*?)\s*<[^<>]+>", re.DOTALL)
 LINK = re.compile(r"`([^`<]+?)\s*<([^`<>]+)>`__?")
-LABEL = re.compile(r"\.\. (?:_[^`]*:$|(?=\[))")  # a target, or what is before a footnote
+LABEL = re.compile(
+    r"\.\. (?:_[^`]*:$|(?=\[))"
+)  # a target, or what is before a footnote
 NOTE = re.compile(r"\[(\d+)\]_(?!\w)")
 SECTION = re.compile(r"(?P<title>[A-Z][\w ]*)(?P<colon>:?)\s*")
 UNDERLINE = re.compile(r"\s*([-=~^])\1{2,}\s*")
