@@ -5,8 +5,10 @@ from collections.abc import Callable
 from html import unescape
 
 import pytest
+from annotated.page.book import Book
 from annotated.read.modules import Project
 from annotated.read.parse import Chapter, ChapterError, is_code
+from annotated.take.markdown import MarkdownWriter
 from conftest import Built, Shelf
 
 Make = Callable[[dict[str, str]], Project]
@@ -527,3 +529,28 @@ def test_the_last_pattern_that_matches_counts(project: Make) -> None:
 )
 def test_code_is_told_from_sentences(text: str, code: bool) -> None:
     assert is_code(text) is code
+
+
+def test_notebooks_have_the_prose_without_roles_and_directives(project: Make) -> None:
+    made = project(FILES)
+    made.styles = {"numpy": "numpy", "google": "google", "plain": "plain"}
+    made.styles |= {"rest": "restructuredtext"}
+    found = {}
+    for name in ("numpy/rolling", "google/layers", "rest/archive", "plain/jobs"):
+        module = made.at(made.root / f"{name}.py")
+        write = MarkdownWriter(module, Book("Book", made, "", {}), {})
+        rows = [row for cell in module.chapter.cells for row in cell.rows]
+        notes = [write(text, line) for row in rows for line, text in row.notes]
+        found[name] = "\n\n".join(notes)
+        marks = r"-{4,}|annotated-prose" + ("" if name == "plain/jobs" else r"|:\w+:`")
+        assert not re.search(marks, found[name])
+    assert "- `size` (int, optional): How many." in found["numpy/rolling"]
+    assert "$$\ny_i = \\frac{1}{n}" in found["numpy/rolling"]
+    assert "- `rate`: A `float`." in found["google/layers"]
+    assert "- *raises* `OSError`: if there is none" in found["rest/archive"]
+    assert r"Parts \*of\* a job\_name" in found["plain/jobs"]
+
+
+def test_a_theme_that_does_not_style_chapters_gets_the_base_style(built: Built) -> None:
+    assert 'href="_static/annotated.css' in built.page("keras")
+    assert (built.root / "_build/html/_static/annotated.css").is_file()

@@ -147,7 +147,8 @@ class Written(SphinxDirective):
             return
         for node in found:
             for title in list(node.findall(nodes.title_reference)):
-                title.replace_self(nodes.literal(title.rawsource, title.astext()))
+                words = re.sub(r"\s*<[^<>]+>$", "", title.astext()).removeprefix("~")
+                title.replace_self(nodes.literal(title.rawsource, words))
 
 
 # -- reStructuredText -----------------------------------------------------------------------

@@ -323,12 +323,12 @@ def _run(
     for piece, (cell, _) in zip(notebook.cells[1:], job.chapter.pieces(), strict=False):
         piece.metadata["cell"] = cell.line
     started = [0]
-    groups: set[int] = set()
+    groups: set[int | None] = set()
 
     def start(cell: Any, cell_index: int) -> None:
         started.append(cell_index)
         provisioner: Any = client.km and client.km.provisioner
-        groups.add(provisioner.pgid)
+        groups.add(getattr(provisioner, "pgid", None))
 
     client = _Client(
         notebook,
@@ -368,8 +368,9 @@ def _run(
         # If a kernel does not start, nbclient does not take back its exit hook.
         atexit.unregister(client._cleanup_kernel)
         for group in groups:  # what the chapter started and left running
-            with suppress(ProcessLookupError):
-                os.killpg(group, signal.SIGKILL)
+            if group is not None:  # Windows has no groups of processes
+                with suppress(ProcessLookupError):
+                    os.killpg(group, signal.SIGKILL)
     return list(notebook.cells)
 
 
@@ -406,7 +407,10 @@ def sockets(folder: Path) -> Config:
     """Let a kernel be spoken to through sockets in a folder.
 
     Not through ports: the free ones that are chosen for it may be another program's when it starts.
+    Windows has ports alone.
     """
+    if os.name == "nt":
+        return Config()
     return Config(KernelManager={"transport": "ipc", "ip": str(folder / "socket")})
 
 
