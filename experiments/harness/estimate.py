@@ -46,8 +46,9 @@ def expected_seconds(run: Run) -> float:
 @cache
 def size(run: Run) -> int:
     """Return what the time of a step grows with: the weights of a model times the tokens of a step."""
+    vocab_size = 2048 if run.data == "subwords" else 256
     with torch.device("meta"):
-        model = run.build(vocab_size=256)
+        model = run.build(vocab_size)
     return sum(p.numel() for p in model.parameters()) * run.batch * run.seq
 
 
