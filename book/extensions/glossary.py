@@ -112,8 +112,8 @@ def collect(app: Sphinx, env: BuildEnvironment) -> list[str]:
     return sorted(env.found_docs) if glossaries(env).changed() else []
 
 
-class SortByAnchor(SphinxTransform):
-    """Sorts a translated glossary by the anchors, which are English.
+class SortByEnglish(SphinxTransform):
+    """Sorts a translated glossary by the English names.
 
     Sphinx sorts by the first character, of which Chinese and Japanese have thousands.
     """
@@ -124,13 +124,14 @@ class SortByAnchor(SphinxTransform):
         for glossary in self.document.findall(addnodes.glossary):
             if glossary["sorted"] and self.config.language != "en":
                 items = glossary[0]
-                items[:] = sorted(items, key=lambda item: _anchor(item).lower())  # type: ignore[arg-type,index]
+                items[:] = sorted(items, key=lambda item: _english(item).lower())  # type: ignore[arg-type,index]
 
 
-def _anchor(item: nodes.Element) -> str:
-    """Return the anchor of an entry's first term, without what all anchors begin with."""
+def _english(item: nodes.Element) -> str:
+    """Return the English name of an entry's first term: itself, or what its anchor is made of."""
     term = next(iter(item.findall(nodes.term)))
-    return str(term["ids"][0]).removeprefix("term-")
+    name = term.astext()
+    return name if name[0].isascii() else str(term["ids"][0]).removeprefix("term-")
 
 
 class AddLetters(SphinxPostTransform):
@@ -146,10 +147,7 @@ class AddLetters(SphinxPostTransform):
             first: dict[str, str] = {}
             for item in glossary.findall(nodes.definition_list_item):
                 term = next(iter(item.findall(nodes.term)))
-                name = term.astext()
-                if not name[0].isascii():
-                    name = _anchor(item)
-                first.setdefault(name[0].upper(), term["ids"][0])
+                first.setdefault(_english(item)[0].upper(), term["ids"][0])
             bar = nodes.paragraph(classes=["letters"])
             for letter, anchor in first.items():
                 bar += nodes.reference("", letter, refid=anchor, internal=True)
@@ -172,7 +170,7 @@ class ShowDefinitions(SphinxPostTransform):
 
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_domain(Glossaries)
-    app.add_transform(SortByAnchor)
+    app.add_transform(SortByEnglish)
     app.add_post_transform(AddLetters)
     app.add_post_transform(ShowDefinitions)
     app.connect("env-updated", collect)

@@ -45,3 +45,10 @@ def test_a_figure_as_it_was_drawn_has_the_messages_of_the_page() -> None:
     )
     assert sorted(texts(drawn)) == sorted(texts(FIGURE))
     assert {"step", "PyTorch's weights", "offset 3"} <= set(texts(drawn))
+
+
+def test_a_unit_in_the_head_of_a_column_is_a_message_of_its_own() -> None:
+    head = "<th>step <small>offset 3</small></th>"
+    assert list(texts(head)) == ["step", "offset 3"]
+    assert said(head, say) == "<th>Schritt <small>Abstand 3</small></th>"
+    assert said(head, str) == head

@@ -12,7 +12,7 @@ from html import escape, unescape
 from xml.sax.saxutils import quoteattr
 
 TEXT = re.compile(
-    r"(<(text|t[hd]|caption|figcaption)\b[^>]*>)([^<>]*[^\W\d_][^<>]*)(</\2>)"
+    r"(<(text|t[hd]|caption|figcaption|small)\b[^>]*>)([^<>]*[^\W\d_][^<>]*?)(</\2>|(?=\s*<small>))"
 )
 NUMBER = re.compile(r"(?<![A-Za-z\d_.])[-−+]?\d+(?:[.,]\d+)*%?")
 # What a script shows at the pointer: in a figure as it was drawn, and in one that is part of a page.
