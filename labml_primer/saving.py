@@ -59,8 +59,8 @@ def save_model(
         )
     parts = tuple(parts)
     config = named(model.config, known_parts(parts))
-    saved = {"config": json.dumps(config), "symbols": symbols}
-    saved |= {"weights": model.state_dict()}
+    weights = model.state_dict()
+    saved = {"config": json.dumps(config), "symbols": symbols, "weights": weights}
     check(model, saved, parts)
     unfinished = Path(f"{path}.{uuid4().hex}.part")
     try:

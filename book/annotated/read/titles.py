@@ -84,8 +84,8 @@ def _with_title(
         return line - 2, f"# {title}\n\n{text}"
     if match := UNDERLINED.match(text):
         rest = text[match.end() :].lstrip("\n")
-        above = text[: len(text) - len(rest)].count("\n")
-        return line + above - 2, f"# {match['title'].strip()}\n\n{rest}"
+        lines = text[: len(text) - len(rest)].count("\n")
+        return line + lines - 2, f"# {match['title'].strip()}\n\n{rest}"
     if not markup and (match := BELOW.search(text)):
         above, below = text[: match.start()].strip("\n"), text[match.end() :]
         return line, f"# {match['title'].strip()}\n\n{above}\n\n{below}".rstrip()

@@ -87,8 +87,8 @@ def _directive(
     if name == "math":
         return ["", "$$", *filter(str.strip, [title, *content]), "$$", ""]
     if name in BOXES:
-        words = as_markdown([title, *content], "restructuredtext")
-        return ["", f"**{name.capitalize()}**", "", *words, ""]
+        body = as_markdown([title, *content], "restructuredtext")
+        return ["", f"**{name.capitalize()}**", "", *body, ""]
     if name in ("code-block", "code", "sourcecode"):
         return ["", f"```{title or 'python'}", *content, "```", ""]
     return ["", "```text", line.strip(), *(f"   {each}" for each in block), "```", ""]
