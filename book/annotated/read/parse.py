@@ -451,7 +451,13 @@ def computed_texts(node: ast.stmt) -> dict[int, str]:
 
 
 # Statements that hardly anyone writes as a sentence.
-CODE = (ast.Assign, ast.AugAssign, ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)
+CODE: tuple[type[ast.stmt], ...] = (
+    ast.Assign,
+    ast.AugAssign,
+    ast.FunctionDef,
+    ast.ClassDef,
+    ast.AsyncFunctionDef,
+)
 CODE += (ast.Import, ast.ImportFrom, ast.For, ast.While, ast.If, ast.With, ast.Try)
 
 
