@@ -87,8 +87,8 @@ def _with_title(
         lines = text[: len(text) - len(rest)].count("\n")
         return line + lines - 2, f"# {match['title'].strip()}\n\n{rest}"
     if not markup and (match := BELOW.search(text)):
-        above, below = text[: match.start()].strip("\n"), text[match.end() :]
-        return line, f"# {match['title'].strip()}\n\n{above}\n\n{below}".rstrip()
+        before, below = text[: match.start()].strip("\n"), text[match.end() :]
+        return line, f"# {match['title'].strip()}\n\n{before}\n\n{below}".rstrip()
     match = LINE.match(text)
     if match and not re.search(r"[.!?] ", match["title"]):
         title = match["title"].strip().removesuffix(".")

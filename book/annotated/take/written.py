@@ -79,8 +79,8 @@ def _directive(
     line: str, directive: re.Match[str] | None, block: list[str]
 ) -> list[str]:
     if directive is None:  # "Example::"
-        words = line.rstrip().removesuffix("::")
-        head = [f"{_inline(words.strip())}:"] if words.strip() else []
+        above = line.rstrip().removesuffix("::").strip()
+        head = [f"{_inline(above)}:"] if above else []
         return [*head, "", "```python", *block, "```", ""]
     name, title = directive["name"], directive["title"]
     content = [each for each in block if not re.match(r":[\w-]+:", each)]
