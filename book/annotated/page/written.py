@@ -22,11 +22,7 @@ from annotated.page.state import page_of
 from annotated.read.parse import is_code
 
 DIALECTS = {"google": GoogleDocstring, "numpy": NumpyDocstring}
-<<<<<<< HEAD
-SETTINGS: Any = Config(  # of Napoleon; its classes ask for the one of Sphinx
-=======
 SETTINGS: Any = Config(
->>>>>>> styles
     napoleon_attr_annotations=False,
     napoleon_use_admonition_for_examples=False,
     napoleon_use_admonition_for_notes=False,
