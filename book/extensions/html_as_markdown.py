@@ -6,10 +6,14 @@ import re
 from collections.abc import Callable
 from html.parser import HTMLParser
 
-BLOCKS = ("p", "div", "figure", "figcaption", "form", "fieldset", "section", "details")
-BLOCKS += ("summary", "ol", "ul", "li", "caption", "dl", "dt", "dd", "br", "hr")
-DROPPED = ("style", "script", "template", "button", "select", "title", "svg", "label")
-DROPPED += ("canvas",)
+BLOCKS = {
+    *("p", "div", "figure", "figcaption", "form", "fieldset", "section", "details"),
+    *("summary", "ol", "ul", "li", "caption", "dl", "dt", "dd", "br", "hr"),
+}
+DROPPED = {
+    *("style", "script", "template", "button", "select", "title", "svg", "label"),
+    "canvas",
+}
 VOID = ("br", "hr", "img", "input", "source", "wbr")
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 MARKS = {"code": "`", "em": "*", "strong": "**", "b": "**", "cite": "*"}

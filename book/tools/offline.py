@@ -23,8 +23,10 @@ from playwright.sync_api import sync_playwright  # noqa: E402
 
 SITE = ROOT / "_build" / "html"
 # Pagefind needs a server; the search page does not. The others are for a site.
-LEFT_OUT = (FOLDER, "_pagefind", "404.html", "robots.txt", "sitemap.xml")
-LEFT_OUT += ("_cards", "_headers", "feed.xml", "llms.txt")
+LEFT_OUT = {
+    *(FOLDER, "_pagefind", "404.html", "robots.txt", "sitemap.xml"),
+    *("_cards", "_headers", "feed.xml", "llms.txt"),
+}
 SERVED = re.compile(  # preloading and policies need an origin, and files have none
     r'<link rel="preload"[^>]*>\n?|<meta http-equiv="Content-Security-Policy"[^>]*>\n?'
 )
