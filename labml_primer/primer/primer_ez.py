@@ -381,8 +381,8 @@ if __name__ == "__main__":
     #
     # ### A sample from each
     #
-    # Both models continue the same prompt with the same random seed. After 450 steps neither writes English;
-    # the difference in loss is hard to see in one sample. On the page {doc}`/book/pages/write`, two such
+    # Both models continue the same prompt with the same random seed. After 450 steps neither writes English,
+    # but the words of Primer-EZ can be pronounced. On the page {doc}`/book/pages/write`, two such
     # models continue your own text in the browser.
     prompt = corpus.encode("ROMEO.\n")[None]
     for name, model in models.items():
