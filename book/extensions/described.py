@@ -17,7 +17,7 @@ from annotated.page.state import state_of
 from online import of, write_changed
 from plain_math import plain_title
 from sphinx.application import Sphinx
-from twins import first, wanted
+from markdown_twins import first, wanted
 
 FEED = "feed.xml"
 ENTRIES = 20  # that the feed has, the newest first

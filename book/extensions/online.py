@@ -111,21 +111,23 @@ def foot(
         if path:
             edit = f"{url}/edit/{repository.branch}/{quote(path)}"
             links.append({"text": _("Edit this page"), "href": edit})
-            place = f"{repository.pages}{app.builder.get_target_uri(pagename)}"
+            place = str(app.builder.get_target_uri(pagename))
             about = f"{number}, commit {change.commit}" if change else number
             given = {"template": "words.yml", "versions": about}
             form = f"{url}/issues/new"
-            report = f"{form}?{urlencode({**given, 'page': place})}"
+            report = f"{form}?{urlencode({**given, 'page': repository.pages + place})}"
             links.append({"text": _("Something wrong here?"), "href": report})
             body = context.get("body") or ""
             context["body"] = with_reports(body, place, form, given)
     context["foot"] = links
-    day = f", {change.last}" if change else ""
-    context["foot_facts"] = f"Version {number}{day}"
+    facts = [_("Version {}").format(number), *([change.last] if change else [])]
+    context["foot_facts"] = ", ".join(facts)
 
 
 def with_reports(body: str, address: str, form: str, given: dict[str, str]) -> str:
     """Return a page with a link at each heading to a form that names the section and its first line.
+
+    The ``address`` is the page's in the site: a whole one at each heading would weigh more than it says.
 
     The link is for those who point at the heading. All others have the one at the foot of the page.
     """
@@ -136,7 +138,7 @@ def with_reports(body: str, address: str, form: str, given: dict[str, str]) -> s
         after = HEADING.search(body, match.end())
         if line and (after is None or line.start() < after.start()):
             section["line"] = line[1]
-        report = escape(f"{form}?{urlencode({**given, **section})}")
+        report = escape(f"{form}?{urlencode({**given, **section}, safe='/')}")
         words = escape(_("Something wrong here?"))
         return (
             f'{match[0]}<a class="headerlink wrong" data-pagefind-ignore href="{report}" '

@@ -30,6 +30,9 @@ SERVED = re.compile(  # preloading and policies need an origin, and files have n
 )
 LOCALE = ROOT / "book" / "locale"
 LANGUAGE = re.compile(r'<a class="topbar__language".*?</a>\n?', re.DOTALL)
+ALTERNATES = re.compile(  # the feed and the page as Markdown
+    r'<link rel="alternate"[^>]*>\n?|<a href="[^"]*\.html\.md">[^<]*</a>'
+)
 DOWNLOADS = re.compile(r'<p class="downloads">.*?</p>\n?', re.DOTALL)
 
 
@@ -77,7 +80,9 @@ def archive(site: Path, target: Path) -> None:
 
 def on_disk(page: str) -> str:
     """Remove parts of a page that need a server, and links to files outside the archive."""
-    return LANGUAGE.sub("", DOWNLOADS.sub("", SERVED.sub("", page)))
+    for what in (LANGUAGE, DOWNLOADS, SERVED, ALTERNATES):
+        page = what.sub("", page)
+    return page
 
 
 def without_summaries(options: str) -> str:

@@ -342,7 +342,7 @@
     view = [...models.values()].find(({ config }) => config.kernel_size);
     const { heads, layers } = view.config;
     currentOnly = Array.from({ length: layers }, () => Object.fromEntries(KINDS.map((kind) => [kind, Array(heads).fill(false)])));
-    grid.replaceChildren(...Array.from({ length: heads }, (_, head) => KINDS.map((kind) => {
+    grid.replaceChildren(...Array.from({ length: heads }, (_nothing, head) => KINDS.map((kind) => {
       const label = document.createElement("label"), box = document.createElement("input"), canvas = document.createElement("canvas");
       Object.assign(box, { type: "checkbox" });
       Object.assign(box.dataset, { kind, head });

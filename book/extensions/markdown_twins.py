@@ -111,7 +111,7 @@ def first(out: Path, app: Sphinx, page: str) -> str:
 
 def version() -> int:
     """Return a number that changes with the writers: then Sphinx reads and writes all pages again."""
-    names = ("as_markdown", "cards", "described", "html_as_markdown", "twins")
+    names = ("as_markdown", "cards", "described", "html_as_markdown", "markdown_twins")
     files = [Path(__file__).with_name(f"{name}.py") for name in names]
     content = b"".join(file.read_bytes() for file in files)
     return int(hashlib.sha256(content).hexdigest()[:12], 16)
