@@ -14,10 +14,10 @@ from typing import Any
 import cards
 import yaml
 from annotated.page.state import state_of
+from markdown_twins import first, wanted
 from online import of, write_changed
 from plain_math import plain_title
 from sphinx.application import Sphinx
-from markdown_twins import first, wanted
 
 FEED = "feed.xml"
 ENTRIES = 20  # that the feed has, the newest first

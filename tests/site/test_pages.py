@@ -252,7 +252,8 @@ def test_search_and_index_have_no_script_inside(site: Site, other: str) -> None:
 
 
 def check_scripts(site: Site, page: str) -> None:
-    scripts = site.soup(page).select('script:not([type="application/ld+json"])')
+    soup = site.soup(page)
+    scripts = soup.select('script:not([type="application/ld+json"])')
     assert [script for script in scripts if script.get_text().strip()] == []
     assert [
         e for e in soup.find_all() if any(n.startswith("on") for n in e.attrs)
