@@ -332,7 +332,7 @@ if __name__ == "__main__":
     ax.set(
         xlabel="individual",
         ylabel="loss, nats per digit",
-        xlim=(-3, 333),
+        xlim=(-3, 222),
         ylim=(0.3, 2.3),
     )
     plt.show()
