@@ -9,6 +9,7 @@ from annotated.page.book import Book
 from annotated.read.modules import Project
 from annotated.read.parse import Chapter, ChapterError, is_code
 from annotated.take.markdown import MarkdownWriter
+from annotated.take.written import as_markdown
 from conftest import Built, Shelf
 
 Make = Callable[[dict[str, str]], Project]
@@ -549,6 +550,17 @@ def test_notebooks_have_the_prose_without_roles_and_directives(project: Make) ->
     assert "- `rate`: A `float`." in found["google/layers"]
     assert "- *raises* `OSError`: if there is none" in found["rest/archive"]
     assert r"Parts \*of\* a job\_name" in found["plain/jobs"]
+
+
+def test_code_in_docstrings_is_in_notebooks_as_it_was_typed() -> None:
+    for code in (
+        ">>> f(1)\narray([[1, 2],\n       [3, 4]])\n>>> g(`a`, ``b``)",
+        "```python\nfor x in y:\n    f(x, ``a``)\nArgs:\n    b = x[1::\n```",
+        "    x = 1\n    y = 2",
+    ):
+        for style in ("numpy", "google", "restructuredtext"):
+            text = f"Some text about it:\n\n{code}\n\nMore."
+            assert code in "\n".join(as_markdown(text.split("\n"), style))
 
 
 def test_a_theme_that_does_not_style_chapters_gets_the_base_style(built: Built) -> None:

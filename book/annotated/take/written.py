@@ -21,6 +21,8 @@ LABEL = re.compile(
 NOTE = re.compile(r"\[(\d+)\]_(?!\w)")
 SECTION = re.compile(r"(?P<title>[A-Z][\w ]*)(?P<colon>:?)\s*")
 UNDERLINE = re.compile(r"\s*([-=~^])\1{2,}\s*")
+FENCE = re.compile(r" *(`{3,})")
+ENTRY = re.compile(r"\*{0,2}\w[^`]*$")  # a parameter, above what is indented
 FIELD = re.compile(r":(?P<kind>\w+)(?: +(?P<name>[^:]+))?:(?P<text>.*)")
 HEAD = re.compile(r"(?P<indent> *)\.\. (?P<name>[\w:-]+):: *(?P<title>.*)")
 SPECIAL = re.compile(r"([\\*_\[\]<>$#|~])")
@@ -36,6 +38,10 @@ def as_markdown(lines: list[str], style: str) -> list[str]:
     while at < len(lines):
         line = lines[at]
         below = lines[at + 1] if at + 1 < len(lines) else ""
+        if code := _code(lines, at):
+            out += code
+            at += len(code)
+            continue
         directive, field = HEAD.fullmatch(line), FIELD.fullmatch(line.strip())
         section = SECTION.fullmatch(line.strip())
         block, end = _below(lines, at)
@@ -46,7 +52,7 @@ def as_markdown(lines: list[str], style: str) -> list[str]:
             out += ["", f"**{_inline(line.strip())}**", ""]
             block, end = _below(lines, at + 1)
             at += 2
-        elif style == "google" and section and section["colon"] and block:
+        elif style == "google" and section and section["colon"] and below[:1] == " ":
             out += ["", f"**{section['title']}**", "", *_entries(block, style)]
             at = end
         elif field:
@@ -54,13 +60,24 @@ def as_markdown(lines: list[str], style: str) -> list[str]:
             text = " ".join([field["text"], *block]).split()
             out.append(f"- *{field['kind']}*{name}: {_inline(' '.join(text))}")
             at = end
-        elif style == "numpy" and block and re.match(r"\*{0,2}\w[^`]*$", line):
+        elif style == "numpy" and ENTRY.match(line) and below.startswith(" "):
             out.append(_entry(line, block))
             at = end
         else:
             out.append(_inline(line))
             at += 1
     return as_typed("\n".join(out)).split("\n")
+
+
+def _code(lines: list[str], at: int) -> list[str]:
+    """Return the lines of the block of code that starts here: a fenced one, or a session of Python."""
+    fence, session = FENCE.match(lines[at]), lines[at].lstrip().startswith(">>>")
+    if not fence and not session:
+        return []
+    end = at + 1
+    while end < len(lines) and lines[end].strip() != (fence[1] if fence else ""):
+        end += 1
+    return lines[at : end + 1 if fence else end]
 
 
 def _below(lines: list[str], at: int) -> tuple[list[str], int]:
