@@ -419,7 +419,7 @@ def test_a_text_of_marimo_is_prose_or_a_warning_says_why_not(
 
 
 def test_nothing_is_said_of_prose_that_is_right(built: Built) -> None:
-    warnings = [line for line in built.log.split("\n") if "WARNING" in line]
+    warnings = re.findall(r".*(?:WARNING|ERROR|SEVERE|CRITICAL).*", built.log)
     ours = [w for w in warnings if "marimo" not in w and "undefined label" not in w]
     assert all("toctree" in w for w in ours), ours
 
@@ -458,7 +458,7 @@ def test_errors_in_prose_have_their_lines(book: Shelf, built: Built) -> None:
 
 def read(project: Make, text: str, style: str = "markdown") -> Chapter:
     made = project({"m.py": text})
-    made.styles = {"*": style}
+    made.styles = {"**": style}
     return made.at(made.root / "m.py").chapter
 
 
@@ -502,7 +502,7 @@ def test_a_module_that_names_restructuredtext_keeps_the_books_dialect(
 
 def test_the_last_pattern_that_matches_counts(project: Make) -> None:
     made = project({"a/m.py": '"""A."""\n', "a/b/m.py": '"""A."""\n'})
-    made.styles = {"*": "numpy", "a": "google", "a/b/*": "plain"}
+    made.styles = {"**": "numpy", "a": "google", "a/b/*": "plain"}
     text = '\n\n\ndef f():\n    """B."""\n'
     for name, style in (("a/m.py", "google"), ("a/b/m.py", "plain")):
         (made.root / name).write_text(text)
