@@ -4,8 +4,13 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from html import unescape
+from inspect import cleandoc
+from textwrap import dedent
 
 import pytest
+from annotated.page.sections import DIALECTS
+from annotated.read.rest import titles
+from annotated.take.written import as_markdown
 from conftest import Built, Shelf
 
 pytestmark = pytest.mark.slow
@@ -564,3 +569,120 @@ def test_no_word_and_no_line_of_code_is_lost(book: Shelf, built: Built) -> None:
         page = text_of(built.page(name.removesuffix(".py")))
         lost = Counter(words(source)) - Counter(words(page))
         assert not set(lost) - set(words(MARKUP)), name
+
+
+def prose(built: Built, name: str) -> str:
+    return text_of(built.page(name))
+
+
+def test_sections_that_numpydoc_does_not_know_are_bold_lines(built: Built) -> None:
+    page = built.page("numpy/window")
+    for title in ("Tuning Advice", "Memory footprint", "Todo", "Notes"):
+        assert re.search(rf'<p class="rubric">{title}</p>', page), title
+    assert "Start narrow, then widen." in prose(built, "numpy/window")
+    assert "====" not in prose(built, "numpy/window")
+
+
+def test_text_after_the_entries_of_a_section_is_none_of_them(built: Built) -> None:
+    text = prose(built, "numpy/window")
+    assert "This sentence follows without a title, and has a comma." in text
+    assert "Returns The sum over all samples inside." in text
+    assert "Returns Either a tensor, or nothing." in prose(built, "google/mixer")
+    assert "A number that is continued at the margin, by mistake, twice." in prose(
+        built, "google/mixer"
+    )
+
+
+def test_each_kind_of_field_has_a_title_of_its_own(built: Built) -> None:
+    text = prose(built, "numpy/window")
+    assert "Other Parameters loud (bool) – Rarely given." in text
+    assert "Yields sample (float) – The oldest one first." in text
+    assert "Receives flush (bool) – Whether" in text
+    assert "Warns RuntimeWarning – If it is empty." in text
+    assert "Methods push(sample: float) – Add one." in text
+    text = prose(built, "rest/archive")
+    assert "Yields each entry" in text and "mode (one of r and w)" in text
+    assert "Returns Archive More about it." in text.replace("– ", "")
+
+
+def test_see_also_keeps_the_words_around_names(built: Built) -> None:
+    text = prose(built, "numpy/window")
+    assert "numpy.convolve for short kernels (see its page)." in text
+
+
+def test_what_docutils_cannot_read_is_shown_as_typed_with_its_error(
+    built: Built,
+) -> None:
+    text = prose(built, "rest/archive")
+    assert ".. nosuchthing:: argument Indented remark." in text
+    assert "wide cell that overflows" in text
+    for kind in ('Unknown directive type "nosuchthing"', "Malformed table"):
+        assert re.search(rf"archive\.py:\d+: ERROR: {kind}", built.log), built.log
+
+
+def test_plain_lists_are_lines_in_every_format(built: Built) -> None:
+    page = built.page("plain/banners")
+    assert '<div class="line">' in page and "<br>" not in page
+    assert "|" in prose(built, "plain/banners") and "---+---" in page
+
+
+def test_titles_in_boxes_are_titles(built: Built) -> None:
+    page = built.page("rest/archive")
+    assert "<h1>Archive<" in page and re.search(r"<h2[^>]*>Entries<", page)
+    assert "Boxed banner" in prose(built, "rest/steps")
+    for name in ("plain/banners", "markdown/banners", "rest/steps"):
+        assert "####" not in built.page(name)
+
+
+def test_errors_come_only_from_what_is_wrong(built: Built) -> None:
+    said = re.findall(r".*(?:WARNING|ERROR|SEVERE).*", built.log)
+    known = r"nosuchthing|Malformed table|\"plot\"|nowhere|pipes|toctree"
+    assert not [line for line in said if not re.search(known, line)]
+
+
+def test_napoleon_loses_no_word_of_a_docstring() -> None:
+    for style, text in (("numpy", SIGNAL), ("numpy", TYPES), ("google", LAYERS)):
+        for doc in re.findall(r'"""(.*?)"""', dedent(text), re.DOTALL):
+            made = "\n".join(DIALECTS[style](cleandoc(doc).split("\n")).lines())
+            lost = set(words(doc)) - set(words(made))
+            assert not lost - {w for title in DROPPED for w in words(title)}, lost
+
+
+# Titles of sections that become fields.
+DROPPED = ["Parameters", "Attributes", "Methods", "See Also", "Args", "Arguments"]
+DROPPED += ["Other Parameters"]
+
+
+def test_notebooks_keep_what_is_below_a_parameter_apart() -> None:
+    for style, text in (
+        ("numpy", "Parameters\n----------\nx : int\n    {}\ny\n    Last."),
+        ("google", "Args:\n    x (int): {}\n    y: Last."),
+        ("restructuredtext", ":param x: {}\n:param y: Last."),
+    ):
+        indent = " " * (8 if style == "google" else 4)
+        below = "One of\nthese:\n\n- a\n- b\n\n.. math:: x^2\n\nCode::\n\n    f(1)"
+        filled = text.format(below.replace("\n", f"\n{indent}"))
+        made = "\n".join(as_markdown(filled.split("\n"), style))
+        assert re.search(r"- .*`x`.*: One of these:\n\n  - a\n  - b\n", made), made
+        assert "  $$\n  x^2\n  $$\n" in made and "  ```python\n  f(1)\n  ```" in made
+        assert re.search(r"\n- .*`y`: Last\.", made)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Title\n=====\n\nText", ["Title"]),
+        ("=====\nTitle\n=====\n", ["Title"]),
+        (" =====\n Title\n =====\n", ["Title"]),
+        ("Text\n\nTitle\n~~~~~\nText\n\nNext\n....", ["Title", "Next"]),
+        ("Text\ngoes on\n-------", []),
+        ("Code::\n\n    Title\n    -----\n", []),
+        ("```\nTitle\n-----\n```\n", []),
+        (">>> f()\nTitle\n-----\n", []),
+        ("Long title\n---", []),
+        ("=====  ====\nA      B\n=====  ====\n", []),
+        ("-----\n\nText", []),
+    ],
+)
+def test_titles_are_recognized_alike_everywhere(text: str, found: list[str]) -> None:
+    assert [title.text for title in titles(text.split("\n"))] == found

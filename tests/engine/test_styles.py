@@ -483,10 +483,11 @@ def test_every_line_is_in_one_row_in_any_style(project: Make) -> None:
 def test_a_docformat_that_cannot_be_read_is_an_error_with_its_line(
     project: Make,
 ) -> None:
-    with pytest.raises(
-        ChapterError, match=r'm\.py:2: __docformat__ is "epytext".*numpy'
-    ):
-        read(project, '"""A."""\n__docformat__ = "epytext"\n')
+    for given in ("", ": str", ": Final[str]"):
+        with pytest.raises(
+            ChapterError, match=r'm\.py:2: __docformat__ is "epytext".*numpy'
+        ):
+            read(project, f'"""A."""\n__docformat__{given} = "epytext"\n')
 
 
 def test_a_module_that_names_restructuredtext_keeps_the_books_dialect(
