@@ -44,12 +44,8 @@ from annotated.take import bibtex, snippets
 
 # Name in ``conf.py``, default, and what Sphinx builds again when it changes.
 CONFIGURATION: list[tuple[str, Any, Any] | tuple[str, Any, Any, Any]] = [
-    (
-        "annotated_style",
-        "markdown",
-        "env",
-        (str, dict),
-    ),  # of prose: one, or one by pattern
+    # How prose is written: one style, or styles by pattern.
+    ("annotated_style", "markdown", "env", (str, dict)),
     ("annotated_chapters", [], "env"),  # patterns; none: modules in a toctree
     ("annotated_execute", ["**"], "env"),  # patterns of chapters that are executed
     ("annotated_workers", 0, ""),  # chapters executed at a time; 0: one per core

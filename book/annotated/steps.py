@@ -19,6 +19,7 @@ from sphinx.errors import SphinxError
 from sphinx.locale import _, get_translation
 from sphinx.util import logging
 
+from annotated.page.chapters import warn_of_patterns
 from annotated.page.contents import contents, lost_pages, navigation
 from annotated.page.limits import with_links
 from annotated.page.outputs import problem
@@ -49,7 +50,7 @@ UNREAD = (
 )
 UNEXECUTED = "This module was not executed, so no outputs are shown."
 UNEXECUTED_FOR_WANT_OF = (
-    "This module needs the package {}, which was not there, so no outputs are shown."
+    "This module needs the package {}, which is not installed, so no outputs are shown."
 )
 LACKED = (
     "This chapter needs the package %s, which is not installed, and is shown without outputs. Install it, "
@@ -99,6 +100,7 @@ def execute_chapters(
     if lost:
         raise AnnotatedError("\n" + "\n".join(lost))
     docnames = sorted(d for d in env.found_docs if str(env.doc2path(d)).endswith(".py"))
+    warn_of_patterns(app, docnames)
     try:
         jobs = [state.job(docname) for docname in docnames]
         notebooks = app.config.annotated_repository.get("notebooks", "notebooks")

@@ -3,10 +3,12 @@
 Importing takes most of the CPU second in which a kernel starts. Run as a script, this file is that process.
 """
 
+import atexit
 import json
 import os
 import runpy
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -34,7 +36,9 @@ def nursery() -> str:
     """
     if not hasattr(os, "pidfd_open"):
         return ""
-    address = str(Path(mkdtemp(prefix="kernels")) / "socket")
+    folder = mkdtemp(prefix="kernels")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    address = str(Path(folder) / "socket")
     process = subprocess.Popen(
         [sys.executable, __file__, address],
         stdin=subprocess.PIPE,

@@ -9,6 +9,7 @@ from annotated.page.book import Book
 from annotated.read.modules import Project
 from annotated.read.parse import Chapter, ChapterError, is_code
 from annotated.take.markdown import MarkdownWriter
+from annotated.take.written import as_markdown
 from conftest import Built, Shelf
 
 Make = Callable[[dict[str, str]], Project]
@@ -418,7 +419,7 @@ def test_a_text_of_marimo_is_prose_or_a_warning_says_why_not(
 
 
 def test_nothing_is_said_of_prose_that_is_right(built: Built) -> None:
-    warnings = [line for line in built.log.split("\n") if "WARNING" in line]
+    warnings = re.findall(r".*(?:WARNING|ERROR|SEVERE|CRITICAL).*", built.log)
     ours = [w for w in warnings if "marimo" not in w and "undefined label" not in w]
     assert all("toctree" in w for w in ours), ours
 
@@ -457,7 +458,7 @@ def test_errors_in_prose_have_their_lines(book: Shelf, built: Built) -> None:
 
 def read(project: Make, text: str, style: str = "markdown") -> Chapter:
     made = project({"m.py": text})
-    made.styles = {"*": style}
+    made.styles = {"**": style}
     return made.at(made.root / "m.py").chapter
 
 
@@ -482,10 +483,11 @@ def test_every_line_is_in_one_row_in_any_style(project: Make) -> None:
 def test_a_docformat_that_cannot_be_read_is_an_error_with_its_line(
     project: Make,
 ) -> None:
-    with pytest.raises(
-        ChapterError, match=r'm\.py:2: __docformat__ is "epytext".*numpy'
-    ):
-        read(project, '"""A."""\n__docformat__ = "epytext"\n')
+    for given in ("", ": str", ": Final[str]"):
+        with pytest.raises(
+            ChapterError, match=r'm\.py:2: __docformat__ is "epytext".*numpy'
+        ):
+            read(project, f'"""A."""\n__docformat__{given} = "epytext"\n')
 
 
 def test_a_module_that_names_restructuredtext_keeps_the_books_dialect(
@@ -501,7 +503,7 @@ def test_a_module_that_names_restructuredtext_keeps_the_books_dialect(
 
 def test_the_last_pattern_that_matches_counts(project: Make) -> None:
     made = project({"a/m.py": '"""A."""\n', "a/b/m.py": '"""A."""\n'})
-    made.styles = {"*": "numpy", "a": "google", "a/b/*": "plain"}
+    made.styles = {"**": "numpy", "a": "google", "a/b/*": "plain"}
     text = '\n\n\ndef f():\n    """B."""\n'
     for name, style in (("a/m.py", "google"), ("a/b/m.py", "plain")):
         (made.root / name).write_text(text)
@@ -549,6 +551,17 @@ def test_notebooks_have_the_prose_without_roles_and_directives(project: Make) ->
     assert "- `rate`: A `float`." in found["google/layers"]
     assert "- *raises* `OSError`: if there is none" in found["rest/archive"]
     assert r"Parts \*of\* a job\_name" in found["plain/jobs"]
+
+
+def test_code_in_docstrings_is_in_notebooks_as_it_was_typed() -> None:
+    for code in (
+        ">>> f(1)\narray([[1, 2],\n       [3, 4]])\n>>> g(`a`, ``b``)",
+        "```python\nfor x in y:\n    f(x, ``a``)\nArgs:\n    b = x[1::\n```",
+        "    x = 1\n    y = 2",
+    ):
+        for style in ("numpy", "google", "restructuredtext"):
+            text = f"Some text about it:\n\n{code}\n\nMore."
+            assert code in "\n".join(as_markdown(text.split("\n"), style))
 
 
 def test_a_theme_that_does_not_style_chapters_gets_the_base_style(built: Built) -> None:

@@ -7,22 +7,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from sphinx.application import Sphinx
+from sphinx.util import logging
 from sphinx.util.matching import Matcher, get_matching_files
+
+from annotated.read.patterns import matches
 
 TEXTS = ("**.md", "**.rst", "**.txt", "**.ipynb", "**.py")
 MYST = re.compile(r"(?ms)^ *(`{3,}|~{3,}|:{3,})\{toctree\}[^\n]*\n(.*?)^ *\1")
 REST = re.compile(r"(?m)^( *)\.\. toctree::[^\n]*\n((?:\1 +[^\n]*\n|[ \t]*\n)*)")
 ENTRY = re.compile(r"(?:.*<([^<>]+)>|([^\s:][^\n]*))$")
+UNMATCHED = (
+    '%s: the pattern "%s" names no chapter.%s Correct it, or remove it. '
+    "A * stays within a folder, a ** does not."
+)
+LOGGER = logging.getLogger(__name__)
 
 
 def choose(app: Sphinx, config: Any) -> None:
     """Let Sphinx find those modules alone that are chapters.
 
-    A book that says which files it has, by ``include_patterns``, is taken at its word.
+    A book that sets ``include_patterns`` has the files that these name, and no others.
     """
     if list(config.include_patterns) != ["**"]:
         config.exclude_patterns = [*config.exclude_patterns, "conf.py"]
@@ -36,8 +45,12 @@ def choose(app: Sphinx, config: Any) -> None:
     }
     modules = {name for name in files if name.endswith(".py")}
     if config.annotated_chapters:
-        matches = Matcher(config.annotated_chapters)
-        named = {m for m in modules if matches(m) or matches(m.removesuffix(".py"))}
+        patterns = config.annotated_chapters
+        named = {
+            m
+            for m in modules
+            if any(matches(p, m.removesuffix(".py")) for p in patterns)
+        }
     else:
         named = _listed(root, files, modules, config)
     others = [suffix for suffix in config.source_suffix if suffix != ".py"]
@@ -45,6 +58,23 @@ def choose(app: Sphinx, config: Any) -> None:
         *(f"**{suffix}" for suffix in others),
         *(re.sub(r"[\[\]*]", "?", name) for name in sorted(named)),
     ]
+
+
+def warn_of_patterns(app: Sphinx, docnames: list[str]) -> None:
+    """Warn of patterns in the settings that name none of the chapters."""
+    for name in ("annotated_chapters", "annotated_execute", "annotated_style"):
+        setting = getattr(app.config, name)
+        for pattern in [] if isinstance(setting, str) else setting:
+            if pattern == "**" or any(matches(pattern, each) for each in docnames):
+                continue
+            near = get_close_matches(pattern.removesuffix(".py"), docnames, 1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            LOGGER.warning(
+                *(UNMATCHED, name, pattern, hint),
+                location=str(Path(app.confdir, "conf.py")),
+                type="annotated",
+                subtype="pattern",
+            )
 
 
 def _listed(root: Path, files: set[str], modules: set[str], config: Any) -> set[str]:
@@ -82,7 +112,7 @@ def _entries(root: Path, name: str, modules: set[str]) -> Iterator[str]:
             if not entry:
                 continue
             path = _from_root(name, (entry[1] or entry[2]).strip())
-            matches = (
+            listed = (
                 Matcher([path, f"{path}.py"])
                 if pattern
                 else {path, f"{path}.py"}.__contains__
@@ -90,7 +120,7 @@ def _entries(root: Path, name: str, modules: set[str]) -> Iterator[str]:
             yield from (
                 module
                 for module in modules
-                if matches(module) or (pattern and matches(module.removesuffix(".py")))
+                if listed(module) or (pattern and listed(module.removesuffix(".py")))
             )
 
 

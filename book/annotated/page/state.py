@@ -13,7 +13,6 @@ from sphinx.application import Sphinx
 from sphinx.domains import Domain
 from sphinx.environment import BuildEnvironment
 from sphinx.errors import ConfigError
-from sphinx.util.matching import Matcher
 
 from annotated.page.book import Book, book_of, is_below
 from annotated.page.code import Highlighter
@@ -22,6 +21,7 @@ from annotated.read.expressions import with_others
 from annotated.read.folds import Folds, folds
 from annotated.read.modules import Module, Project
 from annotated.read.parse import Chapter
+from annotated.read.patterns import matches
 from annotated.read.styles import STYLES, known
 from annotated.run.execute import Job, Record, Store, is_current, job_of
 from annotated.run.shapes import by_line, moved, positions
@@ -162,8 +162,8 @@ class State:
     def executes(self, docname: str) -> bool:
         """Return whether the book's settings let this chapter run."""
         config = self.app.config
-        return config.nb_execution_mode != "off" and bool(
-            Matcher(config.annotated_execute)(docname)
+        return config.nb_execution_mode != "off" and any(
+            matches(pattern, docname) for pattern in config.annotated_execute
         )
 
     def record(self, job: Job) -> Record:
@@ -215,7 +215,7 @@ class State:
 
 def styles_of(setting: str | Mapping[str, str]) -> dict[str, str]:
     """Return the styles of prose by pattern. Raises ``ConfigError`` for one that is not known."""
-    named = {"*": setting} if isinstance(setting, str) else dict(setting)
+    named = {"**": setting} if isinstance(setting, str) else dict(setting)
     for pattern, name in named.items():
         if not isinstance(name, str) or not known(name):
             message = f"annotated_style: {pattern} has the style {name!r}. "

@@ -14,51 +14,45 @@ from typing import Any, NamedTuple
 from docutils import nodes
 from docutils.parsers.rst import roles, states
 from docutils.statemachine import StringList
-from sphinx.ext.napoleon import Config, GoogleDocstring, NumpyDocstring
 from sphinx.locale import _
 from sphinx.util.docutils import SphinxDirective
 
+from annotated.page.sections import DIALECTS
 from annotated.page.state import page_of
 from annotated.read.parse import is_code
+from annotated.read.rest import ADORNMENT, FENCE, code_end, indentation, titles
 
-DIALECTS = {"google": GoogleDocstring, "numpy": NumpyDocstring}
-SETTINGS: Any = Config(
-    napoleon_attr_annotations=False,
-    napoleon_use_admonition_for_examples=False,
-    napoleon_use_admonition_for_notes=False,
-    napoleon_use_admonition_for_references=False,
-    napoleon_use_ivar=True,
-    napoleon_use_keyword=True,
-    napoleon_use_param=True,
-    napoleon_use_rtype=True,
-)
-FENCE = re.compile(r"(?P<indent> *)(?P<mark>`{3,}) *(?P<language>[\w+-]*) *$")
-LINK = re.compile(r"(?<![\w\]`])\[([^\[\]`]+)\]\((https?://[^\s()]+)\)")
-NAMED = re.compile(r"`([^`<>]+?)\s*<([^`<>]+)>`_(?!_)")
+MARKDOWN_LINK = re.compile(r"(?<![\w\]`])\[([^\[\]`]+)\]\((https?://[^\s()]+)\)")
+EXTERNAL = re.compile(r"`([^`<>]+?)\s*<([^`<>]+)>`_(?!_)")
 FOOTNOTE = re.compile(r"\[(\d+)\]_(?!\w)|^(\s*\.\. +)\[(\d+)\](?= )")
 OWN = re.compile(r"l\d+-(\d+)")  # a footnote's name for docutils: line and number
-UNDERLINE = re.compile(r" *([!-/:-@\[-`{-~])\1{2,}\s*")
 DRAWN = re.compile(r"\S {3,}\S|([^\w\s.])\1{4,}")  # a table, a rule, an arrow
 ITEM = re.compile(r"\s|[-*+•] |\(?\w{1,3}[.)] |\[\d+\]|\|")
 GLUED = re.compile(r"(?<!`)(`[^`\n]+`)(?=[A-Za-z0-9])")  # as in `Mapping`s
 SPAN = re.compile(r"(``?)(?=\S)([^`\n]+?)(?<=\S)\1(?!`)")
-# Kinds of fields in docstrings, each with the names that Sphinx knows.
+# Kinds of fields in docstrings, each with the names that Sphinx and ``sections.py`` give them.
 FIELDS = {
     "Parameters": ("param", "parameter", "arg", "argument"),
     "Keyword arguments": ("key", "keyword", "kwarg", "kwparam"),
+    "Other parameters": ("otherparam",),
     "Attributes": ("var", "ivar", "cvar"),
+    "Methods": ("method",),
     "Returns": ("return", "returns", "rtype"),
     "Yields": ("yield", "yields", "ytype"),
+    "Receives": ("receives",),
     "Raises": ("raise", "raises", "except", "exception"),
     "Warns": ("warns",),
-    "Receives": ("receives",),
 }
 KINDS = {name: kind for kind, names in FIELDS.items() for name in names}
-TYPES = {
+NAMED = ("Parameters", "Keyword arguments", "Other parameters", "Attributes")
+TYPES = {  # fields that give the type of another one, and of which kinds that is
     "type": ("Parameters", "Keyword arguments"),
     "paramtype": ("Parameters",),
     "kwtype": ("Keyword arguments",),
+    "othertype": ("Other parameters",),
     "vartype": ("Attributes",),
+    "rtype": ("Returns",),
+    "ytype": ("Yields",),
 }
 
 
@@ -81,11 +75,16 @@ class Written(SphinxDirective):
         if style == "plain":
             return plain(lines)
         found = self._parsed(_rest(lines, style))
-        for field_list in [n for n in found if isinstance(n, nodes.field_list)]:
-            at = found.index(field_list)
-            found[at : at + 1] = _listed(field_list)
-        self._spans(found)
-        return found
+        within = nodes.container("", *found)
+        for message in list(within.findall(nodes.system_message)):
+            if unread := list(message.findall(nodes.literal_block)):
+                message.replace_self(
+                    unread
+                )  # what docutils cannot read is shown as typed
+        for field_list in list(within.findall(nodes.field_list)):
+            field_list.replace_self(_listed(field_list))
+        self._spans(within.children)
+        return within.children
 
     def _parsed(self, lines: list[Line]) -> list[nodes.Node]:
         """Let docutils read lines as part of this document."""
@@ -155,7 +154,7 @@ class Written(SphinxDirective):
 
 
 def _rest(lines: list[Line], style: str) -> list[Line]:
-    """Return prose as reStructuredText without section titles, which are none of the page."""
+    """Return prose as reStructuredText. Its titles start no section of the page."""
     lines = _with_fences(lines)
     if style in DIALECTS:
         lines = _translated(lines, style)
@@ -172,7 +171,7 @@ def _rest(lines: list[Line], style: str) -> list[Line]:
         return f"{match[2] or ''}[#L{first}-{number}]{'_' if match[1] else ''}"
 
     def usual(text: str) -> str:
-        text = NAMED.sub(anonymous, GLUED.sub(r"\1\\ ", text))
+        text = EXTERNAL.sub(anonymous, GLUED.sub(r"\1\\ ", text))
         return FOOTNOTE.sub(footnote, text)
 
     return [Line(usual(each.text), each.number) for each in lines]
@@ -180,41 +179,42 @@ def _rest(lines: list[Line], style: str) -> list[Line]:
 
 def _without_rules(lines: list[Line]) -> list[Line]:
     """Return lines without rules at their start and their end, where docutils allows none."""
-    kept = [i for i, line in enumerate(lines) if not UNDERLINE.fullmatch(line.text)]
+    kept = [i for i, line in enumerate(lines) if not ADORNMENT.fullmatch(line.text)]
     kept = [i for i in kept if lines[i].text.strip()]
     if not kept:
         return []
     under = lines[kept[-1] + 1 : kept[-1] + 2]
-    title = under and UNDERLINE.fullmatch(under[0].text)
+    title = under and ADORNMENT.fullmatch(under[0].text)
     return lines[kept[0] : kept[-1] + (2 if title else 1)]
 
 
 def _with_fences(lines: list[Line]) -> list[Line]:
     """Return lines with Markdown's blocks of code and links, which many write in any style."""
+    texts = [line.text for line in lines]
+    unders = {title.end - 1 for title in titles(texts)}
     out: list[Line] = []
-    opened = ""
-    for line in lines:
-        fence = FENCE.fullmatch(line.text)
-        if opened and fence and fence["mark"] == opened and not fence["language"]:
-            opened = ""
-            out.append(Line("", line.number))
-        elif opened:
-            text = f"   {line.text}" if line.text.strip() else ""
-            out.append(Line(text, line.number))
-        elif fence:
-            opened = fence["mark"]
-            language = fence["language"] or "text"
-            head = f"{fence['indent']}.. code-block:: {language}"
+    at = 0
+    while at < len(lines):
+        line, fence = lines[at], FENCE.fullmatch(texts[at])
+        end = code_end(texts, at)
+        if fence and end > at and at not in unders:
+            head = f"{fence['indent']}.. code-block:: {fence['language'] or 'text'}"
             out += [Line(text, line.number) for text in ("", head, "")]
+            out += [
+                Line(f"   {text}".rstrip(), n) for text, n in lines[at + 1 : end - 1]
+            ]
+            out.append(Line("", lines[end - 1].number))
+            at = end
         else:
-            out.append(Line(LINK.sub(r"`\1 <\2>`__", line.text), line.number))
+            out.append(Line(MARKDOWN_LINK.sub(r"`\1 <\2>`__", line.text), line.number))
+            at += 1
     return out
 
 
 def _translated(lines: list[Line], style: str) -> list[Line]:
     """Return what Napoleon makes of a docstring, each line with the number of one that it contains."""
     texts = [line.text for line in lines]
-    made = DIALECTS[style](texts, SETTINGS, what="function").lines()
+    made = "\n".join(DIALECTS[style](texts).lines()).split("\n")
     out, at = [], 0
     for text in made:
         words = text.strip()
@@ -228,28 +228,14 @@ def _translated(lines: list[Line], style: str) -> list[Line]:
 
 
 def _without_titles(lines: list[Line]) -> list[Line]:
-    """Return lines with underlined titles as titles of no section."""
-    out: list[Line] = []
-    literal = False  # in a block that is indented below "::"
-    for at, line in enumerate(lines):
-        above = out[-1].text if out else ""
-        before = out[-2].text if len(out) > 1 else ""
-        if literal and line.text[:1].strip():
-            literal = False
-        if line.text.rstrip().endswith("::"):
-            literal = True
-        under = not literal and UNDERLINE.fullmatch(line.text)
-        title = above.strip() and not UNDERLINE.fullmatch(above)
-        if under and title and not before.strip() and not above.startswith(" .."):
-            indent = above[: len(above) - len(above.lstrip())]
-            out[-1] = Line(f"{indent}.. rubric:: {above.strip()}", out[-1].number)
-            out.append(Line("", line.number))
-        elif under and not above.strip() and at + 2 < len(lines):
-            over = UNDERLINE.fullmatch(lines[at + 2].text)
-            out.append(Line("", line.number) if over else line)
-        else:
-            out.append(line)
-    return out
+    """Return lines in which each underlined title is a bold line: docutils allows no section here."""
+    out, at = [], 0
+    for title in titles([line.text for line in lines]):
+        out += lines[at : title.at]
+        number, at = lines[title.end - 2].number, title.end
+        rubric = f"{' ' * title.indent}.. rubric:: {title.text}"
+        out += [Line(text, number) for text in ("", rubric, "")]
+    return out + lines[at:]
 
 
 # -- parameters and results -----------------------------------------------------------------
@@ -264,34 +250,28 @@ class _Field(NamedTuple):
 def _listed(field_list: nodes.field_list) -> list[nodes.Node]:
     """Return the fields of a docstring as lists by kind, and other fields as they are."""
     kinds: dict[str, list[_Field]] = {}
-    types: dict[tuple[str, str], list[nodes.Node]] = {}
+    types: list[tuple[tuple[str, ...], str, list[nodes.Node]]] = []
     others = nodes.field_list()
     for node in list(field_list.children):
-        word, _gap, rest = node[0].astext().partition(" ")
-        body = list(node[1].children)
-        if word in ("rtype", "ytype"):
-            types[KINDS[word], ""] = _words(body)
-        elif word in TYPES:
-            types |= {(kind, rest.strip()): _words(body) for kind in TYPES[word]}
+        word, _gap, rest = node[0].astext().strip().partition(" ")
+        word, rest, body = word.lower(), rest.strip(), list(node[1].children)
+        if word in TYPES:
+            types.append((TYPES[word], rest, body))
         elif word in KINDS:
-            kind = KINDS[word]
-            type_, _gap, name = rest.strip().rpartition(" ")
-            if kind in ("Returns", "Yields", "Raises", "Warns"):
-                type_, name = "", rest.strip()
+            kind, type_ = KINDS[word], ""
+            if kind in NAMED:
+                type_, _gap, rest = rest.rpartition(" ")
             own: list[nodes.Node] = [nodes.Text(type_)] if type_ else []
-            kinds.setdefault(kind, []).append(_Field(name, own, body))
+            kinds.setdefault(kind, []).append(_Field(rest, own, body))
         else:
             others.append(node)
-    for kind in ("Returns", "Yields"):
-        if (kind, "") in types and kind not in kinds:
-            kinds[kind] = [_Field("", [], [])]
+    for named, name, body in types:
+        _add_type(kinds, named, name, body)
     made: list[nodes.Node] = [others] if len(others) else []
     titles = _titles()
     for kind, fields in kinds.items():
         made.append(nodes.rubric("", titles[kind], classes=["fields"]))
-        items = [
-            _item(each, types.get((kind, each.name), each.type)) for each in fields
-        ]
+        items = [_item(each) for each in fields]
         if len(items) == 1 and not fields[0].name:
             made += items[0].children
         else:
@@ -299,22 +279,43 @@ def _listed(field_list: nodes.field_list) -> list[nodes.Node]:
     return made
 
 
+def _add_type(
+    kinds: dict[str, list[_Field]],
+    named: tuple[str, ...],
+    name: str,
+    body: list[nodes.Node],
+) -> None:
+    """Add what a field says of a type to the field that it belongs to, or as a field of its own."""
+    simple = len(body) == 1 and isinstance(body[0], nodes.paragraph)
+    words = list(body[0].children) if simple else []
+    for kind in named:
+        fields = kinds.get(kind, [])
+        for i, field in enumerate(fields):
+            if simple and not field.type and name in ("", field.name):
+                fields[i] = field._replace(type=words)
+                return
+    body = [] if simple else body
+    kinds.setdefault(named[0], []).append(_Field(name, words, body))
+
+
 def _titles() -> dict[str, str]:
     return {
         "Parameters": _("Parameters"),
         "Keyword arguments": _("Keyword Arguments"),
+        "Other parameters": _("Other Parameters"),
         "Attributes": _("Attributes"),
+        "Methods": _("Methods"),
         "Returns": _("Returns"),
         "Yields": _("Yields"),
+        "Receives": _("Receives"),
         "Raises": _("Raises"),
         "Warns": _("Warns"),
-        "Receives": _("Receives"),
     }
 
 
-def _item(field: _Field, type_: list[nodes.Node]) -> nodes.list_item:
+def _item(field: _Field) -> nodes.list_item:
     """Return a parameter or result: its name, its type, and what it is."""
-    head = nodes.paragraph()
+    head, type_ = nodes.paragraph(), field.type
     if field.name:
         head += nodes.strong("", "", nodes.literal("", field.name.replace("\\", "")))
     if type_:
@@ -329,11 +330,6 @@ def _item(field: _Field, type_: list[nodes.Node]) -> nodes.list_item:
         item.remove(head)
     item += rest
     return item
-
-
-def _words(body: list[nodes.Node]) -> list[nodes.Node]:
-    """Return the content of the first paragraph of a field."""
-    return list(body[0].children) if body else []
 
 
 # -- plain text -----------------------------------------------------------------------------
@@ -360,17 +356,11 @@ def _plain_paragraph(lines: list[str]) -> nodes.Node:
         return nodes.literal_block(text, text, language="python")
     if len(lines) > 1 and any(map(DRAWN.search, lines)):
         return nodes.literal_block(text, text, language="text")
-    node = nodes.paragraph(text)
     if any(map(ITEM.match, lines)):
-        node["classes"].append("as-typed")
-        for i, line in enumerate(lines):
-            if i:
-                node += nodes.raw("", "<br>", format="html")
-            indent = len(line) - len(line.lstrip())
-            node += _spans("\u00a0" * indent + line.strip())
-    else:
-        node += _spans(" ".join(line.strip() for line in lines))
-    return node
+        typed = ("\u00a0" * indentation(line) + line.strip() for line in lines)
+        own = [nodes.line("", "", *_spans(line)) for line in typed]
+        return nodes.line_block(text, *own)
+    return nodes.paragraph(text, "", *_spans(" ".join(line.strip() for line in lines)))
 
 
 def _spans(text: str) -> list[nodes.Node]:

@@ -17,7 +17,7 @@ import re
 import tokenize
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from textwrap import dedent
@@ -30,14 +30,17 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 PRAGMA = re.compile(
     r"#(!|:|\s*(noqa\b|nosec\b|(type|fmt|mypy|pyright|pragma|pylint|ruff|isort|yapf|vim):"
-    r"|(end)?region\b|%%|-\*-|(en)?coding[:=]))"
+    r"|(end)?region\b|%%|%[a-z]{2,}\b|![a-z]+ |-\*-|(en)?coding[:=]))"
 )
 RULE = re.compile(r"[-=*~_#+]{3,}\s*")  # above or below a comment: it only decorates
 SCRIPT = re.compile(
     r"/// [\w-]+\s*\n"
 )  # what a script needs, for the tools that run it
+ROW = re.compile(r"#{3,}\s*")  # of a box around a comment
 HASHES = re.compile(r"#{20,}\s*")  # above a cell of a gallery of examples
-CELL = re.compile(r"#\s*%%+(?P<words>.*)")  # the first line of a cell, in many editors
+CELL = re.compile(
+    r"#\s*%%+(?P<words>(?:\s.*)?)"
+)  # the first line of a cell, in many editors
 METADATA = re.compile(r"\s*(\[(?P<kind>\w+)\]|\w+=(\"[^\"]*\"|\[[^\]]*\]|\S+)|\{.*\}$)")
 DEPTH = 200  # of nesting: a term of a sum is one deeper than the next
 LABELS = r"(?:\([^()\n]+\)=\n+)*"  # targets of cross-references, before a heading
@@ -462,7 +465,7 @@ CODE += (ast.Import, ast.ImportFrom, ast.For, ast.While, ast.If, ast.With, ast.T
 
 
 def is_code(text: str) -> bool:
-    """Return whether a text is code that somebody took out: ``x = f(y)``, and not ``see f``."""
+    """Return whether a text is commented-out code: ``x = f(y)``, and not ``see f``."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -501,15 +504,35 @@ class _Comment:
     kind: Kind = "comment"
 
     @property
+    def is_boxed(self) -> bool:
+        """Whether there are rows of ``#`` above and below it."""
+        lines = self.text.split("\n")
+        return len(lines) > 2 and all(ROW.fullmatch(lines[at]) for at in (0, -1))
+
+    @property
     def note(self) -> tuple[int, str]:
         """Its text without the rules above and below it, and the line of its first word."""
-        line, words = self.line, self.text.split("\n")
-        while self.kind == "comment" and words and RULE.fullmatch(words[-1]):
+        line, words = self.line, _without_sides(self.text.split("\n"))
+        rule = RULE if self.kind == "comment" else ROW
+        while words and rule.fullmatch(words[-1]):
             words.pop()
         while words and RULE.fullmatch(words[0]):
             words.pop(0)
             line += 1
+        words = ["" if ROW.fullmatch(each) else each for each in words]
         return line, "\n".join(words)
+
+
+def _without_sides(words: list[str]) -> list[str]:
+    """Return lines without the ``#`` at their ends, where these are the side of a box."""
+    words = list(words)
+    rows = [at for at, each in enumerate(words) if ROW.fullmatch(each)]
+    for above, below in pairwise(rows):
+        inside = range(above + 1, below)
+        if all(words[at].endswith("#") for at in inside if words[at].strip()):
+            for at in inside:
+                words[at] = words[at].rstrip("#").strip()
+    return words
 
 
 @dataclass
@@ -534,7 +557,7 @@ def _comments(text: str) -> _Comments:
             continue
         line, column = token.start
         alone = not token.line[:column].strip()
-        cell = CELL.fullmatch(token.string) if alone else None
+        cell = CELL.fullmatch(token.string) if column == 0 else None
         if cell:
             comments.marks.add(line)
             title, opened[line + 1] = _cell(cell["words"])
@@ -549,6 +572,10 @@ def _comments(text: str) -> _Comments:
         else:
             comments.trailing[line] = words
     _without_header(comments)
+    comments.found = [
+        replace(each, kind="comment") if each.is_boxed else each
+        for each in comments.found
+    ]
     return comments
 
 

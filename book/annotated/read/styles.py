@@ -19,9 +19,10 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from fnmatch import fnmatchcase
 
 from annotated.read.parse import HEADING, Chapter, ChapterError, Row, docstring
+from annotated.read.patterns import matches
+from annotated.read.rest import LINK, ROLE, named, titles
 
 MARKDOWN = "markdown"
 PLAIN = "plain"
@@ -30,13 +31,11 @@ STYLES = (MARKDOWN, *REST, PLAIN)
 OTHER_NAMES = {"rest": "restructuredtext", "rst": "restructuredtext"}
 OTHER_NAMES |= {"numpydoc": "numpy", "plaintext": PLAIN, "myst": MARKDOWN}
 DIRECTIVE = "annotated-prose"
-ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1{2,}\s*")
 NUMPY = re.compile(
     r"(?i)(args|arguments|attributes|examples?|methods|notes?|references|see also|todo|warnings?|warns?"
     r"|(other |keyword )?param(eter)?s|keyword arg(ument)?s|raises|receives?|returns?|yields?)"
 )
-ROLE = re.compile(r":[\w:+.-]+:`(?:[^`<]*<)?~?([^`<>]+)>?`")
-LINK = re.compile(r"`([^`<]+?)\s*<[^`>]+>`__?|`([^`<]+)`_{1,2}(?!\w)")
+REFERENCE = re.compile(r"`([^`<]+)`_{1,2}(?!\w)")
 # Emphasis as notebooks have it. In a module's own prose, an underscore is part of a name.
 UNDERSCORES = re.compile(r"(?<![\w`\\$_])_(?=[^\s_])([^_`$\n]*[^\s_`$])_(?![\w`$_])")
 
@@ -54,10 +53,9 @@ def style_of(docname: str, tree: ast.Module, path: str, book: Mapping[str, str])
     Raises ``ChapterError`` if the module names a style that the engine cannot read.
     """
     style = MARKDOWN
-    for pattern, named in book.items():
-        folder = pattern.rstrip("/")
-        if fnmatchcase(docname, pattern) or docname.startswith(f"{folder}/"):
-            style = named
+    for pattern, given in book.items():
+        if matches(pattern, docname):
+            style = given
     for node in tree.body:
         own = _docformat(node)
         if own is None:
@@ -74,11 +72,16 @@ def style_of(docname: str, tree: ast.Module, path: str, book: Mapping[str, str])
 
 
 def _docformat(node: ast.stmt) -> str | None:
-    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Constant):
+    """Return the style that a statement names, as ``__docformat__ = "numpy"`` does."""
+    if isinstance(node, ast.Assign) and len(node.targets) == 1:
+        target = node.targets[0]
+    elif isinstance(node, ast.AnnAssign):
+        target = node.target
+    else:
         return None
-    names = [target.id for target in node.targets if isinstance(target, ast.Name)]
-    value = node.value.value
-    return value if names == ["__docformat__"] and isinstance(value, str) else None
+    own = isinstance(target, ast.Name) and target.id == "__docformat__"
+    value = getattr(node.value, "value", None)
+    return value if own and isinstance(value, str) else None
 
 
 def styled(chapter: Chapter, style: str) -> Chapter:
@@ -138,8 +141,9 @@ def _with_headings(
     lines = text.split("\n")
     start = 0
     levels: list[str] = []
-    for at, title, sign, end in _titles(lines) if sections else ():
-        if style in REST[1:] and NUMPY.fullmatch(title) and sign == "-":
+    for at, title, sign, end, indent in titles(lines) if sections else ():
+        section = style in REST[1:] and NUMPY.fullmatch(title) and sign == "-"
+        if section or indent:
             continue
         if sign not in levels:
             levels.append(sign)
@@ -160,31 +164,14 @@ def _piece(
         yield _enclosed(line + start, text, style)
 
 
-def _titles(lines: list[str]) -> Iterator[tuple[int, str, str, int]]:
-    """Yield underlined titles: the first line, the title, the sign of the line below, and the line after."""
-    at = 0
-    while at < len(lines) - 1:
-        over = ADORNMENT.fullmatch(lines[at]) and at + 2 < len(lines)
-        first = at + 1 if over else at
-        title, under = lines[first], ADORNMENT.fullmatch(lines[first + 1])
-        free = at == 0 or not lines[at - 1].strip()
-        long = under and len(lines[first + 1].rstrip()) >= min(len(title.strip()), 4)
-        flush = title.strip() and (over or title[0] != " ")
-        if under and free and long and flush and not ADORNMENT.fullmatch(title):
-            yield at, title.strip(), under[1], first + 2
-            at = first + 2
-        else:
-            at += 1
-
-
 def plain_title(title: str, style: str) -> str:
     """Return a title as Markdown, without reStructuredText's roles and links."""
     if style == PLAIN:
         return re.sub(r"([\\`*_\[\]<>$|])", r"\\\1", title)
     if style not in REST:
         return title
-    title = LINK.sub(lambda m: m[1] or m[2], ROLE.sub(r"`\1`", title))
-    return title.replace("``", "`")
+    title = ROLE.sub(lambda match: f"`{named(match)}`", title)
+    return REFERENCE.sub(r"\1", LINK.sub(r"\g<text>", title)).replace("``", "`")
 
 
 def _enclosed(line: int, text: str, style: str) -> tuple[int, str]:

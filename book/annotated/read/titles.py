@@ -11,17 +11,12 @@ import re
 from dataclasses import replace
 
 from annotated.read.parse import HEADING, LABELS, Cell, Chapter, Row, docstring
+from annotated.read.rest import Title, titles
 
 FRONT = re.compile(r"(?s)-{3,}\n(.*?\n)?title: *(?P<title>[^\n]+)\n(.*?\n)?-{3,}\n+")
-UNDERLINED = re.compile(
-    r"(?:([=~^*#\"-])\1{2,}\n)? *(?P<title>\S.*)\n([=~^*#\"-])\3{2,} *(?:\n|$)"
-)
 LINE = re.compile(r"(?P<title>[^\W_`*][^\n]{0,78})\n*(?:\n\n|$)")
 # Without lines around it, as tutorials of Keras have it.
 FIELDS = re.compile(r"Title: *(?P<title>\S.*)(?:\n[A-Z][\w ]*: *.*|\n +\S.*)*")
-BELOW = re.compile(  # a title with text above it
-    r"(?m)(?:(?<=\n\n)([=~^*#\"-])\1{2,}\n|(?<=\n\n))(?P<title>\S.*)\n([=~^*#\"-])\3{2,} *(?:\n|$)"
-)
 DEEPER = re.compile(rf"^({LABELS})#{{2,6}} ")
 FENCED = re.compile(r"(?ms)^ *(`{3,}|~{3,}).*?^ *\1 *$|^# (?P<heading>)")
 
@@ -82,18 +77,28 @@ def _with_title(
         return line, DEEPER.sub(r"\1# ", text)
     if title:
         return line - 2, f"# {title}\n\n{text}"
-    if match := UNDERLINED.match(text):
-        rest = text[match.end() :].lstrip("\n")
-        lines = text[: len(text) - len(rest)].count("\n")
-        return line + lines - 2, f"# {match['title'].strip()}\n\n{rest}"
-    if not markup and (match := BELOW.search(text)):
-        before, below = text[: match.start()].strip("\n"), text[match.end() :]
-        return line, f"# {match['title'].strip()}\n\n{before}\n\n{below}".rstrip()
+    lines = text.split("\n")
+    if found := _underlined(lines, markup):
+        above = "\n".join(lines[: found.at]).strip("\n")
+        rest = "\n".join(lines[found.end :])
+        below = rest.lstrip("\n")
+        if above:
+            return line, f"# {found.text}\n\n{above}\n\n{below}".rstrip()
+        lead = found.end + len(rest) - len(below)
+        return line + lead - 2, f"# {found.text}\n\n{below}"
     match = LINE.match(text)
     if match and not re.search(r"[.!?] ", match["title"]):
         title = match["title"].strip().removesuffix(".")
         return line, f"# {title}{text[match.end('title') :]}"
     return line - 2, f"# {name}\n\n{text}"
+
+
+def _underlined(lines: list[str], markup: bool) -> Title | None:
+    """Return the underlined title at the start. In reStructuredText, labels and the like may be above it."""
+    flush = (title for title in titles(lines) if not title.indent)
+    found = next(flush, None)
+    above = "\n".join(lines[: found.at]).strip() if found else ""
+    return None if above and (markup or LINE.match(above)) else found
 
 
 def _with_sections(text: str, start: bool) -> str:

@@ -11,19 +11,33 @@ from textwrap import dedent
 
 from annotated.read.parse import is_code
 from annotated.read.prose import as_typed
+from annotated.read.rest import (
+    LINK,
+    ROLE,
+    block_end,
+    code_end,
+    named,
+    titles,
+)
 
-ROLE = re.compile(r":(?P<role>[\w:+.-]+):`(?P<text>[^`]+)`")
-EXPLICIT = re.compile(r"(.*?)\s*<[^<>]+>", re.DOTALL)
-LINK = re.compile(r"`([^`<]+?)\s*<([^`<>]+)>`__?")
 LABEL = re.compile(
     r"\.\. (?:_[^`]*:$|(?=\[))"
 )  # a target, or what is before a footnote
 NOTE = re.compile(r"\[(\d+)\]_(?!\w)")
-SECTION = re.compile(r"(?P<title>[A-Z][\w ]*)(?P<colon>:?)\s*")
-UNDERLINE = re.compile(r"\s*([-=~^])\1{2,}\s*")
-FIELD = re.compile(r":(?P<kind>\w+)(?: +(?P<name>[^:]+))?:(?P<text>.*)")
+SECTION = re.compile(r"(?P<title>[A-Z][\w ]*):\s*")
+# A parameter, above what is indented.
+ENTRY = re.compile(
+    r"(?P<name>\*{0,2}\w[^`:(]*?)(?: ?: (?P<type>.*))?|(?P<whole>\w[^`]*)"
+)
+DESCRIBED = re.compile(
+    r"(?P<name>\*{0,2}\w+)(?: \((?P<type>.*?)\))?:(?P<text>(?: .*)?)(?P<whole>)"
+)
+FIELD = re.compile(r":(?P<kind>\w+)(?: +(?P<name>[^:]+))?:(?P<text>(?: .*)?)")
 HEAD = re.compile(r"(?P<indent> *)\.\. (?P<name>[\w:-]+):: *(?P<title>.*)")
 SPECIAL = re.compile(r"([\\*_\[\]<>$#|~])")
+STARTS = re.compile(
+    r"[-*+] |\d+[.)] |`{3}|~{3}|\$\$|>>> |\s*$"
+)  # of what is no paragraph
 BOXES = ("note", "warning", "tip", "hint", "important", "caution", "seealso")
 
 
@@ -31,52 +45,81 @@ def as_markdown(lines: list[str], style: str) -> list[str]:
     """Return prose as Markdown."""
     if style == "plain":
         return _plain(lines)
+    return as_typed("\n".join(_blocks(lines, style))).split("\n")
+
+
+def _blocks(lines: list[str], style: str) -> list[str]:
+    """Return titles, directives, fields and entries as Markdown, and the lines between them."""
+    found = {title.at: title for title in titles(lines) if title.indent < 2}
     out: list[str] = []
     at = 0
     while at < len(lines):
         line = lines[at]
-        below = lines[at + 1] if at + 1 < len(lines) else ""
-        directive, field = HEAD.fullmatch(line), FIELD.fullmatch(line.strip())
-        section = SECTION.fullmatch(line.strip())
         block, end = _below(lines, at)
+        if (last := code_end(lines, at)) > at and at not in found:
+            out, at = out + lines[at:last], last
+            continue
+        directive, field = HEAD.fullmatch(line), FIELD.fullmatch(line.strip())
+        deeper = lines[at + 1 : at + 2] and lines[at + 1].startswith(" ")
+        section = style == "google" and deeper and SECTION.fullmatch(line.strip())
+        entry = style == "numpy" and deeper and ENTRY.fullmatch(line)
+        if at in found:
+            out += ["", f"**{_inline(found[at].text)}**", ""]
+            at = found[at].end
+            continue
         if directive or line.rstrip().endswith("::"):
-            out += _directive(line, directive, block)
-            at = end
-        elif line.strip() and UNDERLINE.fullmatch(below) and not line.startswith("  "):
-            out += ["", f"**{_inline(line.strip())}**", ""]
-            block, end = _below(lines, at + 1)
-            at += 2
-        elif style == "google" and section and section["colon"] and block:
+            out += _directive(line, directive, block, style)
+        elif section and block:
             out += ["", f"**{section['title']}**", "", *_entries(block, style)]
-            at = end
         elif field:
             name = f" `{field['name'].strip()}`" if field["name"] else ""
-            text = " ".join([field["text"], *block]).split()
-            out.append(f"- *{field['kind']}*{name}: {_inline(' '.join(text))}")
-            at = end
-        elif style == "numpy" and block and re.match(r"\*{0,2}\w[^`]*$", line):
-            out.append(_entry(line, block))
-            at = end
+            out += _apart(out)
+            out += _item(f"*{field['kind']}*{name}", field["text"], block, style)
+        elif entry and block:
+            out += _apart(out)
+            out += _item(_named(entry), "", block, style)
         else:
             out.append(_inline(line))
-            at += 1
-    return as_typed("\n".join(out)).split("\n")
+            end = at + 1
+        if end > at + 1 and not lines[end - 1].strip():
+            out.append("")
+        at = end
+    return out
+
+
+def _apart(above: list[str]) -> list[str]:
+    """Return the blank line between text and a list."""
+    return (
+        [""]
+        if above and above[-1].strip() and above[-1][:2] not in ("- ", "  ")
+        else []
+    )
 
 
 def _below(lines: list[str], at: int) -> tuple[list[str], int]:
     """Return the lines below one that are indented more, and the line after them."""
-    own = len(lines[at]) - len(lines[at].lstrip())
-    end = at + 1
-    while end < len(lines) and (
-        not lines[end].strip() or len(lines[end]) - len(lines[end].lstrip()) > own
-    ):
-        end += 1
+    end = block_end(lines, at)
     block = dedent("\n".join(lines[at + 1 : end])).strip("\n")
     return block.split("\n") if block.strip() else [], end
 
 
+def _item(head: str, text: str, block: list[str], style: str) -> list[str]:
+    """Return an item of a list: its first paragraph is on one line, what follows is indented below it."""
+    lines = _blocks([*([text.strip()] if text.strip() else []), *block], style)
+    end = next((k for k, line in enumerate(lines) if STARTS.match(line)), len(lines))
+    first = " ".join(" ".join(lines[:end]).split())
+    rest = [f"  {line}".rstrip() for line in lines[end:]]
+    apart = [""] if rest and rest[0] else []
+    return [f"- {head}: {first}".rstrip(), *apart, *rest]
+
+
+def _named(entry: re.Match[str]) -> str:
+    kind = f" ({_inline(entry['type'].strip())})" if entry["type"] else ""
+    return f"`{(entry['name'] or entry['whole']).strip()}`{kind}"
+
+
 def _directive(
-    line: str, directive: re.Match[str] | None, block: list[str]
+    line: str, directive: re.Match[str] | None, block: list[str], style: str
 ) -> list[str]:
     if directive is None:  # "Example::"
         above = line.rstrip().removesuffix("::").strip()
@@ -87,7 +130,7 @@ def _directive(
     if name == "math":
         return ["", "$$", *filter(str.strip, [title, *content]), "$$", ""]
     if name in BOXES:
-        body = as_markdown([title, *content], "restructuredtext")
+        body = _blocks([title, *content], style)
         return ["", f"**{name.capitalize()}**", "", *body, ""]
     if name in ("code-block", "code", "sourcecode"):
         return ["", f"```{title or 'python'}", *content, "```", ""]
@@ -95,42 +138,35 @@ def _directive(
 
 
 def _entries(block: list[str], style: str) -> list[str]:
-    """Return the entries of a section, each of which starts at the margin."""
+    """Return the content of a section in Google style, whose entries start at the margin."""
     out: list[str] = []
     at = 0
     while at < len(block):
-        below, end = _below(block, at)
-        match = re.match(r"(\*{0,2}\w+)(?: \(([^)]*)\))?: +(.*)", block[at])
-        if match:
-            kind = f" ({match[2]})" if match[2] else ""
-            text = " ".join([match[3], *below]).split()
-            out.append(f"- `{match[1]}`{kind}: {_inline(' '.join(text))}")
-            at = end
-        else:
-            out.append(_inline(block[at]))
-            at += 1
+        entry = DESCRIBED.fullmatch(block[at])
+        end = code_end(block, at)
+        if entry:
+            below, end = _below(block, at)
+            out += _apart(out)
+            out += _item(_named(entry), entry["text"], below, style)
+            if not block[end - 1].strip():
+                out.append("")
+        else:  # up to the next entry
+            end = max(end, at + 1)
+            while end < len(block) and not DESCRIBED.fullmatch(block[end]):
+                end += 1
+            out += _blocks(block[at:end], style)
+        at = end
     return out
-
-
-def _entry(line: str, block: list[str]) -> str:
-    name, _gap, kind = line.partition(" : ")
-    text = " ".join(" ".join(block).split())
-    return f"- `{name.strip()}`{f' ({kind.strip()})' if kind else ''}: {_inline(text)}"
 
 
 def _inline(line: str) -> str:
     """Return a line without roles: references as code, formulas as formulas."""
 
     def role(match: re.Match[str]) -> str:
-        explicit = EXPLICIT.fullmatch(match["text"])
-        text = explicit[1] if explicit else match["text"]
-        if match["role"] == "math":
-            return f"${text}$"
-        short = text.rpartition(".")[2] if text.startswith("~") else text
-        return f"`{short}`"
+        return f"${match['text']}$" if match["role"] == "math" else f"`{named(match)}`"
 
     line = NOTE.sub(r"[\1]", LABEL.sub("", line))
-    line = LINK.sub(r"[\1](\2)", ROLE.sub(role, line))
+    line = LINK.sub(r"[\g<text>](\g<target>)", ROLE.sub(role, line))
     return re.sub(r"``([^`]+)``", r"`\1`", line)
 
 

@@ -1,0 +1,688 @@
+"""Modules in the manner of other projects, with what their docstrings get wrong: nothing of them is lost."""
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from html import unescape
+from inspect import cleandoc
+from textwrap import dedent
+
+import pytest
+from annotated.page.sections import DIALECTS
+from annotated.read.rest import titles
+from annotated.take.written import as_markdown
+from conftest import Built, Shelf
+
+pytestmark = pytest.mark.slow
+
+SIGNAL = '''
+    """Filters for signals."""
+
+
+    class Window:
+        """
+        A window that slides.
+
+        Parameters
+        ----------
+        width, step : int
+            How wide, and how far. It may be
+
+            - odd, with a middle, or
+            - even.
+
+            .. math:: w_k = 2^{-k}
+        *bands : float
+            More of them.
+
+        This sentence follows without a title, and has a comma.
+
+        Other Parameters
+        ----------------
+        loud : bool
+            Rarely given.
+
+        Attributes
+        ----------
+        filled : int
+            So many samples.
+
+        Methods
+        -------
+        push(sample: float)
+            Add one.
+
+        Tuning Advice
+        -------------
+        Start narrow, then widen.
+
+        ================
+        Memory footprint
+        ================
+        It keeps one buffer.
+
+        See Also
+        --------
+        scipy.signal : The original, with more.
+        median, mean
+        numpy.convolve for short kernels (see its page).
+
+        Todo
+        ----
+        Measure drift.
+
+        Notes
+        -----
+        It is causal [1]_.
+
+        References
+        ----------
+        .. [1] Person, Somewhere 12.
+        """
+
+        def values(self):
+            """Yield what is inside.
+
+            Yields
+            ------
+            sample : float
+                The oldest one first.
+
+            Receives
+            --------
+            flush : bool
+                Whether to stop early.
+
+            Warns
+            -----
+            RuntimeWarning
+                If it is empty.
+
+            Raises
+            ------
+            KeyError
+                If nothing was pushed, over
+                two lines.
+            """
+            yield 1
+
+        def total(self):
+            """Add up.
+
+            Returns
+            -------
+            The sum over all samples inside.
+            """
+'''
+LAYERS = '''
+    """Layers in the manner of a big framework."""
+
+
+    class Mixer:
+        r"""Mixes channels.
+
+        .. plot::
+
+            draw_nothing()
+
+        Args:
+            rate (Tensor (n, m), optional): How much. One of:
+
+                * ``low``
+                * ``high``
+
+                For example::
+
+                    Mixer(rate=low)
+            depth: A number that is
+            continued at the margin, by mistake, twice.
+            mode: See
+                :math:`a_i`.
+
+        Shape:
+            - Input: :math:`(N, C)`
+            - Output: same
+
+        Attributes:
+            weight (Tensor): learned
+
+        Yields:
+            int: countdown
+
+        Todo:
+            * Fuse kernels.
+
+        Example::
+
+            >>> mixer = Mixer()
+            >>> # comment inside
+            >>> mixer(1)
+
+        .. versionadded:: 1.2
+           Gained depth.
+        """
+
+        def forward(self, inputs):
+            """Applies it.
+
+            Usage:
+            ```python
+            for each in inputs:
+                Args: int
+            ```
+
+            Returns:
+                Either a tensor,
+                or nothing.
+            """
+'''
+ARCHIVE = '''
+    """
+    =======
+    Archive
+    =======
+
+    Reads and writes.
+
+    --------
+    Entries
+    --------
+
+    Each has a name.
+    """
+
+
+    def open_it(path, mode):
+        """Open an archive.
+
+        :param path: somewhere
+        :type path: str
+        :type mode: one of r and w
+        :rtype: Archive
+
+            More about it.
+        :Yields: each entry
+        :unusual: stays
+        :raises OSError: if broken
+
+        ==========  =====
+        Column one  Two
+        ==========  =====
+        wide cell that overflows  x
+        ==========  =====
+
+        .. nosuchthing:: argument
+
+           Indented remark.
+
+        Pitfalls
+        ~~~~~~~~
+
+        Beware of |pipes|.
+        """
+
+
+    def close_it():
+        """Close.
+
+        .. note:: Flushes `buffers`_ first.
+
+        .. _buffers: https://example.org/buffers
+        """
+'''
+STEPS = '''
+    # -*- coding: utf-8 -*-
+    """
+    .. _steps:
+
+    Training step by step
+    =====================
+
+    **Author**: `Someone <https://example.org>`_
+
+    Opening words.
+    """
+
+    ######################################################################
+    # Preparing
+    # ---------
+    #
+    # .. note:: Needs patience.
+    #
+    # .. math:: x^2
+
+    import math  # trailing remark
+
+    ######################################################################
+    # Looking
+    # ~~~~~~~
+    # It has an *angle* of :math:`\\\\pi`.
+    #
+
+    ANGLE = math.pi
+
+    ################################
+    #        Boxed banner          #
+    ################################
+
+    DONE = True
+'''
+CELLS = """
+    # %%
+    # %matplotlib inline
+    # !pip install something
+
+    # %% [markdown]
+    # # Exploring tides
+    #
+    # Water *rises*.
+
+    # %% Loading
+    import math
+
+
+    # %%
+    def wave(x):
+        # %%timeit is magic here
+        return math.sin(x)
+
+    # %%timeit wave(1)
+
+    # %% [markdown] tags=["end"]
+    # ## Finally
+    # - low
+    # - high
+"""
+BANNERS = '''
+    """module banners - old school
+
+       usage: banners [-v] FILE
+
+         -v    verbose
+         FILE  whatever
+    """
+
+    ########################################
+    #
+    # Constants
+    #
+    ########################################
+    # explained below
+
+    LIMIT = 3   # inline
+
+    # =====================================
+    # Section two
+    # =====================================
+
+    def go(a, b):
+        """go(a, b) -> c
+
+        @param a: epytext
+        @return: c
+
+          x | y
+         ---+---
+          1 | 2
+        """
+        # TODO(me): fix <this> & *that*
+        #   indented further
+        return a
+'''
+CONFIG = '''
+    """Configuration of everything."""
+
+    from __future__ import annotations
+
+    from typing import TYPE_CHECKING, overload
+
+    if TYPE_CHECKING:
+        import os
+
+    __docformat__: str = "restructuredtext"
+
+    #: Documented by a comment.
+    DEFAULT = 1
+
+    OTHER = 2
+    """Documented below."""
+
+
+    class Settings:
+        """Settings (see :pep:`8` and :class:`!dict`).
+
+        .. attribute:: color
+
+           Of everything.
+        """
+
+        size: int = 3
+        """Size in points."""
+
+        @overload
+        def get(self, key: int) -> int: ...
+
+        @overload
+        def get(self, key: str) -> str: ...
+
+        def get(self, key):
+            """Get it. Unlike ``dict.get``, this raises
+
+            :exc:`KeyError` -- see `Mapping`s.
+            """
+            class Inner:
+                """Inner words."""
+
+            return Inner
+'''
+PAPER = '''
+    """
+    ---
+    title: Attention revisited
+    summary: >
+      About \\\\alpha scores.
+    ---
+
+    # Attention revisited
+
+    Scores are $\\\\frac{q}{k}$.
+    """
+
+    from typing import Any
+
+    # ## Scores
+    #
+    # They are **scaled**.
+
+
+    class Scores:
+        """
+        ### Scaled scores
+
+        $$s = \\\\theta q$$
+
+        * `queries` are large
+        """
+
+        def __init__(self, size: int):
+            """
+            * `size` is $d$
+            """
+            super().__init__()
+            # Keep it
+            self.size = size
+'''
+KERAS = '''
+    """
+    Title: Counting boats
+    Author: Somebody
+    Date created: 2021/05/05
+    Last modified: 2021/05/06
+    Description: Boats, counted.
+    Accelerator: None
+    """
+
+    """
+    ## Introduction
+
+    Boats are many:
+
+    - small
+    - large
+    """
+
+    BOATS = ["a", "b"]
+
+    """
+    Then count.
+
+    ```python
+    count(BOATS)
+    ```
+    """
+
+
+    def count(boats):
+        """Counts `boats`.
+
+        Arguments:
+            boats: A list.
+              Nested deeper.
+
+        Returns:
+            int.
+        """
+        return len(boats)
+'''
+TYPES = '''
+    """Types of plain data.
+
+    Functions
+    ---------
+    area : compute
+
+    Notes
+    -----
+    Short.
+    """
+
+
+    def area(shape, unit=None):
+        """
+        Compute area (fast).
+
+        Parameters
+        ----------
+        shape : {'circle', 'square'}, default: 'circle'
+            Kind; see :doc:`nowhere`.
+
+            ::
+
+                o   square
+        unit
+            Undescribed type.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+        size : int
+            Count.
+        .. deprecated:: 3
+           Gone soon.
+
+        Examples
+        --------
+        Simple:
+
+        >>> area("circle")
+        3
+
+        With text in between,
+
+        >>> area("square")  # doctest: +SKIP
+        4
+
+        Shape
+        -----
+        Round.
+        """
+'''
+FILES = {
+    "numpy/window.py": SIGNAL,
+    "numpy/kinds.py": TYPES,
+    "google/mixer.py": LAYERS,
+    "google/boats.py": KERAS,
+    "rest/archive.py": ARCHIVE,
+    "rest/steps.py": STEPS,
+    "rest/settings.py": CONFIG,
+    "plain/banners.py": BANNERS,
+    "markdown/tides.py": CELLS,
+    "markdown/banners.py": BANNERS,
+    "markdown/paper.py": PAPER,
+    "keras.py": KERAS,
+}
+CONF = """
+annotated_style = {"google": "google", "numpy": "numpy", "rest": "rest", "plain": "plain"}
+annotated_chapters = ["**"]
+nb_execution_mode = "off"
+"""
+# Words of markup, which no reader sees, in lower case.
+MARKUP = """
+    param type rtype raises unusual math note class exc pep doc versionadded deprecated attribute markdown
+    tags args arguments python _steps title summary docformat restructuredtext title description skip
+    doctest utf coding author https example org _buffers
+"""
+
+
+@pytest.fixture(scope="module")
+def book(shelf: Callable[[dict[str, str]], Shelf]) -> Shelf:
+    made = shelf(FILES)
+    with (made.root / "conf.py").open("a") as conf:
+        conf.write(CONF)
+    return made
+
+
+@pytest.fixture(scope="module")
+def built(book: Shelf) -> Built:
+    done = book.build()
+    assert done.code == 0, done.log
+    return done
+
+
+def text_of(html: str) -> str:
+    """The words that a page shows, in order."""
+    body = html.partition('<div class="sbs__sheet')[2].partition("sphinxsidebar")[0]
+    title = "".join(re.findall(r"<h1>.*?</h1>", html, re.DOTALL))
+    plain = re.sub(
+        r"<[^>]+>", "", re.sub(r"</(p|li|dt|dd|div|span)>|<br>", " ", title + body)
+    )
+    return " ".join(unescape(plain).split())
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"\w\w+", text.lower())
+
+
+def test_no_word_and_no_line_of_code_is_lost(book: Shelf, built: Built) -> None:
+    for name in FILES:
+        source = (book.root / name).read_text("utf-8")
+        page = text_of(built.page(name.removesuffix(".py")))
+        lost = Counter(words(source)) - Counter(words(page))
+        assert not set(lost) - set(words(MARKUP)), name
+
+
+def prose(built: Built, name: str) -> str:
+    return text_of(built.page(name))
+
+
+def test_sections_that_numpydoc_does_not_know_are_bold_lines(built: Built) -> None:
+    page = built.page("numpy/window")
+    for title in ("Tuning Advice", "Memory footprint", "Todo", "Notes"):
+        assert re.search(rf'<p class="rubric">{title}</p>', page), title
+    assert "Start narrow, then widen." in prose(built, "numpy/window")
+    assert "====" not in prose(built, "numpy/window")
+
+
+def test_text_after_the_entries_of_a_section_is_none_of_them(built: Built) -> None:
+    text = prose(built, "numpy/window")
+    assert "This sentence follows without a title, and has a comma." in text
+    assert "Returns The sum over all samples inside." in text
+    assert "Returns Either a tensor, or nothing." in prose(built, "google/mixer")
+    assert "A number that is continued at the margin, by mistake, twice." in prose(
+        built, "google/mixer"
+    )
+
+
+def test_each_kind_of_field_has_a_title_of_its_own(built: Built) -> None:
+    text = prose(built, "numpy/window")
+    assert "Other Parameters loud (bool) – Rarely given." in text
+    assert "Yields sample (float) – The oldest one first." in text
+    assert "Receives flush (bool) – Whether" in text
+    assert "Warns RuntimeWarning – If it is empty." in text
+    assert "Methods push(sample: float) – Add one." in text
+    text = prose(built, "rest/archive")
+    assert "Yields each entry" in text and "mode (one of r and w)" in text
+    assert "Returns Archive More about it." in text.replace("– ", "")
+
+
+def test_see_also_keeps_the_words_around_names(built: Built) -> None:
+    text = prose(built, "numpy/window")
+    assert "numpy.convolve for short kernels (see its page)." in text
+
+
+def test_what_docutils_cannot_read_is_shown_as_typed_with_its_error(
+    built: Built,
+) -> None:
+    text = prose(built, "rest/archive")
+    assert ".. nosuchthing:: argument Indented remark." in text
+    assert "wide cell that overflows" in text
+    for kind in ('Unknown directive type "nosuchthing"', "Malformed table"):
+        assert re.search(rf"archive\.py:\d+: ERROR: {kind}", built.log), built.log
+
+
+def test_plain_lists_are_lines_in_every_format(built: Built) -> None:
+    page = built.page("plain/banners")
+    assert '<div class="line">' in page and "<br>" not in page
+    assert "|" in prose(built, "plain/banners") and "---+---" in page
+
+
+def test_titles_in_boxes_are_titles(built: Built) -> None:
+    page = built.page("rest/archive")
+    assert "<h1>Archive<" in page and re.search(r"<h2[^>]*>Entries<", page)
+    assert "Boxed banner" in prose(built, "rest/steps")
+    for name in ("plain/banners", "markdown/banners", "rest/steps"):
+        assert "####" not in built.page(name)
+
+
+def test_errors_come_only_from_what_is_wrong(built: Built) -> None:
+    said = re.findall(r".*(?:WARNING|ERROR|SEVERE).*", built.log)
+    known = r"nosuchthing|Malformed table|\"plot\"|nowhere|pipes|toctree"
+    assert not [line for line in said if not re.search(known, line)]
+
+
+def test_napoleon_loses_no_word_of_a_docstring() -> None:
+    for style, text in (("numpy", SIGNAL), ("numpy", TYPES), ("google", LAYERS)):
+        for doc in re.findall(r'"""(.*?)"""', dedent(text), re.DOTALL):
+            made = "\n".join(DIALECTS[style](cleandoc(doc).split("\n")).lines())
+            lost = set(words(doc)) - set(words(made))
+            assert not lost - {w for title in DROPPED for w in words(title)}, lost
+
+
+# Titles of sections that become fields.
+DROPPED = ["Parameters", "Attributes", "Methods", "See Also", "Args", "Arguments"]
+DROPPED += ["Other Parameters"]
+
+
+def test_notebooks_keep_what_is_below_a_parameter_apart() -> None:
+    for style, text in (
+        ("numpy", "Parameters\n----------\nx : int\n    {}\ny\n    Last."),
+        ("google", "Args:\n    x (int): {}\n    y: Last."),
+        ("restructuredtext", ":param x: {}\n:param y: Last."),
+    ):
+        indent = " " * (8 if style == "google" else 4)
+        below = "One of\nthese:\n\n- a\n- b\n\n.. math:: x^2\n\nCode::\n\n    f(1)"
+        filled = text.format(below.replace("\n", f"\n{indent}"))
+        made = "\n".join(as_markdown(filled.split("\n"), style))
+        assert re.search(r"- .*`x`.*: One of these:\n\n  - a\n  - b\n", made), made
+        assert "  $$\n  x^2\n  $$\n" in made and "  ```python\n  f(1)\n  ```" in made
+        assert re.search(r"\n- .*`y`: Last\.", made)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Title\n=====\n\nText", ["Title"]),
+        ("=====\nTitle\n=====\n", ["Title"]),
+        (" =====\n Title\n =====\n", ["Title"]),
+        ("Text\n\nTitle\n~~~~~\nText\n\nNext\n....", ["Title", "Next"]),
+        ("Text\ngoes on\n-------", []),
+        ("Code::\n\n    Title\n    -----\n", []),
+        ("```\nTitle\n-----\n```\n", []),
+        (">>> f()\nTitle\n-----\n", []),
+        ("Long title\n---", []),
+        ("=====  ====\nA      B\n=====  ====\n", []),
+        ("-----\n\nText", []),
+    ],
+)
+def test_titles_are_recognized_alike_everywhere(text: str, found: list[str]) -> None:
+    assert [title.text for title in titles(text.split("\n"))] == found
