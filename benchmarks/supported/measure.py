@@ -17,6 +17,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,10 +26,16 @@ from benchmarks.measure import ROOT, commit
 from labml_primer.presets import PRESETS, LanguageModel
 
 RECORD = Path(__file__).with_name("supported.json")
-SMALL = {"d_model": 32, "heads": 4, "d_ff": 64, "layers": 1, "max_seq": 64}
+SMALL: dict[str, Any] = {
+    "d_model": 32,
+    "heads": 4,
+    "d_ff": 64,
+    "layers": 1,
+    "max_seq": 64,
+}
 TOKENS = 96
 LENGTH, LONGEST, SHORTEST = 16, 64, 12
-SAME = {"atol": 1e-4, "rtol": 1e-3}
+SAME: dict[str, Any] = {"atol": 1e-4, "rtol": 1e-3}
 
 
 def model_of(name: str) -> LanguageModel:
@@ -82,12 +89,12 @@ def exported_free(model: LanguageModel) -> int:
 
 def onnx(model: LanguageModel) -> bool:
     """Return whether ONNX Runtime gives the same logits."""
-    import onnxruntime
+    import onnxruntime  # type: ignore[import-not-found]
 
     program = torch.onnx.export(model, (some_tokens(),), dynamo=True, verbose=False)
     assert program is not None
     file = io.BytesIO()
-    program.save(file)
+    program.save(file)  # type: ignore[arg-type]  # it takes files, too
     session = onnxruntime.InferenceSession(file.getvalue())
     name = session.get_inputs()[0].name
 

@@ -26,6 +26,7 @@ WAYS = {
     "export, free length": "free length",
     "ONNX": "ONNX",
 }
+RECORD = "Write it by `python -m benchmarks.supported.measure`, or restore it from Git."
 NAMED = "presets: each line needs the name of a preset, a colon, and what it is for"
 
 
@@ -81,6 +82,8 @@ class Supported(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         self.env.note_dependency(str(SUPPORTED))
+        if not SUPPORTED.is_file():
+            raise self.error(f"supported: {SUPPORTED} is missing. {RECORD}")
         record = json.loads(SUPPORTED.read_text(encoding="utf-8"))
         lines = [f"| preset | {' | '.join(WAYS.values())} |"]
         lines.append(f"|{' --- |' * (len(WAYS) + 1)}")

@@ -126,8 +126,6 @@ def polished(body: str) -> str:
     # The search counts a word less in code and outputs, and more where the prose stresses it or names a term.
     for tag in ("<em>", '<span class="xref std std-term">'):
         body = body.replace(tag, f'{tag[:-1]} data-pagefind-weight="4">')
-    # In the search, words in code and outputs count less, and emphasized words count more.
-    body = body.replace("<em>", '<em data-pagefind-weight="4">')
     weighted = '<div data-pagefind-weight="0.2" class="sbs__code'
     body = body.replace('<div class="sbs__code', weighted)
     return glued(code(body))

@@ -123,6 +123,8 @@ def build_one(code: str, strict: bool, drafts: bool, quick: bool = False) -> int
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     text = (ROOT / "_config.yml").read_text(encoding="utf-8")
     repository = online(yaml.safe_load(text)["repository"], os.environ)
+    memory = doctrees(code) / "environment.pickle"
+    before = memory.read_bytes() if quick and memory.is_file() else b""
     result = build_sphinx(
         ROOT,
         EDITIONS / code if code else SITE,
@@ -140,6 +142,9 @@ def build_one(code: str, strict: bool, drafts: bool, quick: bool = False) -> int
         warningiserror=strict,
         keep_going=strict,
     )
+    # After an error Sphinx forgets all pages, and would read them again when the error is mended.
+    if before and not memory.is_file():
+        memory.write_bytes(before)
     return 1 if isinstance(result, BaseException) else int(result)
 
 
@@ -148,7 +153,7 @@ def show_progress() -> None:
     handler = logging.StreamHandler(sys.stdout)
     handler.setLevel(logging.INFO)
     handler.addFilter(lambda record: record.levelno < logging.WARNING)
-    for name in ("annotated", "stages", "editions"):
+    for name in ("annotated", "stages", "editions", "online"):
         logging.getLogger(f"sphinx.{name}").addHandler(handler)
 
 

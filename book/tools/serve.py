@@ -12,6 +12,7 @@ import argparse
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -44,6 +45,7 @@ PACKAGES = (
 )
 # First characters of lines that the builder prints: of what is wrong, and of the end of a build.
 WRONG, END = "\1", "\2"
+COLOUR = re.compile(r"\x1b\[[\d;]*m")
 
 
 # -- the builder ---------------------------------------------------------------------------
@@ -63,7 +65,7 @@ def build_on_request() -> None:
             code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
             errors.seek(0)
             for wrong in errors:
-                print(f"{WRONG}{wrong.rstrip()}")
+                print(f"{WRONG}{COLOUR.sub('', wrong).rstrip()}")
         print(f"{END}{code}", flush=True)
 
 
