@@ -15,8 +15,8 @@ help:  ## this list
 book: $(READY)  ## execute what changed and build the site (STRICT=1: warnings are errors; DRAFTS=1: with unfinished translations)
 	@$(RUN) book/tools/build.py $(if $(STRICT),--strict) $(if $(DRAFTS),--drafts)
 
-serve: $(READY)  ## serve the site on localhost:8000, built again when a file changes
-	@$(RUN) book/tools/build.py --serve $(PORT)
+serve: $(READY)  ## serve the site on localhost:8000; pages follow each save in seconds
+	@$(RUN) book/tools/serve.py $(PORT)
 
 test: $(READY)  ## every promise once, on the book as it is built now: a quarter of an hour on two cores
 	@$(RUN) book/tools/build.py --strict

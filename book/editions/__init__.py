@@ -215,7 +215,8 @@ def frame(
             ("x-default", f"{site}{uri}"),
         ]
         own = f"{here}/" if here and not mostly_english else ""
-        context["pageurl"] = f"{site}{own}{uri}"
+        root_page = page == app.config.root_doc and not own
+        context["pageurl"] = site if root_page else f"{site}{own}{uri}"
     if here:
         context["edition_counts"] = counts if left else None
         context["noindex"] = mostly_english
@@ -249,9 +250,9 @@ def share(context: dict[str, Any], root: str) -> None:
 
 
 def _site(app: Sphinx) -> str:
-    from annotated.page.book import site_url
+    from annotated.page.book import Repository
 
-    return site_url(app.config.annotated_repository.get("url", ""))
+    return Repository(**app.config.annotated_repository).pages
 
 
 def report(app: Sphinx, exception: Exception | None) -> None:

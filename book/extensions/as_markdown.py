@@ -12,9 +12,10 @@ from typing import Any
 
 from annotated.page.pictures import FOLDER
 from docutils import nodes
-from html_as_markdown import markdown_of, table
+from html_as_markdown import SPECIAL, code, fenced, markdown_of, table
 
-SPECIAL = re.compile(r"[\\`*<\[\]$]|(?<!\w)_|_(?!\w)")  # what Markdown would interpret
+# What Markdown would interpret at the beginning of a paragraph.
+OPENING = re.compile(r"^(\d*)([#>+.)-])(?=\s)")
 SPOKEN = re.compile(r'aria-label="([^"]*)".*?<desc>(.*?)</desc>', re.DOTALL)
 SKIPPED = (
     *("comment", "index", "standalone_code", "substitution_definition"),
@@ -54,7 +55,7 @@ class Writer:
         if write is not None:
             return str(write(node))
         if isinstance(node, nodes.TextElement):
-            return self.words(node)
+            return OPENING.sub(r"\1\\\2", self.words(node))
         return self.blocks(node.children)
 
     def _section(self, node: nodes.Element) -> str:
@@ -200,22 +201,6 @@ class Writer:
 
 def children(node: nodes.Element) -> list[Any]:
     return [n for n in node.children if isinstance(n, nodes.Element)]
-
-
-def fenced(text: str | list[str], language: str) -> str:
-    """Return a block of code, its fence longer than any inside."""
-    text = text if isinstance(text, str) else "\n".join(text)
-    inside = re.findall(r"`{3,}", text)
-    fence = "`" * max([3, *(len(each) + 1 for each in inside)])
-    return f"{fence}{language}\n{text.rstrip()}\n{fence}"
-
-
-def code(text: str) -> str:
-    """Return code inside a line."""
-    text = " ".join(text.split())
-    marks = "`" * (max(map(len, re.findall("`+", text)), default=0) + 1)
-    space = " " if len(marks) > 1 else ""
-    return f"{marks}{space}{text}{space}{marks}"
 
 
 def quoted(text: str) -> str:

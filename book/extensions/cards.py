@@ -23,6 +23,7 @@ from PIL import Image, ImageFont, PngImagePlugin
 
 FOLDER = "_cards"
 SIZE = WIDTH, HEIGHT = 1200, 630
+SMALLEST = 24  # letters of a title
 THEME = Path(__file__).parents[1] / "theme" / "static"
 MARK = (THEME / "favicon.svg").read_text(encoding="utf-8")
 MEDIA = re.compile(r"@media[^{]*\{(?:[^{}]*\{[^{}]*\})*\s*\}")
@@ -81,7 +82,9 @@ def card(title: str, part: str, book: str, svg: str, files: list[str]) -> str:
     bold = files[1]
     size, wide = (62, 440) if svg else (84, 1060)
     lines = wrapped(title, wide, ImageFont.truetype(bold, size))
-    while len(lines) > 5 or widest(lines, ImageFont.truetype(bold, size)) > wide:
+    while size > SMALLEST and (
+        len(lines) > 5 or widest(lines, ImageFont.truetype(bold, size)) > wide
+    ):
         size -= 4
         lines = wrapped(title, wide, ImageFont.truetype(bold, size))
     step = size * 1.15

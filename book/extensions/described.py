@@ -14,7 +14,7 @@ from typing import Any
 import cards
 import yaml
 from annotated.page.state import state_of
-from markdown_twins import first, wanted
+from markdown_twins import edition, first, wanted
 from online import of, write_changed
 from plain_math import plain_title
 from sphinx.application import Sphinx
@@ -33,9 +33,10 @@ def dates(app: Sphinx, page: str) -> tuple[str, str]:
     """Return the days on which a page was first and last changed."""
     _, changed = app.online  # type: ignore[attr-defined]
     source = Path(str(app.env.doc2path(page))).relative_to(app.srcdir).as_posix()
+    if change := changed.get(source):
+        return change.first, change.last
     day = released(Path(app.srcdir))
-    change = changed.get(source)
-    return (change.first, change.last) if change else (day, day)
+    return day, day
 
 
 def title_of(app: Sphinx, page: str) -> str:
@@ -52,8 +53,10 @@ def describe(
     root, book = of(app).pages, app.config.html_title
     title = title_of(app, page)
     drawn = cards.drawing(doctree)
-    image = draw(app, page, title, drawn)
+    # The fonts of the cards have no Japanese letters, so an edition shows the English cards.
+    image = card_of(page) if edition(app) else draw(app, page, title, drawn)
     address = root if page == app.config.root_doc else root + place(app, page)
+    address = context.get("pageurl") or address
     text = unescape(context.get("description") or "")
     begun, changed = dates(app, page)
     properties = {
@@ -88,9 +91,9 @@ def describe(
         for name, value in properties.items()
     ]
     lines.append('<meta name="twitter:card" content="summary_large_image">')
-    words = json.dumps(article, ensure_ascii=False).replace("</", "<\\/")
+    words = json.dumps(article, ensure_ascii=False).replace("<", "\\u003c")
     lines.append(f'<script type="application/ld+json">{words}</script>')
-    feed = "../" * page.count("/") + FEED
+    feed = "../" * (page.count("/") + bool(edition(app))) + FEED
     lines.append(
         f'<link rel="alternate" type="application/atom+xml" href="{feed}" '
         f'title="{escape(book)}">'
@@ -108,7 +111,7 @@ def draw(app: Sphinx, page: str, title: str, drawn: str) -> str:
     entry = next((e for e in state_of(app.env).contents if e.docname == page), None)
     part = entry.part if entry else ""
     part += f" · Chapter {entry.number}" if entry and entry.number else ""
-    name = f"{cards.FOLDER}/{page.replace('/', '.')}.png"
+    name = card_of(page)
     files = cards.fonts(Path(app.outdir).parent / ".fonts-of-cards")
     book = app.config.html_title
     svg = cards.card(title, part, "" if title == book else book, drawn, files)
@@ -116,13 +119,19 @@ def draw(app: Sphinx, page: str, title: str, drawn: str) -> str:
     return name
 
 
+def card_of(page: str) -> str:
+    """Return the place of a page's card in the site."""
+    return f"{cards.FOLDER}/{page.replace('/', '.')}.png"
+
+
 def feed(app: Sphinx, exception: Exception | None) -> None:
-    """Write the feed: the pages that changed last."""
-    if exception is not None or not wanted(app) or not of(app).pages:
+    """Write the feed: the English pages that changed last."""
+    if exception is not None or not wanted(app) or not of(app).pages or edition(app):
         return
     root, out = of(app).pages, Path(app.outdir)
     pages = [entry.docname for entry in state_of(app.env).contents]
     newest = sorted(pages, key=lambda page: dates(app, page)[1], reverse=True)
+    latest = dates(app, (newest or [app.config.root_doc])[0])[1]
     lines = ['<?xml version="1.0" encoding="utf-8"?>']
     lines.append('<feed xmlns="http://www.w3.org/2005/Atom">')
     lines.append(f"<title>{escape(app.config.html_title)}</title>")
@@ -130,7 +139,7 @@ def feed(app: Sphinx, exception: Exception | None) -> None:
     lines.append(f'<link href="{escape(root)}"/>')
     lines.append(f'<link rel="self" href="{escape(root + FEED)}"/>')
     lines.append(f"<author><name>{escape(app.config.author)}</name></author>")
-    lines.append(f"<updated>{moment(dates(app, newest[0])[1])}</updated>")
+    lines.append(f"<updated>{moment(latest)}</updated>")
     for page in newest[:ENTRIES]:
         begun, changed = dates(app, page)
         address = escape(root + place(app, page))

@@ -16,41 +16,56 @@ from annotated.page.limits import SCHEME
 from annotated.page.state import Head, state_of
 from as_markdown import Writer
 from docutils import nodes
+from html_as_markdown import SPECIAL
 from online import of, write_changed
 from sphinx.application import Sphinx
+from sphinx.locale import _
 
 END = ".md"
 
 
-def site(app: Sphinx) -> str:
-    """Return the address of the site, or where its root is on this machine."""
-    return of(app).pages or Path(app.outdir).as_uri() + "/"
+def roots(app: Sphinx, page: str) -> tuple[str, str]:
+    """Return where a page's edition begins, and the site, as its links name them.
+
+    Without an address of the site these are relative to the page.
+    """
+    code = edition(app)
+    if root := of(app).pages:
+        return root + f"{code}/" * bool(code), root
+    up = "../" * page.count("/")
+    return up, up + "../" * bool(code)
+
+
+def edition(app: Sphinx) -> str:
+    """Return the language of this build, or nothing for the English one."""
+    return str(getattr(app.config, "editions_code", ""))
 
 
 def twin(app: Sphinx, page: str, doctree: nodes.document) -> str:
     """Return a page as Markdown."""
-    root = site(app)
-    here = root + app.builder.get_target_uri(page)
+    own, root = roots(app, page)
+    here = own + app.builder.get_target_uri(page)
 
     def address(link: str) -> str:
-        whole = link.startswith(SCHEME)
-        return urljoin(*(root, link.removeprefix(SCHEME)) if whole else (here, link))
+        if link.startswith(SCHEME):
+            return root + link.removeprefix(SCHEME)
+        return urljoin(here, link) if of(app).pages else link
 
-    writer = Writer(address, lambda path: root + quote(path))
+    writer = Writer(address, lambda path: own + quote(path))
     state = state_of(app.env)
     body = writer.blocks(doctree.children)
     if page not in state.jobs:
-        title, _, rest = body.partition("\n\n")
-        return f"{title}\n\n{rest}\n\nThis page: <{here}>\n"
-    title = writer.words(app.env.titles[page])
+        return f"{body}\n\n<{here}>\n"
     head = state.heads.get(page, Head())
-    parts = [f"# {title}"]
+    parts = [f"# {writer.words(app.env.titles[page])}"]
     parts += [writer.words(head.summary)] if head.summary else []
-    source = f"{root}_sources/{page}.py"
-    entry = next(entry for entry in state.contents if entry.docname == page)
-    number = f" · Chapter {entry.number}" if entry.number else ""
-    parts.append(f"{entry.part}{number}: <{here}>. As a module: <{source}>.")
-    parts += [f"Source: {writer.words(head.source)}"] if head.source else []
+    entry = next((each for each in state.contents if each.docname == page), None)
+    place = [entry.part] if entry and entry.part else []
+    if entry and entry.number:
+        place.append(_("Chapter {}").format(entry.number))
+    module = f"[{page}.py]({root}_sources/{quote(page)}.py)"
+    parts.append(" · ".join([*place, f"<{here}>", module]))
+    parts += [f"{_('Source')}: {writer.words(head.source)}"] if head.source else []
     return "\n\n".join([*parts, body, ""])
 
 
@@ -71,16 +86,15 @@ def write(
 
 
 def wanted(app: Sphinx) -> bool:
-    """Return whether this build has twins: the site has, an edition has none yet."""
-    code = getattr(app.config, "editions_code", "")
-    return app.builder.name == "html" and not code
+    """Return whether this build has twins: that of a site has."""
+    return bool(app.builder.name == "html")
 
 
 def contents(app: Sphinx, exception: Exception | None) -> None:
     """Write `llms.txt`, and remove the twins of pages that are gone."""
     if exception is not None or not wanted(app):
         return
-    out, root = Path(app.outdir), site(app)
+    out, root = Path(app.outdir), roots(app, "")[0]
     for file in out.rglob(f"*.html{END}"):
         if not file.with_suffix("").is_file():
             file.unlink()
@@ -96,17 +110,17 @@ def contents(app: Sphinx, exception: Exception | None) -> None:
             lines += ["", f"## {part}", ""]
         place = app.builder.get_target_uri(entry.docname) + END
         words = first(out, app, entry.docname)
-        lines.append(f"- [{entry.title}]({root}{place}): {words}")
+        title = SPECIAL.sub(r"\\\g<0>", entry.title)
+        lines.append(f"- [{title}]({root}{place}): {words}")
     write_changed(out / "llms.txt", "\n".join([*lines, ""]))
 
 
 def first(out: Path, app: Sphinx, page: str) -> str:
-    """Return the first paragraph of a page's twin, on one line and without links."""
+    """Return the first paragraph of a page's twin as plain text on one line, without links."""
     text = (out / (app.builder.get_target_uri(page) + END)).read_text("utf-8")
-    paragraphs = text.split("\n\n")[1:]
-    plain = (p for p in paragraphs if p[:1] not in ("#", ">", "-", "!", "*", "|", "`"))
-    words = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", next(plain, ""))
-    return " ".join(words.split())
+    plain = (p for p in text.split("\n\n") if p[:1] not in (*"#>-!*|`<", ""))
+    words = re.sub(r"\[((?:[^]\\]|\\.)*)\]\([^)]*\)", r"\1", next(plain, ""))
+    return re.sub(r"\\([^\w\s])", r"\1", " ".join(words.split()))
 
 
 def version() -> int:

@@ -25,6 +25,10 @@ from sphinx.util import logging
 LOGGER = logging.getLogger(__name__)
 LINK = re.compile(r'(?<=[\s<])((?:xlink:)?href|src|action|data-content_root)="([^"]*)"')
 MISSING = "404"
+NOWHERE = (
+    "No address of a repository: %d links to it are left out, and the map, the feed and the cards. "
+    "Give one as repository.url in _config.yml."
+)
 POLICY = re.compile(r'http-equiv="Content-Security-Policy" content="([^"]*)"')
 HEADING = re.compile(
     r'<a class="headerlink"[^>]*? href="#(?P<anchor>[^"]+)"[^>]*>#</a>(?=</h)'
@@ -55,7 +59,7 @@ class Change:
 
 def changes(root: Path) -> dict[str, Change]:
     """Return the changes of each file, or nothing if the history is not here."""
-    command = ["git", "-C", str(root)]
+    command = ["git", "-C", str(root), "-c", "core.quotePath=false"]
     shallow = [*command, "rev-parse", "--is-shallow-repository"]
     form = "--format=%cs %h"
     log = [*command, "log", "--name-only", "--no-renames", "--relative", form]
@@ -81,10 +85,7 @@ def begin(app: Sphinx) -> None:
     """Read what all pages have in common."""
     root = Path(app.srcdir)
     app.online = (version(root), changes(root))  # type: ignore[attr-defined]
-    if not of(app).url:
-        LOGGER.info(
-            "No address of a repository: links to it are left out. Give one as repository.url in _config.yml."
-        )
+    app.left_out = 0  # type: ignore[attr-defined]
 
 
 def foot(
@@ -102,24 +103,25 @@ def foot(
         context["pageurl"] = repository.pages
     if pagename == MISSING:
         context["pageurl"] = None
-    links: list[dict[str, str]] = []
-    if repository.url:
-        url = repository.url.rstrip("/")
-        links.append({"text": _("Repository"), "href": url})
-        licence = repository.file("LICENSE")
-        links.append({"text": _("MIT license"), "href": licence})
-        if path:
-            edit = f"{url}/edit/{repository.branch}/{quote(path)}"
-            links.append({"text": _("Edit this page"), "href": edit})
-            place = str(app.builder.get_target_uri(pagename))
-            about = f"{number}, commit {change.commit}" if change else number
-            given = {"template": "words.yml", "versions": about}
-            form = f"{url}/issues/new"
-            report = f"{form}?{urlencode({**given, 'page': repository.pages + place})}"
-            links.append({"text": _("Something wrong here?"), "href": report})
+    url = repository.url.rstrip("/")
+    links = [(_("Repository"), url), (_("MIT license"), repository.file("LICENSE"))]
+    if path:
+        links.append(
+            (_("Edit this page"), f"{url}/edit/{repository.branch}/{quote(path)}")
+        )
+        place = str(app.builder.get_target_uri(pagename))
+        about = f"{number}, commit {change.commit}" if change else number
+        given = {"template": "words.yml", "versions": about}
+        form = f"{url}/issues/new"
+        report = f"{form}?{urlencode({**given, 'page': repository.pages + place})}"
+        links.append((_("Something wrong here?"), report))
+        if url:
             body = context.get("body") or ""
             context["body"] = with_reports(body, place, form, given)
-    context["foot"] = links
+    if not url:
+        app.left_out += len(links)  # type: ignore[attr-defined]
+        links = []
+    context["foot"] = [{"text": text, "href": address} for text, address in links]
     facts = [_("Version {}").format(number), *([change.last] if change else [])]
     context["foot_facts"] = ", ".join(facts)
 
@@ -183,6 +185,8 @@ def write(app: Sphinx, exception: Exception | None) -> None:
     if exception is not None or app.builder.name != "html":
         return
     site, repository = Path(app.outdir), of(app)
+    if left_out := app.left_out:  # type: ignore[attr-defined]
+        LOGGER.info(NOWHERE, left_out)
     root = app.builder.get_target_uri(app.config.root_doc)
     welcome = (site / root).read_text(encoding="utf-8")
     once = welcome.replace(" data-pagefind-body", "")  # the search finds it once

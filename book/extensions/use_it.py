@@ -7,7 +7,9 @@ repository is in ``_config.yml`` alone, so ``{install}`` and ``{repository}`` wr
 from __future__ import annotations
 
 import inspect
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from annotated.page.book import Repository as Address
@@ -16,6 +18,15 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import ReferenceRole, SphinxDirective
 
+SUPPORTED = Path(__file__).parents[2] / "benchmarks" / "supported" / "supported.json"
+WAYS = {
+    "pickle": "`pickle`",
+    "compile": "compile",
+    "export": "export",
+    "export, free length": "free length",
+    "ONNX": "ONNX",
+}
+RECORD = "Write it by `python -m benchmarks.supported.measure`, or restore it from Git."
 NAMED = "presets: each line needs the name of a preset, a colon, and what it is for"
 
 
@@ -66,6 +77,33 @@ class Presets(SphinxDirective):
         return [box]
 
 
+class Supported(SphinxDirective):
+    """The table of what each preset can be, as it was recorded."""
+
+    def run(self) -> list[nodes.Node]:
+        self.env.note_dependency(str(SUPPORTED))
+        if not SUPPORTED.is_file():
+            raise self.error(f"supported: {SUPPORTED} is missing. {RECORD}")
+        record = json.loads(SUPPORTED.read_text(encoding="utf-8"))
+        lines = [f"| preset | {' | '.join(WAYS.values())} |"]
+        lines.append(f"|{' --- |' * (len(WAYS) + 1)}")
+        for name, found in record["presets"].items():
+            cells = [entry(found[way]) for way in WAYS]
+            lines.append(f"| `{name}` | {' | '.join(cells)} |")
+        versions = " and ".join(f"{n} {v}" for n, v in record["versions"].items())
+        lines += ["", f"With {versions.replace('+cpu', '')}, on {record['date']}."]
+        box = nodes.container(classes=["supported"])
+        self.state.nested_parse(StringList(lines, self.env.docname), 0, box)
+        return [box]
+
+
+def entry(found: bool | int) -> str:
+    """Return a cell: yes, no, or from which length on."""
+    if isinstance(found, bool):
+        return "yes" if found else "no"
+    return f"from {found} token{'s' * (found > 1)} on" if found else "no"
+
+
 class Install(SphinxDirective):
     """The command that installs the package from its repository."""
 
@@ -90,5 +128,6 @@ class Repository(ReferenceRole):
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("presets", Presets)
     app.add_directive("install", Install)
+    app.add_directive("supported", Supported)
     app.add_role("repository", Repository())
     return {"parallel_read_safe": True, "parallel_write_safe": True}

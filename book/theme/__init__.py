@@ -126,8 +126,6 @@ def polished(body: str) -> str:
     # The search counts a word less in code and outputs, and more where the prose stresses it or names a term.
     for tag in ("<em>", '<span class="xref std std-term">'):
         body = body.replace(tag, f'{tag[:-1]} data-pagefind-weight="4">')
-    # In the search, words in code and outputs count less, and emphasized words count more.
-    body = body.replace("<em>", '<em data-pagefind-weight="4">')
     weighted = '<div data-pagefind-weight="0.2" class="sbs__code'
     body = body.replace('<div class="sbs__code', weighted)
     return glued(code(body))
@@ -170,21 +168,21 @@ def restyled(app: Any, env: Any) -> list[str]:
         return []
     out = Path(app.outdir) / "_static"
     out.mkdir(parents=True, exist_ok=True)
-    now = {
-        file.name: COMMENT.sub("", file.read_text("utf-8"))
-        for file in (FOLDER / "static").glob("*.js")
-    }
-    now["primer.css"] = style()
-    # A missing file was removed by `sweep`, because no page uses it.
-    there = {name: text for name, text in now.items() if (out / name).is_file()}
-    same = all((out / name).read_text() == text for name, text in there.items())
-    (out / "primer.css").write_text(now["primer.css"])
-    return [] if same else list(env.found_docs)
+    (out / "primer.css").write_text(style())
+    if getattr(app.config, "quick", False):
+        return []
+    scripts = sorted((FOLDER / "static").glob("*.js"))
+    texts = [style(), *(COMMENT.sub("", file.read_text("utf-8")) for file in scripts)]
+    now = hashlib.sha256("\0".join(texts).encode()).hexdigest()
+    before, env.primer_style = getattr(env, "primer_style", now), now
+    return [] if before == now else list(env.found_docs)
 
 
 def sweep(app: Any, exception: Exception | None) -> None:
     """Remove styles, scripts and pictures that no page uses, and the comments in scripts."""
     if exception is not None or app.config.html_theme != "primer":
+        return
+    if getattr(app.config, "quick", False):
         return
     out = Path(app.outdir)
     for script in (out / "_static").glob("*.js"):

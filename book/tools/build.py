@@ -1,4 +1,4 @@
-"""`make book` and `make serve`: run Jupyter Book's build with little output.
+"""`make book`: run Jupyter Book's build with little output.
 
 ``jupyter-book build .`` builds the same site, but prints a traceback under messages that already
 give the file, the line and the fix.
@@ -12,12 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
-import time
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "book"))  # where the engine is
@@ -72,6 +67,25 @@ def build(strict: bool, drafts: bool = False) -> int:
     return result
 
 
+def build_edition(code: str) -> int:
+    """Build the edition in a language again, next to a site that is there. Returns 0 on success.
+
+    A draft that the site does not have is left out.
+    """
+    try:
+        found = next((each for each in languages(LOCALE) if each.code == code), None)
+        if found is None or not (EDITIONS / code).is_dir():
+            return 0
+        compile_catalogues(found, COMPILED)
+    except CatalogueError as error:
+        print(error, file=sys.stderr)
+        return 1
+    result = build_one(code, strict=False, drafts=found.draft)
+    if not result:
+        publish(EDITIONS / code, SITE / code, OWN)
+    return result
+
+
 def forget_others(codes: list[str]) -> None:
     """Remove the editions of languages that the book no longer has."""
     for built in EDITIONS.glob("*"):
@@ -87,15 +101,16 @@ def doctrees(code: str) -> Path:
     return ROOT / "_build" / (f".doctrees-{code}" if code else ".doctrees")
 
 
-def build_one(code: str, strict: bool, drafts: bool) -> int:
-    """Build the English book, or its edition in a language."""
+def build_one(code: str, strict: bool, drafts: bool, quick: bool = False) -> int:
+    """Build the English book, or its edition in a language. A ``quick`` build writes pages alone."""
     import yaml
     from address import online
     from annotated.page.book import Repository
     from jupyter_book.sphinx import build_sphinx
 
     show_progress()
-    options: dict[str, object] = {"editions_drafts": True} if drafts else {}
+    options: dict[str, object] = {"quick": quick}
+    options |= {"editions_drafts": True} if drafts else {}
     if code:
         options |= {
             "editions_code": code,
@@ -108,6 +123,8 @@ def build_one(code: str, strict: bool, drafts: bool) -> int:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     text = (ROOT / "_config.yml").read_text(encoding="utf-8")
     repository = online(yaml.safe_load(text)["repository"], os.environ)
+    memory = doctrees(code) / "environment.pickle"
+    before = memory.read_bytes() if quick and memory.is_file() else b""
     result = build_sphinx(
         ROOT,
         EDITIONS / code if code else SITE,
@@ -125,6 +142,9 @@ def build_one(code: str, strict: bool, drafts: bool) -> int:
         warningiserror=strict,
         keep_going=strict,
     )
+    # After an error Sphinx forgets all pages, and would read them again when the error is mended.
+    if before and not memory.is_file():
+        memory.write_bytes(before)
     return 1 if isinstance(result, BaseException) else int(result)
 
 
@@ -133,122 +153,22 @@ def show_progress() -> None:
     handler = logging.StreamHandler(sys.stdout)
     handler.setLevel(logging.INFO)
     handler.addFilter(lambda record: record.levelno < logging.WARNING)
-    for name in ("annotated", "stages", "editions"):
+    for name in ("annotated", "stages", "editions", "online"):
         logging.getLogger(f"sphinx.{name}").addHandler(handler)
-
-
-class Handler(SimpleHTTPRequestHandler):
-    """Serve the site quietly, with a script in each page that loads it again after a build."""
-
-    built = 0  # the number of builds that have ended
-
-    def do_GET(self) -> None:
-        if self.path == "/.reload.js":
-            self.reply(RELOAD.encode(), "text/javascript")
-        elif self.path == "/.built":
-            self.reply(str(Handler.built).encode(), "text/plain")
-        else:
-            super().do_GET()
-
-    def copyfile(self, source: Any, outputfile: Any) -> None:
-        super().copyfile(source, outputfile)
-        if self.is_page():
-            outputfile.write(b'<script src="/.reload.js"></script>')
-
-    def send_header(self, keyword: str, value: str) -> None:
-        # A page is longer by the script, and the connection ends with it.
-        if not (keyword == "Content-Length" and self.is_page()):
-            super().send_header(keyword, value)
-
-    def is_page(self) -> bool:
-        path = self.translate_path(self.path)
-        return path.endswith("/") or self.guess_type(path) == "text/html"
-
-    def reply(self, content: bytes, kind: str) -> None:
-        self.send_response(200)
-        super().send_header("Content-Type", kind)
-        super().send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Print no requests."""
-
-
-RELOAD = """
-let built;
-setInterval(async () => {
-  const now = await fetch("/.built").then((reply) => reply.text(), () => built);
-  if (built !== undefined && now !== built) location.reload();
-  built = now;
-}, 500);
-"""
-
-
-def rebuild(command: list[str], why: str = "") -> None:
-    """Build in a process of its own, and say that and how long it took."""
-    print(f"building{why} …", flush=True)
-    start = time.monotonic()
-    done = subprocess.run(command, check=False)
-    end = "built" if done.returncode == 0 else "NOT built (see above)"
-    print(f"{end} in {time.monotonic() - start:.0f} s", flush=True)
-    Handler.built += 1
-
-
-def serve(port: int) -> None:
-    """Serve the site on localhost, and build it again when a source file changes.
-
-    Port 0 is any free one.
-    """
-    from watchfiles import PythonFilter, watch
-
-    handler = partial(Handler, directory=str(SITE))
-    try:
-        server = ThreadingHTTPServer(("127.0.0.1", port), handler)
-    except OSError as error:
-        message = f"port {port} cannot be used ({error.strerror})"
-        sys.exit(f"{message}; try: make serve PORT={port + 1}")
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    command = [sys.executable, __file__]
-    rebuild(command)
-    print(f"http://localhost:{server.server_port}/  (Ctrl-C ends)", flush=True)
-    kinds = PythonFilter(
-        extra_extensions=(
-            *(".md", ".yml", ".bib", ".json"),
-            *(".css", ".js", ".html", ".toml", ".po"),
-        )
-    )
-    sources = [
-        ROOT / "labml_primer",
-        ROOT / "benchmarks",
-        ROOT / "experiments",
-        ROOT / "book",
-        ROOT / "_config.yml",
-        ROOT / "_toc.yml",
-    ]
-    for changes in watch(*sources, watch_filter=kinds, raise_interrupt=False):
-        names = sorted({os.path.relpath(path, ROOT) for _, path in changes})
-        rebuild(command, f", because of {', '.join(names)}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        description="Build the book, or serve it while it is written."
+        description="Build the book, with its editions in other languages."
     )
     parser.add_argument("--strict", action="store_true", help="warnings are errors")
-    parser.add_argument(
-        "--serve", type=int, metavar="PORT", help="serve and rebuild on change"
-    )
     parser.add_argument("--edition", help="build this edition alone")
     parser.add_argument("--drafts", action="store_true", help="build draft editions")
     options = parser.parse_args()
     try:
         if options.edition:
             sys.exit(build_one(options.edition, options.strict, options.drafts))
-        if options.serve is not None:
-            serve(options.serve)
-        else:
-            sys.exit(build(options.strict, options.drafts))
+        sys.exit(build(options.strict, options.drafts))
     except KeyboardInterrupt:
         sys.exit(130)  # as the shell says it: ended by Ctrl-C
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from keyword import iskeyword
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 CATALOGUE = "tests/library/catalogue.py"
+USED = ("Tensor",)  # what a new module imports
 LAST_OF_LAYERS = "    **{name: model(replace(config, layers=1))"
 MODULE = '''r"""
 # {title}
@@ -104,9 +106,15 @@ def draw() -> str:
 def problem(root: Path, chapter: str) -> str:
     """Return what is wrong with the place of a new chapter, or nothing."""
     example = "for example CHAPTER=labml_primer/primer/talking_heads"
-    if not re.fullmatch(r"labml_primer/[a-z]\w*/[a-z]\w*", chapter):
+    if not re.fullmatch(r"labml_primer/[a-z0-9_]+/[^/]+", chapter):
         return (
             f"CHAPTER={chapter}: name a module in a folder of labml_primer, {example}"
+        )
+    name = Path(chapter).name
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or iskeyword(name):
+        return (
+            f"CHAPTER={chapter}: {name} cannot be a module of this book; use lower-case letters, "
+            f"digits and underscores, {example}"
         )
     if not (root / chapter).parent.is_dir():
         return (
@@ -114,10 +122,11 @@ def problem(root: Path, chapter: str) -> str:
         )
     if (root / f"{chapter}.py").exists():
         return f"CHAPTER={chapter}: {chapter}.py exists already; choose another name"
-    name = Path(chapter).name
     for path in (root / "book" / "pictures").rglob(f"{name}.py"):
         return f"CHAPTER={chapter}: {path.relative_to(root)} exists already; choose another name"
     kind = class_name(name)
+    if kind in USED:
+        return f"CHAPTER={chapter}: its class would hide torch's {kind}; choose another name"
     if re.search(rf"\b{kind}\b", (root / CATALOGUE).read_text(encoding="utf-8")):
         return (
             f"CHAPTER={chapter}: {CATALOGUE} has a {kind} already; choose another name"

@@ -2,9 +2,9 @@
 
 from urllib.parse import urljoin
 
-from as_markdown import Writer, code, fenced
+from as_markdown import Writer
 from docutils import nodes
-from html_as_markdown import markdown_of
+from html_as_markdown import code, fenced, markdown_of
 
 
 def address(link: str) -> str:
@@ -31,9 +31,22 @@ def test_html_becomes_text_with_tables_links_and_the_names_of_figures() -> None:
     assert table in text and text.endswith("- item")
 
 
+def test_code_in_html_keeps_its_lines_and_marks_in_words_stay_as_they_are_read() -> (
+    None
+):
+    html = "<p>a*b*c &lt;b&gt; <code>a`*</code></p><pre>if x:\n    ```y\n<b>z</b></pre>"
+    expected = "a\\*b\\*c \\<b> `` a`* ``\n\n````text\nif x:\n    ```y\nz\n````"
+    assert markdown_of(html, address) == expected
+    html = "<table><tr><td><pre>a\n b</pre></td></tr></table>"
+    assert markdown_of(html, address) == "| `a b` |\n| --- |"
+
+
 def test_marks_in_a_text_stay_as_they_are_read() -> None:
     text = nodes.paragraph("", "2 * 3 < 7, d_model, [1] and $5")
     assert written(text) == r"2 \* 3 \< 7, d_model, \[1\] and \$5"
+    for opening, read in (("1. May", r"1\. May"), ("# 2", r"\# 2"), ("- x", r"\- x")):
+        assert written(nodes.paragraph("", opening)) == read
+    assert written(nodes.paragraph("", "&lt; 1.5")) == r"\&lt; 1.5"
     assert code("a `b`") == "`` a `b` ``"
     assert fenced("```\nx\n```", "text") == "````text\n```\nx\n```\n````"
 

@@ -270,11 +270,11 @@ def test_a_folder_with_spaces_and_umlauts_and_no_home(
 
 SERVE = """
 import sys, time
-import build
+import serve
 
-build.subprocess.run = lambda *_, **__: print("ready", flush=True) or time.sleep(600)
-sys.argv = ["build.py", "--serve", "0"]
-build.main()
+serve.subprocess.run = lambda *_, **__: print("ready", flush=True) or time.sleep(600)
+sys.argv = ["serve.py", "0"]
+serve.main()
 """
 
 
@@ -298,7 +298,7 @@ def test_an_interrupted_server_ends_without_a_traceback() -> None:
 def test_a_busy_port_gets_one_line_with_another_port() -> None:
     with socket.create_server(("127.0.0.1", 0)) as busy:
         port = busy.getsockname()[1]
-        command = [sys.executable, "build.py", "--serve", str(port)]
+        command = [sys.executable, "serve.py", str(port)]
         served = subprocess.run(
             command, cwd=ENGINE / "tools", stderr=subprocess.PIPE, text=True
         )

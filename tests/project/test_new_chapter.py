@@ -52,6 +52,12 @@ def test_a_new_chapter_has_its_module_picture_place_and_layer(copy: Path) -> Non
     [
         ("", "name a module in a folder of labml_primer, for example"),
         ("experiments/x", "name a module in a folder of labml_primer, for example"),
+        ("labml_primer/primer/Talking", "cannot be a module of this book; use lower"),
+        ("labml_primer/primer/talking-heads", "cannot be a module of this book"),
+        ("labml_primer/primer/2heads", "cannot be a module of this book"),
+        ("labml_primer/primer/talking_heads.py", "cannot be a module of this book"),
+        ("labml_primer/primer/class", "class cannot be a module of this book"),
+        ("labml_primer/primer/tensor", "would hide torch's Tensor"),
         ("labml_primer/none/x", "there is no folder labml_primer/none"),
         ("labml_primer/primer/primer_ez", "primer_ez.py exists already"),
         ("labml_primer/compared/kernels", "kernels.py exists already"),
@@ -62,3 +68,19 @@ def test_a_place_for_a_chapter_that_cannot_be_is_named_with_the_fix(
     chapter: str, fix: str
 ) -> None:
     assert fix in new_chapter.problem(ROOT, chapter)
+
+
+def test_two_new_chapters_stand_next_to_each_other(copy: Path) -> None:
+    for chapter in (CHAPTER, "labml_primer/primer/second_heads"):
+        assert new_chapter.problem(copy, chapter) == ""
+        new_chapter.begin(copy, chapter)
+        assert "exists already" in new_chapter.problem(copy, chapter)
+    toc = yaml.safe_load((copy / "_toc.yml").read_text())
+    part = next(p for p in toc["parts"] if p["caption"] == "Primer")
+    files = [chapter["file"] for chapter in part["chapters"][-2:]]
+    assert files == [CHAPTER, "labml_primer/primer/second_heads"]
+    catalogue = (copy / "tests/library/catalogue.py").read_text()
+    ast.parse(catalogue)
+    for kind in ("TalkingHeads", "SecondHeads"):
+        assert catalogue.count(f'    "{kind}": Layer(') == 1
+        assert len([x for x in catalogue.splitlines() if x.endswith(f" {kind}")]) == 1

@@ -1,6 +1,7 @@
-"""What `make serve` promises an author: it is quiet, and an open page loads again after a build."""
+"""What `make serve` promises an author: it is quiet, and an open page follows each save, with its errors."""
 
 import http.client
+import json
 import sys
 import threading
 from collections.abc import Iterator
@@ -8,15 +9,22 @@ from functools import partial
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 
-import build
 import pytest
+import serve
+
+PAGE = '<p>One</p><script src="/.serve.js"></script>'
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[http.client.HTTPConnection]:
+def server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[http.client.HTTPConnection]:
+    (tmp_path / "_static").mkdir()
     (tmp_path / "index.html").write_text("<p>One</p>")
-    (tmp_path / "style.css").write_text("p {}")
-    handler = partial(build.Handler, directory=str(tmp_path))
+    (tmp_path / "_static" / "own.css").write_text("p {}")
+    (tmp_path / "_static" / "primer.js").write_text("// of the last whole build")
+    monkeypatch.setattr(serve.Handler, "state", serve.State())
+    handler = partial(serve.Handler, directory=str(tmp_path))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as served:
         threading.Thread(target=served.serve_forever, daemon=True).start()
         yield http.client.HTTPConnection("127.0.0.1", served.server_port)
@@ -26,27 +34,116 @@ def server(tmp_path: Path) -> Iterator[http.client.HTTPConnection]:
 def got(server: http.client.HTTPConnection, path: str) -> str:
     server.request("GET", path)
     reply = server.getresponse()
-    assert reply.status == 200
+    assert reply.status == 200 and reply.headers["Cache-Control"] == "no-cache"
     return reply.read().decode()
 
 
-def test_a_served_page_has_the_script_that_loads_it_again_and_its_file_has_not(
+def test_a_served_page_has_the_script_that_follows_builds_and_its_file_has_not(
     server: http.client.HTTPConnection, capfd: pytest.CaptureFixture[str]
 ) -> None:
     for path in ("/", "/index.html", "/index.html?q=1"):
-        assert got(server, path) == '<p>One</p><script src="/.reload.js"></script>'
-    assert got(server, "/style.css") == "p {}"
-    assert "location.reload()" in got(server, "/.reload.js")
+        assert got(server, path) == PAGE
+    assert got(server, "/_static/own.css") == "p {}"
+    assert "location.reload()" in got(server, "/.serve.js")
     assert capfd.readouterr() == ("", "")  # no request is printed
 
 
-def test_the_end_of_a_build_is_said_with_its_cause_and_time_and_seen_by_pages(
+def test_styles_and_scripts_are_served_as_their_sources_are_now(
+    server: http.client.HTTPConnection,
+) -> None:
+    source = serve.BOOK / "theme" / "static" / "primer.js"
+    assert got(server, "/_static/primer.js?v=1") == source.read_text()
+    assert "--font" in got(server, "/_static/primer.css?v=1")
+    for path in ("/_static/../../theme.toml", "/../primer.js"):
+        server.request("GET", path)
+        reply = server.getresponse()
+        reply.read()
+        assert reply.status == 404
+
+
+def test_a_changed_file_asks_for_the_least_that_shows_it() -> None:
+    book = serve.BOOK
+    style, script = book / "theme/static/page.css", book / "annotated/static/curves.js"
+    words, chapter = book / "locale/ja/words.po", serve.ROOT / "labml_primer/x.py"
+    assert serve.due([str(style)]) == ({"styles"}, [])
+    assert serve.due([str(script)]) == ({"scripts"}, [])
+    assert serve.due([str(words)]) == (set(), ["ja"])
+    assert serve.due([str(words), str(chapter), str(style)]) == ({"styles"}, ["", "ja"])
+    assert serve.due(
+        [str(book / "pictures/a.py"), str(book / "theme/layout.html")]
+    ) == (
+        set(),
+        [""],
+    )
+
+
+class Recorded(serve.Builder):
+    """A builder that has built."""
+
+    def __init__(self, code: int, wrong: str):
+        self.done = code, wrong
+
+    def build(self, language: str) -> tuple[int, str]:
+        assert serve.Handler.state.building
+        return self.done
+
+
+def test_a_build_is_said_with_its_cause_and_time_and_the_page_gets_its_errors(
     server: http.client.HTTPConnection, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    before = got(server, "/.built")
-    build.rebuild([sys.executable, "-c", ""], ", because of a.py")
-    build.rebuild([sys.executable, "-c", "raise SystemExit(1)"])
-    assert int(got(server, "/.built")) == int(before) + 2
+    page, style = "labml_primer/a.py", "book/theme/static/page.css"
+
+    def state() -> dict[str, object]:
+        return json.loads(got(server, "/.state?page=/"))
+
+    before = state()
+    serve.react(Recorded(0, ""), [str(serve.ROOT / page)])
+    serve.react(Recorded(1, "a.py:3: wrong"), [str(serve.ROOT / page)])
     said = capfd.readouterr().out.splitlines()
-    assert said[0] == "building, because of a.py …" and said[1].startswith("built in ")
+    assert said[0] == f"building, because of {page} …" and said[1].startswith(
+        "built in "
+    )
     assert said[3].startswith("NOT built (see above) in ")
+    assert state() == {**before, "wrong": "a.py:3: wrong"}
+    serve.react(Recorded(0, ""), [str(serve.ROOT / style)])
+    assert capfd.readouterr().out == f"shown, without a build: {style}\n"
+    assert state() == {**before, "wrong": "a.py:3: wrong", "styles": 1}
+    assert before["page"] and json.loads(got(server, "/.state?page=/no"))["page"] == ""
+
+
+BUILDS = """
+import os, sys, types
+import serve
+
+build = types.ModuleType("build")
+def build_one(code, strict, drafts, quick):
+    print("said", flush=True)
+    print("wrong", file=sys.stderr)
+    return 3
+build.build_one = build_one
+build.build_edition = lambda code: os.kill(os.getppid(), 9)
+sys.modules["build"] = build
+serve.PACKAGES = ("json",)
+serve.build_on_request()
+"""
+
+
+def test_the_builder_stays_says_what_is_wrong_and_is_started_again_if_it_ends(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    popen = serve.subprocess.Popen
+    command = [sys.executable, "-c", BUILDS]
+    folder = serve.ROOT / "book" / "tools"
+    monkeypatch.setattr(
+        serve.subprocess, "Popen", lambda _, **how: popen(command, cwd=folder, **how)
+    )
+    builder = serve.Builder()
+    assert builder.build("") == (3, "wrong\n")
+    first = builder.process
+    assert builder.build("") == (3, "wrong\n") and builder.process is first
+    assert capfd.readouterr().out == "said\nwrong\n" * 2
+    code, wrong = builder.build("ja")
+    assert code == 1 and "has ended" in wrong
+    first.wait()
+    assert builder.build("") == (3, "wrong\n") and builder.process is not first
+    builder.process.communicate()
