@@ -33,7 +33,7 @@ MESSAGES = ".messages"  # the folder with the messages of the pages, next to the
 # The files of _static that an edition has of its own. All others exist once, in the English site.
 OWN = ("documentation_options.js", "language_data.js", "words.js", "japanese.css")
 ONCE = re.compile(  # in an attribute
-    r'(?<==")(?:\.\./)*(_static/([^"?\s]+)|(?:_outputs|_sources|notebooks|_downloads/search)(?=[/"]))'
+    r'(?<==")(?:\.\./)*(_static/([^"?\s]+)|(?:_outputs|_sources|_downloads/search)(?=[/"]))'
 )
 SCRIPTS = ("annotated/static/*.js", "theme/static/*.js", "live/static/live/*.js")
 SHARED = ("pictures", "outputs", "words")  # catalogues that all pages use
@@ -225,7 +225,7 @@ def frame(
 
 
 def share(context: dict[str, Any], root: str) -> None:
-    """Let a page take from the English site what exists once: scripts, styles, code and notebooks."""
+    """Let a page take from the English site what exists once: scripts, styles and code."""
 
     def own(match: re.Match[str]) -> str:
         return match[0] if match[2] in OWN else f"{root}{match[1]}"
@@ -244,9 +244,8 @@ def share(context: dict[str, Any], root: str) -> None:
         context[name] = through(context[name])
     context["body"] = there(context.get("body") or "")
     chapter = context.get("chapter") or {}
-    for name in ("notebook", "executed", "source"):
-        if name in chapter:
-            chapter[name] = own_or_shared(chapter[name])
+    if "source" in chapter:
+        chapter["source"] = own_or_shared(chapter["source"])
 
 
 def _site(app: Sphinx) -> str:

@@ -69,6 +69,6 @@ def _shared(name: Path, own: Iterable[str]) -> bool:
     hidden = first.startswith(".")
     return (
         hidden
-        or first in ("_sources", "_outputs", "notebooks")
+        or first in ("_sources", "_outputs")
         or name.parts[:2] == ("_downloads", "search")
     )

@@ -13,7 +13,7 @@ from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
-END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")  # of a sentence
+END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])|(?<=。)")  # of a sentence
 LINES = 6  # of an output that is shown whole
 WIDE = 100  # characters of a line
 

@@ -14,8 +14,8 @@ KINDS = {".pdf": "one PDF", ".zip": "an archive to read offline"}
 
 
 def _kinds() -> list[str]:
-    """Name the words that are looked up by a variable, for those who extract messages."""
-    return [_("one PDF"), _("an archive to read offline")]
+    """Name the words that are looked up elsewhere, for those who extract messages."""
+    return [_("one PDF"), _("an archive to read offline"), _("Contents")]
 
 
 def found(site: Path) -> list[dict[str, str]]:

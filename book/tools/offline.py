@@ -1,14 +1,18 @@
 """`make offline`: write a PDF of the book, and an archive that opens from disk.
 
-Both go into the site's `downloads`. The next build links them from the welcome page.
+Both go into the site's `downloads`. The next build links them from the welcome page. Editions in other
+languages that the site has get a PDF too, if the machine has a font for them.
 """
 
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import yaml
@@ -16,10 +20,12 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "book"), str(ROOT / "book" / "extensions")]
 
+from build import EDITIONS  # noqa: E402
 from chromium import launched  # noqa: E402
+from editions.catalogues import Language, languages, read  # noqa: E402
 from offline_links import FOLDER, found  # noqa: E402
 from pdf import pdf, title_page  # noqa: E402
-from playwright.sync_api import sync_playwright  # noqa: E402
+from playwright.sync_api import Browser, sync_playwright  # noqa: E402
 
 SITE = ROOT / "_build" / "html"
 # Pagefind needs a server; the search page does not. The others are for a site.
@@ -50,11 +56,47 @@ def write() -> None:
     with sync_playwright() as playwright:
         browser = launched(playwright)
         content = pdf(SITE, pages, title, browser)
+        (folder / f"{name}.pdf").write_bytes(content)
+        for language in filter(_can_be_printed, languages(LOCALE)):
+            own = EDITIONS / language.code / FOLDER  # from where the build brings it
+            own.mkdir(exist_ok=True)
+            content = edition(language, toc["root"], pages, config, browser)
+            (own / f"{name}-{language.code}.pdf").write_bytes(content)
         browser.close()
-    (folder / f"{name}.pdf").write_bytes(content)
     print(f"{time.monotonic() - start:.0f} s. In {folder}:")
     for each in found(SITE):
         print(f"  {each['href']}, {each['size']}")
+
+
+def edition(
+    language: Language,
+    welcome: str,
+    pages: list[str],
+    config: dict[str, Any],
+    browser: Browser,
+) -> bytes:
+    """Print the edition of the book in a language."""
+    words = {m.english: m.text for m in read(language.path("words")) if m.shown}
+    contents = words.get("Contents", "Contents")
+    code = language.code
+    title = title_page(SITE, f"{code}/{welcome}", config, code, contents)
+    return pdf(SITE, [f"{code}/{page}" for page in pages], title, browser)
+
+
+def _can_be_printed(language: Language) -> bool:
+    """Return whether the site has an edition and the machine a font for it. Say so if it has no font."""
+    if not (SITE / language.code).is_dir():
+        return False
+    if not shutil.which("fc-list"):  # not a Linux: its fonts are not asked for
+        return True
+    command = ["fc-list", f":lang={language.code}", "family"]
+    if subprocess.run(command, capture_output=True, text=True).stdout.strip():
+        return True
+    print(
+        f"No PDF in {language.name}: this machine has no font for it. Install one, for example "
+        "with: apt-get install fonts-noto-cjk"
+    )
+    return False
 
 
 def archive(site: Path, target: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit
 
 from annotated.page.book import site_url
+from babel.dates import format_date
 from bs4 import BeautifulSoup, Tag
 from playwright.sync_api import Browser
 from pypdf import PdfReader
@@ -29,13 +30,15 @@ UNPRINTED = (
 
 @dataclass(frozen=True)
 class Title:
-    """The text of the title page."""
+    """The text of the title page, and the language of the document with its word for its contents."""
 
     title: str
     summary: str
     author: str
     address: str
     date: str
+    language: str = "en"
+    contents: str = "Contents"
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,13 @@ class Page:
     styles: list[str]
 
 
-def title_page(site: Path, welcome: str, config: dict[str, Any]) -> Title:
+def title_page(
+    site: Path,
+    welcome: str,
+    config: dict[str, Any],
+    language: str = "en",
+    contents: str = "Contents",
+) -> Title:
     """Return the title page's text, from the configuration and the welcome page."""
     text = (site / f"{welcome}.html").read_text(encoding="utf-8")
     soup = BeautifulSoup(text, "html.parser")
@@ -61,7 +70,11 @@ def title_page(site: Path, welcome: str, config: dict[str, Any]) -> Title:
         summary=str(summary["content"]) if summary else "",
         author=config["author"],
         address=site_url(config["repository"]["url"]),
-        date=time.strftime("%d %B %Y").lstrip("0"),
+        date=format_date(format="long", locale=language)
+        if language != "en"
+        else time.strftime("%d %B %Y").lstrip("0"),
+        language=language,
+        contents=contents,
     )
 
 
@@ -211,13 +224,13 @@ def document(book: Title, pages: list[Page], numbers: dict[str, int]) -> str:
         for page in pages
     )
     return f"""<!doctype html>
-<html lang="en" data-theme="light">
+<html lang="{book.language}" data-theme="light">
 <head><meta charset="utf-8"><title>{escape(book.title)}</title>{sheets}<style>{style}</style></head>
 <body>
 <section class="cover"><h1>{escape(book.title)}</h1><p>{escape(book.summary)}</p>
 <p class="cover__foot">{escape(book.author)}, {escape(book.date)}<br>
 <a href="{escape(book.address)}">{escape(book.address)}</a></p></section>
-<nav class="contents"><h1>Contents</h1>{"".join(_contents(pages, numbers))}</nav>
+<nav class="contents"><h1>{escape(book.contents)}</h1>{"".join(_contents(pages, numbers))}</nav>
 {parts}
 </body></html>
 """

@@ -231,6 +231,7 @@ def test_publishing_an_edition_removes_only_its_own_old_files(tmp_path: Path) ->
         "_static/primer.css",
         "parts/search/page.html",
         "notebooks/a.ipynb",
+        "_sources/a.py",
     ):
         (built / name).parent.mkdir(parents=True, exist_ok=True)
         (built / name).write_text(name)
@@ -243,6 +244,7 @@ def test_publishing_an_edition_removes_only_its_own_old_files(tmp_path: Path) ->
     )
     assert files == [
         "ja/_static/words.js",
+        "ja/notebooks/a.ipynb",
         "ja/page.html",
         "ja/parts/search/page.html",
         "page.html",

@@ -19,7 +19,7 @@ import sys
 sys.path.insert(0, {engine!r})
 project = "Fixture"
 extensions = ["annotated", "editions"]
-exclude_patterns = ["_build", "conf.py", "locale"]
+exclude_patterns = ["_build", "conf.py", "locale", "notebooks"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 annotated_workers = 1
 annotated_repository = {{"url": "https://github.com/owner/name"}}
@@ -123,6 +123,7 @@ def small(shelf: Callable[[dict[str, str]], Shelf]) -> Small:
             {
                 "conf.py": CONF.format(engine=engine),
                 "parts/one.py": CHAPTER,
+                "notebooks/one.ipynb": "",
                 "index.md": INDEX,
             }
         )
@@ -161,6 +162,23 @@ def test_everything_a_reader_sees_of_a_chapter_can_be_translated(small: Small) -
     }, left
     assert len(small.page().select("[data-tie]")) == 4
     assert not small.page().select(".untranslated, .older")
+
+
+def test_the_notebook_of_an_edition_has_the_translations_of_its_page(
+    small: Small,
+) -> None:
+    small.translate(bracketed)
+    small.edition()
+    path = small.root / "_build/.editions/eo/notebooks/one.ipynb"
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    prose = "\n".join(
+        "".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"
+    )
+    own = re.sub(r"\*A chapter of .*?\*|</?\w+>|Solution, in words", "", prose)
+    left = re.sub(r"〔[^〕]*〕|\$[^$]*\$|\W|\d|_", "", own)
+    assert left == "Deviationfrom", left
+    assert "| 〔head〕 | 〔other〕 |\n|---|---|\n| 〔cell of a table〕 | 3 |" in prose
+    assert "/eo/parts/one.html" in prose
 
 
 def test_a_missing_paragraph_shows_the_english_marked_and_a_stale_one_its_translation(

@@ -22,14 +22,18 @@ class remark(nodes.General, nodes.Element):  # noqa: N801
 
 def summary(title: str, lines: int) -> str:
     """Return what a fold is called in the language of the build: `Code of this figure, 12 lines`."""
+    pattern = _("{}, {} line") if lines == 1 else _("{}, {} lines")
+    return pattern.format(named(title), lines)
+
+
+def named(title: str) -> str:
+    """Return the title of a fold in the language of the build."""
     known = {
         "Code": _("Code"),
         "Code of this figure": _("Code of this figure"),
         "Code of this table": _("Code of this table"),
     }
-    words = known.get(title) or _("Code of {}").format(title.removeprefix("Code of "))
-    pattern = _("{}, {} line") if lines == 1 else _("{}, {} lines")
-    return pattern.format(words, lines)
+    return known.get(title) or _("Code of {}").format(title.removeprefix("Code of "))
 
 
 def own(directive: SphinxDirective) -> None:

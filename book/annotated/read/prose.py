@@ -152,16 +152,17 @@ def _markdown() -> MarkdownIt:
     return parser.disable("inline")
 
 
-def _blocks(lines: list[str]) -> list[Token]:
+def blocks(lines: list[str]) -> list[Token]:
+    """Return the blocks of Markdown. The texts in them are not parsed."""
     parser = _markdown()
     return parser.parse("\n".join(lines))
 
 
 def _escape(lines: list[str], start: int, end: int) -> None:
     """Escape what is not markup in these lines."""
-    tokens = _blocks(lines[start:end])
+    tokens = blocks(lines[start:end])
     if _interrupted(lines, tokens, start):
-        tokens = _blocks(lines[start:end])
+        tokens = blocks(lines[start:end])
     done: set[int] = set()
     for token in tokens:
         if token.map is None:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import gettext
 import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from sphinx.application import Sphinx
+from sphinx.locale import get_translation
+from sphinx.util.i18n import docname_to_domain
 from sphinx.util.osutil import relative_uri
 
 from annotated.page.book import Book
 from annotated.page.limits import FOLDER, write_whole
 from annotated.page.site_notebook import visible
+from annotated.page.words import spoken
 from annotated.read.parse import ChapterError
 from annotated.run.execute import Job, Record
 from annotated.take.notebook import reader_notebook
 from annotated.take.snippets import script_of
+from annotated.take.translated import Say
 
 ENDS = ("", "-with-outputs")  # of the names of a chapter's notebooks
 
@@ -36,17 +42,48 @@ def write_downloads(
     links = {"source": relative_uri(here, module)}
     committed = committed_notebook(job, book)
     if committed and record.date:  # its prose has numbers that a run computed
+        if say := _say(app, job.docname):
+            book, values = _in_language(app, book), _spoken(values)
         for key, file, shown in (
             ("notebook", committed, None),
             ("executed", committed.replace(".ipynb", "-with-outputs.ipynb"), record),
         ):
-            text = reader_notebook(job.path, book, shown, values, record.returned)
+            text = reader_notebook(job.path, book, shown, values, record.returned, say)
             _folder_of(out / file).write_text(text, encoding="utf-8")
             links[key] = relative_uri(here, file)
         if book.repository.url:
             file = book.repository.file(committed).removeprefix("https://github.com/")
             links["colab"] = f"https://colab.research.google.com/github/{file}"
     return links
+
+
+def _say(app: Sphinx, docname: str) -> Say | None:
+    """Return what translates a page's texts, or nothing in the language that the book is written in."""
+    domain = docname_to_domain(docname, app.config.gettext_compact)
+    for folder in app.config.locale_dirs:
+        path, language = Path(app.srcdir, folder), app.config.language
+        if gettext.find(domain, path, [language]):
+            return gettext.translation(domain, path, [language]).gettext
+    return None
+
+
+def _in_language(app: Sphinx, book: Book) -> Book:
+    """Return the book with the titles and the address of an edition, which is in a folder of its own."""
+    titles = {
+        docname: say(title) if (say := _say(app, docname)) else title
+        for docname, title in book.titles.items()
+    }
+    url = f"{book.url}{app.config.language}/" if book.url else ""
+    return replace(book, titles=titles, url=url)
+
+
+def _spoken(values: Mapping[str, str]) -> dict[str, str]:
+    """Return computed values with the words of an edition, as "1.2 to 1.5" has one."""
+    say = get_translation("outputs")
+    return {
+        expression: spoken(value, lambda text: str(say(text)))
+        for expression, value in values.items()
+    }
 
 
 def write_outputs(site: Path, job: Job, record: Record) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from itertools import takewhile
 from typing import NamedTuple
 
+from sphinx.locale import _
+
 from annotated.page import pictures
 from annotated.page.book import Book
 from annotated.page.difference import as_markdown, changes
@@ -16,6 +18,7 @@ from annotated.read.modules import Module
 from annotated.read.parse import ChapterError
 from annotated.read.prose import as_typed
 from annotated.take import written
+from annotated.take.translated import Say, translated
 
 DIRECTIVE = re.compile(r"(?P<mark>:{3,}|`{3,})\{(?P<name>[\w:-]+)\} *(?P<title>.*)$")
 OPTION = re.compile(r":(\w+):(.*)$")
@@ -53,9 +56,15 @@ def _depth(opened: list[tuple[str, str]]) -> int:
 class MarkdownWriter:
     """Translates a module's notes to Markdown: no role, directive or label is left."""
 
-    def __init__(self, module: Module, book: Book, values: Mapping[str, str]):
+    def __init__(
+        self,
+        module: Module,
+        book: Book,
+        values: Mapping[str, str],
+        say: Say | None = None,
+    ):
         self.module, self.path, self.book = module, str(module.path), book
-        self.values = values
+        self.values, self.say = values, say
         self.docname = book.project.docname(module)
 
     def __call__(self, text: str, line: int) -> str:
@@ -67,7 +76,9 @@ class MarkdownWriter:
         out: list[str] = []
         for part in self._parts(self._shown(text.split("\n"), line), line):
             if part.lines:
-                words = "\n".join(part.lines)
+                foreign = self.say and not part.code
+                lines = translated(part.lines, self.say) if foreign else part.lines
+                words = "\n".join(lines)
                 words = words if part.code else self._roles(words, part.start)
                 if part.depth:  # the marks of a quote must not be inside a formula
                     words = FORMULA.sub(lambda m: " ".join(m[0].split()), words)
@@ -83,7 +94,7 @@ class MarkdownWriter:
         for number, text in waiting:
             match = DIRECTIVE.match(text)
             if match and match["name"] == styles.DIRECTIVE:
-                inside = (inner for _, inner in waiting)
+                inside = (inner for _line, inner in waiting)
                 prose = list(takewhile(lambda inner: inner != match["mark"], inside))  # noqa: B023
                 out += written.as_markdown(prose, match["title"].split()[0])
                 continue
@@ -91,7 +102,7 @@ class MarkdownWriter:
                 out.append(text)
                 continue
             options: dict[str, str] = {}
-            for _, inner in waiting:
+            for _line, inner in waiting:
                 if inner.strip() == match["mark"]:
                     break
                 option = OPTION.match(inner)
@@ -146,14 +157,17 @@ class MarkdownWriter:
         yield part
 
     def _title(self, name: str, title: str, line: int) -> str:
+        title = self.say(title) if self.say and title else title
         if name == "deviation":
-            return f"**Deviation from {title}**"
+            return f"**{_('Deviation from {}').format(title)}**"
         if name == "exercise":
             return f"**{title}**"
         if name == "deeper":
-            return "*Deeper: a reader in a hurry may pass over this section.*"
+            words = _("Deeper: a reader in a hurry may pass over this section.")
+            return f"*{words}*"
         if name == "solution":
-            return "\n<details><summary>Solution, in words</summary>"
+            words = _("Solution, in words")
+            return f"\n<details><summary>{words}</summary>"
         if name in NOTES:
             return f"**{title or name.capitalize()}**"
         message = f"the notebook has no form for the directive {{{name}}}. Use a note or plain prose."

@@ -10,7 +10,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from sphinx.locale import _
+
 from annotated.page.book import Book
+from annotated.page.folding import named
 from annotated.page.site_notebook import visible
 from annotated.read.digest import data, recorded, versions
 from annotated.read.folds import Folds
@@ -21,6 +24,7 @@ from annotated.run.execute import KERNEL, Record
 from annotated.run.narrow import FORMAT as NARROW
 from annotated.take.markdown import COMPUTED, MarkdownWriter
 from annotated.take.standalone import Collector, bound, is_local, meaning, without
+from annotated.take.translated import Say
 
 FILES = "Data of this chapter"
 RESULTS = "Records that this chapter reads"
@@ -63,11 +67,13 @@ def reader_notebook(
     record: Record | None = None,
     values: Mapping[str, str] | None = None,
     returned: Calls | None = None,
+    say: Say | None = None,
 ) -> str:
     """Return the notebook of the chapter in ``path`` as JSON.
 
     With a ``record`` it contains the outputs. ``values`` are those of the expressions in prose, and
-    ``returned`` the results of recorded functions, both by default the record's.
+    ``returned`` the results of recorded functions, both by default the record's. ``say`` translates the
+    texts of its prose.
     """
     module = book.project.at(path)
     own = record or Record()
@@ -77,6 +83,7 @@ def reader_notebook(
         record,
         own.values if values is None else values,
         own.returned if returned is None else returned,
+        say,
     )
     return json.dumps(writer.notebook(), indent=1, ensure_ascii=False) + "\n"
 
@@ -89,13 +96,14 @@ class _Writer:
         record: Record | None,
         values: Mapping[str, str],
         returned: Calls,
+        say: Say | None = None,
     ):
         self.chapter, self.module = module.chapter, module
         self.docname = book.project.docname(module)
         self.book, self.record = book, record
         self.outputs = (record or Record()).by_cell(module.chapter)
         self.counted = 0  # code cells with outputs so far
-        self.markdown = MarkdownWriter(module, book, values)
+        self.markdown = MarkdownWriter(module, book, values, say)
         self.collector = Collector(book.project, recorded)
         self.returned = returned
         self.cells: list[dict[str, object]] = []
@@ -170,11 +178,12 @@ class _Writer:
     def _origin(self) -> None:
         """Say where the notebook comes from, and with which versions it was tested."""
         page = self.book.address(self.docname)
-        words = [f"A chapter of [{self.book.title}]({page}). It needs no installation."]
+        book = f"[{self.book.title}]({page})"
+        words = [_("A chapter of {}. It needs no installation.").format(book)]
         if self.book.verified:
-            words.append(f"Last tested with {self.book.verified}.")
+            words.append(_("Last tested with {}.").format(self.book.verified))
         if self.record:
-            words.append(f"The outputs are from {self.record.date}.")
+            words.append(_("The outputs are from {}.").format(self.record.date))
         self._prose(f"*{' '.join(words)}*")
 
     def _license(self) -> None:
@@ -227,7 +236,7 @@ class _Writer:
         if not files:
             return
         lines = [f"    {name!r}: {content!r}," for name, content in files.items()]
-        self._folded(FILES, DATA.format("\n".join(lines)), FILES)
+        self._folded(_("Data of this chapter"), DATA.format("\n".join(lines)), FILES)
 
     def _results(self) -> None:
         """Add a cell with what recorded functions returned, instead of their code and their files."""
@@ -245,15 +254,20 @@ class _Writer:
         ]
         again = "\n".join(f'{name} = partial(_returned, "{name}")' for name in calls)
         text = "{\n" + ",\n".join(lines) + "\n}"
-        self._folded(RESULTS, RETURNED.format(text, again), RESULTS)
+        self._folded(
+            _("Records that this chapter reads"), RETURNED.format(text, again), RESULTS
+        )
 
     def _definitions(self) -> None:
         bundle = self.collector.bundle
         if not bundle.pieces and not bundle.imports:
             return
         links = ", ".join(self._places(bundle.modules))
-        self._prose(f"Definitions from other chapters, folded here: {links}.")
-        self._folded(DEFINITIONS, self.collector.source(), DEFINITIONS)
+        words = _("Definitions from other chapters, folded here: {}.")
+        self._prose(words.format(links))
+        self._folded(
+            _("Definitions from other chapters"), self.collector.source(), DEFINITIONS
+        )
 
     def _places(self, modules: list[Module]) -> Iterator[str]:
         """Yield links to the chapters in the book's order, then to modules without a page."""
@@ -291,7 +305,7 @@ class _Writer:
 
     def _parts(self, cell: Cell, folds: Folds, marks: dict[int, int]) -> None:
         """Add the cell's code: as one cell, or with the folded part in a cell of its own."""
-        title = next((fold.title for fold in folds.at.values()), "Solution")
+        title = next((named(f.title) for f in folds.at.values()), _("Solution"))
         kept = {n for i in folds.remarks for n in self._comments(cell.rows[i])}
         parts = []
         for nodes, hidden in folds.parts(cell):
