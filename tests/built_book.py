@@ -114,7 +114,8 @@ def build() -> None:
         pytest.fail(f"the book was not built:\n{(run.stdout + run.stderr)[-3000:]}")
 
 
-ID = re.compile(r'<[a-zA-Z][^<>]*?\sid="([^"]*)"')  # parsing a page takes fifty times as long
+# Parsing a page takes fifty times as long.
+ID = re.compile(r'<[a-zA-Z][^<>]*?\sid="([^"]*)"')
 
 
 @dataclass

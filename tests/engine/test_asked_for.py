@@ -6,7 +6,8 @@ from html import unescape
 
 import pytest
 from annotated.read.patterns import matches
-from conftest import ENGINE, Built, Shelf
+from builds import ENGINE
+from small_books import Built, Shelf
 
 pytestmark = pytest.mark.slow
 New = Callable[[dict[str, str]], Shelf]

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from html import unescape
 
 import pytest
-from conftest import ENGINE, Built, Shelf
+from builds import ENGINE
+from small_books import Built, Shelf
 
 EXTENSIONS = ENGINE / "extensions"
 

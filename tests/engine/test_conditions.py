@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from annotated.read import digest as digest_module
 from annotated.run.execute import Record, Store
-from conftest import ENGINE, Built, Shelf, environment, plain, run
+from builds import ENGINE
+from small_books import Built, Shelf, environment, plain, run
 
 pytestmark = pytest.mark.slow
 New = Callable[[dict[str, str]], Shelf]

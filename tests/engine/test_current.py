@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import ENGINE, Built, Shelf, plain, run
+from builds import ENGINE
 from locked import python_of
+from small_books import Built, Shelf, plain, run
 
 pytestmark = pytest.mark.slow
 New = Callable[[dict[str, str]], Shelf]

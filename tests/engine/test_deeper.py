@@ -8,7 +8,7 @@ import pytest
 from annotated.page.book import book_of
 from annotated.read.modules import Project
 from annotated.take.notebook import reader_notebook
-from conftest import Built, Shelf
+from small_books import Built, Shelf
 
 ONE = '''
     """

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from conftest import Built, Shelf
+from small_books import Built, Shelf
 
 CHAPTER = '''
 """

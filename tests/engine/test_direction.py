@@ -1,6 +1,6 @@
 """The engine knows nothing of the book or its theme. Contracts in ``pyproject.toml`` say what it imports."""
 
-from conftest import ENGINE
+from builds import ENGINE
 
 FOLDER = ENGINE / "annotated"
 

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Callable
 
-from conftest import ENGINE, Shelf
+from builds import ENGINE
+from small_books import Shelf
 
 New = Callable[[dict[str, str]], Shelf]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 from builds import sphinx
-from conftest import Built, Shelf, environment, plain
 from editions.catalogues import Message, language, written
 from editions.compiled import compile_catalogues
+from small_books import Built, Shelf, environment, plain
 
 pytestmark = pytest.mark.slow
 

@@ -23,7 +23,7 @@ from annotated.run.execute import (
     job_of,
     stderr_lines,
 )
-from conftest import Built, Shelf, environment
+from small_books import Built, Shelf, environment
 
 New = Callable[[dict[str, str]], Shelf]
 CACHED = {

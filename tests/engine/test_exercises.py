@@ -12,7 +12,7 @@ from annotated.read.modules import Project
 from annotated.read.parse import ChapterError, parse
 from annotated.run.execute import Job, execute
 from annotated.take.notebook import reader_notebook
-from conftest import Built, Shelf
+from small_books import Built, Shelf
 
 ONE = '''
     r"""

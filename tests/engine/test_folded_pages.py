@@ -11,7 +11,7 @@ from annotated.read.modules import Project
 from annotated.run.execute import Record
 from annotated.take.notebook import reader_notebook
 from bs4 import BeautifulSoup, Tag
-from conftest import Built, Shelf
+from small_books import Built, Shelf
 
 ONE = '''
     """

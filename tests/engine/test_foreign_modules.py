@@ -11,7 +11,7 @@ import pytest
 from annotated.page.sections import DIALECTS
 from annotated.read.rest import titles
 from annotated.take.written import as_markdown
-from conftest import Built, Shelf
+from small_books import Built, Shelf
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from annotated.read.parse import ChapterError, parse
 from annotated.run.execute import Job, Record, execute
-from conftest import Built, Shelf
+from small_books import Built, Shelf
 
 New = Callable[[dict[str, str]], Shelf]
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from html import unescape
 
 import pytest
-from conftest import Built, Shelf
+from small_books import Built, Shelf
 
 pytestmark = pytest.mark.slow
 NAMES = '''

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 from annotated.page.outputs import Fragment, problem, without_headings
-from conftest import Built, Shelf
+from small_books import Built, Shelf
 
 SHOWN = '''
     """# Outputs

@@ -11,7 +11,8 @@ from annotated.page.book import Book
 from annotated.page.pictures import drawn
 from annotated.read.modules import Project
 from annotated.take.notebook import reader_notebook
-from conftest import CONF, ENGINE, Built, Shelf, Write
+from builds import ENGINE
+from small_books import CONF, Built, Shelf, Write
 
 SITE = "https://owner.github.io/name/"
 CONFIGURED = f"""{CONF.format(engine=str(ENGINE))}

@@ -10,7 +10,7 @@ from annotated.read.modules import Project
 from annotated.read.parse import Chapter, ChapterError, is_code
 from annotated.take.markdown import MarkdownWriter
 from annotated.take.written import as_markdown
-from conftest import Built, Shelf
+from small_books import Built, Shelf
 
 Make = Callable[[dict[str, str]], Project]
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 from annotated.page.book import book_of
 from annotated.read.modules import Project
-from conftest import ENGINE, Built, Shelf
+from builds import ENGINE
+from small_books import Built, Shelf
 
 New = Callable[[dict[str, str]], Shelf]
 CONF = f"""

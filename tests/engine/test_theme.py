@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from conftest import ENGINE, Shelf
+from builds import ENGINE
+from small_books import Shelf
 
 New = Callable[[dict[str, str]], Shelf]
 CONF = f"""

@@ -10,7 +10,7 @@ import pytest
 from annotated.read.expressions import expressions
 from annotated.read.parse import ChapterError, parse
 from annotated.run.execute import Job, execute
-from conftest import Built, Shelf
+from small_books import Built, Shelf
 
 New = Callable[[dict[str, str]], Shelf]
 ONE = '''
