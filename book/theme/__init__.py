@@ -174,7 +174,7 @@ def restyled(app: Any, env: Any) -> list[str]:
     scripts = sorted((FOLDER / "static").glob("*.js"))
     texts = [style(), *(COMMENT.sub("", file.read_text("utf-8")) for file in scripts)]
     now = hashlib.sha256("\0".join(texts).encode()).hexdigest()
-    before, env.primer_style = getattr(env, "primer_style", now), now
+    before, env.primer_style = getattr(env, "primer_style", ""), now
     return [] if before == now else list(env.found_docs)
 
 
