@@ -133,7 +133,7 @@ _known: dict[Any, tuple[dict[Path, bytes], Any]] = {}
 
 
 def _once(key: Any, work: Callable[[], tuple[Any, list[Path]]]) -> Any:
-    """Return what ``work`` returns, next to the files that this follows from. It works again if one changes."""
+    """Return what ``work`` returns, with the files that it follows from. If one changes, work again."""
     contents, result = _known.get(key, ({}, None))
     if not contents or any(_content(path) != contents[path] for path in contents):
         result, files = work()
