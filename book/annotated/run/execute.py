@@ -452,7 +452,7 @@ def _imported(job: Job, names: list[str], root: Path, started: float) -> dict[st
 def is_current(record: Record, job: Job, project: Project) -> bool:
     """Return whether the modules that the run imported, and what it read, are as they were."""
     return (
-        _imported(record, job, project) == record.imported
+        _modules_now(record, job, project) == record.imported
         and all(
             file_digest(project.root / name) == digest
             for name, digest in record.files.items()
@@ -464,7 +464,7 @@ def is_current(record: Record, job: Job, project: Project) -> bool:
     )
 
 
-def _imported(record: Record, job: Job, project: Project) -> dict[str, str]:
+def _modules_now(record: Record, job: Job, project: Project) -> dict[str, str]:
     """Return the digests of the modules that a run imported, as they are now."""
 
     def work() -> tuple[dict[str, str], list[Path]]:
