@@ -1,9 +1,9 @@
 """`make serve`: serve the site, and build what changes while an author writes.
 
-This process serves the site and watches its sources. Another, the builder, has imported the packages that a
-build needs, and forks a child for each build, which imports the book's own modules as they are now. A build
-writes the pages that changed alone; a changed catalogue builds its language. The search and other languages
-wait for `make book`. Styles and scripts need no build, because they are served from their sources.
+This process serves the site and watches its sources. Another, the builder, has imported the engine and the
+packages that a build needs, has parsed the chapters, and forks a child for each build. The child imports all
+else of the book as it is now, and writes the changed pages alone; a changed catalogue builds its language.
+The search and other languages wait for `make book`. Styles and scripts are served from their sources.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ def build_on_request() -> None:
     for name in PACKAGES:
         with suppress(ImportError):  # the build says what is missing
             importlib.import_module(name)
+    parse_chapters()
     for line in sys.stdin:
         with tempfile.TemporaryFile("w+", encoding="utf-8") as errors:
             child = os.fork()
@@ -67,6 +68,31 @@ def build_on_request() -> None:
             for wrong in errors:
                 print(f"{WRONG}{COLOUR.sub('', wrong).rstrip()}")
         print(f"{END}{code}", flush=True)
+        parse_chapters()
+
+
+def parse_chapters() -> None:
+    """Parse the chapters that have changed, so that the next build need not. It reports what is wrong."""
+    import yaml
+    from annotated.page.state import styles_of
+    from annotated.read.modules import Project
+    from annotated.run.execute import Store, is_current, job_of
+
+    with suppress(Exception):
+        text = (ROOT / "_config.yml").read_text(encoding="utf-8")
+        config = yaml.safe_load(text)["sphinx"]["config"]
+        contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+        names = [
+            page["file"] for part in contents["parts"] for page in part["chapters"]
+        ]
+        styles = styles_of(config.get("annotated_style", "markdown"))
+        fonts = [ROOT / name for name in config["annotated_figure_fonts"]]
+        project, store = Project(ROOT, styles), Store(SITE.with_name(".executed"))
+        for path in (ROOT / f"{name}.py" for name in names):
+            with suppress(Exception):
+                job = job_of(project, path, fonts)
+                if record := store.load(job.docname, job.digest):
+                    is_current(record, job, project)
 
 
 def _build_and_end(language: str) -> None:
@@ -98,6 +124,11 @@ class Builder:
             pipe = subprocess.PIPE
             self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
         return self.process
+
+    def end(self) -> None:
+        """End the process: it knows an engine or modules that are no longer there."""
+        if self.process and self.process.poll() is None:
+            self.process.communicate()
 
     def build(self, language: str) -> tuple[int, str]:
         """Build, and print what the build says. Return its exit code and what is wrong."""
@@ -268,8 +299,22 @@ def serve(port: int) -> None:
     print("Pages follow each save; the search and translations wait for `make book`.")
     sys.stdout.flush()
     kinds = PythonFilter(extra_extensions=KINDS)
+    known = modules()
     for changes in watch(*WATCHED, watch_filter=kinds, raise_interrupt=True):
-        react(builder, {path for _, path in changes})
+        paths = {path for _, path in changes}
+        before, known = known, modules()
+        if known != before or any(map(is_engine, paths)):
+            builder.end()
+        react(builder, paths)
+
+
+def modules() -> set[Path]:
+    """Return the modules that chapters may import."""
+    return {path for name in FOLDERS[:3] for path in (ROOT / name).rglob("*.py")}
+
+
+def is_engine(path: str) -> bool:
+    return path.endswith(".py") and Path(path).is_relative_to(BOOK / "annotated")
 
 
 def main() -> None:

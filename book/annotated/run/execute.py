@@ -27,7 +27,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from traitlets.config import Config
 
-from annotated.read.digest import digest, imported, recorded, versions
+from annotated.read.digest import data, digest, imported, recorded, versions
 from annotated.read.expressions import expressions
 from annotated.read.modules import Project
 from annotated.read.parse import Cell, Chapter, ChapterError, first_line
@@ -43,6 +43,10 @@ FONTS = Path(__file__).parent / "fonts.py"
 PROGRAM = Path(__file__).parent / "program.py"
 READS = Path(__file__).parent / "reads.py"
 RETURNED = Path(__file__).parent / "returned.py"
+KERNEL_FILES = (
+    *(MATPLOTLIBRC, RECORDER, CURVES, NARROW),
+    *(FONTS, PROGRAM, READS, RETURNED),
+)
 FRAME = re.compile(r"Cell In\s?\[(\d+)\][^\n]*?\bline (\d+)")  # as IPython writes it
 STOPPED = "Timeout ("  # as faulthandler writes it
 STACK = re.compile(r'File "([^"]+)", line (\d+)')  # as faulthandler writes it
@@ -72,17 +76,7 @@ KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
 def kernel_files(fonts: Sequence[Path]) -> str:
     """Return the digests of the files that every kernel uses: outputs depend on them."""
-    files = (
-        MATPLOTLIBRC,
-        RECORDER,
-        CURVES,
-        NARROW,
-        FONTS,
-        PROGRAM,
-        READS,
-        RETURNED,
-        *fonts,
-    )
+    files = (*KERNEL_FILES, *fonts)
     return "".join(hashlib.sha256(path.read_bytes()).hexdigest() for path in files)
 
 
@@ -134,8 +128,39 @@ class Job:
     recorded: dict[str, list[str]] = field(default_factory=dict)  # functions, by module
 
 
+# What follows from files, with their contents: a process that stays has it from the last build.
+_known: dict[Any, tuple[dict[Path, bytes], Any]] = {}
+
+
+def _once(key: Any, work: Callable[[], tuple[Any, list[Path]]]) -> Any:
+    """Return what ``work`` returns, with the files that it follows from. If one changes, work again."""
+    contents, result = _known.get(key, ({}, None))
+    if not contents or any(_content(path) != contents[path] for path in contents):
+        result, files = work()
+        _known[key] = {path: _content(path) for path in files}, result
+    return result
+
+
+def _content(path: Path) -> bytes:
+    """Return a digest of a file, which is empty if there is none."""
+    return hashlib.sha256(path.read_bytes()).digest() if path.is_file() else b""
+
+
 def job_of(project: Project, path: Path, fonts: Sequence[Path] = ()) -> Job:
     """Return the job of executing the chapter in a file, with figures set in ``fonts``."""
+
+    def work() -> tuple[Job, list[Path]]:
+        module = project.at(path)
+        modules = [module, *project.dependencies(module)]
+        read = [each for one in modules for _, each in data(one, project)]
+        files = [*(each.path for each in modules), *read, *KERNEL_FILES, *fonts]
+        return _job_of(project, path, fonts), files
+
+    job: Job = _once((path, *fonts, *sorted(project.styles.items())), work)
+    return job
+
+
+def _job_of(project: Project, path: Path, fonts: Sequence[Path]) -> Job:
     module = project.at(path)
     others = project.dependencies(module)
     return Job(
@@ -427,7 +452,7 @@ def _imported(job: Job, names: list[str], root: Path, started: float) -> dict[st
 def is_current(record: Record, job: Job, project: Project) -> bool:
     """Return whether the modules that the run imported, and what it read, are as they were."""
     return (
-        imported(record.imported, job.path, project) == record.imported
+        _modules_now(record, job, project) == record.imported
         and all(
             file_digest(project.root / name) == digest
             for name, digest in record.files.items()
@@ -437,6 +462,20 @@ def is_current(record: Record, job: Job, project: Project) -> bool:
             for name, digest in record.environment.items()
         )
     )
+
+
+def _modules_now(record: Record, job: Job, project: Project) -> dict[str, str]:
+    """Return the digests of the modules that a run imported, as they are now."""
+
+    def work() -> tuple[dict[str, str], list[Path]]:
+        paths = [job.path, *(project.root / name for name in record.imported)]
+        modules = [project.at(path) for path in paths if path.is_file()]
+        read = [each for one in modules for _, each in data(one, project)]
+        found = imported(record.imported, job.path, project)
+        return found, [*paths, *read]
+
+    found: dict[str, str] = _once((job.path, *record.imported), work)
+    return found
 
 
 def _running(trail: Path, line: int) -> int:

@@ -1,0 +1,115 @@
+"""What the site has for those who search, in a book with odd pages, with and without an address."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from bs4 import BeautifulSoup
+
+ROOT = Path(__file__).resolve().parents[2]
+ODD = 'A <b> & "quoted" [title] with `code`'
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
+PAGES = {
+    "index": "# Book\n\nWelcome, see {doc}`odd`.\n\n```{toctree}\nodd\nbare\nlong\n```\n",
+    "odd": f"# {ODD.replace('<', '&lt;')}\n\nIts *first* paragraph, $a < b$, leads to [here](bare.md).\n",
+    "bare": "A page without a heading. 2 * 3 is 6.\n\n1986\\. A year begins it.\n",
+    "long": f"# {'unbreakable' * 30}\n\nThe title is one word.\n",
+}
+CONF = """
+import sys
+sys.path[:0] = {path!r}
+project = author = "Fixture"
+html_title = "A <book>"
+extensions = ["annotated", "theme", "myst_nb", "online", "markdown_twins", "described"]
+html_theme = "primer"
+nb_execution_mode = "off"
+smartquotes = False
+myst_enable_extensions = ["dollarmath"]
+annotated_repository = {{"url": {url!r}}}
+"""
+WHERE = "https://github.com/a/b"
+
+
+@pytest.fixture(scope="module", params=["", WHERE])
+def site(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, Path, str]:
+    """The address of the repository, the folder of the site, and what the build said."""
+    root = tmp_path_factory.mktemp("book")
+    for name, text in PAGES.items():
+        (root / f"{name}.md").write_text(text, encoding="utf-8")
+    path = [str(ROOT / "book"), str(ROOT / "book" / "extensions")]
+    (root / "conf.py").write_text(CONF.format(path=path, url=request.param))
+    (root / "pyproject.toml").write_text('[project]\nversion = "1.2.3"\n')
+    (root / "CITATION.cff").write_text("date-released: 2026-01-02\n")
+    command = [sys.executable, "-m", "sphinx", "-b", "html", str(root)]
+    done = subprocess.run(
+        [*command, str(root / "_build" / "html")],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return request.param, root / "_build" / "html", done.stdout
+
+
+def soup(site: Path, page: str) -> BeautifulSoup:
+    text = (site / f"{page}.html").read_text(encoding="utf-8")
+    return BeautifulSoup(text, "html.parser")
+
+
+def test_odd_titles_are_whole_everywhere(site: tuple[str, Path, str]) -> None:
+    url, folder, _ = site
+    title = ODD.replace("`", "")
+    twin = (folder / "odd.html.md").read_text(encoding="utf-8")
+    assert twin.startswith('# A \\<b> & "quoted" \\[title\\] with `code`\n'), twin
+    listed = (folder / "llms.txt").read_text(encoding="utf-8")
+    assert "- [" + re.sub(r"([<\[\]])", r"\\\1", title) + "](" in listed
+    assert "): Its first paragraph" in listed.replace("*", "")
+    if not url:
+        return
+    page = soup(folder, "odd")
+    (script,) = page.select('script[type="application/ld+json"]')
+    assert json.loads(script.get_text())["headline"] == title
+    assert page.select_one('meta[property="og:title"]')["content"] == title  # type: ignore[index]
+    feed = ElementTree.parse(folder / "feed.xml").getroot()
+    titles = [each.text for each in feed.iter() if each.tag.endswith("}title")]
+    assert titles[0] == "A <book>" and title in titles
+    cards = {path.name for path in (folder / "_cards").iterdir()}
+    assert cards == {f"{name}.png" for name in PAGES}
+
+
+def test_a_page_without_a_heading_has_a_twin_that_is_read_as_written(
+    site: tuple[str, Path, str],
+) -> None:
+    _, folder, _ = site
+    text = (folder / "bare.html.md").read_text(encoding="utf-8")
+    assert text.startswith("A page without a heading. 2 \\* 3 is 6.\n\n1986\\. A year")
+    listed = (folder / "llms.txt").read_text(encoding="utf-8")
+    assert ": A page without a heading. 2 * 3 is 6.\n" in listed
+
+
+def test_without_an_address_links_to_it_are_left_out_and_counted(
+    site: tuple[str, Path, str],
+) -> None:
+    url, folder, said = site
+    foot = [str(a["href"]) for a in soup(folder, "odd").select(".foot a")]
+    twin = (folder / "odd.html.md").read_text(encoding="utf-8")
+    if url:
+        assert len(foot) == 5 and foot[0] == url and "left out" not in said
+        assert "[here](https://a.github.io/b/bare.html)" in twin
+        return
+    assert foot == ["odd.html.md"]
+    (count,) = re.findall(r"(\d+) links to it are left out", said)
+    # Four on each of four pages, two on those that have no source: the index, the search, the missing page.
+    assert int(count) == 4 * 4 + 3 * 2
+    assert "[here](bare.html)" in twin and "<odd.html>" in twin
+    assert not list(folder.glob("sitemap.xml")) + list(folder.glob("feed.xml"))
+    texts = [path.read_text(encoding="utf-8") for path in folder.rglob("*.html*")]
+    assert not any("github" in text or "file:" in text for text in texts)
