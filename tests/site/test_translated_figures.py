@@ -15,8 +15,8 @@ FIGURE = re.compile(
     r'<svg class="plot[^>]*viewBox="0 0 ([\d.]+) [\d.]+".*?</svg>', re.DOTALL
 )
 LABEL = re.compile(  # not rotated ones, along an axis
-    r'<text style="font-size: ([\d.]+)px;?(?: text-anchor: (\w+))?[^"]*" x="([\d.]+)"'
-    r"(?![^>]*rotate)[^>]*>([^<]*[a-z][^<]*)</text>"
+    r'<text style="font-size: ([\d.]+)px;?(?: text-anchor: (\w+))?[^"]*"'
+    r'(?: x="| transform="translate\()([\d.]+)(?![^>]*rotate)[^>]*>([^<]*[a-z][^<]*)</text>'
 )
 WIDE = "\u2e80"  # the first of the letters that are as wide as they are high
 MUCH = 0.5  # of a letter, within which an estimate may err
