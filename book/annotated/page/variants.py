@@ -15,12 +15,13 @@ from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import directives
-from sphinx.locale import _
+from sphinx.locale import _, get_translation
 from sphinx.util.docutils import SphinxDirective
 
 from annotated.page.code import counted, segments_of, visible
 from annotated.page.difference import Stretch, changes, marks
 from annotated.page.state import page_of, state_of
+from annotated.page.words import spoken
 
 SIGNS = {"-": "ln--del", "+": "ln--add", " ": ""}
 
@@ -55,7 +56,8 @@ class Variant(SphinxDirective):
         was, now = (each.rpartition(".")[2] for each in (base or name, name))
         names = (was, now if base else f"{now}({given})")
         node = variant(names=names)
-        node["cost"] = page.record.values.get(self.options.get("cost", ""), "")
+        cost = page.record.values.get(self.options.get("cost", ""), "")
+        node["cost"] = spoken(cost, get_translation("outputs"))
         node["lines"] = [
             (c.sign, c.line.module, c.line.number, c.line.text, marked)
             for c, marked in zip(found, marks(found), strict=True)

@@ -80,10 +80,7 @@ def _in_language(app: Sphinx, book: Book) -> Book:
 def _spoken(values: Mapping[str, str]) -> dict[str, str]:
     """Return computed values with the words of an edition, as "1.2 to 1.5" has one."""
     say = get_translation("outputs")
-    return {
-        expression: spoken(value, lambda text: str(say(text)))
-        for expression, value in values.items()
-    }
+    return {expression: spoken(value, say) for expression, value in values.items()}
 
 
 def write_outputs(site: Path, job: Job, record: Record) -> None:

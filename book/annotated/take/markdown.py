@@ -76,9 +76,8 @@ class MarkdownWriter:
         out: list[str] = []
         for part in self._parts(self._shown(text.split("\n"), line), line):
             if part.lines:
-                lines = part.lines
-                if self.say and not part.code:
-                    lines = translated(lines, self.say)
+                say = None if part.code else self.say
+                lines = translated(part.lines, say) if say else part.lines
                 words = "\n".join(lines)
                 words = words if part.code else self._roles(words, part.start)
                 if part.depth:  # the marks of a quote must not be inside a formula
