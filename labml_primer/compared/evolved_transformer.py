@@ -274,7 +274,7 @@ if __name__ == "__main__":
     # The loss of five blocks of the Transformer, of three Evolved blocks with nearly as many parameters, and
     # of three with the gate, for two seeds each. On the left, by step, the Evolved Transformer is ahead. On
     # the right, by seconds of CPU time, it loses some or all of its lead. The thin line is the loss of
-    # counting the same characters ({doc}`../training/counting`), which no model reaches in 160 steps.
+    # counting the same characters ({doc}`../training/counting`), which no model reaches in 240 steps.
     from labml_primer.training import History, load_corpus, train
     from labml_primer.training.counted import counted_loss, draw_counted
 
@@ -293,11 +293,11 @@ if __name__ == "__main__":
         torch.manual_seed(seed)
         model = LanguageModel(entrants[name][0])
         return train(
-            model, corpus, name=name, steps=160, batch=8, seq=64, seed=seed, warmup=50
+            model, corpus, name=name, steps=240, batch=8, seq=64, seed=seed, warmup=50
         )
 
     histories = {name: [race(name, seed) for seed in (0, 1)] for name in entrants}
-    order, counted = counted_loss(corpus, steps=160, batch=8, seq=64)
+    order, counted = counted_loss(corpus, steps=240, batch=8, seq=64)
     fig, (left, right) = plt.subplots(
         1, 2, figsize=(7, 2.8), sharey=True, layout="constrained"
     )

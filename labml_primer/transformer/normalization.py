@@ -18,7 +18,7 @@ $$\begin{aligned}
 
 The sub-layer $\operatorname{sub}$ is attention or the feed-forward layer, and $\operatorname{LN}$ is layer
 norm, below. The paper of 2017 describes {term}`post-norm`. The slides, this book and most models since use
-{term}`pre-norm`, because deep models then depend less on {term}`warm-up`: in this chapter, a model of 16
+{term}`pre-norm`, because deep models then depend less on {term}`warm-up`: in this chapter, a model of 12
 blocks trains without it only with pre-norm.
 
 :::{picture} residual
@@ -423,8 +423,8 @@ if __name__ == "__main__":
 
     # The loss by step, as the mean of 10 steps: on the left without warm-up, on the right with it. The
     # horizontal line is the unigram guess ({doc}`../training/counting`), which knows only how frequent each
-    # character is. Without warm-up
-    # post-norm (orange) gets no further than that line; with it, both kinds pass it.
+    # character is. Without warm-up post-norm (orange) gets no further than that line; with it, both kinds
+    # pass it.
     runs = {
         (name, ramp): torch.stack([losses(kind, ramp, seed) for seed in (0, 1)])
         for ramp in (0, warmup)
@@ -472,7 +472,7 @@ if __name__ == "__main__":
     #   around each sub-layer.
     # - Layer norm scales each position's features to mean zero and variance one; RMSNorm leaves the mean as
     #   it is. Both treat every position separately, unlike batch norm.
-    # - Pre-norm normalizes the input of a sub-layer, post-norm the sum. At 16 blocks and a high learning
+    # - Pre-norm normalizes the input of a sub-layer, post-norm the sum. At 12 blocks and a high learning
     #   rate, post-norm needs a warm-up and pre-norm does not.
     #
     # ## Exercise
