@@ -175,6 +175,15 @@ LAYERS = '''
                 Either a tensor,
                 or nothing.
             """
+
+        def sizes(self):
+            """Sizes.
+
+            Returns:
+                A dictionary with these keys:
+                - rows
+                - columns
+            """
 '''
 ARCHIVE = '''
     """
@@ -288,7 +297,7 @@ CELLS = """
 
     # %%timeit wave(1)
 
-    # %% [markdown] tags=["end"]
+    # %% [markdown] tags=["tags"]
     # ## Finally
     # - low
     # - high
@@ -520,6 +529,7 @@ FILES = {
     "markdown/banners.py": BANNERS,
     "markdown/paper.py": PAPER,
     "keras.py": KERAS,
+    "markdown/star.py": "from math import *\nfrom .tides import *\n\n\ndef area(r):\n    return pi * r\n",
 }
 CONF = """
 annotated_style = {"google": "google", "numpy": "numpy", "rest": "rest", "plain": "plain"}
@@ -530,7 +540,7 @@ nb_execution_mode = "off"
 MARKUP = """
     param type rtype raises unusual math note class exc pep doc versionadded deprecated attribute markdown
     tags args arguments python _steps title summary docformat restructuredtext title description skip
-    doctest utf coding author https example org _buffers
+    doctest utf coding author https example org _buffers buffers path about alpha attention revisited scores
 """
 
 
@@ -551,11 +561,9 @@ def built(book: Shelf) -> Built:
 
 def text_of(html: str) -> str:
     """The words that a page shows, in order."""
-    body = html.partition('<div class="sbs__sheet')[2].partition("sphinxsidebar")[0]
-    title = "".join(re.findall(r"<h1>.*?</h1>", html, re.DOTALL))
-    plain = re.sub(
-        r"<[^>]+>", "", re.sub(r"</(p|li|dt|dd|div|span)>|<br>", " ", title + body)
-    )
+    body = html.partition('role="main">')[2].partition('class="sphinxsidebar"')[0]
+    apart = re.sub(r"</(p|li|dt|dd|div|h\d)>|<br>", " ", body)
+    plain = re.sub(r"<[^>]+>", "", apart)
     return " ".join(unescape(plain).split())
 
 
@@ -588,6 +596,9 @@ def test_text_after_the_entries_of_a_section_is_none_of_them(built: Built) -> No
     assert "This sentence follows without a title, and has a comma." in text
     assert "Returns The sum over all samples inside." in text
     assert "Returns Either a tensor, or nothing." in prose(built, "google/mixer")
+    assert "Returns A dictionary with these keys: rows columns" in prose(
+        built, "google/mixer"
+    )
     assert "A number that is continued at the margin, by mistake, twice." in prose(
         built, "google/mixer"
     )
@@ -634,9 +645,18 @@ def test_titles_in_boxes_are_titles(built: Built) -> None:
         assert "####" not in built.page(name)
 
 
+def test_what_cannot_be_copied_alone_is_shown_with_a_warning(built: Built) -> None:
+    assert "return pi * r" in prose(built, "markdown/star")
+    assert 'data-of=""' in built.page("markdown/star")
+    assert re.search(
+        r"star\.py:\d+: WARNING: imports everything.*copy this with what it needs: area\.",
+        built.log,
+    )
+
+
 def test_errors_come_only_from_what_is_wrong(built: Built) -> None:
     said = re.findall(r".*(?:WARNING|ERROR|SEVERE).*", built.log)
-    known = r"nosuchthing|Malformed table|\"plot\"|nowhere|pipes|toctree"
+    known = r"nosuchthing|Malformed table|\"plot\"|nowhere|pipes|toctree|star"
     assert not [line for line in said if not re.search(known, line)]
 
 

@@ -7,6 +7,7 @@ of parameters a list. What has no form in Markdown stays as it was typed, as cod
 from __future__ import annotations
 
 import re
+from itertools import dropwhile
 from textwrap import dedent
 
 from annotated.read.parse import is_code
@@ -34,6 +35,7 @@ DESCRIBED = re.compile(
 )
 FIELD = re.compile(r":(?P<kind>\w+)(?: +(?P<name>[^:]+))?:(?P<text>(?: .*)?)")
 HEAD = re.compile(r"(?P<indent> *)\.\. (?P<name>[\w:-]+):: *(?P<title>.*)")
+OPTION = re.compile(r":[\w-]+:")  # of a directive, above its content
 SPECIAL = re.compile(r"([\\*_\[\]<>$#|~])")
 STARTS = re.compile(
     r"[-*+] |\d+[.)] |`{3}|~{3}|\$\$|>>> |\s*$"
@@ -126,7 +128,7 @@ def _directive(
         head = [f"{_inline(above)}:"] if above else []
         return [*head, "", "```python", *block, "```", ""]
     name, title = directive["name"], directive["title"]
-    content = [each for each in block if not re.match(r":[\w-]+:", each)]
+    content = list(dropwhile(OPTION.match, block))
     if name == "math":
         return ["", "$$", *filter(str.strip, [title, *content]), "$$", ""]
     if name in BOXES:
