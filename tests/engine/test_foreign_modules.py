@@ -516,10 +516,140 @@ TYPES = '''
         Round.
         """
 '''
+ESTIMATOR = '''
+    """Estimators, in the manner of a library for learning."""
+
+    # Authors: The developers
+    # SPDX-License-Identifier: BSD-3-Clause
+
+    from numbers import Integral
+
+
+    class Ridge:
+        """Fit with a penalty.
+
+        Read more in the user guide.
+
+        .. versionadded:: 0.9
+
+        Parameters
+        ----------
+        alpha : {float, ndarray of shape (n_targets,)}, default=1.0
+            Strength; must be in `[0, inf)`.
+
+            When ``alpha = 0``, it is plain:
+
+            - slow, and
+            - unstable.
+
+            .. versionchanged:: 1.1
+               Negative ones are errors.
+        solver : {'auto', 'svd'}, \\
+                default='auto'
+            Which one.
+
+            - 'auto' chooses.
+
+        Attributes
+        ----------
+        coef_ : ndarray of shape (n_features,) or \\
+                (n_targets, n_features)
+            Weights.
+
+        See Also
+        --------
+        Lasso : With another penalty.
+        :class:`Elastic` : Both.
+
+        Notes
+        -----
+        Regularization improves conditioning and
+        is explained elsewhere.
+
+        Examples
+        --------
+        >>> Ridge().fit([[0.]], [1.])
+        Ridge()
+        """
+
+        def fit(self, X, y):
+            """Fit it.
+
+            Parameters
+            ----------
+            X : {array-like, sparse matrix} of shape (n, m)
+                Training data.
+            y : array-like
+                Targets.
+
+            Returns
+            -------
+            self : object
+                Fitted.
+            """
+            # Note: the sum below is O(n).
+            return self
+'''
+SCOPES = '''
+    """Scopes, in the manner of a functional framework."""
+
+
+    class Scope:
+        """A scope holds variables.
+
+        Example usage::
+
+          import something as nn
+
+          class Model(nn.Module):
+            # Comment in the code
+            def __call__(self, x):
+              return x
+
+        Attributes:
+          name: its name,
+            or ``None``
+          parent: another `Scope`; see
+            https://example.org/scopes for more.
+
+        .. note::
+          Variables are *frozen*.
+        """
+
+        def put(self, key, value, *, col='params'):
+            """Puts a value.
+
+            Prefer this over `scope[key] = value`::
+
+              scope.put('a', 1)
+
+            Args:
+              key: of the variable
+              value: what to put: any
+                tree of arrays.
+
+                Second paragraph, with a list:
+
+                1. one
+                2. two
+              col: a collection.
+
+            Returns:
+              The scope itself, so that calls
+              can be chained.
+
+            Raises:
+              ValueError: if frozen
+              KeyError:
+                if unknown
+            """
+'''
 FILES = {
     "numpy/window.py": SIGNAL,
     "numpy/kinds.py": TYPES,
+    "numpy/ridge.py": ESTIMATOR,
     "google/mixer.py": LAYERS,
+    "google/scopes.py": SCOPES,
     "google/boats.py": KERAS,
     "rest/archive.py": ARCHIVE,
     "rest/steps.py": STEPS,
@@ -706,3 +836,9 @@ def test_notebooks_keep_what_is_below_a_parameter_apart() -> None:
 )
 def test_titles_are_recognized_alike_everywhere(text: str, found: list[str]) -> None:
     assert [title.text for title in titles(text.split("\n"))] == found
+
+
+def test_names_in_see_also_are_a_list_in_notebooks() -> None:
+    text = "See Also\n--------\nmean : Of all.\nmedian, mode\n\nText."
+    made = "\n".join(as_markdown(text.split("\n"), "numpy"))
+    assert "- mean : Of all.\n- median, mode\n\n" in made

@@ -54,6 +54,7 @@ def _blocks(lines: list[str], style: str) -> list[str]:
     """Return titles, directives, fields and entries as Markdown, and the lines between them."""
     found = {title.at: title for title in titles(lines) if title.indent < 2}
     out: list[str] = []
+    names = False  # in a section that lists names
     at = 0
     while at < len(lines):
         line = lines[at]
@@ -67,6 +68,7 @@ def _blocks(lines: list[str], style: str) -> list[str]:
         entry = style == "numpy" and deeper and ENTRY.fullmatch(line)
         if at in found:
             out += ["", f"**{_inline(found[at].text)}**", ""]
+            names = style == "numpy" and found[at].text.lower() == "see also"
             at = found[at].end
             continue
         if directive or line.rstrip().endswith("::"):
@@ -81,7 +83,9 @@ def _blocks(lines: list[str], style: str) -> list[str]:
             out += _apart(out)
             out += _item(_named(entry), "", block, style)
         else:
-            out.append(_inline(line))
+            out.append(
+                f"- {_inline(line)}" if names and line.strip() else _inline(line)
+            )
             end = at + 1
         if end > at + 1 and not lines[end - 1].strip():
             out.append("")
