@@ -18,7 +18,7 @@ COMMENT = re.compile(r"(?m)^ *//.*\n")  # a script's, on a line of its own
 SHAPE = re.compile(r"\[(?=.*[a-z])[\w.,·*/+ -]+\]")  # [batch, seq, d_model]
 PUNCTUATION = re.compile(r"[.,;:!?)\]”’%、。，．：；！？）」』]+")
 LAST = re.compile(r"([ぁ-ん]{1,2}[。？])(?=</p>)")  # of a paragraph in Japanese
-MARKED = re.compile("[¡-¦¨-ª¬-°²-¶¸-º¼-ÖØ-èê-ſȘ-ț]")  # as in tokens.css
+MARKED = re.compile("[¡-¦¨-ª¬-°²-¶¸-º¼-ÖØ-èê-öø-ſȘ-ț]")  # as in tokens.css
 ITALIC = re.compile(r'<(em|cite)\b|<tspan class="i"|font-style: italic')
 # What is not set in the book's serif: code, tables, formulas' sources, and descriptions for screen readers.
 OTHER_LETTERS = re.compile(

@@ -23,8 +23,13 @@ def test_what_is_white_in_a_figure_is_the_ground_of_the_page() -> None:
 
 
 def test_places_are_rounded_and_words_are_not() -> None:
-    svg = SVG % '<path d="M 1.23456 2 \nL -3.98765 4 \n"/><text x="0.125">0.0625</text>'
-    html = themed(svg, "Places")
+    path, word = (
+        '<path d="M 1.23456 2 \nL -3.98765 4 \n"/>',
+        '<text x="0.125">0.0625</text>',
+    )
+    moved = f'\n   <g transform="translate(1.23456 -7)">{word}</g>'
+    html = themed(SVG % (path + moved), "Places")
+    assert '\n<g transform="translate(1.23 -7)">' in html
     assert 'd="M 1.23 2 L -3.99 4"' in html
     assert '<text x="0.12">0.0625</text>' in html
 

@@ -26,6 +26,7 @@ NARROW = 'class="plot-narrow" style="display: none" data-pagefind-ignore'
 PANEL = re.compile(r'<g id=.axes[^>]*>\s*<g id="patch_\d+">\s*<path d="M ([\d.]+)')
 NOTE = re.compile(r"""\bid=(["'])(axes|curve|dots):(.*?)\1""")  # see curves.py
 PLACES = re.compile(r'\b(d|x|y)="([^"]*)"')
+MOVED = re.compile(r"\b(?:translate|rotate)\([^)]*\)")
 COLOUR = re.compile(r"#(" + "|".join(COLOURS) + r")\b", re.IGNORECASE)
 
 
@@ -67,6 +68,8 @@ def _themed(svg: str, label: str, kind: str) -> str:
     svg = _passive(svg)
     svg = NOTE.sub(r"data-\2=\1\3\1", svg)
     svg = PLACES.sub(lambda m: f'{m.group(1)}="{_rounded(m.group(2))}"', svg)
+    svg = MOVED.sub(lambda m: _rounded(m.group()), svg)
+    svg = re.sub(r"\n\s*", "\n", svg)
     # Drop no-op rotations from text.
     svg = re.sub(r' transform="rotate\(-?0 [^"]*"', "", svg)
     svg = re.sub(r"\s*font-family:[^;\"]*;?|font: ([\d.]+px)[^;\"]*", _font, svg)
