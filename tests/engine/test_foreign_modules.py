@@ -232,7 +232,7 @@ ARCHIVE = '''
 
 
     def close_it():
-        """Close.
+        """Close each `<thead>`.
 
         .. note:: Flushes `buffers`_ first.
 

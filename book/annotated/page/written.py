@@ -146,7 +146,9 @@ class Written(SphinxDirective):
             return
         for node in found:
             for title in list(node.findall(nodes.title_reference)):
-                words = re.sub(r"\s*<[^<>]+>$", "", title.astext()).removeprefix("~")
+                words = re.sub(r"(?<=\S)\s+<[^<>]+>$", "", title.astext()).removeprefix(
+                    "~"
+                )
                 title.replace_self(nodes.literal(title.rawsource, words))
 
 
