@@ -669,7 +669,7 @@ nb_execution_mode = "off"
 # Words of markup, which no reader sees, in lower case.
 MARKUP = """
     param type rtype raises unusual math note class exc pep doc versionadded deprecated attribute markdown
-    tags args arguments python _steps title summary docformat restructuredtext title description skip
+    versionchanged tags args arguments python _steps title summary docformat restructuredtext title description skip
     doctest utf coding author https example org _buffers buffers path about alpha attention revisited scores
 """
 

@@ -48,6 +48,7 @@ class _Fields(GoogleDocstring):
     ) -> Fields:
         fields: Fields = []
         for name, kind, text in super()._consume_fields(parse_type, prefer_type):
+            name = re.sub(r"(?<=\w)_(?!\w)", r"\\_", name)  # coef_ is no reference
             if SENTENCE.fullmatch(name) and not kind and not any(text):
                 if fields:  # the line above goes on
                     fields[-1] = (*fields[-1][:2], [*fields[-1][2], name])
