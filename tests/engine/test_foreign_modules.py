@@ -669,8 +669,9 @@ nb_execution_mode = "off"
 # Words of markup, which no reader sees, in lower case.
 MARKUP = """
     param type rtype raises unusual math note class exc pep doc versionadded deprecated attribute markdown
-    versionchanged tags args arguments python _steps title summary docformat restructuredtext title description skip
+    tags args arguments python _steps title summary docformat restructuredtext title description skip
     doctest utf coding author https example org _buffers buffers path about alpha attention revisited scores
+    versionchanged
 """
 
 
