@@ -160,7 +160,7 @@ def test_a_pattern_that_names_no_chapter_is_a_warning_with_the_fix(shelf: New) -
         )
     done = ok(book.build())
     found = re.findall(
-        r"conf\.py: WARNING: (\w+): the pattern \"(.*?)\" (.*)", done.log
+        r"conf\.py:\d+: WARNING: (\w+): the pattern \"(.*?)\" (.*)", done.log
     )
     assert [each[:2] for each in found] == [
         ("annotated_chapters", "tow"),

@@ -175,6 +175,15 @@ LAYERS = '''
                 Either a tensor,
                 or nothing.
             """
+
+        def sizes(self):
+            """Sizes.
+
+            Returns:
+                A dictionary with these keys:
+                - rows
+                - columns
+            """
 '''
 ARCHIVE = '''
     """
@@ -223,7 +232,7 @@ ARCHIVE = '''
 
 
     def close_it():
-        """Close.
+        """Close each `<thead>`.
 
         .. note:: Flushes `buffers`_ first.
 
@@ -288,7 +297,7 @@ CELLS = """
 
     # %%timeit wave(1)
 
-    # %% [markdown] tags=["end"]
+    # %% [markdown] tags=["tags"]
     # ## Finally
     # - low
     # - high
@@ -507,10 +516,140 @@ TYPES = '''
         Round.
         """
 '''
+ESTIMATOR = '''
+    """Estimators, in the manner of a library for learning."""
+
+    # Authors: The developers
+    # SPDX-License-Identifier: BSD-3-Clause
+
+    from numbers import Integral
+
+
+    class Ridge:
+        """Fit with a penalty.
+
+        Read more in the user guide.
+
+        .. versionadded:: 0.9
+
+        Parameters
+        ----------
+        alpha : {float, ndarray of shape (n_targets,)}, default=1.0
+            Strength; must be in `[0, inf)`.
+
+            When ``alpha = 0``, it is plain:
+
+            - slow, and
+            - unstable.
+
+            .. versionchanged:: 1.1
+               Negative ones are errors.
+        solver : {'auto', 'svd'}, \\
+                default='auto'
+            Which one.
+
+            - 'auto' chooses.
+
+        Attributes
+        ----------
+        coef_ : ndarray of shape (n_features,) or \\
+                (n_targets, n_features)
+            Weights.
+
+        See Also
+        --------
+        Lasso : With another penalty.
+        :class:`Elastic` : Both.
+
+        Notes
+        -----
+        Regularization improves conditioning and
+        is explained elsewhere.
+
+        Examples
+        --------
+        >>> Ridge().fit([[0.]], [1.])
+        Ridge()
+        """
+
+        def fit(self, X, y):
+            """Fit it.
+
+            Parameters
+            ----------
+            X : {array-like, sparse matrix} of shape (n, m)
+                Training data.
+            y : array-like
+                Targets.
+
+            Returns
+            -------
+            self : object
+                Fitted.
+            """
+            # Note: the sum below is O(n).
+            return self
+'''
+SCOPES = '''
+    """Scopes, in the manner of a functional framework."""
+
+
+    class Scope:
+        """A scope holds variables.
+
+        Example usage::
+
+          import something as nn
+
+          class Model(nn.Module):
+            # Comment in the code
+            def __call__(self, x):
+              return x
+
+        Attributes:
+          name: its name,
+            or ``None``
+          parent: another `Scope`; see
+            https://example.org/scopes for more.
+
+        .. note::
+          Variables are *frozen*.
+        """
+
+        def put(self, key, value, *, col='params'):
+            """Puts a value.
+
+            Prefer this over `scope[key] = value`::
+
+              scope.put('a', 1)
+
+            Args:
+              key: of the variable
+              value: what to put: any
+                tree of arrays.
+
+                Second paragraph, with a list:
+
+                1. one
+                2. two
+              col: a collection.
+
+            Returns:
+              The scope itself, so that calls
+              can be chained.
+
+            Raises:
+              ValueError: if frozen
+              KeyError:
+                if unknown
+            """
+'''
 FILES = {
     "numpy/window.py": SIGNAL,
     "numpy/kinds.py": TYPES,
+    "numpy/ridge.py": ESTIMATOR,
     "google/mixer.py": LAYERS,
+    "google/scopes.py": SCOPES,
     "google/boats.py": KERAS,
     "rest/archive.py": ARCHIVE,
     "rest/steps.py": STEPS,
@@ -520,6 +659,7 @@ FILES = {
     "markdown/banners.py": BANNERS,
     "markdown/paper.py": PAPER,
     "keras.py": KERAS,
+    "markdown/star.py": "from math import *\nfrom .tides import *\n\n\ndef area(r):\n    return pi * r\n",
 }
 CONF = """
 annotated_style = {"google": "google", "numpy": "numpy", "rest": "rest", "plain": "plain"}
@@ -530,7 +670,8 @@ nb_execution_mode = "off"
 MARKUP = """
     param type rtype raises unusual math note class exc pep doc versionadded deprecated attribute markdown
     tags args arguments python _steps title summary docformat restructuredtext title description skip
-    doctest utf coding author https example org _buffers
+    doctest utf coding author https example org _buffers buffers path about alpha attention revisited scores
+    versionchanged
 """
 
 
@@ -551,11 +692,9 @@ def built(book: Shelf) -> Built:
 
 def text_of(html: str) -> str:
     """The words that a page shows, in order."""
-    body = html.partition('<div class="sbs__sheet')[2].partition("sphinxsidebar")[0]
-    title = "".join(re.findall(r"<h1>.*?</h1>", html, re.DOTALL))
-    plain = re.sub(
-        r"<[^>]+>", "", re.sub(r"</(p|li|dt|dd|div|span)>|<br>", " ", title + body)
-    )
+    body = html.partition('role="main">')[2].partition('class="sphinxsidebar"')[0]
+    apart = re.sub(r"</(p|li|dt|dd|div|h\d)>|<br>", " ", body)
+    plain = re.sub(r"<[^>]+>", "", apart)
     return " ".join(unescape(plain).split())
 
 
@@ -588,6 +727,9 @@ def test_text_after_the_entries_of_a_section_is_none_of_them(built: Built) -> No
     assert "This sentence follows without a title, and has a comma." in text
     assert "Returns The sum over all samples inside." in text
     assert "Returns Either a tensor, or nothing." in prose(built, "google/mixer")
+    assert "Returns A dictionary with these keys: rows columns" in prose(
+        built, "google/mixer"
+    )
     assert "A number that is continued at the margin, by mistake, twice." in prose(
         built, "google/mixer"
     )
@@ -634,9 +776,18 @@ def test_titles_in_boxes_are_titles(built: Built) -> None:
         assert "####" not in built.page(name)
 
 
+def test_what_cannot_be_copied_alone_is_shown_with_a_warning(built: Built) -> None:
+    assert "return pi * r" in prose(built, "markdown/star")
+    assert 'data-of=""' in built.page("markdown/star")
+    assert re.search(
+        r"star\.py:\d+: WARNING: imports everything.*copy this with what it needs: area\.",
+        built.log,
+    )
+
+
 def test_errors_come_only_from_what_is_wrong(built: Built) -> None:
     said = re.findall(r".*(?:WARNING|ERROR|SEVERE).*", built.log)
-    known = r"nosuchthing|Malformed table|\"plot\"|nowhere|pipes|toctree"
+    known = r"nosuchthing|Malformed table|\"plot\"|nowhere|pipes|toctree|star"
     assert not [line for line in said if not re.search(known, line)]
 
 
@@ -686,3 +837,9 @@ def test_notebooks_keep_what_is_below_a_parameter_apart() -> None:
 )
 def test_titles_are_recognized_alike_everywhere(text: str, found: list[str]) -> None:
     assert [title.text for title in titles(text.split("\n"))] == found
+
+
+def test_names_in_see_also_are_a_list_in_notebooks() -> None:
+    text = "See Also\n--------\nmean : Of all.\nmedian, mode\n\nText."
+    made = "\n".join(as_markdown(text.split("\n"), "numpy"))
+    assert "- mean : Of all.\n- median, mode\n\n" in made

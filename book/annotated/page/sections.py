@@ -48,6 +48,7 @@ class _Fields(GoogleDocstring):
     ) -> Fields:
         fields: Fields = []
         for name, kind, text in super()._consume_fields(parse_type, prefer_type):
+            name = re.sub(r"(?<=\w)_(?!\w)", r"\\_", name)  # coef_ is no reference
             if SENTENCE.fullmatch(name) and not kind and not any(text):
                 if fields:  # the line above goes on
                     fields[-1] = (*fields[-1][:2], [*fields[-1][2], name])
@@ -62,7 +63,7 @@ class _Fields(GoogleDocstring):
     def _format_docutils_params(
         self, fields: Fields, field_role: str = "param", type_role: str = "type"
     ) -> list[str]:
-        named = [(re.sub(r":(?=\s|$)", r"\:", name), *rest) for name, *rest in fields]
+        named = [(_field_name(name), kind, text) for name, kind, text in fields]
         lines = super()._format_docutils_params(named, field_role, type_role)
         return [
             line.replace(f":{field_role} :", f":{field_role}:", 1) for line in lines
@@ -93,11 +94,27 @@ class _Fields(GoogleDocstring):
         return [*lines, ""]
 
 
+def _field_name(name: str) -> str:
+    """Return a name as docutils and ``written.py`` take it for one: without colons and blanks."""
+    return re.sub(r":(?=\s|$)", r"\:", name).replace(" ", "\u00a0")
+
+
 class Google(_Fields):
     """A docstring in Google style."""
 
     def __init__(self, lines: list[str], config: Any = None):
         super().__init__(lines, config or _config(PLAIN), what="function")
+
+    def _consume_returns_section(self, preprocess_types: bool = False) -> Fields:
+        fields: Fields = []
+        for name, kind, text in super()._consume_returns_section(preprocess_types):
+            if SENTENCE.fullmatch(kind):  # a colon in a sentence, and no type
+                blank = [""] if text and BULLET.match(text[0]) else []
+                first = [] if blank else text[:1]
+                text = [" ".join([f"{kind}:", *first]), *blank, *text[len(first) :]]
+                kind = ""
+            fields.append((name, kind, text))
+        return fields
 
 
 class Numpy(_Fields, NumpyDocstring):

@@ -26,7 +26,7 @@ MARKDOWN_LINK = re.compile(r"(?<![\w\]`])\[([^\[\]`]+)\]\((https?://[^\s()]+)\)"
 EXTERNAL = re.compile(r"`([^`<>]+?)\s*<([^`<>]+)>`_(?!_)")
 FOOTNOTE = re.compile(r"\[(\d+)\]_(?!\w)|^(\s*\.\. +)\[(\d+)\](?= )")
 OWN = re.compile(r"l\d+-(\d+)")  # a footnote's name for docutils: line and number
-DRAWN = re.compile(r"\S {3,}\S|([^\w\s.])\1{4,}")  # a table, a rule, an arrow
+DRAWN = re.compile(r"\S {3,}\S|-\+-|([^\w\s.])\1{4,}")  # a table, a rule, an arrow
 ITEM = re.compile(r"\s|[-*+•] |\(?\w{1,3}[.)] |\[\d+\]|\|")
 GLUED = re.compile(r"(?<!`)(`[^`\n]+`)(?=[A-Za-z0-9])")  # as in `Mapping`s
 SPAN = re.compile(r"(``?)(?=\S)([^`\n]+?)(?<=\S)\1(?!`)")
@@ -77,10 +77,10 @@ class Written(SphinxDirective):
         found = self._parsed(_rest(lines, style))
         within = nodes.container("", *found)
         for message in list(within.findall(nodes.system_message)):
-            if unread := list(message.findall(nodes.literal_block)):
-                message.replace_self(
-                    unread
-                )  # what docutils cannot read is shown as typed
+            # What docutils cannot read is shown as typed.
+            if typed := list(message.findall(nodes.literal_block)):
+                message.replace_self(typed)
+                typed[0]["language"] = "text"
         for field_list in list(within.findall(nodes.field_list)):
             field_list.replace_self(_listed(field_list))
         self._spans(within.children)
@@ -146,7 +146,9 @@ class Written(SphinxDirective):
             return
         for node in found:
             for title in list(node.findall(nodes.title_reference)):
-                words = re.sub(r"\s*<[^<>]+>$", "", title.astext()).removeprefix("~")
+                words = re.sub(r"(?<=\S)\s+<[^<>]+>$", "", title.astext()).removeprefix(
+                    "~"
+                )
                 title.replace_self(nodes.literal(title.rawsource, words))
 
 
@@ -358,9 +360,13 @@ def _plain_paragraph(lines: list[str]) -> nodes.Node:
         return nodes.literal_block(text, text, language="text")
     if any(map(ITEM.match, lines)):
         typed = ("\u00a0" * indentation(line) + line.strip() for line in lines)
-        own = [nodes.line("", "", *_spans(line)) for line in typed]
-        return nodes.line_block(text, *own)
-    return nodes.paragraph(text, "", *_spans(" ".join(line.strip() for line in lines)))
+        return nodes.line_block(text, *(_words(nodes.line, line) for line in typed))
+    return _words(nodes.paragraph, " ".join(line.strip() for line in lines))
+
+
+def _words(kind: type[nodes.Element], text: str) -> nodes.Element:
+    """Return text in which hyphens and quotes stay what they are."""
+    return kind("", "", *_spans(text), support_smartquotes=False)
 
 
 def _spans(text: str) -> list[nodes.Node]:

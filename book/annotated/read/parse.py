@@ -192,11 +192,13 @@ class Chapter:
     @cached_property
     def spans(self) -> list[tuple[Name, int, int]]:
         """Every definition, also in demos, with its first and last line, outermost first."""
+        blocks = (
+            block for cell in self.cells for row in cell.rows for block in row.blocks
+        )
+        named = {block.lines[0]: block.name for block in blocks if block.name}
         found = []
         for node in ast.walk(self.tree):
-            if isinstance(node, DEFINITIONS) and (
-                name := self._named.get(first_line(node))
-            ):
+            if isinstance(node, DEFINITIONS) and (name := named.get(first_line(node))):
                 found.append((name, first_line(node), node.end_lineno or node.lineno))
         return found
 
@@ -213,13 +215,6 @@ class Chapter:
             ):  # not a second definition of that name (an overload)
                 return f"{name.qualname}:{line - first + 1}"
         return f"L{line}"
-
-    @property
-    def _named(self) -> dict[int, Name]:
-        blocks = (
-            block for cell in self.cells for row in cell.rows for block in row.blocks
-        )
-        return {block.lines[0]: block.name for block in blocks if block.name}
 
     def line_of(self, cell: Cell, number: int) -> str:
         """Return line ``number`` as the page shows it in ``cell``."""

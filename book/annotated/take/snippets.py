@@ -9,11 +9,16 @@ from typing import Any
 
 from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util import logging
 from sphinx.util.osutil import relative_uri
 
 from annotated.page.boxes import is_sheet
 from annotated.page.state import state_of
-from annotated.take.standalone import snippets
+from annotated.read.parse import ChapterError
+from annotated.take.standalone import snippet
+
+UNCOPIED = "%s Until then, readers cannot copy this with what it needs: %s."
+LOGGER = logging.getLogger(__name__)
 
 
 class standalone_code(nodes.Element):  # noqa: N801 (docutils names nodes so)
@@ -35,14 +40,35 @@ class OfferSnippets(SphinxPostTransform):
         if docname not in state.jobs or not isinstance(sheet, nodes.container):
             return
         job = state.job(docname)
-        texts = snippets(state.book, state.project.at(job.path))
         names = [name for name, _ in job.chapter.names()]
+        texts = self._texts([name.qualname for name in names if name.level == 1])
         inner = {n.qualname for n in names if n.kind == "function" and n.level > 1}
         for box in list(sheet.findall(_is_definition)):
             name = box["ids"][0]  # type: ignore[index]
             if name.partition(".")[0] in texts and name not in inner:
                 box["classes"].append("def--own")  # type: ignore[index]
         sheet += standalone_code(texts=texts)
+
+    def _texts(self, names: list[str]) -> dict[str, str]:
+        """Return the standalone code of definitions, and warn if some have none."""
+        state = state_of(self.env)
+        module = state.project.at(state.job(self.env.docname).path)
+        texts: dict[str, str] = {}
+        reasons: dict[str, list[str]] = {}
+        for name in names:
+            try:
+                texts[name] = snippet(state.book, module, name)
+            except ChapterError as error:
+                reasons.setdefault(str(error), []).append(name)
+        for reason, lacking in reasons.items():
+            place, _, words = reason.partition(": ")
+            LOGGER.warning(
+                *(UNCOPIED, words, ", ".join(lacking)),
+                location=place,
+                type="annotated",
+                subtype="standalone",
+            )
+        return texts
 
 
 def _is_definition(node: nodes.Node) -> bool:

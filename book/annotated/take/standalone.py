@@ -332,22 +332,22 @@ def _reach(pieces: dict[int, Piece], key: int) -> set[int]:
 
 
 def snippets(book: Book, module: Module) -> dict[str, str]:
-    """Return each definition at the top of a chapter with everything it needs.
+    """Return each definition at the top of a chapter with everything it needs."""
+    names = [name.qualname for name, _ in module.chapter.names() if name.level == 1]
+    return {name: snippet(book, module, name) for name in names}
 
-    The first line of each says where it comes from. Docstrings keep their first sentence.
+
+def snippet(book: Book, module: Module, name: str) -> str:
+    """Return a definition with everything it needs. Raises ``ChapterError`` if that cannot be copied.
+
+    The first line says where it comes from. Docstrings keep their first sentence.
     """
     page = book.address(book.project.docname(module))
     terms = f" ({book.license_name} license)" if book.license_name else ""
-    found = {}
-    for name, _ in module.chapter.names():
-        if name.level == 1:
-            collector = Collector(book.project)
-            collector.need(module, name.qualname)
-            origin = f"# {name.qualname}, from {book.title}, {page}#{name.qualname}"
-            found[name.qualname] = (
-                f"{origin}{terms}\n{collector.source(documented=True)}\n"
-            )
-    return found
+    collector = Collector(book.project)
+    collector.need(module, name)
+    origin = f"# {name}, from {book.title}, {page}#{name}"
+    return f"{origin}{terms}\n{collector.source(documented=True)}\n"
 
 
 @lru_cache(maxsize=65536)

@@ -7,6 +7,7 @@ of parameters a list. What has no form in Markdown stays as it was typed, as cod
 from __future__ import annotations
 
 import re
+from itertools import dropwhile
 from textwrap import dedent
 
 from annotated.read.parse import is_code
@@ -34,6 +35,7 @@ DESCRIBED = re.compile(
 )
 FIELD = re.compile(r":(?P<kind>\w+)(?: +(?P<name>[^:]+))?:(?P<text>(?: .*)?)")
 HEAD = re.compile(r"(?P<indent> *)\.\. (?P<name>[\w:-]+):: *(?P<title>.*)")
+OPTION = re.compile(r":[\w-]+:")  # of a directive, above its content
 SPECIAL = re.compile(r"([\\*_\[\]<>$#|~])")
 STARTS = re.compile(
     r"[-*+] |\d+[.)] |`{3}|~{3}|\$\$|>>> |\s*$"
@@ -52,6 +54,7 @@ def _blocks(lines: list[str], style: str) -> list[str]:
     """Return titles, directives, fields and entries as Markdown, and the lines between them."""
     found = {title.at: title for title in titles(lines) if title.indent < 2}
     out: list[str] = []
+    names = False  # in a section that lists names
     at = 0
     while at < len(lines):
         line = lines[at]
@@ -65,6 +68,7 @@ def _blocks(lines: list[str], style: str) -> list[str]:
         entry = style == "numpy" and deeper and ENTRY.fullmatch(line)
         if at in found:
             out += ["", f"**{_inline(found[at].text)}**", ""]
+            names = style == "numpy" and found[at].text.lower() == "see also"
             at = found[at].end
             continue
         if directive or line.rstrip().endswith("::"):
@@ -79,7 +83,9 @@ def _blocks(lines: list[str], style: str) -> list[str]:
             out += _apart(out)
             out += _item(_named(entry), "", block, style)
         else:
-            out.append(_inline(line))
+            out.append(
+                f"- {_inline(line)}" if names and line.strip() else _inline(line)
+            )
             end = at + 1
         if end > at + 1 and not lines[end - 1].strip():
             out.append("")
@@ -126,7 +132,7 @@ def _directive(
         head = [f"{_inline(above)}:"] if above else []
         return [*head, "", "```python", *block, "```", ""]
     name, title = directive["name"], directive["title"]
-    content = [each for each in block if not re.match(r":[\w-]+:", each)]
+    content = list(dropwhile(OPTION.match, block))
     if name == "math":
         return ["", "$$", *filter(str.strip, [title, *content]), "$$", ""]
     if name in BOXES:
