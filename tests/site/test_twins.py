@@ -2,6 +2,8 @@
 
 import os
 import re
+from copy import copy
+from functools import lru_cache
 from urllib.parse import unquote, urldefrag, urljoin
 
 import yaml
@@ -29,13 +31,18 @@ LINK = re.compile(r"\]\(([^()\s]*(?:\([^()\s]*\)[^()\s]*)*)\)")
 
 
 def main(site: Site, page: str) -> Tag:
-    """The text of a page without what is around it."""
-    soup = BeautifulSoup(str(site.soup(page).select_one("main")), "html.parser")
+    """The text of a page without what is around it, which a test may change."""
+    return copy(text_of(site.text(page)))
+
+
+@lru_cache(maxsize=1)
+def text_of(html: str) -> Tag:
+    soup = BeautifulSoup(html, "html.parser").main
+    assert soup
     for element in soup.select(AROUND):
         element.decompose()
-    for reference in soup.select(
-        "a.ref"
-    ):  # a name in code, which is a link on the page alone
+    # A name in code is a link on the page alone.
+    for reference in soup.select("a.ref"):
         reference.unwrap()
     return soup
 
