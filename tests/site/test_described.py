@@ -154,7 +154,9 @@ def test_a_generated_page_has_something_of_every_chapter(site: Site, page: str) 
     soup = site.soup(f"book/pages/{page}")
     links = {str(a["href"]).partition("#")[0] for a in soup.select("main a[href]")}
     for chapter in CHAPTERS:
-        has = 'class="note note--deviation' if page == "deviations" else 'class="value"'
+        has = (
+            'class="note note--deviation"' if page == "deviations" else 'class="value"'
+        )
         if has in site.text(chapter) and not chapter.startswith("book/"):
             assert f"../../{chapter}.html" in links, chapter
 
@@ -174,9 +176,5 @@ def test_the_numbers_are_those_of_the_chapters(site: Site) -> None:
 
 def test_every_deviation_is_listed_once(site: Site) -> None:
     items = site.soup("book/pages/deviations").select(".deviations > ul > li")
-    notes = [
-        note
-        for chapter in CHAPTERS
-        for note in site.soup(chapter).select(".note--deviation")
-    ]
-    assert len(items) == len(notes) > 90
+    notes = "".join(map(site.text, CHAPTERS)).count('class="note note--deviation"')
+    assert len(items) == notes > 90
