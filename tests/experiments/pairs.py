@@ -3,12 +3,14 @@
 Processes are forked. Under torchrun, a start takes ten seconds.
 """
 
+import faulthandler
 import os
 import subprocess
 import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 from forks import server
 from runs import ONE_CORE, ROOT
@@ -18,6 +20,7 @@ from experiments.harness.training import ASKED_TO_STOP, Training
 
 Ended = subprocess.CompletedProcess[str]
 LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo"}
+PATIENCE = 540  # seconds, after which a worker says where it waits
 
 
 def two_workers(folder: Path, act: Callable[[], None]) -> Ended:
@@ -41,13 +44,16 @@ def two_workers(folder: Path, act: Callable[[], None]) -> Ended:
     ]
     for worker in workers:
         worker.start()
+    waiting = []
     for worker in workers:
-        worker.join(600)
+        worker.join(PATIENCE + 60)
+        waiting += [worker] if worker.is_alive() else []
         worker.kill()
     out, err = (
         "".join((folder / f"{kind}{rank}").read_text() for rank in range(2))
         for kind in ("out", "err")
     )
+    assert not waiting, f"{len(waiting)} of the workers did not end\n{err}"
     code = max(abs(worker.exitcode or 0) for worker in workers)
     return Ended(act.__name__, code, out, err)
 
@@ -59,23 +65,31 @@ def work(folder: Path, act: Callable[[], None], settings: dict[str, str]) -> Non
     for stream, name in ((1, "out"), (2, "err")):
         file = os.open(f"{name}{settings['RANK']}", os.O_CREAT | os.O_WRONLY)
         os.dup2(file, stream)
-    code = 0
+    faulthandler.dump_traceback_later(PATIENCE, file=2)
     try:
         act()
-    except SystemExit as ended:
-        code = ended.code is not None
-        print(ended.code or "", file=sys.stderr)
-    except BaseException:
-        code = 1
-        traceback.print_exc()
+    except BaseException as ended:
+        if isinstance(ended, SystemExit):
+            code = int(ended.code is not None)
+            print(ended.code or "", file=sys.stderr)
+        else:
+            code = 1
+            traceback.print_exc()
+        # Gloo's group, freed with this exception, sometimes waits for ever if the other worker has ended.
+        leave(code)
+    leave(0)
+
+
+def leave(code: int) -> NoReturn:
+    """End without the server's threads, which a fork does not have."""
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)  # without the server's threads, which a fork does not have
+    os._exit(code)
 
 
 # Python imports this first: workers that wait for each other for ever say where, and end.
 SAY_WHERE_IT_HANGS = (
-    "import faulthandler; faulthandler.dump_traceback_later(600, exit=True)"
+    f"import faulthandler; faulthandler.dump_traceback_later({PATIENCE}, exit=True)"
 )
 
 

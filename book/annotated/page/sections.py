@@ -23,9 +23,8 @@ SETTINGS = {
     "napoleon_use_param": True,
     "napoleon_use_rtype": True,
 }
-PLAIN = [
-    "Todo"
-]  # sections of text, for which Napoleon writes directives of other extensions
+# Sections of text, for which Napoleon writes directives of other extensions.
+PLAIN = ["Todo"]
 NAMES = re.compile(r"[\w.*]+(, *[\w.*]+)+")
 SENTENCE = re.compile(r"(\S+ ){3,}\S+")  # where a name or a type is expected
 BULLET = re.compile(r"[-*+] ")
