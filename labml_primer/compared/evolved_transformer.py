@@ -272,7 +272,7 @@ if __name__ == "__main__":
     # ## More per step, but slower steps
     #
     # The loss of five blocks of the Transformer, of three Evolved blocks with nearly as many parameters, and
-    # of three with the gate, for two seeds each. On the left, by step, the Evolved Transformer is ahead. On
+    # of three with the gate, for two seeds each. On the left, by step, the Evolved Transformer ends ahead. On
     # the right, by seconds of CPU time, it loses some or all of its lead. The thin line is the loss of
     # counting the same characters ({doc}`../training/counting`), which no model reaches in 240 steps.
     from labml_primer.training import History, load_corpus, train
