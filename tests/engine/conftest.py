@@ -50,10 +50,10 @@ def chapter() -> Callable[[str], Chapter]:
 @pytest.fixture(scope="session")
 def shelf(
     tmp_path_factory: pytest.TempPathFactory,
-) -> Callable[[dict[str, str]], Shelf]:
-    """A new book of these files, with a configuration and, if there is none, a list of chapters."""
+) -> Callable[..., Shelf]:
+    """A new book of these files, with a configuration, more of it, and if need be a list of chapters."""
 
-    def new(files: dict[str, str]) -> Shelf:
+    def new(files: dict[str, str], more: str = "") -> Shelf:
         made = Shelf(tmp_path_factory.mktemp("book"))
         chapters = [
             n.removesuffix(".py")
@@ -66,7 +66,11 @@ def shelf(
             + "\n```\n"
         )
         made.write(
-            {"conf.py": CONF.format(engine=str(ENGINE)), "index.md": index, **files}
+            {
+                "conf.py": CONF.format(engine=str(ENGINE)) + more,
+                "index.md": index,
+                **files,
+            }
         )
         return made
 

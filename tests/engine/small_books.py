@@ -93,6 +93,12 @@ class Shelf:
         code = sphinx(command[3:], log, environment())
         return Built(self.root, code, plain(log))
 
+    def well_built(self) -> Built:
+        """Builds, which must succeed."""
+        done = self.build()
+        assert done.code == 0, done.log
+        return done
+
 
 def run(command: list[str], log: Path, **options: Any) -> int:
     """Runs a command, both outputs of which go to `log`, and returns its exit code."""

@@ -676,18 +676,8 @@ MARKUP = """
 
 
 @pytest.fixture(scope="module")
-def book(shelf: Callable[[dict[str, str]], Shelf]) -> Shelf:
-    made = shelf(FILES)
-    with (made.root / "conf.py").open("a") as conf:
-        conf.write(CONF)
-    return made
-
-
-@pytest.fixture(scope="module")
-def built(book: Shelf) -> Built:
-    done = book.build()
-    assert done.code == 0, done.log
-    return done
+def built(shelf: Callable[..., Shelf]) -> Built:
+    return shelf(FILES, CONF).well_built()
 
 
 def text_of(html: str) -> str:
@@ -702,9 +692,9 @@ def words(text: str) -> list[str]:
     return re.findall(r"\w\w+", text.lower())
 
 
-def test_no_word_and_no_line_of_code_is_lost(book: Shelf, built: Built) -> None:
+def test_no_word_and_no_line_of_code_is_lost(built: Built) -> None:
     for name in FILES:
-        source = (book.root / name).read_text("utf-8")
+        source = (built.root / name).read_text("utf-8")
         page = text_of(built.page(name.removesuffix(".py")))
         lost = Counter(words(source)) - Counter(words(page))
         assert not set(lost) - set(words(MARKUP)), name

@@ -54,9 +54,7 @@ def book(shelf: Callable[[dict[str, str]], Shelf]) -> Shelf:
 
 @pytest.fixture(scope="module")
 def built(book: Shelf) -> Built:
-    done = book.build()
-    assert done.code == 0, done.log
-    return done
+    return book.well_built()
 
 
 def words(page: str) -> str:

@@ -137,7 +137,8 @@ class Written(SphinxDirective):
                 link["refid"], link["ids"] = notes[name]["ids"][0], ref["ids"]
                 notes[name].add_backref(ref["ids"][0])
                 ref.replace_self(link)
-            else:
+            else:  # there is no such footnote
+                ref["ids"] = []
                 ref.replace_self(nodes.Text(f"[{match[1]}]"))
 
     def _spans(self, found: list[nodes.Node]) -> None:
