@@ -15,7 +15,7 @@ help:  ## this list
 book: $(READY)  ## execute what changed and build the site (STRICT=1: warnings are errors; DRAFTS=1: with unfinished translations)
 	@$(RUN) book/tools/build.py $(if $(STRICT),--strict) $(if $(DRAFTS),--drafts)
 
-serve: $(READY)  ## serve the site on localhost:8000; pages follow each save in seconds
+serve: $(READY)  ## serve the site on localhost:8000; the open page follows each save
 	@$(RUN) book/tools/serve.py $(PORT)
 
 test: $(READY)  ## every promise once, on the book as it is built now: up to 20 minutes on two cores
