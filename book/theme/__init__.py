@@ -20,7 +20,7 @@ PUNCTUATION = re.compile(r"[.,;:!?)\]”’%、。，．：；！？）」』]+"
 LAST = re.compile(r"([ぁ-ん]{1,2}[。？])(?=</p>)")  # of a paragraph in Japanese
 MARKED = re.compile("[¡-¦¨-ª¬-°²-¶¸-º¼-ÖØ-èê-öø-ſȘ-ț]")  # as in tokens.css
 ITALIC = re.compile(r'<(em|cite)\b|<tspan class="i"|font-style: italic')
-# What is not set in the book's serif: code, tables, formulas' sources, and descriptions for screen readers.
+# Text that is not in the book's serif: code, tables, formulas' sources, descriptions for screen readers.
 OTHER_LETTERS = re.compile(
     r"<(pre|code|table|annotation|script|title|desc|figcaption)\b.*?</\1>", re.DOTALL
 )
@@ -98,7 +98,7 @@ def opens_with_picture(body: str) -> bool:
 def names(app: Any) -> list[Any]:
     """Return the index: every definition by its first letter, with its chapter and its address.
 
-    What Sphinx is not to list, such as a helper of a demonstration, is left out.
+    Definitions that Sphinx is not to list, such as helpers of demonstrations, are left out.
     """
     letters: dict[str, list[tuple[str, str, str]]] = {}
     objects = app.env.get_domain("py").objects

@@ -37,7 +37,7 @@ STATIC = [BOOK / "theme/static", BOOK / "annotated/static", BOOK / "live/static"
 FOLDERS = ("labml_primer", "benchmarks", "experiments", "book")
 WATCHED = [ROOT / name for name in (*FOLDERS, "_config.yml", "_toc.yml")]
 KINDS = (".md", ".yml", ".bib", ".json", ".css", ".js", ".html", ".toml", ".po")
-# What a build imports of others.
+# Packages that a build imports.
 PACKAGES = (
     *("fontTools.subset", "jupyter_book.sphinx", "matplotlib", "myst_nb.sphinx_"),
     *("nbclient", "PIL.ImageFont", "pybtex.database", "resvg_py"),
@@ -160,7 +160,7 @@ class State:
 
 
 class Handler(SimpleHTTPRequestHandler):
-    """Serve the site quietly, with a script in each page that shows it anew after a build."""
+    """Serve the site quietly, with a script in each page that loads it again after a build."""
 
     state = State()
 

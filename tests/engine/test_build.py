@@ -175,7 +175,7 @@ def built(book: Shelf) -> Built:
 
 
 def row_of(page: str, line: int) -> str:
-    """The HTML of the row in which a line of the module stands, up to the next row."""
+    """The HTML of the row with a line of the module, up to the next row."""
     (row,) = [
         part
         for part in page.split('<div class="sbs__row')[1:]
@@ -185,7 +185,7 @@ def row_of(page: str, line: int) -> str:
 
 
 def line_of(text: str) -> int:
-    """Where a text stands in the module ``one``, counted from 1."""
+    """The line of a text in the module ``one``, counted from 1."""
     lines = textwrap.dedent(FILES["one.py"]).lstrip("\n").split("\n")
     return next(n for n, line in enumerate(lines, 1) if text in line)
 

@@ -153,11 +153,11 @@ def test_a_report_has_the_first_line_of_its_own_section_alone() -> None:
 def test_a_generated_page_has_something_of_every_chapter(site: Site, page: str) -> None:
     soup = site.soup(f"book/pages/{page}")
     links = {str(a["href"]).partition("#")[0] for a in soup.select("main a[href]")}
-    for chapter in CHAPTERS:
-        has = (
-            'class="note note--deviation"' if page == "deviations" else 'class="value"'
-        )
-        if has in site.text(chapter) and not chapter.startswith("book/"):
+    mark = {"deviations": 'class="note note--deviation"', "numbers": 'class="value"'}
+    having = [chapter for chapter in CHAPTERS if mark[page] in site.text(chapter)]
+    assert len(having) > 15
+    for chapter in having:
+        if not chapter.startswith("book/"):
             assert f"../../{chapter}.html" in links, chapter
 
 
@@ -171,6 +171,7 @@ def test_the_numbers_are_those_of_the_chapters(site: Site) -> None:
             site.text(chapter), "html.parser", parse_only=only
         ).find_all(class_="value")
     ]
+    assert len(values) > 100
     assert sorted(value.get_text() for value in listed) == sorted(values)
 
 

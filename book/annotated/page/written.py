@@ -77,7 +77,7 @@ class Written(SphinxDirective):
         found = self._parsed(_rest(lines, style))
         within = nodes.container("", *found)
         for message in list(within.findall(nodes.system_message)):
-            # What docutils cannot read is shown as typed.
+            # Docutils cannot read this: it is shown as typed.
             if typed := list(message.findall(nodes.literal_block)):
                 message.replace_self(typed)
                 typed[0]["language"] = "text"

@@ -128,7 +128,7 @@ class Job:
     recorded: dict[str, list[str]] = field(default_factory=dict)  # functions, by module
 
 
-# What follows from files, with their contents: a process that stays has it from the last build.
+# Results that follow from files, with the digests of these, which a process that stays has from before.
 _known: dict[Any, tuple[dict[Path, bytes], Any]] = {}
 
 

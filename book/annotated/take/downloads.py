@@ -100,7 +100,7 @@ def committed_notebook(job: Job, book: Book) -> str | None:
 class Written:
     """The files that builds wrote for each document, kept in a file of the site.
 
-    What no build recorded is not removed, such as pages of other extensions.
+    Files that no build recorded, such as pages of other extensions, are not removed.
     """
 
     def __init__(self, app: Sphinx):
