@@ -28,7 +28,7 @@ test-all: $(READY)  ## every test there is, as each night: every combination, no
 
 lint: $(READY)
 	@$(RUN) -m ruff check . && $(RUN) -m ruff format --check -q .
-	@PYTHONPATH=.:book $(VENV)/bin/lint-imports --no-logo --no-cache
+	@PYTHONPATH=.:book:engine $(VENV)/bin/lint-imports --no-logo --no-cache
 	@$(RUN) -m mypy
 	@$(VENV)/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 

@@ -97,7 +97,10 @@ def outdated() -> bool:
     left_out = ("__pycache__", "node_modules")
     sources = [
         path
-        for folder in ("labml_primer", "book", "experiments", "benchmarks", "notebooks")
+        for folder in (
+            *("labml_primer", "book", "engine", "experiments", "benchmarks"),
+            "notebooks",
+        )
         for path in (ROOT / folder).rglob("*")
         if path.is_file() and not any(name in path.parts for name in left_out)
     ]

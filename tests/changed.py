@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from annotated.read.modules import Module, Project
+from sphinx_annotated.read.modules import Module, Project
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = {  # whose tests a file that is not Python belongs to
     "labml_primer": "library",
     "experiments": "experiments",
     "benchmarks": "benchmarks",
-    "book/annotated": "engine",
+    "engine/sphinx_annotated": "engine",
     "book": "book",
 }
 PICTURES = ROOT / "book" / "pictures"

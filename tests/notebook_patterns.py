@@ -3,9 +3,9 @@
 from functools import cache
 from pathlib import Path
 
-from annotated.page.book import Book
-from annotated.take.notebook import reader_notebook
 from carried import Carried
+from sphinx_annotated.page.book import Book
+from sphinx_annotated.take.notebook import reader_notebook
 from write_notebooks import NOTEBOOKS, the_book
 
 MARK = "COMPUTED"

@@ -35,7 +35,10 @@ OWN = ("documentation_options.js", "language_data.js", "words.js", "japanese.css
 ONCE = re.compile(  # in an attribute
     r'(?<==")(?:\.\./)*(_static/([^"?\s]+)|(?:_outputs|_sources|_downloads/search)(?=[/"]))'
 )
-SCRIPTS = ("annotated/static/*.js", "theme/static/*.js", "live/static/live/*.js")
+SCRIPTS = (
+    *("engine/sphinx_annotated/static/*.js", "book/theme/static/*.js"),
+    "book/live/static/live/*.js",
+)
 SHARED = ("pictures", "outputs", "words")  # catalogues that all pages use
 CJK = "\u2e80"  # the first character of the Chinese and Japanese scripts
 STATUS = "edition"  # attribute of a node: missing or stale
@@ -249,7 +252,7 @@ def share(context: dict[str, Any], root: str) -> None:
 
 
 def _site(app: Sphinx) -> str:
-    from annotated.page.book import Repository
+    from sphinx_annotated.page.book import Repository
 
     return Repository(**app.config.annotated_repository).pages
 
@@ -308,7 +311,7 @@ def write_words(app: Sphinx) -> None:
     """Write the words that scripts say, for their own function `_`."""
     if not code_of(app) or app.builder.format != "html":
         return
-    found = {text: _(text) for text in words_of_scripts(Path(__file__).parents[1])}
+    found = {text: _(text) for text in words_of_scripts(Path(__file__).parents[2])}
     said = {text: other for text, other in found.items() if other != text}
     path = Path(app.outdir, "_static", "words.js")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -317,11 +320,11 @@ def write_words(app: Sphinx) -> None:
     app.add_js_file("words.js", priority=100, loading_method="defer")
 
 
-def words_of_scripts(book: Path) -> list[str]:
+def words_of_scripts(root: Path) -> list[str]:
     """Return what the scripts of the engine and of the theme say, in the order of their files."""
     found: dict[str, None] = {}
     for pattern in SCRIPTS:
-        for path in sorted(book.glob(pattern)):
+        for path in sorted(root.glob(pattern)):
             with path.open("rb") as file:
                 for _line, text, _comments, _context in extract(
                     "javascript",

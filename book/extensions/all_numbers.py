@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from annotated.page.contents import in_order
-from annotated.page.state import state_of
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
+from sphinx_annotated.page.contents import in_order
+from sphinx_annotated.page.state import state_of
 
 END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])|(?<=。)")  # of a sentence
 LINES = 6  # of an output that is shown whole

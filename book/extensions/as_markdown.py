@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from annotated.page.pictures import FOLDER
 from docutils import nodes
 from html_as_markdown import SPECIAL, code, fenced, markdown_of, table
+from sphinx_annotated.page.pictures import FOLDER
 
 # What Markdown would interpret at the beginning of a paragraph.
 OPENING = re.compile(r"^(\d*)([#>+.)-])(?=\s)")

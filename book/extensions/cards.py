@@ -14,12 +14,12 @@ from html import escape, unescape
 from pathlib import Path
 
 import resvg_py
-from annotated.page.pictures import picture
-from annotated.run.fonts import unpacked
 from docutils import nodes
 from drawing.canvas import STYLE
 from fontTools.ttLib import TTFont
 from PIL import Image, ImageFont, PngImagePlugin
+from sphinx_annotated.page.pictures import picture
+from sphinx_annotated.run.fonts import unpacked
 
 FOLDER = "_cards"
 SIZE = WIDTH, HEIGHT = 1200, 630

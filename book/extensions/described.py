@@ -13,11 +13,11 @@ from typing import Any
 
 import cards
 import yaml
-from annotated.page.state import state_of
 from markdown_twins import edition, first, wanted
 from online import of, write_changed
 from plain_math import plain_title
 from sphinx.application import Sphinx
+from sphinx_annotated.page.state import state_of
 
 FEED = "feed.xml"
 ENTRIES = 20  # that the feed has, the newest first

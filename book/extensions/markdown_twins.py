@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urljoin
 
-from annotated.page.limits import SCHEME
-from annotated.page.state import Head, state_of
 from as_markdown import Writer
 from docutils import nodes
 from html_as_markdown import SPECIAL
 from online import of, write_changed
 from sphinx.application import Sphinx
 from sphinx.locale import _
+from sphinx_annotated.page.limits import SCHEME
+from sphinx_annotated.page.state import Head, state_of
 
 END = ".md"
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urljoin, urlsplit
 
-from annotated.page.book import Repository
 from sphinx.application import Sphinx
 from sphinx.locale import _
 from sphinx.util import logging
+from sphinx_annotated.page.book import Repository
 
 LOGGER = logging.getLogger(__name__)
 LINK = re.compile(r'(?<=[\s<])((?:xlink:)?href|src|action|data-content_root)="([^"]*)"')

@@ -12,11 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from annotated.page.book import Repository as Address
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import ReferenceRole, SphinxDirective
+from sphinx_annotated.page.book import Repository as Address
 
 SUPPORTED = Path(__file__).parents[2] / "benchmarks" / "supported" / "supported.json"
 WAYS = {

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "book"))  # where the engine is
+sys.path[:0] = [str(ROOT / "book"), str(ROOT / "engine")]
 
 from editions import OWN  # noqa: E402
 from editions.catalogues import CatalogueError, languages  # noqa: E402
@@ -105,8 +105,8 @@ def build_one(code: str, strict: bool, drafts: bool, quick: bool = False) -> int
     """Build the English book, or its edition in a language. A ``quick`` build writes pages alone."""
     import yaml
     from address import online
-    from annotated.page.book import Repository
     from jupyter_book.sphinx import build_sphinx
+    from sphinx_annotated.page.book import Repository
 
     show_progress()
     options: dict[str, object] = {"quick": quick}
@@ -153,7 +153,7 @@ def show_progress() -> None:
     handler = logging.StreamHandler(sys.stdout)
     handler.setLevel(logging.INFO)
     handler.addFilter(lambda record: record.levelno < logging.WARNING)
-    for name in ("annotated", "stages", "editions", "online"):
+    for name in ("sphinx_annotated", "stages", "editions", "online"):
         logging.getLogger(f"sphinx.{name}").addHandler(handler)
 
 

@@ -18,7 +18,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "book"), str(ROOT / "book" / "extensions")]
+sys.path[:0] = [str(ROOT / name) for name in ("book", "book/extensions", "engine")]
 
 from build import EDITIONS  # noqa: E402
 from chromium import launched  # noqa: E402

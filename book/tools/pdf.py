@@ -15,11 +15,11 @@ from tempfile import NamedTemporaryFile
 from typing import Any
 from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit
 
-from annotated.page.book import site_url
 from babel.dates import format_date
 from bs4 import BeautifulSoup, Tag
 from playwright.sync_api import Browser
 from pypdf import PdfReader
+from sphinx_annotated.page.book import site_url
 
 STYLE = Path(__file__).with_name("pdf.css")
 UNPRINTED = (

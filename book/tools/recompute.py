@@ -26,10 +26,10 @@ from unittest.mock import patch
 from bs4 import BeautifulSoup, Tag
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "book")]
+sys.path[:0] = [str(ROOT), str(ROOT / "book"), str(ROOT / "engine")]
 
-from annotated.read.expressions import OTHER, ROLE, one_line  # noqa: E402
-from annotated.read.modules import Project  # noqa: E402
+from sphinx_annotated.read.expressions import OTHER, ROLE, one_line  # noqa: E402
+from sphinx_annotated.read.modules import Project  # noqa: E402
 
 from experiments.records.runs import RESULTS  # noqa: E402
 from experiments.search.summary import SEARCHES, all_gathered  # noqa: E402

@@ -30,11 +30,12 @@ from urllib.parse import parse_qs, urlsplit
 
 ROOT = Path(__file__).resolve().parents[2]
 BOOK = ROOT / "book"
-sys.path.insert(0, str(BOOK))  # where the theme is
+ENGINE = ROOT / "engine" / "sphinx_annotated"
+sys.path[:0] = [str(BOOK), str(ENGINE.parent)]
 SITE = ROOT / "_build" / "html"
 LOCALE = BOOK / "locale"
-STATIC = [BOOK / "theme/static", BOOK / "annotated/static", BOOK / "live/static"]
-FOLDERS = ("labml_primer", "benchmarks", "experiments", "book")
+STATIC = [BOOK / "theme/static", ENGINE / "static", BOOK / "live/static"]
+FOLDERS = ("labml_primer", "benchmarks", "experiments", "book", "engine")
 WATCHED = [ROOT / name for name in (*FOLDERS, "_config.yml", "_toc.yml")]
 KINDS = (".md", ".yml", ".bib", ".json", ".css", ".js", ".html", ".toml", ".po")
 # Packages that a build imports.
@@ -74,9 +75,9 @@ def build_on_request() -> None:
 def parse_chapters() -> None:
     """Parse the chapters that have changed, so that the next build need not. It reports what is wrong."""
     import yaml
-    from annotated.page.state import styles_of
-    from annotated.read.modules import Project
-    from annotated.run.execute import Store, is_current, job_of
+    from sphinx_annotated.page.state import styles_of
+    from sphinx_annotated.read.modules import Project
+    from sphinx_annotated.run.execute import Store, is_current, job_of
 
     with suppress(Exception):
         text = (ROOT / "_config.yml").read_text(encoding="utf-8")
@@ -314,7 +315,7 @@ def modules() -> set[Path]:
 
 
 def is_engine(path: str) -> bool:
-    return path.endswith(".py") and Path(path).is_relative_to(BOOK / "annotated")
+    return path.endswith(".py") and Path(path).is_relative_to(ENGINE)
 
 
 def main() -> None:

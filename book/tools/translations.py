@@ -16,17 +16,20 @@ from pathlib import Path
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "book"), str(ROOT / "book" / "tools")]
+sys.path[:0] = [str(ROOT / name) for name in ("", "book", "book/tools", "engine")]
 
-from annotated.page.words import pattern, texts  # noqa: E402
 from babel.messages.extract import extract_from_dir  # noqa: E402
 from editions import MESSAGES, words_of_scripts  # noqa: E402
 from editions import catalogues as catalogue  # noqa: E402
 from editions.catalogues import CatalogueError, Count, Language  # noqa: E402
 from editions.checks import has_label, has_words  # noqa: E402
+from sphinx_annotated.page.words import pattern, texts  # noqa: E402
 
 LOCALE = ROOT / "book" / "locale"
-SOURCES = ("annotated", "theme", "extensions", "live", "editions")
+SOURCES = (
+    "engine/sphinx_annotated",
+    *("book/theme", "book/extensions", "book/live", "book/editions"),
+)
 METHODS = [("**.py", "python"), ("**.html", "jinja2")]
 
 
@@ -47,7 +50,7 @@ def pages() -> dict[str, list[str]]:
 def words() -> list[str]:
     """Return the words of the frame, the engine and the scripts, in the order of their files."""
     found: dict[str, None] = {}
-    sources = [(ROOT / "book" / name) for name in SOURCES]
+    sources = [ROOT / name for name in SOURCES]
     for folder in sources:
         for _file, _line, message, _comments, _context in sorted(
             extract_from_dir(folder, METHODS, keywords={"_": None}),
@@ -56,7 +59,7 @@ def words() -> list[str]:
             text = message if isinstance(message, str) else message[0]
             if has_words(text):
                 found[text] = None
-    found |= dict.fromkeys(filter(has_words, words_of_scripts(ROOT / "book")))
+    found |= dict.fromkeys(filter(has_words, words_of_scripts(ROOT)))
     return list(found)
 
 

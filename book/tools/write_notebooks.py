@@ -10,14 +10,14 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "book"))  # where the engine is
+sys.path[:0] = [str(ROOT / "book"), str(ROOT / "engine")]
 
-from annotated.page.book import Book, book_of  # noqa: E402
-from annotated.read.expressions import with_others  # noqa: E402
-from annotated.read.modules import Project  # noqa: E402
-from annotated.read.parse import ChapterError  # noqa: E402
-from annotated.run.execute import Record, Store, job_of  # noqa: E402
-from annotated.take.notebook import reader_notebook  # noqa: E402
+from sphinx_annotated.page.book import Book, book_of  # noqa: E402
+from sphinx_annotated.read.expressions import with_others  # noqa: E402
+from sphinx_annotated.read.modules import Project  # noqa: E402
+from sphinx_annotated.read.parse import ChapterError  # noqa: E402
+from sphinx_annotated.run.execute import Record, Store, job_of  # noqa: E402
+from sphinx_annotated.take.notebook import reader_notebook  # noqa: E402
 
 
 def chapters() -> list[Path]:

@@ -25,7 +25,7 @@ import sys
 sys.path[:0] = {path!r}
 project = author = "Fixture"
 html_title = "A <book>"
-extensions = ["annotated", "theme", "myst_nb", "online", "markdown_twins", "described"]
+extensions = ["sphinx_annotated", "theme", "myst_nb", "online", "markdown_twins", "described"]
 html_theme = "primer"
 nb_execution_mode = "off"
 smartquotes = False
@@ -43,7 +43,7 @@ def site(
     root = tmp_path_factory.mktemp("book")
     for name, text in PAGES.items():
         (root / f"{name}.md").write_text(text, encoding="utf-8")
-    path = [str(ROOT / "book"), str(ROOT / "book" / "extensions")]
+    path = [str(ROOT / name) for name in ("engine", "book", "book/extensions")]
     (root / "conf.py").write_text(CONF.format(path=path, url=request.param))
     (root / "pyproject.toml").write_text('[project]\nversion = "1.2.3"\n')
     (root / "CITATION.cff").write_text("date-released: 2026-01-02\n")

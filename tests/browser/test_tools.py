@@ -4,8 +4,6 @@ import ast
 import re
 
 import pytest
-from annotated.read.parse import parse
-from annotated.take.standalone import snippets
 from built_book import (
     CHAPTERS,
     ROOT,
@@ -18,6 +16,8 @@ from built_book import (
 from measures import COPY, Looker, Reader
 from playwright.sync_api import Locator, expect
 from pybtex.database import parse_file, parse_string
+from sphinx_annotated.read.parse import parse
+from sphinx_annotated.take.standalone import snippets
 from visits import Reading, Visitor
 from write_notebooks import the_book
 

@@ -14,7 +14,9 @@ from pathlib import Path
 
 from forked_kernels import nursery, use
 
-ENGINE = Path(__file__).resolve().parents[2] / "book"
+ROOT = Path(__file__).resolve().parents[2]
+ENGINE = ROOT / "engine"
+BOOK = ROOT / "book"
 LONGEST = 1200  # seconds; a busy machine is slow
 
 
@@ -49,7 +51,7 @@ def serve() -> None:
     for name in (
         *builtin_extensions,
         "myst_nb.sphinx_ext",
-        "annotated.sphinx_extension",
+        "sphinx_annotated.sphinx_extension",
     ):
         import_module(name)
     use(sys.argv[1])

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from annotated.read.modules import Project
-from annotated.read.parse import Chapter, parse
 from builds import ENGINE
 from forked_kernels import nursery, use
 from small_books import CONF, Shelf, Write
+from sphinx_annotated.read.modules import Project
+from sphinx_annotated.read.parse import Chapter, parse
 
 
 @pytest.fixture(scope="session", autouse=True)

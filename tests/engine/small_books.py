@@ -46,7 +46,7 @@ CONF = """
 import sys
 sys.path.insert(0, {engine!r})
 project = "Fixture"
-extensions = ["annotated"]
+extensions = ["sphinx_annotated"]
 exclude_patterns = ["_build", "conf.py", "**/__init__.py", "lib", "tests"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_dmath_double_inline = True

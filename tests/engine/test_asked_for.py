@@ -5,9 +5,9 @@ from collections.abc import Callable
 from html import unescape
 
 import pytest
-from annotated.read.patterns import matches
 from builds import ENGINE
 from small_books import Built, Shelf
+from sphinx_annotated.read.patterns import matches
 
 pytestmark = pytest.mark.slow
 New = Callable[[dict[str, str]], Shelf]
@@ -134,7 +134,9 @@ def test_a_first_build_needs_neither_fonttools_nor_fcntl(shelf: New) -> None:
         done.code != 0
         and "annotated_figure_fonts needs fontTools: pip install" in done.log
     )
-    sources = [path.read_text("utf-8") for path in (ENGINE / "annotated").rglob("*.py")]
+    sources = [
+        path.read_text("utf-8") for path in (ENGINE / "sphinx_annotated").rglob("*.py")
+    ]
     asked = re.compile(r"(?m)^\s*(import|from)\b.*\bfcntl\b|import_module\(.fcntl")
     assert not any(asked.search(text) for text in sources)
 

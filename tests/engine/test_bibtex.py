@@ -1,6 +1,6 @@
 """The text of a bibliography's entries."""
 
-from annotated.take.bibtex import entries
+from sphinx_annotated.take.bibtex import entries
 
 
 def test_an_entry_of_a_bibliography_keeps_its_text() -> None:

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from html import unescape
 
 import pytest
-from builds import ENGINE
+from builds import BOOK
 from small_books import Built, Shelf
 
-EXTENSIONS = ENGINE / "extensions"
+EXTENSIONS = BOOK / "extensions"
 
 ONE = '''
     r"""
@@ -157,7 +157,11 @@ FILES = {
 @pytest.fixture(scope="module")
 def book(shelf: Callable[[dict[str, str]], Shelf]) -> Shelf:
     made = shelf(FILES)
-    made.edit("conf.py", '["annotated"]', '["annotated", "sphinxcontrib.bibtex"]')
+    made.edit(
+        "conf.py",
+        '["sphinx_annotated"]',
+        '["sphinx_annotated", "sphinxcontrib.bibtex"]',
+    )
     made.edit(
         "conf.py",
         "annotated_workers",
@@ -524,8 +528,10 @@ def test_nothing_is_left_of_a_page_that_was_renamed_or_deleted(
             "notebooks/two.ipynb": "{}",
         }
     )
-    extensions = '["annotated", "glossary", "search_index"]'
-    book.edit("conf.py", '["annotated"]', f"{extensions}\nhtml_copy_source = False")
+    extensions = '["sphinx_annotated", "glossary", "search_index"]'
+    book.edit(
+        "conf.py", '["sphinx_annotated"]', f"{extensions}\nhtml_copy_source = False"
+    )
     book.edit(
         "conf.py",
         "import sys\n",
@@ -597,7 +603,9 @@ def test_a_formula_that_katex_cannot_read_is_a_warning_with_its_line(
         y = 2
     """.replace("\\\\", "\\")
     book = shelf({"one.py": text})
-    book.edit("conf.py", '["annotated"]', '["annotated", "rendered_math"]')
+    book.edit(
+        "conf.py", '["sphinx_annotated"]', '["sphinx_annotated", "rendered_math"]'
+    )
     book.edit(
         "conf.py",
         "import sys\n",

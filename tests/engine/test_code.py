@@ -1,7 +1,7 @@
 """Highlighted lines of code."""
 
-from annotated.page.code import Highlighter
-from annotated.read.parse import parse
+from sphinx_annotated.page.code import Highlighter
+from sphinx_annotated.read.parse import parse
 
 
 def test_a_keyword_in_a_call_is_not_marked_as_a_tensor() -> None:

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from annotated.read import digest as digest_module
-from annotated.run.execute import Record, Store
-from builds import ENGINE
+from builds import BOOK
 from small_books import Built, Shelf, environment, plain, run
+from sphinx_annotated.read import digest as digest_module
+from sphinx_annotated.run.execute import Record, Store
 
 pytestmark = pytest.mark.slow
 New = Callable[[dict[str, str]], Shelf]
@@ -282,7 +282,7 @@ serve.main()
 def test_an_interrupted_server_ends_without_a_traceback() -> None:
     server = subprocess.Popen(
         [sys.executable, "-c", SERVE],
-        cwd=ENGINE / "tools",
+        cwd=BOOK / "tools",
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -301,7 +301,7 @@ def test_a_busy_port_gets_one_line_with_another_port() -> None:
         port = busy.getsockname()[1]
         command = [sys.executable, "serve.py", str(port)]
         served = subprocess.run(
-            command, cwd=ENGINE / "tools", stderr=subprocess.PIPE, text=True
+            command, cwd=BOOK / "tools", stderr=subprocess.PIPE, text=True
         )
     assert served.returncode == 1
     assert served.stderr.startswith(f"port {port} cannot be used (")

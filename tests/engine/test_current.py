@@ -127,7 +127,7 @@ title: Fixture
 only_build_toc_files: true
 sphinx:
   local_extensions:
-    annotated: {engine}
+    sphinx_annotated: {engine}
   config:
     annotated_workers: 2
 """

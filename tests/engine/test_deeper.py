@@ -5,10 +5,10 @@ import re
 from collections.abc import Callable
 
 import pytest
-from annotated.page.book import book_of
-from annotated.read.modules import Project
-from annotated.take.notebook import reader_notebook
 from small_books import Built, Shelf
+from sphinx_annotated.page.book import book_of
+from sphinx_annotated.read.modules import Project
+from sphinx_annotated.take.notebook import reader_notebook
 
 ONE = '''
     """

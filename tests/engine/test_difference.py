@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from annotated.page.difference import Change, Line, as_markdown, changes, marks
-from annotated.read.modules import Project
+from sphinx_annotated.page.difference import Change, Line, as_markdown, changes, marks
+from sphinx_annotated.read.modules import Project
 
 BASE = '''
 class Base:

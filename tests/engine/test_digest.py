@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from annotated.read import digest as digest_module
-from annotated.read.digest import digest, versions
-from annotated.read.modules import Project
-from annotated.read.parse import ChapterError, parse
+from sphinx_annotated.read import digest as digest_module
+from sphinx_annotated.read.digest import digest, versions
+from sphinx_annotated.read.modules import Project
+from sphinx_annotated.read.parse import ChapterError, parse
 
 CHAPTER = '''
 """# T

@@ -2,7 +2,7 @@
 
 from builds import ENGINE
 
-FOLDER = ENGINE / "annotated"
+FOLDER = ENGINE / "sphinx_annotated"
 
 
 def test_the_engine_does_not_name_torch_or_the_theme() -> None:

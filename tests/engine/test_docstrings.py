@@ -1,8 +1,8 @@
 """A docstring is shown as it is written in the source, with a warning where Python reads another text."""
 
 import pytest
-from annotated.read.docstrings import as_written
-from annotated.read.parse import parse
+from sphinx_annotated.read.docstrings import as_written
+from sphinx_annotated.read.parse import parse
 
 
 @pytest.mark.parametrize(

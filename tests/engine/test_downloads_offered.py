@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from builds import ENGINE
+from builds import BOOK
 from small_books import Shelf
 
 New = Callable[[dict[str, str]], Shelf]
@@ -14,7 +14,7 @@ def test_the_welcome_page_links_existing_downloads(shelf: New) -> None:
     settings = (
         'extensions = ["myst_parser", "theme", "offline_links"]\nhtml_theme = "primer"'
     )
-    paths = [str(ENGINE), str(ENGINE / "extensions")]
+    paths = [str(BOOK), str(BOOK / "extensions")]
     engine = f"import sys\nsys.path[:0] = {paths}\n"
     book.write({"conf.py": f'{engine}exclude_patterns = ["_build"]\n{settings}\n'})
     folder = book.root / "_build" / "html" / "downloads"

@@ -16,9 +16,9 @@ pytestmark = pytest.mark.slow
 
 CONF = """
 import sys
-sys.path.insert(0, {engine!r})
+sys.path[:0] = [{engine!r}, {book!r}]
 project = "Fixture"
-extensions = ["annotated", "editions"]
+extensions = ["sphinx_annotated", "editions"]
 exclude_patterns = ["_build", "conf.py", "locale", "notebooks"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 annotated_workers = 1
@@ -117,11 +117,13 @@ class Small:
 
 @pytest.fixture(scope="module")
 def small(shelf: Callable[[dict[str, str]], Shelf]) -> Small:
-    engine = str(Path(__file__).resolve().parents[2] / "book")
+    root = Path(__file__).resolve().parents[2]
     made = Small(
         shelf(
             {
-                "conf.py": CONF.format(engine=engine),
+                "conf.py": CONF.format(
+                    engine=str(root / "engine"), book=str(root / "book")
+                ),
                 "parts/one.py": CHAPTER,
                 "notebooks/one.ipynb": "",
                 "index.md": INDEX,

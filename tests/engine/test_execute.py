@@ -12,9 +12,10 @@ from typing import Any
 
 import nbformat
 import pytest
-from annotated.read.modules import Project
-from annotated.read.parse import ChapterError, parse
-from annotated.run.execute import (
+from small_books import Built, Shelf, environment
+from sphinx_annotated.read.modules import Project
+from sphinx_annotated.read.parse import ChapterError, parse
+from sphinx_annotated.run.execute import (
     Job,
     Record,
     Store,
@@ -23,7 +24,6 @@ from annotated.run.execute import (
     job_of,
     stderr_lines,
 )
-from small_books import Built, Shelf, environment
 
 New = Callable[[dict[str, str]], Shelf]
 CACHED = {

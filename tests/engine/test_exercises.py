@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from annotated.page.book import book_of
-from annotated.read.modules import Project
-from annotated.read.parse import ChapterError, parse
-from annotated.run.execute import Job, execute
-from annotated.take.notebook import reader_notebook
 from small_books import Built, Shelf
+from sphinx_annotated.page.book import book_of
+from sphinx_annotated.read.modules import Project
+from sphinx_annotated.read.parse import ChapterError, parse
+from sphinx_annotated.run.execute import Job, execute
+from sphinx_annotated.take.notebook import reader_notebook
 
 ONE = '''
     r"""

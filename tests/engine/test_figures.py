@@ -8,11 +8,11 @@ from pathlib import Path
 
 import matplotlib
 import pytest
-from annotated.page.figures import themed
-from annotated.run.curves import note
-from annotated.run.fonts import unpacked, use
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont
+from sphinx_annotated.page.figures import themed
+from sphinx_annotated.run.curves import note
+from sphinx_annotated.run.fonts import unpacked, use
 
 SVG = '<svg viewBox="0 0 9 9">%s</svg>'
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from annotated.page.book import Book
-from annotated.read.modules import Project
-from annotated.run.execute import Record
-from annotated.take.notebook import reader_notebook
 from bs4 import BeautifulSoup, Tag
 from small_books import Built, Shelf
+from sphinx_annotated.page.book import Book
+from sphinx_annotated.read.modules import Project
+from sphinx_annotated.run.execute import Record
+from sphinx_annotated.take.notebook import reader_notebook
 
 ONE = '''
     """

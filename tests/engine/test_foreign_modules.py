@@ -8,10 +8,10 @@ from inspect import cleandoc
 from textwrap import dedent
 
 import pytest
-from annotated.page.sections import DIALECTS
-from annotated.read.rest import titles
-from annotated.take.written import as_markdown
 from small_books import Built, Shelf
+from sphinx_annotated.page.sections import DIALECTS
+from sphinx_annotated.read.rest import titles
+from sphinx_annotated.take.written import as_markdown
 
 pytestmark = pytest.mark.slow
 

@@ -13,9 +13,9 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-from annotated.read.parse import ChapterError, parse
-from annotated.run.execute import Job, Record, execute
 from small_books import Built, Shelf
+from sphinx_annotated.read.parse import ChapterError, parse
+from sphinx_annotated.run.execute import Job, Record, execute
 
 New = Callable[[dict[str, str]], Shelf]
 

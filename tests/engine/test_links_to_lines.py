@@ -1,6 +1,6 @@
 """Links to lines: each names a line by its place in a definition."""
 
-from annotated.read.parse import Chapter, parse
+from sphinx_annotated.read.parse import Chapter, parse
 
 MODULE = '''
 """# T"""

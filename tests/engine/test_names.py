@@ -5,8 +5,8 @@ import textwrap
 from collections.abc import Callable
 
 import pytest
-from annotated.read.modules import Project, absolute, imported_names
-from annotated.read.names import bound_names, free_names, uses
+from sphinx_annotated.read.modules import Project, absolute, imported_names
+from sphinx_annotated.read.names import bound_names, free_names, uses
 
 
 def found(code: str) -> list[tuple[int, int, int, str]]:

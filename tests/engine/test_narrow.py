@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from annotated.page.figures import themed
-from annotated.run.curves import note
-from annotated.run.narrow import SMALLEST, WIDTHS, attempts, is_readable, narrow
 from matplotlib.figure import Figure
+from sphinx_annotated.page.figures import themed
+from sphinx_annotated.run.curves import note
+from sphinx_annotated.run.narrow import SMALLEST, WIDTHS, attempts, is_readable, narrow
 
 ORDER = "The panels, from left to right, are here from top to bottom."
 

@@ -12,14 +12,14 @@ from typing import Any
 import nbformat
 import pytest
 import write_notebooks
-from annotated.page.book import Book, Repository, book_of, verified
-from annotated.read.modules import Project
-from annotated.read.parse import ChapterError, parse
-from annotated.run.execute import Record, execute, job_of
-from annotated.run.returned import Returned
-from annotated.take.markdown import MarkdownWriter
-from annotated.take.notebook import VALUE, reader_notebook
-from annotated.take.standalone import Collector
+from sphinx_annotated.page.book import Book, Repository, book_of, verified
+from sphinx_annotated.read.modules import Project
+from sphinx_annotated.read.parse import ChapterError, parse
+from sphinx_annotated.run.execute import Record, execute, job_of
+from sphinx_annotated.run.returned import Returned
+from sphinx_annotated.take.markdown import MarkdownWriter
+from sphinx_annotated.take.notebook import VALUE, reader_notebook
+from sphinx_annotated.take.standalone import Collector
 
 Make = Callable[[dict[str, str]], Project]
 URL = "https://example.org/book/"

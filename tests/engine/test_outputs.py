@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable
 
 import pytest
-from annotated.page.outputs import Fragment, problem, without_headings
 from small_books import Built, Shelf
+from sphinx_annotated.page.outputs import Fragment, problem, without_headings
 
 SHOWN = '''
     """# Outputs

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from annotated.read.parse import (
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sphinx_annotated.read.parse import (
     Cell,
     Chapter,
     ChapterError,
@@ -18,8 +20,6 @@ from annotated.read.parse import (
     parse,
     split_lines,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 Make = Callable[[str], Chapter]
 STDLIB = Path(sysconfig.get_path("stdlib"))

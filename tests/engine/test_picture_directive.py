@@ -7,12 +7,12 @@ from collections.abc import Callable
 from html import unescape
 
 import pytest
-from annotated.page.book import Book
-from annotated.page.pictures import drawn
-from annotated.read.modules import Project
-from annotated.take.notebook import reader_notebook
 from builds import ENGINE
 from small_books import CONF, Built, Shelf, Write
+from sphinx_annotated.page.book import Book
+from sphinx_annotated.page.pictures import drawn
+from sphinx_annotated.read.modules import Project
+from sphinx_annotated.take.notebook import reader_notebook
 
 SITE = "https://owner.github.io/name/"
 CONFIGURED = f"""{CONF.format(engine=str(ENGINE))}

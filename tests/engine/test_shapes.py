@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from annotated.read.parse import Chapter, ChapterError, parse
-from annotated.run.execute import Job, Record, execute
-from annotated.run.shapes import by_line, check, moved, positions
+from sphinx_annotated.read.parse import Chapter, ChapterError, parse
+from sphinx_annotated.run.execute import Job, Record, execute
+from sphinx_annotated.run.shapes import by_line, check, moved, positions
 
 TEXT = '''"""# T"""
 

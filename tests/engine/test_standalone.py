@@ -4,9 +4,9 @@ import ast
 from collections.abc import Callable
 
 import pytest
-from annotated.read.modules import Project
-from annotated.read.parse import ChapterError
-from annotated.take.standalone import Collector
+from sphinx_annotated.read.modules import Project
+from sphinx_annotated.read.parse import ChapterError
+from sphinx_annotated.take.standalone import Collector
 
 Make = Callable[[dict[str, str]], Project]
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from html import unescape
 
 import pytest
-from annotated.page.book import Book
-from annotated.read.modules import Project
-from annotated.read.parse import Chapter, ChapterError, is_code
-from annotated.take.markdown import MarkdownWriter
-from annotated.take.written import as_markdown
 from small_books import Built, Shelf
+from sphinx_annotated.page.book import Book
+from sphinx_annotated.read.modules import Project
+from sphinx_annotated.read.parse import Chapter, ChapterError, is_code
+from sphinx_annotated.take.markdown import MarkdownWriter
+from sphinx_annotated.take.written import as_markdown
 
 Make = Callable[[dict[str, str]], Project]
 

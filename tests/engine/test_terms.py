@@ -5,17 +5,17 @@ import re
 from collections.abc import Callable
 
 import pytest
-from annotated.page.book import book_of
-from annotated.read.modules import Project
-from builds import ENGINE
+from builds import BOOK, ENGINE
 from small_books import Built, Shelf
+from sphinx_annotated.page.book import book_of
+from sphinx_annotated.read.modules import Project
 
 New = Callable[[dict[str, str]], Shelf]
 CONF = f"""
 import sys
-sys.path[:0] = [{str(ENGINE)!r}, {str(ENGINE / "extensions")!r}]
+sys.path[:0] = [{str(ENGINE)!r}, {str(BOOK / "extensions")!r}]
 exclude_patterns = ["_build", "conf.py", "log.txt"]
-extensions = ["annotated", "glossary", "search_index"]
+extensions = ["sphinx_annotated", "glossary", "search_index"]
 myst_enable_extensions = ["colon_fence"]
 annotated_glossary = "words.md"
 annotated_repository = {{"url": "https://github.com/someone/fixture"}}

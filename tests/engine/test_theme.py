@@ -4,13 +4,13 @@ import shutil
 from collections.abc import Callable
 
 import theme
-from builds import ENGINE
+from builds import BOOK
 from small_books import Shelf
 
 New = Callable[[dict[str, str]], Shelf]
 CONF = f"""
 import sys
-sys.path.insert(0, {str(ENGINE)!r})
+sys.path.insert(0, {str(BOOK)!r})
 exclude_patterns = ["_build"]
 extensions = ["myst_parser", "theme"]
 html_theme = "primer"

@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from annotated.page.ties import tie, tied
 from docutils import nodes
+from sphinx_annotated.page.ties import tie, tied
 
 
 def sentence(text: str) -> nodes.container:

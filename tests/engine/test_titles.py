@@ -1,8 +1,8 @@
 """Every chapter has one title, whatever its module starts with."""
 
 import pytest
-from annotated.read.parse import Chapter, parse
-from annotated.read.titles import titled
+from sphinx_annotated.read.parse import Chapter, parse
+from sphinx_annotated.read.titles import titled
 
 
 def made(text: str) -> Chapter:

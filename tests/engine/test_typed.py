@@ -4,10 +4,10 @@ import re
 from html import unescape
 
 import pytest
-from annotated.read.prose import as_typed
 from markdown_it.renderer import RendererHTML
 from myst_parser.config.main import MdParserConfig
 from myst_parser.parsers.mdit import create_md_parser
+from sphinx_annotated.read.prose import as_typed
 
 EXTENSIONS = {"dollarmath", "colon_fence", "deflist", "fieldlist", "attrs_inline"}
 

@@ -7,10 +7,10 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-from annotated.read.expressions import expressions
-from annotated.read.parse import ChapterError, parse
-from annotated.run.execute import Job, execute
 from small_books import Built, Shelf
+from sphinx_annotated.read.expressions import expressions
+from sphinx_annotated.read.parse import ChapterError, parse
+from sphinx_annotated.run.execute import Job, execute
 
 New = Callable[[dict[str, str]], Shelf]
 ONE = '''

@@ -11,9 +11,9 @@ from types import ModuleType
 
 import matplotlib.pyplot as plt
 import pytest
-from annotated.read.expressions import expressions
-from annotated.read.parse import parse
-from annotated.take.notebook import Calls, reader_notebook
+from sphinx_annotated.read.expressions import expressions
+from sphinx_annotated.read.parse import parse
+from sphinx_annotated.take.notebook import Calls, reader_notebook
 from write_notebooks import the_book
 
 from experiments.chapters import mdha, ours, parts, transfer

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 import torch
-from annotated.take.standalone import snippets
 from catalogue import CONFIGS, D_FF, D_MODEL, HEADS, MAX_SEQ, SMALL, VOCAB
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sphinx_annotated.take.standalone import snippets
 from torch import Tensor, nn
 from torch._dynamo.testing import CompileCounter
 from torch.nn import functional as F

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from annotated.take.standalone import snippets
+from sphinx_annotated.take.standalone import snippets
 from write_notebooks import ROOT, chapters, the_book
 
 PARTS: dict[str, list[Path]] = {}

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from annotated.take.standalone import snippets
 from hypothesis import given
 from hypothesis import strategies as st
+from sphinx_annotated.take.standalone import snippets
 from torch import Tensor, nn
 from write_notebooks import the_book
 

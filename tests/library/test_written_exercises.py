@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 import yaml
-from annotated.read.parse import Cell, is_unwritten, parse
+from sphinx_annotated.read.parse import Cell, is_unwritten, parse
 from torch.nn import functional as F
 
 from labml_primer.training.exercises import Case, check_answer

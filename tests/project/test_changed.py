@@ -7,7 +7,7 @@ import changed
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = [ROOT, ROOT / "book", ROOT / "tests"]
+FOLDERS = [ROOT, ROOT / "engine", ROOT / "book", ROOT / "tests"]
 
 
 def breaks(file: str, test: str) -> bool:
@@ -24,8 +24,8 @@ def test_a_changed_module_selects_the_tests_that_import_it_or_else_the_nearest()
     assert not breaks("labml_primer/transformer/attention.py", far)
     decoder = "tests/library/test_decoder.py"
     assert not breaks("labml_primer/search/mutations.py", decoder)
-    assert breaks("book/annotated/read/parse.py", "tests/engine/test_parse.py")
-    assert not breaks("book/annotated/read/parse.py", decoder)
+    assert breaks("engine/sphinx_annotated/read/parse.py", "tests/engine/test_parse.py")
+    assert not breaks("engine/sphinx_annotated/read/parse.py", decoder)
 
 
 def test_a_changed_test_selects_itself_and_its_conftest_all_beside_it() -> None:
@@ -38,7 +38,9 @@ def test_a_changed_test_selects_itself_and_its_conftest_all_beside_it() -> None:
 
 
 def test_a_changed_file_that_is_not_python_selects_the_tests_of_its_room() -> None:
-    assert breaks("book/annotated/static/annotated.js", "tests/engine/test_code.py")
+    assert breaks(
+        "engine/sphinx_annotated/static/annotated.js", "tests/engine/test_code.py"
+    )
     assert breaks("tests/library/figures/any.svg", "tests/library/test_generation.py")
     assert not breaks("experiments/plans/any.toml", "tests/engine/test_code.py")
 

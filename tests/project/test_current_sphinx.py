@@ -33,7 +33,7 @@ def configuration() -> str:
         name for name in config["extensions"] if name not in OF_JUPYTER_BOOK
     ]
     config["annotated_outputs"] = "_build"
-    path = [str(ROOT), str(ROOT / "book"), str(ROOT / "book" / "extensions")]
+    path = [str(ROOT / name) for name in ("", "engine", "book", "book/extensions")]
     return (
         f"import json, sys\nsys.path[:0] = {path!r}\n"
         f"globals().update(json.loads({json.dumps(config)!r}))\n"

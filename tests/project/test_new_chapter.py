@@ -9,7 +9,7 @@ from pathlib import Path
 import new_chapter
 import pytest
 import yaml
-from annotated.read.parse import parse
+from sphinx_annotated.read.parse import parse
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTER = "labml_primer/primer/talking_heads"

@@ -17,11 +17,11 @@ from typing import Any
 import nbformat
 import pytest
 import write_notebooks
-from annotated.run.execute import sockets
 from locked import BUILT, python_of
 from nbconvert.preprocessors import ExecutePreprocessor
 from nbformat import NotebookNode
 from notebook_patterns import without_values
+from sphinx_annotated.run.execute import sockets
 
 ROOT = write_notebooks.ROOT
 PATHS = [

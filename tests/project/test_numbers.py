@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from annotated.read.expressions import ROLE, expressions, of_others
-from annotated.read.modules import Project
+from sphinx_annotated.read.expressions import ROLE, expressions, of_others
+from sphinx_annotated.read.modules import Project
 from write_notebooks import ROOT, chapters
 
 PROJECT = Project(ROOT)

@@ -218,7 +218,7 @@ def test_every_place_has_the_repositorys_address_of_the_configuration() -> None:
             ONLINE.findall((ROOT / file).read_text())
         ), file
     # The library, the engine and the tests take it from the configuration.
-    for folder in ("book", "labml_primer", "tests", ".ci"):
+    for folder in ("book", "engine", "labml_primer", "tests", ".ci"):
         for path in (ROOT / folder).rglob("*"):
             if path.is_file() and "node_modules" not in path.parts:
                 assert f"{owner}/{name}".encode() not in path.read_bytes(), path
@@ -326,4 +326,4 @@ def test_a_demonstration_shows_tables_in_a_terminal_too() -> None:
 
 
 def test_the_engine_is_importable_where_the_book_is() -> None:
-    assert importlib.util.find_spec("annotated") is not None
+    assert importlib.util.find_spec("sphinx_annotated") is not None

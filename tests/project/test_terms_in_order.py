@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from annotated.read.parse import parse
+from sphinx_annotated.read.parse import parse
 
 ROOT = Path(__file__).resolve().parents[2]
 ENTRY = re.compile(r"((?:^\S.*\n)+)((?:^  .*\n|^\n)+)", re.MULTILINE)

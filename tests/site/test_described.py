@@ -11,12 +11,12 @@ import cards
 import pytest
 import yaml
 from address import online
-from annotated.page.book import Repository
 from bs4 import BeautifulSoup, SoupStrainer
 from built_book import CHAPTERS, PAGES, ROOT, Site, cases, every_page
 from described import moment, released
 from online import changes, headers, with_reports
 from PIL import Image
+from sphinx_annotated.page.book import Repository
 
 CONFIGURED = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]
 HERE = Repository(**online(CONFIGURED, os.environ))

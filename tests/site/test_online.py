@@ -6,9 +6,9 @@ from xml.etree import ElementTree
 
 import yaml
 from address import online
-from annotated.page.book import Repository
 from built_book import PAGES, ROOT, Site, every_page
 from online import moved
+from sphinx_annotated.page.book import Repository
 
 CONFIGURED = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]
 HERE = Repository(**online(CONFIGURED, os.environ))

@@ -6,9 +6,9 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-from annotated.page.words import spoken
 from built_book import Site
 from editions.catalogues import Language, languages, read
+from sphinx_annotated.page.words import spoken
 
 LANGUAGES = languages(Path(__file__).resolve().parents[2] / "book" / "locale")
 FIGURE = re.compile(

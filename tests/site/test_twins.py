@@ -8,9 +8,9 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 import yaml
 from address import online
-from annotated.page.book import Repository
 from bs4 import BeautifulSoup, Tag
 from built_book import CHAPTERS, PAGES, ROOT, Site, cases
+from sphinx_annotated.page.book import Repository
 
 CONFIGURED = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]
 HERE = Repository(**online(CONFIGURED, os.environ))

@@ -1,0 +1,381 @@
+"""Prose that is not Markdown, as ``read/styles.py`` encloses it: reStructuredText, NumPy, Google, plain.
+
+Napoleon translates the sections of NumPy and Google docstrings to reStructuredText, which docutils reads
+as part of the page, so that roles, directives, footnotes and references are Sphinx's own. Each line knows
+where in the module it comes from. What a docstring says of parameters and results becomes a list.
+"""
+
+from __future__ import annotations
+
+import re
+from textwrap import dedent
+from typing import Any, NamedTuple
+
+from docutils import nodes
+from docutils.parsers.rst import roles, states
+from docutils.statemachine import StringList
+from sphinx.locale import _
+from sphinx.util.docutils import SphinxDirective
+
+from sphinx_annotated.page.sections import DIALECTS
+from sphinx_annotated.page.state import page_of
+from sphinx_annotated.read.parse import is_code
+from sphinx_annotated.read.rest import ADORNMENT, FENCE, code_end, indentation, titles
+
+MARKDOWN_LINK = re.compile(r"(?<![\w\]`])\[([^\[\]`]+)\]\((https?://[^\s()]+)\)")
+EXTERNAL = re.compile(r"`([^`<>]+?)\s*<([^`<>]+)>`_(?!_)")
+FOOTNOTE = re.compile(r"\[(\d+)\]_(?!\w)|^(\s*\.\. +)\[(\d+)\](?= )")
+OWN = re.compile(r"l\d+-(\d+)")  # a footnote's name for docutils: line and number
+DRAWN = re.compile(r"\S {3,}\S|-\+-|([^\w\s.])\1{4,}")  # a table, a rule, an arrow
+ITEM = re.compile(r"\s|[-*+•] |\(?\w{1,3}[.)] |\[\d+\]|\|")
+GLUED = re.compile(r"(?<!`)(`[^`\n]+`)(?=[A-Za-z0-9])")  # as in `Mapping`s
+SPAN = re.compile(r"(``?)(?=\S)([^`\n]+?)(?<=\S)\1(?!`)")
+# Kinds of fields in docstrings, each with the names that Sphinx and ``sections.py`` give them.
+FIELDS = {
+    "Parameters": ("param", "parameter", "arg", "argument"),
+    "Keyword arguments": ("key", "keyword", "kwarg", "kwparam"),
+    "Other parameters": ("otherparam",),
+    "Attributes": ("var", "ivar", "cvar"),
+    "Methods": ("method",),
+    "Returns": ("return", "returns", "rtype"),
+    "Yields": ("yield", "yields", "ytype"),
+    "Receives": ("receives",),
+    "Raises": ("raise", "raises", "except", "exception"),
+    "Warns": ("warns",),
+}
+KINDS = {name: kind for kind, names in FIELDS.items() for name in names}
+NAMED = ("Parameters", "Keyword arguments", "Other parameters", "Attributes")
+TYPES = {  # fields that give the type of another one, and of which kinds that is
+    "type": ("Parameters", "Keyword arguments"),
+    "paramtype": ("Parameters",),
+    "kwtype": ("Keyword arguments",),
+    "othertype": ("Other parameters",),
+    "vartype": ("Attributes",),
+    "rtype": ("Returns",),
+    "ytype": ("Yields",),
+}
+
+
+class Line(NamedTuple):
+    """A line of prose, with the line of the module that it comes from."""
+
+    text: str
+    number: int
+
+
+class Written(SphinxDirective):
+    """Prose in the style of its first argument, which starts on the line of its second."""
+
+    required_arguments = 2
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        style, first = self.arguments[0], int(self.arguments[1])
+        lines = [Line(text, n) for n, text in enumerate(self.content, first)]
+        if style == "plain":
+            return plain(lines)
+        found = self._parsed(_rest(lines, style))
+        within = nodes.container("", *found)
+        for message in list(within.findall(nodes.system_message)):
+            # Docutils cannot read this: it is shown as typed.
+            if typed := list(message.findall(nodes.literal_block)):
+                message.replace_self(typed)
+                typed[0]["language"] = "text"
+        for field_list in list(within.findall(nodes.field_list)):
+            field_list.replace_self(_listed(field_list))
+        self._spans(within.children)
+        return within.children
+
+    def _parsed(self, lines: list[Line]) -> list[nodes.Node]:
+        """Let docutils read lines as part of this document."""
+        document = self.state.document
+        source = document["source"]
+        items = [(source, line.number - 1) for line in lines]
+        content = StringList([line.text for line in lines], items=items)
+        reporter: Any = document.reporter
+        own = reporter.__dict__.pop("get_source_and_line", None)
+        blank = roles._roles.get("")  # type: ignore[attr-defined]
+        count = len(document.children)
+        context = self.env.ref_context
+        before = context.get("py:module")
+        context["py:module"] = page_of(self.env).module.name
+        machine = states.RSTStateMachine(states.state_classes, "Body")
+        try:
+            machine.run(content, document, match_titles=False)
+        finally:
+            reporter.__dict__.pop("get_source_and_line", None)
+            if own is not None:
+                reporter.get_source_and_line = own
+            if blank is not None:
+                roles._roles[""] = blank  # type: ignore[attr-defined]
+            context["py:module"] = before
+        found = document.children[count:]
+        del document.children[count:]
+        self._resolve(found)
+        return found
+
+    def _resolve(self, found: list[nodes.Node]) -> None:
+        """Number the footnotes of this prose as it does: other prose on the page has others."""
+        document = self.state.document
+        notes: dict[str, nodes.footnote] = {}
+        for note in [n for node in found for n in node.findall(nodes.footnote)]:
+            name = note["names"][0] if note["names"] else ""
+            if match := OWN.fullmatch(name):
+                notes[name] = note
+                document.autofootnotes.remove(note)
+                del note["auto"]
+                note.insert(0, nodes.label("", match[1]))
+        refs = [n for node in found for n in node.findall(nodes.footnote_reference)]
+        for ref in refs:
+            name = ref.get("refname", "")
+            if not (match := OWN.fullmatch(name)):
+                continue
+            document.autofootnote_refs.remove(ref)
+            document.footnote_refs[name].remove(ref)
+            if name in notes:
+                link = nodes.reference("", f"[{match[1]}]", internal=True)
+                link["refid"], link["ids"] = notes[name]["ids"][0], ref["ids"]
+                notes[name].add_backref(ref["ids"][0])
+                ref.replace_self(link)
+            else:  # there is no such footnote
+                ref["ids"] = []
+                ref.replace_self(nodes.Text(f"[{match[1]}]"))
+
+    def _spans(self, found: list[nodes.Node]) -> None:
+        """Show words between single backticks as code, unless the book gives them a role."""
+        if self.config.default_role:
+            return
+        for node in found:
+            for title in list(node.findall(nodes.title_reference)):
+                words = re.sub(r"(?<=\S)\s+<[^<>]+>$", "", title.astext()).removeprefix(
+                    "~"
+                )
+                title.replace_self(nodes.literal(title.rawsource, words))
+
+
+# -- reStructuredText -----------------------------------------------------------------------
+
+
+def _rest(lines: list[Line], style: str) -> list[Line]:
+    """Return prose as reStructuredText. Its titles start no section of the page."""
+    lines = _with_fences(lines)
+    if style in DIALECTS:
+        lines = _translated(lines, style)
+    lines = _without_titles(_without_rules(lines))
+    text = "\n".join(line.text for line in lines)
+    first = lines[0].number if lines else 0
+
+    def anonymous(match: re.Match[str]) -> str:
+        used = re.search(rf"`{re.escape(match[1])}`_(?!_)", text)
+        return match[0] if used else f"{match[0]}_"
+
+    def footnote(match: re.Match[str]) -> str:
+        number = match[1] or match[3]
+        return f"{match[2] or ''}[#L{first}-{number}]{'_' if match[1] else ''}"
+
+    def usual(text: str) -> str:
+        text = EXTERNAL.sub(anonymous, GLUED.sub(r"\1\\ ", text))
+        return FOOTNOTE.sub(footnote, text)
+
+    return [Line(usual(each.text), each.number) for each in lines]
+
+
+def _without_rules(lines: list[Line]) -> list[Line]:
+    """Return lines without rules at their start and their end, where docutils allows none."""
+    kept = [i for i, line in enumerate(lines) if not ADORNMENT.fullmatch(line.text)]
+    kept = [i for i in kept if lines[i].text.strip()]
+    if not kept:
+        return []
+    under = lines[kept[-1] + 1 : kept[-1] + 2]
+    title = under and ADORNMENT.fullmatch(under[0].text)
+    return lines[kept[0] : kept[-1] + (2 if title else 1)]
+
+
+def _with_fences(lines: list[Line]) -> list[Line]:
+    """Return lines with Markdown's blocks of code and links, which many write in any style."""
+    texts = [line.text for line in lines]
+    unders = {title.end - 1 for title in titles(texts)}
+    out: list[Line] = []
+    at = 0
+    while at < len(lines):
+        line, fence = lines[at], FENCE.fullmatch(texts[at])
+        end = code_end(texts, at)
+        if fence and end > at and at not in unders:
+            head = f"{fence['indent']}.. code-block:: {fence['language'] or 'text'}"
+            out += [Line(text, line.number) for text in ("", head, "")]
+            out += [
+                Line(f"   {text}".rstrip(), n) for text, n in lines[at + 1 : end - 1]
+            ]
+            out.append(Line("", lines[end - 1].number))
+            at = end
+        else:
+            out.append(Line(MARKDOWN_LINK.sub(r"`\1 <\2>`__", line.text), line.number))
+            at += 1
+    return out
+
+
+def _translated(lines: list[Line], style: str) -> list[Line]:
+    """Return what Napoleon makes of a docstring, each line with the number of one that it contains."""
+    texts = [line.text for line in lines]
+    made = "\n".join(DIALECTS[style](texts).lines()).split("\n")
+    out, at = [], 0
+    for text in made:
+        words = text.strip()
+        for k in range(at, len(texts)):
+            own = texts[k].strip()
+            if own and (own in words or (words and words in own)):
+                at = k
+                break
+        out.append(Line(text, lines[min(at, len(lines) - 1)].number))
+    return out
+
+
+def _without_titles(lines: list[Line]) -> list[Line]:
+    """Return lines in which each underlined title is a bold line: docutils allows no section here."""
+    out, at = [], 0
+    for title in titles([line.text for line in lines]):
+        out += lines[at : title.at]
+        number, at = lines[title.end - 2].number, title.end
+        rubric = f"{' ' * title.indent}.. rubric:: {title.text}"
+        out += [Line(text, number) for text in ("", rubric, "")]
+    return out + lines[at:]
+
+
+# -- parameters and results -----------------------------------------------------------------
+
+
+class _Field(NamedTuple):
+    name: str
+    type: list[nodes.Node]
+    body: list[nodes.Node]
+
+
+def _listed(field_list: nodes.field_list) -> list[nodes.Node]:
+    """Return the fields of a docstring as lists by kind, and other fields as they are."""
+    kinds: dict[str, list[_Field]] = {}
+    types: list[tuple[tuple[str, ...], str, list[nodes.Node]]] = []
+    others = nodes.field_list()
+    for node in list(field_list.children):
+        word, _gap, rest = node[0].astext().strip().partition(" ")
+        word, rest, body = word.lower(), rest.strip(), list(node[1].children)
+        if word in TYPES:
+            types.append((TYPES[word], rest, body))
+        elif word in KINDS:
+            kind, type_ = KINDS[word], ""
+            if kind in NAMED:
+                type_, _gap, rest = rest.rpartition(" ")
+            own: list[nodes.Node] = [nodes.Text(type_)] if type_ else []
+            kinds.setdefault(kind, []).append(_Field(rest, own, body))
+        else:
+            others.append(node)
+    for named, name, body in types:
+        _add_type(kinds, named, name, body)
+    made: list[nodes.Node] = [others] if len(others) else []
+    titles = _titles()
+    for kind, fields in kinds.items():
+        made.append(nodes.rubric("", titles[kind], classes=["fields"]))
+        items = [_item(each) for each in fields]
+        if len(items) == 1 and not fields[0].name:
+            made += items[0].children
+        else:
+            made.append(nodes.bullet_list("", *items, classes=["fields"]))
+    return made
+
+
+def _add_type(
+    kinds: dict[str, list[_Field]],
+    named: tuple[str, ...],
+    name: str,
+    body: list[nodes.Node],
+) -> None:
+    """Add what a field says of a type to the field that it belongs to, or as a field of its own."""
+    simple = len(body) == 1 and isinstance(body[0], nodes.paragraph)
+    words = list(body[0].children) if simple else []
+    for kind in named:
+        fields = kinds.get(kind, [])
+        for i, field in enumerate(fields):
+            if simple and not field.type and name in ("", field.name):
+                fields[i] = field._replace(type=words)
+                return
+    body = [] if simple else body
+    kinds.setdefault(named[0], []).append(_Field(name, words, body))
+
+
+def _titles() -> dict[str, str]:
+    return {
+        "Parameters": _("Parameters"),
+        "Keyword arguments": _("Keyword Arguments"),
+        "Other parameters": _("Other Parameters"),
+        "Attributes": _("Attributes"),
+        "Methods": _("Methods"),
+        "Returns": _("Returns"),
+        "Yields": _("Yields"),
+        "Receives": _("Receives"),
+        "Raises": _("Raises"),
+        "Warns": _("Warns"),
+    }
+
+
+def _item(field: _Field) -> nodes.list_item:
+    """Return a parameter or result: its name, its type, and what it is."""
+    head, type_ = nodes.paragraph(), field.type
+    if field.name:
+        head += nodes.strong("", "", nodes.literal("", field.name.replace("\\", "")))
+    if type_:
+        head += nodes.Text(" (" if field.name else "")
+        head += nodes.emphasis("", "", *[node.deepcopy() for node in type_])
+        head += nodes.Text(")" if field.name else "")
+    item = nodes.list_item("", head)
+    rest = list(field.body)
+    if rest and isinstance(rest[0], nodes.paragraph):
+        head += [nodes.Text(" – " if len(head) else ""), *rest.pop(0).children]
+    if not len(head):
+        item.remove(head)
+    item += rest
+    return item
+
+
+# -- plain text -----------------------------------------------------------------------------
+
+
+def plain(lines: list[Line]) -> list[nodes.Node]:
+    """Return plain text: paragraphs, lists and tables line by line, and code as code."""
+    made: list[nodes.Node] = []
+    paragraph: list[str] = []
+    for line in [*lines, Line("", 0)]:
+        if line.text.strip():
+            paragraph.append(line.text)
+        elif paragraph:
+            made.append(_plain_paragraph(paragraph))
+            paragraph = []
+    return made
+
+
+def _plain_paragraph(lines: list[str]) -> nodes.Node:
+    text = dedent("\n".join(lines))
+    if text.startswith(">>>"):
+        return nodes.literal_block(text, text, language="pycon")
+    if is_code(text):
+        return nodes.literal_block(text, text, language="python")
+    if len(lines) > 1 and any(map(DRAWN.search, lines)):
+        return nodes.literal_block(text, text, language="text")
+    if any(map(ITEM.match, lines)):
+        typed = ("\u00a0" * indentation(line) + line.strip() for line in lines)
+        return nodes.line_block(text, *(_words(nodes.line, line) for line in typed))
+    return _words(nodes.paragraph, " ".join(line.strip() for line in lines))
+
+
+def _words(kind: type[nodes.Element], text: str) -> nodes.Element:
+    """Return text in which hyphens and quotes stay what they are."""
+    return kind("", "", *_spans(text), support_smartquotes=False)
+
+
+def _spans(text: str) -> list[nodes.Node]:
+    """Return text with what is between backticks as code."""
+    made: list[nodes.Node] = []
+    at = 0
+    for match in SPAN.finditer(text):
+        made += [nodes.Text(text[at : match.start()]), nodes.literal("", match[2])]
+        at = match.end()
+    made.append(nodes.Text(text[at:]))
+    return [node for node in made if node.astext()]

@@ -1,0 +1,207 @@
+"""The project's modules, what each imports, and which code an execution depends on."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from sphinx_annotated.read.parse import (
+    Chapter,
+    ChapterError,
+    bare,
+    docstring,
+    is_demo,
+    is_for_types,
+    parse,
+    syntax_tree,
+)
+from sphinx_annotated.read.styles import MARKDOWN, style_of, styled
+from sphinx_annotated.read.titles import titled
+
+
+@dataclass(frozen=True)
+class Module:
+    """A file of the project. ``name`` is the dotted name for importing it.
+
+    ``styles`` are those in which the book's prose is written, by pattern.
+    """
+
+    name: str
+    path: Path
+    text: str
+    docname: str = ""
+    styles: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def package(self) -> str:
+        """The package that its relative imports start from."""
+        return (
+            self.name if self.path.stem == "__init__" else self.name.rpartition(".")[0]
+        )
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """Its syntax tree. Raises ``ChapterError`` if it is not valid Python."""
+        return syntax_tree(self.text, str(self.path))
+
+    @cached_property
+    def chapter(self) -> Chapter:
+        """Its cells and rows. Raises ``ChapterError`` if it is not valid Python."""
+        name = self.name.rpartition(".")[2] or self.path.stem
+        style = style_of(self.docname, self.tree, str(self.path), self.styles)
+        markup = style == MARKDOWN
+        chapter = parse(self.text, str(self.path), markup)
+        return styled(titled(chapter, name, markup), style)
+
+    @cached_property
+    def library(self) -> list[ast.stmt]:
+        """The statements that run on import: all except its docstring and demos."""
+        opening = docstring(self.tree)
+        body = self.tree.body
+        return [node for node in body if node is not opening and not is_demo(node)]
+
+    @cached_property
+    def run(self) -> list[ast.stmt]:
+        """``library`` without what only a type checker reads."""
+        return [node for node in self.library if not is_for_types(node)]
+
+    @cached_property
+    def code(self) -> str:
+        """``run`` without comments, docstrings and layout."""
+        return bare(self.run)
+
+
+class Project:
+    """The modules below one folder. Each is read once.
+
+    ``styles`` are those in which their prose is written, by pattern. By default, all is Markdown.
+    """
+
+    def __init__(self, root: Path, styles: Mapping[str, str] | None = None):
+        self.root = root
+        self.styles = styles or {}
+        self._read: dict[Path, Module] = {}
+        self._found: dict[str, Module | None] = {}
+        self._imported: dict[str, list[Module]] = {}
+
+    def at(self, path: Path) -> Module:
+        """Return the module in a file."""
+        if path not in self._read:
+            parts = path.relative_to(self.root).with_suffix("").parts
+            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            docname = "/".join(parts)
+            self._read[path] = Module(name, path, text_of(path), docname, self.styles)
+        return self._read[path]
+
+    def docname(self, module: Module) -> str:
+        """Return Sphinx's name for the module's page."""
+        return module.path.relative_to(self.root).with_suffix("").as_posix()
+
+    def find(self, name: str) -> Module | None:
+        """Return the module of that dotted name, if the project has it."""
+        if name not in self._found:
+            base = self.root.joinpath(*name.split("."))
+            paths = (base.with_suffix(".py"), base / "__init__.py") if name else ()
+            there = next((path for path in paths if path.is_file()), None)
+            self._found[name] = self.at(there) if there else None
+        return self._found[name]
+
+    def owns(self, name: str) -> bool:
+        """Return whether the name starts with a module or package of the project."""
+        top = self.find(name.partition(".")[0])
+        return top is not None or self.find(name) is not None
+
+    def parents(self, name: str) -> Iterator[Module]:
+        """Yield the packages whose ``__init__`` runs when the module is imported."""
+        while "." in name:
+            name = name.rpartition(".")[0]
+            package = self.find(name)
+            if package:
+                yield package
+
+    def imported(self, module: Module, body: list[ast.stmt]) -> list[Module]:
+        """Return the project's modules that these statements import, including packages."""
+        found: dict[str, Module] = {}
+        for statement in body:
+            for node in ast.walk(statement):
+                for name in imported_names(node, module.package):
+                    local = self.find(name)
+                    if local:
+                        found |= {m.name: m for m in (local, *self.parents(name))}
+        return list(found.values())
+
+    def dependencies(self, chapter: Module) -> list[Module]:
+        """Return every other module of the project that runs when the chapter runs.
+
+        Demos of imported modules do not run, nor does what only a type checker reads: they and
+        their imports do not count.
+        """
+        found: dict[str, Module] = {}
+        waiting = [
+            *self.imported(chapter, chapter.tree.body),
+            *self.parents(chapter.name),
+        ]
+        while waiting:
+            module = waiting.pop()
+            if module.name not in found and module.name != chapter.name:
+                found[module.name] = module
+                if module.name not in self._imported:
+                    imported = self.imported(module, module.run)
+                    self._imported[module.name] = imported
+                waiting += self._imported[module.name]
+        return [found[name] for name in sorted(found)]
+
+
+def text_of(path: Path) -> str:
+    """Return a file's text. Raises ``ChapterError`` if it is not UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = path.read_bytes()[: error.start].count(b"\n") + 1
+        raise ChapterError(
+            str(path), line, "this is not UTF-8. Save the file as UTF-8."
+        ) from None
+
+
+def imported_names(node: ast.AST, package: str) -> list[str]:
+    """Return the dotted names that an import may load, most specific first.
+
+    ``import_module("lib.x")`` is an import too. One whose name is computed is known only to a run.
+    """
+    if isinstance(node, ast.Call):
+        name = _named_in_call(node, package)
+        return [name] if name else []
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        base = absolute(node, package)
+        return [*(f"{base}.{alias.name}" for alias in node.names), base]
+    return []
+
+
+def _named_in_call(node: ast.Call, package: str) -> str:
+    """Return the module that ``import_module`` or ``__import__`` loads, if it is a literal."""
+    called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    words = [*node.args[:1], *(k.value for k in node.keywords if k.arg == "name")]
+    if called not in ("import_module", "__import__") or not words:
+        return ""
+    name = getattr(words[0], "value", None)
+    if not isinstance(name, str):
+        return ""
+    level = len(name) - len(name.lstrip("."))
+    anchor = [*node.args[1:2], *(k.value for k in node.keywords if k.arg == "package")]
+    if level and anchor and isinstance(anchor[0], ast.Constant):
+        package = str(anchor[0].value)
+    return absolute(ast.ImportFrom(name[level:] or None, [], level), package)
+
+
+def absolute(node: ast.ImportFrom, package: str) -> str:
+    """Return the module named by ``from … import``, with relative dots resolved."""
+    if not node.level:
+        return node.module or ""
+    parts = package.split(".")
+    base = ".".join(parts[: len(parts) - node.level + 1])
+    return f"{base}.{node.module}" if node.module else base

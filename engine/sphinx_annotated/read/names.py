@@ -1,0 +1,201 @@
+"""Find the definitions, here or in other modules, that names in the code refer to."""
+
+from __future__ import annotations
+
+import ast
+import symtable
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sphinx_annotated.read.modules import absolute
+from sphinx_annotated.read.parse import DEFINITIONS, split_lines
+
+
+@dataclass(frozen=True)
+class Use:
+    """A name in the code that refers to ``target``. Columns count characters."""
+
+    line: int
+    start: int
+    end: int
+    target: str
+
+
+def free_names(node: ast.stmt) -> set[str]:
+    """Return the names that a statement takes from its module or from the builtins."""
+    source = ast.unparse(node)
+    return {
+        symbol.get_name()
+        for table in _tables(symtable.symtable(source, "<definition>", "exec"))
+        for symbol in table.get_symbols()
+        if symbol.is_referenced()
+        and (
+            symbol.is_global()
+            or (table.get_type() == "module" and not _bound_first(node, symbol))
+        )
+    }
+
+
+def _bound_first(node: ast.stmt, symbol: symtable.Symbol) -> bool:
+    """Return whether the statement itself defines the name."""
+    return isinstance(node, DEFINITIONS) and node.name == symbol.get_name()
+
+
+def _tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
+    yield table
+    for child in table.get_children():
+        yield from _tables(child)
+
+
+def bound_names(node: ast.AST) -> list[str]:
+    """Return the names that a statement at a module's top level binds."""
+    if isinstance(node, DEFINITIONS):
+        return [node.name]
+    if isinstance(
+        node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+    ):
+        return []
+    names: list[str] = []
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        names = [alias.asname or alias.name.partition(".")[0] for alias in node.names]
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        names = [node.id]
+    elif (
+        isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name
+    ):
+        names = [node.name]
+    elif isinstance(node, ast.MatchMapping) and node.rest:
+        names = [node.rest]
+    return names + [
+        name for child in ast.iter_child_nodes(node) for name in bound_names(child)
+    ]
+
+
+def uses(
+    text: str, tree: ast.Module, module: str, package: str
+) -> dict[int, list[Use]]:
+    """Return, by line, every name in ``module`` that refers to a definition."""
+    finder = _Finder(text, _meanings(tree, module, package), module)
+    finder.visit(tree)
+    by_line: dict[int, list[Use]] = {}
+    for use in sorted(finder.found, key=lambda u: (u.line, u.start)):
+        by_line.setdefault(use.line, []).append(use)
+    return by_line
+
+
+def _meanings(tree: ast.Module, module: str, package: str) -> dict[str, str]:
+    """Map local to dotted names: imports anywhere in the module, and its definitions."""
+    meanings: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            base = absolute(node, package)
+            meanings |= {
+                alias.asname or alias.name: f"{base}.{alias.name}"
+                for alias in node.names
+            }
+        elif isinstance(node, ast.Import):
+            meanings |= {
+                alias.asname: alias.name for alias in node.names if alias.asname
+            }
+    meanings |= {
+        n.name: f"{module}.{n.name}" for n in tree.body if isinstance(n, DEFINITIONS)
+    }
+    return meanings
+
+
+def _stored(node: ast.AST) -> Iterator[str]:
+    """Yield the names that get a value inside a node."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+            yield part.id
+        elif isinstance(part, DEFINITIONS):
+            yield part.name
+
+
+class _Finder(ast.NodeVisitor):
+    def __init__(self, text: str, meanings: dict[str, str], module: str):
+        self.lines = [line.encode() for line in split_lines(text)]
+        self.meanings, self.module = meanings, module
+        self.local: list[set[str]] = []
+        self.classes: list[tuple[str, set[str]]] = []
+        self.found: list[Use] = []
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        methods = {n.name for n in node.body if isinstance(n, DEFINITIONS)}
+        prefix = f"{self.classes[-1][0]}." if self.classes else f"{self.module}."
+        self.classes.append((prefix + node.name, methods))
+        self.generic_visit(node)
+        self.classes.pop()
+
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        for outside in (
+            *node.decorator_list,
+            *node.args.defaults,
+            *node.args.kw_defaults,
+        ):
+            if outside:
+                self.visit(outside)
+        for argument in ast.walk(node.args):
+            if isinstance(argument, ast.arg) and argument.annotation:
+                self.visit(argument.annotation)
+        if node.returns:
+            self.visit(node.returns)
+        stored = {name for statement in node.body for name in _stored(statement)}
+        self.local.append(
+            {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)} | stored
+        )
+        for statement in node.body:
+            self.visit(statement)
+        self.local.pop()
+
+    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        self._scope(
+            node, {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}
+        )
+
+    def visit_ListComp(self, node: ast.AST) -> None:
+        self._scope(node, set(_stored(node)))
+
+    visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp  # noqa: N815
+
+    def _scope(self, node: ast.AST, names: set[str]) -> None:
+        self.local.append(names)
+        self.generic_visit(node)
+        self.local.pop()
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if isinstance(node.ctx, ast.Load) and not any(
+            node.id in names for names in self.local
+        ):
+            target = self.meanings.get(node.id)
+            if target:
+                self._add(node, target)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        if (
+            isinstance(node.value, ast.Name)
+            and node.value.id == "self"
+            and self.classes
+        ):
+            name, methods = self.classes[-1]
+            if node.attr in methods:
+                self._add(node, f"{name}.{node.attr}", tail=len(node.attr))
+        self.generic_visit(node)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        for alias in node.names:
+            target = None if alias.asname else self.meanings.get(alias.name)
+            if target:
+                self._add(alias, target)
+
+    def _add(
+        self, node: ast.expr | ast.alias, target: str, tail: int | None = None
+    ) -> None:
+        if node.end_lineno is None or node.end_col_offset is None:
+            return
+        line = self.lines[node.end_lineno - 1]
+        end = len(line[: node.end_col_offset].decode())
+        width = tail or len(line[node.col_offset : node.end_col_offset].decode())
+        self.found.append(Use(node.end_lineno, end - width, end, target))

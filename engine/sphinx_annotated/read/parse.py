@@ -1,0 +1,888 @@
+"""Parse a module's text into a chapter: cells that run, each made of rows to read.
+
+This is pure: text in, data out. Nothing here imports, executes or opens anything.
+
+A *row* is one note and the lines of code next to it. A *cell* runs as one piece: a whole
+definition, one step of a demo (the body of ``if __name__ == "__main__":`` up to the next
+comment at its top level), or a run of plain statements. Its statements run one by one, so
+that a comment, which may cut a cell in two, changes nothing that runs.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import io
+import re
+import tokenize
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from textwrap import dedent
+from typing import Literal
+
+from sphinx_annotated.read.docstrings import as_written
+from sphinx_annotated.read.prose import as_typed
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+PRAGMA = re.compile(
+    r"#(!|:|\s*(noqa\b|nosec\b|(type|fmt|mypy|pyright|pragma|pylint|ruff|isort|yapf|vim):"
+    r"|(end)?region\b|%%|%[a-z]{2,}\b|![a-z]+ |-\*-|(en)?coding[:=]))"
+)
+RULE = re.compile(r"[-=*~_#+]{3,}\s*")  # above or below a comment: it only decorates
+SCRIPT = re.compile(
+    r"/// [\w-]+\s*\n"
+)  # what a script needs, for the tools that run it
+ROW = re.compile(r"#{3,}\s*")  # of a box around a comment
+HASHES = re.compile(r"#{20,}\s*")  # above a cell of a gallery of examples
+CELL = re.compile(
+    r"#\s*%%+(?P<words>(?:\s.*)?)"
+)  # the first line of a cell, in many editors
+METADATA = re.compile(r"\s*(\[(?P<kind>\w+)\]|\w+=(\"[^\"]*\"|\[[^\]]*\]|\S+)|\{.*\}$)")
+DEPTH = 200  # of nesting: a term of a sum is one deeper than the next
+LABELS = r"(?:\([^()\n]+\)=\n+)*"  # targets of cross-references, before a heading
+HEADING = re.compile(LABELS + r"(#{1,6}) +(.+?)\s*(?:\n|$)")
+
+EXERCISE = re.compile(r"^:{3,}\{exercise\}", re.MULTILINE)
+SOLUTION = re.compile(r"^:{3,}\{solution\}", re.MULTILINE)
+
+
+# A docstring, a comment next to code, the prose of a cell, and prose that is Markdown in any style.
+Kind = Literal["docstring", "comment", "block", "markdown"]
+
+
+class ChapterError(Exception):
+    """An error in a module. The message gives the file, the line and the fix."""
+
+    def __init__(self, path: str, line: int, message: str):
+        super().__init__(f"{path}:{line}: {message}")
+
+
+@dataclass(frozen=True)
+class Name:
+    """A definition: its ``qualname`` in the module, and its nesting level (1 is the top)."""
+
+    kind: Literal["class", "function", "method"]
+    qualname: str
+    level: int
+
+
+@dataclass
+class Block:
+    """Consecutive lines of code in a row. The first line of a definition starts a block."""
+
+    lines: list[int] = field(default_factory=list)
+    name: Name | None = None
+
+
+@dataclass
+class Row:
+    """A note and its lines of code. ``notes`` holds texts with the lines they start on."""
+
+    notes: list[tuple[int, str]] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
+
+    @property
+    def prose(self) -> str:
+        """The note: comments and a docstring, separated by blank lines."""
+        return "\n\n".join(text for _, text in self.notes)
+
+    @property
+    def line(self) -> int:
+        """The line on which the note starts; 0 if there is none."""
+        return self.notes[0][0] if self.notes else 0
+
+    @property
+    def placed(self) -> str:
+        """The note as Markdown, its lines spaced as in the module, so that they can be counted."""
+        out = ""
+        for line, text in self.notes:
+            gap = line - self.line - out.count("\n")
+            out += "\n" * (max(2, gap) if out else 0) + as_typed(text)
+        return out
+
+    @property
+    def heading(self) -> re.Match[str] | None:
+        """The heading that the note starts with."""
+        return HEADING.match(self.prose)
+
+    @property
+    def name(self) -> Name | None:
+        """The definition that this row opens."""
+        return self.blocks[0].name if self.blocks else None
+
+
+@dataclass
+class Cell:
+    """Code that runs as one piece. ``dedent`` columns are cut from each line (4 in a demo)."""
+
+    kind: Literal["definition", "demo", "code"]
+    rows: list[Row] = field(default_factory=list)
+    nodes: list[ast.stmt] = field(default_factory=list)
+    dedent: int = 0
+
+    @property
+    def is_stub(self) -> bool:
+        """Whether this is the exercise itself: it has a function that the reader is to write."""
+        asks = bool(self.rows) and EXERCISE.search(self.rows[0].prose) is not None
+        return asks and any(map(is_unwritten, self.nodes))
+
+    @property
+    def is_solution(self) -> bool:
+        """Whether this is the solution of an exercise."""
+        if not self.rows or self.is_stub:
+            return False
+        prose = self.rows[0].prose
+        return bool(EXERCISE.search(prose) or SOLUTION.search(prose))
+
+    @property
+    def line(self) -> int:
+        """The first line of its code."""
+        return first_line(self.nodes[0])
+
+    @property
+    def end(self) -> int:
+        """The last line of its code."""
+        return self.nodes[-1].end_lineno or self.line
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A parsed module."""
+
+    text: str
+    tree: ast.Module
+    cells: list[Cell]
+    verbatim: frozenset[int]  # lines that start inside a string: never dedented
+    aside: frozenset[int]  # lines of comments and docstrings
+    misread: dict[int, str] = field(
+        default_factory=dict
+    )  # words in docstrings, by line
+    kinds: dict[int, Kind] = field(default_factory=dict)  # of notes, by line
+    unread: dict[int, str] = field(default_factory=dict)  # why prose stays code
+
+    @property
+    def opening(self) -> Row | None:
+        """The row that contains the chapter's title."""
+        row = self.cells[0].rows[0] if self.cells and self.cells[0].rows else None
+        return row if row and row.heading else None
+
+    @property
+    def title(self) -> str:
+        """The heading of the module's docstring."""
+        heading = self.opening and self.opening.heading
+        return heading.group(2) if heading else ""
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The module's lines. They are counted from 1, so ``lines[n - 1]`` is line n."""
+        return split_lines(self.text)
+
+    def names(self) -> Iterator[tuple[Name, int]]:
+        """Yield every definition outside the demos, with the line it starts on."""
+        for cell in self.cells:
+            for row in cell.rows if cell.kind != "demo" else ():
+                for block in row.blocks:
+                    if block.name:
+                        yield block.name, block.lines[0]
+
+    @cached_property
+    def spans(self) -> list[tuple[Name, int, int]]:
+        """Every definition, also in demos, with its first and last line, outermost first."""
+        blocks = (
+            block for cell in self.cells for row in cell.rows for block in row.blocks
+        )
+        named = {block.lines[0]: block.name for block in blocks if block.name}
+        found = []
+        for node in ast.walk(self.tree):
+            if isinstance(node, DEFINITIONS) and (name := named.get(first_line(node))):
+                found.append((name, first_line(node), node.end_lineno or node.lineno))
+        return found
+
+    def around(self, line: int) -> list[tuple[Name, int]]:
+        """Return the definitions around a line, outermost first, with their first lines."""
+        return [(name, a) for name, a, b in self.spans if a <= line <= b]
+
+    def anchor(self, line: int) -> str:
+        """Return the anchor of a line: its number in its definition, else in the module."""
+        for name, first in self.around(line)[-1:]:
+            others = (a for n, a, _ in self.spans if n.qualname == name.qualname)
+            if first == min(
+                others
+            ):  # not a second definition of that name (an overload)
+                return f"{name.qualname}:{line - first + 1}"
+        return f"L{line}"
+
+    def line_of(self, cell: Cell, number: int) -> str:
+        """Return line ``number`` as the page shows it in ``cell``."""
+        return self.lines[number - 1][self.cut(cell, number) :]
+
+    def cut(self, cell: Cell, number: int) -> int:
+        """Return how many blanks ``cell`` cuts from the start of a line."""
+        line = self.lines[number - 1]
+        blanks = len(line) - len(line.lstrip())
+        return 0 if number in self.verbatim else min(cell.dedent, blanks)
+
+    def source(self, cell: Cell, nodes: Sequence[ast.stmt] | None = None) -> str:
+        """Return the code of a cell, or of some of its statements, with the comments in it."""
+        nodes = cell.nodes if nodes is None else nodes
+        if not nodes:
+            return ""
+        lines = range(first_line(nodes[0]), (nodes[-1].end_lineno or 0) + 1)
+        return "\n".join(self.line_of(cell, n) for n in lines)
+
+    def pieces(self) -> Iterator[tuple[Cell, list[ast.stmt]]]:
+        """Yield what runs at once: one statement, or those that share a line."""
+        for cell in self.cells:
+            piece: list[ast.stmt] = []
+            for node in cell.nodes:
+                if piece and first_line(node) > (piece[-1].end_lineno or 0):
+                    yield cell, piece
+                    piece = []
+                piece.append(node)
+            if piece:
+                yield cell, piece
+
+
+def parse(text: str, path: str = "<module>", markup: bool = True) -> Chapter:
+    """Parse a module. Raises ``ChapterError`` if it is not valid Python.
+
+    Without ``markup``, comments are plain text, and those that are code stay code.
+    """
+    text = re.sub(r"\r\n?", "\n", text.removeprefix("\ufeff"))
+    tree = syntax_tree(text, path)
+    _check_docstrings(tree, path)
+    return _Reader(text, tree, markup).chapter()
+
+
+def syntax_tree(text: str, path: str) -> ast.Module:
+    """Return Python's syntax tree. Raises ``ChapterError`` if the text is not valid Python."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # importing the module shows them
+            tree = ast.parse(text)
+            _check_depth(tree, path)
+            # This finds errors beyond grammar.
+            compile(text, path, "exec", dont_inherit=True)
+            return tree
+    except (RecursionError, MemoryError):
+        raise _deep(path, _longest(text)) from None
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None) or 1
+        reason = getattr(error, "msg", None) or str(error)
+        raise ChapterError(
+            path, line, f"this is not Python: {reason}. Correct the line."
+        ) from None
+
+
+def _check_depth(tree: ast.Module, path: str) -> None:
+    """Raise ``ChapterError`` if code is nested too deeply to be read."""
+    level: list[ast.AST] = [tree]
+    for _ in range(DEPTH):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    line = next((node.lineno for node in level if hasattr(node, "lineno")), None)
+    if line:
+        raise _deep(path, line)
+
+
+def _deep(path: str, line: int) -> ChapterError:
+    message = f"this is nested more than {DEPTH} deep, as a sum of {DEPTH} terms is. "
+    return ChapterError(path, line, message + "Split it, or read it from a file.")
+
+
+def _longest(text: str) -> int:
+    """Return the line on which the longest statement starts. Python does not say what is deep."""
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    ends = [0] + [token.end[0] for token in tokens if token.type == tokenize.NEWLINE]
+    lines = text.split("\n")
+    sizes = [(sum(map(len, lines[a:b])), a + 1) for a, b in pairwise(ends)]
+    return max(sizes)[1]
+
+
+def _check_docstrings(tree: ast.Module, path: str) -> None:
+    """Raise ``ChapterError`` for a docstring that cannot be written to a page."""
+    for node in ast.walk(tree):
+        text = docstring(node)
+        if text and re.search("[\ud800-\udfff]", ast.literal_eval(text.value)):
+            message = 'this docstring contains half of a character, as in "\\ud83d". '
+            message += 'Write the whole character, or start the docstring with r""".'
+            raise ChapterError(path, text.lineno, message)
+
+
+# -- helpers on syntax trees, used by every group --------------------------------------
+
+
+def split_lines(text: str) -> list[str]:
+    """Split into lines as Python counts them: a form feed does not end a line."""
+    return text.split("\n")
+
+
+def first_line(node: ast.AST) -> int:
+    """Return the line on which a statement starts, including decorators."""
+    decorators = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(d.lineno for d in decorators)])  # type: ignore[attr-defined]
+
+
+def docstring(node: ast.AST) -> ast.Expr | None:
+    """Return the statement that is the docstring of a module, class or function."""
+    body = getattr(node, "body", None)
+    if isinstance(node, (ast.Module, *DEFINITIONS)) and body:
+        first = body[0]
+        if (
+            isinstance(first, ast.Expr)
+            and isinstance(first.value, ast.Constant)
+            and isinstance(first.value.value, str)
+        ):
+            return first
+    return None
+
+
+def is_unwritten(node: ast.AST) -> bool:
+    """Return whether this is a function whose body only raises ``NotImplementedError``."""
+    if not isinstance(node, ast.FunctionDef):
+        return False
+    body = node.body[1:] if docstring(node) else node.body
+    raised = body[0].exc if len(body) == 1 and isinstance(body[0], ast.Raise) else None
+    called = raised.func if isinstance(raised, ast.Call) else raised
+    return isinstance(called, ast.Name) and called.id == "NotImplementedError"
+
+
+def is_demo(node: ast.AST) -> bool:
+    """Return whether this is ``if __name__ == "__main__":`` with a body on its own lines."""
+    return (
+        isinstance(node, ast.If)
+        and not node.orelse
+        and ast.unparse(node.test)
+        in ("__name__ == '__main__'", "'__main__' == __name__")
+        and node.test.end_lineno == node.lineno
+        and node.body[0].lineno > node.lineno
+    )
+
+
+def is_for_types(node: ast.AST) -> bool:
+    """Return whether this is ``if TYPE_CHECKING:``, which never runs."""
+    if not isinstance(node, ast.If) or node.orelse:
+        return False
+    return ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+
+
+def bare(nodes: Sequence[ast.stmt]) -> str:
+    """Return the code without comments, docstrings and layout: outputs depend on it."""
+    return "\n".join(
+        ast.unparse(_Undocumented().visit(node)) for node in _copies(nodes)
+    )
+
+
+def _copies(nodes: Sequence[ast.stmt]) -> list[ast.stmt]:
+    return ast.parse(ast.unparse(ast.Module(list(nodes), []))).body
+
+
+class _Undocumented(ast.NodeTransformer):
+    """Removes docstrings."""
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        super().generic_visit(node)
+        if isinstance(node, DEFINITIONS) and docstring(node):
+            node.body = node.body[1:] or [ast.Pass()]
+        return node
+
+
+# -- statements that are prose ---------------------------------------------------------
+
+
+def is_text(node: ast.stmt, before: ast.stmt | None) -> bool:
+    """Return whether a statement is a text of its own, as tutorials of Keras have them.
+
+    A text on the line below an assignment describes that.
+    """
+    if not (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+        and node.col_offset == 0
+    ):
+        return False
+    assigns = isinstance(before, ast.Assign | ast.AnnAssign)
+    return not (before and assigns and before.end_lineno == node.lineno - 1)
+
+
+def _shell(text: str) -> str:
+    """Return a text that is a command of the shell, by its first line, as code."""
+    first, _, rest = text.partition("\n")
+    return f"```{first}\n{rest}\n```" if first in ("shell", "bash") else text
+
+
+def _marimo_calls(node: ast.stmt) -> list[ast.Call]:
+    """Return the calls of ``mo.md`` in a cell of a marimo notebook."""
+    if not isinstance(node, ast.FunctionDef):
+        return []
+    named = (d.func if isinstance(d, ast.Call) else d for d in node.decorator_list)
+    if not any(ast.unparse(each) == "app.cell" for each in named):
+        return []
+    calls = [n for n in ast.walk(node) if isinstance(n, ast.Call)]
+    return [c for c in calls if ast.unparse(c.func) == "mo.md" and c.args]
+
+
+def marimo_text(node: ast.stmt) -> ast.Constant | None:
+    """Return the text of a cell of a marimo notebook, if it is nothing else."""
+    calls = _marimo_calls(node)
+    body = [n for n in getattr(node, "body", []) if not isinstance(n, ast.Return)]
+    if len(calls) != 1 or len(body) != 1 or getattr(body[0], "value", 0) != calls[0]:
+        return None
+    text = calls[0].args[0]
+    simple = isinstance(text, ast.Constant) and isinstance(text.value, str)
+    return text if simple else None  # type: ignore[return-value]
+
+
+def computed_texts(node: ast.stmt) -> dict[int, str]:
+    """Return why texts of a marimo notebook stay code, by their lines."""
+    found: dict[int, str] = {}
+    for call in _marimo_calls(node):
+        if isinstance(call.args[0], ast.Constant):
+            found[call.lineno] = "its cell does more than show it"
+        else:
+            found[call.lineno] = "it is computed"
+    return found
+
+
+# Statements that hardly anyone writes as a sentence.
+CODE: tuple[type[ast.stmt], ...] = (
+    ast.Assign,
+    ast.AugAssign,
+    ast.FunctionDef,
+    ast.ClassDef,
+    ast.AsyncFunctionDef,
+)
+CODE += (ast.Import, ast.ImportFrom, ast.For, ast.While, ast.If, ast.With, ast.Try)
+
+
+def is_code(text: str) -> bool:
+    """Return whether a text is commented-out code: ``x = f(y)``, and not ``see f``."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            body = ast.parse(dedent(text)).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return any(map(_is_statement, body)) and all(
+        _is_statement(node) or not isinstance(node, ast.Expr) for node in body
+    )
+
+
+def _is_statement(node: ast.stmt) -> bool:
+    """Return whether a statement is code, and not a word or two that happen to be valid."""
+    value = getattr(node, "value", None)
+    if isinstance(node, ast.Expr):
+        return isinstance(value, ast.Call | ast.Await)
+    if isinstance(node, ast.Return | ast.Raise | ast.Assert):
+        value = value or getattr(node, "exc", None) or getattr(node, "test", None)
+        return value is not None and not isinstance(value, ast.Name)
+    if isinstance(node, ast.AnnAssign):
+        return value is not None
+    return isinstance(node, CODE)
+
+
+# -- comments ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Comment:
+    """Full-line comments on consecutive lines with the same indentation."""
+
+    line: int
+    end: int
+    column: int
+    text: str
+    kind: Kind = "comment"
+
+    @property
+    def is_boxed(self) -> bool:
+        """Whether there are rows of ``#`` above and below it."""
+        lines = self.text.split("\n")
+        return len(lines) > 2 and all(ROW.fullmatch(lines[at]) for at in (0, -1))
+
+    @property
+    def note(self) -> tuple[int, str]:
+        """Its text without the rules above and below it, and the line of its first word."""
+        line, words = self.line, _without_sides(self.text.split("\n"))
+        rule = RULE if self.kind == "comment" else ROW
+        while words and rule.fullmatch(words[-1]):
+            words.pop()
+        while words and RULE.fullmatch(words[0]):
+            words.pop(0)
+            line += 1
+        words = ["" if ROW.fullmatch(each) else each for each in words]
+        return line, "\n".join(words)
+
+
+def _without_sides(words: list[str]) -> list[str]:
+    """Return lines without the ``#`` at their ends, where these are the side of a box."""
+    words = list(words)
+    rows = [at for at, each in enumerate(words) if ROW.fullmatch(each)]
+    for above, below in pairwise(rows):
+        inside = range(above + 1, below)
+        if all(words[at].endswith("#") for at in inside if words[at].strip()):
+            for at in inside:
+                words[at] = words[at].rstrip("#").strip()
+    return words
+
+
+@dataclass
+class _Comments:
+    """The comments of a module: on lines of their own, and by their lines those after code.
+
+    ``marks`` are the lines that start cells. They are neither prose nor code.
+    """
+
+    found: list[_Comment] = field(default_factory=list)
+    trailing: dict[int, str] = field(default_factory=dict)
+    marks: set[int] = field(default_factory=set)
+
+
+def _comments(text: str) -> _Comments:
+    comments = _Comments()
+    opened: dict[
+        int, Kind
+    ] = {}  # by line: the kind of a comment that a cell starts with
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type != tokenize.COMMENT:
+            continue
+        line, column = token.start
+        alone = not token.line[:column].strip()
+        cell = CELL.fullmatch(token.string) if column == 0 else None
+        if cell:
+            comments.marks.add(line)
+            title, opened[line + 1] = _cell(cell["words"])
+            if title:
+                heading = _Comment(line, line, column, f"## {title}", "markdown")
+                comments.found.append(heading)
+        if cell or PRAGMA.match(token.string):
+            continue
+        words = token.string.removeprefix("#").removeprefix(" ")
+        if alone:
+            _add(comments.found, line, column, words, opened.get(line))
+        else:
+            comments.trailing[line] = words
+    _without_header(comments)
+    comments.found = [
+        replace(each, kind="comment") if each.is_boxed else each
+        for each in comments.found
+    ]
+    return comments
+
+
+def _cell(words: str) -> tuple[str, Kind]:
+    """Return the title of a cell and the kind of the comment below it."""
+    kind: Kind = "block"
+    for match in METADATA.finditer(words):
+        if (match["kind"] or "").lower() in ("markdown", "md"):
+            kind = "markdown"
+    return METADATA.sub("", words).strip(), kind
+
+
+def _add(
+    found: list[_Comment], line: int, column: int, words: str, opened: Kind | None
+) -> None:
+    """Add a line to the comment that it continues, or a new one."""
+    last = found[-1] if found else None
+    if last and (last.end, last.column) == (line - 1, column) and opened is None:
+        text = f"{last.text}\n{words}"
+        found[-1] = _Comment(last.line, line, column, text, last.kind)
+        return
+    kind = opened or ("block" if HASHES.fullmatch(words) else "comment")
+    found.append(_Comment(line, line, column, words, kind))
+
+
+def _without_header(comments: _Comments) -> None:
+    """Take out the settings that Jupytext writes at the start of a notebook."""
+    first = comments.found[0] if comments.found else None
+    if first is None or not first.text.startswith("---\n"):
+        return
+    lines = first.text.split("\n")
+    if "---" in lines[1:] and re.search(r"(?m)^jupyter:|^  *jupytext:", first.text):
+        last = first.line + lines.index("---", 1)
+        comments.marks.update(range(first.line, last + 1))
+        rest = "\n".join(lines[last + 1 - first.line :])
+        left = _Comment(last + 1, first.end, first.column, rest, first.kind)
+        comments.found[:1] = [left] if rest.strip() else []
+
+
+# -- rows and cells ------------------------------------------------------------------------
+
+
+class _Reader:
+    """Sorts a module's lines into cells and rows."""
+
+    def __init__(self, text: str, tree: ast.Module, markup: bool = True):
+        self.text, self.tree = text, tree
+        self.lines = split_lines(text)
+        comments = _comments(text)
+        self.trailing = comments.trailing
+        self.comments = [
+            c
+            for c in comments.found
+            if not SCRIPT.match(c.text)
+            and (markup or c.kind != "comment" or not is_code(c.text))
+        ]
+        self.notes: dict[
+            int, list[tuple[int, str]]
+        ] = {}  # line of code or comment -> notes
+        self.hidden: set[int] = set()  # lines that are no code on the page
+        self.defs: dict[int, Name] = {}
+        self.misread: dict[int, str] = {}  # see docstrings.py
+        self.kinds: dict[int, Kind] = dict.fromkeys(self.trailing, "comment")
+        self.unread: dict[int, str] = {}
+        self.hidden.update(comments.marks)
+        for comment in self.comments:
+            if comment.note[1]:
+                self.notes[comment.line] = [comment.note]
+                self.kinds[comment.note[0]] = comment.kind
+            self.hidden.update(range(comment.line, comment.end + 1))
+        self.texts = self._texts()
+        self._definitions(tree, [])
+
+    def chapter(self) -> Chapter:
+        cells = list(self._cells())
+        opening = docstring(self.tree)
+        if opening:
+            if not cells or cells[0].kind != "code" or cells[0].rows[0].prose:
+                cells.insert(0, Cell("code", [Row()]))
+            cells[0].rows[0].notes = self._prose_of(opening)
+            cells[0].rows[0].blocks[:0] = self._license(opening)
+        verbatim, aside = self._verbatim(), frozenset(self.hidden)
+        return Chapter(
+            *(self.text, self.tree, cells, verbatim, aside),
+            *(self.misread, self.kinds, self.unread),
+        )
+
+    def _texts(self) -> set[int]:
+        """Note the statements that are prose, and return their lines: texts, and marimo's."""
+        found: set[int] = set()
+        body = self.tree.body
+        for before, node in zip([None, *body], body, strict=False):
+            if docstring(self.tree) is node:
+                continue
+            if is_text(node, before):
+                assert isinstance(node, ast.Expr)
+                notes = [(a, _shell(b)) for a, b in self._prose_of(node)]
+                self.kinds[notes[0][0]] = "block"
+            elif (text := marimo_text(node)) is not None:
+                notes = [self._lead_cut(text)]
+                self.kinds[notes[0][0]] = "markdown"
+            else:
+                self.unread |= computed_texts(node)
+                continue
+            lines = range(first_line(node), (node.end_lineno or node.lineno) + 1)
+            self.notes.setdefault(lines[0], []).extend(notes)
+            self.hidden.update(lines)
+            found.add(lines[0])
+        return found
+
+    def _lead_cut(self, text: ast.expr) -> tuple[int, str]:
+        """Return the text of an expression with the line of its first word."""
+        raw = self._written(text)
+        lead = len(raw) - len(raw.lstrip())
+        return text.lineno + raw[:lead].count("\n"), inspect.cleandoc(raw)
+
+    def _license(self, opening: ast.Expr) -> list[Block]:
+        """Return the comments above the module's docstring: they are shown as they are."""
+        above = [c for c in self.comments if c.line < opening.lineno]
+        lines = [n for c in above for n in range(c.line, c.end + 1)]
+        self.hidden.difference_update(lines)
+        return [Block(lines)] if lines else []
+
+    def _verbatim(self) -> frozenset[int]:
+        lines: set[int] = set()
+        opened: list[int] = []  # since Python 3.12 an f-string is several tokens
+        for token in tokenize.generate_tokens(io.StringIO(self.text).readline):
+            kind = tokenize.tok_name[token.type]
+            if kind == "STRING":
+                lines.update(range(token.start[0] + 1, token.end[0] + 1))
+            elif kind.endswith("STRING_START"):
+                opened.append(token.start[0])
+            elif kind.endswith("STRING_END"):
+                lines.update(range(opened.pop() + 1, token.end[0] + 1))
+        return frozenset(lines)
+
+    def _prose_of(self, node: ast.Expr) -> list[tuple[int, str]]:
+        """Return a docstring's text with the line of its first word, and the comment after it."""
+        text = self._lead_cut(node.value)
+        end = node.end_lineno or node.lineno
+        after = self.trailing.get(end) if self._alone(node) else None
+        return [text, (end, after)] if after else [text]
+
+    def _written(self, node: ast.expr) -> str:
+        """Return the text of a docstring as its author wrote it."""
+        first, last = node.lineno, node.end_lineno or node.lineno
+        lines = [line.encode() for line in self.lines[first - 1 : last]]
+        lines[-1] = lines[-1][: node.end_col_offset]
+        lines[0] = lines[0][node.col_offset :]
+        text, misread = as_written(b"\n".join(lines).decode())
+        if misread:
+            self.misread[first] = misread
+        return text
+
+    def _definitions(self, node: ast.AST, outer: list[ast.AST]) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, DEFINITIONS):
+                inside = [n for n in outer if isinstance(n, DEFINITIONS)]
+                kind: Literal["class", "function", "method"] = (
+                    "class"
+                    if isinstance(child, ast.ClassDef)
+                    else "method"
+                    if inside and isinstance(inside[-1], ast.ClassDef)
+                    else "function"
+                )
+                qualname = ".".join([*(n.name for n in inside), child.name])
+                self.defs[first_line(child)] = Name(kind, qualname, len(inside) + 1)
+                self._docstring(child)
+                self._definitions(child, [*outer, child])
+            else:
+                self._definitions(child, outer)
+
+    def _docstring(self, node: Definition) -> None:
+        text = docstring(node)
+        if text is None or not self._alone(text):
+            return
+        self.notes.setdefault(first_line(node), []).extend(self._prose_of(text))
+        self.hidden.update(range(text.lineno, (text.end_lineno or text.lineno) + 1))
+
+    def _alone(self, node: ast.stmt) -> bool:
+        """Return whether its lines contain no other code."""
+        before = self.lines[node.lineno - 1].encode()[: node.col_offset]
+        after = self.lines[(node.end_lineno or node.lineno) - 1].encode()[
+            node.end_col_offset :
+        ]
+        return not before.strip() and after.strip()[:1] in (b"", b"#")
+
+    def _cells(self) -> Iterator[Cell]:
+        """Yield the module's cells in order."""
+        opening = docstring(self.tree)
+        body, start = self.tree.body, 1
+        if opening:
+            body, start = body[1:], self._below(opening)
+        body = [node for node in body if first_line(node) not in self.texts]
+        cuts = {c.line for c in self.comments} | self.texts
+        cell: Cell | None = None
+        for i, node in enumerate(body):
+            limit = (
+                first_line(body[i + 1]) if i + 1 < len(body) else len(self.lines) + 1
+            )
+            end = self._end(node, limit)
+            if isinstance(node, DEFINITIONS):
+                if cell:
+                    yield cell
+                yield Cell("definition", self._rows(start, end), [node])
+                cell = None
+            elif is_demo(node):
+                if cell:
+                    yield cell
+                assert isinstance(node, ast.If)
+                yield from self._lead(start, node.lineno)
+                yield from self._steps(node, end)
+                cell = None
+            else:
+                commented = any(start <= line < first_line(node) for line in cuts)
+                if cell is None or commented:
+                    if cell:
+                        yield cell
+                    cell = Cell("code")
+                cell.nodes.append(node)
+                cell.rows = self._joined(cell.rows, self._rows(start, end))
+            start = end + 1
+        if cell:
+            yield cell
+        yield from self._lead(start, len(self.lines) + 1)
+
+    def _below(self, opening: ast.Expr) -> int:
+        """Return the line where code may start. Lines above the docstring are not shown."""
+        last = opening.end_lineno or opening.lineno
+        start = last + 1 if self._alone(opening) else last
+        self.hidden.update(range(1, start))
+        return start
+
+    def _lead(self, start: int, stop: int) -> Iterator[Cell]:
+        """Yield comments before a demo or at the module's end: notes without code."""
+        rows = self._rows(start, stop - 1)
+        if rows:
+            yield Cell("code", rows)
+
+    def _joined(self, rows: list[Row], more: list[Row]) -> list[Row]:
+        """Join two runs of plain code: lines without a note of their own extend the last row."""
+        if rows and more and not more[0].prose and rows[-1].blocks:
+            last, first = rows[-1].blocks[-1], more[0].blocks[0]
+            gap = range(last.lines[-1] + 1, first.lines[0]) if last.lines else range(0)
+            last.lines += [
+                n for n in gap if not self.lines[n - 1].strip()
+            ] + first.lines
+            rows[-1].blocks += more[0].blocks[1:]
+            more = more[1:]
+        return rows + more
+
+    def _end(self, node: ast.stmt, limit: int) -> int:
+        """Return the last line of a statement, including indented comments at its end."""
+        end = node.end_lineno or node.lineno
+        if not hasattr(node, "body"):
+            return end
+        for comment in self.comments:
+            if end < comment.line < limit:
+                if comment.column == 0:
+                    break
+                end = comment.end
+        return end
+
+    def _steps(self, demo: ast.If, end: int) -> Iterator[Cell]:
+        """Yield the steps of a demo: its body, cut at each comment at its top level."""
+        if demo.lineno in self.trailing:  # the head itself is not shown
+            head = (demo.lineno, self.trailing[demo.lineno])
+            self.notes.setdefault(demo.lineno + 1, []).insert(0, head)
+        column = demo.body[0].col_offset
+        cuts = [
+            c.line
+            for c in self.comments
+            if demo.lineno < c.line <= end and c.column == column
+        ]
+        inner = [
+            n for n in demo.body if not isinstance(n, ast.Pass) or len(demo.body) > 1
+        ]
+        inside = {
+            c
+            for c in cuts
+            if any(first_line(n) < c <= (n.end_lineno or 0) for n in demo.body)
+        }
+        starts = sorted({demo.lineno + 1, *(c for c in cuts if c not in inside)})
+        for start, stop in zip(starts, [*starts[1:], end + 1], strict=True):
+            nodes = [n for n in inner if start <= first_line(n) < stop]
+            rows = self._rows(start, stop - 1)
+            if nodes or rows:
+                yield Cell("demo", rows, nodes, dedent=column)
+
+    def _rows(self, start: int, end: int) -> list[Row]:
+        rows: list[Row] = []
+        for n in range(start, end + 1):
+            notes = self.notes.get(n, [])
+            if notes and (not rows or rows[-1].blocks):
+                rows.append(Row())
+            if notes:  # a comment directly above a definition joins its docstring
+                rows[-1].notes += notes
+            if n in self.hidden:
+                continue
+            blank = not self.lines[n - 1].strip()
+            if not rows:
+                if blank:
+                    continue
+                rows.append(Row())
+            row = rows[-1]
+            if n in self.defs or not row.blocks:
+                if blank:
+                    continue
+                row.blocks.append(Block(name=self.defs.get(n)))
+            row.blocks[-1].lines.append(n)
+        for row in rows:
+            for block in row.blocks:
+                while block.lines and not self.lines[block.lines[-1] - 1].strip():
+                    block.lines.pop()
+        return [row for row in rows if row.prose or row.blocks]

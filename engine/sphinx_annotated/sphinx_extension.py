@@ -1,0 +1,183 @@
+"""The Sphinx extension: what it adds to Sphinx, and which step of a build comes when.
+
+1. ``env-get-outdated``: every chapter is parsed. Those without a stored record are executed,
+   several at a time. Pages whose outputs changed are read again.
+2. ``source-read``: the site's notebook replaces the module's text, and MyST-NB reads it.
+3. Transforms: outputs move into their rows (``page/transforms.py``), and for HTML rows into a
+   sheet (``page/sheet.py``).
+4. ``html-page-context``: the theme gets the title block, the list of chapters and the links.
+
+The steps themselves are in ``steps.py``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from sphinx_annotated import steps
+from sphinx_annotated.page import (
+    chapters,
+    deeper,
+    deviations,
+    exercises,
+    folding,
+    pictures,
+    rows,
+    sheet,
+    ties,
+    transforms,
+    typed,
+    values,
+    variants,
+    written,
+)
+from sphinx_annotated.page.again import Again
+from sphinx_annotated.page.code import code_lines, visit_code_lines
+from sphinx_annotated.page.state import Memory
+from sphinx_annotated.take import bibtex, snippets
+
+# Name in ``conf.py``, default, and what Sphinx builds again when it changes.
+CONFIGURATION: list[tuple[str, Any, Any] | tuple[str, Any, Any, Any]] = [
+    # How prose is written: one style, or styles by pattern.
+    ("annotated_style", "markdown", "env", (str, dict)),
+    ("annotated_chapters", [], "env"),  # patterns; none: modules in a toctree
+    ("annotated_execute", ["**"], "env"),  # patterns of chapters that are executed
+    ("annotated_workers", 0, ""),  # chapters executed at a time; 0: one per core
+    ("annotated_timeout", 600, ""),  # seconds that one statement may run
+    ("annotated_outputs", "", ""),  # folder of the stored outputs; "": next to the site
+    ("annotated_figure_fonts", [], ""),  # files of the font in which figures are set
+    ("annotated_pictures", "", "env"),  # the package whose modules draw pictures
+    ("annotated_repository", {}, "html"),  # its url, branch, folder of notebooks
+    ("annotated_glossary", "", "html"),  # the file with the glossary, for notebooks
+    ("annotated_license", "", "html"),  # of the code that readers copy, as "MIT"
+    ("annotated_folded", [], "env"),  # folders of chapters whose code is all folded
+    ("annotated_install", {}, ""),  # package: what a notebook passes to pip install
+    ("annotated_verified", [], "html"),  # packages whose versions are shown
+]
+DIRECTIVES: dict[str, type[SphinxDirective]] = {
+    "annotated-prose": written.Written,
+    "annotated-row": rows.AnnotatedRow,
+    "deeper": deeper.Deeper,
+    "deviation": deviations.Deviation,
+    "deviations": deviations.Deviations,
+    "annotated-remark": folding.Remark,
+    "exercise": exercises.Exercise,
+    "picture": pictures.Picture,
+    "solution": exercises.Solution,
+    "variant": variants.Variant,
+}
+
+
+def configure(app: Sphinx, config: Any) -> None:
+    """Let MyST-NB read ``.py`` files, and add the engine's script to the site."""
+    config.nb_custom_formats = {
+        **config.nb_custom_formats,
+        ".py": "sphinx_annotated.steps.read_notebook",
+    }
+    config.nb_render_markdown_format = "myst"  # in outputs, as in prose
+    config.nb_merge_streams = False  # site_notebook.py does, around figures
+    static = str(Path(__file__).parent / "static")
+    config.html_static_path = [*config.html_static_path, static]
+
+
+def style(app: Sphinx) -> None:
+    """Add the base style, unless the theme styles chapters itself."""
+    theme = getattr(app.builder, "theme", None)
+    if theme and not theme.get_options({}).get("title_block"):
+        app.add_css_file("annotated.css")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.setup_extension("myst_nb")
+    for value in CONFIGURATION:
+        app.add_config_value(*value)
+    app.add_domain(Memory)
+    _add_nodes(app)
+    for name, directive in DIRECTIVES.items():
+        app.add_directive(name, directive)
+    app.add_role("value", values.Value())
+    app.add_transform(transforms.Rules)
+    app.add_transform(transforms.OutputsInRows)
+    app.add_transform(typed.AsTyped)
+    app.add_transform(ties.TiesOfTranslations)
+    app.add_post_transform(sheet.Sheet)
+    app.add_post_transform(deviations.From)
+    app.add_post_transform(deviations.InOrder)
+    app.add_post_transform(snippets.OfferSnippets)
+    app.add_post_transform(bibtex.OfferBibtex)
+    app.add_js_file("annotated.js", loading_method="defer")
+    app.connect("config-inited", steps.wait, priority=100)
+    app.connect("config-inited", configure, priority=400)
+    app.connect("config-inited", chapters.choose, priority=950)  # all suffixes known
+    app.connect("builder-inited", style)
+    app.connect("env-get-outdated", steps.execute_chapters)
+    app.connect("source-read", steps.read_chapter)
+    app.connect("doctree-read", steps.forget_page)
+    app.connect("env-updated", steps.read_again)
+    app.connect("env-updated", steps.write_again)
+    app.connect("html-page-context", steps.page_context, priority=400)
+    Again(app)
+    app.connect(
+        "build-finished", steps.remove_pages, priority=400
+    )  # then the site is indexed
+    app.connect("build-finished", steps.report)
+    return {
+        "env_version": _version(),
+        "parallel_read_safe": True,
+        "parallel_write_safe": True,
+    }
+
+
+def _add_nodes(app: Sphinx) -> None:
+    app.add_node(code_lines, html=(visit_code_lines, None))
+    app.add_node(sheet.heading, html=(sheet.visit_heading, sheet.depart_heading))
+    app.add_node(bibtex.bibtex, html=(bibtex.visit_bibtex, None))
+    html = (snippets.visit_standalone_code, None)
+    app.add_node(snippets.standalone_code, html=html)
+    skip = (variants.skip_variant, None)
+    html = (variants.visit_variant, None)
+    app.add_node(variants.variant, html=html, latex=skip, text=skip)
+    skip = (pictures.skip_picture, None)
+    html = (pictures.visit_picture, None)
+    app.add_node(pictures.picture, html=html, latex=skip, text=skip)
+    paragraph = (deviations.visit_paragraph, deviations.depart_paragraph)
+    titled = (deviations.visit_title, deviations.depart_title)
+    title = deviations.deviation_title
+    app.add_node(title, html=titled, latex=paragraph, text=paragraph)
+    for node, visit, depart in (
+        (
+            deviations.deviation,
+            deviations.visit_deviation,
+            deviations.depart_deviation,
+        ),
+        (deviations.deviations, _plain, _plain),
+        (deeper.deeper, deeper.visit_deeper, deeper.depart_deeper),
+        (deeper.deeper_section, deeper.visit_section, deeper.depart_section),
+        (folding.fold, folding.visit_fold, folding.depart_fold),
+        (exercises.exercise, exercises.visit_exercise, exercises.depart_exercise),
+        (exercises.solution, exercises.visit_solution, exercises.depart_solution),
+        (ties.tie, ties.visit_tie, ties.depart_tie),
+    ):
+        plain = (_plain, _plain)
+        app.add_node(node, html=(visit, depart), latex=plain, text=plain)
+
+
+def _version() -> int:
+    """Return a number that changes with the engine's files, so that pages are read again."""
+    paths = [
+        path
+        for kind in ("py", "js", "css")
+        for path in sorted(Path(__file__).parent.rglob(f"*.{kind}"))
+    ]
+    texts = [path.read_bytes() for path in paths]
+    return int(hashlib.sha256(b"".join(texts)).hexdigest()[:12], 16)
+
+
+def _plain(translator: Any, node: nodes.Element) -> None:
+    """Builders other than HTML show the content."""

@@ -1,0 +1,312 @@
+"""The steps of a build, in the order in which Sphinx takes them."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from docutils import nodes
+from filelock import FileLock, Timeout
+from sphinx import locale
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.errors import SphinxError
+from sphinx.locale import _, get_translation
+from sphinx.util import logging
+
+from sphinx_annotated.page.chapters import warn_of_patterns
+from sphinx_annotated.page.contents import contents, lost_pages, navigation
+from sphinx_annotated.page.limits import with_links
+from sphinx_annotated.page.outputs import problem
+from sphinx_annotated.page.site_notebook import site_notebook
+from sphinx_annotated.page.state import Head, State, begin, end, state_of
+from sphinx_annotated.page.title_block import title_block
+from sphinx_annotated.read.modules import text_of
+from sphinx_annotated.read.parse import ChapterError
+from sphinx_annotated.run.clean import CONTROL
+from sphinx_annotated.run.execute import Job, execute_all
+from sphinx_annotated.run.fonts import unpacked
+from sphinx_annotated.run.shapes import check
+from sphinx_annotated.take.downloads import (
+    Written,
+    check_names,
+    committed_notebook,
+    write_downloads,
+    write_outputs,
+)
+
+MISREAD = (
+    "Python reads the backslash in %s as another character. The page shows the text as it is "
+    'written. Put an r before the quotes of this docstring: r"""'
+)
+UNREAD = (
+    "This text of a marimo notebook stays code, because %s. Write it as a plain string in a cell of its own: "
+    'mo.md(r"""...""")'
+)
+UNEXECUTED = "This module was not executed, so no outputs are shown."
+UNEXECUTED_FOR_WANT_OF = (
+    "This module needs the package {}, which is not installed, so no outputs are shown."
+)
+LACKED = (
+    "This chapter needs the package %s, which is not installed, and is shown without outputs. Install it, "
+    "for example with `pip install %s`, or leave the chapter out of annotated_execute."
+)
+LACKING = re.compile(
+    r"(?P<path>.*?):(?P<line>\d+): ModuleNotFoundError: No module named '(?P<package>[\w.]+)'"
+)
+LOGGER = logging.getLogger(__name__)
+
+
+class AnnotatedError(SphinxError):
+    """Ends the build. Each line of the message has a file, a line and the fix."""
+
+    category = "The book was not built"
+
+
+def wait(app: Sphinx, config: Any) -> None:
+    """Let one build at a time write to the folder of the output."""
+    out = Path(app.outdir)
+    message = "Another build writes to the same folder. Waiting for its end."
+    lock = _locked(out.with_name(f".building-{out.name}"), message)
+    app.connect("build-finished", lambda *_: lock.release(), priority=1000)
+
+
+def _locked(path: Path, message: str) -> FileLock:
+    """Return a lock, when it is free. It ends with the process, however that ends."""
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        LOGGER.info(message)
+        lock.acquire()
+    return lock
+
+
+def execute_chapters(
+    app: Sphinx,
+    env: BuildEnvironment,
+    added: set[str],
+    changed: set[str],
+    removed: set[str],
+) -> list[str]:
+    """Execute chapters that have no record. Return the pages whose outputs have changed."""
+    state = begin(app)
+    lost = list(lost_pages(app))
+    if lost:
+        raise AnnotatedError("\n" + "\n".join(lost))
+    docnames = sorted(d for d in env.found_docs if str(env.doc2path(d)).endswith(".py"))
+    warn_of_patterns(app, docnames)
+    try:
+        jobs = [state.job(docname) for docname in docnames]
+        notebooks = app.config.annotated_repository.get("notebooks", "notebooks")
+        check_names(jobs, state.root, notebooks)
+        folder = state.store.folder
+        waiting = "Another build executes the chapters. Waiting for their outputs."
+        with _locked(folder.with_name(f"{folder.name}-lock"), waiting):
+            _execute_missing(state, jobs)
+        for job in jobs:
+            if job.docname in state.unexecuted:
+                continue
+            check(job.chapter, state.shapes(job)["calls"], str(job.path))
+    except ChapterError as error:
+        raise AnnotatedError(f"\n{error}") from None
+    known = state.memory.digests
+    # Of an output and of a number in prose, also of one that another chapter computed.
+    state.memory.digests = {
+        job.docname: f"{job.digest} {sorted(state.values(job).items())} "
+        f"{state.unexecuted.get(job.docname, '')}"
+        for job in jobs
+    }
+    return [
+        job.docname
+        for job in jobs
+        if known.get(job.docname) != state.memory.digests[job.docname]
+        or job.docname in state.executed
+    ]
+
+
+def _execute_missing(state: State, jobs: list[Job]) -> None:
+    left = [job for job in jobs if not state.executes(job.docname)]
+    state.unexecuted = {job.docname: _(UNEXECUTED) for job in left}
+    jobs = [job for job in jobs if job not in left]
+    missing = [job for job in jobs if not state.is_current(job)]
+    state.executed = [job.docname for job in missing]
+    if missing:
+        config = state.app.config
+        workers = config.annotated_workers or os.cpu_count() or 1
+        timeout, say = config.annotated_timeout, _Progress()
+        fonts = _fonts(state)
+        errors = execute_all(
+            missing, state.store, state.root, workers, timeout, say, fonts
+        )
+        wrong = [error for error in errors if not _lacks_package(state, missing, error)]
+        if wrong:
+            raise AnnotatedError("\n" + "\n".join(str(error) for error in wrong))
+
+
+def _fonts(state: State) -> list[str]:
+    """Return the fonts of figures as files that matplotlib reads."""
+    if not state.fonts:
+        return []
+    try:
+        return unpacked(state.fonts, state.store.folder.with_name(".fonts"))
+    except ModuleNotFoundError:
+        raise AnnotatedError(
+            "annotated_figure_fonts needs fontTools: pip install fonttools brotli."
+        ) from None
+
+
+def _lacks_package(state: State, jobs: list[Job], error: ChapterError) -> bool:
+    """Warn of a chapter that needs a package which is not there, and return whether it is that."""
+    found = LACKING.match(str(error))
+    job = next((job for job in jobs if found and str(job.path) == found["path"]), None)
+    if found is None or job is None or state.project.owns(found["package"]):
+        return False
+    package = found["package"].partition(".")[0]
+    place = f"{job.path}:{found['line']}"
+    LOGGER.warning(
+        LACKED, package, package, location=place, type="annotated", subtype="package"
+    )
+    state.executed.remove(job.docname)
+    state.unexecuted[job.docname] = _(UNEXECUTED_FOR_WANT_OF).format(package)
+    return True
+
+
+class _Progress:
+    """Reports progress, with the seconds since the start. Several threads call it."""
+
+    def __init__(self) -> None:
+        self.start = time.monotonic()
+
+    def __call__(self, message: str) -> None:
+        LOGGER.info("[%5.0f s] %s", time.monotonic() - self.start, message)
+
+
+def read_chapter(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Give MyST-NB the site's notebook in place of the module's text."""
+    state = state_of(app.env)
+    state.page = None
+    if str(app.env.doc2path(docname)).endswith(".py"):
+        state.page = state.page_of(docname)
+        page = state.page
+        for line, word in page.chapter.misread.items():
+            place, kind = f"{page.module.path}:{line}", "docstring"
+            LOGGER.warning(
+                MISREAD, word, location=place, type="annotated", subtype=kind
+            )
+        for line, why in page.chapter.unread.items():
+            place = f"{page.module.path}:{line}"
+            LOGGER.warning(
+                UNREAD, why, location=place, type="annotated", subtype="marimo"
+            )
+        notebook = site_notebook(
+            page.chapter,
+            page.record,
+            page.folds,
+            docname,
+            page.values,
+            say=get_translation("outputs"),
+            note=_translation(app, docname),
+            notice=state.unexecuted.get(docname, ""),
+        )
+        source[0] = nbformat.writes(notebook)
+        for _, line, output in page.record.placed(page.chapter):
+            if what := problem(output):
+                place = f"{page.module.path}:{line}"
+                LOGGER.warning(what, location=place, type="annotated", subtype="output")
+
+
+def _translation(app: Sphinx, docname: str) -> Callable[[str], str]:
+    """Return what translates the messages of a page into the language of the build."""
+    folders = [str(Path(app.srcdir, name)) for name in app.config.locale_dirs]
+    translator, _ = locale.init(folders, app.config.language, docname, "pages")
+    return translator.gettext
+
+
+def read_notebook(text: str) -> nbformat.NotebookNode:
+    """Read a ``.py`` document for MyST-NB: ``read_chapter`` has made it a notebook."""
+    return nbformat.reads(text, as_version=4)
+
+
+def forget_page(app: Sphinx, doctree: nodes.document) -> None:
+    """Forget the chapter that was read, so that the next document does not see it."""
+    state_of(app.env).page = None
+
+
+def read_again(app: Sphinx, env: BuildEnvironment) -> None:
+    """Let the next build read modules again that were edited while chapters ran."""
+    for docname, job in state_of(env).jobs.items():
+        if text_of(job.path) != job.chapter.text:
+            env.all_docs[docname] = 0
+
+
+def write_again(app: Sphinx, env: BuildEnvironment) -> list[str]:
+    """Write pages again whose frame changed.
+
+    These are all pages if the table of contents changed, which every page shows, and otherwise the chapters
+    whose notebook is new or gone.
+    """
+    state = state_of(env)
+    state.contents = contents(app)
+    before, had = state.memory.contents, state.memory.notebooks
+    state.memory.contents = state.contents
+    has = {
+        name for name, job in state.jobs.items() if committed_notebook(job, state.book)
+    }
+    state.memory.notebooks = has
+    return sorted(env.found_docs if before not in (None, state.contents) else had ^ has)
+
+
+def page_context(
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
+    """Give the theme the list of chapters, the title block and the downloads."""
+    state = state_of(app.env)
+    if "body" in context:
+        address = app.builder.get_target_uri(pagename)
+        html = CONTROL.sub("", context["body"])
+        context["body"], chapters = with_links(html, address)
+        for docname in chapters & set(state.jobs):
+            job = state.job(docname)
+            write_outputs(Path(app.outdir), job, state.record(job))
+    context["book_nav"] = navigation(app, state.contents, pagename)
+    entry = next((e for e in state.contents if e.docname == pagename), None)
+    if entry is None or doctree is None or pagename not in state.jobs:
+        return
+    job = state.job(pagename)
+    record, head = state.record(job), state.heads.get(pagename, Head())
+    packages = app.config.annotated_verified
+    block = title_block(app.builder, entry, head, job.chapter, record, packages)
+    try:
+        links = write_downloads(app, job, record, state.values(job), state.book)
+    except ChapterError as error:
+        raise AnnotatedError(f"\n{error}") from None
+    context["chapter"] = block | links
+
+
+def remove_pages(app: Sphinx, exception: Exception | None) -> None:
+    """Remove what the site has of documents that are no longer there."""
+    if exception is None and app.builder.format == "html":
+        state = state_of(app.env)
+        notebooks = state.book.repository.notebooks
+        Written(app).update(notebooks)
+
+
+def report(app: Sphinx, exception: Exception | None) -> None:
+    """Report where the site is and how many chapters were executed, and end the build's state."""
+    if exception is None:
+        state = state_of(app.env)
+        if state.jobs:
+            cached = len(state.jobs) - len(state.executed) - len(state.unexecuted)
+            counts = f"{len(state.executed)} chapters executed, {cached} from the cache"
+            LOGGER.info("%s. The book: %s/index.html", counts, app.outdir)
+    end(app.env)

@@ -1,0 +1,153 @@
+"""The downloads of a chapter: its module, and its notebook with and without outputs."""
+
+from __future__ import annotations
+
+import gettext
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from sphinx.application import Sphinx
+from sphinx.locale import get_translation
+from sphinx.util.i18n import docname_to_domain
+from sphinx.util.osutil import relative_uri
+
+from sphinx_annotated.page.book import Book
+from sphinx_annotated.page.limits import FOLDER, write_whole
+from sphinx_annotated.page.site_notebook import visible
+from sphinx_annotated.page.words import spoken
+from sphinx_annotated.read.parse import ChapterError
+from sphinx_annotated.run.execute import Job, Record
+from sphinx_annotated.take.notebook import reader_notebook
+from sphinx_annotated.take.snippets import script_of
+from sphinx_annotated.take.translated import Say
+
+ENDS = ("", "-with-outputs")  # of the names of a chapter's notebooks
+
+
+def write_downloads(
+    app: Sphinx, job: Job, record: Record, values: Mapping[str, str], book: Book
+) -> dict[str, str]:
+    """Write a chapter's files into the site. Returns links to them, relative to its page.
+
+    Only chapters with a committed notebook get one, because Colab opens the committed file.
+    """
+    out = Path(app.outdir)
+    here = app.builder.get_target_uri(job.docname)
+    module = f"_sources/{job.docname}.py"
+    _folder_of(out / module)
+    shutil.copyfile(job.path, out / module)
+    links = {"source": relative_uri(here, module)}
+    committed = committed_notebook(job, book)
+    if committed and record.date:  # its prose has numbers that a run computed
+        if say := _say(app, job.docname):
+            book, values = _in_language(app, book), _spoken(values)
+        for key, file, shown in (
+            ("notebook", committed, None),
+            ("executed", committed.replace(".ipynb", "-with-outputs.ipynb"), record),
+        ):
+            text = reader_notebook(job.path, book, shown, values, record.returned, say)
+            _folder_of(out / file).write_text(text, encoding="utf-8")
+            links[key] = relative_uri(here, file)
+        if book.repository.url:
+            file = book.repository.file(committed).removeprefix("https://github.com/")
+            links["colab"] = f"https://colab.research.google.com/github/{file}"
+    return links
+
+
+def _say(app: Sphinx, docname: str) -> Say | None:
+    """Return what translates a page's texts, or nothing in the language that the book is written in."""
+    domain = docname_to_domain(docname, app.config.gettext_compact)
+    for folder in app.config.locale_dirs:
+        path, language = Path(app.srcdir, folder), app.config.language
+        if gettext.find(domain, path, [language]):
+            return gettext.translation(domain, path, [language]).gettext
+    return None
+
+
+def _in_language(app: Sphinx, book: Book) -> Book:
+    """Return the book with the titles and the address of an edition, which is in a folder of its own."""
+    titles = {
+        docname: say(title) if (say := _say(app, docname)) else title
+        for docname, title in book.titles.items()
+    }
+    url = f"{book.url}{app.config.language}/" if book.url else ""
+    return replace(book, titles=titles, url=url)
+
+
+def _spoken(values: Mapping[str, str]) -> dict[str, str]:
+    """Return computed values with the words of an edition, as "1.2 to 1.5" has one."""
+    say = get_translation("outputs")
+    return {expression: spoken(value, say) for expression, value in values.items()}
+
+
+def write_outputs(site: Path, job: Job, record: Record) -> None:
+    """Write a chapter's outputs that are too long for its page."""
+    outputs = record.by_cell(job.chapter)
+    for i, cell in enumerate(job.chapter.cells):
+        if cell.nodes:
+            write_whole(visible(next(outputs)), f"{job.docname}-{i}", site)
+
+
+def committed_notebook(job: Job, book: Book) -> str | None:
+    """Return the path of a chapter's committed notebook in the repository, if there is one."""
+    path = f"{book.repository.notebooks}/{job.path.stem}.ipynb"
+    return path if (book.project.root / path).is_file() else None
+
+
+class Written:
+    """The files that builds wrote for each document, kept in a file of the site.
+
+    Files that no build recorded, such as pages of other extensions, are not removed.
+    """
+
+    def __init__(self, app: Sphinx):
+        self.app, self.site = app, Path(app.outdir)
+        self.path = self.site / ".written.json"
+
+    def update(self, notebooks: str) -> None:
+        """Remove the files of documents that are no longer in the book, and record the others'."""
+        before: dict[str, list[str]] = {}
+        if self.path.is_file():
+            before = json.loads(self.path.read_text(encoding="utf-8"))
+        now = {
+            docname: sorted(self._files(docname, notebooks))
+            for docname in self.app.env.found_docs
+        }
+        kept = {file for files in now.values() for file in files}
+        lost = {file for files in before.values() for file in files} - kept
+        for file in lost:
+            (self.site / file).unlink(missing_ok=True)
+        text = json.dumps(now, indent=0, sort_keys=True)
+        self.path.write_text(text, encoding="utf-8")
+
+    def _files(self, docname: str, notebooks: str) -> Iterator[str]:
+        """Yield the files of a document in the site."""
+        name = Path(docname).name
+        page = Path(self.app.builder.get_outfilename(docname))  # type: ignore[attr-defined]
+        paths = [page, *(self.site / "_sources").glob(f"{docname}.*")]
+        if str(self.app.env.doc2path(docname)).endswith(".py"):
+            paths += (self.site / FOLDER).glob(f"{docname}-*")
+            paths.append(self.site / script_of(docname))
+            paths += [self.site / notebooks / f"{name}{end}.ipynb" for end in ENDS]
+        for path in paths:
+            if path.is_file():
+                yield path.relative_to(self.site).as_posix()
+
+
+def check_names(jobs: Iterable[Job], book_root: Path, notebooks: str) -> None:
+    """Raise ``ChapterError`` if the notebooks of two chapters would be one file."""
+    known: dict[str, Job] = {}
+    for job in jobs:
+        other = known.setdefault(job.path.stem, job)
+        file = f"{notebooks}/{job.path.stem}.ipynb"
+        if other is not job and (book_root / file).is_file():
+            message = f"the notebook of this chapter and of {other.path} is {file}. Rename one."
+            raise ChapterError(str(job.path), 1, message)
+
+
+def _folder_of(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path

@@ -1,0 +1,452 @@
+"""Collect a definition with everything it needs, from all modules of the project."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from sphinx_annotated.page.book import Book
+from sphinx_annotated.read.modules import Module, Project, absolute, imported_names
+from sphinx_annotated.read.names import bound_names, free_names
+from sphinx_annotated.read.parse import DEFINITIONS, ChapterError, bare, first_line
+
+Import = ast.Import | ast.ImportFrom
+
+STARS = "imports everything. Import the names that are used."
+ROLE = re.compile(r"\{[\w:]+\}`~?(?:([^`<]+?) *<[^`>]*>|(?:[^`]*[./])?([^`]+))`")
+SENTENCE = re.compile(r"[A-Z`{].*?[.?!](?=\s|$)", re.DOTALL)
+WIDTH = 88  # of a line of copied code
+
+
+@dataclass
+class Piece:
+    """A statement at a module's top level, and the pieces that it needs."""
+
+    module: Module
+    node: ast.stmt
+    rank: tuple[int, int, int]  # order of first use of its module, line, column
+    needs: set[int] = field(default_factory=set)  # before it can be used
+    first: set[int] = field(default_factory=set)  # of these, before it can run
+
+
+@dataclass
+class Bundle:
+    """Everything that code needs before it can run: imports, then definitions in order."""
+
+    imports: dict[str, ast.stmt] = field(default_factory=dict)  # each of one name
+    pieces: dict[int, Piece] = field(default_factory=dict)
+    meanings: dict[str, str] = field(default_factory=dict)  # by name
+    aliases: dict[str, str] = field(default_factory=dict)  # alias -> own name
+
+    @property
+    def modules(self) -> list[Module]:
+        """The modules of the definitions, in the order of the source."""
+        return list({p.module.name: p.module for p in _ordered(self.pieces)}.values())
+
+    def source(self, project: Project, documented: bool = False) -> str:
+        """Return code that runs in an empty interpreter with the packages installed.
+
+        It imports nothing from the project. ``documented`` definitions keep a sentence of their
+        docstrings.
+        """
+        future = any(_has_future(module) for module in self.modules)
+        parts = ["from __future__ import annotations"] if future else []
+        parts.append("\n".join(_merged(list(self.imports.values()))))
+        parts += self._aliases(
+            {name for name in self.meanings if self._is_import(name)}
+        )
+        for piece in _ordered(self.pieces):
+            text = clean_source(project, piece.module, piece.node)
+            parts.append(with_summaries(text, piece.node) if documented else text)
+            parts += self._aliases(set(bound_names(piece.node)))
+        return "\n\n\n".join(part for part in parts if part)
+
+    def _is_import(self, name: str) -> bool:
+        return self.meanings[name] in self.imports
+
+    def _aliases(self, names: set[str]) -> list[str]:
+        lines = [
+            f"{alias} = {own}" for alias, own in self.aliases.items() if own in names
+        ]
+        return ["\n".join(lines)] if lines else []
+
+
+class Collector:
+    """Follows names from module to module.
+
+    Functions that ``recorded`` lists for a module are not followed: others will define them.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        recorded: Callable[[Module], Iterable[str]] = lambda module: (),
+    ):
+        self.project, self.recorded = project, recorded
+        self.left: dict[
+            str, str
+        ] = {}  # such functions that are needed, with their modules
+        self.bundle = Bundle()
+        self._modules: dict[str, int] = {}  # in order of first use
+
+    def source(self, documented: bool = False) -> str:
+        """Return the bundle as Python."""
+        return self.bundle.source(self.project, documented)
+
+    def imports_of(self, module: Module, tree: ast.AST) -> set[int]:
+        """Add and return the pieces that imports anywhere in ``tree`` take from the project."""
+        pieces: set[int] = set()
+        for node in ast.walk(tree):
+            if isinstance(node, Import) and is_local(self.project, module, node):
+                for alias in node.names:
+                    pieces |= self._imported(module, node, alias)[1]
+        return pieces
+
+    def need(self, module: Module, name: str) -> tuple[str, set[int]]:
+        """Add the definition of ``name`` in ``module`` and everything it needs.
+
+        Returns its own name, and the pieces that define it.
+        """
+        statements = _by_name(module).get(name, [])
+        pieces: set[int] = set()
+        if name in self.recorded(module):
+            self.left[name] = module.name
+            self._mean(module, statements[0], name, f"{module.name}.{name}")
+            return name, pieces
+        for statement in statements:
+            if isinstance(statement, Import):
+                if is_local(self.project, module, statement):
+                    alias = next(a for a in statement.names if bound(a) == name)
+                    return self._imported(module, statement, alias)
+                self._package(module, statement, name)
+                return name, set()
+        pieces |= {self._definition(module, statement) for statement in statements}
+        if not pieces and not hasattr(builtins, name):
+            self._no_stars(module)
+        return name, pieces
+
+    def _no_stars(self, module: Module) -> None:
+        for statement in module.library:
+            if isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*":
+                raise _error(module, statement, STARS)
+
+    def _imported(
+        self, module: Module, node: Import, alias: ast.alias
+    ) -> tuple[str, set[int]]:
+        """Follow one name of an import from the project."""
+        base = (
+            absolute(node, module.package)
+            if isinstance(node, ast.ImportFrom)
+            else alias.name
+        )
+        source = self.project.find(base)
+        if alias.name == "*":
+            raise _error(module, node, STARS)
+        if isinstance(node, ast.Import) or not (
+            source and _defines(source, alias.name)
+        ):
+            if isinstance(node, ast.Import) or self.project.find(
+                f"{base}.{alias.name}"
+            ):
+                message = f"imports the module {alias.name} whole. Import the names that are used, "
+                raise _error(module, node, message + "so that they can be copied.")
+            message = f"{base} does not define {alias.name}. Correct the name."
+            if source is None:
+                message = f"{base} does not exist. Write it, or correct the name."
+            raise _error(module, node, message)
+        own, pieces = self.need(source, alias.name)
+        if bound(alias) != own:
+            self._mean(module, node, bound(alias), self.bundle.meanings[own])
+            self.bundle.aliases[bound(alias)] = own
+        return own, pieces
+
+    def _package(self, module: Module, statement: Import, name: str) -> None:
+        if isinstance(statement, ast.ImportFrom) and statement.module == "__future__":
+            return
+        for alias in statement.names:
+            if bound(alias) == name:
+                one = _single(statement, alias)
+                self.bundle.imports[ast.unparse(one)] = one
+                self._mean(module, statement, name, meaning(statement, alias))
+        for other in module.library:  # `import a.b` and `import a.c`
+            if isinstance(statement, ast.Import) and isinstance(other, ast.Import):
+                for alias in other.names:
+                    if bound(alias) == name and not alias.asname:
+                        one = _single(other, alias)
+                        self.bundle.imports[ast.unparse(one)] = one
+
+    def _definition(self, module: Module, statement: ast.stmt) -> int:
+        key = id(statement)
+        if key in self.bundle.pieces:
+            return key
+        index = self._modules.setdefault(module.name, len(self._modules))
+        piece = Piece(
+            module, statement, (index, statement.lineno, statement.col_offset)
+        )
+        self.bundle.pieces[key] = piece
+        for name in bound_names(statement):
+            self._mean(module, statement, name, f"{module.name}.{name}")
+        touched = set(bound_names(statement))
+        later, eager = _used_names(statement, _has_future(module))
+        for name in sorted(later | eager | touched):
+            pieces = self.need(module, name)[1] - {key}
+            if name in touched:  # statements that change it stay after it
+                pieces = {k for k in pieces if self.bundle.pieces[k].rank < piece.rank}
+            piece.needs |= pieces
+            piece.first |= pieces if name in eager | touched else set()
+        piece.needs |= self.imports_of(module, statement)
+        return key
+
+    def _mean(self, module: Module, node: ast.stmt, name: str, what: str) -> None:
+        """Record the meaning of a name. Raises ``ChapterError`` if it has another."""
+        known = self.bundle.meanings.setdefault(name, what)
+        if known != what:
+            message = f"{name} means `{what}` here and `{known}` elsewhere, and both are needed at once."
+            raise _error(module, node, message + " Rename one.")
+
+
+@lru_cache(maxsize=1024)
+def _by_name(module: Module) -> dict[str, list[ast.stmt]]:
+    """Return, for each name, the statements that bind it or change its object in place."""
+    found: dict[str, list[ast.stmt]] = {}
+    for statement in module.library:
+        for name in {*bound_names(statement), *_changed(statement)}:
+            found.setdefault(name, []).append(statement)
+    return found
+
+
+@lru_cache(maxsize=65536)
+def _used_names(node: ast.stmt, future: bool) -> tuple[set[str], set[str]]:
+    """Return the names that a statement takes from its module, and those it needs to run."""
+    return free_names(node), free_names(_run_at_once(node, future))
+
+
+def is_local(project: Project, module: Module, node: ast.AST) -> bool:
+    """Return whether a statement of ``module`` imports from the project."""
+    names = imported_names(node, module.package)
+    return any(project.owns(name) for name in names)
+
+
+def _error(module: Module, node: ast.stmt, message: str) -> ChapterError:
+    return ChapterError(str(module.path), node.lineno, message)
+
+
+def bound(alias: ast.alias) -> str:
+    """Return the name that an import binds."""
+    return alias.asname or alias.name.partition(".")[0]
+
+
+def _single(statement: Import, alias: ast.alias) -> ast.stmt:
+    if isinstance(statement, ast.Import):
+        return ast.Import([alias])
+    return ast.ImportFrom(statement.module, [alias], statement.level)
+
+
+def meaning(statement: Import, alias: ast.alias) -> str:
+    """Return the meaning that an import gives a name, as text.
+
+    ``import a.b`` and ``import a.c`` give ``a`` the same meaning.
+    """
+    if isinstance(statement, ast.Import) and not alias.asname:
+        return f"import {bound(alias)}"
+    return ast.unparse(_single(statement, alias))
+
+
+def _defines(module: Module, name: str) -> bool:
+    return any(name in bound_names(s) for s in _by_name(module).get(name, []))
+
+
+def _has_future(module: Module) -> bool:
+    return any(
+        isinstance(s, ast.ImportFrom)
+        and s.module == "__future__"
+        and any(a.name == "annotations" for a in s.names)
+        for s in module.tree.body
+    )
+
+
+def _changed(node: ast.stmt) -> list[str]:
+    """Return names whose objects a statement changes in place: ``table[k] = v``."""
+    targets: list[ast.expr] = []
+    if isinstance(node, DEFINITIONS):
+        targets = [
+            d.func if isinstance(d, ast.Call) else d for d in node.decorator_list
+        ]
+    elif isinstance(node, ast.Assign):
+        targets = node.targets
+    elif isinstance(node, ast.AugAssign | ast.AnnAssign):
+        targets = [node.target]
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        targets = [node.value.func]
+    return [
+        root.id for t in targets if (root := _root(t)) is not None and root is not t
+    ]
+
+
+def _root(node: ast.expr) -> ast.Name | None:
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node if isinstance(node, ast.Name) else None
+
+
+def _run_at_once(node: ast.stmt, future: bool) -> ast.stmt:
+    """Return a statement without code that runs later: function bodies, annotations."""
+    node = deepcopy(node)
+    for part in ast.walk(node):
+        if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef):
+            part.body = [ast.Pass()]
+            if future:
+                part.returns = None
+                for argument in ast.walk(part.args):
+                    if isinstance(argument, ast.arg):
+                        argument.annotation = None
+    return node
+
+
+def _ordered(pieces: dict[int, Piece]) -> Iterator[Piece]:
+    """Yield each piece after those it needs; pieces in a circle in an order that runs."""
+    reach = {key: _reach(pieces, key) for key in pieces}
+    left = set(pieces)
+    while left:
+        lowest = [k for k in left if all(k in reach[r] for r in reach[k] & left)]
+        ready = [k for k in lowest if not (pieces[k].first & left - {k})]
+        key = min(ready or lowest, key=lambda k: pieces[k].rank)
+        left.remove(key)
+        yield pieces[key]
+
+
+def _reach(pieces: dict[int, Piece], key: int) -> set[int]:
+    found: set[int] = set()
+    waiting = [key]
+    while waiting:
+        new = pieces[waiting.pop()].needs - found
+        found |= new
+        waiting += new
+    return found
+
+
+def snippets(book: Book, module: Module) -> dict[str, str]:
+    """Return each definition at the top of a chapter with everything it needs."""
+    names = [name.qualname for name, _ in module.chapter.names() if name.level == 1]
+    return {name: snippet(book, module, name) for name in names}
+
+
+def snippet(book: Book, module: Module, name: str) -> str:
+    """Return a definition with everything it needs. Raises ``ChapterError`` if that cannot be copied.
+
+    The first line says where it comes from. Docstrings keep their first sentence.
+    """
+    page = book.address(book.project.docname(module))
+    terms = f" ({book.license_name} license)" if book.license_name else ""
+    collector = Collector(book.project)
+    collector.need(module, name)
+    origin = f"# {name}, from {book.title}, {page}#{name}"
+    return f"{origin}{terms}\n{collector.source(documented=True)}\n"
+
+
+@lru_cache(maxsize=65536)
+def clean_source(project: Project, module: Module, node: ast.stmt) -> str:
+    """Return a statement's lines without docstrings, notes and imports from the project."""
+    wanted = bare([without(node, lambda part: is_local(project, module, part))])
+    chapter = module.chapter
+    shown = {
+        n
+        for cell in chapter.cells
+        for row in cell.rows
+        for block in row.blocks
+        for n in block.lines
+    }
+    lines = chapter.lines
+    kept: list[str] = []
+    for n in range(first_line(node), (node.end_lineno or node.lineno) + 1):
+        if n in shown:
+            kept.append(lines[n - 1])
+        elif n not in chapter.aside and kept and kept[-1].strip():
+            kept.append("")
+    text = "\n".join(kept).strip("\n")
+    try:
+        same = ast.unparse(ast.parse(text)) == wanted
+    except SyntaxError:
+        same = False
+    return text if same else wanted
+
+
+def with_summaries(text: str, node: ast.stmt) -> str:
+    """Return a statement's ``text`` with the summary of each docstring that ``node`` has."""
+    lines = text.split("\n")
+    pairs = zip(_defined_in(node), _defined_in(ast.parse(text).body[0]), strict=True)
+    for documented, bare_one in sorted(pairs, key=lambda pair: -pair[1].lineno):
+        first = bare_one.body[0]
+        at = first_line(first) - 1
+        if (words := summary(documented)) and at > bare_one.lineno - 1:
+            while not lines[at - 1].strip():
+                at -= 1
+            indent = " " * first.col_offset
+            # A shape stays on one line.
+            whole = re.sub("`[^`]*`", lambda code: code[0].replace(" ", "\0"), words)
+            wrapped = textwrap.wrap(f'"""{whole}"""', WIDTH - len(indent))
+            quoted = [line.replace("\0", " ") for line in wrapped]
+            lines[at:at] = [indent + line for line in quoted]
+    return "\n".join(lines)
+
+
+def _defined_in(node: ast.AST) -> list[ast.FunctionDef | ast.ClassDef]:
+    return [n for n in ast.walk(node) if isinstance(n, ast.FunctionDef | ast.ClassDef)]
+
+
+def summary(node: ast.FunctionDef | ast.ClassDef) -> str:
+    """Return a docstring's first sentence without markup, or its heading.
+
+    The heading says more of a class, except if the sentence has a shape. A sentence with a
+    formula is left out.
+    """
+    heading, paragraphs = "", (ast.get_docstring(node) or "").split("\n\n")
+    if paragraphs[0].startswith("#"):
+        heading, paragraphs = paragraphs[0].lstrip("# "), paragraphs[1:]
+    found = SENTENCE.match(paragraphs[0]) if paragraphs else None
+    texts = [found[0] if found else "", heading]
+    if isinstance(node, ast.ClassDef) and "`[" not in texts[0]:
+        texts.reverse()
+    for text in texts:
+        plain = ROLE.sub(lambda role: role[1] or role[2], " ".join(text.split()))
+        plain = re.sub(r"\$(\w+)\$", r"\1", plain)
+        if plain and not re.search(r'[$\\{}]|"$|"""', plain):
+            return plain
+    return ""
+
+
+def without(node: ast.stmt, unwanted: Callable[[ast.AST], bool]) -> ast.stmt:
+    """Return a statement without unwanted ones in it. An empty body gets a ``pass``."""
+    if not any(unwanted(part) for part in ast.walk(node)):
+        return node
+    node = deepcopy(node)
+    for part in ast.walk(node):
+        for name in ("body", "orelse", "finalbody"):
+            body = getattr(part, name, None)
+            if isinstance(body, list) and any(unwanted(n) for n in body):
+                kept = [n for n in body if not unwanted(n)]
+                setattr(part, name, kept or ([ast.Pass()] if name == "body" else []))
+    return node
+
+
+def _merged(imports: list[ast.stmt]) -> list[str]:
+    """Return imports in the usual form: one line per module, ``import`` before ``from``."""
+    plain = sorted(
+        {ast.unparse(node) for node in imports if isinstance(node, ast.Import)}
+    )
+    named: dict[str, set[str]] = {}
+    for node in imports:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            named.setdefault(node.module, set()).update(
+                ast.unparse(alias) for alias in node.names
+            )
+    return plain + [
+        f"from {module} import {', '.join(sorted(names))}"
+        for module, names in sorted(named.items())
+    ]
