@@ -63,7 +63,7 @@ def test_styles_and_scripts_are_served_as_their_sources_are_now(
 
 def test_a_changed_file_asks_for_the_least_that_shows_it() -> None:
     book = serve.BOOK
-    style, script = book / "theme/static/page.css", book / "annotated/static/curves.js"
+    style, script = book / "theme/static/page.css", serve.ENGINE / "static/curves.js"
     words, chapter = book / "locale/ja/words.po", serve.ROOT / "labml_primer/x.py"
     assert serve.due([str(style)]) == ({"styles"}, [])
     assert serve.due([str(script)]) == ({"scripts"}, [])
