@@ -164,6 +164,7 @@ def test_a_module_imports_torch_alone_except_for_labml_in_training() -> None:
         assert imports(path) <= {"torch", "labml_primer"} | tracker, path
 
 
+@pytest.mark.slow
 def test_the_package_installs_alone_and_its_modules_import(tmp_path: Path) -> None:
     install = [
         "-m",
