@@ -5,8 +5,8 @@ extensions = ["sphinx_annotated"]
 exclude_patterns = ["_build"]
 html_theme = "alabaster"  # any theme works
 
-# The pages are the modules that the table of contents in index.md lists. To show how a package works, name its
-# modules, say how their docstrings are written, and which of them run:
+# The chapters are the modules that the table of contents in index.md lists. To show how a package works, name
+# its modules, say how their docstrings are written, and which of them run:
 #
 #     annotated_chapters = ["mypackage/*.py"]
 #     annotated_style = "numpy"  # or google, restructuredtext, plain, markdown

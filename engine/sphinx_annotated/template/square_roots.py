@@ -3,7 +3,7 @@ r"""
 
 Newton's method finds a square root with additions and divisions alone.
 
-A guess $x$ that is above $\sqrt{a}$ means that $a / x$ is below it, and the other way around. Their mean is closer:
+If a guess $x$ is above $\sqrt{a}$, then $a / x$ is below it, and the other way around. Their mean is closer:
 
 $$
 x_{n+1} = \frac{1}{2} \left( x_n + \frac{a}{x_n} \right)
@@ -17,8 +17,8 @@ def guesses(a: float, steps: int) -> Iterator[float]:
     """
     ## The method
 
-    The docstring of a function or class is the prose next to its first line. Start it with `## Heading` to begin a
-    section of the page.
+    The docstring of a function or class is the prose next to its first line. `## Heading` starts a section of
+    the page.
     """
     x = a
     for _ in range(steps):
