@@ -21,9 +21,10 @@ ROOMS = {  # whose tests a file that is not Python belongs to
     "labml_primer": "library",
     "experiments": "experiments",
     "benchmarks": "benchmarks",
-    "engine/sphinx_annotated": "engine",
+    "engine": "engine",
     "book": "book",
 }
+TESTS = [ROOT / "tests", ROOT / "engine" / "tests"]
 PICTURES = ROOT / "book" / "pictures"
 BUILDING = ("browser", "site")  # rooms whose tests need the built book
 
@@ -59,8 +60,9 @@ def selected(changed: set[Path], folders: list[Path]) -> set[Path]:
     """Return the files of tests to run after these files were changed."""
     tests = [
         test
-        for test in (ROOT / "tests").rglob("test_*.py")
-        if test.relative_to(ROOT / "tests").parts[0] not in BUILDING
+        for folder in TESTS
+        for test in folder.rglob("test_*.py")
+        if room_of(test) not in BUILDING
     ]
     found = {test for test in tests if belongs(changed, test)}
     far = {test: distances(test, folders) for test in tests}
@@ -87,7 +89,7 @@ def git(*arguments: str) -> list[str]:
 
 def belongs(changed: set[Path], test: Path) -> bool:
     """Return whether one of the files is the test or its conftest, or belongs to its room."""
-    room = test.relative_to(ROOT / "tests").parts[0]
+    room = room_of(test)
     conftests = {folder / "conftest.py" for folder in test.parents}
     if changed & ({test, ROOT / "pyproject.toml"} | conftests) or room == "project":
         return True
