@@ -40,26 +40,9 @@ from sphinx_annotated.page import (
 from sphinx_annotated.page.again import Again
 from sphinx_annotated.page.code import code_lines, visit_code_lines
 from sphinx_annotated.page.state import Memory
+from sphinx_annotated.settings import CONFIGURATION, check
 from sphinx_annotated.take import bibtex, snippets
 
-# Name in ``conf.py``, default, and what Sphinx builds again when it changes.
-CONFIGURATION: list[tuple[str, Any, Any] | tuple[str, Any, Any, Any]] = [
-    # How prose is written: one style, or styles by pattern.
-    ("annotated_style", "markdown", "env", (str, dict)),
-    ("annotated_chapters", [], "env"),  # patterns; none: modules in a toctree
-    ("annotated_execute", ["**"], "env"),  # patterns of chapters that are executed
-    ("annotated_workers", 0, ""),  # chapters executed at a time; 0: one per core
-    ("annotated_timeout", 600, ""),  # seconds that one statement may run
-    ("annotated_outputs", "", ""),  # folder of the stored outputs; "": next to the site
-    ("annotated_figure_fonts", [], ""),  # files of the font in which figures are set
-    ("annotated_pictures", "", "env"),  # the package whose modules draw pictures
-    ("annotated_repository", {}, "html"),  # its url, branch, folder of notebooks
-    ("annotated_glossary", "", "html"),  # the file with the glossary, for notebooks
-    ("annotated_license", "", "html"),  # of the code that readers copy, as "MIT"
-    ("annotated_folded", [], "env"),  # folders of chapters whose code is all folded
-    ("annotated_install", {}, ""),  # package: what a notebook passes to pip install
-    ("annotated_verified", [], "html"),  # packages whose versions are shown
-]
 DIRECTIVES: dict[str, type[SphinxDirective]] = {
     "annotated-prose": written.Written,
     "annotated-row": rows.AnnotatedRow,
@@ -112,10 +95,12 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_post_transform(snippets.OfferSnippets)
     app.add_post_transform(bibtex.OfferBibtex)
     app.add_js_file("annotated.js", loading_method="defer")
+    app.connect("config-inited", check, priority=50)
     app.connect("config-inited", steps.wait, priority=100)
     app.connect("config-inited", configure, priority=400)
     app.connect("config-inited", chapters.choose, priority=950)  # all suffixes known
     app.connect("builder-inited", style)
+    app.connect("builder-inited", steps.show_formulas, priority=600)  # after MyST
     app.connect("env-get-outdated", steps.execute_chapters)
     app.connect("source-read", steps.read_chapter)
     app.connect("doctree-read", steps.forget_page)
