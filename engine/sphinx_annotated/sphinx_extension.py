@@ -28,6 +28,7 @@ from sphinx_annotated.page import (
     exercises,
     folding,
     pictures,
+    remote,
     rows,
     sheet,
     ties,
@@ -90,6 +91,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_transform(typed.AsTyped)
     app.add_transform(ties.TiesOfTranslations)
     app.add_post_transform(sheet.Sheet)
+    app.add_post_transform(remote.RemoteImages)
     app.add_post_transform(deviations.From)
     app.add_post_transform(deviations.InOrder)
     app.add_post_transform(snippets.OfferSnippets)
@@ -122,6 +124,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
 def _add_nodes(app: Sphinx) -> None:
     app.add_node(code_lines, html=(visit_code_lines, None))
     app.add_node(sheet.heading, html=(sheet.visit_heading, sheet.depart_heading))
+    app.add_node(remote.remote_image, html=(remote.visit_remote_image, None))
     app.add_node(bibtex.bibtex, html=(bibtex.visit_bibtex, None))
     html = (snippets.visit_standalone_code, None)
     app.add_node(snippets.standalone_code, html=html)

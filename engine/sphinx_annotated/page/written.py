@@ -12,9 +12,10 @@ from textwrap import dedent
 from typing import Any, NamedTuple
 
 from docutils import nodes
-from docutils.parsers.rst import roles, states
+from docutils.parsers.rst import directives, roles, states
 from docutils.statemachine import StringList
 from sphinx.locale import _
+from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from sphinx_annotated.page.sections import DIALECTS
@@ -29,7 +30,10 @@ OWN = re.compile(r"l\d+-(\d+)")  # a footnote's name for docutils: line and numb
 DRAWN = re.compile(r"\S {3,}\S|-\+-|([^\w\s.])\1{4,}")  # a table, a rule, an arrow
 ITEM = re.compile(r"\s|[-*+•] |\(?\w{1,3}[.)] |\[\d+\]|\|")
 GLUED = re.compile(r"(?<!`)(`[^`\n]+`)(?=[A-Za-z0-9])")  # as in `Mapping`s
+ONE_COLON = re.compile(r"\s*\.\. ([\w:-]*\w):(?!:)(\s|$)")  # a comment, for docutils
+HIDDEN = "The line is a comment and not shown. If it is meant as the directive, write two colons: .. %s::"
 SPAN = re.compile(r"(``?)(?=\S)([^`\n]+?)(?<=\S)\1(?!`)")
+LOGGER = logging.getLogger(__name__)
 # Kinds of fields in docstrings, each with the names that Sphinx and ``sections.py`` give them.
 FIELDS = {
     "Parameters": ("param", "parameter", "arg", "argument"),
@@ -84,6 +88,7 @@ class Written(SphinxDirective):
         for field_list in list(within.findall(nodes.field_list)):
             field_list.replace_self(_listed(field_list))
         self._spans(within.children)
+        self._warn_of_comments(within, lines)
         return within.children
 
     def _parsed(self, lines: list[Line]) -> list[nodes.Node]:
@@ -140,6 +145,28 @@ class Written(SphinxDirective):
             else:  # there is no such footnote
                 ref["ids"] = []
                 ref.replace_self(nodes.Text(f"[{match[1]}]"))
+
+    def _warn_of_comments(self, within: nodes.Element, lines: list[Line]) -> None:
+        """Warn of directives that lack a colon: docutils drops them as comments."""
+        starts = {
+            node.astext().partition(":")[0] for node in within.findall(nodes.comment)
+        }
+        for line in lines:
+            match = ONE_COLON.match(line.text)
+            if match and match[1] in starts and self._is_directive(match[1]):
+                LOGGER.warning(
+                    *(HIDDEN, match[1]),
+                    location=f"{page_of(self.env).module.path}:{line.number}",
+                    type="annotated",
+                    subtype="comment",
+                )
+
+    def _is_directive(self, name: str) -> bool:
+        document = self.state.document
+        found, _messages = directives.directive(
+            name, self.state.memo.language, document
+        )
+        return found is not None
 
     def _spans(self, found: list[nodes.Node]) -> None:
         """Show words between single backticks as code, unless the book gives them a role."""
