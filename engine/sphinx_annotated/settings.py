@@ -9,6 +9,7 @@ from typing import Any
 from sphinx.application import Sphinx
 from sphinx.errors import ConfigError
 
+from sphinx_annotated.ends import say_and_end
 from sphinx_annotated.page.chapters import place
 from sphinx_annotated.page.state import styles_of
 
@@ -44,9 +45,13 @@ def check(app: Sphinx, config: Any) -> None:
         where = place(app, name)
         for text in [wrong] if wrong else missing:
             found.append(f"{where}: {name} {text}" if where else f"{name} {text}")
-    if found:
-        raise ConfigError("\n".join(found))
-    styles_of(config.annotated_style)
+    try:
+        if found:
+            raise ConfigError("\n".join(found))
+        styles_of(config.annotated_style)
+    except ConfigError as error:
+        say_and_end(app, error)
+        raise
 
 
 def problem(name: str, default: Any, value: Any) -> str:

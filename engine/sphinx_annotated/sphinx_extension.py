@@ -21,6 +21,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from sphinx_annotated import steps
+from sphinx_annotated.ends import say_and_end
 from sphinx_annotated.page import (
     chapters,
     deeper,
@@ -114,6 +115,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         "build-finished", steps.remove_pages, priority=400
     )  # then the site is indexed
     app.connect("build-finished", steps.report)
+    app.connect("build-finished", say_and_end, priority=2000)  # after all others
     return {
         "env_version": _version(),
         "parallel_read_safe": True,

@@ -16,10 +16,10 @@ from myst_parser.sphinx_ext.mathjax import override_mathjax
 from sphinx import locale
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
-from sphinx.errors import SphinxError
 from sphinx.locale import _, get_translation
 from sphinx.util import logging
 
+from sphinx_annotated.ends import AnnotatedError
 from sphinx_annotated.page.chapters import warn_of_patterns
 from sphinx_annotated.page.contents import contents, lost_pages, navigation
 from sphinx_annotated.page.limits import with_links
@@ -63,12 +63,6 @@ LACKING = re.compile(
 # What MyST reads in prose of modules, as `read/prose.py` does.
 MARKUP = {"amsmath", "colon_fence", "deflist", "dollarmath", "fieldlist"}
 LOGGER = logging.getLogger(__name__)
-
-
-class AnnotatedError(SphinxError):
-    """Ends the build. Each line of the message has a file, a line and the fix."""
-
-    category = "The book was not built"
 
 
 def wait(app: Sphinx, config: Any) -> None:
@@ -227,7 +221,7 @@ def read_chapter(app: Sphinx, docname: str, source: list[str]) -> None:
 
 def _markup(app: Sphinx) -> dict[str, Any]:
     """Return the metadata with which MyST reads formulas and notes in a chapter, whatever the book sets."""
-    config = app.env.myst_config
+    config: Any = app.env.myst_config  # type: ignore[attr-defined]
     if config.enable_extensions >= MARKUP:
         return {}
     extensions = sorted(config.enable_extensions | MARKUP)

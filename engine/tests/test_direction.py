@@ -46,4 +46,4 @@ def test_every_package_that_the_engine_imports_is_a_dependency_or_comes_with_one
                 if top == "sphinx_annotated" or top in sys.stdlib_module_names:
                     continue
                 known = {owner.lower() for owner in owners.get(top, [])}
-                assert known & allowed, f"{path}:{node.lineno} imports {top}"
+                assert known & allowed, f"{path} imports {top}"

@@ -12,20 +12,15 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
-from sphinx.errors import SphinxError
 from sphinx.util.logging import (
     NAMESPACE,
     WarningLogRecordTranslator,
     is_suppressed_warning,
 )
 
+from sphinx_annotated.ends import UnwrittenError
+
 ALL = "*"  # in place of names, while pages are written
-
-
-class UnwrittenError(SphinxError):
-    """A file of the site could not be written."""
-
-    category = "The book was not written"
 
 
 class Again(logging.Handler):
