@@ -199,7 +199,10 @@ ONLINE = re.compile(
     r"https://(?:github\.com/[\w.-]+/[\w.-]+|raw\.githubusercontent\.com/[\w.-]+/[\w.-]+"
     r"|img\.shields\.io/github/v/tag/[\w.-]+/[\w.-]+|[\w-]+\.github\.io/[\w.-]+/)"
 )
-AT_THE_ROOT = ("README.md", "CONTRIBUTING.md", "CITATION.cff", "pyproject.toml")
+AT_THE_ROOT = (
+    *("README.md", "CONTRIBUTING.md", "CITATION.cff", "pyproject.toml"),
+    *("engine/README.md", "engine/pyproject.toml"),
+)
 
 
 def test_every_place_has_the_repositorys_address_of_the_configuration() -> None:

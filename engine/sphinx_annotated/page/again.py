@@ -8,6 +8,7 @@ between would leave the old page for good.
 from __future__ import annotations
 
 import logging
+import re
 from copy import copy
 from pathlib import Path
 
@@ -21,6 +22,9 @@ from sphinx.util.logging import (
 
 from sphinx_annotated.ends import UnwrittenError
 
+LINE = re.compile(
+    r":(docstring of .*|\d*)$"
+)  # after a path, which has a colon on Windows
 ALL = "*"  # in place of names, while pages are written
 
 
@@ -44,7 +48,7 @@ class Again(logging.Handler):
                 raise UnwrittenError(f"{arguments[0]}: {error.strerror}. Make room.")
         record = copy(record)  # Sphinx adds the kind of a warning each time
         self.translator.filter(record)  # type: ignore[arg-type]
-        path = str(getattr(record, "location", None) or "").partition(":")[0]
+        path = LINE.sub("", str(getattr(record, "location", None) or ""))
         kind, part = getattr(record, "type", ""), getattr(record, "subtype", "")
         silenced = self.app.config.suppress_warnings
         if path and not is_suppressed_warning(kind, part, silenced):
