@@ -29,7 +29,7 @@ def test_a_new_book_builds_without_a_warning_and_its_chapter_runs(
     page = done.page("square_roots")
     assert "1.41421356237468" in page and r"\sqrt{a}" in page
     assert "2e-12" in page and "{value}" not in page
-    assert "my &quot;first&quot; book" in done.page("index")
+    assert "my “first” book" in done.page("index")
 
 
 def test_a_folder_that_exists_is_refused_in_one_line(
