@@ -76,7 +76,7 @@ def book_of(
     """Return the book of these chapters, in order."""
     root = project.root
     online = Repository(**repository)
-    titles = {d: project.at(root / f"{d}.py").chapter.title for d in docnames}
+    titles = {d: _title(project, project.at(root / f"{d}.py")) for d in docnames}
     return Book(
         title=title,
         project=project,
@@ -91,6 +91,11 @@ def book_of(
         folded=tuple(folded),
         terms=_terms(root, glossary) if glossary else {},
     )
+
+
+def _title(project: Project, module: Module) -> str:
+    found: str = project.once(module, "title", lambda: module.chapter.title)
+    return found
 
 
 def is_below(docname: str, folders: Iterable[str]) -> bool:

@@ -17,13 +17,21 @@ from sphinx.errors import ConfigError
 from sphinx_annotated.page.book import Book, book_of, is_below
 from sphinx_annotated.page.code import Highlighter
 from sphinx_annotated.page.contents import Entry
-from sphinx_annotated.read.expressions import with_others
+from sphinx_annotated.read.expressions import of_others, with_others
 from sphinx_annotated.read.folds import Folds, folds
+from sphinx_annotated.read.memo import Memo
 from sphinx_annotated.read.modules import Module, Project
 from sphinx_annotated.read.parse import Chapter
 from sphinx_annotated.read.patterns import matches
 from sphinx_annotated.read.styles import STYLES, known
-from sphinx_annotated.run.execute import Job, Record, Store, is_current, job_of
+from sphinx_annotated.run.execute import (
+    Job,
+    Ran,
+    Record,
+    Store,
+    is_current,
+    job_of,
+)
 from sphinx_annotated.run.shapes import by_line, moved, positions
 
 
@@ -104,6 +112,8 @@ class State:
     contents: list[Entry] = field(default_factory=list)
     heads: dict[str, Head] = field(default_factory=dict)
     page: Page | None = None  # of the document that Sphinx is reading
+    _ran: dict[str, tuple[str, Ran]] = field(default_factory=dict)
+    _record: tuple[str, Record] | None = None  # the last one that was asked for
 
     @cached_property
     def root(self) -> Path:
@@ -113,7 +123,9 @@ class State:
     @cached_property
     def project(self) -> Project:
         """The modules below the root."""
-        return Project(self.root, styles_of(self.app.config.annotated_style))
+        styles = styles_of(self.app.config.annotated_style)
+        memo = Memo(self.store.folder.with_name(".read.json"))
+        return Project(self.root, styles, memo, before.project)
 
     @cached_property
     def fonts(self) -> list[Path]:
@@ -170,23 +182,39 @@ class State:
         """Return what the chapter's execution left, which is nothing if it was not executed."""
         if job.docname in self.unexecuted:
             return Record(shapes={"names": [], "calls": []})
-        record = self.store.load(job.docname, job.digest)
-        assert record is not None, f"{job.docname} was not executed"
-        return record
+        if self._record is None or self._record[0] != job.docname:
+            record = self.store.load(job.docname, job.digest)
+            assert record is not None, f"{job.docname} was not executed"
+            self._record = job.docname, record
+        return self._record[1]
 
     def values(self, job: Job) -> dict[str, str]:
         """Return the values of the expressions in a chapter's prose. All chapters must have run."""
 
         def of(docname: str) -> Mapping[str, str]:
             other = self.jobs.get(docname)
-            return self.record(other).values if other else {}
+            return self.ran(other)[1].values if other else {}
 
-        return with_others(job.chapter, self.record(job).values, of)
+        others = self.project.once(job.module, "others", lambda: of_others(job.chapter))
+        return with_others(others, self.ran(job)[1].values, of)
+
+    def ran(self, job: Job) -> tuple[str, Ran]:
+        """Return a digest of the chapter's record, and a part of it. All chapters must have run."""
+        if job.docname in self.unexecuted:
+            return "", Ran()
+        if job.docname not in self._ran:
+            found = self.store.ran(job, self.project)
+            assert found is not None, f"{job.docname} was not executed"
+            self._ran[job.docname] = found
+        return self._ran[job.docname]
 
     def is_current(self, job: Job) -> bool:
         """Return whether the chapter's outputs are those of its code as it is now."""
-        record = self.store.load(job.docname, job.digest)
-        return record is not None and is_current(record, job, self.project)
+        found = self.store.ran(job, self.project)
+        if found is None or not is_current(found[1], job, self.project):
+            return False
+        self._ran[job.docname] = found
+        return True
 
     def shapes(self, job: Job) -> dict[str, Any]:
         """Return the recorded shapes, with the line numbers of the module as it is now."""
@@ -224,6 +252,14 @@ def styles_of(setting: str | Mapping[str, str]) -> dict[str, str]:
     return {pattern: known(name) for pattern, name in named.items()}
 
 
+@dataclass
+class Before:
+    """The modules that a process which stays has read, for the builds in its forks."""
+
+    project: Project | None = None
+
+
+before = Before()
 _states: dict[BuildEnvironment, State] = {}
 
 
@@ -234,8 +270,9 @@ def begin(app: Sphinx) -> State:
 
 
 def end(env: BuildEnvironment) -> None:
-    """Forget the state of a build that has ended."""
-    _states.pop(env, None)
+    """Forget the state of a build that has ended, and keep what it has found out."""
+    if state := _states.pop(env, None):
+        state.project.memo.save()
 
 
 def state_of(env: BuildEnvironment) -> State:
