@@ -143,9 +143,10 @@ def _mentioned(module: Module, demos: bool, project: Project) -> list[str]:
 
     def work() -> list[str]:
         found: set[str] = set()
+        package = module.package
         for statement in module.tree.body if demos else module.library:
             for node in ast.walk(statement):
-                names = imported_names(node, module.package)
+                names = imported_names(node, package)
                 found.update(name.partition(".")[0] for name in names)
                 if isinstance(node, ast.Call):
                     for value in node.args[:1]:

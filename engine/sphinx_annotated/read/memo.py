@@ -1,7 +1,7 @@
 """Results that follow from the texts of modules, kept in a file from one build to the next.
 
-Each is kept with a digest of all that it follows from, and is computed again when that changes. So the time of
-a file, which may be wrong, makes no result old.
+Each is kept with a digest of all that it follows from, and is computed again when that changes. So a file's
+time, which may be wrong, makes no result old.
 """
 
 from __future__ import annotations

@@ -165,11 +165,12 @@ class Project:
 
         def names() -> list[str]:
             body = module.tree.body if demos else module.run
+            package = module.package
             found = (
                 name
                 for statement in body
                 for node in ast.walk(statement)
-                for name in imported_names(node, module.package)
+                for name in imported_names(node, package)
             )
             return list(dict.fromkeys(found))
 

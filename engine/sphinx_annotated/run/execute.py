@@ -109,9 +109,11 @@ class Record:
 
     def by_cell(self, chapter: Chapter) -> Iterator[list[dict[str, Any]]]:
         """Yield what each cell shows."""
-        placed = list(self.placed(chapter))
+        shown: dict[int, list[dict[str, Any]]] = {}
+        for cell, _, output in self.placed(chapter):
+            shown.setdefault(id(cell), []).append(output)
         for cell in filter(lambda cell: cell.nodes, chapter.cells):
-            yield [output for owner, _, output in placed if owner is cell]
+            yield shown.get(id(cell), [])
 
 
 @dataclass(frozen=True)
