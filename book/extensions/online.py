@@ -34,7 +34,6 @@ HEADING = re.compile(
     r'<a class="headerlink"[^>]*? href="#(?P<anchor>[^"]+)"[^>]*>#</a>(?=</h)'
 )
 LINE = re.compile(r'<span class="ln[^"]*" id="L(\d+)"')
-COMMIT = re.compile(r"(\d{4}-\d\d-\d\d) ([0-9a-f]+)")
 
 
 def of(app: Sphinx) -> Repository:
@@ -61,7 +60,7 @@ def changes(root: Path) -> dict[str, Change]:
     """Return the changes of each file, or nothing if the history is not here."""
     command = ["git", "-C", str(root), "-c", "core.quotePath=false"]
     shallow = [*command, "rev-parse", "--is-shallow-repository"]
-    form = "--format=%cs %h"
+    form = "--format=%x01%cs %h"  # no file's name begins so
     log = [*command, "log", "--name-only", "--no-renames", "--relative", form]
     try:
         run = {"capture_output": True, "text": True, "check": True}
@@ -73,8 +72,8 @@ def changes(root: Path) -> dict[str, Change]:
     found: dict[str, Change] = {}
     day = commit = ""
     for line in filter(None, lines):
-        if match := COMMIT.fullmatch(line):
-            day, commit = match.groups()
+        if line.startswith("\1"):
+            day, commit = line[1:].split()
         else:
             last = found.get(line, Change("", day, commit))
             found[line] = Change(day, last.last, last.commit)

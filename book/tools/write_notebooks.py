@@ -79,7 +79,8 @@ def notebooks() -> dict[Path, str]:
         module = book.project.at(path)
         record = recorded(book, book.project.docname(module))
         values = with_others(
-            of_others(module.chapter), record.values, partial(values_of, book))
+            of_others(module.chapter), record.values, partial(values_of, book)
+        )
         found[NOTEBOOKS / f"{path.stem}.ipynb"] = reader_notebook(
             path, book, values=values, returned=record.returned
         )

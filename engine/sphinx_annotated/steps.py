@@ -117,11 +117,16 @@ def execute_chapters(
     known = state.memory.digests
     # Of an output and of a number in prose, also of one that another chapter computed.
     state.memory.digests = {
-        job.docname: f"{job.digest} {sorted(state.values(job).items())} "
+        job.docname: f"{job.module.key} {job.digest} {sorted(state.values(job).items())} "
         f"{state.unexecuted.get(job.docname, '')}"
         for job in jobs
     }
-    return [
+    shown = [
+        docname
+        for docname, uses in state.memory.uses.items()
+        if any(state.shown[what] != digest for what, digest in uses.items())
+    ]
+    return shown + [
         job.docname
         for job in jobs
         if known.get(job.docname) != state.memory.digests[job.docname]

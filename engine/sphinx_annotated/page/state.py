@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -61,7 +61,13 @@ class Memory(Domain):
 
     name = "annotated"
     label = "Annotated modules"
-    initial_data = {"digests": {}, "contents": None, "notebooks": set()}  # noqa: RUF012
+    initial_data = {  # noqa: RUF012
+        "digests": {},
+        "contents": None,
+        "notebooks": set(),
+        "uses": {},
+    }
+    data_version = 1
 
     @property
     def digests(self) -> dict[str, str]:
@@ -93,12 +99,24 @@ class Memory(Domain):
     def notebooks(self, docnames: set[str]) -> None:
         self.data["notebooks"] = docnames
 
+    @property
+    def uses(self) -> dict[str, dict[str, str]]:
+        """What each page shows of modules, with its digest when the page was last read."""
+        found: dict[str, dict[str, str]] = self.data["uses"]
+        return found
+
+    def clear_doc(self, docname: str) -> None:
+        """Forget what a page shows that is read again or gone."""
+        self.uses.pop(docname, None)
+
     def resolve_any_xref(self, *args: Any) -> list[Any]:
         """Return nothing: it is no domain of objects."""
         return []
 
     def merge_domaindata(self, docnames: Any, otherdata: Any) -> None:
-        """Reading in parallel changes nothing here."""
+        """Take over what another process has read."""
+        uses = otherdata["uses"].items()
+        self.uses.update((name, used) for name, used in uses if name in docnames)
 
 
 @dataclass
@@ -171,6 +189,15 @@ class State:
             self.jobs[docname] = job_of(self.project, path, self.fonts)
         return self.jobs[docname]
 
+    def use(self, docname: str, what: str) -> None:
+        """Note what a page shows of modules: it is read again when that changes, and only then."""
+        self.memory.uses.setdefault(docname, {})[what] = self.shown[what]
+
+    @cached_property
+    def shown(self) -> Shown:
+        """The digests of what pages show of modules."""
+        return Shown(self)
+
     def executes(self, docname: str) -> bool:
         """Return whether the book's settings let this chapter run."""
         config = self.app.config
@@ -239,6 +266,20 @@ class State:
             folds(job.chapter, everything),
             self.values(job),
         )
+
+
+class Shown(dict[str, str]):
+    """The digests of what pages show of modules: ``lines of <module>`` and others' kinds."""
+
+    kinds: ClassVar[dict[str, Callable[[State, str], str]]] = {}
+
+    def __init__(self, state: State):
+        self.state = state
+
+    def __missing__(self, what: str) -> str:
+        kind, _, of = what.partition(" of ")
+        self[what] = self.kinds[kind](self.state, of)
+        return self[what]
 
 
 def styles_of(setting: str | Mapping[str, str]) -> dict[str, str]:
