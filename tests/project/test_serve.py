@@ -3,6 +3,8 @@
 import http.client
 import json
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -15,6 +17,7 @@ import pytest
 import serve
 from built_book import ROOT, built
 
+TOOLS = Path(serve.__file__).parent
 PAGE = '<p>One</p><script src="/.serve.js"></script>'
 
 
@@ -228,3 +231,41 @@ def test_a_quick_build_writes_the_pages_that_a_whole_build_writes(
     # A whole build alone brings up to date what takes all pages.
     put_off = {"_build/html/book/pages/all_numbers.html"}
     assert [n for n in now if quick[n] != now[n] and n not in put_off] == []
+
+
+SERVE = """
+import sys, time
+import serve
+
+serve.subprocess.run = lambda *_, **__: print("ready", flush=True) or time.sleep(600)
+sys.argv = ["serve.py", "0"]
+serve.main()
+"""
+
+
+def test_an_interrupted_server_ends_without_a_traceback() -> None:
+    server = subprocess.Popen(
+        [sys.executable, "-c", SERVE],
+        cwd=TOOLS,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # What runs in the background of a shell ignores SIGINT, and its children with it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    assert server.stdout
+    assert "ready\n" in iter(server.stdout.readline, "")
+    server.send_signal(signal.SIGINT)
+    assert server.communicate(timeout=120)[1] == ""
+    assert server.returncode == 130
+
+
+def test_a_busy_port_gets_one_line_with_another_port() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        port = busy.getsockname()[1]
+        command = [sys.executable, "serve.py", str(port)]
+        served = subprocess.run(command, cwd=TOOLS, stderr=subprocess.PIPE, text=True)
+    assert served.returncode == 1
+    assert served.stderr.startswith(f"port {port} cannot be used (")
+    assert served.stderr.endswith(f"; try: make serve PORT={port + 1}\n")
+    assert served.stderr.count("\n") == 1
