@@ -108,7 +108,7 @@ def build_one(code: str, strict: bool, drafts: bool, quick: str = "") -> int:
     import yaml
     from address import online
     from jupyter_book.sphinx import build_sphinx
-    from sphinx_annotated.page.book import Repository
+    from sphinx_annotated.page.repository import Repository
 
     show_progress()
     options: dict[str, object] = {"quick": quick}

@@ -54,9 +54,8 @@ def write_downloads(
             text = reader_notebook(job.path, book, shown, values, record.returned, say)
             _folder_of(out / file).write_text(text, encoding="utf-8")
             links[key] = relative_uri(here, file)
-        if book.repository.url:
-            file = book.repository.file(committed).removeprefix("https://github.com/")
-            links["colab"] = f"https://colab.research.google.com/github/{file}"
+        if start := book.repository.colab:
+            links["colab"] = start + committed
     return links
 
 

@@ -287,7 +287,7 @@ class _Writer:
             name = f"`{docname}.py`"
             repository = self.book.repository
             source = repository.file(f"{docname}.py")
-            yield f"[{name}]({source})" if repository.url else name
+            yield f"[{name}]({source})" if source else name
 
     # -- the chapter's own cells -----------------------------------------------------------
 
