@@ -31,7 +31,7 @@ NOWHERE = (
 )
 ELSEWHERE = (
     "The kind of host at %s is not known: %d links to files and forms there are left out. Name it as "
-    "repository.host in _config.yml (github, gitlab or forgejo), and the address of the site as repository.site."
+    "repository.host in _config.yml (github, gitlab or forgejo), and the site's address as repository.site."
 )
 POLICY = re.compile(r'http-equiv="Content-Security-Policy" content="([^"]*)"')
 HEADING = re.compile(
