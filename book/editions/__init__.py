@@ -25,7 +25,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.nodes import extract_messages
 
-from editions.catalogues import Language, Message, languages, read
+from editions.catalogues import ABOUT, Language, Message, languages, read
 from editions.checks import has_words
 
 ENGLISH = "English"
@@ -187,6 +187,32 @@ class Marks(SphinxPostTransform):
         return link
 
 
+def folders(others: list[Language]) -> dict[str, str]:
+    """Return the folder of each edition by its language, first that of the English book."""
+    return {"en": "", **{each.code: f"{each.code}/" for each in others}}
+
+
+def alternates(site: str, uri: str, others: list[Language]) -> list[tuple[str, str]]:
+    """Return the languages that a page exists in, each with its address, and that for all others."""
+    pages = folders(others).items()
+    return [
+        *((code, f"{site}{folder}{uri}") for code, folder in pages),
+        ("x-default", f"{site}{uri}"),
+    ]
+
+
+def is_mostly_english(app: Sphinx, language: Language, docname: str) -> bool:
+    """Return whether an edition's page shows more English than translations, as the English build knows."""
+    if docname in language.complete:
+        return False
+    path = Path(app.outdir).parent / MESSAGES / f"{docname}.json"
+    messages = json.loads(path.read_text("utf-8")) if path.is_file() else []
+    catalogue = language.path(docname)
+    known = read(catalogue) if catalogue.is_file() else []
+    shown = {m.english for m in known if m.shown}
+    return sum(text not in shown for text in messages) * 2 > len(messages)
+
+
 def frame(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any
 ) -> None:
@@ -198,7 +224,7 @@ def frame(
     root = "../" * page.count("/") + ("../" if here else "")
     uri = app.builder.get_target_uri(page)
     site = _site(app)
-    pages = {"en": "", **{each.code: f"{each.code}/" for each in others}}
+    pages = folders(others)
     names = {"en": ENGLISH, **{each.code: each.name for each in others}}
     context["editions"] = [
         {
@@ -213,10 +239,7 @@ def frame(
     left = counts.get("missing", 0) + counts.get("stale", 0)
     mostly_english = bool(left) and counts["missing"] * 2 > counts["messages"]
     if site:
-        context["alternates"] = [
-            *((code, f"{site}{folder}{uri}") for code, folder in pages.items()),
-            ("x-default", f"{site}{uri}"),
-        ]
+        context["alternates"] = alternates(site, uri, others)
         own = f"{here}/" if here and not mostly_english else ""
         root_page = page == app.config.root_doc and not own
         context["pageurl"] = site if root_page else f"{site}{own}{uri}"
@@ -264,6 +287,14 @@ def report(app: Sphinx, exception: Exception | None) -> None:
         return
     total = {"messages": 0, "missing": 0, "stale": 0}
     complete = language_of(app).complete
+    for name in sorted({*complete} - app.env.found_docs):
+        LOGGER.warning(
+            __("%s: complete has %s, which is no page of the book. Correct it."),
+            language_of(app).folder / ABOUT,
+            name,
+            type="editions",
+            subtype="complete",
+        )
     for name in sorted(app.env.found_docs):
         counts = app.env.metadata.get(name, {}).get("edition", {})
         for kind in total:

@@ -217,17 +217,41 @@ def headers(page: str) -> str:
 
 
 def sitemap(app: Sphinx, repository: Repository) -> str:
-    """Return the site's map: every page, with the day of its last change if it is known."""
+    """Return the site's map: every page in each language, with the day of its last change if it is known."""
     _, days = app.online  # type: ignore[attr-defined]
     lines = ['<?xml version="1.0" encoding="UTF-8"?>']
-    lines.append('<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">')
+    lines.append(
+        '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+        ' xmlns:xhtml="http://www.w3.org/1999/xhtml">'
+    )
     for name in sorted(app.env.found_docs):
-        is_root = name == app.config.root_doc
-        place = "" if is_root else app.builder.get_target_uri(name)
         source = Path(str(app.env.doc2path(name))).relative_to(app.srcdir).as_posix()
         day = f"<lastmod>{days[source].last}</lastmod>" if source in days else ""
-        lines.append(f"<url><loc>{escape(repository.pages + place)}</loc>{day}</url>")
+        pages = places(app, repository.pages, name)
+        links = "".join(
+            f'<xhtml:link rel="alternate" hreflang="{code}" href="{escape(address)}"/>'
+            for code, address in pages
+            if len(pages) > 1
+        )
+        for _code, address in pages:
+            lines.append(f"<url><loc>{escape(address)}</loc>{day}{links}</url>")
     return "\n".join([*lines, "</urlset>", ""])
+
+
+def places(app: Sphinx, site: str, page: str) -> list[tuple[str, str]]:
+    """Return the languages that a page can be read in, each with its canonical address."""
+    uri = app.builder.get_target_uri(page)
+    root = "" if page == app.config.root_doc else uri
+    found = [("en", f"{site}{root}")]
+    if getattr(app.config, "editions_locale", ""):
+        from editions import all_languages, is_mostly_english
+
+        found += [
+            (each.code, f"{site}{each.code}/{uri}")
+            for each in all_languages(app)
+            if not is_mostly_english(app, each, page)
+        ]
+    return found
 
 
 def write_changed(path: Path, text: str) -> None:

@@ -135,6 +135,23 @@ def test_no_link_of_the_archive_leads_to_what_is_left_out(unpacked: Path) -> Non
             assert (path.parent / link).resolve().exists(), f"{path.name}: {link}"
 
 
+def test_the_archive_of_an_edition_has_what_its_pages_ask_for(
+    site: Site, tmp_path: Path
+) -> None:
+    for code in site.editions:
+        offline.archive(site.folder, tmp_path / "book.zip", code)
+        with ZipFile(tmp_path / "book.zip") as zipped:
+            names = {name.removeprefix("book/") for name in zipped.namelist()}
+            pages = {page for page in names if page.endswith(".html")}
+            texts = {page: zipped.read(f"book/{page}").decode() for page in pages}
+        assert pages - {"index.html"} >= {f"{code}/{page}.html" for page in site.pages}
+        assert all(page.startswith((code, "index.html")) for page in pages)
+        for page, text in texts.items():
+            for link in re.findall(r'(?:href|src)="([^"#?:]+)["#?]', text):
+                asked = os.path.normpath(Path(page).parent / link)
+                assert asked in names, f"{page}: {link}"
+
+
 def test_links_to_what_the_pdf_does_not_have_are_no_links(tmp_path: Path) -> None:
     picture = '<svg><a href="two.html#c:1"></a><a href="#gone"></a><use href="#dot"/><path id="dot"/></svg>'
     pages = {
