@@ -41,6 +41,8 @@ def contents(app: Sphinx) -> list[Entry]:
 
     def walk(docname: str, part: str) -> None:
         nonlocal count
+        if docname not in env.toctree_includes:  # spares reading the page
+            return
         for toctree in env.get_doctree(docname).findall(addnodes.toctree):
             caption = str(say(toctree["caption"])) if toctree.get("caption") else part
             for title, ref in toctree["entries"]:
