@@ -238,7 +238,7 @@ def frame(
     counts = app.env.metadata.get(page, {}).get("edition", {})
     left = counts.get("missing", 0) + counts.get("stale", 0)
     mostly_english = bool(left) and counts["missing"] * 2 > counts["messages"]
-    if site:
+    if site and context.get("pageurl"):  # the page for missing addresses has none
         context["alternates"] = alternates(site, uri, others)
         own = f"{here}/" if here and not mostly_english else ""
         root_page = page == app.config.root_doc and not own

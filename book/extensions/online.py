@@ -190,16 +190,19 @@ def write(app: Sphinx, exception: Exception | None) -> None:
     root = app.builder.get_target_uri(app.config.root_doc)
     welcome = (site / root).read_text(encoding="utf-8")
     once = welcome.replace(" data-pagefind-body", "")  # the search finds it once
-    write_changed(site / "index.html", moved(once, root, "./"))
+    code = getattr(app.config, "editions_code", "")
+    folder = f"{code}/" if code else ""  # of this build, in the site
+    up = "../" if code else "./"
+    write_changed(site / "index.html", moved(once, folder + root, up))
     base = urlsplit(repository.pages).path or "/"
     absent = site / f"{MISSING}.html"
     text = absent.read_text(encoding="utf-8")
-    write_changed(absent, moved(text, absent.name, base))
-    if repository.pages and not getattr(app.config, "editions_code", ""):
+    write_changed(absent, moved(text, folder + absent.name, base))
+    if repository.pages and not code:
         write_changed(site / "sitemap.xml", sitemap(app, repository))
         robots = f"User-agent: *\nAllow: /\nSitemap: {repository.pages}sitemap.xml\n"
         write_changed(site / "robots.txt", robots)
-    if not getattr(app.config, "editions_code", ""):
+    if not code:
         write_changed(site / "_headers", headers(welcome))
 
 

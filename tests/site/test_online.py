@@ -41,6 +41,19 @@ def test_the_root_is_the_welcome_page_with_links_that_work(site: Site) -> None:
     assert str(root.select("link[rel=canonical]")[0]["href"]) == HERE.pages
 
 
+def test_the_root_of_an_edition_is_its_welcome_page_with_links_that_work(
+    site: Site,
+) -> None:
+    for code in site.editions:
+        root, welcome = site.soup(f"{code}/index"), site.soup(f"{code}/{PAGES[0]}")
+        assert root.find("main").get_text() == welcome.find("main").get_text()  # type: ignore[union-attr]
+        for element in root.select("[href], [src]"):
+            link = str(element.get("href", element.get("src")))
+            parts = urlsplit(link)
+            if not parts.scheme and parts.path:
+                assert (site.folder / code / parts.path).is_file(), link
+
+
 def test_the_map_has_every_page_once(site: Site) -> None:
     tree = ElementTree.parse(site.folder / "sitemap.xml")
     places = [each.text for each in tree.iter() if each.tag.endswith("loc")]

@@ -3,6 +3,7 @@
 import os
 import re
 from pathlib import Path
+from subprocess import CompletedProcess
 from zipfile import ZipFile
 
 import nbformat
@@ -12,6 +13,7 @@ import pytest
 import yaml
 from address import online
 from built_book import ROOT, Site, every_chapter, short
+from editions.catalogues import Language
 from notebook_patterns import without_values
 
 
@@ -150,6 +152,18 @@ def test_the_archive_of_an_edition_has_what_its_pages_ask_for(
             for link in re.findall(r'(?:href|src)="([^"#?:]+)["#?]', text):
                 asked = os.path.normpath(Path(page).parent / link)
                 assert asked in names, f"{page}: {link}"
+
+
+def test_a_machine_without_a_font_for_a_language_says_which_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    japanese = Language("ja", Path("ja"), "日本語")
+    monkeypatch.setattr(offline.shutil, "which", lambda name: f"/usr/bin/{name}")
+    for fonts, can in (("", False), ("Noto Sans CJK JP\n", True)):
+        found = CompletedProcess([], 0, stdout=fonts)
+        monkeypatch.setattr(offline.subprocess, "run", lambda *_, f=found, **__: f)
+        assert offline._can_be_printed(japanese) is can
+    assert "install fonts-noto-cjk" in capsys.readouterr().out
 
 
 def test_links_to_what_the_pdf_does_not_have_are_no_links(tmp_path: Path) -> None:
