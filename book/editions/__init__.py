@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,10 @@ from editions.checks import has_words
 ENGLISH = "English"
 MESSAGES = ".messages"  # the folder with the messages of the pages, next to the site
 # The files of _static that an edition has of its own. All others exist once, in the English site.
-OWN = ("documentation_options.js", "language_data.js", "words.js", "japanese.css")
+OWN = (
+    *("documentation_options.js", "language_data.js", "japanese.css"),
+    *("words.js", "more-words.js"),
+)
 ONCE = re.compile(  # in an attribute
     r'(?<==")(?:\.\./)*(_static/([^"?\s]+)|(?:_outputs|_sources|_downloads/search)(?=[/"]))'
 )
@@ -39,6 +42,8 @@ SCRIPTS = (
     *("engine/sphinx_annotated/static/*.js", "book/theme/static/*.js"),
     "book/live/static/live/*.js",
 )
+# Scripts of single pages that are no chapters: the others need not load their words.
+SINGLE = ("individuals.js", "search-words.js", "page.js", "worker.js")
 SHARED = ("pictures", "outputs", "words")  # catalogues that all pages use
 CJK = "\u2e80"  # the first character of the Chinese and Japanese scripts
 STATUS = "edition"  # attribute of a node: missing or stale
@@ -168,6 +173,8 @@ class Marks(SphinxPostTransform):
                 node += inside
             elif status == "stale":
                 node += self._link_to_english(node)
+        for node in self.document.findall(nodes.citation):  # as it was published
+            node["classes"] += ["language-en"]
         for node in self.document.findall(nodes.emphasis):
             if max(node.astext(), default="") < CJK:  # a name or a variable
                 node["classes"] += ["slanted"]
@@ -244,6 +251,8 @@ def frame(
         root_page = page == app.config.root_doc and not own
         context["pageurl"] = site if root_page else f"{site}{own}{uri}"
     if here:
+        if not context.get("chapter"):
+            app.add_js_file("more-words.js", priority=101, loading_method="defer")
         context["edition_counts"] = counts if left else None
         context["noindex"] = mostly_english
         context["english"] = f"{root}{uri}"
@@ -342,18 +351,27 @@ def write_words(app: Sphinx) -> None:
     """Write the words that scripts say, for their own function `_`."""
     if not code_of(app) or app.builder.format != "html":
         return
-    found = {text: _(text) for text in words_of_scripts(Path(__file__).parents[2])}
-    said = {text: other for text, other in found.items() if other != text}
-    path = Path(app.outdir, "_static", "words.js")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(said, ensure_ascii=False, separators=(",", ":"))
-    path.write_text(f"window.words = {text};\n", encoding="utf-8")
+    said: dict[bool, dict[str, str]] = {True: {}, False: {}}  # on single pages or all
+    for path, text in _script_words(Path(__file__).parents[2]):
+        if (other := _(text)) != text:
+            said[path.name in SINGLE][text] = other
+    folder = Path(app.outdir, "_static")
+    folder.mkdir(parents=True, exist_ok=True)
+    for single, name, form in (
+        (False, "words.js", "window.words = {};\n"),
+        (True, "more-words.js", "Object.assign(window.words, {});\n"),
+    ):
+        text = json.dumps(said[single], ensure_ascii=False, separators=(",", ":"))
+        (folder / name).write_text(form.replace("{}", text), encoding="utf-8")
     app.add_js_file("words.js", priority=100, loading_method="defer")
 
 
 def words_of_scripts(root: Path) -> list[str]:
     """Return what the scripts of the engine and of the theme say, in the order of their files."""
-    found: dict[str, None] = {}
+    return list(dict.fromkeys(text for _path, text in _script_words(root)))
+
+
+def _script_words(root: Path) -> Iterator[tuple[Path, str]]:
     for pattern in SCRIPTS:
         for path in sorted(root.glob(pattern)):
             with path.open("rb") as file:
@@ -363,8 +381,7 @@ def words_of_scripts(root: Path) -> list[str]:
                     keywords={"_": None, "Said": None},
                     options={"parse_template_string": True},
                 ):
-                    found[text if isinstance(text, str) else text[0]] = None
-    return list(found)
+                    yield path, text if isinstance(text, str) else text[0]
 
 
 def name_catalogues(app: Sphinx, config: Any) -> None:
