@@ -98,8 +98,8 @@ def outdated() -> bool:
     sources = [
         path
         for folder in (
-            *("labml_primer", "book", "engine", "experiments", "benchmarks"),
-            "notebooks",
+            *("labml_primer", "book", "engine/sphinx_annotated", "experiments"),
+            *("benchmarks", "notebooks"),
         )
         for path in (ROOT / folder).rglob("*")
         if path.is_file() and not any(name in path.parts for name in left_out)

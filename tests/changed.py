@@ -11,32 +11,46 @@ import subprocess
 from collections import deque
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
-from sphinx_annotated.read.modules import Module, Project
+from sphinx_annotated.read.modules import Module, Project, imported_names
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = {  # whose tests a file that is not Python belongs to
     "labml_primer": "library",
     "experiments": "experiments",
     "benchmarks": "benchmarks",
-    "engine/sphinx_annotated": "engine",
+    "engine": "engine",
     "book": "book",
 }
+TESTS = [ROOT / "tests", ROOT / "engine" / "tests"]
 PICTURES = ROOT / "book" / "pictures"
 BUILDING = ("browser", "site")  # rooms whose tests need the built book
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker what is selected, so that it is found once."""
+    node.workerinput["selected"] = list(map(str, chosen(node.config)))
 
 
 def pytest_ignore_collect(
     collection_path: Path, config: pytest.Config
 ) -> Literal[True] | None:
     """Leave out the files of tests that no changed file can break."""
-    if config not in CHOSEN:
-        folders = [ROOT / folder for folder in config.getini("pythonpath")]
-        CHOSEN[config] = selected(changed_files(), folders)
     tests = collection_path.name.startswith("test_") and collection_path.is_file()
-    return True if tests and collection_path not in CHOSEN[config] else None
+    return True if tests and collection_path not in chosen(config) else None
+
+
+def chosen(config: pytest.Config) -> set[Path]:
+    """Return the files of tests that this run has: those that a worker was told, or those found now."""
+    if config not in CHOSEN:
+        told = getattr(config, "workerinput", {}).get("selected")
+        folders = [ROOT / folder for folder in config.getini("pythonpath")]
+        found = selected(changed_files(), folders) if told is None else map(Path, told)
+        CHOSEN[config] = set(found)
+    return CHOSEN[config]
 
 
 CHOSEN: dict[pytest.Config, set[Path]] = {}
@@ -46,8 +60,9 @@ def selected(changed: set[Path], folders: list[Path]) -> set[Path]:
     """Return the files of tests to run after these files were changed."""
     tests = [
         test
-        for test in (ROOT / "tests").rglob("test_*.py")
-        if test.relative_to(ROOT / "tests").parts[0] not in BUILDING
+        for folder in TESTS
+        for test in folder.rglob("test_*.py")
+        if room_of(test) not in BUILDING
     ]
     found = {test for test in tests if belongs(changed, test)}
     far = {test: distances(test, folders) for test in tests}
@@ -74,7 +89,7 @@ def git(*arguments: str) -> list[str]:
 
 def belongs(changed: set[Path], test: Path) -> bool:
     """Return whether one of the files is the test or its conftest, or belongs to its room."""
-    room = test.relative_to(ROOT / "tests").parts[0]
+    room = room_of(test)
     conftests = {folder / "conftest.py" for folder in test.parents}
     if changed & ({test, ROOT / "pyproject.toml"} | conftests) or room == "project":
         return True
@@ -108,14 +123,18 @@ def distances(test: Path, folders: list[Path]) -> dict[Path, int]:
 @cache
 def imported(module: Module, whole: bool, folders: tuple[Path, ...]) -> list[Module]:
     """Return the modules that one imports, by the folders on the path; with its demonstrations if whole."""
-    body = module.tree.body if whole else module.library
-    nodes = [node for statement in body for node in ast.walk(statement)]
-    kinds = ast.Import | ast.ImportFrom | ast.Call  # `import_module("one")` too
-    imports = [node for node in nodes if isinstance(node, kinds)]
+    body, package = module.tree.body if whole else module.library, module.package
+    nodes = (node for statement in body for node in ast.walk(statement))
+    names = {name for node in nodes for name in imported_names(node, package)}
     projects = [PROJECTS.setdefault(folder, Project(folder)) for folder in folders]
-    return [
-        other for project in projects for other in project.imported(module, imports)
-    ]
+    found = {
+        other.path: other
+        for project in projects
+        for name in names
+        if (local := project.find(name))
+        for other in (local, *project.parents(name))
+    }
+    return list(found.values())
 
 
 PROJECTS: dict[Path, Project] = {}

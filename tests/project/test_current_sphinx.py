@@ -13,7 +13,7 @@ from built_book import BUILT, PAGES, ROOT, built
 from jupyter_book.config import get_final_config
 from locked import folder_of
 
-LOCK = ROOT / "tests" / "engine" / "current.lock"
+LOCK = ROOT / "engine" / "tests" / "current.lock"
 # What Jupyter Book 1 holds back. All else is that of the book's own environment, so that the outputs of
 # chapters are those that are recorded, and no cell runs.
 HELD_BACK = (

@@ -164,6 +164,7 @@ def test_a_module_imports_torch_alone_except_for_labml_in_training() -> None:
         assert imports(path) <= {"torch", "labml_primer"} | tracker, path
 
 
+@pytest.mark.slow
 def test_the_package_installs_alone_and_its_modules_import(tmp_path: Path) -> None:
     install = [
         "-m",
@@ -218,7 +219,15 @@ def test_every_place_has_the_repositorys_address_of_the_configuration() -> None:
             ONLINE.findall((ROOT / file).read_text())
         ), file
     # The library, the engine and the tests take it from the configuration.
-    for folder in ("book", "engine", "labml_primer", "tests", ".ci"):
+    folders = (
+        "book",
+        "engine/sphinx_annotated",
+        "engine/tests",
+        "labml_primer",
+        "tests",
+        ".ci",
+    )
+    for folder in folders:
         for path in (ROOT / folder).rglob("*"):
             if path.is_file() and "node_modules" not in path.parts:
                 assert f"{owner}/{name}".encode() not in path.read_bytes(), path
@@ -288,7 +297,8 @@ def test_the_nightly_shards_hold_every_test() -> None:
     nightly = yaml.safe_load((ROOT / ".github/workflows/nightly.yml").read_text())
     shards = nightly["jobs"]["every-test"]["strategy"]["matrix"]["files"]
     named = sorted(name for shard in shards for name in shard.split())
-    folders = {path.parent for path in (ROOT / "tests").rglob("test_*.py")}
+    tests = [*(ROOT / "tests").rglob("test_*.py"), *ROOT.glob("engine/tests/test_*.py")]
+    folders = {path.parent for path in tests}
     assert {f.relative_to(ROOT).as_posix() for f in folders} <= set(named)
     assert len(named) == len(set(named))
 

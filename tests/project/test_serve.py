@@ -2,6 +2,9 @@
 
 import http.client
 import json
+import signal
+import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -12,6 +15,7 @@ from pathlib import Path
 import pytest
 import serve
 
+TOOLS = Path(serve.__file__).parent
 PAGE = '<p>One</p><script src="/.serve.js"></script>'
 
 
@@ -63,7 +67,7 @@ def test_styles_and_scripts_are_served_as_their_sources_are_now(
 
 def test_a_changed_file_asks_for_the_least_that_shows_it() -> None:
     book = serve.BOOK
-    style, script = book / "theme/static/page.css", book / "annotated/static/curves.js"
+    style, script = book / "theme/static/page.css", serve.ENGINE / "static/curves.js"
     words, chapter = book / "locale/ja/words.po", serve.ROOT / "labml_primer/x.py"
     assert serve.due([str(style)]) == ({"styles"}, [])
     assert serve.due([str(script)]) == ({"scripts"}, [])
@@ -147,3 +151,41 @@ def test_the_builder_stays_says_what_is_wrong_and_is_started_again_if_it_ends(
     first.wait()
     assert builder.build("") == (3, "wrong\n") and builder.process is not first
     builder.process.communicate()
+
+
+SERVE = """
+import sys, time
+import serve
+
+serve.subprocess.run = lambda *_, **__: print("ready", flush=True) or time.sleep(600)
+sys.argv = ["serve.py", "0"]
+serve.main()
+"""
+
+
+def test_an_interrupted_server_ends_without_a_traceback() -> None:
+    server = subprocess.Popen(
+        [sys.executable, "-c", SERVE],
+        cwd=TOOLS,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # What runs in the background of a shell ignores SIGINT, and its children with it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    assert server.stdout
+    assert "ready\n" in iter(server.stdout.readline, "")
+    server.send_signal(signal.SIGINT)
+    assert server.communicate(timeout=120)[1] == ""
+    assert server.returncode == 130
+
+
+def test_a_busy_port_gets_one_line_with_another_port() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        port = busy.getsockname()[1]
+        command = [sys.executable, "serve.py", str(port)]
+        served = subprocess.run(command, cwd=TOOLS, stderr=subprocess.PIPE, text=True)
+    assert served.returncode == 1
+    assert served.stderr.startswith(f"port {port} cannot be used (")
+    assert served.stderr.endswith(f"; try: make serve PORT={port + 1}\n")
+    assert served.stderr.count("\n") == 1

@@ -89,6 +89,7 @@ def test_the_code_of_use_it_runs_with_torch_alone(tmp_path: Path) -> None:
     try_it(sys.executable, tmp_path / "somewhere", packages)
 
 
+@pytest.mark.slow
 def test_the_ten_lines_of_the_readme_run_with_torch_alone(tmp_path: Path) -> None:
     lines = from_outside.readme_lines()
     assert len([line for line in lines.splitlines() if line]) == 9

@@ -1,4 +1,4 @@
-"""Shared by the engine's tests: small books made of a few modules."""
+"""Fixtures of tests that build small books, here or of an extension in another folder."""
 
 import textwrap
 from collections.abc import Callable

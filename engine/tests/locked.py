@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-BUILT = Path(__file__).resolve().parent.parent / "_build"
+BUILT = Path(__file__).resolve().parents[2] / "_build"
 
 
 def python_of(lock: Path, name: str) -> Path:

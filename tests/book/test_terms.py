@@ -3,13 +3,15 @@
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from builds import BOOK, ENGINE
+from builds import ENGINE
 from small_books import Built, Shelf
 from sphinx_annotated.page.book import book_of
 from sphinx_annotated.read.modules import Project
 
+BOOK = Path(__file__).resolve().parents[2] / "book"
 New = Callable[[dict[str, str]], Shelf]
 CONF = f"""
 import sys

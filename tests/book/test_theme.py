@@ -2,11 +2,12 @@
 
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import theme
-from builds import BOOK
 from small_books import Shelf
 
+BOOK = Path(__file__).resolve().parents[2] / "book"
 New = Callable[[dict[str, str]], Shelf]
 CONF = f"""
 import sys

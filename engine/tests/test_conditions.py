@@ -4,14 +4,12 @@ import os
 import re
 import resource
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from builds import BOOK
 from small_books import Built, Shelf, environment, plain, run
 from sphinx_annotated.read import digest as digest_module
 from sphinx_annotated.run.execute import Record, Store
@@ -267,43 +265,3 @@ def test_a_folder_with_spaces_and_umlauts_and_no_home(
     page = (moved.root / "_build/html/one.html").read_text(encoding="utf-8")
     assert "value 1" in page
     assert ok(moved.build()).executed() == []
-
-
-SERVE = """
-import sys, time
-import serve
-
-serve.subprocess.run = lambda *_, **__: print("ready", flush=True) or time.sleep(600)
-sys.argv = ["serve.py", "0"]
-serve.main()
-"""
-
-
-def test_an_interrupted_server_ends_without_a_traceback() -> None:
-    server = subprocess.Popen(
-        [sys.executable, "-c", SERVE],
-        cwd=BOOK / "tools",
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # What runs in the background of a shell ignores SIGINT, and its children with it.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    assert server.stdout
-    assert "ready\n" in iter(server.stdout.readline, "")
-    server.send_signal(signal.SIGINT)
-    assert server.communicate(timeout=120)[1] == ""
-    assert server.returncode == 130
-
-
-def test_a_busy_port_gets_one_line_with_another_port() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as busy:
-        port = busy.getsockname()[1]
-        command = [sys.executable, "serve.py", str(port)]
-        served = subprocess.run(
-            command, cwd=BOOK / "tools", stderr=subprocess.PIPE, text=True
-        )
-    assert served.returncode == 1
-    assert served.stderr.startswith(f"port {port} cannot be used (")
-    assert served.stderr.endswith(f"; try: make serve PORT={port + 1}\n")
-    assert served.stderr.count("\n") == 1

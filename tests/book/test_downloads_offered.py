@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
-from builds import BOOK
 from small_books import Shelf
 
+BOOK = Path(__file__).resolve().parents[2] / "book"
 New = Callable[[dict[str, str]], Shelf]
 
 

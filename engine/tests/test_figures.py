@@ -4,15 +4,13 @@ import io
 import json
 import re
 from html import unescape
-from pathlib import Path
 
 import matplotlib
 import pytest
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties, findfont
 from sphinx_annotated.page.figures import themed
 from sphinx_annotated.run.curves import note
-from sphinx_annotated.run.fonts import unpacked, use
+from sphinx_annotated.run.fonts import use
 
 SVG = '<svg viewBox="0 0 9 9">%s</svg>'
 
@@ -125,26 +123,6 @@ def test_a_drawing_without_a_frame_is_no_chart() -> None:
     axes.plot([0, 1, 2], [0, 1, 2], label="a line")
     axes.axis("off")
     assert drawn(figure) == ([], [])
-
-
-@pytest.mark.parametrize(
-    ("style", "file"),
-    [
-        ({}, "serif-regular.ttf"),
-        ({"weight": "bold"}, "serif-bold.ttf"),
-        ({"style": "italic"}, "serif-i-regular.ttf"),
-    ],
-)
-def test_matplotlib_measures_words_and_formulas_with_the_fonts_of_the_page(
-    tmp_path: Path, style: dict[str, str], file: str
-) -> None:
-    static = Path(__file__).parents[2] / "book" / "theme" / "static"
-    with matplotlib.rc_context():
-        use(unpacked([static / "serif.woff2", static / "serif-i.woff2"], tmp_path))
-        assert Path(findfont(FontProperties(**style))).name == file  # type: ignore[arg-type]
-        formula = FontProperties(matplotlib.rcParams["mathtext.it"])
-        assert formula.get_style() == "italic"
-        assert "Source Serif 4" in formula.get_family()
 
 
 def test_without_fonts_matplotlib_keeps_its_own() -> None:
