@@ -11,11 +11,13 @@ that a comment, which may cut a cell in two, changes nothing that runs.
 from __future__ import annotations
 
 import ast
+import hashlib
 import inspect
 import io
 import re
 import tokenize
 import warnings
+from bisect import bisect, bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -190,6 +192,11 @@ class Chapter:
         """The module's lines. They are counted from 1, so ``lines[n - 1]`` is line n."""
         return split_lines(self.text)
 
+    @cached_property
+    def key(self) -> str:
+        """An argument of the engine's own directives, which no author can write."""
+        return hashlib.sha256(self.text.encode()).hexdigest()[:8]
+
     def names(self) -> Iterator[tuple[Name, int]]:
         """Yield every definition outside the demos, with the line it starts on."""
         for cell in self.cells:
@@ -211,17 +218,38 @@ class Chapter:
                 found.append((name, first_line(node), node.end_lineno or node.lineno))
         return found
 
+    @cached_property
+    def shown(self) -> frozenset[int]:
+        """The lines that are code on the page."""
+        blocks = (
+            block for cell in self.cells for row in cell.rows for block in row.blocks
+        )
+        return frozenset(n for block in blocks for n in block.lines)
+
+    @cached_property
+    def _around(self) -> dict[int, list[tuple[Name, int]]]:
+        found: dict[int, list[tuple[Name, int]]] = {}
+        for name, first, last in self.spans:
+            for line in range(first, last + 1):
+                found.setdefault(line, []).append((name, first))
+        return found
+
     def around(self, line: int) -> list[tuple[Name, int]]:
         """Return the definitions around a line, outermost first, with their first lines."""
-        return [(name, a) for name, a, b in self.spans if a <= line <= b]
+        return self._around.get(line, [])
+
+    @cached_property
+    def _firsts(self) -> dict[str, int]:
+        """The line of the first definition of each name."""
+        found: dict[str, int] = {}
+        for name, line, _ in self.spans:
+            found[name.qualname] = min(line, found.get(name.qualname, line))
+        return found
 
     def anchor(self, line: int) -> str:
         """Return the anchor of a line: its number in its definition, else in the module."""
         for name, first in self.around(line)[-1:]:
-            others = (a for n, a, _ in self.spans if n.qualname == name.qualname)
-            if first == min(
-                others
-            ):  # not a second definition of that name (an overload)
+            if first == self._firsts[name.qualname]:  # not an overload of that name
                 return f"{name.qualname}:{line - first + 1}"
         return f"L{line}"
 
@@ -333,6 +361,10 @@ def first_line(node: ast.AST) -> int:
     """Return the line on which a statement starts, including decorators."""
     decorators = getattr(node, "decorator_list", [])
     return min([node.lineno, *(d.lineno for d in decorators)])  # type: ignore[attr-defined]
+
+
+def _last(node: ast.stmt) -> int:
+    return node.end_lineno or node.lineno
 
 
 def docstring(node: ast.AST) -> ast.Expr | None:
@@ -664,6 +696,7 @@ class _Reader:
             and not (LICENSE.search(c.text) and self._is_above_code(c))
             and (markup or c.kind != "comment" or not is_code(c.text))
         ]
+        self.comment_lines = [comment.line for comment in self.comments]
         self.notes: dict[
             int, list[tuple[int, str]]
         ] = {}  # line of code or comment -> notes
@@ -811,7 +844,7 @@ class _Reader:
         if opening:
             body, start = body[1:], self._below(opening)
         body = [node for node in body if first_line(node) not in self.texts]
-        cuts = {c.line for c in self.comments} | self.texts
+        cuts = sorted({*self.comment_lines, *self.texts})
         cell: Cell | None = None
         for i, node in enumerate(body):
             limit = (
@@ -831,7 +864,9 @@ class _Reader:
                 yield from self._steps(node, end)
                 cell = None
             else:
-                commented = any(start <= line < first_line(node) for line in cuts)
+                commented = bisect_left(cuts, start) < bisect_left(
+                    cuts, first_line(node)
+                )
                 if cell is None or commented:
                     if cell:
                         yield cell
@@ -873,10 +908,11 @@ class _Reader:
         end = node.end_lineno or node.lineno
         if not hasattr(node, "body"):
             return end
-        for comment in self.comments:
-            if end < comment.line < limit:
-                if comment.column == 0:
-                    break
+        for at in range(bisect(self.comment_lines, end), len(self.comments)):
+            comment = self.comments[at]
+            if comment.line >= limit or comment.column == 0:
+                break
+            if comment.line > end:
                 end = comment.end
         return end
 
@@ -896,12 +932,13 @@ class _Reader:
         ]
         inside = {
             c
-            for c in cuts
-            if any(first_line(n) < c <= (n.end_lineno or 0) for n in demo.body)
+            for node in demo.body
+            for c in cuts[bisect(cuts, first_line(node)) : bisect(cuts, _last(node))]
         }
         starts = sorted({demo.lineno + 1, *(c for c in cuts if c not in inside)})
+        firsts = [first_line(node) for node in inner]
         for start, stop in zip(starts, [*starts[1:], end + 1], strict=True):
-            nodes = [n for n in inner if start <= first_line(n) < stop]
+            nodes = inner[bisect_left(firsts, start) : bisect_left(firsts, stop)]
             rows = self._rows(start, stop - 1)
             if nodes or rows:
                 yield Cell("demo", rows, nodes, dedent=column)
