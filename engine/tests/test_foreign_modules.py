@@ -699,9 +699,30 @@ GAPS = '''
         -------
         depth : float
             Downwards.
+
+        Examples
+        --------
+        >>> depth()
+        Traceback (most recent call last):
+            ...
+        TypeError: it takes x
+        """
+'''
+CALLS = '''
+    """Cells."""
+
+
+    class Cell:
+        """A cell.
+
+        Call arguments:
+            inputs: The values, of which each
+                is a number.
+            states: The state.
         """
 '''
 FILES = {
+    "google/calls.py": CALLS,
     "numpy/gaps.py": GAPS,
     "numpy/window.py": SIGNAL,
     "numpy/kinds.py": TYPES,
@@ -793,7 +814,19 @@ def test_lists_and_terms_need_no_blank_line_above(built: Built) -> None:
         re.sub(r"<[^>]+>", "", page)
     )
     assert '<a class="reference external" href="https://example.org/about">' in page
+    assert "Traceback (most recent call last):\n    ...\nTypeError" in unescape(
+        re.sub(r"<[^>]+>", "", page)
+    )
     assert not re.search(r"gaps\.py:\d+: (ERROR|WARNING)", built.log), built.log
+
+
+def test_arguments_of_calls_are_a_list_of_their_own(built: Built) -> None:
+    text = prose(built, "google/calls")
+    assert (
+        "Call arguments: inputs – The values, of which each is a number. states –"
+        in text
+    )
+    assert not re.search(r"calls\.py:\d+: (ERROR|WARNING)", built.log), built.log
 
 
 def test_a_result_with_a_name_has_its_name_first(built: Built) -> None:

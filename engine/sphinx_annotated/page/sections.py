@@ -25,6 +25,7 @@ SETTINGS = {
 }
 # Sections of text, for which Napoleon writes directives of other extensions.
 PLAIN = ["Todo"]
+ENTERED = [("Call arguments", "params_style")]  # sections of names, as Keras has them
 NAMES = re.compile(r"[\w.*]+(, *[\w.*]+)+")
 SENTENCE = re.compile(r"(\S+ ){3,}\S+")  # where a name or a type is expected
 BULLET = re.compile(r"[-*+] ")
@@ -102,7 +103,7 @@ class Google(_Fields):
     """A docstring in Google style."""
 
     def __init__(self, lines: list[str], config: Any = None):
-        super().__init__(lines, config or _config(PLAIN), what="function")
+        super().__init__(lines, config or _config([*PLAIN, *ENTERED]), what="function")
 
     def _consume_returns_section(self, preprocess_types: bool = False) -> Fields:
         fields: Fields = []
@@ -158,7 +159,7 @@ class Numpy(_Fields, NumpyDocstring):
 DIALECTS = {"google": Google, "numpy": Numpy}
 
 
-def _config(sections: list[str]) -> Any:
+def _config(sections: list[Any]) -> Any:
     return Config(**SETTINGS, napoleon_custom_sections=sections)
 
 

@@ -251,14 +251,16 @@ def _with_gaps(lines: list[Line]) -> list[Line]:
     """Return lines with a blank one above a list or a term, where many leave it out."""
     out: list[Line] = []
     literal: int | None = None  # the indentation above a block of code
+    doctest = False
     for line, after in zip(lines, [*lines[1:], Line("", 0)], strict=True):
         text, depth = line.text.rstrip(), indentation(line.text)
         if literal is not None and text and depth <= literal:
             literal = None
+        doctest = bool(text) and (doctest or text.lstrip().startswith(">>>"))
         last = out[-1].text if out else ""
         level = bool(last.strip()) and indentation(last) == depth
         opens = _begins_list(text, last) or _is_term(text, after.text)
-        if literal is None and level and opens:
+        if literal is None and not doctest and level and opens:
             out.append(Line("", line.number))
         if literal is None and text.endswith("::"):
             literal = depth
@@ -273,7 +275,7 @@ def _begins_list(text: str, last: str) -> bool:
 
 def _is_term(text: str, after: str) -> bool:
     """Return whether a line is a word with a colon, and the next one, further in, is about it."""
-    if not text.endswith(":") or text.endswith("::") or text.lstrip().startswith(">>>"):
+    if not text.endswith(":") or text.endswith("::"):
         return False
     return bool(after.strip()) and indentation(after) > indentation(text)
 

@@ -632,6 +632,8 @@ def _with_admonitions(text: str) -> str:
             lines[at] = ":::"
         elif block := BLOCK.fullmatch(line):
             lines[at] = f":::{_admonition(block)}"
+            if lines[at + 1 : at + 2] == ["///"]:  # it has a title alone
+                lines[at : at + 2] = [f"**{(block['title'] or '').strip()}**", ""]
     return "\n".join(lines)
 
 
