@@ -715,6 +715,11 @@ CALLS = '''
     class Cell:
         """A cell.
 
+        .. testcode::
+            :hide:
+
+            drawn = 1
+
         Call arguments:
             inputs: The values, of which each
                 is a number.
@@ -750,7 +755,7 @@ MARKUP = """
     param type rtype raises unusual math note class exc pep doc versionadded deprecated attribute markdown
     tags args arguments python _steps title summary docformat restructuredtext title description skip
     doctest utf coding author https example org _buffers buffers path about alpha attention revisited scores
-    versionchanged
+    versionchanged testcode hide
 """
 
 
@@ -826,6 +831,8 @@ def test_arguments_of_calls_are_a_list_of_their_own(built: Built) -> None:
         "Call arguments: inputs – The values, of which each is a number. states –"
         in text
     )
+    assert 'class="highlight-python' in built.page("google/calls")
+    assert "testcode" not in text and ":hide:" not in text and "drawn = 1" in text
     assert not re.search(r"calls\.py:\d+: (ERROR|WARNING)", built.log), built.log
 
 

@@ -31,6 +31,8 @@ DRAWN = re.compile(r"\S {3,}\S|-\+-|([^\w\s.])\1{4,}")  # a table, a rule, an ar
 ITEM = re.compile(r"\s|[-*+•] |\(?\w{1,3}[.)] |\[\d+\]|\|")
 LIST = re.compile(r"\s*([-*+]|\d+[.)]) +\S")
 MARKED = re.compile(r"\s*([-*+•]|\(?\w{1,3}[.)]|\[\d+\]) +(?=\S)")
+CODE = re.compile(r"(\s*)\.\. (plot|testcode|testsetup|ipython)::.*")
+OPTION = re.compile(r"\s+:[\w-]+:")
 GLUED = re.compile(r"(?<!`)(`[^`\n]+`)(?=[A-Za-z0-9])")  # as in `Mapping`s
 ONE_COLON = re.compile(r"\s*\.\. ([\w:-]*\w):(?!:)(\s|$)")  # a comment, for docutils
 HIDDEN = "The line is a comment and not shown. If it is meant as the directive, write two colons: .. %s::"
@@ -80,7 +82,7 @@ class Written(SphinxDirective):
         lines = [Line(text, n) for n, text in enumerate(self.content, first)]
         if style == "plain":
             return plain(lines)
-        found = self._parsed(_rest(lines, style))
+        found = self._parsed(self._with_code(_rest(lines, style)))
         within = nodes.container("", *found)
         for message in list(within.findall(nodes.system_message)):
             # Docutils cannot read this: it is shown as typed.
@@ -162,6 +164,22 @@ class Written(SphinxDirective):
                     type="annotated",
                     subtype="comment",
                 )
+
+    def _with_code(self, lines: list[Line]) -> list[Line]:
+        """Return lines with the code of extensions that the book does not have as code."""
+        out: list[Line] = []
+        options = False
+        for line in lines:
+            match = CODE.fullmatch(line.text)
+            if match and not self._is_directive(match[2]):
+                line = line._replace(text=f"{match[1]}.. code-block:: python")
+                options = True
+            elif options and OPTION.match(line.text):
+                continue
+            else:
+                options = False
+            out.append(line)
+        return out
 
     def _is_directive(self, name: str) -> bool:
         document = self.state.document
