@@ -755,7 +755,7 @@ MARKUP = """
     param type rtype raises unusual math note class exc pep doc versionadded deprecated attribute markdown
     tags args arguments python _steps title summary docformat restructuredtext title description skip
     doctest utf coding author https example org _buffers buffers path about alpha attention revisited scores
-    versionchanged testcode hide
+    versionchanged testcode hide plot
 """
 
 
