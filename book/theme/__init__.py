@@ -164,8 +164,14 @@ def complete(
 
 def style() -> str:
     """Return all style sheets as one, which takes one request, without comments."""
-    text = "".join((FOLDER / "static" / f"{name}.css").read_text() for name in SHEETS)
-    return re.sub(r"\s*\n\s*", "\n", re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL))
+    sheets = [FOLDER / "static" / f"{name}.css" for name in SHEETS]
+    return short("".join(sheet.read_text("utf-8") for sheet in sheets))
+
+
+def short(style: str) -> str:
+    """Return a style without comments and margins."""
+    style = re.sub(r"/\*.*?\*/", "", style, flags=re.DOTALL)
+    return re.sub(r"\s*\n\s*", "\n", style).lstrip()
 
 
 def restyled(app: Any, env: Any) -> list[str]:
@@ -194,6 +200,10 @@ def sweep(app: Any, exception: Exception | None) -> None:
     out = Path(app.outdir)
     for script in (out / "_static").glob("*.js"):
         script.write_text(COMMENT.sub("", script.read_text("utf-8")), "utf-8")
+    for name in LANGUAGE_SHEETS.values():
+        sheet = out / "_static" / f"{name}.css"
+        if sheet.is_file():
+            sheet.write_text(short(sheet.read_text("utf-8")), "utf-8")
     for kinds in ({".css", ".js"}, {".gif", ".png", ".svg"}):
         asking = {
             file: file.read_text("utf-8")
