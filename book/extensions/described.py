@@ -83,9 +83,10 @@ def describe(
         "author": {"@type": "Organization", "name": app.config.author},
         "datePublished": begun,
         "dateModified": changed,
-        "license": of(app).file("LICENSE"),
         "isPartOf": {"@type": "Book", "name": book, "url": root},
     }
+    if terms := of(app).file("LICENSE"):
+        article["license"] = terms
     lines = [
         f'<meta property="{name}" content="{escape(value)}">'
         for name, value in properties.items()

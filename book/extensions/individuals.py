@@ -24,12 +24,14 @@ from typing import Any
 from docutils import nodes
 from drawing.canvas import WIDTH, Canvas
 from drawing.instructions import PITCH, Change, changes, difference, read
+from quick import is_quick
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.locale import get_translation
 from sphinx.util.docutils import SphinxDirective
 
 FOLDER = "_downloads/search"
+SUBPROGRAM = re.compile(r"\n(?=S\d+$)", re.MULTILINE)  # the line on which one begins
 STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 
 
@@ -123,10 +125,7 @@ def data(name: str, individuals: list[Individual]) -> dict[str, Any]:
     texts: dict[str, int] = {}
     rows = []
     for each in individuals:
-        parts = [
-            part.rstrip()
-            for part in re.split(r"\n(?=S\d+$)", each.dna, flags=re.MULTILINE)
-        ]
+        parts = [part.rstrip() for part in SUBPROGRAM.split(each.dna)]
         rows.append(
             {
                 "number": each.number,
@@ -371,7 +370,7 @@ def add_script(
 
 def write_data(app: Sphinx, exception: Exception | None) -> None:
     """Write the data of each search into the site."""
-    if exception is not None or app.builder.format != "html":
+    if exception is not None or app.builder.format != "html" or is_quick(app):
         return
     for name, path in recorded(app).items():
         text = json.dumps(data(name, read_search(path)), separators=(",", ":"))

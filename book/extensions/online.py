@@ -10,17 +10,17 @@ from __future__ import annotations
 import re
 import subprocess
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from html import escape, unescape
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode, urljoin, urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from sphinx.application import Sphinx
 from sphinx.locale import _
 from sphinx.util import logging
-from sphinx_annotated.page.book import Repository
+from sphinx_annotated.page.repository import Repository
 
 LOGGER = logging.getLogger(__name__)
 LINK = re.compile(r'(?<=[\s<])((?:xlink:)?href|src|action|data-content_root)="([^"]*)"')
@@ -29,12 +29,15 @@ NOWHERE = (
     "No address of a repository: %d links to it are left out, and the map, the feed and the cards. "
     "Give one as repository.url in _config.yml."
 )
+ELSEWHERE = (
+    "The kind of host at %s is not known: %d links to files and forms there are left out. Name it as "
+    "repository.host in _config.yml (github, gitlab or forgejo), and the site's address as repository.site."
+)
 POLICY = re.compile(r'http-equiv="Content-Security-Policy" content="([^"]*)"')
 HEADING = re.compile(
     r'<a class="headerlink"[^>]*? href="#(?P<anchor>[^"]+)"[^>]*>#</a>(?=</h)'
 )
 LINE = re.compile(r'<span class="ln[^"]*" id="L(\d+)"')
-COMMIT = re.compile(r"(\d{4}-\d\d-\d\d) ([0-9a-f]+)")
 
 
 def of(app: Sphinx) -> Repository:
@@ -61,7 +64,7 @@ def changes(root: Path) -> dict[str, Change]:
     """Return the changes of each file, or nothing if the history is not here."""
     command = ["git", "-C", str(root), "-c", "core.quotePath=false"]
     shallow = [*command, "rev-parse", "--is-shallow-repository"]
-    form = "--format=%cs %h"
+    form = "--format=%x01%cs %h"  # no file's name begins so
     log = [*command, "log", "--name-only", "--no-renames", "--relative", form]
     try:
         run = {"capture_output": True, "text": True, "check": True}
@@ -73,8 +76,8 @@ def changes(root: Path) -> dict[str, Change]:
     found: dict[str, Change] = {}
     day = commit = ""
     for line in filter(None, lines):
-        if match := COMMIT.fullmatch(line):
-            day, commit = match.groups()
+        if line.startswith("\1"):
+            day, commit = line[1:].split()
         else:
             last = found.get(line, Change("", day, commit))
             found[line] = Change(day, last.last, last.commit)
@@ -103,30 +106,33 @@ def foot(
         context["pageurl"] = repository.pages
     if pagename == MISSING:
         context["pageurl"] = None
-    url = repository.url.rstrip("/")
-    links = [(_("Repository"), url), (_("MIT license"), repository.file("LICENSE"))]
+    links = [
+        (_("Repository"), repository.url.rstrip("/")),
+        (_("MIT license"), repository.file("LICENSE")),
+    ]
     if path:
-        links.append(
-            (_("Edit this page"), f"{url}/edit/{repository.branch}/{quote(path)}")
-        )
+        links.append((_("Edit this page"), repository.edit(path)))
         place = str(app.builder.get_target_uri(pagename))
         about = f"{number}, commit {change.commit}" if change else number
-        given = {"template": "words.yml", "versions": about}
-        form = f"{url}/issues/new"
-        report = f"{form}?{urlencode({**given, 'page': repository.pages + place})}"
-        links.append((_("Something wrong here?"), report))
-        if url:
+
+        def report(where: dict[str, str]) -> str:
+            return repository.issue("words.yml", {"versions": about, **where})
+
+        whole = report({"page": repository.pages + place})
+        links.append((_("Something wrong here?"), whole))
+        if whole:
             body = context.get("body") or ""
-            context["body"] = with_reports(body, place, form, given)
-    if not url:
-        app.left_out += len(links)  # type: ignore[attr-defined]
-        links = []
-    context["foot"] = [{"text": text, "href": address} for text, address in links]
+            context["body"] = with_reports(body, place, report)
+    foot = [{"text": text, "href": address} for text, address in links if address]
+    app.left_out += len(links) - len(foot)  # type: ignore[attr-defined]
+    context["foot"] = foot
     facts = [_("Version {}").format(number), *([change.last] if change else [])]
     context["foot_facts"] = ", ".join(facts)
 
 
-def with_reports(body: str, address: str, form: str, given: dict[str, str]) -> str:
+def with_reports(
+    body: str, address: str, report: Callable[[dict[str, str]], str]
+) -> str:
     """Return a page with a link at each heading to a form that names the section and its first line.
 
     The ``address`` is the page's in the site: a whole one at each heading would weigh more than it says.
@@ -140,10 +146,10 @@ def with_reports(body: str, address: str, form: str, given: dict[str, str]) -> s
         after = HEADING.search(body, match.end())
         if line and (after is None or line.start() < after.start()):
             section["line"] = line[1]
-        report = escape(f"{form}?{urlencode({**given, **section}, safe='/')}")
+        address_of_form = escape(report(section))
         words = escape(_("Something wrong here?"))
         return (
-            f'{match[0]}<a class="headerlink wrong" data-pagefind-ignore href="{report}" '
+            f'{match[0]}<a class="headerlink wrong" data-pagefind-ignore href="{address_of_form}" '
             f'title="{words}" aria-hidden="true" tabindex="-1"></a>'
         )
 
@@ -186,7 +192,10 @@ def write(app: Sphinx, exception: Exception | None) -> None:
         return
     site, repository = Path(app.outdir), of(app)
     if left_out := app.left_out:  # type: ignore[attr-defined]
-        LOGGER.info(NOWHERE, left_out)
+        if repository.url:
+            LOGGER.info(ELSEWHERE, repository.url, left_out)
+        else:
+            LOGGER.info(NOWHERE, left_out)
     root = app.builder.get_target_uri(app.config.root_doc)
     welcome = (site / root).read_text(encoding="utf-8")
     once = welcome.replace(" data-pagefind-body", "")  # the search finds it once

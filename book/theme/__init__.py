@@ -157,6 +157,8 @@ def complete(
     if "std-term" in body + str(context.get("chapter")):
         app.add_js_file("terms.js", loading_method="defer")
     context["fonts"] = fonts(body)
+    context["mathjax"] = getattr(app.builder, "math_renderer_name", "") == "mathjax"
+    context["own_search"] = "search_index" in app.extensions
     context["opens_with_picture"] = opens_with_picture(body)
     if pagename == "genindex":
         context["genindexentries"] = names(app)

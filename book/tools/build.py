@@ -102,12 +102,14 @@ def doctrees(code: str) -> Path:
     return ROOT / "_build" / (f".doctrees-{code}" if code else ".doctrees")
 
 
-def build_one(code: str, strict: bool, drafts: bool, quick: bool = False) -> int:
-    """Build the English book, or its edition in a language. A ``quick`` build writes pages alone."""
+def build_one(code: str, strict: bool, drafts: bool, quick: str = "") -> int:
+    """Build the English book, or its edition in a language. A ``quick`` build writes pages alone:
+    those whose ``own`` files changed, or ``all`` that changed.
+    """
     import yaml
     from address import online
     from jupyter_book.sphinx import build_sphinx
-    from sphinx_annotated.page.book import Repository
+    from sphinx_annotated.page.repository import Repository
 
     show_progress()
     # Pages are millions of objects that last. Looking for garbage among them less often halves the time.

@@ -72,7 +72,7 @@ if __name__ == "__main__":
     # How many parameters does the layer have at $d = 8$?
     # :::
     # :::{{solution}}
-    # 8, one for each feature.
+    # {{value}}`counted`, one for each feature.
     # :::
     counted = sum(p.numel() for p in layer.parameters())
     print(counted)

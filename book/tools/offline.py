@@ -53,7 +53,7 @@ def write() -> None:
     title = title_page(SITE, toc["root"], config)
     folder = SITE / FOLDER
     folder.mkdir(exist_ok=True)
-    name = config["repository"]["url"].rstrip("/").split("/")[-1]
+    name = config["repository"].get("url", "").rstrip("/").split("/")[-1] or "book"
     start = time.monotonic()
     archive(SITE, folder / f"{name}.zip")
     with sync_playwright() as playwright:

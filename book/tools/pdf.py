@@ -5,6 +5,7 @@ It is printed twice. The page numbers in the contents come from the first print.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,11 +16,12 @@ from tempfile import NamedTemporaryFile
 from typing import Any
 from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit
 
+from address import online
 from babel.dates import format_date
 from bs4 import BeautifulSoup, Tag
 from playwright.sync_api import Browser
 from pypdf import PdfReader
-from sphinx_annotated.page.book import site_url
+from sphinx_annotated.page.repository import Repository
 
 STYLE = Path(__file__).with_name("pdf.css")
 UNPRINTED = (
@@ -69,7 +71,7 @@ def title_page(
         title=config["title"],
         summary=str(summary["content"]) if summary else "",
         author=config["author"],
-        address=site_url(config["repository"]["url"]),
+        address=Repository(**online(config["repository"], os.environ)).pages,
         date=format_date(format="long", locale=language)
         if language != "en"
         else time.strftime("%d %B %Y").lstrip("0"),

@@ -2,13 +2,15 @@
 
 This process serves the site and watches its sources. Another, the builder, has imported the engine and the
 packages that a build needs, has parsed the chapters, and forks a child for each build. The child imports all
-else of the book as it is now, and writes the changed pages alone; a changed catalogue builds its language.
-The search and other languages wait for `make book`. Styles and scripts are served from their sources.
+else of the book as it is now, and writes the changed pages alone, those that were edited before those that
+show parts of them; a changed catalogue builds its language. The search and other languages wait for
+`make book`. Styles and scripts are served from their sources.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import json
 import os
@@ -42,10 +44,13 @@ KINDS = (".md", ".yml", ".bib", ".json", ".css", ".js", ".html", ".toml", ".po")
 PACKAGES = (
     *("fontTools.subset", "jupyter_book.sphinx", "matplotlib", "myst_nb.sphinx_"),
     *("nbclient", "PIL.ImageFont", "pybtex.database", "resvg_py"),
-    *("sphinx.builders.html", "sphinxcontrib.bibtex", "sphinxcontrib.katex"),
+    *("sphinx.builders.html", "sphinx.util.i18n", "sphinxcontrib.bibtex"),
+    "sphinxcontrib.katex",
 )
 # First characters of lines that the builder prints: of what is wrong, and of the end of a build.
 WRONG, END = "\1", "\2"
+REST = "rest"  # asks for the pages that a build has left to the next one
+LEFT = 90  # exit code of a build that has left pages
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
 
 
@@ -53,7 +58,11 @@ COLOUR = re.compile(r"\x1b\[[\d;]*m")
 
 
 def build_on_request() -> None:
-    """Build for each line of the standard input: an empty one is the English book, others name a language."""
+    """Build for each line of the standard input.
+
+    An empty one asks for the edited pages of the English book, ``REST`` for what else changed, and others
+    name a language.
+    """
     for name in PACKAGES:
         with suppress(ImportError):  # the build says what is missing
             importlib.import_module(name)
@@ -75,9 +84,9 @@ def build_on_request() -> None:
 def parse_chapters() -> None:
     """Parse the chapters that have changed, so that the next build need not. It reports what is wrong."""
     import yaml
-    from sphinx_annotated.page.state import styles_of
+    from sphinx_annotated.page.state import before, styles_of
+    from sphinx_annotated.read.digest import versions
     from sphinx_annotated.read.modules import Project
-    from sphinx_annotated.run.execute import Store, is_current, job_of
 
     with suppress(Exception):
         text = (ROOT / "_config.yml").read_text(encoding="utf-8")
@@ -87,13 +96,16 @@ def parse_chapters() -> None:
             page["file"] for part in contents["parts"] for page in part["chapters"]
         ]
         styles = styles_of(config.get("annotated_style", "markdown"))
-        fonts = [ROOT / name for name in config["annotated_figure_fonts"]]
-        project, store = Project(ROOT, styles), Store(SITE.with_name(".executed"))
+        project = Project(ROOT, styles, before=before.project)
         for path in (ROOT / f"{name}.py" for name in names):
             with suppress(Exception):
-                job = job_of(project, path, fonts)
-                if record := store.load(job.docname, job.digest):
-                    is_current(record, job, project)
+                module = project.at(path)
+                others = project.dependencies(module)
+                versions(module, others, project)
+                for each in (module, *others):
+                    _ = each.chapter, each.library
+        before.project = project
+    gc.freeze()  # a build need not look for garbage there
 
 
 def _build_and_end(language: str) -> None:
@@ -101,10 +113,13 @@ def _build_and_end(language: str) -> None:
     try:
         import build
 
-        if language:
+        if language not in ("", REST):
             code = build.build_edition(language)
         else:
-            code = build.build_one("", strict=False, drafts=False, quick=True)
+            how = "all" if language == REST else "own"
+            code = build.build_one("", strict=False, drafts=False, quick=how)
+            left = getattr(sys.modules.get("quick"), "left", ())
+            code = LEFT if left and not code else code
     except Exception:
         traceback.print_exc()
     finally:
@@ -259,12 +274,24 @@ def react(builder: Builder, paths: Iterable[str]) -> None:
     for language in builds:
         edition = f" {language}" if language else ""
         print(f"building{edition}, because of {names} …", flush=True)
-        state.building = True
-        start = time.monotonic()
-        code, state.wrong = builder.build(language)
-        state.building = False
-        end = "NOT built (see above)" if code else "built"
-        print(f"{end} in {time.monotonic() - start:.1f} s", flush=True)
+        code = build(builder, language)
+        if code == LEFT:
+            print("building the pages that show parts of it …", flush=True)
+            before, state.wrong = state.wrong, ""
+            build(builder, REST)
+            state.wrong = before + state.wrong
+
+
+def build(builder: Builder, language: str) -> int:
+    """Build, and say how long it took. Return the exit code."""
+    state = Handler.state
+    state.building = True
+    start = time.monotonic()
+    code, state.wrong = builder.build(language)
+    state.building = False
+    end = "built" if code in (0, LEFT) else "NOT built (see above)"
+    print(f"{end} in {time.monotonic() - start:.1f} s", flush=True)
+    return code
 
 
 def first_build() -> None:

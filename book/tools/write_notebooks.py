@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "book"), str(ROOT / "engine")]
 
 from sphinx_annotated.page.book import Book, book_of  # noqa: E402
-from sphinx_annotated.read.expressions import with_others  # noqa: E402
+from sphinx_annotated.read.expressions import of_others, with_others  # noqa: E402
 from sphinx_annotated.read.modules import Project  # noqa: E402
 from sphinx_annotated.read.parse import ChapterError  # noqa: E402
 from sphinx_annotated.run.execute import Record, Store, job_of  # noqa: E402
@@ -78,7 +78,9 @@ def notebooks() -> dict[Path, str]:
     for path in chapters():
         module = book.project.at(path)
         record = recorded(book, book.project.docname(module))
-        values = with_others(module.chapter, record.values, partial(values_of, book))
+        values = with_others(
+            of_others(module.chapter), record.values, partial(values_of, book)
+        )
         found[NOTEBOOKS / f"{path.stem}.ipynb"] = reader_notebook(
             path, book, values=values, returned=record.returned
         )

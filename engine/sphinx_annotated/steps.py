@@ -12,15 +12,16 @@ from typing import Any
 import nbformat
 from docutils import nodes
 from filelock import FileLock, Timeout
+from myst_parser.sphinx_ext.mathjax import override_mathjax
 from sphinx import locale
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
-from sphinx.errors import SphinxError
 from sphinx.locale import _, get_translation
 from sphinx.util import logging
 
+from sphinx_annotated.ends import AnnotatedError
 from sphinx_annotated.page.chapters import warn_of_patterns
-from sphinx_annotated.page.contents import contents, lost_pages, navigation
+from sphinx_annotated.page.contents import Navigation, contents, lost_pages
 from sphinx_annotated.page.limits import with_links
 from sphinx_annotated.page.outputs import problem
 from sphinx_annotated.page.site_notebook import site_notebook
@@ -59,13 +60,9 @@ LACKED = (
 LACKING = re.compile(
     r"(?P<path>.*?):(?P<line>\d+): ModuleNotFoundError: No module named '(?P<package>[\w.]+)'"
 )
+# What MyST reads in prose of modules, as `read/prose.py` does.
+MARKUP = {"amsmath", "colon_fence", "deflist", "dollarmath", "fieldlist"}
 LOGGER = logging.getLogger(__name__)
-
-
-class AnnotatedError(SphinxError):
-    """Ends the build. Each line of the message has a file, a line and the fix."""
-
-    category = "The book was not built"
 
 
 def wait(app: Sphinx, config: Any) -> None:
@@ -110,24 +107,37 @@ def execute_chapters(
         with _locked(folder.with_name(f"{folder.name}-lock"), waiting):
             _execute_missing(state, jobs)
         for job in jobs:
-            if job.docname in state.unexecuted:
-                continue
-            check(job.chapter, state.shapes(job)["calls"], str(job.path))
+            if job.docname not in state.unexecuted:
+                _check(state, job)
     except ChapterError as error:
         raise AnnotatedError(f"\n{error}") from None
     known = state.memory.digests
     # Of an output and of a number in prose, also of one that another chapter computed.
     state.memory.digests = {
-        job.docname: f"{job.digest} {sorted(state.values(job).items())} "
+        job.docname: f"{job.module.key} {job.digest} {sorted(state.values(job).items())} "
         f"{state.unexecuted.get(job.docname, '')}"
         for job in jobs
     }
-    return [
+    shown = [
+        docname
+        for docname, uses in state.memory.uses.items()
+        if any(state.shown[what] != digest for what, digest in uses.items())
+    ]
+    return shown + [
         job.docname
         for job in jobs
         if known.get(job.docname) != state.memory.digests[job.docname]
         or job.docname in state.executed
     ]
+
+
+def _check(state: State, job: Job) -> None:
+    """Compare the shapes in a chapter's prose with the recorded ones, once for both of them."""
+
+    def work() -> int:
+        return check(job.chapter, state.shapes(job)["calls"], str(job.path))
+
+    state.project.once(job.module, "shapes", work, f"{job.digest} {state.ran(job)[0]}")
 
 
 def _execute_missing(state: State, jobs: list[Job]) -> None:
@@ -214,11 +224,29 @@ def read_chapter(app: Sphinx, docname: str, source: list[str]) -> None:
             note=_translation(app, docname),
             notice=state.unexecuted.get(docname, ""),
         )
+        notebook.metadata.update(_markup(app))
         source[0] = nbformat.writes(notebook)
         for _, line, output in page.record.placed(page.chapter):
             if what := problem(output):
                 place = f"{page.module.path}:{line}"
                 LOGGER.warning(what, location=place, type="annotated", subtype="output")
+
+
+def _markup(app: Sphinx) -> dict[str, Any]:
+    """Return the metadata with which MyST reads formulas and notes in a chapter, whatever the book sets."""
+    config: Any = app.env.myst_config  # type: ignore[attr-defined]
+    if config.enable_extensions >= MARKUP:
+        return {}
+    extensions = sorted(config.enable_extensions | MARKUP)
+    return {"myst": {"enable_extensions": extensions, "dmath_double_inline": True}}
+
+
+def show_formulas(app: Sphinx) -> None:
+    """Let MathJax show the formulas of chapters, also if the other pages have none between dollars."""
+    given = app.config.myst_enable_extensions
+    app.config.myst_enable_extensions = {*given, *MARKUP}
+    override_mathjax(app)
+    app.config.myst_enable_extensions = given
 
 
 def _translation(app: Sphinx, docname: str) -> Callable[[str], str]:
@@ -241,7 +269,7 @@ def forget_page(app: Sphinx, doctree: nodes.document) -> None:
 def read_again(app: Sphinx, env: BuildEnvironment) -> None:
     """Let the next build read modules again that were edited while chapters ran."""
     for docname, job in state_of(env).jobs.items():
-        if text_of(job.path) != job.chapter.text:
+        if text_of(job.path) != job.module.text:
             env.all_docs[docname] = 0
 
 
@@ -278,7 +306,7 @@ def page_context(
         for docname in chapters & set(state.jobs):
             job = state.job(docname)
             write_outputs(Path(app.outdir), job, state.record(job))
-    context["book_nav"] = navigation(app, state.contents, pagename)
+    context["book_nav"] = Navigation(app, state.contents, pagename)
     entry = next((e for e in state.contents if e.docname == pagename), None)
     if entry is None or doctree is None or pagename not in state.jobs:
         return

@@ -8,7 +8,7 @@ import pytest
 from sphinx_annotated.read import digest as digest_module
 from sphinx_annotated.read.digest import digest, versions
 from sphinx_annotated.read.modules import Project
-from sphinx_annotated.read.parse import ChapterError, parse
+from sphinx_annotated.read.parse import ChapterError
 
 CHAPTER = '''
 """# T
@@ -83,7 +83,7 @@ def fresh() -> Iterator[None]:
 def key(root: Path, name: str = "pkg/one.py", extra: str = "") -> str:
     project = Project(root)
     module = project.at(root / name)
-    return digest(parse(module.text, str(module.path)), module, project, extra)
+    return digest(module, project, extra)
 
 
 def edited(root: Path, old: str, new: str, name: str = "pkg/one.py") -> str:
@@ -245,7 +245,7 @@ def test_versions_of_imported_packages_change_the_digest(
     before = key(root)
     project = Project(root)
     one = project.at(root / "pkg/one.py")
-    assert "hypothesis" in versions(one, project.dependencies(one))
+    assert "hypothesis" in versions(one, project.dependencies(one), project)
     monkeypatch.setattr(
         digest_module, "_version", lambda name: "99" if name == "hypothesis" else None
     )
@@ -256,13 +256,13 @@ def test_a_package_known_by_another_name_is_found(root: Path) -> None:
     edited(root, "import json", "import yaml")
     project = Project(root)
     one = project.at(root / "pkg/one.py")
-    assert "yaml" in versions(one, [])
+    assert "yaml" in versions(one, [], project)
 
 
 def test_a_package_mentioned_for_its_files_changes_the_digest(root: Path) -> None:
     edited(root, "f(1)", 'files("pytest")')
     project = Project(root)
-    assert "pytest" in versions(project.at(root / "pkg/one.py"), [])
+    assert "pytest" in versions(project.at(root / "pkg/one.py"), [], project)
 
 
 @pytest.mark.parametrize(

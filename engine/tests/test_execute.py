@@ -13,8 +13,8 @@ from typing import Any
 import nbformat
 import pytest
 from small_books import Built, Shelf, environment
-from sphinx_annotated.read.modules import Project
-from sphinx_annotated.read.parse import ChapterError, parse
+from sphinx_annotated.read.modules import Module, Project
+from sphinx_annotated.read.parse import ChapterError
 from sphinx_annotated.run.execute import (
     Job,
     Record,
@@ -365,7 +365,7 @@ def test_a_kernel_needs_no_port_that_another_program_could_take(tmp_path: Path) 
 
 def a_job(folder: Path, text: str) -> Job:
     return Job(
-        "one", folder / "one.py", parse(text, str(folder / "one.py")), "d", "", {}
+        "one", folder / "one.py", Module("one", folder / "one.py", text), "d", "", {}
     )
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from small_books import Built, Shelf
 from sphinx_annotated.page.book import book_of
-from sphinx_annotated.read.modules import Project
-from sphinx_annotated.read.parse import ChapterError, parse
+from sphinx_annotated.read.modules import Module, Project
+from sphinx_annotated.read.parse import ChapterError
 from sphinx_annotated.run.execute import Job, execute
 from sphinx_annotated.take.notebook import reader_notebook
 
@@ -68,7 +68,7 @@ def test_a_wrong_solution_ends_the_build_at_its_line(tmp_path: Path) -> None:
     text = textwrap.dedent(ONE).lstrip("\n").replace("== 3", "== 4")
     path = tmp_path / "one.py"
     line = text.split("\n").index("    assert grow(2) == 4") + 1
-    job = Job("one", path, parse(text, str(path)), "digest", "", {})
+    job = Job("one", path, Module("one", path, text), "digest", "", {})
     with pytest.raises(ChapterError, match=rf"one\.py:{line}: AssertionError"):
         execute(job, tmp_path, timeout=60, threads=1)
 

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 from small_books import Built, Shelf
-from sphinx_annotated.read.parse import ChapterError, parse
+from sphinx_annotated.read.modules import Module
+from sphinx_annotated.read.parse import ChapterError
 from sphinx_annotated.run.execute import Job, Record, execute
 
 New = Callable[[dict[str, str]], Shelf]
@@ -272,7 +273,7 @@ WRONG = {
 def run(text: str, folder: Path, timeout: int = 60) -> Record:
     path = folder / "one.py"
     path.write_text(text, encoding="utf-8")
-    job = Job("one", path, parse(text, str(path)), "d", "", {})
+    job = Job("one", path, Module("one", path, text), "d", "", {})
     return execute(job, folder, timeout, 1)
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import nbformat
 import pytest
-from sphinx_annotated.page.book import Book, Repository, book_of, verified
+from sphinx_annotated.page.book import Book, book_of, verified
+from sphinx_annotated.page.repository import Repository
 from sphinx_annotated.read.modules import Project
 from sphinx_annotated.read.parse import ChapterError, parse
 from sphinx_annotated.run.execute import Record, execute, job_of

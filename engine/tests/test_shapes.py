@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from sphinx_annotated.read.modules import Module
 from sphinx_annotated.read.parse import Chapter, ChapterError, parse
 from sphinx_annotated.run.execute import Job, Record, execute
 from sphinx_annotated.run.shapes import by_line, check, moved, positions
@@ -32,9 +33,8 @@ if __name__ == "__main__":
 def run(text: str, folder: Path) -> tuple[Chapter, Record]:
     path = folder / "chapter.py"
     path.write_text(text)
-    chapter = parse(text, str(path))
-    job = Job("chapter", path, chapter, "digest", "", {})
-    return chapter, execute(job, folder, timeout=60, threads=1)
+    job = Job("chapter", path, Module("chapter", path, text), "digest", "", {})
+    return job.chapter, execute(job, folder, timeout=60, threads=1)
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from small_books import Built, Shelf
 from sphinx_annotated.read.expressions import expressions
+from sphinx_annotated.read.modules import Module
 from sphinx_annotated.read.parse import ChapterError, parse
 from sphinx_annotated.run.execute import Job, execute
 
@@ -132,7 +133,7 @@ def test_an_expression_that_fails_ends_the_build_at_its_line(
 ) -> None:
     text = f'"""# One\n\nA summary.\n\nNow\n{{value}}`{expression}`."""\n\nx = 1\n'
     path = tmp_path / "one.py"
-    job = Job("one", path, parse(text, str(path)), "digest", "", {})
+    job = Job("one", path, Module("one", path, text), "digest", "", {})
     with pytest.raises(ChapterError, match=re.escape(f"{path}:6: {error}")):
         execute(job, tmp_path, timeout=60, threads=1)
 

@@ -18,14 +18,14 @@ PAGES = {
     "index": "# Book\n\nWelcome, see {doc}`odd`.\n\n```{toctree}\nodd\nbare\nlong\n```\n",
     "odd": f"# {ODD.replace('<', '&lt;')}\n\nIts *first* paragraph, $a < b$, leads to [here](bare.md).\n",
     "bare": "A page without a heading. 2 * 3 is 6.\n\n1986\\. A year begins it.\n",
-    "long": f"# {'unbreakable' * 30}\n\nThe title is one word.\n",
+    "long": f"# {'unbreakable' * 30}\n\nThe title is one word.\n\n```{{install}}\n```\n",
 }
 CONF = """
 import sys
 sys.path[:0] = {path!r}
 project = author = "Fixture"
 html_title = "A <book>"
-extensions = ["sphinx_annotated", "theme", "myst_nb", "online", "markdown_twins", "described"]
+extensions = ["sphinx_annotated", "theme", "myst_nb", "online", "markdown_twins", "described", "use_it"]
 html_theme = "primer"
 nb_execution_mode = "off"
 smartquotes = False
@@ -33,9 +33,10 @@ myst_enable_extensions = ["dollarmath"]
 annotated_repository = {{"url": {url!r}}}
 """
 WHERE = "https://github.com/a/b"
+ELSEWHERE = "https://git.example.org/a/b"  # a host of a kind that is not known
 
 
-@pytest.fixture(scope="module", params=["", WHERE])
+@pytest.fixture(scope="module", params=["", WHERE, ELSEWHERE])
 def site(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, Path, str]:
@@ -72,7 +73,7 @@ def test_odd_titles_are_whole_everywhere(site: tuple[str, Path, str]) -> None:
     listed = (folder / "llms.txt").read_text(encoding="utf-8")
     assert "- [" + re.sub(r"([<\[\]])", r"\\\1", title) + "](" in listed
     assert "): Its first paragraph" in listed.replace("*", "")
-    if not url:
+    if url != WHERE:
         return
     page = soup(folder, "odd")
     (script,) = page.select('script[type="application/ld+json"]')
@@ -101,6 +102,12 @@ def test_without_an_address_links_to_it_are_left_out_and_counted(
     url, folder, said = site
     foot = [str(a["href"]) for a in soup(folder, "odd").select(".foot a")]
     twin = (folder / "odd.html.md").read_text(encoding="utf-8")
+    if url == ELSEWHERE:
+        assert foot == ["odd.html.md", url] or foot == [url, "odd.html.md"]
+        (count,) = re.findall(r"(\d+) links to files and forms there", said)
+        # Three on each of four pages, one on those that have no source.
+        assert int(count) == 3 * 4 + 3
+        return
     if url:
         assert len(foot) == 5 and foot[0] == url and "left out" not in said
         assert "[here](https://a.github.io/b/bare.html)" in twin
@@ -113,3 +120,11 @@ def test_without_an_address_links_to_it_are_left_out_and_counted(
     assert not list(folder.glob("sitemap.xml")) + list(folder.glob("feed.xml"))
     texts = [path.read_text(encoding="utf-8") for path in folder.rglob("*.html*")]
     assert not any("github" in text or "file:" in text for text in texts)
+
+
+def test_the_command_that_installs_is_one_that_can_work(
+    site: tuple[str, Path, str],
+) -> None:
+    url, folder, _ = site
+    command = f"pip install git+{url}" if url else "pip install labml_primer"
+    assert command in soup(folder, "long").get_text()

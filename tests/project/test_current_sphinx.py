@@ -33,6 +33,8 @@ def configuration() -> str:
         name for name in config["extensions"] if name not in OF_JUPYTER_BOOK
     ]
     config["annotated_outputs"] = "_build"
+    # Newer versions look for them next to `conf.py`, which is elsewhere here.
+    config["bibtex_bibfiles"] = [str(ROOT / each) for each in config["bibtex_bibfiles"]]
     path = [str(ROOT / name) for name in ("", "engine", "book", "book/extensions")]
     return (
         f"import json, sys\nsys.path[:0] = {path!r}\n"

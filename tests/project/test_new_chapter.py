@@ -12,7 +12,7 @@ import yaml
 from sphinx_annotated.read.parse import parse
 
 ROOT = Path(__file__).resolve().parents[2]
-CHAPTER = "labml_primer/primer/talking_heads"
+CHAPTER = "labml_primer/primer/unwritten_layer"
 
 
 @pytest.fixture
@@ -28,17 +28,17 @@ def test_a_new_chapter_has_its_module_picture_place_and_layer(copy: Path) -> Non
     assert new_chapter.problem(copy, CHAPTER) == ""
     files = new_chapter.begin(copy, CHAPTER)
     parsed = parse((copy / f"{CHAPTER}.py").read_text())
-    assert parsed.title == "Talking heads"
+    assert parsed.title == "Unwritten layer"
     toc = yaml.safe_load((copy / "_toc.yml").read_text())
     part = next(p for p in toc["parts"] if p["caption"] == "Primer")
     assert part["chapters"][-1] == {"file": CHAPTER}
     catalogue = (copy / "tests/library/catalogue.py").read_text()
-    assert '    "TalkingHeads": Layer(lambda _: TalkingHeads(D_MODEL)' in catalogue
+    assert '    "UnwrittenLayer": Layer(lambda _: UnwrittenLayer(D_MODEL)' in catalogue
     for file in files:
         if file.endswith(".py"):
             ast.parse((copy / file).read_text())
     # It runs, and its picture draws.
-    code = "from talking_heads import draw; assert draw().startswith('<svg')"
+    code = "from unwritten_layer import draw; assert draw().startswith('<svg')"
     folders = f"{copy}:{ROOT / 'book'}:{copy / 'book/pictures/primer'}"
     environment = {"PYTHONPATH": folders, "OMP_NUM_THREADS": "1"}
     for command in (["-m", CHAPTER.replace("/", ".")], ["-c", code]):
@@ -55,7 +55,7 @@ def test_a_new_chapter_has_its_module_picture_place_and_layer(copy: Path) -> Non
         ("labml_primer/primer/Talking", "cannot be a module of this book; use lower"),
         ("labml_primer/primer/talking-heads", "cannot be a module of this book"),
         ("labml_primer/primer/2heads", "cannot be a module of this book"),
-        ("labml_primer/primer/talking_heads.py", "cannot be a module of this book"),
+        ("labml_primer/primer/unwritten_layer.py", "cannot be a module of this book"),
         ("labml_primer/primer/class", "class cannot be a module of this book"),
         ("labml_primer/primer/tensor", "would hide torch's Tensor"),
         ("labml_primer/none/x", "there is no folder labml_primer/none"),
@@ -81,6 +81,6 @@ def test_two_new_chapters_stand_next_to_each_other(copy: Path) -> None:
     assert files == [CHAPTER, "labml_primer/primer/second_heads"]
     catalogue = (copy / "tests/library/catalogue.py").read_text()
     ast.parse(catalogue)
-    for kind in ("TalkingHeads", "SecondHeads"):
+    for kind in ("UnwrittenLayer", "SecondHeads"):
         assert catalogue.count(f'    "{kind}": Layer(') == 1
         assert len([x for x in catalogue.splitlines() if x.endswith(f" {kind}")]) == 1

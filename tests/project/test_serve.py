@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import shutil
 import signal
 import socket
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import serve
+from built_book import ROOT, built
 
 TOOLS = Path(serve.__file__).parent
 PAGE = '<p>One</p><script src="/.serve.js"></script>'
@@ -121,7 +123,7 @@ import serve
 
 build = types.ModuleType("build")
 def build_one(code, strict, drafts, quick):
-    print("said", flush=True)
+    print("said", quick, flush=True)
     print("wrong", file=sys.stderr)
     return 3
 build.build_one = build_one
@@ -145,12 +147,88 @@ def test_the_builder_stays_says_what_is_wrong_and_is_started_again_if_it_ends(
     assert builder.build("") == (3, "wrong\n")
     first = builder.process
     assert builder.build("") == (3, "wrong\n") and builder.process is first
-    assert capfd.readouterr().out == "said\nwrong\n" * 2
+    assert capfd.readouterr().out == "said own\nwrong\n" * 2
     code, wrong = builder.build("ja")
     assert code == 1 and "has ended" in wrong
     first.wait()
     assert builder.build("") == (3, "wrong\n") and builder.process is not first
     builder.process.communicate()
+
+
+def test_the_edited_page_is_built_first_and_then_those_that_show_parts_of_it(
+    server: http.client.HTTPConnection, capfd: pytest.CaptureFixture[str]
+) -> None:
+    asked = []
+
+    class Leaving(serve.Builder):
+        def build(self, language: str) -> tuple[int, str]:
+            asked.append((language, serve.Handler.state.building))
+            return (serve.LEFT, "a:1: one\n") if len(asked) == 1 else (0, "b:2: two\n")
+
+    serve.react(Leaving(), [str(serve.ROOT / "labml_primer/a.py")])
+    assert asked == [("", True), (serve.REST, True)]
+    assert "building the pages that show parts of it" in capfd.readouterr().out
+    assert serve.Handler.state.wrong == "a:1: one\nb:2: two\n"
+
+
+EDITS = {
+    # More lines, so that the numbers change that other pages show of this one.
+    "labml_primer/transformer/attention.py": (
+        "\n\n",
+        "\n\nA line more, with $x^2$ and {term}`token`.\n\n",
+    ),
+    "book/pictures/transformer/attention.py": ('"""', '"""Edited. '),
+    "book/pages/notation.md": ("\n## ", "\nA *line* more.\n\n## "),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.nightly
+def test_a_quick_build_writes_the_pages_that_a_whole_build_writes(
+    tmp_path: Path,
+) -> None:
+    built()
+    copy = tmp_path / "copy"
+    subprocess.run(["git", "clone", "-q", ROOT, copy], check=True)
+    changed = ["git", "ls-files", "-m", "-o", "--exclude-standard"]
+    names = subprocess.run(
+        changed, cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    for name in names.stdout.splitlines():
+        if (ROOT / name).is_file():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, copy / name)
+    (copy / "_build").mkdir()
+    shutil.copytree(ROOT / "_build" / ".executed", copy / "_build" / ".executed")
+    (copy / "book/node_modules").symlink_to((ROOT / "book/node_modules").resolve())
+
+    def whole() -> None:
+        command = [sys.executable, "book/tools/build.py", "--strict"]
+        subprocess.run(command, cwd=copy, check=True, stdin=subprocess.DEVNULL)
+
+    def pages() -> dict[str, str]:
+        files = sorted((copy / "_build" / "html").rglob("*.html"))
+        return {str(f.relative_to(copy)): f.read_text("utf-8") for f in files}
+
+    whole()
+    before = pages()
+    for name, (old, new) in EDITS.items():
+        text = (copy / name).read_text("utf-8")
+        assert old in text
+        (copy / name).write_text(text.replace(old, new, 1), "utf-8")
+        builder = [sys.executable, "book/tools/serve.py", "--builder"]
+        asked = f"\n{serve.REST}\n"
+        done = subprocess.run(
+            builder, cwd=copy, input=asked, check=True, capture_output=True, text=True
+        )
+        assert done.stdout.count(serve.END) == 2 and f"{serve.END}1" not in done.stdout
+    quick = pages()
+    assert quick != before
+    shutil.rmtree(copy / "_build" / ".doctrees")
+    whole()
+    now = pages()
+    assert quick.keys() == now.keys()
+    assert [name for name in now if quick[name] != now[name]] == []
 
 
 SERVE = """

@@ -5,6 +5,7 @@ import os
 import re
 from datetime import date
 from pathlib import Path
+from urllib.parse import urlencode
 from xml.etree import ElementTree
 
 import cards
@@ -16,7 +17,7 @@ from built_book import CHAPTERS, PAGES, ROOT, Site, cases, every_page
 from described import moment, released
 from online import changes, headers, with_reports
 from PIL import Image
-from sphinx_annotated.page.book import Repository
+from sphinx_annotated.page.repository import Repository
 
 CONFIGURED = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]
 HERE = Repository(**online(CONFIGURED, os.environ))
@@ -145,7 +146,11 @@ def test_a_report_has_the_first_line_of_its_own_section_alone() -> None:
 
     line = '<span class="ln" id="L7">'
     body = heading("a") + heading("b") + line
-    links = re.findall(r'href="(f[^"]*)"', with_reports(body, "p", "f", {"k": "v"}))
+
+    def report(where: dict[str, str]) -> str:
+        return f"f?{urlencode({'k': 'v', **where})}"
+
+    links = re.findall(r'href="(f[^"]*)"', with_reports(body, "p", report))
     assert links == ["f?k=v&amp;page=p%23a", "f?k=v&amp;page=p%23b&amp;line=7"]
 
 

@@ -8,7 +8,7 @@ import yaml
 from address import online
 from built_book import PAGES, ROOT, Site, every_page
 from online import moved
-from sphinx_annotated.page.book import Repository
+from sphinx_annotated.page.repository import Repository
 
 CONFIGURED = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]
 HERE = Repository(**online(CONFIGURED, os.environ))
@@ -96,7 +96,10 @@ def test_a_fork_has_its_own_address_and_a_pull_request_keeps_the_branch() -> Non
     elsewhere = online(ours, {**fork, "BOOK_SITE": "https://d.org/book"})
     assert Repository(**elsewhere).pages == "https://d.org/book/"
     assert Repository(**online(ours, fork)).pages == "https://c.github.io/d/"
-    assert Repository().pages == ""
+    pipeline = {"CI_PROJECT_URL": "https://gitlab.com/c/d", "CI_COMMIT_BRANCH": "x"}
+    assert online(ours, pipeline) == {"url": "https://gitlab.com/c/d", "branch": "x"}
+    forgejo = {**fork, "GITHUB_SERVER_URL": "https://codeberg.org"}
+    assert Repository(**online(ours, forgejo)).pages == "https://c.codeberg.page/d/"
 
 
 def test_a_moved_page_keeps_where_its_links_lead() -> None:

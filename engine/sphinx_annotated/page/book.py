@@ -7,30 +7,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sphinx_annotated.page.repository import Repository
 from sphinx_annotated.read.folds import Folds, folds
 from sphinx_annotated.read.modules import Module, Project
 
 LOCK = "requirements.lock"
 GLOSSARY = re.compile(r"^`{3,}\{glossary\}\n(.*?)^`{3,}$", re.DOTALL | re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class Repository:
-    """Where the book's files are online. Without an address they are nowhere."""
-
-    url: str = ""  # https://github.com/owner/name
-    branch: str = "main"
-    notebooks: str = "notebooks"  # the folder of the readers' notebooks
-    site: str = ""  # where the book is read, if not at the repository's pages
-
-    @property
-    def pages(self) -> str:
-        """The address of the site, with a slash at the end, or nothing."""
-        return f"{self.site.rstrip('/')}/" if self.site else site_url(self.url)
-
-    def file(self, path: str) -> str:
-        """The address of a file."""
-        return f"{self.url.rstrip('/')}/blob/{self.branch}/{path}"
 
 
 @dataclass(frozen=True)
@@ -41,7 +23,7 @@ class Book:
     project: Project
     url: str  # address of the site, with a slash at the end
     install: dict[str, str]  # package -> what pip gets to install it
-    repository: Repository = Repository()
+    repository: Repository = field(default_factory=Repository)
     titles: dict[str, str] = field(default_factory=dict)  # docname -> title
     verified: str = ""  # versions that its notebooks are tested with
     cite: Callable[[str], str] = str  # key -> "Authors (year)" as Markdown
@@ -76,7 +58,7 @@ def book_of(
     """Return the book of these chapters, in order."""
     root = project.root
     online = Repository(**repository)
-    titles = {d: project.at(root / f"{d}.py").chapter.title for d in docnames}
+    titles = {d: _title(project, project.at(root / f"{d}.py")) for d in docnames}
     return Book(
         title=title,
         project=project,
@@ -91,6 +73,11 @@ def book_of(
         folded=tuple(folded),
         terms=_terms(root, glossary) if glossary else {},
     )
+
+
+def _title(project: Project, module: Module) -> str:
+    found: str = project.once(module, "title", lambda: module.chapter.title)
+    return found
 
 
 def is_below(docname: str, folders: Iterable[str]) -> bool:
@@ -147,9 +134,3 @@ def _terms(root: Path, name: str) -> dict[str, str]:
             place = f"{page}.html#{anchor}"
             found[term.lower()] = f"{page}.html" if place in found.values() else place
     return found
-
-
-def site_url(url: str) -> str:
-    """Return the address of a repository's site, with a slash at the end."""
-    owner, _, name = url.rstrip("/").removeprefix("https://github.com/").partition("/")
-    return f"https://{owner}.github.io/{name}/" if name else ""

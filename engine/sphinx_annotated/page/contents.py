@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,8 @@ def contents(app: Sphinx) -> list[Entry]:
 
     def walk(docname: str, part: str) -> None:
         nonlocal count
-        if docname not in env.toctree_includes:  # spares reading the page
-            return
+        if docname not in env.toctree_includes:
+            return  # without reading the page
         for toctree in env.get_doctree(docname).findall(addnodes.toctree):
             caption = str(say(toctree["caption"])) if toctree.get("caption") else part
             for title, ref in toctree["entries"]:
@@ -78,10 +79,25 @@ def lost_pages(app: Sphinx) -> Iterator[str]:
             yield f"{path}:{number}: {message}"
 
 
-def navigation(
-    app: Sphinx, entries: list[Entry], pagename: str
-) -> list[dict[str, Any]]:
-    """Return the list of chapters by part, with links relative to one page."""
+class Navigation:
+    """The list of chapters by part, with links relative to one page. It is made if a theme shows it."""
+
+    def __init__(self, app: Sphinx, entries: list[Entry], pagename: str):
+        self.given = app, entries, pagename
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.parts)
+
+    def __bool__(self) -> bool:
+        return bool(self.given[1])
+
+    @cached_property
+    def parts(self) -> list[dict[str, Any]]:
+        """Each part's caption and its items."""
+        return _parts(*self.given)
+
+
+def _parts(app: Sphinx, entries: list[Entry], pagename: str) -> list[dict[str, Any]]:
     parts: list[dict[str, Any]] = []
     for entry in entries:
         if not parts or parts[-1]["caption"] != entry.part:

@@ -18,10 +18,12 @@ from sphinx.util import docname_join
 from sphinx.util.docutils import SphinxDirective
 
 from sphinx_annotated.page.contents import in_order
-from sphinx_annotated.page.state import state_of
+from sphinx_annotated.page.state import Shown, State, state_of
 from sphinx_annotated.page.values import with_values
+from sphinx_annotated.read.memo import digest_of
 from sphinx_annotated.read.parse import Chapter
 from sphinx_annotated.read.prose import as_typed
+from sphinx_annotated.run.execute import Job
 
 NOTE = re.compile(r"^(:{3,})\{deviation\} *(.+)\n((?:.*\n)*?)\1$", re.MULTILINE)
 PAGE = re.compile(r"\{doc\}`(?:([^`<]*)<)?([^`<>]+)>?`")
@@ -61,13 +63,9 @@ class Deviations(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         state, source = state_of(self.env), "".join(self.arguments)
         found: list[nodes.Node] = []
-        self.env.note_reread()  # a chapter may compute another number
+        state.use(self.env.docname, f"deviations of {source}")
         for docname, job in state.jobs.items():
-            self.env.note_dependency(str(job.path))
-            module = state.project.at(job.path).name
-            values = state.values(job)
-            lines = list(_listed(job.chapter, docname, module, source, values))
-            if lines:
+            if lines := _lines(state, job, source):
                 group = deviations(docname=docname)
                 text = StringList("\n".join(lines).split("\n"), source=str(job.path))
                 self.state.nested_parse(text, self.content_offset, group)
@@ -80,6 +78,30 @@ class Deviations(SphinxDirective):
         whole = nodes.container(classes=["deviations"])
         whole += found
         return [whole]
+
+
+def _lines(state: State, job: Job, source: str) -> list[str]:
+    """Return Markdown: an item for each deviation of a chapter from a source, or from any."""
+    values = state.values(job)
+
+    def work() -> list[str]:
+        name = job.module.name
+        return list(_listed(job.chapter, job.docname, name, source, values))
+
+    given = digest_of(f"{text} {value}" for text, value in values.items())
+    found: list[str] = state.project.once(
+        job.module, f"deviations of {source}", work, given
+    )
+    return found
+
+
+def _all_lines(state: State, source: str) -> str:
+    return digest_of(
+        f"{docname} {_lines(state, job, source)}" for docname, job in state.jobs.items()
+    )
+
+
+Shown.kinds["deviations"] = _all_lines
 
 
 class deviations(nodes.General, nodes.Element):  # noqa: N801

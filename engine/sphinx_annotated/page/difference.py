@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
@@ -293,16 +294,22 @@ def _words(text: str) -> list[str]:
 
 def _head(module: Module, node: ast.ClassDef) -> list[Line]:
     end = (docstring(node) or node.body[0]).lineno
-    return [line for line in _all(module) if first_line(node) <= line.number < end]
+    return [
+        line for line in code_lines(module) if first_line(node) <= line.number < end
+    ]
 
 
 def _lines(module: Module, node: ast.stmt) -> list[Line]:
     """Return the lines of a method or a statement, without notes and blank lines."""
     end = node.end_lineno or node.lineno
-    return [line for line in _all(module) if first_line(node) <= line.number <= end]
+    return [
+        line for line in code_lines(module) if first_line(node) <= line.number <= end
+    ]
 
 
-def _all(module: Module) -> list[Line]:
+@lru_cache(maxsize=64)
+def code_lines(module: Module) -> list[Line]:
+    """Return a module's lines without notes and blank lines."""
     return [
         Line(module.name, n, text)
         for n, text in enumerate(module.chapter.lines, 1)

@@ -8,7 +8,6 @@ from docutils import nodes
 from sphinx.locale import _
 from sphinx.util.docutils import SphinxDirective
 
-from sphinx_annotated.page.site_notebook import key
 from sphinx_annotated.page.state import state_of
 
 
@@ -39,7 +38,7 @@ def named(title: str) -> str:
 def own(directive: SphinxDirective) -> None:
     """Raise an error for a directive of the engine that an author wrote."""
     page = state_of(directive.env).page
-    if page is None or directive.arguments[0] != key(page.chapter):
+    if page is None or directive.arguments[0] != page.chapter.key:
         message = f"{directive.name}: only the engine writes this directive. Remove it."
         raise directive.error(message)
 

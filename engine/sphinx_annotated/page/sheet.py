@@ -137,9 +137,11 @@ class Sheet(SphinxPostTransform):
         """Move a solution that is a step of its own below the code that the reader completes."""
         _, code = parts(row)
         found = [n for n in code.children if isinstance(n, solution)]
+        if not found:
+            return
         before = row.parent.index(row) - 1
         asked = row.parent[before] if before >= 0 else None
-        if not found or asked is None or not is_row(asked):
+        if asked is None or not is_row(asked):
             return
         if "sbs__row--write" in asked["classes"]:
             row.parent.remove(row)

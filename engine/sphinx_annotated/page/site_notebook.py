@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import hashlib
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -27,11 +26,6 @@ from sphinx_annotated.run.narrow import FORMAT as NARROW
 
 WRITTEN = re.compile(rf"\s*`+\{{{DIRECTIVE}\}}")  # prose in another style
 FENCE, INNER = "`" * 8, "`" * 7
-
-
-def key(chapter: Chapter) -> str:
-    """Return an argument of the engine's own directives, which no author can write."""
-    return hashlib.sha256(chapter.text.encode()).hexdigest()[:8]
 
 
 def site_notebook(
@@ -76,8 +70,8 @@ def site_notebook(
                 add(nbformat.v4.new_markdown_cell(text), row.line)
             remarks = [k for k in _rows(folded, j) if k in folded.remarks]
             notes = [cell.rows[k] for k in remarks]
-            rest = _with_remarks(rest, line, notes, key(chapter))
-            text = f"{FENCE}{{annotated-row}} {key(chapter)} {i} {j}\n\n{rest}\n{FENCE}"
+            rest = _with_remarks(rest, line, notes, chapter.key)
+            text = f"{FENCE}{{annotated-row}} {chapter.key} {i} {j}\n\n{rest}\n{FENCE}"
             add(nbformat.v4.new_markdown_cell(text), line - 2)
         seen = visible(next(outputs)) if cell.nodes else []
         if _described(cell):

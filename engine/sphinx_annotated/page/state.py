@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -17,13 +17,21 @@ from sphinx.errors import ConfigError
 from sphinx_annotated.page.book import Book, book_of, is_below
 from sphinx_annotated.page.code import Highlighter
 from sphinx_annotated.page.contents import Entry
-from sphinx_annotated.read.expressions import with_others
+from sphinx_annotated.read.expressions import of_others, with_others
 from sphinx_annotated.read.folds import Folds, folds
+from sphinx_annotated.read.memo import Memo
 from sphinx_annotated.read.modules import Module, Project
 from sphinx_annotated.read.parse import Chapter
 from sphinx_annotated.read.patterns import matches
 from sphinx_annotated.read.styles import STYLES, known
-from sphinx_annotated.run.execute import Job, Record, Store, is_current, job_of
+from sphinx_annotated.run.execute import (
+    Job,
+    Ran,
+    Record,
+    Store,
+    is_current,
+    job_of,
+)
 from sphinx_annotated.run.shapes import by_line, moved, positions
 
 
@@ -53,7 +61,13 @@ class Memory(Domain):
 
     name = "annotated"
     label = "Annotated modules"
-    initial_data = {"digests": {}, "contents": None, "notebooks": set()}  # noqa: RUF012
+    initial_data = {  # noqa: RUF012
+        "digests": {},
+        "contents": None,
+        "notebooks": set(),
+        "uses": {},
+    }
+    data_version = 1
 
     @property
     def digests(self) -> dict[str, str]:
@@ -85,12 +99,24 @@ class Memory(Domain):
     def notebooks(self, docnames: set[str]) -> None:
         self.data["notebooks"] = docnames
 
+    @property
+    def uses(self) -> dict[str, dict[str, str]]:
+        """What each page shows of modules, with its digest when the page was last read."""
+        found: dict[str, dict[str, str]] = self.data["uses"]
+        return found
+
+    def clear_doc(self, docname: str) -> None:
+        """Forget what a page shows that is read again or gone."""
+        self.uses.pop(docname, None)
+
     def resolve_any_xref(self, *args: Any) -> list[Any]:
         """Return nothing: it is no domain of objects."""
         return []
 
     def merge_domaindata(self, docnames: Any, otherdata: Any) -> None:
-        """Reading in parallel changes nothing here."""
+        """Take over what another process has read."""
+        uses = otherdata["uses"].items()
+        self.uses.update((name, used) for name, used in uses if name in docnames)
 
 
 @dataclass
@@ -104,6 +130,8 @@ class State:
     contents: list[Entry] = field(default_factory=list)
     heads: dict[str, Head] = field(default_factory=dict)
     page: Page | None = None  # of the document that Sphinx is reading
+    _ran: dict[str, tuple[str, Ran]] = field(default_factory=dict)
+    _record: tuple[str, Record] | None = None  # the last one that was asked for
 
     @cached_property
     def root(self) -> Path:
@@ -113,7 +141,9 @@ class State:
     @cached_property
     def project(self) -> Project:
         """The modules below the root."""
-        return Project(self.root, styles_of(self.app.config.annotated_style))
+        styles = styles_of(self.app.config.annotated_style)
+        memo = Memo(self.store.folder.with_name(".read.json"))
+        return Project(self.root, styles, memo, before.project)
 
     @cached_property
     def fonts(self) -> list[Path]:
@@ -159,6 +189,15 @@ class State:
             self.jobs[docname] = job_of(self.project, path, self.fonts)
         return self.jobs[docname]
 
+    def use(self, docname: str, what: str) -> None:
+        """Note what a page shows of modules: it is read again when that changes, and only then."""
+        self.memory.uses.setdefault(docname, {})[what] = self.shown[what]
+
+    @cached_property
+    def shown(self) -> Shown:
+        """The digests of what pages show of modules."""
+        return Shown(self)
+
     def executes(self, docname: str) -> bool:
         """Return whether the book's settings let this chapter run."""
         config = self.app.config
@@ -170,23 +209,39 @@ class State:
         """Return what the chapter's execution left, which is nothing if it was not executed."""
         if job.docname in self.unexecuted:
             return Record(shapes={"names": [], "calls": []})
-        record = self.store.load(job.docname, job.digest)
-        assert record is not None, f"{job.docname} was not executed"
-        return record
+        if self._record is None or self._record[0] != job.docname:
+            record = self.store.load(job.docname, job.digest)
+            assert record is not None, f"{job.docname} was not executed"
+            self._record = job.docname, record
+        return self._record[1]
 
     def values(self, job: Job) -> dict[str, str]:
         """Return the values of the expressions in a chapter's prose. All chapters must have run."""
 
         def of(docname: str) -> Mapping[str, str]:
             other = self.jobs.get(docname)
-            return self.record(other).values if other else {}
+            return self.ran(other)[1].values if other else {}
 
-        return with_others(job.chapter, self.record(job).values, of)
+        others = self.project.once(job.module, "others", lambda: of_others(job.chapter))
+        return with_others(others, self.ran(job)[1].values, of)
+
+    def ran(self, job: Job) -> tuple[str, Ran]:
+        """Return a digest of the chapter's record, and a part of it. All chapters must have run."""
+        if job.docname in self.unexecuted:
+            return "", Ran()
+        if job.docname not in self._ran:
+            found = self.store.ran(job, self.project)
+            assert found is not None, f"{job.docname} was not executed"
+            self._ran[job.docname] = found
+        return self._ran[job.docname]
 
     def is_current(self, job: Job) -> bool:
         """Return whether the chapter's outputs are those of its code as it is now."""
-        record = self.store.load(job.docname, job.digest)
-        return record is not None and is_current(record, job, self.project)
+        found = self.store.ran(job, self.project)
+        if found is None or not is_current(found[1], job, self.project):
+            return False
+        self._ran[job.docname] = found
+        return True
 
     def shapes(self, job: Job) -> dict[str, Any]:
         """Return the recorded shapes, with the line numbers of the module as it is now."""
@@ -213,6 +268,20 @@ class State:
         )
 
 
+class Shown(dict[str, str]):
+    """The digests of what pages show of modules: ``lines of <module>`` and others' kinds."""
+
+    kinds: ClassVar[dict[str, Callable[[State, str], str]]] = {}
+
+    def __init__(self, state: State):
+        self.state = state
+
+    def __missing__(self, what: str) -> str:
+        kind, _, of = what.partition(" of ")
+        self[what] = self.kinds[kind](self.state, of)
+        return self[what]
+
+
 def styles_of(setting: str | Mapping[str, str]) -> dict[str, str]:
     """Return the styles of prose by pattern. Raises ``ConfigError`` for one that is not known."""
     named = {"**": setting} if isinstance(setting, str) else dict(setting)
@@ -224,6 +293,14 @@ def styles_of(setting: str | Mapping[str, str]) -> dict[str, str]:
     return {pattern: known(name) for pattern, name in named.items()}
 
 
+@dataclass
+class Before:
+    """The modules that a process which stays has read, for the builds in its forks."""
+
+    project: Project | None = None
+
+
+before = Before()
 _states: dict[BuildEnvironment, State] = {}
 
 
@@ -234,8 +311,9 @@ def begin(app: Sphinx) -> State:
 
 
 def end(env: BuildEnvironment) -> None:
-    """Forget the state of a build that has ended."""
-    _states.pop(env, None)
+    """Forget the state of a build that has ended, and keep what it has found out."""
+    if state := _states.pop(env, None):
+        state.project.memo.save()
 
 
 def state_of(env: BuildEnvironment) -> State:

@@ -14,9 +14,10 @@ from docutils import nodes
 from sphinx.locale import get_translation
 from sphinx.util.docutils import SphinxRole
 
-from sphinx_annotated.page.state import state_of
+from sphinx_annotated.page.state import Shown, State, state_of
 from sphinx_annotated.page.words import spoken
 from sphinx_annotated.read.expressions import OTHER, ROLE, one_line
+from sphinx_annotated.read.memo import digest_of
 
 
 class Value(SphinxRole):
@@ -51,8 +52,16 @@ class Value(SphinxRole):
         match = OTHER.fullmatch(self.text)
         if not match or match["docname"] not in state.jobs:
             return self.text, {}
-        self.env.note_reread()  # the other chapter's values may change
-        return match["text"], state.record(state.job(match["docname"])).values
+        state.use(self.env.docname, f"values of {match['docname']}")
+        return match["text"], state.ran(state.jobs[match["docname"]])[1].values
+
+
+def _values_of(state: State, docname: str) -> str:
+    job = state.jobs.get(docname)
+    return digest_of(map(str, state.ran(job)[1].values.items())) if job else ""
+
+
+Shown.kinds["values"] = _values_of
 
 
 def with_values(prose: str, values: Mapping[str, str]) -> str:

@@ -19,9 +19,10 @@ from sphinx.locale import _, get_translation
 from sphinx.util.docutils import SphinxDirective
 
 from sphinx_annotated.page.code import counted, segments_of, visible
-from sphinx_annotated.page.difference import Stretch, changes, marks
-from sphinx_annotated.page.state import page_of, state_of
+from sphinx_annotated.page.difference import Stretch, changes, code_lines, marks
+from sphinx_annotated.page.state import Shown, State, page_of, state_of
 from sphinx_annotated.page.words import spoken
+from sphinx_annotated.read.memo import digest_of
 
 SIGNS = {"-": "ln--del", "+": "ln--add", " ": ""}
 
@@ -51,8 +52,7 @@ class Variant(SphinxDirective):
         except LookupError as error:
             raise self.error(f"variant: {error}. Correct the name.") from None
         for module in {change.line.module for change in found}:
-            if where := page.project.find(module):  # its prose may move the lines
-                self.env.note_dependency(str(where.path))
+            state_of(self.env).use(self.env.docname, f"lines of {module}")
         was, now = (each.rpartition(".")[2] for each in (base or name, name))
         names = (was, now if base else f"{now}({given})")
         node = variant(names=names)
@@ -63,6 +63,22 @@ class Variant(SphinxDirective):
             for c, marked in zip(found, marks(found), strict=True)
         ]
         return [node]
+
+
+def _lines_of(state: State, name: str) -> str:
+    """Return a digest of a module's code and its place: prose may move the lines."""
+    module = state.project.find(name)
+    if module is None:
+        return ""
+
+    def work() -> str:
+        return digest_of(f"{line.number} {line.text}" for line in code_lines(module))
+
+    found: str = state.project.once(module, "lines", work)
+    return found
+
+
+Shown.kinds["lines"] = _lines_of
 
 
 def visit_variant(translator: Any, node: variant) -> None:

@@ -18,33 +18,48 @@ import sys
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from sphinx_annotated.read.expressions import expressions
+from sphinx_annotated.read.memo import digest_of
 from sphinx_annotated.read.modules import Module, Project, imported_names
 from sphinx_annotated.read.names import bound_names
-from sphinx_annotated.read.parse import Chapter, ChapterError, bare
+from sphinx_annotated.read.parse import ChapterError, bare
 
 # Names by which code asks for documentation, and for source text.
 DOCUMENTATION = {"__doc__", "help", "getdoc", "pydoc", "doctest"}
 SOURCE = {"getsource", "getsourcelines", "getcomments", "findsource", "linecache"}
 
 
-def digest(chapter: Chapter, module: Module, project: Project, extra: str = "") -> str:
-    """Return the key under which the outputs of ``chapter`` are stored."""
-    own = [
-        f"{cell.kind}{_quiet(chapter.source(cell, nodes))}\n{bare(nodes)}"
-        for cell, nodes in chapter.pieces()
-    ]
+def digest(module: Module, project: Project, extra: str = "") -> str:
+    """Return the key under which the outputs of a chapter are stored."""
     others = project.dependencies(module)
-    asked = sorted(expressions(chapter, str(module.path)))
-    parts = [platform.python_version(), extra, module.name, *own, *asked]
-    for other in others:
-        parts += [other.name, other.code]
-    for each in (module, *others):
-        parts += [f"{name} {_content(path)}" for name, path in data(each, project)]
-    parts += _visible_prose([module, *others])
-    parts += [f"{name} {version}" for name, version in versions(module, others).items()]
-    return _hash(parts)
+    files = [
+        f"{name} {project.seen(path, content)}"
+        for each in (module, *others)
+        for name, path in data(each, project)
+    ]
+    used = versions(module, others, project)
+    packages = [f"{name} {version}" for name, version in used.items()]
+
+    def work() -> str:
+        chapter = module.chapter
+        own = [
+            f"{cell.kind}{_quiet(chapter.source(cell, nodes))}\n{bare(nodes)}"
+            for cell, nodes in chapter.pieces()
+        ]
+        asked = sorted(expressions(chapter, str(module.path)))
+        parts = [platform.python_version(), extra, module.name, *own, *asked]
+        for other in others:
+            parts += [other.name, other.code]
+        prose = _visible_prose([module, *others], project)
+        return digest_of([*parts, *files, *prose, *packages])
+
+    keys = (other.key for other in others)
+    found: str = project.once(
+        module, "digest", work, digest_of([extra, *keys, *files, *packages])
+    )
+    return found
 
 
 def imported(paths: Iterable[str], chapter: Path, project: Project) -> dict[str, str]:
@@ -56,43 +71,58 @@ def imported(paths: Iterable[str], chapter: Path, project: Project) -> dict[str,
     for name in paths:
         path = project.root / name
         if path.is_file() and path != chapter:
-            module = project.at(path)
-            files = [_content(each) for _, each in data(module, project)]
-            prose = _visible_prose([project.at(chapter), module])[1:]
-            found[name] = _hash([module.code, *files, *prose])
+            found[name] = _imported(project.at(path), project.at(chapter), project)
     return found
 
 
-def _hash(parts: Iterable[str]) -> str:
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
+def _imported(module: Module, chapter: Module, project: Project) -> str:
+    files = [project.seen(each, content) for _, each in data(module, project)]
+    asked = _seen([chapter, module], project)
+
+    def work() -> str:
+        prose = _visible_prose([chapter, module], project)[1:]
+        return digest_of([module.code, *files, *prose])
+
+    found: str = project.once(module, f"imported {asked}", work, digest_of(files))
+    return found
 
 
-def _visible_prose(modules: list[Module]) -> list[str]:
+def _visible_prose(modules: list[Module], project: Project) -> list[str]:
     """Return the docstrings or the texts of modules if the code of one asks for them."""
-    asked = _asked(modules[0], demos=True)
-    asked = asked.union(*(_asked(module, demos=False) for module in modules[1:]))
-    if asked & SOURCE:
+    seen = _seen(modules, project)
+    if seen == "source":
         return [module.text for module in modules]
-    if asked & DOCUMENTATION:
+    if seen == "documentation":
         return [ast.unparse(module.tree) for module in modules]
     return []
 
 
-@lru_cache(maxsize=512)
-def _asked(module: Module, demos: bool) -> frozenset[str]:
-    """Return the names in a module's code, also those in strings: ``getattr(f, "__doc__")``."""
-    found: set[str] = set()
-    for statement in module.tree.body if demos else module.library:
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Name):
-                found.add(node.id)
-            elif isinstance(node, ast.Attribute):
-                found.add(node.attr)
-            elif isinstance(node, ast.alias):
-                found.add(node.name)
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                found.add(node.value)
-    return frozenset(found)
+def _seen(modules: list[Module], project: Project) -> str:
+    """Return what of their prose the code of a chapter, the first of the modules, and of others asks for."""
+    asked = set(_asked(modules[0], True, project))
+    asked = asked.union(*(_asked(each, False, project) for each in modules[1:]))
+    return "source" if asked & SOURCE else "documentation" if asked else ""
+
+
+def _asked(module: Module, demos: bool, project: Project) -> list[str]:
+    """Return the names by which a module asks for prose, also those in strings: ``getattr(f, "__doc__")``."""
+
+    def work() -> list[str]:
+        found: set[str] = set()
+        for statement in module.tree.body if demos else module.library:
+            for node in ast.walk(statement):
+                if isinstance(node, ast.Name):
+                    found.add(node.id)
+                elif isinstance(node, ast.Attribute):
+                    found.add(node.attr)
+                elif isinstance(node, ast.alias):
+                    found.add(node.name)
+                elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    found.add(node.value)
+        return sorted(found & (SOURCE | DOCUMENTATION))
+
+    found: list[str] = project.once(module, f"asked {demos}", work)
+    return found
 
 
 def _quiet(source: str) -> str:
@@ -100,33 +130,42 @@ def _quiet(source: str) -> str:
     return ";" if source.rstrip().endswith(";") else ""
 
 
-def versions(module: Module, others: list[Module]) -> dict[str, str]:
+def versions(module: Module, others: list[Module], project: Project) -> dict[str, str]:
     """Return the versions of packages that a chapter and its modules import or mention."""
-    names = _mentioned(module, demos=True)
-    names = names.union(*(_mentioned(other, demos=False) for other in others))
+    names = set(_mentioned(module, True, project))
+    names = names.union(*(_mentioned(other, False, project) for other in others))
     found = {name: _version(name) for name in sorted(names)}
     return {name: version for name, version in found.items() if version}
 
 
-@lru_cache(maxsize=512)
-def _mentioned(module: Module, demos: bool) -> frozenset[str]:
+def _mentioned(module: Module, demos: bool, project: Project) -> list[str]:
     """Top-level imported names, and strings that may name a package: ``files("corpus")``."""
-    found: set[str] = set()
-    for statement in module.tree.body if demos else module.library:
-        for node in ast.walk(statement):
-            names = imported_names(node, module.package)
-            found.update(name.partition(".")[0] for name in names)
-            if isinstance(node, ast.Call):
-                for value in node.args[:1]:
-                    if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                        found.add(value.value)
-    return frozenset(found)
+
+    def work() -> list[str]:
+        found: set[str] = set()
+        package = module.package
+        for statement in module.tree.body if demos else module.library:
+            for node in ast.walk(statement):
+                names = imported_names(node, package)
+                found.update(name.partition(".")[0] for name in names)
+                if isinstance(node, ast.Call):
+                    for value in node.args[:1]:
+                        text = getattr(value, "value", None)
+                        if isinstance(value, ast.Constant) and isinstance(text, str):
+                            found.add(text)
+        return sorted(filter(_may_be_package, found))
+
+    found: list[str] = project.once(module, f"mentioned {demos}", work)
+    return found
+
+
+def _may_be_package(name: str) -> bool:
+    known = name in sys.stdlib_module_names
+    return not known and name.replace("-", "_").isidentifier()
 
 
 @lru_cache(maxsize=1024)
 def _version(name: str) -> str | None:
-    if name in sys.stdlib_module_names or not name.replace("-", "_").isidentifier():
-        return None
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
@@ -143,34 +182,52 @@ def _distributions() -> dict[str, list[str]]:
 
 def data(module: Module, project: Project) -> Iterator[tuple[str, Path]]:
     """Yield the files declared in ``__data__ = ("folder/file.json",)``, from the root."""
-    for node in module.library:
-        if "__data__" in bound_names(node):
-            for name in _declared(module, node):
-                path = project.root / name
-                if not path.is_file():
-                    message = f"__data__ names {name}, which does not exist. Create it, or correct the path."
-                    raise ChapterError(str(module.path), node.lineno, message)
-                yield name, path
+
+    def work() -> list[list[Any]]:
+        return [
+            [name, node.lineno]
+            for node in module.library
+            if "__data__" in bound_names(node)
+            for name in _declared(module, node)
+        ]
+
+    for name, line in project.once(module, "data", work):
+        path = project.root / name
+        if not path.is_file():
+            message = f"__data__ names {name}, which does not exist. Create it, or correct the path."
+            raise ChapterError(str(module.path), line, message)
+        yield name, path
 
 
-@lru_cache(maxsize=512)
-def recorded(module: Module) -> tuple[str, ...]:
+def recorded(module: Module, project: Project) -> list[str]:
     """Return the functions declared in ``__recorded__ = ("name",)``.
 
     What they return is kept when a chapter runs, and its notebook has it instead of them.
     """
-    for node in module.library:
-        if "__recorded__" in bound_names(node):
-            names = _literal(node)
-            defined = {n.name for n in module.library if isinstance(n, ast.FunctionDef)}
-            if names is not None and set(names) <= defined:
-                return names
-            message = "__recorded__ must be a literal tuple of names of this module's functions."
-            raise ChapterError(str(module.path), node.lineno, message)
-    return ()
+
+    def work() -> list[str]:
+        for node in module.library:
+            if "__recorded__" in bound_names(node):
+                return _recorded(module, node)
+        return []
+
+    found: list[str] = project.once(module, "recorded", work)
+    return found
 
 
-def _content(path: Path) -> str:
+def _recorded(module: Module, node: ast.stmt) -> list[str]:
+    names = _literal(node)
+    defined = {n.name for n in module.library if isinstance(n, ast.FunctionDef)}
+    if names is not None and set(names) <= defined:
+        return list(names)
+    message = (
+        "__recorded__ must be a literal tuple of names of this module's functions."
+    )
+    raise ChapterError(str(module.path), node.lineno, message)
+
+
+def content(path: Path) -> str:
+    """Return a digest of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sphinx_annotated.read.parse import Chapter, ChapterError
 
@@ -41,16 +41,16 @@ def of_others(chapter: Chapter) -> dict[str, tuple[str, str]]:
 
 
 def with_others(
-    chapter: Chapter,
+    others: Mapping[str, Sequence[str]],
     own: Mapping[str, str],
     of: Callable[[str], Mapping[str, str]],
 ) -> dict[str, str]:
-    """Return a chapter's own values and those that it asks of others, by the text of the role.
+    """Return a chapter's own values and those that it asks of ``others``, by the text of the role.
 
     ``of`` returns the values of the chapter of that name; those that it does not show are left out.
     """
     found = dict(own)
-    for text, (docname, expression) in of_others(chapter).items():
+    for text, (docname, expression) in others.items():
         if expression in (values := of(docname)):
             found[text] = values[expression]
     return found

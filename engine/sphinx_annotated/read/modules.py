@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+from sphinx_annotated.read.memo import Memo, digest_of
 from sphinx_annotated.read.parse import (
     Chapter,
     ChapterError,
@@ -41,6 +43,12 @@ class Module:
         return (
             self.name if self.path.stem == "__init__" else self.name.rpartition(".")[0]
         )
+
+    @cached_property
+    def key(self) -> str:
+        """A digest of all that follows from the module itself."""
+        styles = (f"{pattern} {style}" for pattern, style in self.styles.items())
+        return digest_of([self.name, self.path.name, self.text, *styles])
 
     @cached_property
     def tree(self) -> ast.Module:
@@ -77,24 +85,51 @@ class Module:
 class Project:
     """The modules below one folder. Each is read once.
 
-    ``styles`` are those in which their prose is written, by pattern. By default, all is Markdown.
+    ``styles`` are those in which their prose is written, by pattern. By default, all is Markdown. ``memo``
+    has what earlier builds found out, and ``before`` modules that they read, for where the text is the same.
     """
 
-    def __init__(self, root: Path, styles: Mapping[str, str] | None = None):
+    def __init__(
+        self,
+        root: Path,
+        styles: Mapping[str, str] | None = None,
+        memo: Memo | None = None,
+        before: Project | None = None,
+    ):
         self.root = root
         self.styles = styles or {}
-        self._read: dict[Path, Module] = {}
+        self.memo = memo or Memo()
+        self._before = before.read if before else {}
+        self.read: dict[Path, Module] = {}
+        self._seen: dict[tuple[Path, Callable[[Path], str]], str] = {}
         self._found: dict[str, Module | None] = {}
         self._imported: dict[str, list[Module]] = {}
 
     def at(self, path: Path) -> Module:
         """Return the module in a file."""
-        if path not in self._read:
+        if path not in self.read:
             parts = path.relative_to(self.root).with_suffix("").parts
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
             docname = "/".join(parts)
-            self._read[path] = Module(name, path, text_of(path), docname, self.styles)
-        return self._read[path]
+            now = Module(name, path, text_of(path), docname, self.styles)
+            before = self._before.get(path)
+            self.read[path] = before if before is not None and before == now else now
+        return self.read[path]
+
+    def once(
+        self, module: Module, name: str, work: Callable[[], Any], given: str = ""
+    ) -> Any:
+        """Return what ``work`` returns. It follows from the module and what is ``given``.
+
+        It must be what JSON has, because it is kept for later builds.
+        """
+        return self.memo.once(module.docname, name, f"{module.key}{given}", work)
+
+    def seen(self, path: Path, look: Callable[[Path], str]) -> str:
+        """Return what ``look`` returns for a file. It is looked at once."""
+        if (path, look) not in self._seen:
+            self._seen[path, look] = look(path)
+        return self._seen[path, look]
 
     def docname(self, module: Module) -> str:
         """Return Sphinx's name for the module's page."""
@@ -122,15 +157,28 @@ class Project:
             if package:
                 yield package
 
-    def imported(self, module: Module, body: list[ast.stmt]) -> list[Module]:
-        """Return the project's modules that these statements import, including packages."""
+    def imported(self, module: Module, demos: bool) -> list[Module]:
+        """Return the project's modules that a module imports, including packages.
+
+        With its ``demos``, or what it imports when it is imported itself.
+        """
+
+        def names() -> list[str]:
+            body = module.tree.body if demos else module.run
+            package = module.package
+            found = (
+                name
+                for statement in body
+                for node in ast.walk(statement)
+                for name in imported_names(node, package)
+            )
+            return list(dict.fromkeys(found))
+
         found: dict[str, Module] = {}
-        for statement in body:
-            for node in ast.walk(statement):
-                for name in imported_names(node, module.package):
-                    local = self.find(name)
-                    if local:
-                        found |= {m.name: m for m in (local, *self.parents(name))}
+        for name in self.once(module, f"imports {demos}", names):
+            local = self.find(name)
+            if local:
+                found |= {m.name: m for m in (local, *self.parents(name))}
         return list(found.values())
 
     def dependencies(self, chapter: Module) -> list[Module]:
@@ -141,7 +189,7 @@ class Project:
         """
         found: dict[str, Module] = {}
         waiting = [
-            *self.imported(chapter, chapter.tree.body),
+            *self.imported(chapter, demos=True),
             *self.parents(chapter.name),
         ]
         while waiting:
@@ -149,7 +197,7 @@ class Project:
             if module.name not in found and module.name != chapter.name:
                 found[module.name] = module
                 if module.name not in self._imported:
-                    imported = self.imported(module, module.run)
+                    imported = self.imported(module, demos=False)
                     self._imported[module.name] = imported
                 waiting += self._imported[module.name]
         return [found[name] for name in sorted(found)]

@@ -11,11 +11,13 @@ that a comment, which may cut a cell in two, changes nothing that runs.
 from __future__ import annotations
 
 import ast
+import hashlib
 import inspect
 import io
 import re
 import tokenize
 import warnings
+from bisect import bisect, bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -30,18 +32,27 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 PRAGMA = re.compile(
     r"#(!|:|\s*(noqa\b|nosec\b|(type|fmt|mypy|pyright|pragma|pylint|ruff|isort|yapf|vim):"
-    r"|(end)?region\b|%%|%[a-z]{2,}\b|![a-z]+ |-\*-|(en)?coding[:=]))"
+    r"|(end)?region\b|%%|%[a-z_]{2,}\b|![a-z]+ |-\*-|(en)?coding[:=]))"
 )
 RULE = re.compile(r"[-=*~_#+]{3,}\s*")  # above or below a comment: it only decorates
-SCRIPT = re.compile(
-    r"/// [\w-]+\s*\n"
-)  # what a script needs, for the tools that run it
+# What a script needs, for the tools that run it, and whose it is.
+SCRIPT = re.compile(r"(?m)^/// [\w-]+\s*$")
+LICENSE = re.compile(r"(?im)^(SPDX-License-Identifier:|copyright\b|\(c\) |license: )")
 ROW = re.compile(r"#{3,}\s*")  # of a box around a comment
 HASHES = re.compile(r"#{20,}\s*")  # above a cell of a gallery of examples
 CELL = re.compile(
     r"#\s*%%+(?P<words>(?:\s.*)?)"
 )  # the first line of a cell, in many editors
-METADATA = re.compile(r"\s*(\[(?P<kind>\w+)\]|\w+=(\"[^\"]*\"|\[[^\]]*\]|\S+)|\{.*\}$)")
+LANGUAGE = re.compile(r"\blanguage=(?!.?python)")
+METADATA = re.compile(
+    r"\s*(\[(?P<kind>\w+)\]|\w+=(\"[^\"]*\"|\[[^\]]*\]|\{[^{}]*\}|\S+)|\{.*\}$)"
+)
+BLOCK = re.compile(r"/// *(?P<kind>[\w-]+)(?: *\|(?P<title>.*))?")  # of a marimo text
+FENCE = re.compile(r" *(`{3,}|~{3,})")
+ADMONITIONS = {
+    *("attention", "caution", "danger", "error", "hint", "important", "note", "tip"),
+    "warning",
+}
 DEPTH = 200  # of nesting: a term of a sum is one deeper than the next
 LABELS = r"(?:\([^()\n]+\)=\n+)*"  # targets of cross-references, before a heading
 HEADING = re.compile(LABELS + r"(#{1,6}) +(.+?)\s*(?:\n|$)")
@@ -181,6 +192,11 @@ class Chapter:
         """The module's lines. They are counted from 1, so ``lines[n - 1]`` is line n."""
         return split_lines(self.text)
 
+    @cached_property
+    def key(self) -> str:
+        """An argument of the engine's own directives, which no author can write."""
+        return hashlib.sha256(self.text.encode()).hexdigest()[:8]
+
     def names(self) -> Iterator[tuple[Name, int]]:
         """Yield every definition outside the demos, with the line it starts on."""
         for cell in self.cells:
@@ -202,17 +218,38 @@ class Chapter:
                 found.append((name, first_line(node), node.end_lineno or node.lineno))
         return found
 
+    @cached_property
+    def shown(self) -> frozenset[int]:
+        """The lines that are code on the page."""
+        blocks = (
+            block for cell in self.cells for row in cell.rows for block in row.blocks
+        )
+        return frozenset(n for block in blocks for n in block.lines)
+
+    @cached_property
+    def _around(self) -> dict[int, list[tuple[Name, int]]]:
+        found: dict[int, list[tuple[Name, int]]] = {}
+        for name, first, last in self.spans:
+            for line in range(first, last + 1):
+                found.setdefault(line, []).append((name, first))
+        return found
+
     def around(self, line: int) -> list[tuple[Name, int]]:
         """Return the definitions around a line, outermost first, with their first lines."""
-        return [(name, a) for name, a, b in self.spans if a <= line <= b]
+        return self._around.get(line, [])
+
+    @cached_property
+    def _firsts(self) -> dict[str, int]:
+        """The line of the first definition of each name."""
+        found: dict[str, int] = {}
+        for name, line, _ in self.spans:
+            found[name.qualname] = min(line, found.get(name.qualname, line))
+        return found
 
     def anchor(self, line: int) -> str:
         """Return the anchor of a line: its number in its definition, else in the module."""
         for name, first in self.around(line)[-1:]:
-            others = (a for n, a, _ in self.spans if n.qualname == name.qualname)
-            if first == min(
-                others
-            ):  # not a second definition of that name (an overload)
+            if first == self._firsts[name.qualname]:  # not an overload of that name
                 return f"{name.qualname}:{line - first + 1}"
         return f"L{line}"
 
@@ -324,6 +361,10 @@ def first_line(node: ast.AST) -> int:
     """Return the line on which a statement starts, including decorators."""
     decorators = getattr(node, "decorator_list", [])
     return min([node.lineno, *(d.lineno for d in decorators)])  # type: ignore[attr-defined]
+
+
+def _last(node: ast.stmt) -> int:
+    return node.end_lineno or node.lineno
 
 
 def docstring(node: ast.AST) -> ast.Expr | None:
@@ -547,6 +588,7 @@ def _comments(text: str) -> _Comments:
     opened: dict[
         int, Kind
     ] = {}  # by line: the kind of a comment that a cell starts with
+    typed = -1  # the last line of a cell in another language
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type != tokenize.COMMENT:
             continue
@@ -555,11 +597,15 @@ def _comments(text: str) -> _Comments:
         cell = CELL.fullmatch(token.string) if column == 0 else None
         if cell:
             comments.marks.add(line)
+            typed = line if LANGUAGE.search(cell["words"]) else -1
             title, opened[line + 1] = _cell(cell["words"])
             if title:
                 heading = _Comment(line, line, column, f"## {title}", "markdown")
                 comments.found.append(heading)
         if cell or PRAGMA.match(token.string):
+            continue
+        if alone and typed == line - 1:
+            typed = line
             continue
         words = token.string.removeprefix("#").removeprefix(" ")
         if alone:
@@ -572,6 +618,28 @@ def _comments(text: str) -> _Comments:
         for each in comments.found
     ]
     return comments
+
+
+def _with_admonitions(text: str) -> str:
+    """Return a text of a marimo notebook with its blocks, ``/// note | Title``, as MyST writes them."""
+    lines, fence = text.split("\n"), ""
+    for at, line in enumerate(lines):
+        if mark := FENCE.match(line):
+            fence = "" if fence == mark[1] else fence or mark[1]
+        elif fence:
+            continue
+        elif line.strip() == "///":
+            lines[at] = ":::"
+        elif block := BLOCK.fullmatch(line):
+            lines[at] = f":::{_admonition(block)}"
+    return "\n".join(lines)
+
+
+def _admonition(block: re.Match[str]) -> str:
+    kind, title = block["kind"].lower(), (block["title"] or "").strip()
+    if title:
+        return f"{{admonition}} {title}"
+    return f"{{{kind if kind in ADMONITIONS else 'note'}}}"
 
 
 def _cell(words: str) -> tuple[str, Kind]:
@@ -624,9 +692,11 @@ class _Reader:
         self.comments = [
             c
             for c in comments.found
-            if not SCRIPT.match(c.text)
+            if not SCRIPT.search(c.text)
+            and not (LICENSE.search(c.text) and self._is_above_code(c))
             and (markup or c.kind != "comment" or not is_code(c.text))
         ]
+        self.comment_lines = [comment.line for comment in self.comments]
         self.notes: dict[
             int, list[tuple[int, str]]
         ] = {}  # line of code or comment -> notes
@@ -658,6 +728,14 @@ class _Reader:
             *(self.misread, self.kinds, self.unread),
         )
 
+    def _is_above_code(self, comment: _Comment) -> bool:
+        """Return whether a comment comes before all code, and not above the module's docstring."""
+        opening = docstring(self.tree)
+        if opening and comment.line < opening.lineno:
+            return False
+        code = [node for node in self.tree.body if node is not opening]
+        return not code or comment.end < first_line(code[0])
+
     def _texts(self) -> set[int]:
         """Note the statements that are prose, and return their lines: texts, and marimo's."""
         found: set[int] = set()
@@ -670,7 +748,8 @@ class _Reader:
                 notes = [(a, _shell(b)) for a, b in self._prose_of(node)]
                 self.kinds[notes[0][0]] = "block"
             elif (text := marimo_text(node)) is not None:
-                notes = [self._lead_cut(text)]
+                line, words = self._lead_cut(text)
+                notes = [(line, _with_admonitions(words))]
                 self.kinds[notes[0][0]] = "markdown"
             else:
                 self.unread |= computed_texts(node)
@@ -765,7 +844,7 @@ class _Reader:
         if opening:
             body, start = body[1:], self._below(opening)
         body = [node for node in body if first_line(node) not in self.texts]
-        cuts = {c.line for c in self.comments} | self.texts
+        cuts = sorted({*self.comment_lines, *self.texts})
         cell: Cell | None = None
         for i, node in enumerate(body):
             limit = (
@@ -785,7 +864,9 @@ class _Reader:
                 yield from self._steps(node, end)
                 cell = None
             else:
-                commented = any(start <= line < first_line(node) for line in cuts)
+                commented = bisect_left(cuts, start) < bisect_left(
+                    cuts, first_line(node)
+                )
                 if cell is None or commented:
                     if cell:
                         yield cell
@@ -827,10 +908,11 @@ class _Reader:
         end = node.end_lineno or node.lineno
         if not hasattr(node, "body"):
             return end
-        for comment in self.comments:
-            if end < comment.line < limit:
-                if comment.column == 0:
-                    break
+        for at in range(bisect(self.comment_lines, end), len(self.comments)):
+            comment = self.comments[at]
+            if comment.line >= limit or comment.column == 0:
+                break
+            if comment.line > end:
                 end = comment.end
         return end
 
@@ -850,12 +932,13 @@ class _Reader:
         ]
         inside = {
             c
-            for c in cuts
-            if any(first_line(n) < c <= (n.end_lineno or 0) for n in demo.body)
+            for node in demo.body
+            for c in cuts[bisect(cuts, first_line(node)) : bisect(cuts, _last(node))]
         }
         starts = sorted({demo.lineno + 1, *(c for c in cuts if c not in inside)})
+        firsts = [first_line(node) for node in inner]
         for start, stop in zip(starts, [*starts[1:], end + 1], strict=True):
-            nodes = [n for n in inner if start <= first_line(n) < stop]
+            nodes = inner[bisect_left(firsts, start) : bisect_left(firsts, stop)]
             rows = self._rows(start, stop - 1)
             if nodes or rows:
                 yield Cell("demo", rows, nodes, dedent=column)

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from itertools import pairwise
 from pathlib import Path
 from queue import SimpleQueue
@@ -27,9 +27,9 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from traitlets.config import Config
 
-from sphinx_annotated.read.digest import data, digest, imported, recorded, versions
+from sphinx_annotated.read.digest import content, digest, imported, recorded, versions
 from sphinx_annotated.read.expressions import expressions
-from sphinx_annotated.read.modules import Project
+from sphinx_annotated.read.modules import Module, Project
 from sphinx_annotated.read.parse import Cell, Chapter, ChapterError, first_line
 from sphinx_annotated.run.clean import cleaned
 from sphinx_annotated.run.reads import file_digest, variable_digest
@@ -40,6 +40,7 @@ RECORDER = Path(__file__).parent / "recorder.py"
 CURVES = Path(__file__).parent / "curves.py"
 NARROW = Path(__file__).parent / "narrow.py"
 FONTS = Path(__file__).parent / "fonts.py"
+NO_FORK = '__import__("os").register_at_fork = lambda **_: None'
 PROGRAM = Path(__file__).parent / "program.py"
 READS = Path(__file__).parent / "reads.py"
 RETURNED = Path(__file__).parent / "returned.py"
@@ -74,10 +75,9 @@ OURS = '__import__("sys").modules["__annotated__"]'  # what the engine has in a 
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
 
-def kernel_files(fonts: Sequence[Path]) -> str:
+def kernel_files(fonts: Sequence[Path], project: Project) -> str:
     """Return the digests of the files that every kernel uses: outputs depend on them."""
-    files = (*KERNEL_FILES, *fonts)
-    return "".join(hashlib.sha256(path.read_bytes()).hexdigest() for path in files)
+    return "".join(project.seen(path, content) for path in (*KERNEL_FILES, *fonts))
 
 
 @dataclass
@@ -110,9 +110,21 @@ class Record:
 
     def by_cell(self, chapter: Chapter) -> Iterator[list[dict[str, Any]]]:
         """Yield what each cell shows."""
-        placed = list(self.placed(chapter))
+        shown: dict[int, list[dict[str, Any]]] = {}
+        for cell, _, output in self.placed(chapter):
+            shown.setdefault(id(cell), []).append(output)
         for cell in filter(lambda cell: cell.nodes, chapter.cells):
-            yield [output for owner, _, output in placed if owner is cell]
+            yield shown.get(id(cell), [])
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What every build asks of a record."""
+
+    values: dict[str, str] = field(default_factory=dict)
+    imported: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -121,56 +133,31 @@ class Job:
 
     docname: str
     path: Path
-    chapter: Chapter
+    module: Module
     digest: str
     package: str
     versions: dict[str, str]
     recorded: dict[str, list[str]] = field(default_factory=dict)  # functions, by module
 
-
-# Results that follow from files, with the digests of these, which a process that stays has from before.
-_known: dict[Any, tuple[dict[Path, bytes], Any]] = {}
-
-
-def _once(key: Any, work: Callable[[], tuple[Any, list[Path]]]) -> Any:
-    """Return what ``work`` returns, with the files that it follows from. If one changes, work again."""
-    contents, result = _known.get(key, ({}, None))
-    if not contents or any(_content(path) != contents[path] for path in contents):
-        result, files = work()
-        _known[key] = {path: _content(path) for path in files}, result
-    return result
-
-
-def _content(path: Path) -> bytes:
-    """Return a digest of a file, which is empty if there is none."""
-    return hashlib.sha256(path.read_bytes()).digest() if path.is_file() else b""
+    @property
+    def chapter(self) -> Chapter:
+        """The module's cells and rows."""
+        return self.module.chapter
 
 
 def job_of(project: Project, path: Path, fonts: Sequence[Path] = ()) -> Job:
     """Return the job of executing the chapter in a file, with figures set in ``fonts``."""
-
-    def work() -> tuple[Job, list[Path]]:
-        module = project.at(path)
-        modules = [module, *project.dependencies(module)]
-        read = [each for one in modules for _, each in data(one, project)]
-        files = [*(each.path for each in modules), *read, *KERNEL_FILES, *fonts]
-        return _job_of(project, path, fonts), files
-
-    job: Job = _once((path, *fonts, *sorted(project.styles.items())), work)
-    return job
-
-
-def _job_of(project: Project, path: Path, fonts: Sequence[Path]) -> Job:
     module = project.at(path)
     others = project.dependencies(module)
+    names = {m.name: recorded(m, project) for m in others}
     return Job(
         docname=project.docname(module),
         path=path,
-        chapter=module.chapter,
-        digest=digest(module.chapter, module, project, kernel_files(fonts)),
+        module=module,
+        digest=digest(module, project, kernel_files(fonts, project)),
         package=module.package,
-        versions=versions(module, others),
-        recorded={m.name: list(names) for m in others if (names := recorded(m))},
+        versions=versions(module, others, project),
+        recorded={name: found for name, found in names.items() if found},
     )
 
 
@@ -191,6 +178,23 @@ class Store:
             return Record(**json.loads(content)) if seal == _seal(content) else None
         except (OSError, ValueError, TypeError):
             return None
+
+    def ran(self, job: Job, project: Project) -> tuple[str, Ran] | None:
+        """Return a digest of the record and a part of it, which is read again only if it has changed."""
+        try:
+            text = self.path(job.docname, job.digest).read_text(encoding="utf-8")
+        except (OSError, ValueError):
+            return None
+
+        def work() -> dict[str, dict[str, str]] | None:
+            record = self.load(job.docname, job.digest)
+            names = (each.name for each in fields(Ran))
+            return {name: getattr(record, name) for name in names} if record else None
+
+        seal, _, content = text.partition("\n")
+        given = f"{seal} {_seal(content)}"
+        found = project.once(job.module, f"ran {job.digest}", work, given)
+        return (given, Ran(**found)) if found else None
 
     def save(self, docname: str, digest: str, record: Record) -> None:
         """Write the record completely or not at all."""
@@ -449,12 +453,12 @@ def _imported(job: Job, names: list[str], root: Path, started: float) -> dict[st
     return found | dict.fromkeys(edited, "")
 
 
-def is_current(record: Record, job: Job, project: Project) -> bool:
+def is_current(record: Ran | Record, job: Job, project: Project) -> bool:
     """Return whether the modules that the run imported, and what it read, are as they were."""
     return (
-        _modules_now(record, job, project) == record.imported
+        imported(record.imported, job.path, project) == record.imported
         and all(
-            file_digest(project.root / name) == digest
+            project.seen(project.root / name, file_digest) == digest
             for name, digest in record.files.items()
         )
         and all(
@@ -462,20 +466,6 @@ def is_current(record: Record, job: Job, project: Project) -> bool:
             for name, digest in record.environment.items()
         )
     )
-
-
-def _modules_now(record: Record, job: Job, project: Project) -> dict[str, str]:
-    """Return the digests of the modules that a run imported, as they are now."""
-
-    def work() -> tuple[dict[str, str], list[Path]]:
-        paths = [job.path, *(project.root / name for name in record.imported)]
-        modules = [project.at(path) for path in paths if path.is_file()]
-        read = [each for one in modules for _, each in data(one, project)]
-        found = imported(record.imported, job.path, project)
-        return found, [*paths, *read]
-
-    found: dict[str, str] = _once((job.path, *record.imported), work)
-    return found
 
 
 def _running(trail: Path, line: int) -> int:
@@ -521,7 +511,9 @@ def _prelude(
     program = f"get_ipython(), {str(job.path)!r}, {name!r}, {sources}"
     known = [str(path) for path in (MATPLOTLIBRC, *fonts)]
     reads = f"{str(root)!r}, {known}, {sorted(_settings(root, 1))}"
-    return f"""
+    # Windows has no forks, so nothing is to be done at one.
+    forks = "" if hasattr(os, "register_at_fork") else f"{NO_FORK}\n"
+    return f"""{forks}
 __doc__ = {ast.get_docstring(job.chapter.tree, clean=False)!r}
 __package__, __file__ = {job.package!r}, {str(job.path)!r}
 {OURS} = __import__("types").SimpleNamespace(values=[])

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gettext
 import json
+import os
 import shutil
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 
 from sphinx.application import Sphinx
@@ -51,9 +54,8 @@ def write_downloads(
             text = reader_notebook(job.path, book, shown, values, record.returned, say)
             _folder_of(out / file).write_text(text, encoding="utf-8")
             links[key] = relative_uri(here, file)
-        if book.repository.url:
-            file = book.repository.file(committed).removeprefix("https://github.com/")
-            links["colab"] = f"https://colab.research.google.com/github/{file}"
+        if start := book.repository.colab:
+            links["colab"] = start + committed
     return links
 
 
@@ -106,6 +108,7 @@ class Written:
     def __init__(self, app: Sphinx):
         self.app, self.site = app, Path(app.outdir)
         self.path = self.site / ".written.json"
+        self.listed: dict[Path, list[str]] = {}
 
     def update(self, notebooks: str) -> None:
         """Remove the files of documents that are no longer in the book, and record the others'."""
@@ -127,14 +130,24 @@ class Written:
         """Yield the files of a document in the site."""
         name = Path(docname).name
         page = Path(self.app.builder.get_outfilename(docname))  # type: ignore[attr-defined]
-        paths = [page, *(self.site / "_sources").glob(f"{docname}.*")]
+        paths = [page, *self._beginning(self.site / "_sources" / f"{docname}.")]
         if str(self.app.env.doc2path(docname)).endswith(".py"):
-            paths += (self.site / FOLDER).glob(f"{docname}-*")
+            paths += self._beginning(self.site / FOLDER / f"{docname}-")
             paths.append(self.site / script_of(docname))
             paths += [self.site / notebooks / f"{name}{end}.ipynb" for end in ENDS]
         for path in paths:
             if path.is_file():
                 yield path.relative_to(self.site).as_posix()
+
+    def _beginning(self, path: Path) -> list[Path]:
+        """Return the files whose paths begin like this. A folder is listed once."""
+        folder, start = path.parent, path.name
+        if folder not in self.listed:
+            names = os.listdir(folder) if folder.is_dir() else []
+            self.listed[folder] = sorted(names)
+        names = self.listed[folder]
+        found = names[bisect_left(names, start) :]
+        return [folder / n for n in takewhile(lambda n: n.startswith(start), found)]
 
 
 def check_names(jobs: Iterable[Job], book_root: Path, notebooks: str) -> None:

@@ -110,7 +110,9 @@ class _Writer:
         self.outputs = (record or Record()).by_cell(module.chapter)
         self.counted = 0  # code cells with outputs so far
         self.markdown = MarkdownWriter(module, book, values, say)
-        self.collector = Collector(book.project, recorded)
+        self.collector = Collector(
+            book.project, lambda module: recorded(module, book.project)
+        )
         self.returned = returned
         self.cells: list[dict[str, object]] = []
         self.section = ""  # the heading above the next cell
@@ -227,7 +229,7 @@ class _Writer:
                 raise ChapterError(str(self.module.path), node.lineno, message)
 
     def _install(self) -> None:
-        used = versions(self.module, self.collector.bundle.modules)
+        used = versions(self.module, self.collector.bundle.modules, self.book.project)
         wanted = [pip for package, pip in self.book.install.items() if package in used]
         if wanted:
             self._add("code", "\n".join(f"%pip install -q {pip}" for pip in wanted))
@@ -285,7 +287,7 @@ class _Writer:
             name = f"`{docname}.py`"
             repository = self.book.repository
             source = repository.file(f"{docname}.py")
-            yield f"[{name}]({source})" if repository.url else name
+            yield f"[{name}]({source})" if source else name
 
     # -- the chapter's own cells -----------------------------------------------------------
 

@@ -355,17 +355,10 @@ def clean_source(project: Project, module: Module, node: ast.stmt) -> str:
     """Return a statement's lines without docstrings, notes and imports from the project."""
     wanted = bare([without(node, lambda part: is_local(project, module, part))])
     chapter = module.chapter
-    shown = {
-        n
-        for cell in chapter.cells
-        for row in cell.rows
-        for block in row.blocks
-        for n in block.lines
-    }
     lines = chapter.lines
     kept: list[str] = []
     for n in range(first_line(node), (node.end_lineno or node.lineno) + 1):
-        if n in shown:
+        if n in chapter.shown:
             kept.append(lines[n - 1])
         elif n not in chapter.aside and kept and kept[-1].strip():
             kept.append("")
