@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from collections.abc import Iterable
 from io import BytesIO
@@ -17,6 +18,9 @@ WORDS, SPHINX = "words", "sphinx"  # the frame's words are in Sphinx's own domai
 
 def compile_catalogues(language: Language, target: Path) -> None:
     """Write the translations that pages show, for gettext. Raises `CatalogueError` with all faults."""
+    made_of, now = target / language.code / ".made-of", _digest(language)
+    if made_of.is_file() and made_of.read_text("utf-8") == now:
+        return
     if found := list(faults(language)):
         raise CatalogueError("\n".join(found))
     folder = target / language.code / "LC_MESSAGES"
@@ -31,6 +35,17 @@ def compile_catalogues(language: Language, target: Path) -> None:
     for path in folder.rglob("*.mo"):
         if path not in kept:
             path.unlink()
+    folder.mkdir(parents=True, exist_ok=True)
+    made_of.write_text(now, "utf-8")
+
+
+def _digest(language: Language) -> str:
+    """Return a digest of a language's catalogues, and of the code that checks them."""
+    found = hashlib.sha256()
+    code = Path(__file__).parent.glob("*.py")
+    for path in sorted([*language.folder.rglob("*.po"), *code]):
+        found.update(str(path).encode() + path.read_bytes())
+    return found.hexdigest()
 
 
 def _binary(messages: Iterable[Message]) -> bytes:

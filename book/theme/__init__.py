@@ -17,7 +17,9 @@ LANGUAGE_SHEETS = {"ja": "japanese"}  # for an edition in this language
 COMMENT = re.compile(r"(?m)^ *//.*\n")  # a script's, on a line of its own
 SHAPE = re.compile(r"\[(?=.*[a-z])[\w.,·*/+ -]+\]")  # [batch, seq, d_model]
 PUNCTUATION = re.compile(r"[.,;:!?)\]”’%、。，．：；！？）」』]+")
-LAST = re.compile(r"([^<>&\s]{3,5}[）」]?[。？])(?=</p>)")  # of a paragraph in Japanese
+LAST = re.compile(  # of a paragraph in Japanese
+    r"(?<=[^<>]{12})([^<>&\s]{3,5}[）」]?[。？])(?=</p>)"
+)
 MARKED = re.compile("[¡-¦¨-ª¬-°²-¶¸-º¼-ÖØ-èê-öø-ſȘ-ț]")  # as in tokens.css
 ITALIC = re.compile(r'<(em|cite)\b|<tspan class="i"|font-style: italic')
 # Text that is not in the book's serif: code, tables, formulas' sources, descriptions for screen readers.
@@ -166,8 +168,14 @@ def complete(
 
 def style() -> str:
     """Return all style sheets as one, which takes one request, without comments."""
-    text = "".join((FOLDER / "static" / f"{name}.css").read_text() for name in SHEETS)
-    return re.sub(r"\s*\n\s*", "\n", re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL))
+    sheets = [FOLDER / "static" / f"{name}.css" for name in SHEETS]
+    return short("".join(sheet.read_text("utf-8") for sheet in sheets))
+
+
+def short(style: str) -> str:
+    """Return a style without comments and margins."""
+    style = re.sub(r"/\*.*?\*/", "", style, flags=re.DOTALL)
+    return re.sub(r"\s*\n\s*", "\n", style).lstrip()
 
 
 def restyled(app: Any, env: Any) -> list[str]:
@@ -196,6 +204,10 @@ def sweep(app: Any, exception: Exception | None) -> None:
     out = Path(app.outdir)
     for script in (out / "_static").glob("*.js"):
         script.write_text(COMMENT.sub("", script.read_text("utf-8")), "utf-8")
+    for name in LANGUAGE_SHEETS.values():
+        sheet = out / "_static" / f"{name}.css"
+        if sheet.is_file():
+            sheet.write_text(short(sheet.read_text("utf-8")), "utf-8")
     for kinds in ({".css", ".js"}, {".gif", ".png", ".svg"}):
         asking = {
             file: file.read_text("utf-8")

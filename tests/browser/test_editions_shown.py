@@ -1,0 +1,84 @@
+"""The book in another language, as its readers meet it: light, without barriers, found by its own words."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from zipfile import ZipFile
+
+import offline
+import pytest
+from built_book import Site
+from playwright.sync_api import Browser, Page, expect
+from visits import Visitor, barriers, settle, weights
+
+HEAVIEST = "ja/labml_primer/primer/primer"
+SEARCHES = {
+    "深さ方向畳み込み": "深さ方向畳み込み",
+    "depthwise convolution": "深さ方向畳み込み",  # by its English name
+    "残差ストリーム": "残差ストリーム",
+    "正規化": "正規化",
+}
+
+
+@pytest.fixture(autouse=True)
+def published(site: Site) -> None:
+    if "ja" not in site.editions:
+        pytest.skip("this site has no Japanese edition")
+
+
+def test_the_heaviest_first_view_of_the_edition_weighs_at_most_120_kilobytes(
+    visit: Visitor, site: Site
+) -> None:
+    opened = visit(HEAVIEST)
+    settle(opened.page)
+    parts = weights(site, opened.asked)
+    assert "ja/_static/words.js" in parts
+    assert sum(parts.values()) <= 120_000, parts
+
+
+@pytest.mark.parametrize("name", ["ja/labml_primer/transformer/decoder", "ja/search"])
+def test_a_page_of_the_edition_has_no_barrier(visit: Visitor, name: str) -> None:
+    opened = visit(name, width=390).page
+    settle(opened)
+    assert barriers(opened) == []
+
+
+def test_the_switch_leads_to_the_same_page_in_the_other_language(
+    visit: Visitor,
+) -> None:
+    opened = visit("labml_primer/transformer/decoder").page
+    opened.locator(".topbar__language").click()
+    opened.wait_for_url("**/ja/labml_primer/transformer/decoder.html*")
+    expect(opened.locator("html")).to_have_attribute("lang", "ja")
+    opened.locator(".topbar__language").click()
+    expect(opened.locator("html")).to_have_attribute("lang", "en")
+
+
+def test_a_search_by_japanese_or_english_name_finds_the_term_first(
+    visit: Visitor,
+) -> None:
+    opened = visit("ja/book/pages/index").page
+    for query, wanted in SEARCHES.items():
+        opened.locator(".search input").fill(query)
+        expect(opened.locator("#hits [role=option]").first).to_contain_text(wanted)
+
+
+@pytest.fixture
+def search_page(chromium: Browser, site: Site, tmp_path: Path) -> Iterator[Page]:
+    """The search page of the edition's archive, opened from disk."""
+    offline.archive(site.folder, tmp_path / "book.zip", "ja")
+    with ZipFile(tmp_path / "book.zip") as zipped:
+        zipped.extractall(tmp_path)
+    page = chromium.new_page()
+    page.goto((tmp_path / "book/ja/search.html").as_uri())
+    yield page
+    page.close()
+
+
+def test_the_archives_search_finds_japanese_compounds(search_page: Page) -> None:
+    for query in ("注意機構", "乱数シード"):
+        search_page.locator(".search-page input").fill(query)
+        search_page.locator(".search-page button").click()
+        expect(search_page.locator("#search-results h2")).to_have_text("検索結果")
+        said = search_page.locator(".search-summary")
+        expect(said).to_have_text(re.compile(r"^[1-9]\d*ページが見つかりました。$"))
