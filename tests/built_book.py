@@ -132,6 +132,13 @@ class Site:
     soups: dict[str, BeautifulSoup] = field(default_factory=dict)
     named: dict[str, list[str]] = field(default_factory=dict)
 
+    @property
+    def editions(self) -> list[str]:
+        """The languages that the site has besides English, by their folders."""
+        found = ROOT.glob("book/locale/*/language.toml")
+        codes = sorted(path.parent.name for path in found)
+        return [code for code in codes if (self.folder / code).is_dir()]
+
     def url(self, page: str) -> str:
         return f"{self.address}/{page}.html"
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +25,16 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.nodes import extract_messages
 
-from editions.catalogues import Language, Message, languages, read
+from editions.catalogues import ABOUT, Language, Message, languages, read
 from editions.checks import has_words
 
 ENGLISH = "English"
 MESSAGES = ".messages"  # the folder with the messages of the pages, next to the site
 # The files of _static that an edition has of its own. All others exist once, in the English site.
-OWN = ("documentation_options.js", "language_data.js", "words.js", "japanese.css")
+OWN = (
+    *("documentation_options.js", "language_data.js", "japanese.css"),
+    *("words.js", "more-words.js"),
+)
 ONCE = re.compile(  # in an attribute
     r'(?<==")(?:\.\./)*(_static/([^"?\s]+)|(?:_outputs|_sources|_downloads/search)(?=[/"]))'
 )
@@ -39,6 +42,8 @@ SCRIPTS = (
     *("engine/sphinx_annotated/static/*.js", "book/theme/static/*.js"),
     "book/live/static/live/*.js",
 )
+# Scripts of single pages that are no chapters: the others need not load their words.
+SINGLE = ("individuals.js", "search-words.js", "page.js", "worker.js")
 SHARED = ("pictures", "outputs", "words")  # catalogues that all pages use
 CJK = "\u2e80"  # the first character of the Chinese and Japanese scripts
 STATUS = "edition"  # attribute of a node: missing or stale
@@ -168,6 +173,8 @@ class Marks(SphinxPostTransform):
                 node += inside
             elif status == "stale":
                 node += self._link_to_english(node)
+        for node in self.document.findall(nodes.citation):  # as it was published
+            node["classes"] += ["language-en"]
         for node in self.document.findall(nodes.emphasis):
             if max(node.astext(), default="") < CJK:  # a name or a variable
                 node["classes"] += ["slanted"]
@@ -187,6 +194,32 @@ class Marks(SphinxPostTransform):
         return link
 
 
+def folders(others: list[Language]) -> dict[str, str]:
+    """Return the folder of each edition by its language, first that of the English book."""
+    return {"en": "", **{each.code: f"{each.code}/" for each in others}}
+
+
+def alternates(site: str, uri: str, others: list[Language]) -> list[tuple[str, str]]:
+    """Return the languages that a page exists in, each with its address, and that for all others."""
+    pages = folders(others).items()
+    return [
+        *((code, f"{site}{folder}{uri}") for code, folder in pages),
+        ("x-default", f"{site}{uri}"),
+    ]
+
+
+def is_mostly_english(app: Sphinx, language: Language, docname: str) -> bool:
+    """Return whether an edition's page shows more English than translations, as the English build knows."""
+    if docname in language.complete:
+        return False
+    path = Path(app.outdir).parent / MESSAGES / f"{docname}.json"
+    messages = json.loads(path.read_text("utf-8")) if path.is_file() else []
+    catalogue = language.path(docname)
+    known = read(catalogue) if catalogue.is_file() else []
+    shown = {m.english for m in known if m.shown}
+    return sum(text not in shown for text in messages) * 2 > len(messages)
+
+
 def frame(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any
 ) -> None:
@@ -198,7 +231,7 @@ def frame(
     root = "../" * page.count("/") + ("../" if here else "")
     uri = app.builder.get_target_uri(page)
     site = _site(app)
-    pages = {"en": "", **{each.code: f"{each.code}/" for each in others}}
+    pages = folders(others)
     names = {"en": ENGLISH, **{each.code: each.name for each in others}}
     context["editions"] = [
         {
@@ -212,15 +245,14 @@ def frame(
     counts = app.env.metadata.get(page, {}).get("edition", {})
     left = counts.get("missing", 0) + counts.get("stale", 0)
     mostly_english = bool(left) and counts["missing"] * 2 > counts["messages"]
-    if site:
-        context["alternates"] = [
-            *((code, f"{site}{folder}{uri}") for code, folder in pages.items()),
-            ("x-default", f"{site}{uri}"),
-        ]
+    if site and context.get("pageurl"):  # the page for missing addresses has none
+        context["alternates"] = alternates(site, uri, others)
         own = f"{here}/" if here and not mostly_english else ""
         root_page = page == app.config.root_doc and not own
         context["pageurl"] = site if root_page else f"{site}{own}{uri}"
     if here:
+        if not context.get("chapter"):
+            app.add_js_file("more-words.js", priority=101, loading_method="defer")
         context["edition_counts"] = counts if left else None
         context["noindex"] = mostly_english
         context["english"] = f"{root}{uri}"
@@ -264,6 +296,14 @@ def report(app: Sphinx, exception: Exception | None) -> None:
         return
     total = {"messages": 0, "missing": 0, "stale": 0}
     complete = language_of(app).complete
+    for name in sorted({*complete} - app.env.found_docs):
+        LOGGER.warning(
+            __("%s: complete has %s, which is no page of the book. Correct it."),
+            language_of(app).folder / ABOUT,
+            name,
+            type="editions",
+            subtype="complete",
+        )
     for name in sorted(app.env.found_docs):
         counts = app.env.metadata.get(name, {}).get("edition", {})
         for kind in total:
@@ -311,18 +351,27 @@ def write_words(app: Sphinx) -> None:
     """Write the words that scripts say, for their own function `_`."""
     if not code_of(app) or app.builder.format != "html":
         return
-    found = {text: _(text) for text in words_of_scripts(Path(__file__).parents[2])}
-    said = {text: other for text, other in found.items() if other != text}
-    path = Path(app.outdir, "_static", "words.js")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(said, ensure_ascii=False, separators=(",", ":"))
-    path.write_text(f"window.words = {text};\n", encoding="utf-8")
+    said: dict[bool, dict[str, str]] = {True: {}, False: {}}  # on single pages or all
+    for path, text in _script_words(Path(__file__).parents[2]):
+        if (other := _(text)) != text:
+            said[path.name in SINGLE][text] = other
+    folder = Path(app.outdir, "_static")
+    folder.mkdir(parents=True, exist_ok=True)
+    for single, name, form in (
+        (False, "words.js", "window.words = {};\n"),
+        (True, "more-words.js", "Object.assign(window.words, {});\n"),
+    ):
+        text = json.dumps(said[single], ensure_ascii=False, separators=(",", ":"))
+        (folder / name).write_text(form.replace("{}", text), encoding="utf-8")
     app.add_js_file("words.js", priority=100, loading_method="defer")
 
 
 def words_of_scripts(root: Path) -> list[str]:
     """Return what the scripts of the engine and of the theme say, in the order of their files."""
-    found: dict[str, None] = {}
+    return list(dict.fromkeys(text for _path, text in _script_words(root)))
+
+
+def _script_words(root: Path) -> Iterator[tuple[Path, str]]:
     for pattern in SCRIPTS:
         for path in sorted(root.glob(pattern)):
             with path.open("rb") as file:
@@ -332,8 +381,7 @@ def words_of_scripts(root: Path) -> list[str]:
                     keywords={"_": None, "Said": None},
                     options={"parse_template_string": True},
                 ):
-                    found[text if isinstance(text, str) else text[0]] = None
-    return list(found)
+                    yield path, text if isinstance(text, str) else text[0]
 
 
 def name_catalogues(app: Sphinx, config: Any) -> None:

@@ -55,7 +55,10 @@ def parts(text: str) -> tuple[str, dict[str, Counter[str]]]:
         target = TARGET.search(inside)
         shown = inside[: target.start()].strip() if target else ""
         aim = target[1] if target else inside
-        found["role"][f"{{{name}}}" if name in TERMS else f"{{{name}}} {aim}"] += 1
+        if name == "term":  # the glossary's own name, whatever its case
+            found["role"][f"{{term}} {' '.join(aim.lower().split())}"] += 1
+        else:
+            found["role"][f"{{{name}}}" if name in TERMS else f"{{{name}}} {aim}"] += 1
         if name == "value":  # what is before its target is code
             return " "
         return shown if target else (inside if name in TERMS else " ")

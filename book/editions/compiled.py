@@ -48,7 +48,7 @@ def publish(built: Path, site: Path, own: Iterable[str]) -> None:
     kept: set[Path] = set()
     for path in sorted(built.rglob("*")):
         name = path.relative_to(built)
-        if path.is_dir() or _shared(name, own):
+        if path.is_dir() or shared(name, own):
             continue
         target = site / name
         kept.add(target)
@@ -62,7 +62,8 @@ def publish(built: Path, site: Path, own: Iterable[str]) -> None:
             path.rmdir()
 
 
-def _shared(name: Path, own: Iterable[str]) -> bool:
+def shared(name: Path, own: Iterable[str]) -> bool:
+    """Return whether a file of a site exists once, for all editions."""
     first, *rest = name.parts
     if first == "_static":
         return "/".join(rest) not in own

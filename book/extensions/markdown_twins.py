@@ -81,7 +81,7 @@ def write(
     context["twin"] = file.name
     context["foot"] = [
         *context.get("foot", []),
-        {"text": "As Markdown", "href": file.name},
+        {"text": _("As Markdown"), "href": file.name},
     ]
 
 

@@ -199,16 +199,19 @@ def write(app: Sphinx, exception: Exception | None) -> None:
     root = app.builder.get_target_uri(app.config.root_doc)
     welcome = (site / root).read_text(encoding="utf-8")
     once = welcome.replace(" data-pagefind-body", "")  # the search finds it once
-    write_changed(site / "index.html", moved(once, root, "./"))
+    code = getattr(app.config, "editions_code", "")
+    folder = f"{code}/" if code else ""  # of this build, in the site
+    up = "../" if code else "./"
+    write_changed(site / "index.html", moved(once, folder + root, up))
     base = urlsplit(repository.pages).path or "/"
     absent = site / f"{MISSING}.html"
     text = absent.read_text(encoding="utf-8")
-    write_changed(absent, moved(text, absent.name, base))
-    if repository.pages and not getattr(app.config, "editions_code", ""):
+    write_changed(absent, moved(text, folder + absent.name, base))
+    if repository.pages and not code:
         write_changed(site / "sitemap.xml", sitemap(app, repository))
         robots = f"User-agent: *\nAllow: /\nSitemap: {repository.pages}sitemap.xml\n"
         write_changed(site / "robots.txt", robots)
-    if not getattr(app.config, "editions_code", ""):
+    if not code:
         write_changed(site / "_headers", headers(welcome))
 
 
@@ -226,17 +229,41 @@ def headers(page: str) -> str:
 
 
 def sitemap(app: Sphinx, repository: Repository) -> str:
-    """Return the site's map: every page, with the day of its last change if it is known."""
+    """Return the site's map: every page in each language, with the day of its last change if it is known."""
     _, days = app.online  # type: ignore[attr-defined]
     lines = ['<?xml version="1.0" encoding="UTF-8"?>']
-    lines.append('<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">')
+    lines.append(
+        '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+        ' xmlns:xhtml="http://www.w3.org/1999/xhtml">'
+    )
     for name in sorted(app.env.found_docs):
-        is_root = name == app.config.root_doc
-        place = "" if is_root else app.builder.get_target_uri(name)
         source = Path(str(app.env.doc2path(name))).relative_to(app.srcdir).as_posix()
         day = f"<lastmod>{days[source].last}</lastmod>" if source in days else ""
-        lines.append(f"<url><loc>{escape(repository.pages + place)}</loc>{day}</url>")
+        pages = places(app, repository.pages, name)
+        links = "".join(
+            f'<xhtml:link rel="alternate" hreflang="{code}" href="{escape(address)}"/>'
+            for code, address in pages
+            if len(pages) > 1
+        )
+        for _code, address in pages:
+            lines.append(f"<url><loc>{escape(address)}</loc>{day}{links}</url>")
     return "\n".join([*lines, "</urlset>", ""])
+
+
+def places(app: Sphinx, site: str, page: str) -> list[tuple[str, str]]:
+    """Return the languages that a page can be read in, each with its canonical address."""
+    uri = app.builder.get_target_uri(page)
+    root = "" if page == app.config.root_doc else uri
+    found = [("en", f"{site}{root}")]
+    if getattr(app.config, "editions_locale", ""):
+        from editions import all_languages, is_mostly_english
+
+        found += [
+            (each.code, f"{site}{each.code}/{uri}")
+            for each in all_languages(app)
+            if not is_mostly_english(app, each, page)
+        ]
+    return found
 
 
 def write_changed(path: Path, text: str) -> None:

@@ -6,6 +6,7 @@ The field finds them by their names, and shows them before Pagefind's results.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
@@ -48,20 +49,30 @@ def index(app: Sphinx, exception: Exception | None) -> None:
         return
     site = Path(app.outdir)
     target = site / "_pagefind"
-    entry = target / "pagefind-entry.json"
+    entry, made_of = target / "pagefind-entry.json", target / ".pages"
     apart = _spaceless(app.config.language)
     others = set() if _is_edition(app.config) else _editions(app)
     pages = [
         p for p in site.rglob("*.html") if p.relative_to(site).parts[0] not in others
     ]
-    newest = max(page.stat().st_mtime for page in pages)
-    if not entry.is_file() or entry.stat().st_mtime <= newest:
+    now = _digest(pages, Path(__file__), SPLIT, RANKING)
+    before = made_of.read_text("utf-8") if made_of.is_file() else ""
+    if not entry.is_file() or before != now:
         with TemporaryDirectory() as folder:
             if apart:  # the index is of a copy of the pages, whose words have spaces between them
                 _split(site, Path(folder))
             _run_pagefind(Path(folder) if apart else site, target, others, whole=apart)
         text = json.dumps(list(places(app)), ensure_ascii=False, separators=(",", ":"))
         (target / "places.json").write_text(text, encoding="utf-8")
+        made_of.write_text(now, encoding="utf-8")
+
+
+def _digest(pages: list[Path], *others: Path) -> str:
+    """Return a digest of pages: a build writes some of them as they were."""
+    found = hashlib.sha256()
+    for path in [*sorted(pages), *others]:
+        found.update(path.read_bytes())
+    return found.hexdigest()
 
 
 def _spaceless(language: str) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.application import Sphinx
+from sphinx.locale import _
 from sphinx.util.docutils import ReferenceRole, SphinxDirective
 from sphinx_annotated.page.repository import Repository as Address
 
@@ -41,7 +42,18 @@ def millions(config: Any) -> str:
     return f"{found:.1f}" if found < 10 else f"{found:,.0f}"
 
 
-class Presets(SphinxDirective):
+class Tabled(SphinxDirective):
+    """A directive that shows a table."""
+
+    def _table(self, lines: list[str], name: str) -> nodes.container:
+        """Return a table from its lines of Markdown, in a box of this class."""
+        box = nodes.container(classes=[name])
+        box.document = self.state.document  # cells get their source, and are translated
+        self.state.nested_parse(StringList(lines, self.env.docname), 0, box)
+        return box
+
+
+class Presets(Tabled):
     """The table of all presets."""
 
     has_content = True
@@ -72,12 +84,10 @@ class Presets(SphinxDirective):
             ]
             rows.append([f"`{name}`", purpose, *map(millions, sizes)])
         lines = [f"| {' | '.join(row)} |" for row in rows]
-        box = nodes.container(classes=["presets"])
-        self.state.nested_parse(StringList(lines, self.env.docname), 0, box)
-        return [box]
+        return [self._table(lines, "presets")]
 
 
-class Supported(SphinxDirective):
+class Supported(Tabled):
     """The table of what each preset can be, as it was recorded."""
 
     def run(self) -> list[nodes.Node]:
@@ -90,11 +100,11 @@ class Supported(SphinxDirective):
         for name, found in record["presets"].items():
             cells = [entry(found[way]) for way in WAYS]
             lines.append(f"| `{name}` | {' | '.join(cells)} |")
-        versions = " and ".join(f"{n} {v}" for n, v in record["versions"].items())
-        lines += ["", f"With {versions.replace('+cpu', '')}, on {record['date']}."]
-        box = nodes.container(classes=["supported"])
-        self.state.nested_parse(StringList(lines, self.env.docname), 0, box)
-        return [box]
+        box = self._table(lines, "supported")
+        versions = ", ".join(f"{n} {v}" for n, v in record["versions"].items())
+        said = _("With {}, on {}.")  # a word, no message: each record has other numbers
+        text = said.format(versions.replace("+cpu", ""), record["date"])
+        return [box, nodes.paragraph("", text, translatable=False)]
 
 
 def entry(found: bool | int) -> str:

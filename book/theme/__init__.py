@@ -17,7 +17,7 @@ LANGUAGE_SHEETS = {"ja": "japanese"}  # for an edition in this language
 COMMENT = re.compile(r"(?m)^ *//.*\n")  # a script's, on a line of its own
 SHAPE = re.compile(r"\[(?=.*[a-z])[\w.,·*/+ -]+\]")  # [batch, seq, d_model]
 PUNCTUATION = re.compile(r"[.,;:!?)\]”’%、。，．：；！？）」』]+")
-LAST = re.compile(r"([ぁ-ん]{1,2}[。？])(?=</p>)")  # of a paragraph in Japanese
+LAST = re.compile(r"([^<>&\s]{3,5}[）」]?[。？])(?=</p>)")  # of a paragraph in Japanese
 MARKED = re.compile("[¡-¦¨-ª¬-°²-¶¸-º¼-ÖØ-èê-öø-ſȘ-ț]")  # as in tokens.css
 ITALIC = re.compile(r'<(em|cite)\b|<tspan class="i"|font-style: italic')
 # Text that is not in the book's serif: code, tables, formulas' sources, descriptions for screen readers.
@@ -75,6 +75,11 @@ def glued(html: str) -> str:
             done += [html[at : opening.start()], f'<span class="glue">{formula}</span>']
             at = stop
     return "".join([*done, html[at:]])
+
+
+def ended(html: str) -> str:
+    """Return Japanese with the end of each paragraph on one line, which so has more than two letters."""
+    return LAST.sub(r'<span class="glue">\1</span>', html)
 
 
 def fonts(body: str) -> list[str]:
@@ -143,13 +148,17 @@ def complete(
         context["description"] = escape(text)
     body = context["body"] = polished(context.get("body") or "")
     if app.config.language in LANGUAGE_SHEETS:
-        body = context["body"] = LAST.sub(r'<span class="glue">\1</span>', body)
+        body = context["body"] = ended(body)
+        if chapter := context.get("chapter"):
+            chapter["summary"] = ended(chapter.get("summary") or "")
         app.add_css_file(f"{LANGUAGE_SHEETS[app.config.language]}.css")
     if 'class="sortable"' in body:  # for this page alone
         app.add_js_file("sortable.js", loading_method="defer")
     if "std-term" in body + str(context.get("chapter")):
         app.add_js_file("terms.js", loading_method="defer")
     context["fonts"] = fonts(body)
+    context["mathjax"] = getattr(app.builder, "math_renderer_name", "") == "mathjax"
+    context["own_search"] = "search_index" in app.extensions
     context["opens_with_picture"] = opens_with_picture(body)
     if pagename == "genindex":
         context["genindexentries"] = names(app)

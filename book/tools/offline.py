@@ -1,7 +1,7 @@
 """`make offline`: write a PDF of the book, and an archive that opens from disk.
 
 Both go into the site's `downloads`. The next build links them from the welcome page. Editions in other
-languages that the site has get a PDF too, if the machine has a font for them.
+languages that the site has get their own, the PDF only if the machine has a font for the language.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -23,7 +24,9 @@ sys.path[:0] = [str(ROOT / name) for name in ("book", "book/extensions", "engine
 from build import EDITIONS  # noqa: E402
 from chromium import launched  # noqa: E402
 from editions.catalogues import Language, languages, read  # noqa: E402
+from editions.compiled import shared  # noqa: E402
 from offline_links import FOLDER, found  # noqa: E402
+from online import moved  # noqa: E402
 from pdf import pdf, title_page  # noqa: E402
 from playwright.sync_api import Browser, sync_playwright  # noqa: E402
 
@@ -57,11 +60,15 @@ def write() -> None:
         browser = launched(playwright)
         content = pdf(SITE, pages, title, browser)
         (folder / f"{name}.pdf").write_bytes(content)
-        for language in filter(_can_be_printed, languages(LOCALE)):
+        for language in languages(LOCALE):
+            if not (SITE / language.code).is_dir():
+                continue
             own = EDITIONS / language.code / FOLDER  # from where the build brings it
             own.mkdir(exist_ok=True)
-            content = edition(language, toc["root"], pages, config, browser)
-            (own / f"{name}-{language.code}.pdf").write_bytes(content)
+            archive(SITE, own / f"{name}-{language.code}.zip", language.code)
+            if _can_be_printed(language):
+                content = edition(language, toc["root"], pages, config, browser)
+                (own / f"{name}-{language.code}.pdf").write_bytes(content)
         browser.close()
     print(f"{time.monotonic() - start:.0f} s. In {folder}:")
     for each in found(SITE):
@@ -84,9 +91,7 @@ def edition(
 
 
 def _can_be_printed(language: Language) -> bool:
-    """Return whether the site has an edition and the machine a font for it. Say so if it has no font."""
-    if not (SITE / language.code).is_dir():
-        return False
+    """Return whether the machine has a font for a language. Say which to install if it has none."""
     if not shutil.which("fc-list"):  # not a Linux: its fonts are not asked for
         return True
     command = ["fc-list", f":lang={language.code}", "family"]
@@ -99,25 +104,35 @@ def _can_be_printed(language: Language) -> bool:
     return False
 
 
-def archive(site: Path, target: Path) -> None:
-    """Archive the site's files, changed so that they need no server."""
-    editions = {
-        folder.name for folder in LOCALE.glob("*")
-    }  # the archive is of the English book
+def archive(site: Path, target: Path, language: str = "") -> None:
+    """Archive the site's files in a language, changed so that they need no server."""
     with ZipFile(target, "w", ZIP_DEFLATED, compresslevel=9) as zipped:
-        for path in sorted(site.rglob("*")):
-            name = path.relative_to(site)
-            left_out = name.parts[0] in {*LEFT_OUT, *editions}
-            left_out = left_out or name.parts[0].startswith(".")
-            left_out = left_out or name.suffix == ".md"
-            if path.is_file() and not left_out:
-                inside = f"{target.stem}/{name.as_posix()}"
-                if path.suffix == ".html":
-                    zipped.writestr(inside, on_disk(path.read_text(encoding="utf-8")))
-                elif name.name == "documentation_options.js":
-                    zipped.writestr(inside, without_summaries(path.read_text()))
-                else:
-                    zipped.write(path, inside)
+        for name in _files(site, language):
+            path, inside = site / name, f"{target.stem}/{name.as_posix()}"
+            if path.suffix == ".html":
+                zipped.writestr(inside, on_disk(path.read_text(encoding="utf-8")))
+            elif name.name == "documentation_options.js":
+                zipped.writestr(inside, without_summaries(path.read_text()))
+            else:
+                zipped.write(path, inside)
+        if language:  # its welcome page is the first thing that a reader opens, too
+            first = f"{language}/index.html"
+            page = moved((site / first).read_text(encoding="utf-8"), first, "./")
+            zipped.writestr(f"{target.stem}/index.html", on_disk(page))
+
+
+def _files(site: Path, language: str) -> Iterator[Path]:
+    """Yield what a reader of a language needs: its own files, and those that exist once for all."""
+    editions = {folder.name for folder in LOCALE.glob("*")}
+    for path in sorted(filter(Path.is_file, site.rglob("*"))):
+        name = path.relative_to(site)
+        edition = name.parts[0] if name.parts[0] in editions else ""
+        own = name.relative_to(edition)
+        if edition != language and (edition or not shared(name, ())):
+            continue
+        left_out = own.parts[0] in LEFT_OUT or own.parts[0].startswith(".")
+        if not left_out and own.suffix != ".md":
+            yield name
 
 
 def on_disk(page: str) -> str:

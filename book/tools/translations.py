@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +31,7 @@ SOURCES = (
     "engine/sphinx_annotated",
     *("book/theme", "book/extensions", "book/live", "book/editions"),
 )
+COMMIT = re.compile(r"[0-9a-f]{7,40}")
 METHODS = [("**.py", "python"), ("**.html", "jinja2")]
 
 
@@ -92,9 +94,9 @@ def outputs() -> list[str]:
     for path in chapters():
         docname = path.relative_to(ROOT).with_suffix("").as_posix()
         record = recorded(book, docname)
-        for text in map(pattern, [*_of_outputs(record), *record.values.values()]):
-            if has_label(text):
-                found[text] = None
+        for text in (*_of_outputs(record), *record.values.values()):
+            if has_label(pattern(text)) and not COMMIT.fullmatch(text):
+                found[pattern(text)] = None
     return list(found)
 
 

@@ -21,6 +21,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from sphinx_annotated import steps
+from sphinx_annotated.ends import say_and_end
 from sphinx_annotated.page import (
     chapters,
     deeper,
@@ -28,6 +29,7 @@ from sphinx_annotated.page import (
     exercises,
     folding,
     pictures,
+    remote,
     rows,
     sheet,
     ties,
@@ -40,26 +42,9 @@ from sphinx_annotated.page import (
 from sphinx_annotated.page.again import Again
 from sphinx_annotated.page.code import code_lines, visit_code_lines
 from sphinx_annotated.page.state import Memory
+from sphinx_annotated.settings import CONFIGURATION, check
 from sphinx_annotated.take import bibtex, snippets
 
-# Name in ``conf.py``, default, and what Sphinx builds again when it changes.
-CONFIGURATION: list[tuple[str, Any, Any] | tuple[str, Any, Any, Any]] = [
-    # How prose is written: one style, or styles by pattern.
-    ("annotated_style", "markdown", "env", (str, dict)),
-    ("annotated_chapters", [], "env"),  # patterns; none: modules in a toctree
-    ("annotated_execute", ["**"], "env"),  # patterns of chapters that are executed
-    ("annotated_workers", 0, ""),  # chapters executed at a time; 0: one per core
-    ("annotated_timeout", 600, ""),  # seconds that one statement may run
-    ("annotated_outputs", "", ""),  # folder of the stored outputs; "": next to the site
-    ("annotated_figure_fonts", [], ""),  # files of the font in which figures are set
-    ("annotated_pictures", "", "env"),  # the package whose modules draw pictures
-    ("annotated_repository", {}, "html"),  # its url, branch, folder of notebooks
-    ("annotated_glossary", "", "html"),  # the file with the glossary, for notebooks
-    ("annotated_license", "", "html"),  # of the code that readers copy, as "MIT"
-    ("annotated_folded", [], "env"),  # folders of chapters whose code is all folded
-    ("annotated_install", {}, ""),  # package: what a notebook passes to pip install
-    ("annotated_verified", [], "html"),  # packages whose versions are shown
-]
 DIRECTIVES: dict[str, type[SphinxDirective]] = {
     "annotated-prose": written.Written,
     "annotated-row": rows.AnnotatedRow,
@@ -107,15 +92,18 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_transform(typed.AsTyped)
     app.add_transform(ties.TiesOfTranslations)
     app.add_post_transform(sheet.Sheet)
+    app.add_post_transform(remote.RemoteImages)
     app.add_post_transform(deviations.From)
     app.add_post_transform(deviations.InOrder)
     app.add_post_transform(snippets.OfferSnippets)
     app.add_post_transform(bibtex.OfferBibtex)
     app.add_js_file("annotated.js", loading_method="defer")
+    app.connect("config-inited", check, priority=50)
     app.connect("config-inited", steps.wait, priority=100)
     app.connect("config-inited", configure, priority=400)
     app.connect("config-inited", chapters.choose, priority=950)  # all suffixes known
     app.connect("builder-inited", style)
+    app.connect("builder-inited", steps.show_formulas, priority=600)  # after MyST
     app.connect("env-get-outdated", steps.execute_chapters)
     app.connect("source-read", steps.read_chapter)
     app.connect("doctree-read", steps.forget_page)
@@ -127,6 +115,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         "build-finished", steps.remove_pages, priority=400
     )  # then the site is indexed
     app.connect("build-finished", steps.report)
+    app.connect("build-finished", say_and_end, priority=2000)  # after all others
     return {
         "env_version": _version(),
         "parallel_read_safe": True,
@@ -137,6 +126,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
 def _add_nodes(app: Sphinx) -> None:
     app.add_node(code_lines, html=(visit_code_lines, None))
     app.add_node(sheet.heading, html=(sheet.visit_heading, sheet.depart_heading))
+    app.add_node(remote.remote_image, html=(remote.visit_remote_image, None))
     app.add_node(bibtex.bibtex, html=(bibtex.visit_bibtex, None))
     html = (snippets.visit_standalone_code, None)
     app.add_node(snippets.standalone_code, html=html)

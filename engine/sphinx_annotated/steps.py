@@ -12,13 +12,14 @@ from typing import Any
 import nbformat
 from docutils import nodes
 from filelock import FileLock, Timeout
+from myst_parser.sphinx_ext.mathjax import override_mathjax
 from sphinx import locale
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
-from sphinx.errors import SphinxError
 from sphinx.locale import _, get_translation
 from sphinx.util import logging
 
+from sphinx_annotated.ends import AnnotatedError
 from sphinx_annotated.page.chapters import warn_of_patterns
 from sphinx_annotated.page.contents import Navigation, contents, lost_pages
 from sphinx_annotated.page.limits import with_links
@@ -59,13 +60,9 @@ LACKED = (
 LACKING = re.compile(
     r"(?P<path>.*?):(?P<line>\d+): ModuleNotFoundError: No module named '(?P<package>[\w.]+)'"
 )
+# What MyST reads in prose of modules, as `read/prose.py` does.
+MARKUP = {"amsmath", "colon_fence", "deflist", "dollarmath", "fieldlist"}
 LOGGER = logging.getLogger(__name__)
-
-
-class AnnotatedError(SphinxError):
-    """Ends the build. Each line of the message has a file, a line and the fix."""
-
-    category = "The book was not built"
 
 
 def wait(app: Sphinx, config: Any) -> None:
@@ -233,11 +230,29 @@ def read_chapter(app: Sphinx, docname: str, source: list[str]) -> None:
             note=_translation(app, docname),
             notice=state.unexecuted.get(docname, ""),
         )
+        notebook.metadata.update(_markup(app))
         source[0] = nbformat.writes(notebook)
         for _, line, output in page.record.placed(page.chapter):
             if what := problem(output):
                 place = f"{page.module.path}:{line}"
                 LOGGER.warning(what, location=place, type="annotated", subtype="output")
+
+
+def _markup(app: Sphinx) -> dict[str, Any]:
+    """Return the metadata with which MyST reads formulas and notes in a chapter, whatever the book sets."""
+    config: Any = app.env.myst_config  # type: ignore[attr-defined]
+    if config.enable_extensions >= MARKUP:
+        return {}
+    extensions = sorted(config.enable_extensions | MARKUP)
+    return {"myst": {"enable_extensions": extensions, "dmath_double_inline": True}}
+
+
+def show_formulas(app: Sphinx) -> None:
+    """Let MathJax show the formulas of chapters, also if the other pages have none between dollars."""
+    given = app.config.myst_enable_extensions
+    app.config.myst_enable_extensions = {*given, *MARKUP}
+    override_mathjax(app)
+    app.config.myst_enable_extensions = given
 
 
 def _translation(app: Sphinx, docname: str) -> Callable[[str], str]:

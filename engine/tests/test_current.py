@@ -114,6 +114,16 @@ def test_it_builds_under_the_current_sphinx_and_its_messages_have_their_lines(
     assert again.code != 0 and again.executed() == []
     assert re.search(r'one\.py:15: WARNING: .*"bad"', again.log)
     assert re.search(r"one\.py:26: WARNING: .*gone", again.log)
+    # An error of an author's is said without the state of Sphinx.
+    book.edit("one.py", "f(2))", "f(2) / 0)")
+    failed = book.build(python=str(current))
+    assert failed.code != 0 and "one.py:27: ZeroDivisionError" in failed.log
+    with (book.root / "conf.py").open("a") as conf:
+        conf.write("annotated_timeout = None\n")
+    unset = book.build(python=str(current))
+    assert unset.code != 0 and "annotated_timeout is None" in unset.log
+    for log in (failed.log, unset.log):
+        assert "Loaded Extensions" not in log and "Traceback" not in log
 
 
 def test_the_lock_pins_every_version() -> None:

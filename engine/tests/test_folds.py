@@ -82,8 +82,12 @@ def test_steps_share_the_names_of_what_is_drawn_on(chapter: Parse) -> None:
     ],
 )
 def test_functions_that_draw_are_folded(chapter: Parse, head: str) -> None:
-    text = f'"""# One"""\n\n{head}\n    y = x\n    use(y)\n    use(x)\n'
-    assert folded(chapter(text)) == [head, "y = x", "use(y)", "use(x)"]
+    text = f"{head}\n    y = x\n    use(y)\n    use(x)\n"
+    plots = '"""# One"""\n\nif TYPE_CHECKING:\n    from matplotlib.axes import Axes\n\n'
+    found = folded(chapter(plots + text))
+    assert found[-4:] == [head, "y = x", "use(y)", "use(x)"]
+    # In a module that does not plot, axes are those of an array.
+    assert folded(chapter('"""# One"""\n\nfrom arrays import Axes\n\n\n' + text)) == []
 
 
 def test_functions_with_plots_inside_are_folded_and_others_are_not(

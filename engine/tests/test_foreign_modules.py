@@ -644,7 +644,65 @@ SCOPES = '''
                 if unknown
             """
 '''
+GAPS = '''
+    """Scores."""
+
+
+    def score(kind):
+        """
+        Return a score. It takes care of:
+        - overflow,
+          which is rare, and
+        - gaps.
+
+        Parameters
+        ----------
+        kind : {'one', 'rest'}
+            How classes are compared.
+            ``'one'``:
+                Each with each::
+
+                    for a in b:
+                        for c in d:
+                            pass
+            ``'rest'``:
+                Each with the others, see [the
+                paper](
+                https://example.org/alpha).
+
+        Returns
+        -------
+        h : The score of the given kind.
+        """
+
+
+    def area(x):
+        """
+        Return an area.
+
+        Returns
+        -------
+        width : float
+        height : float
+            Upwards.
+        """
+
+
+    def depth(x):
+        """
+        Return a depth.
+
+        See [the paper](
+        https://example.org/about).
+
+        Returns
+        -------
+        depth : float
+            Downwards.
+        """
+'''
 FILES = {
+    "numpy/gaps.py": GAPS,
     "numpy/window.py": SIGNAL,
     "numpy/kinds.py": TYPES,
     "numpy/ridge.py": ESTIMATOR,
@@ -723,6 +781,25 @@ def test_text_after_the_entries_of_a_section_is_none_of_them(built: Built) -> No
     assert "A number that is continued at the margin, by mistake, twice." in prose(
         built, "google/mixer"
     )
+
+
+def test_lists_and_terms_need_no_blank_line_above(built: Built) -> None:
+    page = built.page("numpy/gaps")
+    text = prose(built, "numpy/gaps")
+    assert "takes care of: overflow, which is rare, and gaps. Parameters" in text
+    assert re.search(r"<li><p>overflow,\s+which is rare, and</p>", page)
+    assert re.search(r"<dt>.*one.*</dt>.*<dt>.*rest.*</dt>", page, re.S)
+    assert "for a in b:\n    for c in d:\n        pass" in unescape(
+        re.sub(r"<[^>]+>", "", page)
+    )
+    assert '<a class="reference external" href="https://example.org/about">' in page
+    assert not re.search(r"gaps\.py:\d+: (ERROR|WARNING)", built.log), built.log
+
+
+def test_a_result_with_a_name_has_its_name_first(built: Built) -> None:
+    text = prose(built, "numpy/gaps")
+    assert "Returns h – The score of the given kind." in text
+    assert "Returns depth (float) – Downwards." in text
 
 
 def test_each_kind_of_field_has_a_title_of_its_own(built: Built) -> None:

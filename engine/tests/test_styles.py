@@ -573,3 +573,104 @@ def test_code_in_docstrings_is_in_notebooks_as_it_was_typed() -> None:
 def test_a_theme_that_does_not_style_chapters_gets_the_base_style(built: Built) -> None:
     assert 'href="_static/annotated.css' in built.page("keras")
     assert (built.root / "_build/html/_static/annotated.css").is_file()
+
+
+OTHERS = {
+    "license.py": """
+        # Copyright 2026 Somebody. All rights reserved.
+        # /// script
+        # dependencies = ["marimo"]
+        # ///
+
+        import marimo
+
+        app = marimo.App()
+
+
+        @app.cell
+        def _(mo):
+            mo.md(
+                r'''
+                # Blocks
+
+                /// tip | A title
+                Its text.
+
+                ```
+                /// note
+                ///
+                ```
+                ///
+                '''
+            )
+            return
+    """,
+    "authors.py": '''
+        """Title.
+
+        Text.
+        """
+
+        # Authors: Somebody
+        # SPDX-License-Identifier: MIT
+
+        x = 1
+    ''',
+    "slides.py": """
+        # ---
+        # jupyter:
+        #   jupytext:
+        #     formats: py:percent
+        # ---
+
+        # %% [markdown] slideshow={"slide_type": "slide"}
+        # A cell.
+
+        # %% language="html"
+        # <p>Typed</p>
+
+        # %%
+        # %load_ext other.thing
+        x = 1
+    """,
+}
+
+
+def test_licenses_needs_of_scripts_and_other_languages_stay_as_typed(
+    project: Make,
+) -> None:
+    made = project(OTHERS)
+
+    def code(name: str) -> list[str]:
+        chapter = made.at(made.root / f"{name}.py").chapter
+        rows = [row for cell in chapter.cells for row in cell.rows]
+        numbers = [n for row in rows for block in row.blocks for n in block.lines]
+        return [chapter.lines[n - 1] for n in numbers if chapter.lines[n - 1]]
+
+    assert code("license")[:4] == [
+        "# Copyright 2026 Somebody. All rights reserved.",
+        "# /// script",
+        '# dependencies = ["marimo"]',
+        "# ///",
+    ]
+    assert code("authors") == [
+        "# Authors: Somebody",
+        "# SPDX-License-Identifier: MIT",
+        "x = 1",
+    ]
+    assert code("slides") == ["# <p>Typed</p>", "# %load_ext other.thing", "x = 1"]
+    slides = made.at(made.root / "slides.py").chapter
+    assert slides.title == "slides"
+    assert [r.prose for c in slides.cells for r in c.rows if r.prose][1:] == ["A cell."]
+
+
+def test_blocks_of_marimo_are_admonitions(project: Make) -> None:
+    made = project(OTHERS)
+    prose = [
+        row.prose
+        for cell in made.at(made.root / "license.py").chapter.cells
+        for row in cell.rows
+    ]
+    text = "\n".join(prose)
+    assert ":::{admonition} A title\nIts text." in text
+    assert "/// note\n///\n```\n:::" in text

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import translations
 from editions.catalogues import (
     CatalogueError,
     Language,
@@ -134,6 +135,22 @@ def test_a_catalogue_that_is_not_utf_8_is_an_error_with_its_line(
         read(path)
 
 
+def test_a_folder_that_cannot_be_written_is_an_error_with_the_fix(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, *text: str) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(translations, "LOCALE", tmp_path)
+    for name in ("pages", "words", "pictures", "outputs"):
+        monkeypatch.setattr(translations, name, dict if name == "pages" else list)
+    (tmp_path / "fr").mkdir()
+    (tmp_path / "fr/language.toml").write_text('name = "français"\n')
+    monkeypatch.setattr(Path, "write_text", refuse)
+    with pytest.raises(SystemExit, match=r"fr/.*\.po: cannot be written.*chmod u\+w"):
+        translations.main()
+
+
 def test_windows_line_ends_and_an_empty_file_are_read(tmp_path: Path) -> None:
     path = tmp_path / "page.po"
     path.write_bytes(
@@ -161,6 +178,7 @@ def test_a_folder_that_names_no_language_is_an_error(tmp_path: Path) -> None:
     [
         ("See {doc}`one`.", "見てください。", "has no role '{doc} one'"),
         ("See it.", "{doc}`one`を見てください。", "has a role '{doc} one'"),
+        ("A {term}`kernel`.", "{term}`核 <nucleus>`。", "has no role '{term} kernel'"),
         ("With $x$.", "$y$で。", "has no formula 'x'"),
         ("Call `f`.", "呼びます。", "has no code 'f'"),
         ("It took 3 s.", "4秒かかりました。", "has no number 3"),

@@ -219,3 +219,12 @@ def test_a_stale_page_that_is_declared_complete_ends_a_strict_build(
     built = small.edition()
     assert built.code != 0 and "the page complete" in built.log
     assert str(folder / "parts/one.po") in built.log
+
+
+def test_a_page_that_was_renamed_keeps_no_claim_to_be_complete(small: Small) -> None:
+    small.translate(bracketed)
+    about = small.root / "locale/eo/language.toml"
+    about.write_text('name = "Esperanto"\ncomplete = ["parts/two"]\n')
+    built = small.edition()
+    assert built.code != 0
+    assert f"{about}: complete has parts/two, which is no page of the book" in built.log

@@ -41,14 +41,37 @@ def test_the_root_is_the_welcome_page_with_links_that_work(site: Site) -> None:
     assert str(root.select("link[rel=canonical]")[0]["href"]) == HERE.pages
 
 
+def test_the_root_of_an_edition_is_its_welcome_page_with_links_that_work(
+    site: Site,
+) -> None:
+    for code in site.editions:
+        root, welcome = site.soup(f"{code}/index"), site.soup(f"{code}/{PAGES[0]}")
+        assert root.find("main").get_text() == welcome.find("main").get_text()  # type: ignore[union-attr]
+        for element in root.select("[href], [src]"):
+            link = str(element.get("href", element.get("src")))
+            parts = urlsplit(link)
+            if not parts.scheme and parts.path:
+                assert (site.folder / code / parts.path).is_file(), link
+
+
 def test_the_map_has_every_page_once(site: Site) -> None:
     tree = ElementTree.parse(site.folder / "sitemap.xml")
     places = [each.text for each in tree.iter() if each.tag.endswith("loc")]
-    assert sorted(map(str, places)) == sorted(
-        HERE.pages + (f"{page}.html" if page != PAGES[0] else "") for page in PAGES
-    )
+    english = [HERE.pages + (f"{p}.html" if p != PAGES[0] else "") for p in PAGES]
+    others = [f"{HERE.pages}{code}/{p}.html" for code in site.editions for p in PAGES]
+    assert sorted(map(str, places)) == sorted(english + others)
     robots = (site.folder / "robots.txt").read_text()
     assert f"Sitemap: {HERE.pages}sitemap.xml" in robots
+
+
+def test_the_map_names_the_page_in_each_language(site: Site) -> None:
+    tree = ElementTree.parse(site.folder / "sitemap.xml")
+    for place in tree.getroot():
+        (address,) = [each.text for each in place if each.tag.endswith("loc")]
+        links = [each.attrib for each in place if each.tag.endswith("link")]
+        found = {link["hreflang"]: link["href"] for link in links}
+        assert sorted(found) == (["en", *site.editions] if site.editions else [])
+        assert not found or address in found.values()
 
 
 def test_the_page_for_missing_addresses_works_at_any_depth(site: Site) -> None:

@@ -24,7 +24,9 @@ def test_the_site_has_the_books_pages_and_no_others(site: Site) -> None:
         for path in site.folder.rglob("[!._]*.html")
         if not path.relative_to(site.folder).parts[0].startswith((".", "_"))
     }
-    assert files == {*site.pages, *OTHERS}
+    pages = {*site.pages, *OTHERS}
+    editions = {f"{code}/{page}" for code in site.editions for page in pages}
+    assert files == pages | editions
 
 
 @every_page

@@ -3,6 +3,7 @@
 import os
 import re
 from pathlib import Path
+from subprocess import CompletedProcess
 from zipfile import ZipFile
 
 import nbformat
@@ -12,6 +13,7 @@ import pytest
 import yaml
 from address import online
 from built_book import ROOT, Site, every_chapter, short
+from editions.catalogues import Language
 from notebook_patterns import without_values
 
 
@@ -133,6 +135,35 @@ def test_no_link_of_the_archive_leads_to_what_is_left_out(unpacked: Path) -> Non
     for path in unpacked.rglob("*.html"):
         for link in re.findall(r'(?:href|src)="([^"#?:]+)["#?]', path.read_text()):
             assert (path.parent / link).resolve().exists(), f"{path.name}: {link}"
+
+
+def test_the_archive_of_an_edition_has_what_its_pages_ask_for(
+    site: Site, tmp_path: Path
+) -> None:
+    for code in site.editions:
+        offline.archive(site.folder, tmp_path / "book.zip", code)
+        with ZipFile(tmp_path / "book.zip") as zipped:
+            names = {name.removeprefix("book/") for name in zipped.namelist()}
+            pages = {page for page in names if page.endswith(".html")}
+            texts = {page: zipped.read(f"book/{page}").decode() for page in pages}
+        assert pages - {"index.html"} >= {f"{code}/{page}.html" for page in site.pages}
+        assert all(page.startswith((code, "index.html")) for page in pages)
+        for page, text in texts.items():
+            for link in re.findall(r'(?:href|src)="([^"#?:]+)["#?]', text):
+                asked = os.path.normpath(Path(page).parent / link)
+                assert asked in names, f"{page}: {link}"
+
+
+def test_a_machine_without_a_font_for_a_language_says_which_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    japanese = Language("ja", Path("ja"), "日本語")
+    monkeypatch.setattr(offline.shutil, "which", lambda name: f"/usr/bin/{name}")
+    for fonts, can in (("", False), ("Noto Sans CJK JP\n", True)):
+        found = CompletedProcess([], 0, stdout=fonts)
+        monkeypatch.setattr(offline.subprocess, "run", lambda *_, f=found, **__: f)
+        assert offline._can_be_printed(japanese) is can
+    assert "install fonts-noto-cjk" in capsys.readouterr().out
 
 
 def test_links_to_what_the_pdf_does_not_have_are_no_links(tmp_path: Path) -> None:

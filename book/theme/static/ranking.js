@@ -6,7 +6,7 @@ export const KINDS = ["page", "definition", "section", "term"];
 /* Scripts without spaces: their words are found by the browser's own dictionary, here and in the index alike. */
 const SPACELESS = "[\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}ー]";
 const segmenter = Intl.Segmenter && new Intl.Segmenter(undefined, { granularity: "word" });
-const RUN = new RegExp(`${SPACELESS}+`, "gu"), GAP = new RegExp(`(?<=${SPACELESS}(?:</?mark>)?) +(?=(?:</?mark>)?${SPACELESS})`, "gu");
+const RUN = new RegExp(`${SPACELESS}+`, "gu"), EITHER = `(?:${SPACELESS}|[、。，．・：；？！（）「」『』〜])`, GAP = new RegExp(`(?<=${EITHER}(?:</?mark>)?) +| +(?=(?:</?mark>)?${EITHER})`, "gu");
 export const split = text => segmenter ? text.replace(RUN, run => ` ${[...segmenter.segment(run)].map(({ segment }) => segment).join(" ")} `) : text;
 export const joined = text => text.replace(GAP, "");
 

@@ -3,7 +3,7 @@
 (() => {
   const _ = (text, ...values) => values.reduce((said, value) => said.replace("{}", value), window.words?.[text] ?? text);
   const form = document.querySelector("form.search"), input = form?.querySelector("input");
-  if (!form || !location.protocol.startsWith("http")) return;
+  if (!form || form.hasAttribute("data-plain") || !location.protocol.startsWith("http")) return;
   const base = new URL(document.documentElement.dataset.content_root, location.href), here = document.currentScript.src;
   const list = Object.assign(document.createElement("ol"), { id: "hits", className: "hits", hidden: true });
   list.setAttribute("role", "listbox");

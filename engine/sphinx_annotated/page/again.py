@@ -8,24 +8,20 @@ between would leave the old page for good.
 from __future__ import annotations
 
 import logging
+from copy import copy
 from pathlib import Path
 
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
-from sphinx.errors import SphinxError
 from sphinx.util.logging import (
     NAMESPACE,
     WarningLogRecordTranslator,
     is_suppressed_warning,
 )
 
+from sphinx_annotated.ends import UnwrittenError
+
 ALL = "*"  # in place of names, while pages are written
-
-
-class UnwrittenError(SphinxError):
-    """A file of the site could not be written."""
-
-    category = "The book was not written"
 
 
 class Again(logging.Handler):
@@ -35,7 +31,7 @@ class Again(logging.Handler):
         super().__init__(logging.WARNING)
         self.app = app
         self.pages: set[str] = set()
-        self.addFilter(WarningLogRecordTranslator(app))  # places as "path:line"
+        self.translator = WarningLogRecordTranslator(app)  # places as "path:line"
         logging.getLogger(NAMESPACE).addHandler(self)
         app.connect("env-get-outdated", self.read)
         app.connect("env-updated", self.begin)
@@ -46,6 +42,8 @@ class Again(logging.Handler):
         for error in arguments:
             if isinstance(error, OSError):  # for Sphinx it is a warning
                 raise UnwrittenError(f"{arguments[0]}: {error.strerror}. Make room.")
+        record = copy(record)  # Sphinx adds the kind of a warning each time
+        self.translator.filter(record)  # type: ignore[arg-type]
         path = str(getattr(record, "location", None) or "").partition(":")[0]
         kind, part = getattr(record, "type", ""), getattr(record, "subtype", "")
         silenced = self.app.config.suppress_warnings

@@ -71,13 +71,13 @@ def warn_of_patterns(app: Sphinx, docnames: list[str]) -> None:
             hint = f" Did you mean {near[0]}?" if near else ""
             LOGGER.warning(
                 *(UNMATCHED, name, pattern, hint),
-                location=_place(app, name),
+                location=place(app, name),
                 type="annotated",
                 subtype="pattern",
             )
 
 
-def _place(app: Sphinx, name: str) -> str | None:
+def place(app: Sphinx, name: str) -> str | None:
     """Return the file and the line of a setting, if a file has it."""
     for path in (Path(app.confdir, "conf.py"), Path(app.confdir, "_config.yml")):
         lines = path.read_text("utf-8").split("\n") if path.is_file() else []

@@ -108,6 +108,7 @@ class Google(_Fields):
         fields: Fields = []
         for name, kind, text in super()._consume_returns_section(preprocess_types):
             if SENTENCE.fullmatch(kind):  # a colon in a sentence, and no type
+                text = text[1:] if text[:1] == [""] else text
                 blank = [""] if text and BULLET.match(text[0]) else []
                 first = [] if blank else text[:1]
                 text = [" ".join([f"{kind}:", *first]), *blank, *text[len(first) :]]

@@ -12,9 +12,10 @@ from textwrap import dedent
 from typing import Any, NamedTuple
 
 from docutils import nodes
-from docutils.parsers.rst import roles, states
+from docutils.parsers.rst import directives, roles, states
 from docutils.statemachine import StringList
 from sphinx.locale import _
+from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from sphinx_annotated.page.sections import DIALECTS
@@ -28,8 +29,13 @@ FOOTNOTE = re.compile(r"\[(\d+)\]_(?!\w)|^(\s*\.\. +)\[(\d+)\](?= )")
 OWN = re.compile(r"l\d+-(\d+)")  # a footnote's name for docutils: line and number
 DRAWN = re.compile(r"\S {3,}\S|-\+-|([^\w\s.])\1{4,}")  # a table, a rule, an arrow
 ITEM = re.compile(r"\s|[-*+•] |\(?\w{1,3}[.)] |\[\d+\]|\|")
+LIST = re.compile(r"\s*([-*+]|\d+[.)]) +\S")
+MARKED = re.compile(r"\s*([-*+•]|\(?\w{1,3}[.)]|\[\d+\]) +(?=\S)")
 GLUED = re.compile(r"(?<!`)(`[^`\n]+`)(?=[A-Za-z0-9])")  # as in `Mapping`s
+ONE_COLON = re.compile(r"\s*\.\. ([\w:-]*\w):(?!:)(\s|$)")  # a comment, for docutils
+HIDDEN = "The line is a comment and not shown. If it is meant as the directive, write two colons: .. %s::"
 SPAN = re.compile(r"(``?)(?=\S)([^`\n]+?)(?<=\S)\1(?!`)")
+LOGGER = logging.getLogger(__name__)
 # Kinds of fields in docstrings, each with the names that Sphinx and ``sections.py`` give them.
 FIELDS = {
     "Parameters": ("param", "parameter", "arg", "argument"),
@@ -84,6 +90,7 @@ class Written(SphinxDirective):
         for field_list in list(within.findall(nodes.field_list)):
             field_list.replace_self(_listed(field_list))
         self._spans(within.children)
+        self._warn_of_comments(within, lines)
         return within.children
 
     def _parsed(self, lines: list[Line]) -> list[nodes.Node]:
@@ -141,6 +148,28 @@ class Written(SphinxDirective):
                 ref["ids"] = []
                 ref.replace_self(nodes.Text(f"[{match[1]}]"))
 
+    def _warn_of_comments(self, within: nodes.Element, lines: list[Line]) -> None:
+        """Warn of directives that lack a colon: docutils drops them as comments."""
+        starts = {
+            node.astext().partition(":")[0] for node in within.findall(nodes.comment)
+        }
+        for line in lines:
+            match = ONE_COLON.match(line.text)
+            if match and match[1] in starts and self._is_directive(match[1]):
+                LOGGER.warning(
+                    *(HIDDEN, match[1]),
+                    location=f"{page_of(self.env).module.path}:{line.number}",
+                    type="annotated",
+                    subtype="comment",
+                )
+
+    def _is_directive(self, name: str) -> bool:
+        document = self.state.document
+        found, _messages = directives.directive(
+            name, self.state.memo.language, document
+        )
+        return found is not None
+
     def _spans(self, found: list[nodes.Node]) -> None:
         """Show words between single backticks as code, unless the book gives them a role."""
         if self.config.default_role:
@@ -158,7 +187,7 @@ class Written(SphinxDirective):
 
 def _rest(lines: list[Line], style: str) -> list[Line]:
     """Return prose as reStructuredText. Its titles start no section of the page."""
-    lines = _with_fences(lines)
+    lines = _with_gaps(_with_fences(lines))
     if style in DIALECTS:
         lines = _translated(lines, style)
     lines = _without_titles(_without_rules(lines))
@@ -209,9 +238,44 @@ def _with_fences(lines: list[Line]) -> list[Line]:
             out.append(Line("", lines[end - 1].number))
             at = end
         else:
-            out.append(Line(MARKDOWN_LINK.sub(r"`\1 <\2>`__", line.text), line.number))
+            text = line.text
+            if text.endswith("](") and at + 1 < len(lines):  # the address is below
+                at += 1
+                text += texts[at].strip()
+            out.append(Line(MARKDOWN_LINK.sub(r"`\1 <\2>`__", text), line.number))
             at += 1
     return out
+
+
+def _with_gaps(lines: list[Line]) -> list[Line]:
+    """Return lines with a blank one above a list or a term, where many leave it out."""
+    out: list[Line] = []
+    literal: int | None = None  # the indentation above a block of code
+    for line, after in zip(lines, [*lines[1:], Line("", 0)], strict=True):
+        text, depth = line.text.rstrip(), indentation(line.text)
+        if literal is not None and text and depth <= literal:
+            literal = None
+        last = out[-1].text if out else ""
+        level = bool(last.strip()) and indentation(last) == depth
+        opens = _begins_list(text, last) or _is_term(text, after.text)
+        if literal is None and level and opens:
+            out.append(Line("", line.number))
+        if literal is None and text.endswith("::"):
+            literal = depth
+        out.append(line)
+    return out
+
+
+def _begins_list(text: str, last: str) -> bool:
+    begins = LIST.match(text) and last.rstrip().endswith(":")
+    return bool(begins) and not LIST.match(last)
+
+
+def _is_term(text: str, after: str) -> bool:
+    """Return whether a line is a word with a colon, and the next one, further in, is about it."""
+    if not text.endswith(":") or text.endswith("::") or text.lstrip().startswith(">>>"):
+        return False
+    return bool(after.strip()) and indentation(after) > indentation(text)
 
 
 def _translated(lines: list[Line], style: str) -> list[Line]:
@@ -319,6 +383,19 @@ def _titles() -> dict[str, str]:
 def _item(field: _Field) -> nodes.list_item:
     """Return a parameter or result: its name, its type, and what it is."""
     head, type_ = nodes.paragraph(), field.type
+    first = field.body[0] if field.body else None
+    if not field.name and type_ and isinstance(first, nodes.paragraph):
+        # A result with a name, as NumPy's have: the name, its type, and what it is.
+        name, *words = first.children
+        if isinstance(name, nodes.strong):
+            kind = [node.deepcopy() for node in type_]
+            said = "".join(node.astext() for node in type_).endswith(".")
+            if said and not words:  # it is no type
+                head += [name, nodes.Text(" – "), *kind]
+            else:
+                emphasis = nodes.emphasis("", "", *kind)
+                head += [name, nodes.Text(" ("), emphasis, nodes.Text(")"), *words]
+            return nodes.list_item("", head, *field.body[1:])
     if field.name:
         head += nodes.strong("", "", nodes.literal("", field.name.replace("\\", "")))
     if type_:
@@ -360,9 +437,22 @@ def _plain_paragraph(lines: list[str]) -> nodes.Node:
     if len(lines) > 1 and any(map(DRAWN.search, lines)):
         return nodes.literal_block(text, text, language="text")
     if any(map(ITEM.match, lines)):
+        lines = _joined(lines)
         typed = ("\u00a0" * indentation(line) + line.strip() for line in lines)
         return nodes.line_block(text, *(_words(nodes.line, line) for line in typed))
     return _words(nodes.paragraph, " ".join(line.strip() for line in lines))
+
+
+def _joined(lines: list[str]) -> list[str]:
+    """Return the lines of a list with those that continue an item in one."""
+    out: list[str] = []
+    for line in lines:
+        last = MARKED.match(out[-1]) if out else None
+        if last and not MARKED.match(line) and indentation(line) == last.end():
+            out[-1] += f" {line.strip()}"
+        else:
+            out.append(line)
+    return out
 
 
 def _words(kind: type[nodes.Element], text: str) -> nodes.Element:

@@ -225,7 +225,7 @@ class _Finder:
             used -= set(bound_names(node.target))
         draws = bool(used & self.names)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            draws = draws or _is_given_axes(node) or _imports_plots(node)
+            draws = draws or self._is_given_axes(node) or _imports_plots(node)
             bound = {node.name}
         elif isinstance(node, ast.ClassDef):
             return False
@@ -241,6 +241,15 @@ class _Finder:
             self.names |= bound
         return draws
 
+    def _is_given_axes(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+        """Return whether a function is given a figure or its axes. Elsewhere, an axis may be a tensor's."""
+        if not self.names:
+            return False
+        arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        hints = [ast.unparse(a.annotation) for a in arguments if a.annotation]
+        words = {word for hint in hints for word in re.findall(r"\w+", hint)}
+        return bool(words & DRAWN_ON) or any(a.arg == "ax" for a in arguments)
+
 
 def _plots(node: ast.Import | ast.ImportFrom) -> bool:
     modules = (
@@ -255,13 +264,6 @@ def _imports_plots(node: ast.AST) -> bool:
     return any(
         isinstance(n, ast.Import | ast.ImportFrom) and _plots(n) for n in ast.walk(node)
     )
-
-
-def _is_given_axes(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-    hints = [ast.unparse(a.annotation) for a in arguments if a.annotation]
-    words = {word for hint in hints for word in re.findall(r"\w+", hint)}
-    return bool(words & DRAWN_ON) or any(a.arg == "ax" for a in arguments)
 
 
 def _root(value: ast.expr | None) -> str:

@@ -32,18 +32,27 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 PRAGMA = re.compile(
     r"#(!|:|\s*(noqa\b|nosec\b|(type|fmt|mypy|pyright|pragma|pylint|ruff|isort|yapf|vim):"
-    r"|(end)?region\b|%%|%[a-z]{2,}\b|![a-z]+ |-\*-|(en)?coding[:=]))"
+    r"|(end)?region\b|%%|%[a-z_]{2,}\b|![a-z]+ |-\*-|(en)?coding[:=]))"
 )
 RULE = re.compile(r"[-=*~_#+]{3,}\s*")  # above or below a comment: it only decorates
-SCRIPT = re.compile(
-    r"/// [\w-]+\s*\n"
-)  # what a script needs, for the tools that run it
+# What a script needs, for the tools that run it, and whose it is.
+SCRIPT = re.compile(r"(?m)^/// [\w-]+\s*$")
+LICENSE = re.compile(r"(?im)^(SPDX-License-Identifier:|copyright\b|\(c\) |license: )")
 ROW = re.compile(r"#{3,}\s*")  # of a box around a comment
 HASHES = re.compile(r"#{20,}\s*")  # above a cell of a gallery of examples
 CELL = re.compile(
     r"#\s*%%+(?P<words>(?:\s.*)?)"
 )  # the first line of a cell, in many editors
-METADATA = re.compile(r"\s*(\[(?P<kind>\w+)\]|\w+=(\"[^\"]*\"|\[[^\]]*\]|\S+)|\{.*\}$)")
+LANGUAGE = re.compile(r"\blanguage=(?!.?python)")
+METADATA = re.compile(
+    r"\s*(\[(?P<kind>\w+)\]|\w+=(\"[^\"]*\"|\[[^\]]*\]|\{[^{}]*\}|\S+)|\{.*\}$)"
+)
+BLOCK = re.compile(r"/// *(?P<kind>[\w-]+)(?: *\|(?P<title>.*))?")  # of a marimo text
+FENCE = re.compile(r" *(`{3,}|~{3,})")
+ADMONITIONS = {
+    *("attention", "caution", "danger", "error", "hint", "important", "note", "tip"),
+    "warning",
+}
 DEPTH = 200  # of nesting: a term of a sum is one deeper than the next
 LABELS = r"(?:\([^()\n]+\)=\n+)*"  # targets of cross-references, before a heading
 HEADING = re.compile(LABELS + r"(#{1,6}) +(.+?)\s*(?:\n|$)")
@@ -579,6 +588,7 @@ def _comments(text: str) -> _Comments:
     opened: dict[
         int, Kind
     ] = {}  # by line: the kind of a comment that a cell starts with
+    typed = -1  # the last line of a cell in another language
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type != tokenize.COMMENT:
             continue
@@ -587,11 +597,15 @@ def _comments(text: str) -> _Comments:
         cell = CELL.fullmatch(token.string) if column == 0 else None
         if cell:
             comments.marks.add(line)
+            typed = line if LANGUAGE.search(cell["words"]) else -1
             title, opened[line + 1] = _cell(cell["words"])
             if title:
                 heading = _Comment(line, line, column, f"## {title}", "markdown")
                 comments.found.append(heading)
         if cell or PRAGMA.match(token.string):
+            continue
+        if alone and typed == line - 1:
+            typed = line
             continue
         words = token.string.removeprefix("#").removeprefix(" ")
         if alone:
@@ -604,6 +618,28 @@ def _comments(text: str) -> _Comments:
         for each in comments.found
     ]
     return comments
+
+
+def _with_admonitions(text: str) -> str:
+    """Return a text of a marimo notebook with its blocks, ``/// note | Title``, as MyST writes them."""
+    lines, fence = text.split("\n"), ""
+    for at, line in enumerate(lines):
+        if mark := FENCE.match(line):
+            fence = "" if fence == mark[1] else fence or mark[1]
+        elif fence:
+            continue
+        elif line.strip() == "///":
+            lines[at] = ":::"
+        elif block := BLOCK.fullmatch(line):
+            lines[at] = f":::{_admonition(block)}"
+    return "\n".join(lines)
+
+
+def _admonition(block: re.Match[str]) -> str:
+    kind, title = block["kind"].lower(), (block["title"] or "").strip()
+    if title:
+        return f"{{admonition}} {title}"
+    return f"{{{kind if kind in ADMONITIONS else 'note'}}}"
 
 
 def _cell(words: str) -> tuple[str, Kind]:
@@ -656,7 +692,8 @@ class _Reader:
         self.comments = [
             c
             for c in comments.found
-            if not SCRIPT.match(c.text)
+            if not SCRIPT.search(c.text)
+            and not (LICENSE.search(c.text) and self._is_above_code(c))
             and (markup or c.kind != "comment" or not is_code(c.text))
         ]
         self.comment_lines = [comment.line for comment in self.comments]
@@ -691,6 +728,14 @@ class _Reader:
             *(self.misread, self.kinds, self.unread),
         )
 
+    def _is_above_code(self, comment: _Comment) -> bool:
+        """Return whether a comment comes before all code, and not above the module's docstring."""
+        opening = docstring(self.tree)
+        if opening and comment.line < opening.lineno:
+            return False
+        code = [node for node in self.tree.body if node is not opening]
+        return not code or comment.end < first_line(code[0])
+
     def _texts(self) -> set[int]:
         """Note the statements that are prose, and return their lines: texts, and marimo's."""
         found: set[int] = set()
@@ -703,7 +748,8 @@ class _Reader:
                 notes = [(a, _shell(b)) for a, b in self._prose_of(node)]
                 self.kinds[notes[0][0]] = "block"
             elif (text := marimo_text(node)) is not None:
-                notes = [self._lead_cut(text)]
+                line, words = self._lead_cut(text)
+                notes = [(line, _with_admonitions(words))]
                 self.kinds[notes[0][0]] = "markdown"
             else:
                 self.unread |= computed_texts(node)

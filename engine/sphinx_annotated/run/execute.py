@@ -40,6 +40,7 @@ RECORDER = Path(__file__).parent / "recorder.py"
 CURVES = Path(__file__).parent / "curves.py"
 NARROW = Path(__file__).parent / "narrow.py"
 FONTS = Path(__file__).parent / "fonts.py"
+NO_FORK = '__import__("os").register_at_fork = lambda **_: None'
 PROGRAM = Path(__file__).parent / "program.py"
 READS = Path(__file__).parent / "reads.py"
 RETURNED = Path(__file__).parent / "returned.py"
@@ -510,7 +511,9 @@ def _prelude(
     program = f"get_ipython(), {str(job.path)!r}, {name!r}, {sources}"
     known = [str(path) for path in (MATPLOTLIBRC, *fonts)]
     reads = f"{str(root)!r}, {known}, {sorted(_settings(root, 1))}"
-    return f"""
+    # Windows has no forks, so nothing is to be done at one.
+    forks = "" if hasattr(os, "register_at_fork") else f"{NO_FORK}\n"
+    return f"""{forks}
 __doc__ = {ast.get_docstring(job.chapter.tree, clean=False)!r}
 __package__, __file__ = {job.package!r}, {str(job.path)!r}
 {OURS} = __import__("types").SimpleNamespace(values=[])

@@ -176,6 +176,15 @@
     picture.after(box);
   }
 
+  // An image of another site is loaded when a reader asks for it. Where the page's policy forbids it, the link is followed.
+  for (const link of $$(".remote-image")) link.addEventListener("click", event => {
+    event.preventDefault();
+    const image = Object.assign(document.createElement("img"), { alt: link.textContent, referrerPolicy: "no-referrer" });
+    image.addEventListener("error", () => { location.href = link.href; });
+    image.src = link.href;
+    link.replaceWith(image);
+  });
+
   // Keys.
   const keys = [["/", _("search")], ["?", _("this list")], ["s", _("shapes at the ends of lines")], ["↑ ↓", _("from line number to line number")], ["← →", _("along a figure's lines")], ["Escape", _("close what is open")]];
   const dialog = made("dialog", "keys", {});

@@ -31,8 +31,8 @@ if __name__ == "__main__":
     # ## It runs
     #
     # This block is a demonstration. It runs when the book is built, and not when the module is imported.
-    for x in guesses(2.0, steps=5):
+    for x in guesses(2.0, steps=4):
         print(x)
 
-    # Each step about doubles the number of right digits. The fifth guess differs from $\sqrt{2}$ by
+    # Each step about doubles the number of right digits. The fourth guess differs from $\sqrt{2}$ by
     # {value}`f"{abs(x - 2**0.5):.0e}"`, a number that the build computed.
