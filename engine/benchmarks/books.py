@@ -116,7 +116,7 @@ def write(folder: Path, chapters: list[list[Part]], ours: bool) -> None:
     settings = {
         "project": "A book",
         "extensions": ["sphinx_annotated" if ours else "myst_nb"],
-        "html_theme": "alabaster",
+        "html_theme": "basic",  # no list of all pages on each page
         "nb_execution_mode": "off",
         "myst_enable_extensions": ["dollarmath"],
     }

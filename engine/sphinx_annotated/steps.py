@@ -99,7 +99,11 @@ def execute_chapters(
     docnames = sorted(d for d in env.found_docs if str(env.doc2path(d)).endswith(".py"))
     warn_of_patterns(app, docnames)
     try:
-        jobs = [state.job(docname) for docname in docnames]
+        jobs = []
+        for docname in docnames:
+            jobs.append(state.job(docname))
+            state.others(jobs[-1])  # while it is parsed
+            state.project.trim()
         notebooks = app.config.annotated_repository.get("notebooks", "notebooks")
         check_names(jobs, state.root, notebooks)
         folder = state.store.folder
@@ -109,6 +113,7 @@ def execute_chapters(
         for job in jobs:
             if job.docname not in state.unexecuted:
                 _check(state, job)
+                state.project.trim()
     except ChapterError as error:
         raise AnnotatedError(f"\n{error}") from None
     known = state.memory.digests
@@ -201,6 +206,7 @@ def read_chapter(app: Sphinx, docname: str, source: list[str]) -> None:
     """Give MyST-NB the site's notebook in place of the module's text."""
     state = state_of(app.env)
     state.page = None
+    state.project.trim()
     if str(app.env.doc2path(docname)).endswith(".py"):
         state.page = state.page_of(docname)
         page = state.page
@@ -299,6 +305,7 @@ def page_context(
 ) -> None:
     """Give the theme the list of chapters, the title block and the downloads."""
     state = state_of(app.env)
+    state.project.trim()
     if "body" in context:
         address = app.builder.get_target_uri(pagename)
         html = CONTROL.sub("", context["body"])

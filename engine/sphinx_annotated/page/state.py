@@ -222,8 +222,17 @@ class State:
             other = self.jobs.get(docname)
             return self.ran(other)[1].values if other else {}
 
-        others = self.project.once(job.module, "others", lambda: of_others(job.chapter))
-        return with_others(others, self.ran(job)[1].values, of)
+        return with_others(self.others(job), self.ran(job)[1].values, of)
+
+    def others(self, job: Job) -> dict[str, list[str]]:
+        """Return what a chapter's prose asks of others, see ``of_others``."""
+
+        def work() -> dict[str, list[str]]:
+            asked = of_others(job.chapter).items()
+            return {text: list(places) for text, places in asked}
+
+        found: dict[str, list[str]] = self.project.once(job.module, "others", work)
+        return found
 
     def ran(self, job: Job) -> tuple[str, Ran]:
         """Return a digest of the chapter's record, and a part of it. All chapters must have run."""

@@ -23,6 +23,9 @@ from sphinx_annotated.read.parse import (
 from sphinx_annotated.read.styles import MARKDOWN, style_of, styled
 from sphinx_annotated.read.titles import titled
 
+LINES = 5_000  # of parsed modules that are kept in memory: 30 MB
+PARSED = ("tree", "chapter", "library", "run", "code", "_kept")
+
 
 @dataclass(frozen=True)
 class Module:
@@ -63,6 +66,27 @@ class Module:
         markup = style == MARKDOWN
         chapter = parse(self.text, str(self.path), markup)
         return styled(titled(chapter, name, markup), style)
+
+    def keep(self, key: tuple[object, ...], work: Callable[[], Any]) -> Any:
+        """Return what ``work`` returned first, for as long as the parsed module is kept."""
+        kept = self._kept
+        if key not in kept:
+            kept[key] = work()
+        return kept[key]
+
+    @cached_property
+    def _kept(self) -> dict[tuple[object, ...], Any]:
+        return {}
+
+    def forget(self) -> None:
+        """Forget all but the text, from which the rest follows again."""
+        for name in PARSED:
+            self.__dict__.pop(name, None)
+
+    @property
+    def is_parsed(self) -> bool:
+        """Whether its syntax tree is in memory."""
+        return "tree" in self.__dict__
 
     @cached_property
     def library(self) -> list[ast.stmt]:
@@ -114,7 +138,22 @@ class Project:
             now = Module(name, path, text_of(path), docname, self.styles)
             before = self._before.get(path)
             self.read[path] = before if before is not None and before == now else now
-        return self.read[path]
+        module = self.read[path] = self.read.pop(path)  # the last one asked for
+        return module
+
+    def trim(self) -> None:
+        """Forget the parsed form of the modules that were asked for longest ago, if there is much of it.
+
+        What is in memory also costs time, because Python looks through it for garbage.
+        """
+        lines = 0
+        for path, module in reversed(self.read.items()):
+            if module is self._before.get(path):
+                continue  # it is another's
+            if module.is_parsed and lines > LINES:
+                module.forget()
+            elif module.is_parsed:
+                lines += module.text.count("\n")
 
     def once(
         self, module: Module, name: str, work: Callable[[], Any], given: str = ""

@@ -9,7 +9,6 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from sphinx_annotated.page.book import Book
 from sphinx_annotated.read.modules import Module, Project, absolute, imported_names
@@ -193,7 +192,7 @@ class Collector:
         for name in bound_names(statement):
             self._mean(module, statement, name, f"{module.name}.{name}")
         touched = set(bound_names(statement))
-        later, eager = _used_names(statement, _has_future(module))
+        later, eager = _used_names(module, statement)
         for name in sorted(later | eager | touched):
             pieces = self.need(module, name)[1] - {key}
             if name in touched:  # statements that change it stay after it
@@ -211,20 +210,29 @@ class Collector:
             raise _error(module, node, message + " Rename one.")
 
 
-@lru_cache(maxsize=1024)
 def _by_name(module: Module) -> dict[str, list[ast.stmt]]:
     """Return, for each name, the statements that bind it or change its object in place."""
-    found: dict[str, list[ast.stmt]] = {}
-    for statement in module.library:
-        for name in {*bound_names(statement), *_changed(statement)}:
-            found.setdefault(name, []).append(statement)
+
+    def work() -> dict[str, list[ast.stmt]]:
+        named: dict[str, list[ast.stmt]] = {}
+        for statement in module.library:
+            for name in {*bound_names(statement), *_changed(statement)}:
+                named.setdefault(name, []).append(statement)
+        return named
+
+    found: dict[str, list[ast.stmt]] = module.keep(("by name",), work)
     return found
 
 
-@lru_cache(maxsize=65536)
-def _used_names(node: ast.stmt, future: bool) -> tuple[set[str], set[str]]:
+def _used_names(module: Module, node: ast.stmt) -> tuple[set[str], set[str]]:
     """Return the names that a statement takes from its module, and those it needs to run."""
-    return free_names(node), free_names(_run_at_once(node, future))
+
+    def work() -> tuple[set[str], set[str]]:
+        at_once = _run_at_once(node, _has_future(module))
+        return free_names(node), free_names(at_once)
+
+    found: tuple[set[str], set[str]] = module.keep(("used", id(node)), work)
+    return found
 
 
 def is_local(project: Project, module: Module, node: ast.AST) -> bool:
@@ -350,9 +358,14 @@ def snippet(book: Book, module: Module, name: str) -> str:
     return f"{origin}{terms}\n{collector.source(documented=True)}\n"
 
 
-@lru_cache(maxsize=65536)
 def clean_source(project: Project, module: Module, node: ast.stmt) -> str:
     """Return a statement's lines without docstrings, notes and imports from the project."""
+    key = ("source", id(project), id(node))
+    found: str = module.keep(key, lambda: _clean_source(project, module, node))
+    return found
+
+
+def _clean_source(project: Project, module: Module, node: ast.stmt) -> str:
     wanted = bare([without(node, lambda part: is_local(project, module, part))])
     chapter = module.chapter
     lines = chapter.lines
