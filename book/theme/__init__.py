@@ -17,9 +17,7 @@ LANGUAGE_SHEETS = {"ja": "japanese"}  # for an edition in this language
 COMMENT = re.compile(r"(?m)^ *//.*\n")  # a script's, on a line of its own
 SHAPE = re.compile(r"\[(?=.*[a-z])[\w.,·*/+ -]+\]")  # [batch, seq, d_model]
 PUNCTUATION = re.compile(r"[.,;:!?)\]”’%、。，．：；！？）」』]+")
-LAST = re.compile(  # of a paragraph in Japanese
-    r"(?<=[^<>]{12})([^<>&\s]{3,5}[）」]?[。？])(?=</p>)"
-)
+LAST = re.compile(r"([^<>&\s]{3}[）」]?[。？])(?=</p>)")  # of a paragraph in Japanese
 MARKED = re.compile("[¡-¦¨-ª¬-°²-¶¸-º¼-ÖØ-èê-öø-ſȘ-ț]")  # as in tokens.css
 ITALIC = re.compile(r'<(em|cite)\b|<tspan class="i"|font-style: italic')
 # Text that is not in the book's serif: code, tables, formulas' sources, descriptions for screen readers.
