@@ -220,6 +220,7 @@ if __name__ == "__main__":
     #     make experiments ONLY=scaling
     #     make experiments ONLY=transfer
     #     make experiments ONLY=filling
+    #     make experiments ONLY=masked
     #     make experiments ONLY=today
     #
     # The last is a family of plans, and each of them, such as `today-characters`, can be run alone. They

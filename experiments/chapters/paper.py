@@ -516,8 +516,8 @@ if __name__ == "__main__":
     #
     # *Can Primer improve BERT?* The paper tried masked language modeling briefly (appendix A.12): better than
     # the vanilla Transformer, not obviously better than Transformer++, so changes that help one task may not
-    # help another. We have not trained an encoder-only model with the changes. In our encoder-decoders the
-    # runs are too noisy to decide ({doc}`transfer`).
+    # help another. Our encoders do not contradict this, but they show no gain over the Transformer
+    # either ({doc}`transfer`).
     #
     # *Must hyperparameters be tuned again?* The paper tuned none, and says that Primer may gain from it. Here
     # each model has a learning rate of its own. With a learned table on characters, the rate that was chosen

@@ -83,6 +83,7 @@ EXACT = {
     ],
     "parts.py": ["12 times as wide"],
     "positions.py": ["4,800 steps instead of 1,200"],
+    "transfer.py": ["a mask replaces 15%"],  # as in BERT
     "sizes.py": [
         "32 to 128 wide",
         "Counted in time, 32 is",
