@@ -10,10 +10,11 @@ from xml.etree import ElementTree
 
 import pytest
 from bs4 import BeautifulSoup
+from built_book import nightly
 
 ROOT = Path(__file__).resolve().parents[2]
 ODD = 'A <b> & "quoted" [title] with `code`'
-pytestmark = [pytest.mark.slow, pytest.mark.nightly]
+pytestmark = pytest.mark.slow
 PAGES = {
     "index": "# Book\n\nWelcome, see {doc}`odd`.\n\n```{toctree}\nodd\nbare\nlong\n```\n",
     "odd": f"# {ODD.replace('<', '&lt;')}\n\nIts *first* paragraph, $a < b$, leads to [here](bare.md).\n",
@@ -36,7 +37,7 @@ WHERE = "https://github.com/a/b"
 ELSEWHERE = "https://git.example.org/a/b"  # a host of a kind that is not known
 
 
-@pytest.fixture(scope="module", params=["", WHERE, ELSEWHERE])
+@pytest.fixture(scope="module", params=[nightly(""), WHERE, nightly(ELSEWHERE)])
 def site(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, Path, str]:

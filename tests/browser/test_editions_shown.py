@@ -11,7 +11,7 @@ from built_book import Site
 from playwright.sync_api import Browser, Page, expect
 from visits import Visitor, barriers, settle, weights
 
-HEAVIEST = "ja/labml_primer/primer/primer"
+HEAVIEST = "ja/labml_primer/compared/t5"
 SEARCHES = {
     "深さ方向畳み込み": "深さ方向畳み込み",
     "depthwise convolution": "深さ方向畳み込み",  # by its English name

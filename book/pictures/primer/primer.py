@@ -92,7 +92,7 @@ def _feed_forward(canvas: Canvas) -> None:
     wide = "Linear to 12 *d*_{model}"
     _box(canvas, 11, wide, FOUND, FEED_FORWARD, "small models only")
     _up(canvas, 11)
-    _box(canvas, 12, "max(*x*, 0)²", KEPT, SQUARED_RELU, "helps always")
+    _box(canvas, 12, "max(*x*, 0)^{2}", KEPT, SQUARED_RELU, "helps always")
     _up(canvas, 12)
     _box(canvas, 13, "Linear, no bias", FOUND, FEED_FORWARD, "not mentioned")
     _up(canvas, 13)

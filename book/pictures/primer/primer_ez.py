@@ -59,7 +59,7 @@ def _block(canvas: Canvas, x: float, ez: bool) -> None:
     canvas.box(left, 166, WIDE, 24, "Linear, wider", link=FEED_FORWARD)
     canvas.arrow((x, 166), (x, 154))
     if ez:
-        canvas.box(left, 126, WIDE, 28, "max(*x*, 0)²", "c1", SQUARED_RELU)
+        canvas.box(left, 126, WIDE, 28, "max(*x*, 0)^{2}", "c1", SQUARED_RELU)
     else:
         canvas.box(left, 126, WIDE, 28, "max(*x*, 0)", link=FEED_FORWARD)
     canvas.arrow((x, 126), (x, 114))
