@@ -248,9 +248,8 @@ def lineage_html(name: str, line: list[Individual], page: str = "") -> str:
             if each.finished and parent.finished:
                 change = each.losses[-1] - parent.losses[-1]
                 words += _(". Loss {} against its parent").format(f"{change:+.3f}")
-        steps.append(
-            f"<li><p>{_('{}, {}').format(link, escape(each.outcome))}</p><p>{escape(words)}</p>{picture}</li>"
-        )
+        head = _("{}, {}").format(link, escape(each.outcome))
+        steps.append(f"<li><p>{head}</p><p>{escape(words)}</p>{picture}</li>")
     label = _("Lineage of individual {} of {}").format(line[-1].number, name)
     return f'<ol class="lineage" aria-label="{escape(label)}">{"".join(steps)}</ol>'
 
@@ -261,12 +260,14 @@ def form_html(names: list[str], folder: str) -> str:
     scripts_off = _(
         "Picking an individual needs a script, and scripts are off. The lineages below are shown without one."
     )
+    # Babel finds no word within an f-string.
+    search, individual, best = _("Recorded search"), _("Individual"), _("Best")
     return (
         f'<div class="individuals" data-folder="{escape(folder)}">'
         f"<noscript><p>{escape(scripts_off)}</p></noscript>"
-        f'<form hidden><label>{_("Recorded search")} <select name="search">{options}</select></label> '
-        f'<label>{_("Individual")} <input name="number" type="number" min="0" value="0"></label> '
-        f'<button type="button" name="best">{_("Best")}</button></form>'
+        f'<form hidden><label>{search} <select name="search">{options}</select></label> '
+        f'<label>{individual} <input name="number" type="number" min="0" value="0"></label> '
+        f'<button type="button" name="best">{best}</button></form>'
         '<svg class="population" viewBox="0 0 400 160" aria-hidden="true" hidden></svg>'
         '<div class="individual" aria-live="polite"></div></div>'
     )

@@ -160,11 +160,12 @@ def missing_page(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
     """Yield the page for addresses that do not exist."""
     title = _("There is no such page")
     home = escape(app.builder.get_relative_uri(MISSING, app.config.root_doc))
+    begin = _("begin at the welcome page")  # Babel finds no word within an f-string
     body = (
         f"<h1>{title}</h1><p>"
         + _(
             "It may have moved. Search for it above, choose a chapter from the list, or {}."
-        ).format(f'<a href="{home}">{_("begin at the welcome page")}</a>')
+        ).format(f'<a href="{home}">{begin}</a>')
         + "</p>"
     )
     yield MISSING, {"title": title, "body": body}, "page.html"

@@ -1,5 +1,6 @@
 """Catalogues: what is translated is found again, what is wrong is named with file, line and fix."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -267,3 +268,19 @@ def test_publishing_an_edition_removes_only_its_own_old_files(tmp_path: Path) ->
         "ja/parts/search/page.html",
         "page.html",
     ]
+
+
+def test_no_word_to_translate_hides_where_the_extraction_does_not_look() -> None:
+    """Babel finds no word within an f-string or a nested template: give it a name before."""
+    found, hidden = set(translations.words()), []
+    files = [
+        path
+        for source in translations.SOURCES
+        for path in (translations.ROOT / source).rglob("*")
+        if path.suffix in (".py", ".js")
+    ]
+    for path in files:
+        for text in re.findall(r'\b_\(\s*f?"([^"\\]+)"', path.read_text("utf-8")):
+            if has_words(text) and text not in found:
+                hidden.append(f"{path}: {text}")
+    assert hidden == []

@@ -205,7 +205,8 @@ for (const root of document.querySelectorAll(".individuals")) {
       loaded.delete(name);
       best.disabled = false;
       const hint = location.protocol === "file:" ? _("They need a web server; this page was opened from a file.") : _("Press Best to retry.");
-      view.textContent = `${_("The data of {} could not be loaded ({}).", name, `${error}`)} ${hint}`;
+      const failed = _("The data of {} could not be loaded ({}).", name, error); // no word within a template: Babel finds none
+      view.textContent = `${failed} ${hint}`;
     }
   };
 
