@@ -43,6 +43,9 @@ HASHES = re.compile(r"#{20,}\s*")  # above a cell of a gallery of examples
 CELL = re.compile(
     r"#\s*%%+(?P<words>(?:\s.*)?)"
 )  # the first line of a cell, in many editors
+# The same in Jupytext's light format, where a cell has an end as well.
+LIGHT_CELL = re.compile(r"#\s*(?P<sign>\+|-\s*$)(?P<words>(?:\s.*)?)")
+LIGHT = re.compile(r"(?ms)^#\s*\+(?:\s[^\n]*)?$.*^#\s*-\s*$")
 LANGUAGE = re.compile(r"\blanguage=(?!.?python)")
 METADATA = re.compile(
     r"\s*(\[(?P<kind>\w+)\]|\w+=(\"[^\"]*\"|\[[^\]]*\]|\{[^{}]*\}|\S+)|\{.*\}$)"
@@ -589,12 +592,15 @@ def _comments(text: str) -> _Comments:
         int, Kind
     ] = {}  # by line: the kind of a comment that a cell starts with
     typed = -1  # the last line of a cell in another language
+    light = LIGHT.search(text) is not None
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type != tokenize.COMMENT:
             continue
         line, column = token.start
         alone = not token.line[:column].strip()
         cell = CELL.fullmatch(token.string) if column == 0 else None
+        if light and column == 0 and not cell:
+            cell = LIGHT_CELL.fullmatch(token.string)
         if cell:
             comments.marks.add(line)
             typed = line if LANGUAGE.search(cell["words"]) else -1
