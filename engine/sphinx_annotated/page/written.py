@@ -298,28 +298,37 @@ def _even(lines: list[Line]) -> list[Line]:
     """
     out: list[Line] = []
     skipped: int | None = None  # the indentation above what is no paragraph
-    left, count, field = 0, 0, False  # of the paragraph: its column and its lines
+    field: int | None = None  # the column of the field that the paragraph is in
+    left, count = 0, 0  # of the paragraph: its column and its lines
+    session = False
     for line in lines:
         text, depth = line.text.rstrip(), indentation(line.text)
-        if skipped is not None and (depth > skipped or not text):
+        session = bool(text) and (session or text.lstrip().startswith(">>>"))
+        if session or (skipped is not None and (depth > skipped or not text)):
             out.append(line)
             continue
         last = out[-1].text.rstrip() if out else ""
-        item, is_field = MARKED.match(text), FIELD.match(text) is not None
-        other = text.lstrip().startswith(("..", ">>>", "|")) or ROW.fullmatch(text)
+        item = MARKED.match(text)
+        other = text.lstrip().startswith(("..", "|")) or ROW.fullmatch(text)
         skipped = depth if other or text.endswith("::") else None
         if not text or other:
-            count, field = 0, False
-        elif item or is_field:
-            left = item.end() if item else depth
-            count, field = (2 if len(text.split()) > 4 else 1), is_field
-        elif count and field and depth == left:
-            line = line._replace(text=f"    {text}")
-        elif count > 1 and depth > left and not field and not last.endswith(":"):
+            count, field = 0, None
+        elif FIELD.match(text):
+            left, count, field = depth, 1, depth
+        elif item:
+            if LIST.match(text) and count and depth >= left and last.endswith(":"):
+                out.append(Line("", line.number))
+            left, count, field = item.end(), 2 if len(text.split()) > 4 else 1, None
+        elif count and depth == field:
+            column = left if left > depth else depth + 4
+            line = line._replace(text=" " * column + text.lstrip())
+        elif count > 1 and depth > left and not last.endswith(":"):
             line = line._replace(text=" " * left + text.lstrip())
-        elif not (count and field):
+        elif count and field is not None and depth > field:
+            left, count = depth, 2
+        else:
             count = count + 1 if count and depth == left else 1
-            left = depth
+            left, field = depth, None
         out.append(line)
     return out
 
@@ -390,6 +399,8 @@ def _listed(field_list: nodes.field_list) -> list[nodes.Node]:
                 type_, _gap, rest = rest.rpartition(" ")
             own: list[nodes.Node] = [nodes.Text(type_)] if type_ else []
             kinds.setdefault(kind, []).append(_Field(rest, own, body))
+        elif isinstance(body[0] if body else None, nodes.bullet_list):
+            kinds[node[0].astext()] = [_Field("", [], body)]
         else:
             others.append(node)
     for named, name, body in types:
@@ -397,7 +408,7 @@ def _listed(field_list: nodes.field_list) -> list[nodes.Node]:
     made: list[nodes.Node] = [others] if len(others) else []
     titles = _titles()
     for kind, fields in kinds.items():
-        made.append(nodes.rubric("", titles[kind], classes=["fields"]))
+        made.append(nodes.rubric("", titles.get(kind, kind), classes=["fields"]))
         items = [_item(each) for each in fields]
         if len(items) == 1 and not fields[0].name:
             made += items[0].children

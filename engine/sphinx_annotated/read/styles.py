@@ -35,7 +35,7 @@ NUMPY = re.compile(
     r"(?i)(args|arguments|attributes|examples?|methods|notes?|references|see also|todo|warnings?|warns?"
     r"|(other |keyword )?param(eter)?s|keyword arg(ument)?s|raises|receives?|returns?|yields?)"
 )
-LABEL = re.compile(r"\.\. _([\w.-]+):\s*")  # of the title below it
+LABEL = re.compile(r"\.\. _([\w. -]+):\s*")  # of the title below it
 REFERENCE = re.compile(r"`([^`<]+)`_{1,2}(?!\w)")
 # Emphasis as notebooks have it. In a module's own prose, an underscore is part of a name.
 UNDERSCORES = re.compile(r"(?<![\w`\\$_])_(?=[^\s_])([^_`$\n]*[^\s_`$])_(?![\w`$_])")
