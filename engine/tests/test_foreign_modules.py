@@ -777,7 +777,7 @@ SENDS = '''
         :meta private:
         """
 '''
-GRID = '''
+GRID = """
     # ---
     # jupyter:
     #   jupytext:
@@ -799,7 +799,7 @@ GRID = '''
     # + nbsphinx="hidden"
     GRID = math.pi
     # -
-'''
+"""
 LIBRARY = '''
     """Wraps text. For example:
     >>> wrap("a b")

@@ -36,7 +36,9 @@ TOPIC = re.compile(r"(\s*)\.\. (topic|sidebar)::")  # which may not be in other 
 OPTION = re.compile(r"\s+:[\w-]+:")
 FIELD = re.compile(r"\s*:\w[^:`]*:(\s|$)")
 ROW = re.compile(r"\s*[=+|-]{2,}[ =+|-]*\s*")  # of a table
-GLUED = re.compile(r"(?<![`\w])(`(?=\S)[^`\n]+(?<=\S)`)(?=[A-Za-z0-9])")  # as in `Mapping`s
+GLUED = re.compile(
+    r"(?<![`\w])(`(?=\S)[^`\n]+(?<=\S)`)(?=[A-Za-z0-9])"
+)  # as in `Mapping`s
 ONE_COLON = re.compile(r"\s*\.\. ([\w:-]*\w):(?!:)(\s|$)")  # a comment, for docutils
 HIDDEN = "The line is a comment and not shown. If it is meant as the directive, write two colons: .. %s::"
 SPAN = re.compile(r"(``?)(?=\S)([^`\n]+?)(?<=\S)\1(?!`)")
@@ -498,7 +500,9 @@ def plain(lines: list[Line]) -> list[nodes.Node]:
         fence = FENCE.fullmatch(text)
         fenced = code_end(texts, at) if fence else 0
         session = text.lstrip().startswith(">>>")
-        session = session and not any(each.lstrip().startswith(">>>") for each in paragraph)
+        session = session and not any(
+            each.lstrip().startswith(">>>") for each in paragraph
+        )
         if paragraph and (fenced > at or session or not text.strip()):
             made.append(_plain_paragraph(paragraph))
             paragraph = []
