@@ -851,8 +851,8 @@ MARKUP = """
     param type rtype raises unusual math note class exc pep doc versionadded deprecated attribute markdown
     tags args arguments python _steps title summary docformat restructuredtext title description skip
     doctest utf coding author https example org _buffers buffers path about alpha attention revisited scores
-    versionchanged testcode hide plot topic meta private jupyter jupytext text_representation format_name light
-    nbsphinx hidden one _sending it mapping
+    versionchanged testcode hide plot topic meta private jupyter jupytext text_representation format_name
+    light nbsphinx hidden one _sending it mapping
 """
 
 
