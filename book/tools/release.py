@@ -1,4 +1,7 @@
-"""Check that the package, the citation, the changelog and a tag have one version, before a release."""
+"""Check that the package, the citation, the changelog and a tag have one version, before a release.
+
+The engine is a package of its own, with a version, a changelog and tags (``engine-v1.2.3``) of its own.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ PLACES = {
     "CITATION.cff": r"^version: (?P<version>\S+)$",
     "CHANGELOG.md": r"^## (?P<version>\d\S*) \((?P<day>[\d-]+)\)$",
 }
+ENGINE = "engine/pyproject.toml"
+ENGINE_NEWS = r"^## (?P<version>\d\S*) \((?P<day>[\d-]+|unreleased)\)$"
 DAY = r"^date-released: (?P<day>\S+)$"
 
 
@@ -41,9 +46,33 @@ def disagreements(root: Path, tag: str = "") -> list[str]:
         problems.append(
             f"{place}: released {cited['day']}; CHANGELOG.md has {newest['day']}. Write the same in both."
         )
-    if tag and tag != f"v{wanted}":
+    problems += of_the_engine(root, tag)
+    if tag and not tag.startswith("engine-") and tag != f"v{wanted}":
         problems.append(
             f"the tag is {tag}; pyproject.toml has {wanted}. Tag v{wanted}, or set the version."
+        )
+    return problems
+
+
+def of_the_engine(root: Path, tag: str) -> list[str]:
+    """Return the disagreements of the engine's version, changelog and tag."""
+    _, project = found(root, ENGINE, PLACES["pyproject.toml"])
+    wanted = project["version"]
+    place, newest = found(root, "engine/CHANGELOG.md", ENGINE_NEWS)
+    problems = []
+    if newest["version"] != wanted:
+        problems.append(
+            f"{place}: version {newest['version']}; {ENGINE} has {wanted}. Write the same in both."
+        )
+    if not tag.startswith("engine-"):
+        return problems
+    if newest["day"] == "unreleased":
+        problems.append(
+            f"{place}: unreleased; the tag is {tag}. Write the day of the release."
+        )
+    if tag != f"engine-v{wanted}":
+        problems.append(
+            f"the tag is {tag}; {ENGINE} has {wanted}. Tag engine-v{wanted}, or set the version."
         )
     return problems
 

@@ -342,6 +342,8 @@ def report(app: Sphinx, exception: Exception | None) -> None:
         state = state_of(app.env)
         if state.jobs:
             cached = len(state.jobs) - len(state.executed) - len(state.unexecuted)
-            counts = f"{len(state.executed)} chapters executed, {cached} from the cache"
+            ran = len(state.executed)
+            chapters = "chapter" if ran == 1 else "chapters"
+            counts = f"{ran} {chapters} executed, {cached} from the cache"
             LOGGER.info("%s. The book: %s/index.html", counts, app.outdir)
     end(app.env)

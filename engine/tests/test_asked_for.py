@@ -3,10 +3,14 @@
 import re
 from collections.abc import Callable
 from html import unescape
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from builds import ENGINE
 from small_books import Built, Shelf
+from sphinx_annotated.page import chapters
 from sphinx_annotated.read.patterns import matches
 
 pytestmark = pytest.mark.slow
@@ -192,3 +196,11 @@ def test_all_settings_have_the_patterns_of_sphinx(
     pattern: str, named: list[str]
 ) -> None:
     assert [name for name in ("a", "p/b", "p/q/c") if matches(pattern, name)] == named
+
+
+def test_what_a_build_writes_is_no_page_of_the_next(tmp_path: Path) -> None:
+    out = tmp_path / "book" / "_build" / "html"
+    app: Any = SimpleNamespace(srcdir=str(tmp_path / "book"), outdir=str(out))
+    assert chapters.written(app) == ["_build/html", "_build/jupyter_execute"]
+    app.outdir = str(tmp_path / "elsewhere" / "html")
+    assert chapters.written(app) == []

@@ -726,7 +726,103 @@ CALLS = '''
             states: The state.
         """
 '''
+TABS = '''
+    """Counts."""
+
+
+    def count(text):
+        """Counts.
+
+        Using a string:
+        >>> count("a")
+        <Array>
+          * x
+        Dimensions: none
+
+        Args:
+            inputs: The following tensors:
+                - `query`: Query tensor of some shape. If
+                    not given, none.
+            mask: The following masks:
+                - `key`: A mask of the same shape.
+                    It may be empty.
+
+        Returns:
+            A tensor, and then
+            its scores, with shape
+                `(batch, time)`.
+        """
+'''
+SENDS = '''
+    """
+    .. topic:: Before anything
+
+       Read this.
+
+    .. _sending it:
+
+    Sending
+    -------
+
+    Sends.
+    """
+
+
+    def send(url):
+        """Sends `url` and `more`.
+
+        :param url: where, or a list of
+        places to send to.
+        :param more: the rest
+        :meta private:
+        """
+'''
+GRID = """
+    # ---
+    # jupyter:
+    #   jupytext:
+    #     text_representation:
+    #       format_name: light
+    # ---
+
+    # # Gridding
+    #
+    # + large
+    # + old
+
+    import math
+
+    # + [markdown] tags=["one"]
+    # ## Images
+    # -
+
+    # + nbsphinx="hidden"
+    GRID = math.pi
+    # -
+"""
+LIBRARY = '''
+    """Wraps text. For example:
+    >>> wrap("a b")
+    ['a', 'b']
+
+    Use:
+    ```python
+    wrap("a")
+
+    wrap("b")
+    ```
+    """
+
+    # -- Public interface ----------
+
+    ###  Wrapping ###
+    WIDTH = 70
+'''
 FILES = {
+    "google/counts.py": TABS,
+    "rest/sends.py": SENDS,
+    "markdown/grid.py": GRID,
+    "plain/library.py": LIBRARY,
     "google/calls.py": CALLS,
     "numpy/gaps.py": GAPS,
     "numpy/window.py": SIGNAL,
@@ -755,7 +851,8 @@ MARKUP = """
     param type rtype raises unusual math note class exc pep doc versionadded deprecated attribute markdown
     tags args arguments python _steps title summary docformat restructuredtext title description skip
     doctest utf coding author https example org _buffers buffers path about alpha attention revisited scores
-    versionchanged testcode hide plot
+    versionchanged testcode hide plot topic meta private jupyter jupytext text_representation format_name
+    light nbsphinx hidden one _sending it mapping
 """
 
 
@@ -828,12 +925,53 @@ def test_lists_and_terms_need_no_blank_line_above(built: Built) -> None:
 def test_arguments_of_calls_are_a_list_of_their_own(built: Built) -> None:
     text = prose(built, "google/calls")
     assert (
-        "Call arguments: inputs – The values, of which each is a number. states –"
+        "Call arguments inputs – The values, of which each is a number. states –"
         in text
     )
     assert 'class="highlight-python' in built.page("google/calls")
     assert "testcode" not in text and ":hide:" not in text and "drawn = 1" in text
     assert not re.search(r"calls\.py:\d+: (ERROR|WARNING)", built.log), built.log
+
+
+def code_of(built: Built, name: str) -> str:
+    return unescape(re.sub(r"<[^>]+>", "", built.page(name)))
+
+
+def test_what_goes_on_with_a_text_may_be_indented_in_any_way(built: Built) -> None:
+    text = prose(built, "google/counts")
+    assert "query: Query tensor of some shape. If not given, none." in text
+    assert "key: A mask of the same shape. It may be empty." in text
+    assert "its scores, with shape (batch, time)." in text
+    text = prose(built, "rest/sends")
+    assert "url – where, or a list of places to send to." in text
+    assert "more – the rest" in text and "private" not in text
+    assert not re.search(r"(counts|sends)\.py:\d+: (ERROR|WARNING)", built.log)
+
+
+def test_a_session_below_a_text_is_code(built: Built) -> None:
+    shown = '>>> count("a")\n<Array>\n  * x\nDimensions: none\n'
+    assert shown in code_of(built, "google/counts")
+    assert ">>> wrap(\"a b\")\n['a', 'b']\n" in code_of(built, "plain/library")
+    assert 'wrap("a")\n\nwrap("b")\n' in code_of(built, "plain/library")
+
+
+def test_a_label_above_a_title_is_that_titles(built: Built) -> None:
+    assert re.search(r'id="sending-it"', built.page("rest/sends"))
+    assert "Before anything Read this." in prose(built, "rest/sends")
+
+
+def test_marks_of_cells_in_light_format_are_not_shown(built: Built) -> None:
+    page = built.page("markdown/grid")
+    assert re.search(r"<h2[^>]*>Images<", page) and "nbsphinx" not in page
+    assert re.search(r"<li>(<p>)?large", page)
+    assert "GRID = math.pi" in code_of(built, "markdown/grid")
+    assert "[markdown]" not in page
+
+
+def test_rules_beside_a_plain_comment_are_not_shown(built: Built) -> None:
+    text = prose(built, "plain/library")
+    assert "Public interface" in text and "Public interface -" not in text
+    assert "#  Wrapping" not in text and "Wrapping #" not in text
 
 
 def test_a_result_with_a_name_has_its_name_first(built: Built) -> None:

@@ -239,13 +239,24 @@ def test_every_place_has_the_repositorys_address_of_the_configuration() -> None:
 def test_package_citation_and_changelog_have_one_version(tmp_path: Path) -> None:
     assert release.disagreements(ROOT) == []
     assert release.disagreements(ROOT, f"v{PROJECT['version']}") == []
-    for name in release.PLACES:
-        text = (ROOT / name).read_text()
-        text = text.replace(f"version: {PROJECT['version']}", "version: 7.7.7")
-        (tmp_path / name).write_text(text)
+    copy_versions(tmp_path, f"version: {PROJECT['version']}", "version: 7.7.7")
     (problem,) = release.disagreements(tmp_path)
     assert re.match(r"CITATION\.cff:\d+: version 7\.7\.7; pyproject\.toml has", problem)
     assert len(release.disagreements(tmp_path, "v7.7.7")) == 2
+
+
+def copy_versions(folder: Path, old: str, new: str) -> None:
+    (folder / "engine").mkdir()
+    for name in (*release.PLACES, release.ENGINE, "engine/CHANGELOG.md"):
+        (folder / name).write_text((ROOT / name).read_text().replace(old, new))
+
+
+def test_the_engine_and_its_changelog_have_one_version(tmp_path: Path) -> None:
+    engine = tomllib.loads((ROOT / release.ENGINE).read_text())["project"]
+    copy_versions(tmp_path, f"## {engine['version']} (", "## 7.7.7 (")
+    *_, problem = release.disagreements(tmp_path)
+    assert re.match(r"engine/CHANGELOG\.md:\d+: version 7\.7\.7; engine/pyp", problem)
+    assert len(release.disagreements(tmp_path, "engine-v7.7.7")) >= 2
 
 
 def test_files_of_the_root_link_to_files_that_exist() -> None:

@@ -28,11 +28,19 @@ UNMATCHED = (
 LOGGER = logging.getLogger(__name__)
 
 
+def written(app: Sphinx) -> list[str]:
+    """Return patterns of what builds write below the sources: notebooks there are no pages."""
+    out, root = Path(app.outdir), Path(app.srcdir)
+    folders = [out, out.parent / "jupyter_execute"]  # MyST-NB's
+    return [f.relative_to(root).as_posix() for f in folders if root in f.parents]
+
+
 def choose(app: Sphinx, config: Any) -> None:
     """Let Sphinx find those modules alone that are chapters.
 
     A book that sets ``include_patterns`` has the files that these name, and no others.
     """
+    config.exclude_patterns = [*config.exclude_patterns, *written(app)]
     if list(config.include_patterns) != ["**"]:
         config.exclude_patterns = [*config.exclude_patterns, "conf.py"]
         return

@@ -19,7 +19,7 @@ from sphinx_annotated.page.code import Highlighter
 from sphinx_annotated.page.contents import Entry
 from sphinx_annotated.read.expressions import of_others, with_others
 from sphinx_annotated.read.folds import Folds, folds
-from sphinx_annotated.read.memo import Memo
+from sphinx_annotated.read.memo import Memo, digest_of
 from sphinx_annotated.read.modules import Module, Project
 from sphinx_annotated.read.parse import Chapter
 from sphinx_annotated.read.patterns import matches
@@ -142,7 +142,9 @@ class State:
     def project(self) -> Project:
         """The modules below the root."""
         styles = styles_of(self.app.config.annotated_style)
-        memo = Memo(self.store.folder.with_name(".read.json"))
+        # Two books may have their sites in one folder, and each keeps what it has read.
+        name = f".read-{digest_of([str(self.root)])[:8]}.json"
+        memo = Memo(self.store.folder.with_name(name))
         return Project(self.root, styles, memo, before.project)
 
     @cached_property

@@ -30,10 +30,15 @@ OWN = re.compile(r"l\d+-(\d+)")  # a footnote's name for docutils: line and numb
 DRAWN = re.compile(r"\S {3,}\S|-\+-|([^\w\s.])\1{4,}")  # a table, a rule, an arrow
 ITEM = re.compile(r"\s|[-*+•] |\(?\w{1,3}[.)] |\[\d+\]|\|")
 LIST = re.compile(r"\s*([-*+]|\d+[.)]) +\S")
-MARKED = re.compile(r"\s*([-*+•]|\(?\w{1,3}[.)]|\[\d+\]) +(?=\S)")
+MARKED = re.compile(r"\s*([-*+•]|\(?\w{1,3}[.)]|#\.|\[\d+\]) +(?=\S)")
 CODE = re.compile(r"(\s*)\.\. (plot|testcode|testsetup|ipython)::.*")
+TOPIC = re.compile(r"(\s*)\.\. (topic|sidebar)::")  # which may not be in other text
 OPTION = re.compile(r"\s+:[\w-]+:")
-GLUED = re.compile(r"(?<!`)(`[^`\n]+`)(?=[A-Za-z0-9])")  # as in `Mapping`s
+FIELD = re.compile(r"\s*:\w[^:`]*:(\s|$)")
+ROW = re.compile(r"\s*[=+|-]{2,}[ =+|-]*\s*")  # of a table
+GLUED = re.compile(
+    r"(?<![`\w])(`(?=\S)[^`\n]+(?<=\S)`)(?=[A-Za-z0-9])"
+)  # as in `Mapping`s
 ONE_COLON = re.compile(r"\s*\.\. ([\w:-]*\w):(?!:)(\s|$)")  # a comment, for docutils
 HIDDEN = "The line is a comment and not shown. If it is meant as the directive, write two colons: .. %s::"
 SPAN = re.compile(r"(``?)(?=\S)([^`\n]+?)(?<=\S)\1(?!`)")
@@ -170,6 +175,7 @@ class Written(SphinxDirective):
         out: list[Line] = []
         options = False
         for line in lines:
+            line = line._replace(text=TOPIC.sub(r"\1.. admonition::", line.text))
             match = CODE.fullmatch(line.text)
             if match and not self._is_directive(match[2]):
                 line = line._replace(text=f"{match[1]}.. code-block:: python")
@@ -208,7 +214,7 @@ def _rest(lines: list[Line], style: str) -> list[Line]:
     lines = _with_gaps(_with_fences(lines))
     if style in DIALECTS:
         lines = _translated(lines, style)
-    lines = _without_titles(_without_rules(lines))
+    lines = _without_titles(_without_rules(_even(lines)))
     text = "\n".join(line.text for line in lines)
     first = lines[0].number if lines else 0
 
@@ -274,14 +280,57 @@ def _with_gaps(lines: list[Line]) -> list[Line]:
         text, depth = line.text.rstrip(), indentation(line.text)
         if literal is not None and text and depth <= literal:
             literal = None
-        doctest = bool(text) and (doctest or text.lstrip().startswith(">>>"))
         last = out[-1].text if out else ""
         level = bool(last.strip()) and indentation(last) == depth
+        session = not doctest and text.lstrip().startswith(">>>")
+        doctest = bool(text) and (doctest or session)
         opens = _begins_list(text, last) or _is_term(text, after.text)
-        if literal is None and not doctest and level and opens:
+        if literal is None and level and (session or (opens and not doctest)):
             out.append(Line("", line.number))
         if literal is None and text.endswith("::"):
             literal = depth
+        out.append(line)
+    return out
+
+
+def _even(lines: list[Line]) -> list[Line]:
+    """Return lines in which what goes on with a paragraph, an item or a field is indented as these are.
+
+    Many indent it more, or less, than docutils allows.
+    """
+    out: list[Line] = []
+    skipped: int | None = None  # the indentation above what is no paragraph
+    field: int | None = None  # the column of the field that the paragraph is in
+    left, count = 0, 0  # of the paragraph: its column and its lines
+    session = False
+    for line in lines:
+        text, depth = line.text.rstrip(), indentation(line.text)
+        session = bool(text) and (session or text.lstrip().startswith(">>>"))
+        if session or (skipped is not None and (depth > skipped or not text)):
+            out.append(line)
+            continue
+        last = out[-1].text.rstrip() if out else ""
+        item = MARKED.match(text)
+        other = text.lstrip().startswith(("..", "|")) or ROW.fullmatch(text)
+        skipped = depth if other or text.endswith("::") else None
+        if not text or other:
+            count, field = 0, None
+        elif FIELD.match(text):
+            left, count, field = depth, 1, depth
+        elif item:
+            if LIST.match(text) and count and depth >= left and last.endswith(":"):
+                out.append(Line("", line.number))
+            left, count, field = item.end(), 2 if len(text.split()) > 4 else 1, None
+        elif count and depth == field:
+            column = left if left > depth else depth + 4
+            line = line._replace(text=" " * column + text.lstrip())
+        elif count > 1 and depth > left and not last.endswith(":"):
+            line = line._replace(text=" " * left + text.lstrip())
+        elif count and field is not None and depth > field:
+            left, count = depth, 2
+        else:
+            count = count + 1 if count and depth == left else 1
+            left, field = depth, None
         out.append(line)
     return out
 
@@ -342,6 +391,8 @@ def _listed(field_list: nodes.field_list) -> list[nodes.Node]:
     for node in list(field_list.children):
         word, _gap, rest = node[0].astext().strip().partition(" ")
         word, rest, body = word.lower(), rest.strip(), list(node[1].children)
+        if word == "meta":  # a note for Sphinx
+            continue
         if word in TYPES:
             types.append((TYPES[word], rest, body))
         elif word in KINDS:
@@ -350,6 +401,8 @@ def _listed(field_list: nodes.field_list) -> list[nodes.Node]:
                 type_, _gap, rest = rest.rpartition(" ")
             own: list[nodes.Node] = [nodes.Text(type_)] if type_ else []
             kinds.setdefault(kind, []).append(_Field(rest, own, body))
+        elif isinstance(body[0] if body else None, nodes.bullet_list):
+            kinds[node[0].astext()] = [_Field("", [], body)]
         else:
             others.append(node)
     for named, name, body in types:
@@ -357,7 +410,7 @@ def _listed(field_list: nodes.field_list) -> list[nodes.Node]:
     made: list[nodes.Node] = [others] if len(others) else []
     titles = _titles()
     for kind, fields in kinds.items():
-        made.append(nodes.rubric("", titles[kind], classes=["fields"]))
+        made.append(nodes.rubric("", titles.get(kind, kind), classes=["fields"]))
         items = [_item(each) for each in fields]
         if len(items) == 1 and not fields[0].name:
             made += items[0].children
@@ -439,12 +492,26 @@ def plain(lines: list[Line]) -> list[nodes.Node]:
     """Return plain text: paragraphs, lists and tables line by line, and code as code."""
     made: list[nodes.Node] = []
     paragraph: list[str] = []
-    for line in [*lines, Line("", 0)]:
-        if line.text.strip():
-            paragraph.append(line.text)
-        elif paragraph:
+    texts = [line.text for line in lines]
+    fenced = 0  # the line after a block of code
+    for at, text in enumerate([*texts, ""]):
+        if at < fenced:
+            continue
+        fence = FENCE.fullmatch(text)
+        fenced = code_end(texts, at) if fence else 0
+        session = text.lstrip().startswith(">>>")
+        session = session and not any(
+            each.lstrip().startswith(">>>") for each in paragraph
+        )
+        if paragraph and (fenced > at or session or not text.strip()):
             made.append(_plain_paragraph(paragraph))
             paragraph = []
+        if fence and fenced > at:
+            code = dedent("\n".join(texts[at + 1 : fenced - 1]))
+            language = fence["language"] or "text"
+            made.append(nodes.literal_block(code, code, language=language))
+        elif text.strip():
+            paragraph.append(text)
     return made
 
 

@@ -35,6 +35,7 @@ PRAGMA = re.compile(
     r"|(end)?region\b|%%|%[a-z_]{2,}\b|![a-z]+ |-\*-|(en)?coding[:=]))"
 )
 RULE = re.compile(r"[-=*~_#+]{3,}\s*")  # above or below a comment: it only decorates
+SIDES = re.compile(r"(?m)^(#+ +|[-=]{2,} )(.*?)( +#+| [-=]{3,})?$")  # of a title
 # What a script needs, for the tools that run it, and whose it is.
 SCRIPT = re.compile(r"(?m)^/// [\w-]+\s*$")
 LICENSE = re.compile(r"(?im)^(SPDX-License-Identifier:|copyright\b|\(c\) |license: )")
@@ -43,6 +44,9 @@ HASHES = re.compile(r"#{20,}\s*")  # above a cell of a gallery of examples
 CELL = re.compile(
     r"#\s*%%+(?P<words>(?:\s.*)?)"
 )  # the first line of a cell, in many editors
+# The same in Jupytext's light format, where a cell has an end as well.
+LIGHT_CELL = re.compile(r"# (\+|-$)(?P<words>\s*|\s+(\[\w+\]|\{|\w+=).*)")
+LIGHT = re.compile(r"(?ms)^# +format_name: light$|^# \+(?:\s[^\n]*)?$.*^# -\s*$")
 LANGUAGE = re.compile(r"\blanguage=(?!.?python)")
 METADATA = re.compile(
     r"\s*(\[(?P<kind>\w+)\]|\w+=(\"[^\"]*\"|\[[^\]]*\]|\{[^{}]*\}|\S+)|\{.*\}$)"
@@ -589,12 +593,15 @@ def _comments(text: str) -> _Comments:
         int, Kind
     ] = {}  # by line: the kind of a comment that a cell starts with
     typed = -1  # the last line of a cell in another language
+    light = LIGHT.search(text) is not None
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type != tokenize.COMMENT:
             continue
         line, column = token.start
         alone = not token.line[:column].strip()
         cell = CELL.fullmatch(token.string) if column == 0 else None
+        if light and column == 0 and not cell:
+            cell = LIGHT_CELL.fullmatch(token.string)
         if cell:
             comments.marks.add(line)
             typed = line if LANGUAGE.search(cell["words"]) else -1
@@ -709,9 +716,12 @@ class _Reader:
         self.unread: dict[int, str] = {}
         self.hidden.update(comments.marks)
         for comment in self.comments:
-            if comment.note[1]:
-                self.notes[comment.line] = [comment.note]
-                self.kinds[comment.note[0]] = comment.kind
+            line, words = comment.note
+            if not markup and comment.kind == "comment":
+                words = SIDES.sub(r"\2", words)
+            if words:
+                self.notes[comment.line] = [(line, words)]
+                self.kinds[line] = comment.kind
             self.hidden.update(range(comment.line, comment.end + 1))
         self.texts = self._texts()
         self._definitions(tree, [])

@@ -35,6 +35,7 @@ NUMPY = re.compile(
     r"(?i)(args|arguments|attributes|examples?|methods|notes?|references|see also|todo|warnings?|warns?"
     r"|(other |keyword )?param(eter)?s|keyword arg(ument)?s|raises|receives?|returns?|yields?)"
 )
+LABEL = re.compile(r"\.\. _([\w. -]+):\s*")  # of the title below it
 REFERENCE = re.compile(r"`([^`<]+)`_{1,2}(?!\w)")
 # Emphasis as notebooks have it. In a module's own prose, an underscore is part of a name.
 UNDERSCORES = re.compile(r"(?<![\w`\\$_])_(?=[^\s_])([^_`$\n]*[^\s_`$])_(?![\w`$_])")
@@ -147,9 +148,14 @@ def _with_headings(
             continue
         if sign not in levels:
             levels.append(sign)
+        target, above = "", at
+        while above > start and not lines[above - 1].strip():
+            above -= 1
+        if label := above > start and LABEL.fullmatch(lines[above - 1]):
+            target, at = f"({label[1]})=\n", above - 1
         yield from _piece(line, lines, start, at, style)
         level = min(levels.index(sign) + 2, 6)
-        yield line + at, f"{'#' * level} {plain_title(title, style)}"
+        yield line + at, f"{target}{'#' * level} {plain_title(title, style)}"
         start = end
     yield from _piece(line, lines, start, len(lines), style)
 
