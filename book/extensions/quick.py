@@ -43,7 +43,9 @@ def _is_edited(env: BuildEnvironment, docname: str) -> bool:
 
     So is a file of sources on the page that lists them: a new one can be cited when this page is read.
     """
-    sources = (name for name in env.dependencies.get(docname, ()) if name.endswith(".bib"))
+    sources = (
+        name for name in env.dependencies.get(docname, ()) if name.endswith(".bib")
+    )
     files = [Path(env.doc2path(docname)), *(Path(env.srcdir, name) for name in sources)]
     now = max(path.stat().st_mtime_ns for path in files if path.is_file()) // 1000
     return now > env.all_docs.get(docname, 0)
