@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from functools import partial
 from http.server import ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import quick
 import serve
 from built_book import ROOT, built
 
@@ -169,6 +171,32 @@ def test_the_edited_page_is_built_first_and_then_those_that_show_parts_of_it(
     assert asked == [("", True), (serve.REST, True)]
     assert "building the pages that show parts of it" in capfd.readouterr().out
     assert serve.Handler.state.wrong == "a:1: one\nb:2: two\n"
+
+
+def test_the_page_that_lists_the_sources_is_built_with_the_page_that_cites_a_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quick, "left", set())
+    for name in ("cites.md", "lists.md", "shows.md", "all.bib", "shown.py"):
+        (tmp_path / name).touch()
+    then = 2 * (tmp_path / "all.bib").stat().st_mtime_ns // 1000
+    env = SimpleNamespace(
+        srcdir=tmp_path,
+        doc2path=lambda name: tmp_path / f"{name}.md",
+        dependencies={"lists": {"all.bib"}, "shows": {"shown.py"}},
+        all_docs={"cites": 0, "lists": then, "shows": then},
+    )
+    app = SimpleNamespace(config=SimpleNamespace(quick="own"))
+
+    def first() -> set[str]:
+        changed = {"cites", "lists", "shows"}
+        quick.own_first(app, env, set(), changed, set())
+        return changed
+
+    assert first() == {"cites"} and quick.left == {"lists", "shows"}
+    env.all_docs["lists"] = 0
+    (tmp_path / "lists.md").unlink()  # not its own file is newer
+    assert first() == {"cites", "lists"}
 
 
 EDITS = {
