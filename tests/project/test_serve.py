@@ -120,12 +120,14 @@ def test_a_build_is_said_with_its_cause_and_time_and_the_page_gets_its_errors(
 
 
 BUILDS = """
-import os, sys, types
+import atexit, os, sys, types
 import serve
 
+atexit.register(print, "the builder itself has ended")
 build = types.ModuleType("build")
 def build_one(code, strict, drafts, quick):
     print("said", quick, flush=True)
+    atexit.register(print, "and nothing is left")
     print("wrong", file=sys.stderr)
     return 3
 build.build_one = build_one
@@ -149,7 +151,8 @@ def test_the_builder_stays_says_what_is_wrong_and_is_started_again_if_it_ends(
     assert builder.build("") == (3, "wrong\n")
     first = builder.process
     assert builder.build("") == (3, "wrong\n") and builder.process is first
-    assert capfd.readouterr().out == "said own\nwrong\n" * 2
+    said = "said own\nand nothing is left\nwrong\n"
+    assert capfd.readouterr().out == said * 2
     code, wrong = builder.build("ja")
     assert code == 1 and "has ended" in wrong
     first.wait()
@@ -226,6 +229,8 @@ def test_a_quick_build_writes_the_pages_that_a_whole_build_writes(
         if (ROOT / name).is_file():
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, copy / name)
+    # The edited paragraphs have no translations, which a strict build would warn of.
+    shutil.rmtree(copy / "book/locale/ja")
     (copy / "_build").mkdir()
     shutil.copytree(ROOT / "_build" / ".executed", copy / "_build" / ".executed")
     (copy / "book/node_modules").symlink_to((ROOT / "book/node_modules").resolve())
