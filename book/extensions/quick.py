@@ -39,8 +39,15 @@ def own_first(
 
 
 def _is_edited(env: BuildEnvironment, docname: str) -> bool:
-    """Return whether a page's own file is newer than what Sphinx has read, as Sphinx finds it."""
-    now = Path(env.doc2path(docname)).stat().st_mtime_ns // 1000
+    """Return whether a page's own file is newer than what Sphinx has read, as Sphinx finds it.
+
+    So is a file of sources on the page that lists them: a new one can be cited when this page is read.
+    """
+    sources = (
+        name for name in env.dependencies.get(docname, ()) if name.endswith(".bib")
+    )
+    files = [Path(env.doc2path(docname)), *(Path(env.srcdir, name) for name in sources)]
+    now = max(path.stat().st_mtime_ns for path in files if path.is_file()) // 1000
     return now > env.all_docs.get(docname, 0)
 
 

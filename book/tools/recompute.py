@@ -72,7 +72,7 @@ def entries(table: Tag) -> list[str]:
 def compare(chapter: Path, page: Path) -> Iterator[tuple[str, str, str]]:
     """Yield what each number is of, what it is now, and what the page shows."""
     html = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
-    shown = [value.get_text() for value in html.select("span.value")]
+    shown = [value.get_text().replace("’", "'") for value in html.select("span.value")]
     expressions = roles(chapter)
     if len(shown) != len(expressions):
         yield "values of the page", str(len(expressions)), str(len(shown))

@@ -10,6 +10,7 @@ show parts of them; a changed catalogue builds its language. The search and othe
 from __future__ import annotations
 
 import argparse
+import atexit
 import gc
 import importlib
 import json
@@ -109,7 +110,9 @@ def parse_chapters() -> None:
 
 
 def _build_and_end(language: str) -> None:
+    """Build, and end this process with those that it has started, as KaTeX's."""
     code = 1
+    atexit._clear()  # what the parent does at its own end
     try:
         import build
 
@@ -123,6 +126,7 @@ def _build_and_end(language: str) -> None:
     except Exception:
         traceback.print_exc()
     finally:
+        atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

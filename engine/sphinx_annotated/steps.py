@@ -207,6 +207,7 @@ def read_chapter(app: Sphinx, docname: str, source: list[str]) -> None:
     state = state_of(app.env)
     state.page = None
     state.project.trim()
+    _forget_documents(app.env)
     if str(app.env.doc2path(docname)).endswith(".py"):
         state.page = state.page_of(docname)
         page = state.page
@@ -236,6 +237,11 @@ def read_chapter(app: Sphinx, docname: str, source: list[str]) -> None:
             if what := problem(output):
                 place = f"{page.module.path}:{line}"
                 LOGGER.warning(what, location=place, type="annotated", subtype="output")
+
+
+def _forget_documents(env: BuildEnvironment) -> None:
+    """Let Sphinx write pages from the documents that it has stored: in memory all of them are too large."""
+    getattr(env, "_write_doc_doctree_cache", {}).clear()
 
 
 def _markup(app: Sphinx) -> dict[str, Any]:

@@ -150,6 +150,16 @@ FILES = {
 }
 
 
+# Prints how many documents are in memory when one more is read.
+COUNTING = """
+def setup(app):
+    def count(app, doctree):
+        print("in memory:", len(getattr(app.env, "_write_doc_doctree_cache", ())))
+
+    app.connect("doctree-read", count)
+"""
+
+
 @pytest.fixture(scope="module")
 def book(shelf: Callable[[dict[str, str]], Shelf]) -> Shelf:
     made = shelf(FILES)
@@ -164,6 +174,8 @@ def book(shelf: Callable[[dict[str, str]], Shelf]) -> Shelf:
         'bibtex_bibfiles = ["refs.bib"]\nannotated_workers',
     )
     made.edit("conf.py", '"lib"', '"lib", "pkg/far.py", "pkg/sub/near.py"')
+    with (made.root / "conf.py").open("a") as conf:
+        conf.write(COUNTING)
     return made
 
 
@@ -375,6 +387,11 @@ def test_other_builders_show_code_and_outputs(
 
 def test_relative_imports_work_in_the_cells_of_a_package(built: Built) -> None:
     assert "nearby from afar pkg.sub inner.py" in built.page("pkg/sub/inner")
+
+
+def test_documents_that_were_read_are_not_kept_in_memory(built: Built) -> None:
+    counts = re.findall(r"in memory: (\d+)", built.log)
+    assert len(counts) > 3 and set(counts) == {"0"}
 
 
 def test_a_tie_is_in_the_page(built: Built) -> None:

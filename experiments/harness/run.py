@@ -57,13 +57,15 @@ def run_missing(
     left: float,
     results: Path = RESULTS,
     built: Path = BUILT,
+    long: bool = True,
 ) -> int:
     """Run what is missing on `number` cores, and return the number of failed runs.
 
     `left` is the estimate of the seconds on one core.
     """
     failed, done, began = 0, 0.0, time.monotonic()
-    with cores(number) as ray:
+    print(f"starting Ray, for {number} runs at a time")
+    with cores(number, long) as ray:
         for plan, part in product(plans, (0, 1)):
             missing = plan.missing(recorded(plan, results))
             if part and missing[0]:
@@ -107,9 +109,10 @@ def try_quickly(plans: Iterable[Plan], number: int, built: Path) -> int:
     with alone(built):
         shutil.rmtree(scratch, ignore_errors=True)
         for plan in plans:
+            print(f"{plan.name}: measuring a step of {len(plan.models)} models")
             small, results = quick(plan, number), scratch / "results"
             left = announce([small], number, results)
-            failed += run_missing([small], number, left, results, scratch)
+            failed += run_missing([small], number, left, results, scratch, long=False)
     print(f"The records are in {scratch / 'results'}. No page reads them.")
     return failed
 

@@ -32,20 +32,23 @@ class UncommittedError(RuntimeError):
 
 
 NICENESS = "19"
-"""How far workers stand back behind other processes."""
+"""How far the workers of long runs stand back behind other processes."""
 
 TOKEN = secrets.token_hex(32)
 """Ray reads it once per process; other users of the machine cannot connect without it."""
 
 
 @contextmanager
-def cores(number: int) -> Iterator[Any]:
-    """Start Ray on this machine only, without dashboard, usage statistics or files in the home folder."""
+def cores(number: int, long: bool = True) -> Iterator[Any]:
+    """Start Ray on this machine only, without dashboard, usage statistics or files in the home folder.
+
+    Workers of `long` runs stand back behind other processes.
+    """
     settings = {
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_AUTH_TOKEN": TOKEN,
         # Workers run at low priority, so raise Ray's timeouts.
-        "RAY_worker_niceness": NICENESS,
+        "RAY_worker_niceness": NICENESS if long else "0",
         "RAY_worker_register_timeout_seconds": "86400",
         "RAY_health_check_failure_threshold": "1000",
         "RAY_gcs_rpc_server_reconnect_timeout_s": "3600",

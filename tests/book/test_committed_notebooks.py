@@ -21,6 +21,8 @@ def sources(notebook: dict[str, Any], kind: str = "code") -> list[str]:
 
 def committed(chapter: Path) -> str:
     path = write_notebooks.NOTEBOOKS / f"{chapter.stem}.ipynb"
+    name = path.relative_to(write_notebooks.ROOT)
+    assert path.is_file(), f"{name} is missing: write it by `make notebooks`"
     return path.read_text(encoding="utf-8")
 
 

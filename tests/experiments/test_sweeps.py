@@ -140,7 +140,7 @@ def test_record_is_out_of_date_if_training_or_evaluation_changed(
 @pytest.mark.parametrize(
     "workers",
     [
-        lambda number: nullcontext(InlineRay()),
+        lambda *_: nullcontext(InlineRay()),
         pytest.param(sweeping.cores, marks=pytest.mark.nightly),
     ],
     ids=["in one process", "ray"],
@@ -149,7 +149,7 @@ def test_sweep_records_each_run_once_and_writes_nothing_to_the_home_folder(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    workers: Callable[[int], Any],
+    workers: Callable[..., Any],
 ) -> None:
     monkeypatch.setattr(module, "cores", workers)
     # Twice as fast as announced, because there are two cores.
@@ -337,7 +337,7 @@ def test_quick_runs_all_models_of_a_plan_into_a_folder_that_it_empties(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     inline = nullcontext(InlineRay(2))
-    monkeypatch.setattr(module, "cores", lambda number: inline)
+    monkeypatch.setattr(module, "cores", lambda *_: inline)
     plan = replace(OTHER, rates=(1e-3,))
     for _ in range(2):
         assert try_quickly([plan], 2, tmp_path) == 0

@@ -233,8 +233,12 @@ def test_a_chapter_asks_a_question_and_proves_its_answer(
     for exercise in exercises:
         solution = exercise.select_one("details.solution:not([open])")
         assert solution is not None
-        for part in (".solution__body > p", ".code", ".out"):
-            assert solution.select(part), part
+        for part, what in (
+            (".solution__body > p", "words, below `:::{solution}`"),
+            (".code", "code that checks its claim"),
+            (".out", "an output: print what the code computes"),
+        ):
+            assert solution.select(part), f"{chapter}.py: a solution needs {what}"
         code = "\n".join(block.get_text() for block in solution.select(".code"))
         assert re.search(
             r"\bassert(_close)?\b", code

@@ -1,0 +1,148 @@
+"""Save a language model to one file, and load it from there.
+
+The file has the weights, the symbols of the model's text, and the configuration as JSON: sizes as
+numbers, and the classes of the parts by name. It is read with `weights_only`, so loading runs no
+code from the file. A model whose layers are not those of its configuration is refused: loaded again,
+it would be another one.
+"""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+from uuid import uuid4
+
+import torch
+
+from labml_primer.named import Named
+from labml_primer.presets import PRESETS
+from labml_primer.transformer.generation import share_weights
+from labml_primer.transformer.language_model import Config, LanguageModel
+
+
+def known_parts(parts: Iterable[type] = ()) -> dict[str, type]:
+    """Return by name the classes that the presets use as parts, and those of `parts`."""
+    found: dict[str, type] = Named()
+    kinds = [kind for config in PRESETS.values() for kind in classes_of(config)]
+    for kind in (*kinds, *parts):
+        if found.setdefault(kind.__name__, kind) is not kind:
+            raise ValueError(f"two parts are named {kind.__name__}; rename one of them")
+    return found
+
+
+def classes_of(config: Config) -> list[type]:
+    """Return the classes of the parts of `config`."""
+    return [kind for kind in vars(config).values() if isinstance(kind, type)]
+
+
+def save_model(
+    model: LanguageModel,
+    path: str | Path,
+    *,
+    symbols: str = "",
+    parts: Iterable[type] = (),
+) -> None:
+    """Save `model` to a file, with the `symbols` of its corpus if its tokens are characters.
+
+    `parts` are the classes of its configuration that no preset uses. They are stored by name, and
+    `load_model` needs them, too. An earlier file stays until the new one is complete.
+
+    Raises `TypeError` for another model than a `LanguageModel`, and `ValueError` for a part that is not a
+    class or is neither in a preset nor in `parts`, and for layers that the configuration does not describe,
+    such as compiled or wrapped ones.
+    """
+    if type(model) is not LanguageModel:
+        raise TypeError(
+            f"save_model needs a LanguageModel, not a {type(model).__name__}; "
+            "of a compiled or wrapped model, pass the one inside"
+        )
+    parts = tuple(parts)
+    config = named(model.config, known_parts(parts))
+    weights = model.state_dict()
+    saved = {"config": json.dumps(config), "symbols": symbols, "weights": weights}
+    check(model, saved, parts)
+    unfinished = Path(f"{path}.{uuid4().hex}.part")
+    try:
+        torch.save(saved, unfinished)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def named(config: Config, known: dict[str, type]) -> dict[str, Any]:
+    """Return the values of `config`, with the names of classes instead of the classes."""
+    for name, value in vars(config).items():
+        if isinstance(value, type):
+            kind = value.__name__
+            if known.get(kind) is not value:
+                raise ValueError(
+                    f"no preset uses the part {kind}; add it here and when loading: parts=[{kind}]"
+                )
+        elif not isinstance(value, int | float | None):
+            raise ValueError(
+                f"{name}={value!r} cannot be saved by name; make it a class of its own"
+            )
+    return {
+        name: value.__name__ if isinstance(value, type) else value
+        for name, value in vars(config).items()
+    }
+
+
+@torch.no_grad()
+def check(model: LanguageModel, saved: dict[str, Any], parts: Iterable[type]) -> None:
+    """Raise `ValueError` unless what is saved gives a model with the logits of `model`, up to rounding."""
+    weights = model.embedding.weight
+    try:
+        again = made(saved, parts).to(weights.device)
+    except RuntimeError as error:
+        raise ValueError(
+            "the model has other layers than its configuration says, as compiled or wrapped ones, so it "
+            f"could not be loaded; save it as it was made: {' '.join(str(error).split())[:200]}"
+        ) from None
+    count = min(model.config.max_seq, model.config.vocab_size, 16)
+    tokens = torch.arange(count, device=weights.device)[None]
+    logits = share_weights(model, training=False)(tokens)
+    limit = torch.finfo(weights.dtype).eps ** 0.5 * logits.abs().max()
+    apart = (again(tokens) - logits).abs().max()
+    if apart > limit:  # not if a training that failed made them `nan`
+        raise ValueError(
+            "a layer is not that of the model's configuration: loaded again, the model would give other "
+            "logits; name its parts in the configuration"
+        )
+
+
+def made(saved: dict[str, Any], parts: Iterable[type]) -> LanguageModel:
+    """Return the model of a file's content, in eval mode."""
+    known, values = known_parts(parts), json.loads(saved["config"])
+    for name, value in values.items():
+        if isinstance(value, str):
+            values[name] = known[value]
+    with torch.random.fork_rng(devices=[]):  # the new weights are replaced at once
+        model = LanguageModel(Config(**values))
+    model.load_state_dict(saved["weights"], assign=True)
+    return model.eval()
+
+
+def load_model(
+    path: str | Path, *, parts: Iterable[type] = ()
+) -> tuple[LanguageModel, str]:
+    """Return the model that `save_model` saved, on the CPU and in eval mode, and its symbols.
+
+    Raises `ValueError` if the file is of another kind, or names a part that is neither in a preset nor
+    in `parts`.
+    """
+    try:
+        saved = torch.load(path, map_location="cpu", weights_only=True)
+    except (UnpicklingError, KeyError, EOFError, RuntimeError):
+        saved = None
+    if not isinstance(saved, dict) or set(saved) != {"config", "symbols", "weights"}:
+        raise ValueError(f"{path} was not written by save_model, or is damaged")
+    parts = tuple(parts)
+    known = known_parts(parts)
+    for value in json.loads(saved["config"]).values():
+        if isinstance(value, str) and value not in known:
+            raise ValueError(
+                f"{path}: no preset uses the part {value}; import it and add parts=[{value}]"
+            )
+    return made(saved, parts), saved["symbols"]

@@ -1,0 +1,359 @@
+r"""
+# Counting
+
+A table of counts is the simplest language model. It shows what a {term}`loss` is, and which loss is a good
+one.
+
+Which character comes next in "To be, or not t"? You expect an "o", because you have seen such words before. A
+{term}`language model` does the same with numbers: it gives every character of its alphabet a probability of
+coming next, given the characters so far. So it gives a whole text $c_1 \dots c_n$ a probability, too:
+
+$$p(c_1 \dots c_n) = \prod_{t=1}^{n} p(c_t \mid c_1 \dots c_{t-1})$$
+
+The simplest way to get these probabilities is to count: find each place of a large text with the same last
+few characters, and count what came next there. A model that looks at the last $n - 1$ characters is an
+{term}`n-gram` model. It needs no training and no GPU.
+
+This chapter counts the plays that all models of this book learn from. With the last
+{value}`best - 1` characters, the counts predict plays that they have not seen with a loss of
+{value}`f"{by_order[best]:.2f}"` nats per character. A neural network is worth its training only if it gets
+below that, so the figures of this book have the counts' loss as a thin grey line.
+
+:::{picture} counting
+:::
+
+Source: {cite:t}`shannon1951prediction` for counts of letters as a model of English; {cite:t}`witten1991zero`,
+method C, for mixing longer and shorter contexts, in the recursive form of {cite:t}`chen1999empirical`.
+"""
+
+import torch
+from torch import Tensor
+
+
+def ngrams(tokens: Tensor, n: int, vocab_size: int) -> Tensor:
+    """
+    ## A number for each n-gram
+
+    Return the numbers of all n-grams, `n` consecutive tokens, of `tokens` `[..., seq]`: the result is
+    `[..., seq - n + 1]`.
+
+    A token is a number below `vocab_size`. Taken as the digits of one number, the tokens of an n-gram are one
+    integer, so a whole text can be counted by sorting integers. Dividing by `vocab_size` removes the last
+    digit, and leaves the context.
+    """
+    count = max(0, tokens.size(-1) - n + 1)
+    number = torch.zeros_like(tokens[..., :count])
+    for i in range(n):
+        number = number * vocab_size + tokens[..., i : i + count]
+    return number
+
+
+def values_at(keys: Tensor, values: Tensor, wanted: Tensor) -> Tensor:
+    """Return the value of each wanted key, and 0 for one that is not among the sorted `keys`."""
+    place = torch.searchsorted(keys, wanted).clamp(max=len(keys) - 1)
+    return torch.where(keys[place] == wanted, values[place], 0)
+
+
+class Counts:
+    r"""
+    ## The counts of a text
+
+    Count all n-grams of `text`, up to `order` tokens. It is `[seq]`, or `[..., seq]` for several pieces that
+    do not follow one another.
+
+    For each $n$ there are two sorted tables. One has how often each n-gram occurs, $C(hc)$ for context $h$
+    and next character $c$. The other has, for each context, how often it occurs with any next character,
+    $C(h)$, and how many *different* characters follow it, $T(h)$.
+
+    Raises `ValueError` if the text is shorter than the order, or if a number of an n-gram would not fit into
+    64 bits.
+    """
+
+    def __init__(self, text: Tensor, order: int, vocab_size: int):
+        if text.size(-1) < order:
+            raise ValueError(f"{text.size(-1)} tokens have no n-gram of {order}")
+        if vocab_size**order >= 2**63:
+            raise ValueError(
+                f"{order} tokens of a vocabulary of {vocab_size} do not fit into 64 bits"
+            )
+        self.vocab_size = vocab_size
+        self.tables = []
+        for n in range(1, order + 1):
+            grams, count = ngrams(text, n, vocab_size).unique(return_counts=True)
+            contexts, which, kinds = (grams // vocab_size).unique_consecutive(
+                return_inverse=True, return_counts=True
+            )
+            total = torch.zeros_like(contexts).index_add_(0, which, count)
+            self.tables.append((grams, count, contexts, total, kinds))
+
+    def probabilities(self, text: Tensor) -> Tensor:
+        r"""
+        ## Long contexts, backed by short ones
+
+        Return the probability of each token of `text` `[..., seq]`, given the tokens before it, by every
+        order: `[order + 1, ..., seq]`. Row $n$ is the n-gram model's, row 0 the uniform guess.
+
+        A long context says most about the next character, but it is rare. Many contexts of a new text occur
+        nowhere in the counted one, and after one that occurs once, all characters but one would have
+        probability 0. So each order is mixed with the next shorter one, $h'$, which is $h$ without its first
+        character:
+
+        $$p_n(c \mid h) = \frac{C(hc) + T(h)\, p_{n-1}(c \mid h')}{C(h) + T(h)}$$
+
+        It begins with $p_0 = 1/V$ for an alphabet of $V$ characters. Read the formula as counting: in the
+        counted text, $h$ was followed by a character that was new after it $T(h)$ times. So out of
+        $C(h) + T(h)$ events, $T(h)$ were news, and news is predicted by the shorter context. After "q" only
+        few kinds of characters come, so the counts are trusted. After a space nearly all do.
+
+        A context that does not occur leaves the shorter one's probability as it is.
+        """
+        p = torch.full(text.shape, 1 / self.vocab_size, dtype=torch.float64)
+        rows = [p]
+        for n, (grams, counts, contexts, totals, kinds) in enumerate(self.tables, 1):
+            gram = ngrams(text, n, self.vocab_size)
+            context = gram // self.vocab_size
+            count = values_at(grams, counts, gram)
+            total = values_at(contexts, totals, context)
+            kind = values_at(contexts, kinds, context)
+            # The first tokens of a text have shorter contexts only.
+            short, shorter = p[..., : n - 1], p[..., n - 1 :]
+            mixed = (count + kind * shorter) / (total + kind)
+            p = torch.cat([short, torch.where(total > 0, mixed, shorter)], dim=-1)
+            rows.append(p)
+        return torch.stack(rows)
+
+
+if __name__ == "__main__":
+    # ## By hand
+    #
+    # "to be or not to be" has 18 characters, 7 of them different. After an "o" came two spaces, an "r" and a
+    # "t": $C(h) = 4$ and $T(h) = 3$. For a space after "o", the formula gives
+    #
+    # $$
+    # p_1 = \frac{5 + 7 \cdot \frac17}{18 + 7} = 0.24
+    # \qquad p_2 = \frac{2 + 3 \cdot 0.24}{4 + 3} \approx 0.39
+    # $$
+    #
+    # The table has all seven characters, as in the picture. A "b" never came after an "o", and still has a
+    # probability. The probabilities of each column sum to one.
+    from IPython.display import display
+
+    from labml_primer.training.corpus import encode_text
+    from labml_primer.training.table import Table
+
+    said = "to be or not to be"
+    letters = "".join(sorted(set(said)))
+    few = Counts(encode_text(said, letters), order=2, vocab_size=len(letters))
+    after_o = torch.stack([encode_text("o" + each, letters) for each in letters])
+    p = few.probabilities(after_o)[..., 1]  # [order + 1, next character]
+    torch.testing.assert_close(p.sum(dim=1), torch.ones(3).double())
+    assert abs(p[1, 0] - 0.24) < 1e-9 and abs(p[2, 0] - (2 + 3 * 0.24) / 7) < 1e-9
+    display(
+        Table(
+            ["next character", "uniform", "unigram", "bigram, after o"],
+            [
+                [repr(letter), *(f"{each:.3f}" for each in p[:, i])]
+                for i, letter in enumerate(letters)
+            ],
+        )
+    )
+
+
+def losses(counts: Counts, text: Tensor) -> Tensor:
+    r"""
+    ## The loss
+
+    Return the {term}`loss` of each order on `text` `[..., seq]`, `[order + 1]`.
+
+    How good is a model? Let it predict a text that it has not seen. A good model gives the characters that do
+    come a high probability, so the text as a whole is probable. The product of many probabilities is a tiny
+    number, so take its logarithm, change the sign, and divide by the number of characters:
+
+    $$\mathcal{L} = -\frac1n \sum_{t=1}^{n} \log p(c_t \mid c_1 \dots c_{t-1})$$
+
+    This is the {term}`cross-entropy`, and the one number by which this book compares models; lower is better.
+    A character that was certain costs 0. One that had probability 1/2 costs $\log 2 \approx 0.69$, and one
+    that was impossible would cost infinitely much, which is why no count may end in probability 0.
+
+    With the natural logarithm the unit is the {term}`nat`; 1 nat is $1 / \ln 2 \approx 1.44$ bits.
+    {term}`Perplexity` is $e^{\mathcal{L}}$: the number of equally probable characters that would be as hard
+    to predict.
+
+    The first token of each piece is not predicted, because a neural network reads it and does not predict it.
+    """
+    return -counts.probabilities(text)[..., 1:].log().flatten(1).mean(dim=1)
+
+
+if __name__ == "__main__":
+    # ## What is a good loss?
+    #
+    # The corpus is 38 plays of Shakespeare, read character by character. Three whole plays are held out: the
+    # counts have not seen them. The table has the loss on these, by the number of characters that a model
+    # looks at.
+    #
+    # - A model near the *uniform* guess, $\log V$, has learned nothing.
+    # - A model near the *unigram* guess has learned how frequent each character is.
+    # - A model near the *bigram* uses one character before, and so on. A model below the best n-gram uses
+    #   more than a few characters: words, grammar, who is speaking.
+    #
+    # Beyond the {value}`best`-gram the loss rises again. Long contexts are rare: what followed them once or
+    # twice says little, and the mixture still trusts it. Many do not occur in the counted plays at all; the
+    # last column has their share of the held-out characters.
+    import math
+
+    from labml_primer.training.corpus import load_corpus
+
+    corpus = load_corpus()
+    V, highest = corpus.vocab_size, 8
+    counts = Counts(corpus.train, highest, V)
+    by_order = losses(counts, corpus.validation).tolist()
+    best = by_order.index(min(by_order))
+    rows = []
+    for n, nats in enumerate(by_order):
+        new = "-"
+        if n > 1:
+            contexts = ngrams(corpus.validation, n - 1, V)
+            known = torch.isin(contexts, counts.tables[n - 1][2])
+            new = f"{1 - known.double().mean().item():.1%}"
+        name = f"{n}-gram" if n else "uniform"
+        rows.append([name, f"{nats:.3f}", f"{math.exp(nats):.1f}", new])
+    display(
+        Table(
+            {"model": "", "loss": "nats", "perplexity": "", "new contexts": ""},
+            rows,
+            f"{len(corpus.train):,} characters counted, {V} of them different",
+        )
+    )
+
+
+if __name__ == "__main__":
+    # ## More text, longer contexts
+    #
+    # How does the loss depend on the amount of text? The counts of 10,000 characters are compared with those
+    # of ten times as many, and so on. The figure shows the loss by the number of counted characters, with a
+    # line for each order. One or two characters of context are known after 100,000 characters, and more text
+    # does not help them. Long contexts keep improving, and the best order rises with the text.
+    #
+    # So there is no single good loss. It depends on how much text a model has read: the counts of
+    # {value}`f"{amounts[-3]:,}"` characters reach {value}`f"{lowest[-3]:.2f}"`, and those of all training
+    # plays {value}`f"{lowest[-1]:.2f}"`. In this book a line of counts is always of the text that the model
+    # has read.
+    amounts = [
+        10_000,
+        30_000,
+        100_000,
+        300_000,
+        1_000_000,
+        2_400_000,
+        len(corpus.train),
+    ]
+    by_amount = torch.stack(
+        [
+            losses(Counts(corpus.train[:amount], 6, V), corpus.validation)
+            for amount in amounts
+        ]
+    )  # [amounts, order + 1]
+    lowest = by_amount.amin(dim=1).tolist()
+    import matplotlib.pyplot as plt
+
+    fig, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
+    for n, color in enumerate(("C5", "C4", "C2", "C3", "C0", "C1"), 1):
+        line = by_amount[:, n]
+        ax.plot(amounts, line, color=color, marker="o", ms=3, label=f"{n}-gram")
+    ax.set(xscale="log", xlabel="characters counted", ylabel="loss, nats per character")
+    ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+    plt.show()
+
+
+@torch.no_grad()
+def write(counts: Counts, order: int, prompt: Tensor, length: int) -> Tensor:
+    """
+    ## It writes
+
+    Continue `prompt` `[seq]` by `length` tokens, each drawn at random with its probability by n-grams of
+    `order`. Returns all tokens, `[seq + length]`.
+
+    A language model can write because it can predict: draw the next character, append it, and predict again.
+    All models of this book write like this ({doc}`../transformer/generation`).
+    """
+    each = torch.arange(counts.vocab_size)[:, None]
+    text = prompt
+    for _ in range(length):
+        context = text[max(0, len(text) - order + 1) :].expand(len(each), -1)
+        p = counts.probabilities(torch.cat([context, each], dim=1))[order, :, -1]
+        text = torch.cat([text, torch.multinomial(p, 1)])
+    return text
+
+
+if __name__ == "__main__":
+    # Each order continues "ROMEO." with the same {term}`random seed`. A unigram model writes characters with
+    # the right frequencies. From three on there are syllables, and from five on words and the form of a
+    # scene. What it lacks is anything that is further back than its context: a sentence forgets how it began.
+    prompt = corpus.encode("ROMEO.\n")
+    for n in (1, 2, 3, 5, 7):
+        torch.manual_seed(0)
+        written = write(counts, n, prompt, 160)
+        print(f"{n}-gram:", corpus.decode(written[len(prompt) :]).replace("\n", " / "))
+
+
+if __name__ == "__main__":
+    # ## In short
+    #
+    # - A language model gives each character a probability of coming next. Counting what came after the last
+    #   few characters is the simplest one.
+    # - Long contexts are mixed with shorter ones in proportion to how often a context was followed by
+    #   something new (Witten and Bell).
+    # - The loss is the cross-entropy, the mean of $-\log p$ of the characters that do come, in nats per
+    #   character. Perplexity is $e^{\mathcal{L}}$.
+    # - A loss says little without the counts' loss next to it. On these plays, counting all training text
+    #   gives {value}`f"{by_order[best]:.2f}"` nats per character, in seconds.
+    #
+    # ## Exercise
+    #
+    # :::{exercise} A model is a compressor
+    # An ideal code spends $-\log_2 p$ bits on a character of probability $p$. How many bytes would the counts
+    # need for the held-out plays, and how many does Python's `lzma` need?
+    # :::
+    # :::{solution}
+    # The loss in bits is the length of the code per character. The counts need
+    # {value}`f"{1 - by_counts / packed:.0%}"` fewer bytes than `lzma`, because they have read other plays.
+    # :::
+    import lzma
+
+    packed = len(lzma.compress(corpus.decode(corpus.validation).encode()))
+    by_counts = len(corpus.validation) * by_order[best] / math.log(2) / 8
+    print(f"{len(corpus.validation):,} characters: lzma {packed:,} bytes, ", end="")
+    print(f"the {best}-gram {by_counts:,.0f}")
+    assert by_counts < packed
+
+    # :::{exercise} Write it: counts of pairs
+    # Write how often each token follows each other one: `text` is `[seq]`, and the result is
+    # `[token, next token]`, both below `vocab_size`.
+    # :::
+    from labml_primer.training.exercises import Case, check_answer
+
+    def pairs_of(text: Tensor, vocab_size: int) -> Tensor:
+        raise NotImplementedError  # your code instead of this line
+
+    cases: list[Case] = [
+        (
+            (torch.tensor([0, 1, 0, 1, 1]), 2),
+            [[0, 2], [1, 1]],
+            "the pairs are 01, 10, 01 and 11: a row is the first token",
+        ),
+        ((torch.tensor([2, 2]), 3), torch.eye(3) * torch.eye(3)[2], "22 occurs once"),
+    ]
+    check_answer(pairs_of, cases)
+
+    # :::{solution}
+    # Take a pair as one number, its two tokens as digits, and count numbers.
+    # :::
+    def solved(text: Tensor, vocab_size: int) -> Tensor:
+        number = text[:-1] * vocab_size + text[1:]
+        counts = torch.bincount(number, minlength=vocab_size**2)
+        return counts.view(vocab_size, vocab_size)
+
+    assert check_answer(solved, cases)
+
+    # Counting finds no pattern that is longer than its context, and learns nothing about one context from
+    # another. A model with {term}`parameters` can. How are they found? {doc}`loop`.

@@ -1,0 +1,192 @@
+"""Check that a model with a KV cache computes the same as without it."""
+
+import warnings
+from functools import partial
+from statistics import median
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+LENGTHS = (64, 32, 8, 2)
+"""How many tokens the check reads: the first of these numbers that the model can read."""
+
+TOLERANCE = {torch.float64: 1e-5, torch.float32: 2e-3, torch.float16: 0.03}
+"""The relative error that rounding may cause. For narrower types, such as `bfloat16`, it is 0.1."""
+
+
+class Call(NamedTuple):
+    """All tensors that a layer was given, and that it returned."""
+
+    layer: str
+    inputs: list[Tensor]
+    outputs: list[Tensor]
+
+
+Calls = dict[tuple[str, int], Call]
+"""Calls by the name of the layer and a number, in the order in which they ended."""
+
+
+@torch.no_grad()
+def check_cache(
+    plain: nn.Module, cached: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Read a short text as a whole, and with a cache in pieces. Raise `TypeError` if the results differ.
+
+    `plain` and `cached` are copies of a model in evaluation mode, which the check uses up. `args` and
+    `kwargs` are the arguments of the model's first call. The text is random and consists of the values of
+    their first tensor, 0 and 1. Each of its last three tokens is a piece.
+
+    The error names the first layer whose inputs agree and whose outputs do not. Warn if the check is
+    impossible, because there are other tensors among the arguments, or because the outputs are random.
+    """
+    given = tensors((args, kwargs))
+    if not given or given[0].dim() < 2 or any(x is not given[0] for x in given):
+        return unchecked(plain, "its input is not one tensor [batch, seq, ...]")
+
+    def read(model: nn.Module, text: Tensor) -> None:
+        text = text.clone()  # a model may change its input
+        each = {key: text if x is given[0] else x for key, x in kwargs.items()}
+        model(*(text if x is given[0] else x for x in args), **each)
+
+    whole, piece = watch(plain), watch(cached)
+    with torch.random.fork_rng([given[0].device] if given[0].is_cuda else []):
+        for length in LENGTHS:
+            text = random_text(given[0], length)
+            whole.clear()
+            try:
+                read(plain, text)
+                break
+            except Exception:  # perhaps the text is too long
+                continue
+        else:
+            return unchecked(plain, f"it does not read {length} tokens")
+        steps, alone = [], min(3, length - 1)
+        for part in text.split([length - alone] + [1] * alone, dim=1):
+            piece.clear()
+            try:
+                read(cached, part)
+            except Exception as error:
+                layer = vars(error).get("layer", type(plain).__name__)
+                raise TypeError(f"{layer} cannot be cached: {error}") from error
+            steps.append(piece.copy())
+        wrong = first_wrong(whole, steps[1:], length)
+        if not wrong:
+            return None
+        first = whole.copy()
+        whole.clear()
+        read(plain, text)
+        if first_wrong(first, [whole], length):
+            return unchecked(plain, "its results are random")
+        raise TypeError(
+            f"{wrong} cannot be cached: it depends on other tokens, and declares nothing that "
+            "add_caches knows (see its table)"
+        )
+
+
+def unchecked(model: nn.Module, reason: str) -> None:
+    """Warn the caller of `check_cache`'s caller."""
+    text = f"the KV cache of {type(model).__name__} could not be checked: {reason}"
+    warnings.warn(text, RuntimeWarning, stacklevel=5)
+
+
+def random_text(like: Tensor, length: int) -> Tensor:
+    """Return `[1, length, ...]` with values of a tensor `[batch, seq, ...]`, 0 and 1."""
+    values = torch.cat([like[:1, :32].flatten(), like.new_tensor([0, 1])]).unique()
+    shape, generator = (1, length, *like.shape[2:]), torch.Generator().manual_seed(0)
+    return values[
+        torch.randint(len(values), shape, generator=generator).to(like.device)
+    ]
+
+
+def watch(model: nn.Module) -> Calls:
+    """Return a dictionary that grows by a call whenever a layer of a copied model has run.
+
+    The hooks of the model are not called, and what it writes into its buffers is lost. An error gets the name
+    of the layer in which it occurred.
+    """
+    calls: Calls = {}
+
+    def run(layer: str, forward: Any, *args: Any, **kwargs: Any) -> object:
+        try:
+            outputs = forward(*args, **kwargs)
+        except Exception as error:
+            vars(error).setdefault("layer", layer)
+            raise
+        number = 0
+        while (layer, number) in calls:
+            number += 1
+        call = Call(layer, tensors((args, kwargs)), tensors(outputs))
+        calls[layer, number] = call
+        return outputs
+
+    for name, layer in model.named_modules():
+        kind = type(layer).__name__
+        named = f"{name} ({kind})" if name else kind
+        buffers = {k: b if b is None else b.clone() for k, b in layer._buffers.items()}
+        vars(layer).update(_buffers=buffers, _forward_hooks={}, _forward_pre_hooks={})
+        vars(layer)["forward"] = partial(run, named, layer.forward)
+    return calls
+
+
+def tensors(x: object) -> list[Tensor]:
+    """Return all tensors in nested tuples, lists and dictionaries."""
+    if isinstance(x, Tensor):
+        return [x]
+    if not isinstance(x, tuple | list | dict):
+        return []
+    parts = x.values() if isinstance(x, dict) else x
+    return [each for part in parts for each in tensors(part)]
+
+
+def first_wrong(whole: Calls, steps: list[Calls], length: int) -> str:
+    """Return the first layer that computes the last tokens of a text wrongly, each in a step, or nothing.
+
+    The last layer that can be compared decides whether anything is wrong. Most steps must be, because
+    rounding can change all of one, for example the expert that its token is sent to.
+    """
+    computed = [x.dtype for call in whole.values() for x in call.outputs]
+    floats = {dtype for dtype in computed if dtype.is_floating_point}
+    limit = max((TOLERANCE.get(dtype, 0.1) for dtype in floats), default=0.0)
+
+    def largest_errors(key: tuple[str, int], part: str) -> list[float]:
+        """Return the largest error of the inputs or outputs in each step that can be compared."""
+        found = []
+        for at, step in enumerate(steps, start=length - len(steps)):
+            if key in step:  # an expert may have no tokens in some steps
+                right, new = getattr(whole[key], part), getattr(step[key], part)
+                found.append(max(relative_errors(right, new, at, length), default=-1.0))
+        return [error for error in found if error >= 0]
+
+    for last in reversed(whole):
+        if errors := largest_errors(last, "outputs"):
+            break
+    else:
+        return ""
+    if median(errors) <= limit:
+        return ""
+    for key, call in whole.items():
+        before, after = (largest_errors(key, part) for part in ("inputs", "outputs"))
+        if max(before, default=0) <= limit < median(after or [0]):
+            return call.layer
+    return whole[last].layer
+
+
+def relative_errors(
+    whole: list[Tensor], new: list[Tensor], at: int, length: int
+) -> list[float]:
+    """Compare tensors of a whole text with those of its token `at` alone, by the norm of the difference.
+
+    A tensor without a dimension for the text is compared after its last token, and others not at all.
+    """
+    errors = []
+    for right, value in zip(whole, new, strict=False):
+        sizes = zip(right.shape, value.shape, strict=False)
+        unlike = [(i, *pair) for i, pair in enumerate(sizes) if len(set(pair)) == 2]
+        if [pair for _, *pair in unlike] == [[length, 1]]:
+            right = right.narrow(unlike[0][0], at, 1)
+        if right.shape != value.shape or not (unlike or at == length - 1):
+            continue
+        right, value = (x.float().nan_to_num(0, 0, 0) for x in (right, value))
+        errors.append(((value - right).norm() / (right.norm() + 1e-30)).item())
+    return errors

@@ -1,0 +1,720 @@
+r"""
+# Generating text
+
+How to choose the next token from a model's scores, and how a KV cache makes generation fast.
+
+A language model gives a score for every token that may come next. How do you get a text from it?
+
+Choose a token, append it to the text, and run the model again. This use of a trained model is called
+{term}`inference`. It raises two questions.
+
+*Which token?* Always taking the most probable one soon repeats the same phrases. {term}`Sampling`, drawing a
+token at random by its probability, now and then draws a very improbable one. Most programs sample from a more
+cautious distribution: they divide the logits $z$ by a {term}`temperature` $\tau$, and keep only the more
+probable tokens:
+
+$$P(t) \propto \exp\Big(\frac{z_t}{\tau}\Big) \quad \text{for } t \in \text{kept}$$
+
+*How fast?* In a causal model, a new token changes nothing that was computed for the earlier ones. So a
+{term}`KV cache` stores their keys and values, and each step computes one token instead of the whole text.
+Only the first step, the {term}`prefill`, reads the whole prompt. The layers of this book contain no code for
+caching. This chapter attaches the cache from outside, to a copy of a finished model that shares its weights.
+
+:::{picture} kv_cache
+:::
+
+Source: {cite:t}`fan2018hierarchical` for top-k; {cite:t}`holtzman2020curious` for top-p;
+{cite:t}`vaswani2017attention`, section 6.1, and {cite:t}`wu2016google` for beam search.
+"""
+
+import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from labml_primer.transformer.cache_check import check_cache
+
+
+def keep_top_k(logits: Tensor, k: int) -> Tensor:
+    r"""
+    ## Top-k
+
+    Keep the $k$ most probable tokens. `logits` is `[..., vocab_size]`, and so is the result, in which all
+    other tokens are minus infinity, which softmax turns into zero.
+
+    This cuts off the long tail: thousands of improbable tokens can have a large probability together. But no
+    single $k$ suits every context. After "to be or not to" there is one good word, after "the" there are
+    hundreds.
+
+    Raises `ValueError` if `k` is below one. Source: {cite:t}`fan2018hierarchical`, section 5.4.
+    """
+    if k < 1:
+        raise ValueError(f"top_k {k} is below 1")
+    # The k-th best score is the threshold. Tokens that tie with it stay.
+    threshold = logits.topk(min(k, logits.size(-1))).values[..., -1:]
+    return logits.masked_fill(logits < threshold, -math.inf)
+
+
+def keep_top_p(logits: Tensor, p: float) -> Tensor:
+    r"""
+    ## Top-p
+
+    Keep the fewest tokens whose probabilities sum to at least $p$. They are the smallest set $S$ with
+
+    $$\sum_{t \in S} P(t) \ge p$$
+
+    That is one token if the model is sure, and many if it is not. This is also called *nucleus sampling*.
+
+    Raises `ValueError` unless $0 < p \le 1$. Source: {cite:t}`holtzman2020curious`, section 3.1.
+    """
+    if not 0 < p <= 1:
+        raise ValueError(f"top_p {p} is not above 0 and at most 1")
+    if p == 1:
+        return logits  # rounding must not cut the tail
+    ordered, order = logits.sort(dim=-1, descending=True)
+    probabilities = ordered.float().softmax(dim=-1)
+    # A token stays if the more probable ones do not yet sum to $p$. So the token that reaches $p$ stays, and
+    # the first one always does.
+    before = probabilities.cumsum(dim=-1) - probabilities
+    kept = ordered.masked_fill(before >= p, -math.inf)
+    # Undo the sorting.
+    return torch.empty_like(logits).scatter(-1, order, kept)
+
+
+def sample_token(
+    logits: Tensor,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    r"""
+    ## Sampling
+
+    Sample one token per row: `[batch, vocab_size]` to `[batch]`. A temperature below one makes probable
+    tokens more probable; above one it makes the probabilities more even. Zero takes the most probable token,
+    the limit of ever lower temperatures. That is called {term}`greedy decoding`.
+
+    :::{picture} sampling
+    :::
+
+    Raises `ValueError` for a temperature that is negative, infinite or `nan`.
+    """
+    if not 0 <= temperature < math.inf:
+        raise ValueError(f"temperature {temperature} is not a number from 0 up")
+    # The temperature comes first, so that top-p sums the probabilities it has changed.
+    # Differences from the largest logit have the same softmax, and cannot overflow to plus infinity.
+    scores = logits.float()
+    scores = (scores - scores.amax(dim=-1, keepdim=True)) / max(temperature, 1e-30)
+    if top_k is not None:
+        scores = keep_top_k(scores, top_k)
+    if top_p is not None:
+        scores = keep_top_p(scores, top_p)
+    if temperature == 0:  # no cut removes the most probable token
+        return logits.argmax(dim=-1)
+    return torch.multinomial(scores.softmax(dim=-1), 1, generator=generator)[:, 0]
+
+
+if __name__ == "__main__":
+    # ## The effect on the probabilities
+    #
+    # Each row has the probabilities of six tokens after one change. Temperature changes all of them; top-k
+    # and top-p set some to zero and scale up the others. For the last row, 100,000 tokens were sampled from
+    # the first row and counted: the shares agree with the probabilities.
+    from IPython.display import display
+
+    from labml_primer.training.table import Table
+
+    odds = torch.tensor([0.40, 0.25, 0.15, 0.10, 0.06, 0.04])
+    changed = {
+        "unchanged": odds.log(),
+        "temperature 0.5": odds.log() / 0.5,
+        "temperature 2": odds.log() / 2,
+        "top-k 3": keep_top_k(odds.log(), 3),
+        "top-p 0.75": keep_top_p(odds.log(), 0.75),
+        "top-p 0.3": keep_top_p(odds.log(), 0.3),
+    }
+    shares = {name: scores.softmax(dim=-1) for name, scores in changed.items()}
+    generator = torch.Generator().manual_seed(0)
+    sampled = sample_token(odds.log().expand(100_000, 6), generator=generator)
+    shares["sampled"] = torch.bincount(sampled, minlength=6) / 100_000
+    display(
+        Table(
+            ["distribution", *(f"token {i}" for i in range(6))],
+            [[name, *(f"{p:.2f}" for p in row)] for name, row in shares.items()],
+        )
+    )
+
+
+@torch.no_grad()
+def generate(
+    model: nn.Module, tokens: Tensor, max_new_tokens: int, **settings: Any
+) -> Tensor:
+    """
+    ## The loop
+
+    Return `tokens` `[batch, seq]` followed by `max_new_tokens` sampled ones. `model` is a
+    {py:class}`~labml_primer.transformer.language_model.LanguageModel`, or another decoder with a
+    `config.max_seq`. The `settings` are those of
+    {py:func}`~labml_primer.transformer.generation.sample_token`: `temperature`, `top_k`, `top_p`, and
+    `generator`, which makes the text reproducible. Dropout is off during generation.
+
+    If the text becomes longer than the model's `max_seq`, the model reads its last `max_seq` tokens. Each
+    step reads the whole text again, although only the last position is used. The rest of this chapter saves
+    that work: {py:func}`~labml_primer.transformer.generation.generate_cached` generates the same text.
+
+    Raises `ValueError` if `tokens` is empty or `max_new_tokens` negative, and `RuntimeError` inside
+    {py:func}`~labml_primer.transformer.generation.kv_cache`.
+    """
+    check_prompt(tokens, max_new_tokens)
+    if any(hasattr(layer.forward, "cached") for layer in model.modules()):
+        raise RuntimeError("a KV cache of the model is open; use generate_cached")
+    config: Any = model.config
+    modes = {layer: layer.training for layer in model.modules()}
+    model.eval()
+    try:
+        for _ in range(max_new_tokens):
+            logits = model(tokens[:, -config.max_seq :])[:, -1]  # [batch, vocab_size]
+            new = sample_token(logits, **settings)
+            tokens = torch.cat([tokens, new[:, None]], dim=1)
+    finally:
+        for layer, training in modes.items():  # a frozen layer stays in evaluation mode
+            if layer.training != training:
+                layer.train(training)
+    return tokens
+
+
+def check_prompt(tokens: Tensor, max_new_tokens: int) -> None:
+    """Raise `ValueError` if there is no prompt `[batch, seq]`, or a negative number of tokens to add."""
+    if tokens.dim() != 2 or tokens.size(1) == 0:
+        need = "need [batch, seq] with at least one token to continue"
+        raise ValueError(f"tokens of shape {list(tokens.shape)}: {need}")
+    if max_new_tokens < 0:
+        raise ValueError(f"max_new_tokens {max_new_tokens} is negative")
+
+
+class Growing:
+    """
+    ## A tensor that grows
+
+    Store the keys or values of the tokens so far, `[batch, seq, ...]`. The buffer doubles when it is full, so
+    that appending a token does not copy all earlier ones each time.
+    """
+
+    def __init__(self) -> None:
+        self.buffer: Tensor | None = None
+        self.length = 0
+
+    def append(self, new: Tensor) -> Tensor:
+        """Append `new` `[batch, seq, ...]` and return everything so far."""
+        end = self.length + new.size(1)
+        if self.buffer is None or end > self.buffer.size(1):
+            grown = new.new_empty(new.size(0), 2 * end, *new.shape[2:])
+            if self.buffer is not None:
+                grown[:, : self.length] = self.buffer[:, : self.length]
+            self.buffer = grown
+        self.buffer[:, self.length : end] = new
+        self.length = end
+        return self.buffer[:, :end]
+
+
+def cache_keys_and_values(layer: Any) -> None:
+    """
+    ## Attention: keep keys and values
+
+    Past queries are not needed again, because their outputs are known. Past keys and values are needed,
+    because the new query attends to all of them. So
+    {py:meth}`~labml_primer.transformer.attention.MultiHeadAttention.project` now computes keys and values for
+    the new tokens only, and returns those of the whole text. The
+    {py:func}`~labml_primer.transformer.attention.causal_mask` needs no change: it assumes that the queries
+    belong to the last of the keys. Cross-attention raises `TypeError`, because its keys never grow.
+    """
+    keys, values, project = Growing(), Growing(), layer.project
+
+    def project_new(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        if x is not y:
+            raise TypeError(
+                "cross-attention has no cache; kv_cache is for decoders alone"
+            )
+        query, key, value = project(x, y)
+        return query, keys.append(key), values.append(value)
+
+    layer.project = project_new
+
+
+def cache_window(layer: Any) -> None:
+    """
+    ## Convolutions: keep a window
+
+    :::{deeper}
+    For layers of later chapters.
+    :::
+
+    No layer so far has a convolution; this is for later ones. Each output of a {term}`causal convolution`
+    depends on the last `causal_window` positions of its input `[batch, seq, ...]`. So put the previous
+    `causal_window - 1` inputs before the new ones (zeros at first), and drop the outputs at those positions.
+    {doc}`../primer/primer_ez` has such a layer.
+    """
+    back, forward = layer.causal_window - 1, layer.forward
+    window: Tensor | None = None
+
+    def forward_new(x: Tensor) -> Tensor:
+        nonlocal window
+        if window is None:
+            window = x.new_zeros(x.size(0), back, *x.shape[2:])
+        x = torch.cat([window, x], dim=1)
+        window = x[:, x.size(1) - back :]
+        y: Tensor = forward(x)
+        return y[:, back:]
+
+    layer.forward = forward_new
+
+
+def count_positions(layer: Any) -> None:
+    """
+    ## Positions: keep counting
+
+    The new tokens come after `seen` others, so the first of them gets the encoding of position `seen`. More
+    than `max_seq` tokens raise `ValueError`.
+    """
+    seen, max_seq = 0, layer.encoding.size(0)
+
+    def forward_new(x: Tensor) -> Tensor:
+        nonlocal seen
+        start, seen = seen, seen + x.size(1)
+        if seen > max_seq:
+            raise ValueError(f"{seen} tokens are more than max_seq {max_seq}")
+        y: Tensor = layer.dropout(x + layer.encoding[start:seen])
+        return y
+
+    layer.forward = forward_new
+
+
+def count_tokens(layer: Any) -> None:
+    """
+    ## Positions in attention: keep counting too
+
+    :::{deeper}
+    For layers of later chapters.
+    :::
+
+    A layer inside attention may need the positions of its tokens, to rotate them for example
+    ({doc}`../since/rotary`). It finds the first one in its attribute `tokens_before`, which moves on after
+    each call by the length of its input `[batch, seq, ...]`.
+    """
+    layer.tokens_before, forward = 0, layer.forward
+
+    def forward_new(x: Tensor, *others: Tensor) -> object:
+        output = forward(x, *others)
+        layer.tokens_before += x.size(1)
+        return output
+
+    layer.forward = forward_new
+
+
+def add_caches(model: nn.Module) -> Any:
+    """
+    ## Which layers?
+
+    Attach a cache to each layer of `model` that depends on past tokens, in place, and return the model. A
+    layer is known by what it declares, not by its class, so this also works for classes that you copied:
+
+    | a layer with | is | and remembers |
+    |---|---|---|
+    | a method `project`, and `d_k` | attention | keys and values |
+    | a tensor `encoding` | positions | the number of tokens |
+    | `tokens_before` | positions inside attention | the number of tokens |
+    | `causal_window` | a causal convolution | its last inputs |
+
+    All other layers should treat each position separately, and need no cache.
+    """
+    for layer in model.modules():
+        if hasattr(type(layer), "project") and hasattr(layer, "d_k"):
+            cache_keys_and_values(layer)
+        elif isinstance(getattr(layer, "encoding", None), Tensor):
+            count_positions(layer)
+        elif hasattr(layer, "tokens_before"):
+            count_tokens(layer)
+        elif hasattr(layer, "causal_window"):
+            cache_window(layer)
+    return model
+
+
+def share_weights(model: nn.Module, **changes: object) -> Any:
+    """
+    ## A second model, the same weights
+
+    :::{deeper}
+    How a cache is attached without changing the model.
+    :::
+
+    Return a copy of `model` with layers of its own and the same weights. `changes` are attributes for each
+    layer of the copy.
+
+    Caches are attached to such a copy, so they belong to one text, and the model itself does not change. It
+    can generate other texts or be trained at the same time. A copy of a compiled model is not compiled,
+    because `torch.compile` would compile it again as the cache grows.
+    """
+    copies: dict[nn.Module | None, Any] = {None: None}
+    for layer in model.modules():
+        copies[layer] = copy = object.__new__(type(layer))
+        vars(copy).update(vars(layer), original=layer, **changes)
+        vars(copy).pop("_compiled_call_impl", None)
+        if hasattr(vars(copy).get("forward"), "cached"):
+            del vars(copy)["forward"]  # a CachedForward, the cache of another text
+    for layer in model.modules():
+        # `torch.compile` wraps a layer and keeps it as `_orig_mod`.
+        vars(copies[layer])["_modules"] = {
+            name: copies[getattr(child, "_orig_mod", child)]
+            for name, child in layer._modules.items()
+        }
+    return copies[getattr(model, "_orig_mod", model)]
+
+
+INSIDE: ContextVar[frozenset[nn.Module]] = ContextVar("INSIDE", default=frozenset())
+
+
+class CachedForward:
+    """
+    ## Whose cache?
+
+    :::{deeper}
+    Two texts can be written at the same time, each with a cache of its own.
+    :::
+
+    Take the place of a layer's `forward` while a cache is open. Inside the `with` block, calls go to the
+    layer's copy in `cached`, a model with a cache. A `ContextVar` has a value of its own in each thread and
+    each `asyncio` task, so calls from others go to the layer itself, as usual.
+    """
+
+    def __init__(self, copy: Any, cached: nn.Module):
+        self.copy, self.cached, self.checked = copy, cached, False
+        self.layers = list(copy.modules())
+        self.forward, self.call = copy.original.forward, self.choose
+        if "torch._dynamo" in sys.modules:  # only then is anything compiled
+            self.call = torch.compiler.disable(self.choose)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.call(*args, **kwargs)
+
+    def choose(self, *args: Any, **kwargs: Any) -> Any:
+        if self.cached not in INSIDE.get():
+            return self.forward(*args, **kwargs)
+        if not self.checked:
+            check(self.copy.original, *args, **kwargs)
+            self.checked = True
+        for layer in self.layers:
+            vars(layer)["training"] = layer.original.training
+        return self.copy.forward(*args, **kwargs)
+
+
+def check(model: nn.Module, *args: Any, **kwargs: Any) -> None:
+    """
+    ## Does the cache know every layer?
+
+    :::{deeper}
+    A layer that it does not know would make the text wrong, so the results are compared.
+    :::
+
+    Raise `TypeError` if `model` has a layer that needs a cache and does not declare it, such as `nn.GRU`.
+
+    `check_cache` reads a random text of 64 tokens twice, as a whole and with a cache in pieces, and compares
+    the results of all layers; the error names the first that differs. This takes as long as about ten tokens
+    more, so 10% of the time for a text of 100. What depends only on tokens farther back than 60 is not found.
+    """
+    plain, cached = (share_weights(model, training=False) for _ in range(2))
+    check_cache(plain, add_caches(cached), args, kwargs)
+
+
+@contextmanager
+def kv_cache(model: nn.Module) -> Iterator[None]:
+    """
+    ## KV cache
+
+    Cache everything that `model`, a decoder without an encoder, needs of past tokens. Inside
+    `with kv_cache(model):` each call of `model` gets the new tokens alone, and returns the same logits for
+    them as it would if given the whole text. The first call is the {term}`prefill`: it gets the whole prompt.
+    All texts of a batch must have the same length. After the `with` block the model is as it was before.
+
+    Raises `RuntimeError` if another cache of this model is open, because a call could belong to either text,
+    and `TypeError` for layers that need earlier tokens in a way that is not in the table above.
+    """
+    cached = add_caches(share_weights(model))
+    replaced: list[nn.Module] = []
+    try:
+        for copy in cached.modules():
+            new = CachedForward(copy, cached)
+            # Of two threads, only one can set a default.
+            known = vars(copy.original).setdefault("forward", new)
+            if known is new:
+                replaced.append(copy.original)
+            elif isinstance(known, CachedForward):
+                raise RuntimeError(
+                    f"{type(copy.original).__name__} has a KV cache already: "
+                    "close that one, or use generate_cached, which works at any time"
+                )
+        INSIDE.set(INSIDE.get() | {cached})
+        yield
+    finally:
+        INSIDE.set(INSIDE.get() - {cached})
+        for layer in replaced:
+            del vars(layer)["forward"]
+
+
+@torch.no_grad()
+def generate_cached(
+    model: nn.Module, tokens: Tensor, max_new_tokens: int, **settings: Any
+) -> Tensor:
+    """
+    ## The loop with a cache
+
+    Return the same text as {py:func}`~labml_primer.transformer.generation.generate`, up to rounding. Each
+    step reads one token, until the text is longer than the model's `max_seq`.
+
+    The cache belongs to this call, so it works at any time: inside a block with another cache, in several
+    threads, and during training. Raises `ValueError` if `tokens` is empty or `max_new_tokens` negative, and
+    `TypeError` for a layer that the cache does not know.
+    """
+    check_prompt(tokens, max_new_tokens)
+    plain = share_weights(model, training=False)
+    cached = add_caches(share_weights(plain))
+    max_seq, end = plain.config.max_seq, tokens.size(1) + max_new_tokens
+    if tokens.size(1) < min(max_seq, end - 1):
+        check(plain, tokens)
+    new = tokens
+    while tokens.size(1) < end and tokens.size(1) <= max_seq:
+        new = sample_token(cached(new)[:, -1], **settings)[:, None]
+        tokens = torch.cat([tokens, new], dim=1)
+    # Once the text is longer than `max_seq`, each step shifts every token to another position, so cached keys
+    # and values would be wrong.
+    while tokens.size(1) < end:
+        new = sample_token(plain(tokens[:, -max_seq:])[:, -1], **settings)[:, None]
+        tokens = torch.cat([tokens, new], dim=1)
+    return tokens
+
+
+if __name__ == "__main__":
+    # ## Does the cache change the text?
+    #
+    # It must not. A language model in double precision reads a text in pieces of 1, 5 and 14 tokens with the
+    # cache, and then as a whole without it. The logits agree up to rounding.
+    from labml_primer.transformer.language_model import Config, LanguageModel
+
+    torch.manual_seed(0)
+    model = LanguageModel(Config(vocab_size=83)).double()
+    tokens = torch.randint(83, (2, 20))
+    with torch.no_grad():
+        with kv_cache(model):
+            pieces = [model(piece) for piece in tokens.split([1, 5, 14], dim=1)]
+        difference = (torch.cat(pieces, dim=1) - model(tokens)).abs().max()
+    print(f"largest difference {difference:.0e}")
+    # With a cache, the linear layers process one token per step, and only the cost of attention grows with
+    # the text. {doc}`/benchmarks/speed` measures the time.
+
+
+if __name__ == "__main__":
+    # ## Cautious and bold
+    #
+    # A small model, trained on Shakespeare for half a minute, continues one prompt with the same random seed
+    # and different settings. It is too small to write good English, so compare the settings: greedy decoding
+    # repeats itself, and at a temperature of 1.5 improbable characters appear (capitals within words). With
+    # top-p they are gone, and the text is still varied.
+    from labml_primer.training import load_corpus, train
+
+    corpus = load_corpus()
+    torch.manual_seed(0)
+    model = LanguageModel(Config(corpus.vocab_size, d_model=96, d_ff=384, layers=2))
+    train(model, corpus, name="generation", steps=600, batch=8, seq=64, evaluations=1)
+    prompt = corpus.encode("ROMEO.\n")[None]
+    settings: dict[str, tuple[float, float | None]] = {
+        "greedy": (0.0, None),
+        "temperature 0.5": (0.5, None),
+        "temperature 1": (1.0, None),
+        "temperature 1.5": (1.5, None),
+        "temperature 1.5, top-p 0.8": (1.5, 0.8),
+    }
+    for name, (temperature, top_p) in settings.items():
+        generator = torch.Generator().manual_seed(3)
+        written = generate(
+            model, prompt, 56, temperature=temperature, top_p=top_p, generator=generator
+        )
+        print(f"{name}:\n  {corpus.decode(written[0, 7:])!r}")
+
+
+@torch.no_grad()
+def beam_search(
+    next_logits: Callable[[Tensor], Tensor],
+    tokens: Tensor,
+    end: int,
+    max_length: int,
+    beams: int = 4,
+    alpha: float = 0.6,
+    padding: int = 0,
+) -> tuple[Tensor, Tensor]:
+    r"""
+    ## Beam search
+
+    The most probable sequence need not start with the most probable token. {term}`Beam search` keeps the
+    `beams` most probable beginnings, extends each by every token, and keeps the best of the results. It suits
+    tasks with one right answer, such as translation, more than open-ended text.
+
+    :::{picture} beam_search
+    :::
+
+    A longer sequence has a smaller probability, because that is a product of more factors. To make up for
+    this, sequences $Y$ are compared by $\log P(Y)$ divided by a *length penalty* {cite:p}`wu2016google`:
+
+    $$\operatorname{lp}(Y) = \Big(\frac{5 + |Y|}{6}\Big)^{\alpha}$$
+
+    With $\alpha = 0$ it is one. The Transformer's paper uses four beams and $\alpha = 0.6$ (section 6.1).
+
+    `tokens` is `[batch, seq]`. `next_logits` maps beginnings `[batch * beams, length]` to logits of the next
+    token, `[batch * beams, vocab_size]`. Returns the continuations `[batch, beams, length]`, best first, and
+    their log-probabilities `[batch, beams]`, not divided by the penalty. Each includes `end`, followed by
+    `padding`, unless `max_length` is reached first. If there are fewer sequences than beams, the missing ones
+    have log-probability minus infinity.
+    """
+    if beams < 1:
+        raise ValueError(f"beams {beams} is below 1")
+    if max_length < 0:
+        raise ValueError(f"max_length {max_length} is negative")
+    batch, seq = tokens.shape
+    tokens = tokens.repeat_interleave(beams, dim=0)
+    # All beams start with the same tokens, so the same extensions would be found `beams` times. So all beams
+    # except the first start with probability zero.
+    log_p = torch.full((batch, beams), -math.inf, device=tokens.device)
+    log_p[:, 0] = 0.0
+    length = torch.zeros_like(log_p)
+    ended = torch.zeros_like(log_p, dtype=torch.bool)
+    first_row = torch.arange(batch, device=tokens.device)[:, None] * beams
+    for _ in range(max_length):
+        step = next_logits(tokens).float().log_softmax(dim=-1)
+        if not 0 <= padding < step.size(-1):
+            raise ValueError(
+                f"padding {padding} is not one of the {step.size(-1)} tokens"
+            )
+        step = step.unflatten(0, (batch, beams))
+        # A sequence that has ended continues with padding, at probability one. So its score stays the same,
+        # and it remains in the beam until better ones replace it.
+        step = step.masked_fill(ended[..., None], -math.inf)
+        step[..., padding].masked_fill_(ended, 0.0)
+        length += ~ended
+        total = log_p[..., None] + step  # [batch, beams, vocab]
+        score = total / length_penalty(length, alpha)[..., None]
+        # Choose the best of all beams' extensions. Each index in the flattened scores gives a beam and a
+        # token.
+        best = score.flatten(1).topk(beams).indices
+        beam, token = best // step.size(-1), best % step.size(-1)
+        # Reorder everything that belongs to the beams.
+        log_p = total.flatten(1).gather(1, best)
+        length = length.gather(1, beam)
+        ended = ended.gather(1, beam) | (token == end)
+        rows = (first_row + beam).flatten()
+        tokens = torch.cat([tokens[rows], token.view(-1, 1)], dim=1)
+        if ended.all():
+            break
+    return tokens[:, seq:].unflatten(0, (batch, beams)), log_p
+
+
+def length_penalty(length: Tensor, alpha: float) -> Tensor:
+    """
+    ## Length penalty
+
+    Return the penalty of {py:func}`~labml_primer.transformer.generation.beam_search` for a tensor of lengths.
+    """
+    return ((5 + length) / 6) ** alpha
+
+
+if __name__ == "__main__":
+    # ## Does the beam find better lines?
+    #
+    # The trained model writes one line for each of ten speakers, without a length penalty. One beam is greedy
+    # decoding. The table shows that more beams find more probable lines, and that with 16 beams most lines
+    # are empty: ending the line at once is more probable than any particular line of verse. So open-ended
+    # text is sampled, and beam search is for tasks with one right answer, with a length penalty.
+    newline = int(corpus.encode("\n"))
+    names = ["ROMEO", "JULIET", "MACBETH", "BRUTUS", "CASSIUS"]
+    names += ["PORTIA", "HAMLET", "OPHELIA", "IAGO", "DESDEMONA"]
+    found: dict[int, list[tuple[str, float]]] = {1: [], 4: [], 16: []}
+    for name in names:
+        prompt = corpus.encode(f"{name}.\n")[None]
+        for beams, lines in found.items():
+            written, log_p = beam_search(
+                lambda text: model(text)[:, -1], prompt, newline, 60, beams, alpha=0.0
+            )
+            lines.append((corpus.decode(written[0, 0]).strip(), log_p[0, 0].item()))
+    results = []
+    for beams, lines in found.items():
+        mean = sum(value for _, value in lines) / len(lines)
+        empty = sum(text == "" for text, _ in lines)
+        results.append([beams, f"{mean:.2f}", empty])
+    display(Table(["beams", "mean log P of a line", "empty lines, of 10"], results))
+
+
+if __name__ == "__main__":
+    # ## In short
+    #
+    # - Sampling draws the next token by its probability; temperature, top-k and top-p make it more cautious.
+    # - The plain loop reads the whole text for each new token, and only its last position counts.
+    # - A KV cache stores keys and values of past tokens, so that each step computes one token instead of the
+    #   whole text. It is attached from outside, to a copy of a finished model that shares its weights. So the
+    #   layers contain no code for it, and each text has a cache of its own.
+    # - A layer that depends on earlier tokens in an unknown way would make a cache wrong, so the logits with
+    #   and without it are compared before it is used.
+    # - Beam search finds more probable sequences, which are not always better ones.
+    #
+    # ## Exercise
+    #
+    # :::{exercise} First the heat, then the cut
+    # Of the six tokens above, top-p at 0.75 keeps three. How many does it keep after a temperature of 2, and
+    # of 0.5? Does a temperature change how many top-k keeps?
+    # :::
+    # :::{solution}
+    # Top-p keeps four at a temperature of 2, and two at 0.5. The more even the probabilities, the more tokens
+    # are needed to reach $p$. Top-k keeps $k$ at any temperature, and the same ones, because a temperature
+    # does not change the order of the tokens.
+    # :::
+    odds = torch.tensor([0.40, 0.25, 0.15, 0.10, 0.06, 0.04])
+    for temperature, expected in ((0.5, 2), (1.0, 3), (2.0, 4)):
+        scores = odds.log() / temperature
+        by_p = int(keep_top_p(scores, 0.75).isfinite().sum())
+        by_k = int(keep_top_k(scores, 3).isfinite().sum())
+        print(f"temperature {temperature}: top-p keeps {by_p}, top-k {by_k}")
+        assert (by_p, by_k) == (expected, 3)
+
+    # :::{exercise} Write it: min-p
+    # A newer rule keeps each token whose probability is at least `p` times that of the most probable one.
+    # Write it for `logits` `[vocab_size]`; the others become minus infinity.
+    # :::
+    from labml_primer.training.exercises import Case, check_answer
+
+    def keep_min_p(logits: Tensor, p: float) -> Tensor:
+        raise NotImplementedError  # your code instead of this line
+
+    few, low = torch.tensor([0.4, 0.3, 0.1]).log(), -math.inf
+    cases: list[Case] = [
+        ((few, 0.5), [few[0], few[1], low], "half of 0.4 is 0.2, and 0.1 is less"),
+        (
+            (few + 7, 0.1),
+            few + 7,
+            "a number added to all logits changes no probability",
+        ),
+    ]
+    check_answer(keep_min_p, cases)
+
+    # :::{solution}
+    # Of two probabilities, the logarithm of the quotient is the difference of the logits.
+    # :::
+    def solved(logits: Tensor, p: float) -> Tensor:
+        return logits.masked_fill(logits < logits.max() + math.log(p), -math.inf)
+
+    assert check_answer(solved, cases)
+
+    # To change temperature, top-k and top-p and watch a model write: {doc}`/book/pages/write`.
+    #
+    # That was the Transformer. Next come the changes that a search made to it: {doc}`../primer/primer_ez`.
