@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import runpy
 import sys
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import matplotlib
 from bs4 import BeautifulSoup, Tag
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,7 +54,7 @@ def roles(chapter: Path) -> list[str]:
 def run(chapter: Path) -> tuple[dict[str, Any], list[BeautifulSoup]]:
     """Run a chapter as a program. Return its variables, and the tables that it displayed."""
     shown: list[Any] = []
-    os.environ["MPLBACKEND"] = "Agg"
+    matplotlib.use("Agg")  # here alone: a variable would reach other processes
     with (
         patch("IPython.display.display", shown.append),
         redirect_stdout(StringIO()),

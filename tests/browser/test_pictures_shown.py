@@ -101,7 +101,7 @@ def test_arrow_keys_walk_the_steps_and_say_what_is_shown(
 
 def test_a_box_leads_to_its_definition_by_keyboard(visit: Visitor, site: Site) -> None:
     page = visit("labml_primer/primer/primer_ez").page
-    page.locator(".picture a", has_text="²").focus()
+    page.locator(".picture a", has_text="0)2").focus()
     page.keyboard.press("Enter")
     page.wait_for_url("**/primer_ez.html#SquaredReLU")
 
