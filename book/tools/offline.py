@@ -42,6 +42,8 @@ LANGUAGE = re.compile(r'<a class="topbar__language".*?</a>\n?', re.DOTALL)
 ALTERNATES = re.compile(  # the feed and the page as Markdown
     r'<link rel="alternate"[^>]*>\n?|<a href="[^"]*\.html\.md">[^<]*</a>'
 )
+# To the English page of a paragraph that has no translation, or an older one.
+ENGLISH = re.compile(r' ?<a (?=[^>]*(?:hreflang=|class="older))[^>]*>[^<]*</a>')
 DOWNLOADS = re.compile(r'<p class="downloads">.*?</p>\n?', re.DOTALL)
 
 
@@ -137,7 +139,7 @@ def _files(site: Path, language: str) -> Iterator[Path]:
 
 def on_disk(page: str) -> str:
     """Remove parts of a page that need a server, and links to files outside the archive."""
-    for what in (LANGUAGE, DOWNLOADS, SERVED, ALTERNATES):
+    for what in (LANGUAGE, ENGLISH, DOWNLOADS, SERVED, ALTERNATES):
         page = what.sub("", page)
     return page
 

@@ -154,6 +154,20 @@ def test_the_archive_of_an_edition_has_what_its_pages_ask_for(
                 assert asked in names, f"{page}: {link}"
 
 
+def test_an_archive_does_not_link_to_the_english_pages_that_it_leaves_out() -> None:
+    """A paragraph without a translation, or with an older one, has such a link on the site."""
+    counts = (
+        '<p>1 of 2. <a href="../../one.html" hreflang="en" lang="en">English</a></p>'
+    )
+    older = (
+        '<p>Alt <a class="older reference external" href="../../one.html#a">EN</a></p>'
+    )
+    inside = '<a class="reference internal" href="two.html">two</a>'
+    assert offline.on_disk(counts + older + inside) == (
+        f"<p>1 of 2.</p><p>Alt</p>{inside}"
+    )
+
+
 def test_a_machine_without_a_font_for_a_language_says_which_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
