@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from sphinx.errors import ConfigError
 
 from sphinx_annotated.ends import say_and_end
 from sphinx_annotated.page.chapters import place
+from sphinx_annotated.page.repository import Repository
 from sphinx_annotated.page.state import styles_of
 
 # Name in ``conf.py``, default, and what Sphinx builds again when it changes.
@@ -32,7 +34,7 @@ CONFIGURATION: list[tuple[str, Any, Any] | tuple[str, Any, Any, Any]] = [
     ("annotated_verified", [], "html"),  # packages whose versions are shown
 ]
 FILES = ("annotated_figure_fonts", "annotated_glossary")
-OF_REPOSITORY = ("url", "branch", "notebooks", "site")
+OF_REPOSITORY = tuple(each.name for each in fields(Repository))
 
 
 def check(app: Sphinx, config: Any) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from builds import ENGINE, sphinx
 from small_books import environment, plain
-from sphinx_annotated.settings import CONFIGURATION
+from sphinx_annotated.settings import CONFIGURATION, OF_REPOSITORY
 from sphinx_annotated.sphinx_extension import DIRECTIVES
 
 DOCS = ENGINE / "docs"
@@ -25,6 +25,8 @@ def headings(name: str) -> list[str]:
 def test_every_setting_is_described_with_its_default() -> None:
     text = (DOCS / "settings.md").read_text(encoding="utf-8")
     assert sorted(headings("settings.md")) == sorted(n for n, *_ in CONFIGURATION)
+    keys = re.findall(r"(?m)^\| `(\w+)` \|", text)
+    assert keys == list(OF_REPOSITORY)
     for name, default, *_ in CONFIGURATION:
         section = text.partition(f"## `{name}`\n")[2].partition("\n## ")[0]
         if default not in ("", {}, []):

@@ -43,7 +43,7 @@ def test_values_of_other_kinds_are_errors(names: list[str], values: list[Any]) -
 
 def test_an_unknown_key_of_the_repository_is_an_error_that_lists_the_keys() -> None:
     said = problem("annotated_repository", {}, {"url": "a", "adress": "b"})
-    assert said == "has adress. It may have url, branch, notebooks, site."
+    assert said == ("has adress. It may have url, branch, notebooks, site, host.")
 
 
 @pytest.mark.slow
