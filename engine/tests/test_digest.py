@@ -252,6 +252,17 @@ def test_versions_of_imported_packages_change_the_digest(
     assert key(root) != before
 
 
+def test_installing_the_project_itself_keeps_the_digest(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = key(root)
+    version = digest_module._version
+    monkeypatch.setattr(
+        digest_module, "_version", lambda name: "1" if name == "pkg" else version(name)
+    )
+    assert key(root) == before
+
+
 def test_a_package_known_by_another_name_is_found(root: Path) -> None:
     edited(root, "import json", "import yaml")
     project = Project(root)

@@ -131,10 +131,13 @@ def _quiet(source: str) -> str:
 
 
 def versions(module: Module, others: list[Module], project: Project) -> dict[str, str]:
-    """Return the versions of packages that a chapter and its modules import or mention."""
+    """Return the versions of packages that a chapter and its modules import or mention.
+
+    The project's own modules have none, even if it is installed: their code is known.
+    """
     names = set(_mentioned(module, True, project))
     names = names.union(*(_mentioned(other, False, project) for other in others))
-    found = {name: _version(name) for name in sorted(names)}
+    found = {name: _version(name) for name in sorted(names) if not project.owns(name)}
     return {name: version for name, version in found.items() if version}
 
 
