@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from builds import ENGINE
 from small_books import Built, Shelf
+from sphinx.util.matching import get_matching_files
 from sphinx_annotated.page import chapters
 from sphinx_annotated.read.patterns import matches
 
@@ -198,9 +199,14 @@ def test_all_settings_have_the_patterns_of_sphinx(
     assert [name for name in ("a", "p/b", "p/q/c") if matches(pattern, name)] == named
 
 
-def test_what_a_build_writes_is_no_page_of_the_next(tmp_path: Path) -> None:
-    out = tmp_path / "book" / "_build" / "html"
-    app: Any = SimpleNamespace(srcdir=str(tmp_path / "book"), outdir=str(out))
-    assert chapters.written(app) == ["_build/html", "_build/jupyter_execute"]
-    app.outdir = str(tmp_path / "elsewhere" / "html")
-    assert chapters.written(app) == []
+@pytest.mark.parametrize("out", ["book/_build/html", "elsewhere/html"])
+def test_what_a_build_writes_is_no_page_of_the_next(tmp_path: Path, out: str) -> None:
+    """Also if the earlier build wrote elsewhere."""
+    notebooks = ("_build/jupyter_execute", "jupyter_execute", "_build/html/_sources")
+    book = tmp_path / "book"
+    for folder in (*notebooks[: 3 if "book" in out else 2], "part"):
+        (book / folder).mkdir(parents=True)
+        (book / folder / "one.ipynb").touch()
+    app: Any = SimpleNamespace(srcdir=str(book), outdir=str(tmp_path / out))
+    found = get_matching_files(book, ("**",), chapters.written(app))
+    assert list(found) == ["part/one.ipynb"]

@@ -29,10 +29,13 @@ LOGGER = logging.getLogger(__name__)
 
 
 def written(app: Sphinx) -> list[str]:
-    """Return patterns of what builds write below the sources: notebooks there are no pages."""
+    """Return patterns of what builds write below the sources: notebooks there are no pages.
+
+    An earlier build may have written elsewhere than this one.
+    """
     out, root = Path(app.outdir), Path(app.srcdir)
-    folders = [out, out.parent / "jupyter_execute"]  # MyST-NB's
-    return [f.relative_to(root).as_posix() for f in folders if root in f.parents]
+    below = [out.relative_to(root).as_posix()] if root in out.parents else []
+    return [*below, "jupyter_execute", "**/jupyter_execute"]  # MyST-NB's
 
 
 def choose(app: Sphinx, config: Any) -> None:
