@@ -14,7 +14,7 @@ million parameters and the Switch Transformers {value}`millions(families["switch
 describes the set-up.
 
 The paper puts the changes into three other families of models too (section 4.2, appendix A.12), and so does
-this chapter, which adds an encoder alone:
+this chapter:
 
 - in a {doc}`Switch Transformer </labml_primer/compared/switch>`, which sends each token to one of many
   feed-forward layers, the attention and the activation function become Primer-EZ's;
@@ -22,6 +22,8 @@ this chapter, which adds an encoder alone:
   the squared ReLU alone;
 - in {doc}`T5 </labml_primer/compared/t5>`, which fills gaps in a text, the decoder becomes Primer-EZ's and
   the encoder a Transformer++'s.
+
+An encoder alone, with BERT's task, is our addition.
 
 Source: {cite:t}`so2021primer`, section 4.2, appendices A.10 and A.12, Tables 5 and 7.
 """
