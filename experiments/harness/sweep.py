@@ -42,7 +42,7 @@ TOKEN = secrets.token_hex(32)
 def cores(number: int, long: bool = True) -> Iterator[Any]:
     """Start Ray on this machine only, without dashboard, usage statistics or files in the home folder.
 
-    Workers of `long` runs stand back behind other processes.
+    Workers of `long` runs have the lowest priority.
     """
     settings = {
         "RAY_USAGE_STATS_ENABLED": "0",
