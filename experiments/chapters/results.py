@@ -307,9 +307,9 @@ if __name__ == "__main__":
         ],
         [
             "at a fixed size, the saving grows with training (Figure 9)",
-            "with a learned table, Primer's falls with every seed; with rotary positions, "
-            "neither Primer's nor Primer-EZ's is shown to change within 1,200 steps. After "
-            "4,800, Primer-EZ's is larger with each of three seeds",
+            "with a learned table, Primer's falls with every seed; with rotary "
+            "positions, neither Primer's nor Primer-EZ's is shown to change within "
+            "1,200 steps. After 4,800, Primer-EZ's is larger with each of three seeds",
         ],
         [
             "the squared ReLU is better than SwiGLU (Figure 5)",
@@ -319,8 +319,8 @@ if __name__ == "__main__":
         ],
         [
             "a wider feed-forward layer helps small models (appendix A.7)",
-            "with a learned table no effect is shown; with rotary positions it is worse "
-            "with each of three seeds",
+            "with a learned table no effect is shown; with rotary positions it is "
+            "worse with each of three seeds",
         ],
         [
             "a squared ReLU speeds a Synthesizer up 1.7 to 2.0 times (Table 5)",

@@ -226,15 +226,17 @@ if __name__ == "__main__":
         for model in ENCODERS
         if model != "transformer"
     }
-    rows = [
-        [
-            name,
-            f"{final_loss(masked[model]):.3f}",
-            f"{Spread.of(relative_perplexity(masked['transformer'], masked[model])):.1f}",
-            f"{in_encoders[model]:.2f}" if model in in_encoders else "",
-        ]
-        for model, (name, _) in ENCODERS.items()
-    ]
+    rows = []
+    for model, (name, _) in ENCODERS.items():
+        relative = relative_perplexity(masked["transformer"], masked[model])
+        rows.append(
+            [
+                name,
+                f"{final_loss(masked[model]):.3f}",
+                f"{Spread.of(relative):.1f}",
+                f"{in_encoders[model]:.2f}" if model in in_encoders else "",
+            ]
+        )
     heads = {"model": "", "loss": "nats", "perplexity": "%", "multiply-adds": "factor"}
     title = "Encoders that predict masked characters"
     display(SourcedTable(title, "Our runs", heads, rows))

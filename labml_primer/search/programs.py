@@ -731,7 +731,8 @@ if __name__ == "__main__":
         "attention_norm.weight attention_norm.bias",
         "feed_forward_norm.weight feed_forward_norm.bias",
         "attention.key.weight attention.query.weight attention.value.weight",
-        "feed_forward.expand.weight feed_forward.expand.bias feed_forward.contract.weight",
+        "feed_forward.expand.weight feed_forward.expand.bias "
+        "feed_forward.contract.weight",
     )
     searched_attention = (
         "attention.key.weight attention.key_conv.weight attention.mixing "

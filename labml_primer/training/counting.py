@@ -74,7 +74,8 @@ class Counts:
             raise ValueError(f"{text.size(-1)} tokens have no n-gram of {order}")
         if vocab_size**order >= 2**63:
             raise ValueError(
-                f"{order} tokens of a vocabulary of {vocab_size} do not fit into 64 bits"
+                f"{order} tokens of a vocabulary of {vocab_size} "
+                "do not fit into 64 bits"
             )
         self.vocab_size = vocab_size
         self.tables = []

@@ -313,7 +313,8 @@ class MultiHeadAttention(nn.Module):
         """
         if mask is not None and mask.dtype != torch.bool and not self.additive_mask:
             raise TypeError(
-                f"mask is {mask.dtype}, not boolean; of ones and zeros, pass mask.bool()"
+                f"mask is {mask.dtype}, not boolean; "
+                "of ones and zeros, pass mask.bool()"
             )
         # Move the heads next to the batch, `[batch, heads, seq, d_k]`, so that each head of each sentence is
         # a look-up of its own.

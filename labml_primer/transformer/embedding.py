@@ -263,7 +263,8 @@ if __name__ == "__main__":
 
     pairs = sum(kinds.count(name) * (kinds.count(name) - 1) for name in colours)
     print(
-        f"loss {history.validation_loss[-1]:.2f}, log V {math.log(corpus.vocab_size):.2f}"
+        f"loss {history.validation_loss[-1]:.2f}, "
+        f"log V {math.log(corpus.vocab_size):.2f}"
     )
     print("nearest neighbour of the same kind")
     print(f"  before training {same_kind(start):.0%}")

@@ -213,7 +213,8 @@ if __name__ == "__main__":
     least, most = zero.float().mean(dim=1).aminmax()
     print(f"at one position: from {least:.1%} to {most:.1%}")
     print(
-        f"features that are zero at all {len(zero):,} positions: {zero.all(dim=0).sum()}"
+        f"features that are zero at all {len(zero):,} positions: "
+        f"{zero.all(dim=0).sum()}"
     )
 
 

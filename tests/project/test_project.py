@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import release
 import yaml
+from built_book import code_lines
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -336,6 +337,16 @@ def test_the_contents_list_every_chapter_and_no_missing_file() -> None:
         and path.parent.name != "training"
     }
     assert have_a_page <= set(CHAPTERS)
+
+
+def test_no_line_of_code_is_wider_than_the_page_shows_in_any_font() -> None:
+    """The formatter breaks no string."""
+    long = []
+    for path in CHAPTERS:
+        text = path.read_text()
+        lines, code = text.split("\n"), code_lines(text)
+        long += [f"{path}:{n}: break it" for n in code if len(lines[n - 1]) > 88]
+    assert long == []
 
 
 def test_a_demonstration_shows_tables_in_a_terminal_too() -> None:
