@@ -148,6 +148,12 @@ def data(name: str, individuals: list[Individual]) -> dict[str, Any]:
     }
 
 
+def script(name: str, individuals: list[Individual]) -> str:
+    """Return the data of a search as a script, which a page opened from a file may load, too."""
+    text = json.dumps(data(name, individuals), separators=(",", ":"))
+    return f"(window.searches??={{}})[{json.dumps(name)}]={text};\n"
+
+
 def kind_of(mutation: str) -> str:
     """Return the name of a mutation in words, as the script's `KINDS` does."""
     names = {
@@ -374,10 +380,9 @@ def write_data(app: Sphinx, exception: Exception | None) -> None:
     if exception is not None or app.builder.format != "html" or is_quick(app):
         return
     for name, path in recorded(app).items():
-        text = json.dumps(data(name, read_search(path)), separators=(",", ":"))
-        file = Path(app.outdir, FOLDER, f"{name}.json")
+        file = Path(app.outdir, FOLDER, f"{name}.js")
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+        file.write_text(script(name, read_search(path)), encoding="utf-8")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

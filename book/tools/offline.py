@@ -115,6 +115,8 @@ def archive(site: Path, target: Path, language: str = "") -> None:
                 zipped.writestr(inside, on_disk(path.read_text(encoding="utf-8")))
             elif name.name == "documentation_options.js":
                 zipped.writestr(inside, without_summaries(path.read_text()))
+            elif name.name == "primer.css":
+                zipped.writestr(inside, with_its_fonts(path.read_text("utf-8")))
             else:
                 zipped.write(path, inside)
         if language:  # its welcome page is the first thing that a reader opens, too
@@ -147,6 +149,11 @@ def on_disk(page: str) -> str:
 def without_summaries(options: str) -> str:
     """Turn off the search page's summaries: on disk it cannot read other pages."""
     return options.replace("SHOW_SEARCH_SUMMARY: true", "SHOW_SEARCH_SUMMARY: false")
+
+
+def with_its_fonts(style: str) -> str:
+    """Let text wait for its font: on disk there is no preloading, and no second visit with a full cache."""
+    return re.sub(r"font-display:\s*optional", "font-display: swap", style)
 
 
 if __name__ == "__main__":

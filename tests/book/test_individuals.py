@@ -226,6 +226,6 @@ def test_a_search_is_on_the_pages_as_soon_as_it_is_recorded_in_the_order_of_the_
 def test_the_site_has_the_data_of_each_search(site: Path, log: Path) -> None:
     (log.parent / "records" / "a.jsonl").write_text(log.read_text())
     built(site)
-    data = json.loads((site / "_downloads" / "search" / "a.json").read_text())
-    assert data == individuals.data("a", individuals.read_search(log))
+    script = (site / "_downloads" / "search" / "a.js").read_text()
+    assert script == individuals.script("a", individuals.read_search(log))
     assert 'data-folder="_downloads/search"' in (site / "index.html").read_text()

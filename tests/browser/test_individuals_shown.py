@@ -1,6 +1,5 @@
 """The form that picks an individual, and a lineage as a walk, with a small search made here."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,8 +31,8 @@ def address(tmp_path: Path) -> Iterator[str]:
     ]
     begun = [individuals.Individual(0, None, [], FIRST, [None])]
     for name, shown in {"begun": begun, "small": search}.items():
-        data = json.dumps(individuals.data(name, shown))
-        (tmp_path / f"{name}.json").write_text(data, encoding="utf-8")
+        data = individuals.script(name, shown)
+        (tmp_path / f"{name}.js").write_text(data, encoding="utf-8")
     form = individuals.form_html(["broken", "begun", "small"], ".")
     steps = individuals.lineage_html("small", search[:2])
     (tmp_path / "index.html").write_text(
@@ -58,9 +57,17 @@ def form(chromium: Browser, address: str) -> Iterator[Page]:
     context.close()
 
 
-def test_no_data_are_loaded_before_a_reader_chooses(form: Page) -> None:
-    names = "performance.getEntriesByType('resource').map(each => each.name)"
-    assert not [name for name in form.evaluate(names) if name.endswith(".json")]
+def test_the_page_opens_with_the_best_individual_of_the_first_search(
+    form: Page, address: str, tmp_path: Path
+) -> None:
+    shown = form.locator(".individual")
+    expect(shown).to_have_text(
+        "The data of broken could not be loaded. Press Best to retry."
+    )
+    data = (tmp_path / "small.js").read_text().replace("small", "broken")
+    (tmp_path / "broken.js").write_text(data)
+    form.goto(address)
+    expect(shown.get_by_role("heading")).to_have_text("Individual 1 of broken")
 
 
 def test_an_individual_is_shown_with_its_parent_children_and_difference(
@@ -126,19 +133,18 @@ def test_best_loads_data_again_that_could_not_be_loaded(
     form.goto(f"{address}#broken/0")
     shown = form.locator(".individual")
     expect(shown).to_contain_text("Press Best to retry.")
-    data = (tmp_path / "small.json").read_text().replace("small", "broken")
-    (tmp_path / "broken.json").write_text(data)
+    data = (tmp_path / "small.js").read_text().replace("small", "broken")
+    (tmp_path / "broken.js").write_text(data)
     best.click()
     expect(shown.get_by_role("heading")).to_have_text("Individual 1 of broken")
 
 
-def test_a_page_opened_from_a_file_says_that_data_need_a_server(
+def test_a_page_opened_from_a_file_shows_individuals(
     form: Page, address: str, tmp_path: Path
 ) -> None:
     form.goto(f"{(tmp_path / 'index.html').as_uri()}#small/0")
-    shown = form.locator(".individual")
-    expect(shown).to_contain_text("this page was opened from a file")
-    expect(shown).not_to_contain_text("retry")
+    heading = form.locator(".individual").get_by_role("heading")
+    expect(heading).to_have_text("Individual 0 of small")
 
 
 def test_a_search_without_an_individual_trained_to_the_end_is_shown_without_a_plot(

@@ -58,6 +58,10 @@ OTHERS = ["genindex", "search"]
 @cases("page", [*PAGES, *OTHERS], daily=[ATTENTION, NOTATION, *OTHERS])
 def test_every_page_opens_from_disk(from_disk: Open, page: str) -> None:
     opened = from_disk(f"{page}.html").page
+    waits = (
+        "document.fonts.ready.then(() => [...document.fonts].map(each => each.display))"
+    )
+    assert "optional" not in opened.evaluate(waits)
     assert opened.evaluate("document.fonts.check('17px \"Source Serif 4\"')")
     expect(opened.locator("h1")).to_be_visible()
 

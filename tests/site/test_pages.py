@@ -41,8 +41,9 @@ def test_every_link_leads_somewhere(site: Site, page: str) -> None:
         if not path.is_file():
             broken.append(link)
         elif individual := INDIVIDUAL.fullmatch(fragment):
-            data = site.folder / "_downloads" / "search" / f"{individual[1]}.json"
-            numbers = range(len(json.loads(data.read_text())["individuals"]))
+            script = site.folder / "_downloads" / "search" / f"{individual[1]}.js"
+            data = json.loads(script.read_text().partition("]=")[2].rstrip(";\n"))
+            numbers = range(len(data["individuals"]))
             if int(individual[2]) not in numbers:
                 broken.append(link)
         elif fragment and path.suffix == ".html":

@@ -100,11 +100,14 @@ for (const root of document.querySelectorAll(".individuals")) {
   /** @type {Map<string, Promise<Search>>} */
   const loaded = new Map();
 
-  /** @param {string} name */
+  /** Load the data of a search: as a script, because a page that was opened from a file cannot fetch.
+   * @param {string} name */
   const load = name => {
-    const found = loaded.get(name) ?? fetch(`${/** @type {HTMLElement} */ (root).dataset.folder}/${name}.json`).then(answer => {
-      if (!answer.ok) throw new Error(`${answer.status} ${answer.statusText}`);
-      return answer.json();
+    const found = loaded.get(name) ?? new Promise((resolve, reject) => {
+      const script = make("script", { src: `${/** @type {HTMLElement} */ (root).dataset.folder}/${name}.js` });
+      script.addEventListener("load", () => resolve(/** @type {any} */ (window).searches[name]));
+      script.addEventListener("error", reject);
+      document.head.append(script);
     });
     loaded.set(name, found);
     return found;
@@ -201,13 +204,17 @@ for (const root of document.querySelectorAll(".individuals")) {
       } else {
         view.textContent = _("{} has no individual {}. Its last is {}.", name, which, number.max);
       }
-    } catch (error) {
-      loaded.delete(name);
-      best.disabled = false;
-      const hint = location.protocol === "file:" ? _("They need a web server; this page was opened from a file.") : _("Press Best to retry.");
-      const failed = _("The data of {} could not be loaded ({}).", name, error); // no word within a template: Babel finds none
-      view.textContent = `${failed} ${hint}`;
+    } catch {
+      fail(name);
     }
+  };
+
+  /** Say that data are missing. The next choice loads them again.
+   * @param {string} name */
+  const fail = name => {
+    loaded.delete(name);
+    best.disabled = false;
+    view.textContent = _("The data of {} could not be loaded. Press Best to retry.", name);
   };
 
   const pick = async () => {
@@ -223,6 +230,7 @@ for (const root of document.querySelectorAll(".individuals")) {
     const one = all?.individuals.find(each => each.number === all.best);
     if (location.hash.includes("/")) return;
     plot.toggleAttribute("hidden", !one);
+    if (!all) fail(search.value);
     if (!all || !one) return;
     number.max = `${all.individuals.at(-1)?.number ?? 0}`;
     number.value = `${one.number}`;
