@@ -22,7 +22,7 @@ test: $(READY)  ## every promise once, on the book as it is built now: up to 20 
 	@$(RUN) book/tools/build.py --strict
 	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist worksteal --durations=10 -m "not nightly"
 
-test-all: $(READY)  ## every test there is, as each night: every combination, notebook and kill (FILES=tests/library: some)
+test-all: $(READY)  ## every test there is, as each night: every combination, notebook and kill, in 45 minutes and more (FILES=tests/library: some)
 	@$(RUN) book/tools/build.py --strict
 	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist worksteal --durations=10 $(FILES)
 
