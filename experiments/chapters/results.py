@@ -29,9 +29,9 @@ In short, from our own runs:
   rotary positions ({value}`on_subwords["rotary"].between()`, five seeds), and
   {value}`f"{on_subwords['learned'].mean:.2f}"` times with a table ({value}`on_subwords["learned"].between()`,
   three seeds). Over the seeds that both have, these runs do not show that it gains less with rotary
-  positions. It ends below Transformer++ with each of five seeds, but the interval of its factor over
-  Transformer++, {value}`over_pp_on_subwords`, includes 1. Primer saves the most, {value}`primer_on_subwords`
-  ({doc}`ours`).
+  positions. It ends below Transformer++ with each of five seeds; its factor over Transformer++,
+  {value}`over_pp_on_subwords`, is at the limit of what they can show. Primer saves the most,
+  {value}`primer_on_subwords` ({doc}`ours`).
 - **In a modern baseline**, with SwiGLU, RMSNorm and rotary positions, on subwords, its two changes together
   save a factor of {value}`in_baseline` in multiply-adds. The squared ReLU alone, in place of SwiGLU, makes
   the baseline worse.
