@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.locale import _
 from sphinx.util import logging
 from sphinx_annotated.page.repository import Repository
@@ -89,6 +90,21 @@ def begin(app: Sphinx) -> None:
     root = Path(app.srcdir)
     app.online = (version(root), changes(root))  # type: ignore[attr-defined]
     app.left_out = 0  # type: ignore[attr-defined]
+
+
+def committed(app: Sphinx, env: BuildEnvironment) -> list[str]:
+    """Return the pages to write again: those last changed by another commit than they say."""
+    _, changed = app.online  # type: ignore[attr-defined]
+    said = getattr(env, "commits", {})
+    env.commits = {  # type: ignore[attr-defined]
+        page: changed.get(Path(str(env.doc2path(page, base=False))).as_posix())
+        for page in env.found_docs
+    }
+    return [
+        page
+        for page, commit in env.commits.items()  # type: ignore[attr-defined]
+        if page in said and said[page] != commit
+    ]
 
 
 def foot(
@@ -276,6 +292,7 @@ def write_changed(path: Path, text: str) -> None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", begin)
+    app.connect("env-updated", committed)
     app.connect("html-collect-pages", missing_page)
     app.connect("html-page-context", foot)
     app.connect("build-finished", write, priority=450)  # before the search is indexed

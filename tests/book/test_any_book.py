@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,7 @@ smartquotes = False
 myst_enable_extensions = ["dollarmath"]
 annotated_repository = {{"url": {url!r}}}
 """
+WHO = ("AUTHOR", "COMMITTER")
 WHERE = "https://github.com/a/b"
 ELSEWHERE = "https://git.example.org/a/b"  # a host of a kind that is not known
 
@@ -49,6 +51,11 @@ def site(
     (root / "conf.py").write_text(CONF.format(path=path, url=request.param))
     (root / "pyproject.toml").write_text('[project]\nversion = "1.2.3"\n')
     (root / "CITATION.cff").write_text("date-released: 2026-01-02\n")
+    return request.param, root / "_build" / "html", built(root)
+
+
+def built(root: Path) -> str:
+    """Build a book, and return what was said."""
     command = [sys.executable, "-m", "sphinx", "-b", "html", str(root)]
     done = subprocess.run(
         [*command, str(root / "_build" / "html")],
@@ -58,7 +65,7 @@ def site(
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    return request.param, root / "_build" / "html", done.stdout
+    return done.stdout
 
 
 def soup(site: Path, page: str) -> BeautifulSoup:
@@ -121,6 +128,41 @@ def test_without_an_address_links_to_it_are_left_out_and_counted(
     assert not list(folder.glob("sitemap.xml")) + list(folder.glob("feed.xml"))
     texts = [path.read_text(encoding="utf-8") for path in folder.rglob("*.html*")]
     assert not any("github" in text or "file:" in text for text in texts)
+
+
+def test_a_page_that_is_built_and_then_committed_has_the_day_of_its_commit(
+    site: tuple[str, Path, str], tmp_path: Path
+) -> None:
+    url, built_before, _ = site
+    if url != WHERE:
+        return
+    root = tmp_path / "book"
+    shutil.copytree(built_before.parents[1], root)
+
+    def commit(day: str) -> None:
+        who = {
+            f"GIT_{each}_{what}": "a@b" for each in WHO for what in ("NAME", "EMAIL")
+        }
+        when = {f"GIT_{each}_DATE": f"{day}T12:00:00Z" for each in WHO}
+        for words in (["init", "-q"], ["add", "."], ["commit", "-qm", day]):
+            subprocess.run(
+                ["git", *words], cwd=root, env=os.environ | who | when, check=True
+            )
+
+    (root / ".gitignore").write_text("_build\n")
+    commit("2026-01-03")
+    (root / "odd.md").write_text(PAGES["odd"] + "\nOne more.\n", encoding="utf-8")
+    built(root)
+    other = (root / "_build/html/bare.html").stat().st_mtime_ns
+    commit("2026-02-04")
+    built(root)
+    folder = root / "_build" / "html"
+    changed = soup(folder, "odd").select_one('meta[property="article:modified_time"]')
+    assert changed and str(changed["content"]).startswith("2026-02-04")
+    feed = ElementTree.parse(folder / "feed.xml").getroot()
+    days = [each.text for each in feed.iter() if each.tag.endswith("}updated")]
+    assert str(days[0]).startswith("2026-02-04")
+    assert (folder / "bare.html").stat().st_mtime_ns == other
 
 
 def test_the_command_that_installs_is_one_that_can_work(
