@@ -96,15 +96,12 @@ def committed(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """Return the pages to write again: those last changed by another commit than they say."""
     _, changed = app.online  # type: ignore[attr-defined]
     said = getattr(env, "commits", {})
-    env.commits = {  # type: ignore[attr-defined]
+    commits = {
         page: changed.get(Path(str(env.doc2path(page, base=False))).as_posix())
         for page in env.found_docs
     }
-    return [
-        page
-        for page, commit in env.commits.items()  # type: ignore[attr-defined]
-        if page in said and said[page] != commit
-    ]
+    env.commits = commits  # type: ignore[attr-defined]
+    return [page for page, commit in commits.items() if said.get(page) != commit]
 
 
 def foot(
