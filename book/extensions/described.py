@@ -14,7 +14,7 @@ from typing import Any
 import cards
 import yaml
 from markdown_twins import edition, first, wanted
-from online import of, write_changed
+from online import change_of, of, write_changed
 from plain_math import plain_title
 from sphinx.application import Sphinx
 from sphinx_annotated.page.state import state_of
@@ -31,9 +31,7 @@ def released(root: Path) -> str:
 
 def dates(app: Sphinx, page: str) -> tuple[str, str]:
     """Return the days on which a page was first and last changed."""
-    _, changed = app.online  # type: ignore[attr-defined]
-    source = Path(str(app.env.doc2path(page))).relative_to(app.srcdir).as_posix()
-    if change := changed.get(source):
+    if change := change_of(app, page):
         return change.first, change.last
     day = released(Path(app.srcdir))
     return day, day

@@ -92,14 +92,24 @@ def begin(app: Sphinx) -> None:
     app.left_out = 0  # type: ignore[attr-defined]
 
 
+def source_of(app: Sphinx, page: str) -> str:
+    """Return the path of a page's source below the sources, or "" if it has none."""
+    if page not in app.env.found_docs:
+        return ""
+    return Path(str(app.env.doc2path(page, base=False))).as_posix()
+
+
+def change_of(app: Sphinx, page: str) -> Change | None:
+    """Return the changes of a page's source, if the history is here."""
+    _, changed = app.online  # type: ignore[attr-defined]
+    found: Change | None = changed.get(source_of(app, page))
+    return found
+
+
 def committed(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """Return the pages to write again: those last changed by another commit than they say."""
-    _, changed = app.online  # type: ignore[attr-defined]
     said = getattr(env, "commits", {})
-    commits = {
-        page: changed.get(Path(str(env.doc2path(page, base=False))).as_posix())
-        for page in env.found_docs
-    }
+    commits = {page: change_of(app, page) for page in env.found_docs}
     env.commits = commits  # type: ignore[attr-defined]
     return [page for page, commit in commits.items() if said.get(page) != commit]
 
@@ -109,12 +119,8 @@ def foot(
 ) -> None:
     """Give a page its foot and its canonical address."""
     repository = of(app)
-    number, changed = app.online  # type: ignore[attr-defined]
-    path = ""
-    if pagename in app.env.found_docs:
-        source = Path(str(app.env.doc2path(pagename)))
-        path = source.relative_to(app.srcdir).as_posix()
-    change = changed.get(path)
+    number, _changes = app.online  # type: ignore[attr-defined]
+    path, change = source_of(app, pagename), change_of(app, pagename)
     if pagename == app.config.root_doc and repository.pages:
         context["pageurl"] = repository.pages
     if pagename == MISSING:
@@ -245,15 +251,14 @@ def headers(page: str) -> str:
 
 def sitemap(app: Sphinx, repository: Repository) -> str:
     """Return the site's map: every page in each language, with the day of its last change if it is known."""
-    _, days = app.online  # type: ignore[attr-defined]
     lines = ['<?xml version="1.0" encoding="UTF-8"?>']
     lines.append(
         '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
         ' xmlns:xhtml="http://www.w3.org/1999/xhtml">'
     )
     for name in sorted(app.env.found_docs):
-        source = Path(str(app.env.doc2path(name))).relative_to(app.srcdir).as_posix()
-        day = f"<lastmod>{days[source].last}</lastmod>" if source in days else ""
+        change = change_of(app, name)
+        day = f"<lastmod>{change.last}</lastmod>" if change else ""
         pages = places(app, repository.pages, name)
         links = "".join(
             f'<xhtml:link rel="alternate" hreflang="{code}" href="{escape(address)}"/>'

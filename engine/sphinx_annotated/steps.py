@@ -107,7 +107,7 @@ def execute_chapters(
         notebooks = app.config.annotated_repository.get("notebooks", "notebooks")
         check_names(jobs, state.root, notebooks)
         folder = state.store.folder
-        waiting = "Another build executes the chapters. Waiting for their outputs."
+        waiting = "Another process executes the chapters. Waiting for their outputs."
         with _locked(folder.with_name(f"{folder.name}-lock"), waiting):
             _execute_missing(state, jobs)
         for job in jobs:

@@ -116,12 +116,19 @@ def test_the_plot_has_a_point_for_each_trained_to_the_end_and_a_click_chooses_it
     expect(heading).to_have_text("Individual 0 of small")
 
 
-def test_missing_data_and_numbers_are_reported(form: Page, address: str) -> None:
+def test_missing_data_and_numbers_are_reported(
+    form: Page, address: str, tmp_path: Path
+) -> None:
     shown = form.locator(".individual")
     form.goto(f"{address}#small/99")
     expect(shown).to_contain_text("small has no individual 99")
     form.goto(f"{address}#broken/0")
-    expect(shown).to_contain_text("could not be loaded")
+    expect(shown).to_contain_text("The data of broken could not be loaded")
+    # A server that answers each unknown address with its welcome page.
+    (tmp_path / "begun.js").write_text("<!doctype html><title>Welcome</title>")
+    form.goto("about:blank")
+    form.goto(f"{address}#begun/0")
+    expect(shown).to_contain_text("The data of begun could not be loaded")
 
 
 def test_best_loads_data_again_that_could_not_be_loaded(

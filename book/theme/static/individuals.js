@@ -105,7 +105,11 @@ for (const root of document.querySelectorAll(".individuals")) {
   const load = name => {
     const found = loaded.get(name) ?? new Promise((resolve, reject) => {
       const script = make("script", { src: `${/** @type {HTMLElement} */ (root).dataset.folder}/${name}.js` });
-      script.addEventListener("load", () => resolve(/** @type {any} */ (window).searches[name]));
+      script.addEventListener("load", () => {
+        const all = /** @type {any} */ (window).searches?.[name]; // a server may answer with a page instead
+        if (all) resolve(all);
+        else reject();
+      });
       script.addEventListener("error", reject);
       document.head.append(script);
     });
