@@ -28,7 +28,7 @@ from experiments.measured.figures import WHOLE_MODELS
 from experiments.measured.tables import SourcedTable
 from experiments.paper.tables import theirs
 from experiments.records.counts import LENGTHS, best_counts
-from experiments.records.runs import read_ends, read_runs, to_repeat
+from experiments.records.runs import read_ends, read_runs
 
 __data__ = ("experiments/paper/printed/table_4.json",)
 
@@ -86,7 +86,7 @@ if __name__ == "__main__":
     # It trains all models with Adafactor and the hyperparameters of a Transformer. Here each model has a rate
     # of its own, and AdamW.
     # :::
-    recorded, repeat = read_ends("speedup", WHOLE_MODELS), to_repeat()
+    recorded = read_ends("speedup", WHOLE_MODELS)
     cut, whole = (best_counts("characters", 1200, how) for how in ("whole", "text"))
     borders = cut[1] - whole[1]
     rows = [
@@ -232,11 +232,8 @@ if __name__ == "__main__":
     # these on a held-out text. If the code computes other losses later, the run is repeated.
     #
     # A record names the commit of its code. Modified code is not run for the records; with `--trial` it is,
-    # and its records stay out of all pages. {value}`sum(map(len, repeat.values()))` recorded runs are older
-    # than this rule or name a commit that is not in the history any more, and are still to be repeated:
-    # {value}`", ".join(f"{len(runs)} of {plan}" for plan, runs in repeat.items())`. That includes runs behind
-    # the results on subwords. Tests check that the code of today computes what they recorded, as far as the
-    # losses of four small steps show it.
+    # and its records stay out of all pages. Tests check that each commit is in the history, and that the code
+    # of today computes what it recorded, as far as the losses of four small steps show it.
     #
     # Tests check that every record matches its plan, that no run diverged and no seed is missing, and that
     # the statements of the chapters hold for the records. The measured numbers in the text are computed from

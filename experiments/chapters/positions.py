@@ -130,9 +130,9 @@ if __name__ == "__main__":
     # Do the convolutions add anything to the squared ReLU? On characters with rotary positions, Primer-EZ
     # over the squared ReLU alone saves a factor of {value}`added["characters"]`. The interval includes 1, so
     # these runs do not show it, nor do the other two comparisons below, if one corrects for looking three
-    # times. On subwords their factor, {value}`added["subwords"]`, is at the limit of what five seeds can show.
-    # They help in the modern baseline, with {value}`added_today`, and in Primer, which is worse without them
-    # with each of three seeds ({doc}`parts`).
+    # times. On subwords their factor, {value}`added["subwords"]`, is at the limit of what five seeds can
+    # show. They help in the modern baseline, with {value}`added_today`, and in Primer, which is worse without
+    # them with each of three seeds ({doc}`parts`).
     #
     # {doc}`ours` has the other models of the paper's Table 4 with rotary positions. Among them is
     # Transformer++, over which no lead of Primer-EZ is shown. {doc}`parts` has each change of Primer by

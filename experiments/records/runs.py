@@ -23,8 +23,6 @@ from labml_primer.training.corpus import VALIDATION_PLAYS
 
 RESULTS = Path(__file__).parents[1] / "results"
 STEP_TIMES = "step_times.json"
-TO_REPEAT = "to_repeat.json"
-"""Names the recorded runs of modified code, and of commits that are not in the history any more."""
 
 HELD_OUT = {
     "characters": VALIDATION_PLAYS,
@@ -54,7 +52,7 @@ Runs = dict[str, list[Measured]]
 """The runs of each model of a plan, one per seed."""
 
 # A notebook has what these functions returned, not the files that they read.
-__recorded__ = ("models_of", "curves_of", "ends_of", "to_repeat")
+__recorded__ = ("models_of", "curves_of", "ends_of")
 
 
 # -- the records of a plan -------------------------------------------------------------------
@@ -170,15 +168,6 @@ def of_modified_code(record: RunRecord) -> bool:
     return any(
         part["commit"].endswith("+") or part["commit"] == "unknown" for part in parts
     )
-
-
-def to_repeat() -> dict[str, list[str]]:
-    """Return the runs of each plan whose code is not in the history, and which are to be repeated."""
-    path = RESULTS / TO_REPEAT
-    found: dict[str, list[str]] = {}
-    if path.exists():
-        found = json.loads(path.read_text(encoding="utf-8"))
-    return found
 
 
 def loss_on(record: RunRecord, *plays: str) -> float:

@@ -36,7 +36,6 @@ from experiments.records.runs import (
     read_results,
     read_runs,
     read_step_times,
-    to_repeat,
     write_run,
 )
 from labml_primer.training.corpus import load_corpus
@@ -259,7 +258,7 @@ def test_code_still_computes_what_was_recorded(name: str, recorded: Recorded) ->
     )
 
 
-def test_recorded_code_is_committed_and_in_the_history_except_what_is_to_be_repeated(
+def test_recorded_code_is_committed_and_in_the_history(
     recorded: Recorded,
 ) -> None:
     def git(*words: str) -> str:
@@ -276,11 +275,7 @@ def test_recorded_code_is_committed_and_in_the_history_except_what_is_to_be_repe
         plan: [name for name, run in runs.items() if cannot_be_looked_up(run)]
         for plan, runs in recorded.items()
     }
-    if whole:
-        assert {plan: runs for plan, runs in found.items() if runs} == to_repeat()
-    else:
-        for plan, runs in found.items():
-            assert {*runs} <= {*to_repeat().get(plan, [])}
+    assert {plan: runs for plan, runs in found.items() if runs} == {}
 
 
 def test_no_record_names_the_home_folder_of_its_machine() -> None:
