@@ -11,6 +11,7 @@ import gc
 import logging
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -55,12 +56,13 @@ def build(strict: bool, drafts: bool = False) -> int:
     }
     result = build_one("", strict, drafts)
     for code, edition in editions.items():
-        if result:
+        if result:  # what concerns both was said already
             edition.terminate()
-        said, _ = edition.communicate()  # what concerns both was said already
-        if not result:
-            print(said, end="", flush=True)
-            result = edition.returncode
+            edition.wait()
+            continue
+        said, _ = edition.communicate()
+        print(said, end="", flush=True)
+        result = edition.returncode
         if not result:
             publish(EDITIONS / code, SITE / code, OWN)
     if not result:
@@ -172,6 +174,8 @@ def main() -> None:
     options = parser.parse_args()
     try:
         if options.edition:
+            # The programs that it started end with it.
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
             sys.exit(build_one(options.edition, options.strict, options.drafts))
         sys.exit(build(options.strict, options.drafts))
     except KeyboardInterrupt:
