@@ -6,35 +6,35 @@ Does Primer save what its paper says? Our measurements at a small size, next to 
 In short, from our own runs:
 
 - **The ground.** A model has learned something only if it predicts better than a table of counts of the same
-  text ({doc}`/labml_primer/training/counting`). Most runs of this book are too short for that. The longest,
-  on characters with rotary positions, are well beyond: there the Transformer ends
-  {value}`at["long, Transformer"]` the counts and Primer-EZ {value}`at["long"]`,
-  with each of {value}`len(long_runs["primer-ez"])` seeds below the Transformer. Its factor in
-  {term}`multiply-adds` is {value}`in_long_runs`, so the seeds do not settle how much it saves. On subwords
-  the Transformer ends {value}`at["subwords, Transformer"]` the counts and Primer-EZ
-  {value}`at["subwords"]`. With a learned table on characters, no model reaches them
-  (Primer-EZ: {value}`at["learned"]`).
-- **With a learned table of positions**, Primer-EZ reaches the Transformer's final loss
-  {value}`f"{in_time['primer-ez'].mean:.1f}"` times faster (95% {term}`confidence interval`
-  {value}`in_time["primer-ez"].between(".1f")`), and Primer {value}`f"{in_time['primer'].mean:.1f}"` times
-  ({value}`in_time["primer"].between(".1f")`), over five seeds. The paper reports
-  {value}`paper_range("primer-ez")` and {value}`paper_range("primer")`.
+  text ({doc}`/labml_primer/training/counting`). The largest factors below are over Transformers that stay far
+  above such a table, because their runs are short.
+- **The longest runs**, on characters with rotary positions, are well beyond it: the Transformer ends
+  {value}`at["long, Transformer"]` the counts, and Primer-EZ {value}`at["long"]`. There Primer-EZ needs
+  {value}`f"{in_long_runs.mean:.2f}"` times fewer {term}`multiply-adds` (95% {term}`confidence interval`
+  {value}`in_long_runs.between()`, {value}`len(long_runs["primer-ez"])` seeds).
+- **On subwords**, Primer-EZ needs {value}`f"{on_subwords['rotary'].mean:.2f}"` times fewer multiply-adds with
+  rotary positions ({value}`on_subwords["rotary"].between()`, five seeds), and
+  {value}`f"{on_subwords['learned'].mean:.2f}"` times with a table ({value}`on_subwords["learned"].between()`,
+  three seeds). Over the seeds that both have, these runs do not show that it gains less with rotary
+  positions. With these, the Transformer ends {value}`at["subwords, Transformer"]` the counts, and Primer-EZ
+  {value}`at["subwords"]`. It ends below Transformer++ with each of five seeds; its factor over Transformer++,
+  {value}`over_pp_on_subwords`, is at the limit of what they can show. Primer saves the most,
+  {value}`primer_on_subwords` ({doc}`ours`).
+- **In a modern baseline**, with SwiGLU, RMSNorm and rotary positions, on subwords, its two changes together
+  save a factor of {value}`in_baseline` in multiply-adds. The squared ReLU alone, in place of SwiGLU, makes
+  the baseline worse.
 - **With rotary positions**, as in most models today, Primer-EZ needs
   {value}`f"{counted['rotary']['primer-ez'].mean:.2f}"` times fewer multiply-adds on characters
   ({value}`counted["rotary"]["primer-ez"].between()`, five seeds) instead of
   {value}`f"{counted['learned table']['primer-ez'].mean:.2f}"`, so {value}`f"{share:.0%}"` of the gain,
   measured as the logarithm of the factor, is lost. These runs show no lead over Transformer++
   ({doc}`positions`).
-- **On subwords**, Primer-EZ needs {value}`f"{on_subwords['rotary'].mean:.2f}"` times fewer multiply-adds with
-  rotary positions ({value}`on_subwords["rotary"].between()`, five seeds), and
-  {value}`f"{on_subwords['learned'].mean:.2f}"` times with a table ({value}`on_subwords["learned"].between()`,
-  three seeds). Over the seeds that both have, these runs do not show that it gains less with rotary
-  positions. It ends below Transformer++ with each of five seeds; its factor over Transformer++,
-  {value}`over_pp_on_subwords`, is at the limit of what they can show. Primer saves the most,
-  {value}`primer_on_subwords` ({doc}`ours`).
-- **In a modern baseline**, with SwiGLU, RMSNorm and rotary positions, on subwords, its two changes together
-  save a factor of {value}`in_baseline` in multiply-adds. The squared ReLU alone, in place of SwiGLU, makes
-  the baseline worse.
+- **With a learned table of positions**, Primer-EZ reaches the Transformer's final loss
+  {value}`f"{in_time['primer-ez'].mean:.1f}"` times faster (95% confidence interval
+  {value}`in_time["primer-ez"].between(".1f")`), and Primer {value}`f"{in_time['primer'].mean:.1f}"` times
+  ({value}`in_time["primer"].between(".1f")`), over five seeds. The paper reports
+  {value}`paper_range("primer-ez")` and {value}`paper_range("primer")`. These runs end before they reach the
+  counts (Primer-EZ {value}`at["learned"]` them), so ours is an effect of early training.
 - **The most effective change**, on characters, depends on the positions. With rotary positions it is on
   average the squared ReLU, as in the paper: Primer's {term}`perplexity` is
   {value}`missed("today-ablation", "squared-relu")` higher without it, and
@@ -69,8 +69,9 @@ from experiments.measured.analysis import (
     seed_factors,
     setting,
 )
-from experiments.measured.figures import WHOLE_MODELS, draw_means
+from experiments.measured.figures import WHOLE_MODELS, draw_factors, draw_means
 from experiments.measured.settings import (
+    below_counts,
     factor_table,
     modern_table,
     part_table,
@@ -89,21 +90,54 @@ from experiments.records.timings import ratios_of, values_of
 __data__ = ("experiments/paper/printed/table_4.json",)
 
 if __name__ == "__main__":
-    # The {term}`speed-up factor` over the Transformer: the Transformer's cost of reaching its final loss,
-    # divided by another model's cost of reaching the same loss. Models to the right of the dotted line need
-    # less. On the left the cost is {term}`multiply-adds`: dots are our runs with a learned table of
-    # positions, diamonds those with rotary positions, each over the Transformer with the same positions. On
-    # the right the cost is time: dots are ours with a learned table, hollow marks the paper's in its three
-    # set-ups, with standard deviations. {doc}`ours` has the learning curves.
-    runs = read_runs("speedup", WHOLE_MODELS)
-    with_rotary = read_runs("today-characters")
+    # Primer-EZ's {term}`speed-up factor` in {term}`multiply-adds` on each ground: the baseline's cost of
+    # reaching its final loss, divided by Primer-EZ's cost of reaching the same loss. The baseline is the
+    # Transformer with the same positions, or the modern baseline. Right of the dotted line, Primer-EZ needs
+    # less. Hollow dots are seeds, full dots their mean. On the right is where the baseline ends, next to the
+    # counts of the same text: the higher a row, the farther it is beyond them. Where it does not reach them,
+    # the row is grey.
+    import matplotlib.pyplot as plt
+
+    runs, with_rotary = (
+        read_runs("speedup", WHOLE_MODELS),
+        read_runs("today-characters"),
+    )
+    every_model = read_runs(
+        "today-subwords", ["transformer", "primer", "primer-ez", "pp"]
+    )
+    long_runs = read_runs("today-longer", ["transformer", "primer-ez"])
+    modern = read_runs("today-modern")
+    grounds = {
+        "characters, rotary,\n4,800 steps": long_runs,
+        "subwords,\nmodern baseline": modern | {"transformer": modern["modern"]},
+        "subwords, rotary": every_model,
+        "subwords, learned": read_setting("subwords", "learned"),
+        "characters, rotary": with_rotary,
+        "characters, learned": runs,
+    }
+    beyond = {name: below_counts(each["transformer"]) for name, each in grounds.items()}
+    ordered = sorted(grounds, key=beyond.__getitem__, reverse=True)
+    saved = {name: savings(grounds[name], "primer-ez") for name in ordered}
+    colours = ["C0" if beyond[name] > 0 else "C5" for name in ordered]
+    fig, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
+    draw_factors(ax, saved, colours, ticks=(1, 1.5, 2, 3, 4))
+    edge = ax.get_yaxis_transform()  # across the axes from 0 to 1
+    ax.text(1.02, -0.8, "baseline to counts", va="center", transform=edge)
+    for row, (name, colour) in enumerate(zip(ordered, colours, strict=True)):
+        where = place(grounds[name]["transformer"])
+        ax.text(1.02, row, where, color=colour, va="center", transform=edge)
+    ax.set(xlabel="speed-up factor in multiply-adds")
+    plt.show()
+
+    # All models in runs of 1,200 steps on characters, over the Transformer with the same positions. On the
+    # left the cost is multiply-adds: dots are our runs with a learned table of positions, diamonds those with
+    # rotary positions. On the right the cost is time: dots are ours with a learned table, hollow marks the
+    # paper's in its three set-ups, with standard deviations. {doc}`ours` has the learning curves.
     in_time = factors(runs, "seconds")
     counted = {
         "learned table": factors(runs, "multiply_adds"),
         "rotary": factors(with_rotary, "multiply_adds"),
     }
-    import matplotlib.pyplot as plt
-
     fig, (left, right) = plt.subplots(
         1, 2, figsize=(7, 3.9), layout="constrained", sharex=True, sharey=True
     )
@@ -169,8 +203,8 @@ if __name__ == "__main__":
     # The first table has the factors in {term}`multiply-adds`, on characters and on subwords. On subwords,
     # Primer-EZ ends below Transformer++ and below the squared ReLU alone with each seed ({doc}`positions`).
     #
-    # With four times the steps, on characters, Primer-EZ's factor is {value}`in_long_runs`, over three seeds
-    # ({doc}`positions`).
+    # With four times the steps, on characters, Primer-EZ's factor is
+    # {value}`f"{in_long_runs:.2f}"` ({doc}`positions`).
     #
     # The second table has the changes of a {doc}`modern baseline </labml_primer/since/modern>`.
     on_subwords = {
@@ -186,13 +220,9 @@ if __name__ == "__main__":
         )
     )
     display(factor_table())
-    every_model = read_runs(
-        "today-subwords", ["transformer", "primer", "primer-ez", "pp"]
-    )
     primer_on_subwords = written(savings(every_model, "primer"))
     over_pp_on_subwords = written(savings(every_model, "primer-ez", over="pp"))
-    long_runs = read_runs("today-longer", ["transformer", "primer-ez"])
-    in_long_runs = written(savings(long_runs, "primer-ez"))
+    in_long_runs = MeanFactor.of(savings(long_runs, "primer-ez"))
     next_to_counts = {
         "learned": runs["primer-ez"],
         "subwords": every_model["primer-ez"],
@@ -201,7 +231,6 @@ if __name__ == "__main__":
         "long, Transformer": long_runs["transformer"],
     }
     at = {name: place(seeds) for name, seeds in next_to_counts.items()}
-    modern = read_runs("today-modern")
     sizes = [
         seeds[0]["parameters"] / 1e6
         for runs_on_subwords in (read_ends("today-subwords"), modern)
@@ -297,7 +326,7 @@ if __name__ == "__main__":
         [
             f"Primer-EZ saves a factor of {paper_range('primer-ez')} (Table 4)",
             f"with rotary positions, {counted['rotary']['primer-ez']:.2f} in "
-            f"multiply-adds on characters, {in_long_runs} in runs of four times the "
+            f"multiply-adds on characters, {in_long_runs:.2f} in runs of four times the "
             f"steps, and {on_subwords['rotary']:.2f} on subwords",
         ],
         [
@@ -309,7 +338,8 @@ if __name__ == "__main__":
             "at a fixed size, the saving grows with training (Figure 9)",
             "with a learned table, Primer's falls with every seed; with rotary "
             "positions, neither Primer's nor Primer-EZ's is shown to change within "
-            "1,200 steps. After 4,800, Primer-EZ's is larger with each of three seeds",
+            "1,200 steps. After 4,800, Primer-EZ's is larger with each of five seeds, "
+            "but by a factor whose interval begins at 1",
         ],
         [
             "the squared ReLU is better than SwiGLU (Figure 5)",
@@ -337,7 +367,7 @@ if __name__ == "__main__":
     # ## In short
     #
     # - In the runs that are well beyond a table of counts, Primer-EZ ends below the Transformer with every
-    #   seed, and saves a factor of {value}`in_long_runs`.
+    #   seed, and saves a factor of {value}`f"{in_long_runs:.2f}"`.
     # - In runs of 1,200 steps with rotary positions, its two changes save
     #   {value}`f"{1 - 1 / counted['rotary']['primer-ez'].mean:.0%}"` of the multiply-adds on characters. No
     #   lead over Transformer++ is shown there; on subwords, Primer-EZ ends lower with every seed, but by a

@@ -261,8 +261,11 @@ def modern_table() -> SourcedTable:
     )
 
 
-def baseline_table() -> SourcedTable:
-    """Return what Primer-EZ saves over two baselines with SwiGLU, on subwords, with the same seeds."""
+def of_baselines() -> dict[str, tuple[Sequence[Measured], Sequence[Measured]]]:
+    """Return runs of two baselines with SwiGLU and of Primer-EZ's changes to them.
+
+    They are on subwords, with rotary positions, and of the seeds that all have.
+    """
     rotary, today = read_setting("subwords", "rotary"), read_runs("today-modern")
     pairs = {
         "Transformer++": (rotary["pp"], rotary["primer-ez"]),
@@ -271,14 +274,38 @@ def baseline_table() -> SourcedTable:
     seeds = set.intersection(
         *({run["seed"] for run in runs} for pair in pairs.values() for runs in pair)
     )
-    rows = []
-    for name, pair in pairs.items():
-        plain, changed = ([r for r in runs if r["seed"] in seeds] for runs in pair)
-        ends = (
-            f"{statistics.fmean(map(last_loss, runs)):.3f}" for runs in (plain, changed)
+    return {
+        name: (
+            [run for run in plain if run["seed"] in seeds],
+            [run for run in changed if run["seed"] in seeds],
         )
-        factors = written(seed_factors(plain, changed, "multiply_adds"))
-        rows.append([name, str(len(seeds)), *ends, factors])
+        for name, (plain, changed) in pairs.items()
+    }
+
+
+def saved_over_baselines() -> dict[str, list[float]]:
+    """Return what Primer-EZ saves over each of two baselines with SwiGLU, a factor per seed."""
+    return {
+        name: seed_factors(plain, changed, "multiply_adds")
+        for name, (plain, changed) in of_baselines().items()
+    }
+
+
+def baseline_table() -> SourcedTable:
+    """Return what Primer-EZ saves over two baselines with SwiGLU, on subwords, with the same seeds."""
+    saved = saved_over_baselines()
+    rows = [
+        [
+            name,
+            str(len(plain)),
+            *(
+                f"{statistics.fmean(map(last_loss, runs)):.3f}"
+                for runs in (plain, changed)
+            ),
+            written(saved[name]),
+        ]
+        for name, (plain, changed) in of_baselines().items()
+    ]
     heads = {"baseline": "", "seeds": "", "loss": "nats", "Primer-EZ": "nats"}
     heads |= {"saves": "factor"}
     return SourcedTable("Over two baselines, on subwords", "Our runs", heads, rows)

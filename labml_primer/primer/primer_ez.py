@@ -24,14 +24,16 @@ On a CPU, a training step takes up to
 {value}`f"{100 * (max(ratios(step, *forms['plain'])) - 1):.0f}%" </benchmarks/speed>` longer than the
 Transformer's, or up to {value}`f"{100 * (max(ratios(step, *forms['faster'])) - 1):.0f}%" </benchmarks/speed>`
 with hand-written gradients ({doc}`faster`), but fewer steps are needed. In the paper, Primer-EZ reaches the
-Transformer's loss 1.75 to 2.34 times faster. In our own small runs on characters, it saves
-{value}`f"{1 - 1 / both['learned'].mean:.0%}" </experiments/chapters/positions>` of the {term}`multiply-adds`
-if both models have a learned table of positions, and
-{value}`share_saved(left["primer-ez"]) </experiments/chapters/ours>` if both have rotary positions, as in most
-models today (in parentheses, the 95% {term}`confidence interval` over five seeds). On subwords it saves
-{value}`f"{1 - 1 / MeanFactor.of(saved['learned']).mean:.0%}" </experiments/chapters/positions>` and
-{value}`share_saved(on_subwords_left["primer-ez"]) </experiments/chapters/ours>`
-({doc}`/experiments/chapters/positions`).
+Transformer's loss 1.75 to 2.34 times faster. In our own longest runs, small models of characters with rotary
+positions, as in most models today, it needs
+{value}`f"{in_long_runs.mean:.2f}" </experiments/chapters/results>` times fewer
+{term}`multiply-adds` (95% {term}`confidence interval`
+{value}`in_long_runs.between() </experiments/chapters/results>`, five seeds). In shorter runs
+with these positions it saves {value}`share_saved(left["primer-ez"]) </experiments/chapters/ours>` of them,
+and on subwords {value}`share_saved(on_subwords_left["primer-ez"]) </experiments/chapters/ours>`. With a
+learned table of positions it saves
+{value}`f"{1 - 1 / both['learned'].mean:.0%}" </experiments/chapters/positions>`, but of trainings that end
+before they reach a table of counts ({doc}`/experiments/chapters/positions`).
 
 :::{picture} primer_ez
 :::
