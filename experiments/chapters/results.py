@@ -127,6 +127,8 @@ if __name__ == "__main__":
         where = place(grounds[name]["transformer"])
         ax.text(1.02, row, where, color=colour, va="center", transform=edge)
     ax.set(xlabel="speed-up factor in multiply-adds")
+    every_ground = [each["primer-ez"] for each in grounds.values()]
+    fig.suptitle(f"each of {setting(every_ground)}", fontsize="medium")
     plt.show()
 
     # All models in runs of 1,200 steps on characters, over the Transformer with the same positions. On the
@@ -326,8 +328,8 @@ if __name__ == "__main__":
         [
             f"Primer-EZ saves a factor of {paper_range('primer-ez')} (Table 4)",
             f"with rotary positions, {counted['rotary']['primer-ez']:.2f} in "
-            f"multiply-adds on characters, {in_long_runs:.2f} in runs of four times the "
-            f"steps, and {on_subwords['rotary']:.2f} on subwords",
+            f"multiply-adds on characters, {in_long_runs:.2f} in runs of four times "
+            f"the steps, and {on_subwords['rotary']:.2f} on subwords",
         ],
         [
             "Primer-EZ saves more than Transformer++ (Table 4)",
