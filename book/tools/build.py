@@ -54,17 +54,20 @@ def build(strict: bool, drafts: bool = False) -> int:
         )
         for code in codes
     }
-    result = build_one("", strict, drafts)
-    for code, edition in editions.items():
-        if result:  # what concerns both was said already
+    try:
+        result = build_one("", strict, drafts)
+        for code, edition in editions.items():
+            if result:
+                break  # what concerns both was said already
+            said, _ = edition.communicate()
+            print(said, end="", flush=True)
+            result = edition.returncode
+            if not result:
+                publish(EDITIONS / code, SITE / code, OWN)
+    finally:
+        for edition in editions.values():
             edition.terminate()
             edition.wait()
-            continue
-        said, _ = edition.communicate()
-        print(said, end="", flush=True)
-        result = edition.returncode
-        if not result:
-            publish(EDITIONS / code, SITE / code, OWN)
     if not result:
         forget_others(codes)
     return result
@@ -172,10 +175,10 @@ def main() -> None:
     parser.add_argument("--edition", help="build this edition alone")
     parser.add_argument("--drafts", action="store_true", help="build draft editions")
     options = parser.parse_args()
+    # What a build started ends with it, also if it is stopped.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         if options.edition:
-            # The programs that it started end with it.
-            signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
             sys.exit(build_one(options.edition, options.strict, options.drafts))
         sys.exit(build(options.strict, options.drafts))
     except KeyboardInterrupt:

@@ -1,56 +1,90 @@
-"""A build that fails ends, with all that it started."""
+"""A build that fails or is stopped ends, with all that it started."""
 
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 TOOLS = Path(__file__).parents[2] / "book" / "tools"
 
-EDITION = """
-import atexit, subprocess, sys, time
+BOOK = """
+import atexit, subprocess, time
+from pathlib import Path
+from types import SimpleNamespace
+
 import build
 
-def build_one(*_):
-    formulas = subprocess.Popen(["sleep", "600"])  # it keeps this process's output open
-    atexit.register(formulas.terminate)
-    print(formulas.pid, flush=True)
+STARTED = Path(__file__).with_name("started")
+
+def build_one(code, strict, drafts):
+    if code:  # the edition: its formulas' server keeps the edition's output open
+        formulas = subprocess.Popen(["sleep", "600"])
+        atexit.register(formulas.terminate)
+        written = STARTED.with_name("written")
+        written.write_text(str(formulas.pid))
+        written.rename(STARTED)
+        time.sleep(600)
+    while not STARTED.exists():
+        time.sleep(0.01)
+    if strict:
+        return 1  # the book is wrong
+    print("building", flush=True)
     time.sleep(600)
 
-build.build_one = build_one
-sys.argv = ["build.py", "--edition", "xx"]
+build.__file__, build.build_one = __file__, build_one
+build.languages = lambda _: [SimpleNamespace(code="xx", draft=False)]
+build.compile_catalogues = lambda *_: None
 build.main()
 """
 
 
-def is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    state = Path(f"/proc/{process}/stat")
-    return not (
-        state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z"
+@pytest.fixture
+def book(tmp_path: Path) -> Iterator[Path]:
+    """A command that builds a book with an edition, without Sphinx. With `--strict` the book has an error."""
+    path = tmp_path / "book.py"
+    path.write_text(BOOK)
+    yield path
+    with suppress(ProcessLookupError, FileNotFoundError):
+        os.kill(int((tmp_path / "started").read_text()), signal.SIGKILL)
+
+
+def run(book: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, str(book), *arguments],
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": str(TOOLS)},
     )
 
 
-def test_an_edition_that_is_stopped_stops_the_programs_that_it_started() -> None:
-    """Otherwise a book whose English edition fails waits for ever for the output of the others."""
-    command = [sys.executable, "-c", EDITION]
-    environment = os.environ | {"PYTHONPATH": str(TOOLS)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as edition:
-        assert edition.stdout
-        started = int(edition.stdout.readline())
+def has_ended(process: int) -> bool:
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
         try:
-            edition.send_signal(signal.SIGTERM)
-            assert edition.wait(60) == 143
-            end = time.monotonic() + 60
-            while is_running(started) and time.monotonic() < end:
-                time.sleep(0.01)
-            assert not is_running(started)
+            os.kill(process, 0)
+            state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2]
+        except (ProcessLookupError, FileNotFoundError):
+            return True
+        if state.split()[0] == "Z":
+            return True
+        time.sleep(0.01)
+    return False
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.parametrize("stopped", [False, True], ids=["fails", "is-stopped"])
+def test_a_build_ends_with_all_that_it_started_if_it(stopped: bool, book: Path) -> None:
+    with run(book, *([] if stopped else ["--strict"])) as process:
+        try:
+            if stopped:
+                assert process.stdout and process.stdout.readline() == b"building\n"
+                process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == (143 if stopped else 1)
         finally:
-            with suppress(ProcessLookupError):
-                os.kill(started, signal.SIGKILL)
+            process.kill()
+    assert has_ended(int(book.with_name("started").read_text()))
