@@ -130,8 +130,8 @@ if __name__ == "__main__":
     #
     # Do the convolutions add anything to the squared ReLU? On characters with rotary positions, Primer-EZ
     # over the squared ReLU alone saves a factor of {value}`added["characters"]`. The interval includes 1, so
-    # these runs do not show it. Of the two other comparisons on characters below, that of the longest runs
-    # does, by a little if one corrects for looking three times. On subwords their factor,
+    # these runs do not show it. Two more comparisons on characters follow. The one with the longest runs
+    # does, but only just if one corrects for looking three times. On subwords their factor,
     # {value}`added["subwords"]`, is at the limit of what five seeds can show. They help in the modern
     # baseline, with {value}`added_today`, and in Primer, which is worse without them with each of three seeds
     # ({doc}`parts`).

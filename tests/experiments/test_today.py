@@ -22,6 +22,7 @@ from experiments.measured.analysis import (
 from experiments.measured.settings import (
     KINDS,
     MODELS,
+    below_counts,
     factor_table,
     loss_table,
     modern_table,
@@ -241,6 +242,25 @@ def test_what_is_said_of_longer_runs_is_so() -> None:
     assert {run["rate"] for run in slower["0.001"]} == {0.001}
     assert ahead(slower, "0.001", "plain").count(False) == 1
     assert all(ahead(slower, "0.002", "0.001"))
+
+
+def test_the_largest_factors_are_over_transformers_far_above_the_counts() -> None:
+    """The first statement of `experiments/chapters/results.py`."""
+    settings = read_settings()
+    far = {
+        name
+        for name, runs in settings.items()
+        if below_counts(runs["transformer"]) < -0.05
+    }
+    assert far == {("characters", "learned"), ("subwords", "learned")}
+    saved = {
+        name: MeanFactor.of(savings(r, "primer-ez")).mean
+        for name, r in settings.items()
+    }
+    longest = MeanFactor.of(savings(read_lengths()[4800], "primer-ez")).mean
+    modern = MeanFactor.of(saved_over_baselines()["modern baseline"]).mean
+    others = [longest, modern, *(saved[name] for name in settings.keys() - far)]
+    assert min(saved[name] for name in far) > max(others)
 
 
 def test_what_is_said_of_rates_chosen_in_longer_runs_is_so(
