@@ -38,6 +38,7 @@ PLANS = {
         ("today-subwords", ""),
         ("today-subwords-positions", "-rotary"),
     ),
+    ("code", "rotary"): (("today-second-text", ""),),
 }
 """The plans that have a setting's runs, with the end of their models' names there.
 
