@@ -14,6 +14,7 @@ import torch
 
 from experiments.harness.parts import part
 from experiments.harness.tasks import SENTINELS
+from experiments.harness.variants import rotary_scaled
 from experiments.records.runs import HELD_OUT
 from labml_primer.compared.synthesizer import SyntheticAttention
 from labml_primer.compared.t5 import T5, T5_PRESETS
@@ -27,6 +28,9 @@ CHOICES = {
     "decay": ("everything", "matrices"),
     "schedule": ("inverse square root", "linear"),
 }
+
+WAYS = {**POSITIONS, "rotary-scaled": rotary_scaled}
+"""The positions that a model may have, by name."""
 
 REAL_SCALE = ("bfloat16", "compiled", "sharded", "pieces", "recomputed")
 """The settings of `Run` that `experiments.harness.real_scale` implements."""
@@ -86,9 +90,9 @@ class Run:
 
     `model` replaces fields of the preset's configuration; strings are names of
     `experiments.harness.parts.PARTS`. With `block` "encoder-block" a language model becomes an encoder, and
-    predicts masked tokens. Its `positions` is a name of `labml_primer.since.rotary.POSITIONS`. The
-    learning rate rises to `rate` over `warmup` steps, then falls with the inverse square root of the step, or
-    with the `schedule` "linear" on a straight line that reaches zero one step after the last.
+    predicts masked tokens. Its `positions` is a name of `WAYS`. The learning rate rises to `rate` over
+    `warmup` steps, then falls with the inverse square root of the step, or with the `schedule` "linear" on a
+    straight line that reaches zero one step after the last.
     With Adafactor there is no warm-up: the rate is the smaller of `rate` and the inverse square root, which
     for 0.01 is the paper's schedule.
 
@@ -243,15 +247,16 @@ class Run:
 
 def with_positions(config: Config, name: str) -> Config:
     """Return `config` with these positions. Raises `ValueError` if there are none, or none that fit."""
-    if name not in POSITIONS:
-        raise ValueError(f"positions {name!r} is not one of {', '.join(POSITIONS)}")
-    if config.positions is NoPositions and name != "rotary":
+    if name not in WAYS:
+        raise ValueError(f"positions {name!r} is not one of {', '.join(WAYS)}")
+    if config.positions is NoPositions and not name.startswith("rotary"):
         raise ValueError("the attention of this preset is rotary: leave positions out")
-    if name in ("t5", "rotary") and issubclass(config.attention, SyntheticAttention):
+    compared = name not in ("learned", "sinusoidal")
+    if compared and issubclass(config.attention, SyntheticAttention):
         raise ValueError(
             f"positions {name!r} are for scores of queries and keys, and a Synthesizer has none"
         )
-    return POSITIONS[name](config)
+    return WAYS[name](config)
 
 
 @cache

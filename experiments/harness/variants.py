@@ -1,7 +1,10 @@
-"""Layers used only in experiments: MDHA with one detail changed, two more activation functions, a block.
+"""Layers used only in experiments: MDHA with one detail changed, activation functions, a block, an input.
 
 Each attention differs in one thing from the walk-through's, `MultiDConvSharedByHeadsAttention`.
 """
+
+import math
+from dataclasses import replace
 
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -11,7 +14,8 @@ from labml_primer.primer.variations import (
     BiasedConvolution,
     MultiDConvSharedByHeadsAttention,
 )
-from labml_primer.transformer.language_model import Block
+from labml_primer.since.rotary import NoPositions, rotary
+from labml_primer.transformer.language_model import Block, Config
 
 CONVOLUTIONS = ("query_conv", "key_conv", "value_conv")
 
@@ -113,3 +117,18 @@ class EncoderBlock(Block):
         y = self.attention_norm(x)
         x = x + self.dropout(self.attention(y, y))
         return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+
+
+class ScaledInput(NoPositions):
+    """Nothing is added to the tokens. They are multiplied by the root of their width.
+
+    The Transformer's paper does so, section 3.4.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(math.sqrt(x.shape[-1]) * x)
+
+
+def rotary_scaled(config: Config) -> Config:
+    """Return `config` with rotary positions and a scaled input."""
+    return replace(rotary(config), positions=ScaledInput)

@@ -131,6 +131,8 @@ def test_positions_are_chosen_by_name() -> None:
 
     rotary = first(positions="rotary")
     assert isinstance(rotary.get_submodule("positions"), NoPositions)
+    scaled = first(positions="rotary-scaled").get_submodule("positions")
+    assert torch.equal(scaled(torch.ones(1, 1, 64)), torch.full((1, 1, 64), 8.0))
     attention = rotary.get_submodule("blocks.0.attention")
     assert isinstance(attention, RotaryMultiDConvHeadAttention)
     learned = first(positions="learned").state_dict()
