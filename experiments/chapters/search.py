@@ -58,9 +58,8 @@ from experiments.search.tables import (
     winner,
 )
 from labml_primer.training.corpus import VALIDATION_PLAYS, load_corpus, load_plays
-from labml_primer.training.counted import draw_counted
-from labml_primer.training.counting import Counts, losses
-from labml_primer.training.loop import draw_windows
+from labml_primer.training.counted import CountsOfRead, draw_counted, places_read
+from labml_primer.training.counting import losses
 
 if __name__ == "__main__":
     # The best loss so far, of programs that were trained to the end. Lower is better. Besides the three
@@ -76,15 +75,14 @@ if __name__ == "__main__":
     first, control = searches["transformer-0"], searches["no-selection"]
     task, known = first["task"], runs_by_program(retrained, longer=1, scale=1)
     corpus, seq = load_corpus(), task["seq"]
-    read = [
-        draw_windows(corpus.train, task["batch"], seq, seed=0, step=step)
-        for step in range(1, round(task["budget"]) + 1)
-    ]
-    predicted = sum(windows[:, 1:].numel() for windows in read)
+    steps, batch = round(task["budget"]), task["batch"]
+    predicted = steps * batch * seq
+    places = places_read(len(corpus.train), steps=steps, batch=batch, seq=seq)
+    counts = CountsOfRead(corpus.train, places, 7, corpus.vocab_size)
     play = corpus.encode(load_plays()[VALIDATION_PLAYS[0]])
     starts = torch.linspace(0, len(play) - seq - 1, 256).long()
     windows = play[starts[:, None] + torch.arange(seq + 1)]  # those of the search
-    by_order = losses(Counts(torch.cat(read), 7, corpus.vocab_size), windows).tolist()
+    by_order = losses(counts, windows).tolist()
     best = by_order.index(min(by_order))
     whole_run = read_ends("speedup", ["transformer"])["transformer"][0]
     minutes = whole_run["seconds"][-1] / 60

@@ -7,8 +7,8 @@ of the orders from 0, the uniform guess, in nats per character, as the mean of t
 are the windows of the learning curves. `whole` are the whole plays in windows that follow one another, as a
 model reads them after its last step. `text` are the plays without windows, so no context is cut.
 
-A run that reads more than all training plays is compared with the counts of all of them. A shorter one is
-compared with those of the windows that seed 0 reads.
+Counted is the text that seed 0 reads. A run draws windows at random, so it reads some text several times and
+some never; what it has read counts once.
 """
 
 import sys
@@ -20,12 +20,13 @@ from torch import Tensor
 
 from experiments.harness.plan import Plan, read_plans
 from experiments.harness.provenance import surroundings
-from experiments.harness.texts import Texts, load_texts
+from experiments.harness.texts import load_texts
 from experiments.records.counts import COUNTS, key
 from experiments.records.lines import write_json
 from experiments.records.runs import HELD_OUT, RESULTS
-from labml_primer.training.counting import Counts, losses
-from labml_primer.training.loop import draw_windows, held_out_windows
+from labml_primer.training.counted import CountsOfRead, places_read
+from labml_primer.training.counting import losses
+from labml_primer.training.loop import held_out_windows
 
 HIGHEST = {"characters": 7, "subwords": 5, "code": 9}
 """The highest order that is counted."""
@@ -44,16 +45,6 @@ def amounts(plans: Iterable[Plan]) -> list[tuple[str, int, int, int]]:
     return [found[each] for each in sorted(found)]
 
 
-def text_read(texts: Texts, steps: int, batch: int, seq: int) -> Tensor:
-    """Return what a run reads with seed 0, or all training text if it reads as much or more."""
-    if steps * batch * seq >= len(texts.train):
-        return texts.train
-    windows = (
-        draw_windows(texts.train, batch, seq, 0, step) for step in range(1, steps + 1)
-    )
-    return torch.cat(list(windows))
-
-
 def whole_windows(text: Tensor, seq: int) -> Tensor:
     """Return the windows in which a model reads a whole play."""
     starts = torch.arange(0, len(text) - seq, seq)[:, None]
@@ -63,8 +54,8 @@ def whole_windows(text: Tensor, seq: int) -> Tensor:
 def counted(data: str, steps: int, batch: int, seq: int) -> dict[str, Any]:
     """Return the entry of a text and an amount."""
     texts = load_texts(data)
-    read = text_read(texts, steps, batch, seq)
-    counts = Counts(read, HIGHEST[data], texts.vocab_size)
+    places = places_read(len(texts.train), steps=steps, batch=batch, seq=seq)
+    counts = CountsOfRead(texts.train, places, HIGHEST[data], texts.vocab_size)
     names = HELD_OUT[data][1:]
 
     def reported(windows: Iterable[Tensor]) -> list[float]:
@@ -75,7 +66,7 @@ def counted(data: str, steps: int, batch: int, seq: int) -> dict[str, Any]:
     plays = [texts.held_out[play] for play in names]
     return {
         "data": data,
-        "tokens": min(steps * batch * seq, len(texts.train)),
+        "tokens": len(places),
         "windows": reported(held_out_windows(play, seq) for play in plays),
         "whole": reported(whole_windows(play, seq) for play in plays),
         "text": reported(play[None] for play in plays),

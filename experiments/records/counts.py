@@ -11,18 +11,15 @@ COUNTS = "counts.json"
 BATCH, SEQ = 16, 128
 """Those of all plans."""
 LENGTHS = {"characters": 4_660_983, "subwords": 1_707_272, "code": 14_434_811}
-"""The tokens of the texts to learn from. A run that reads as many is compared with the counts of all."""
+"""The tokens of the texts to learn from."""
 
 # A notebook has what these functions returned, not the files that they read.
 __recorded__ = ("counts_of",)
 
 
 def key(data: str, steps: int, batch: int = BATCH, seq: int = SEQ) -> str:
-    """Return the name of an amount of text: that of a run, or `all` if it reads as much as there is."""
-    read = steps * batch * seq
-    if read >= LENGTHS[data]:
-        return f"{data}, all"
-    return f"{data}, {read} in {batch} x {seq}"
+    """Return the name of what a run reads."""
+    return f"{data}, {steps} steps of {batch} x {seq}"
 
 
 def counts_of(data: str, steps: int, reading: str) -> list[float]:

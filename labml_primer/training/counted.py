@@ -3,13 +3,43 @@
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from labml_primer.training.corpus import Corpus
-from labml_primer.training.counting import Counts, losses
+from labml_primer.training.counting import Counts, losses, ngrams
 from labml_primer.training.loop import draw_windows, held_out_windows
 
 HIGHEST = 7
 """The highest order that is tried."""
+
+
+def places_read(
+    length: int, *, steps: int, batch: int, seq: int, seed: int = 0
+) -> Tensor:
+    """Return the places of a text of `length` tokens that a run reads, sorted, each of them once."""
+    places = torch.arange(length)
+    windows = [
+        draw_windows(places, batch, seq, seed, step) for step in range(1, steps + 1)
+    ]
+    return torch.cat(windows).unique()
+
+
+class CountsOfRead(Counts):
+    """The counts of the `places` of a text `[seq]` that a run has read.
+
+    Windows overlap, and what a run has read in several of them is counted once. Otherwise frequent n-grams
+    would seem more frequent than they are, and new ones too rare. Places are sorted; an n-gram counts if its
+    places follow one another.
+    """
+
+    def __init__(self, text: Tensor, places: Tensor, order: int, vocab_size: int):
+        self.vocab_size = vocab_size
+        read = text[places]
+        self.tables = []
+        for n in range(1, order + 1):
+            last, first = places[n - 1 :], places[: len(places) - n + 1]
+            in_a_row = last - first == n - 1
+            self.tables.append(self.table(ngrams(read, n, vocab_size)[in_a_row]))
 
 
 def counted_loss(
@@ -17,14 +47,12 @@ def counted_loss(
 ) -> tuple[int, float]:
     """Return the best order of n-grams and its loss, for a run of `train` with the same settings.
 
-    The counts are those of the windows that the run reads, and the loss is that on the windows it is
-    evaluated on.
+    The counts are those of the text that the run reads, and the loss is that on the windows it is evaluated
+    on.
     """
-    read = [
-        draw_windows(corpus.train, batch, seq, seed, step)
-        for step in range(1, steps + 1)
-    ]
-    counts = Counts(torch.cat(read), min(HIGHEST, seq), corpus.vocab_size)
+    text, order = corpus.train, min(HIGHEST, seq)
+    places = places_read(len(text), steps=steps, batch=batch, seq=seq, seed=seed)
+    counts = CountsOfRead(text, places, order, corpus.vocab_size)
     by_order = losses(counts, held_out_windows(corpus.validation, seq)).tolist()
     best = min(range(len(by_order)), key=by_order.__getitem__)
     return best, by_order[best]

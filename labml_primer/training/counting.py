@@ -78,14 +78,18 @@ class Counts:
                 "do not fit into 64 bits"
             )
         self.vocab_size = vocab_size
-        self.tables = []
-        for n in range(1, order + 1):
-            grams, count = ngrams(text, n, vocab_size).unique(return_counts=True)
-            contexts, which, kinds = (grams // vocab_size).unique_consecutive(
-                return_inverse=True, return_counts=True
-            )
-            total = torch.zeros_like(contexts).index_add_(0, which, count)
-            self.tables.append((grams, count, contexts, total, kinds))
+        self.tables = [
+            self.table(ngrams(text, n, vocab_size)) for n in range(1, order + 1)
+        ]
+
+    def table(self, grams: Tensor) -> tuple[Tensor, ...]:
+        """Return different n-grams, the $C(hc)$ of each; their contexts, $C(h)$ and $T(h)$ of each."""
+        grams, count = grams.unique(return_counts=True)
+        contexts, which, kinds = (grams // self.vocab_size).unique_consecutive(
+            return_inverse=True, return_counts=True
+        )
+        total = torch.zeros_like(contexts).index_add_(0, which, count)
+        return grams, count, contexts, total, kinds
 
     def probabilities(self, text: Tensor) -> Tensor:
         r"""
@@ -238,7 +242,7 @@ if __name__ == "__main__":
     # So there is no single good loss. It depends on how much text a model has read: the counts of
     # {value}`f"{amounts[-3]:,}"` characters reach {value}`f"{lowest[-3]:.2f}"`, and those of all training
     # plays {value}`f"{lowest[-1]:.2f}"`. In this book a line of counts is always of the text that the model
-    # has read.
+    # has read. What it has read several times is counted once.
     amounts = [
         10_000,
         30_000,

@@ -23,6 +23,8 @@ def test_every_amount_of_text_that_a_finished_plan_reads_is_counted(
     assert {key(*amount) for amount in finished} <= ENTRIES.keys() <= every
     for data in ("characters", "code"):  # of subwords, where they are learned
         assert len(load_texts(data).train) == LENGTHS[data]
+    for entry in ENTRIES.values():
+        assert entry["tokens"] <= LENGTHS[entry["data"]], "each token once"
 
 
 @pytest.mark.parametrize("data", ["characters", nightly("subwords")])

@@ -11,7 +11,7 @@ from pictures.training import counting as picture
 from torch import Tensor
 
 from labml_primer.training.corpus import Corpus, encode_text
-from labml_primer.training.counted import counted_loss
+from labml_primer.training.counted import CountsOfRead, counted_loss, places_read
 from labml_primer.training.counting import Counts, losses, ngrams, write
 from labml_primer.training.loop import draw_windows, held_out_windows
 
@@ -116,15 +116,39 @@ def a_corpus() -> Corpus:
     return Corpus(text[:1500], text[1500:], "abcd")
 
 
-def test_counted_loss_is_of_the_windows_that_a_run_reads_and_is_evaluated_on() -> None:
+@settings(max_examples=30, deadline=None)
+@given(
+    TEXTS,
+    st.lists(st.integers(0, 39), min_size=1, max_size=6),
+    st.lists(st.integers(0, V - 1), max_size=3),
+)
+def test_what_was_read_several_times_counts_once_and_nothing_across_a_gap(
+    text: list[int], starts: list[int], context: list[int]
+) -> None:
+    starts = [start % (len(text) - 3) for start in starts]  # of windows of four
+    read = sorted({start + i for start in starts for i in range(4)})
+    pieces: list[list[int]] = []
+    for place in read:
+        if place - 1 in read:
+            pieces[-1].append(text[place])
+        else:
+            pieces.append([text[place]])
+    counts = CountsOfRead(torch.tensor(text), torch.tensor(read), 4, V)
+    rows = torch.tensor([[*context, token] for token in range(V)])
+    found = counts.probabilities(rows)[len(context) + 1, :, -1]
+    expected = [by_recursion(pieces, context, token) for token in range(V)]
+    assert found.tolist() == pytest.approx(expected)
+
+
+def test_counted_loss_is_of_the_text_that_a_run_reads_and_is_evaluated_on() -> None:
     corpus = a_corpus()
-    order, loss = counted_loss(corpus, steps=5, batch=4, seq=16, seed=3)
-    read: list[Tensor] = [
-        draw_windows(corpus.train, 4, 16, 3, step) for step in range(1, 6)
-    ]
-    by_order = losses(
-        Counts(torch.cat(read), 7, V), held_out_windows(corpus.validation, 16)
-    )
+    order, loss = counted_loss(corpus, steps=25, batch=4, seq=16, seed=3)
+    places = places_read(1500, steps=25, batch=4, seq=16, seed=3)
+    different = 7 * torch.arange(1500)  # each token once, so it says its place
+    drawn: list[Tensor] = [draw_windows(different, 4, 16, 3, s) for s in range(1, 26)]
+    assert different[places].tolist() == sorted({*torch.cat(drawn).flatten().tolist()})
+    counts = CountsOfRead(corpus.train, places, 7, V)
+    by_order = losses(counts, held_out_windows(corpus.validation, 16))
     assert loss == by_order.min().item() and order == by_order.argmin().item()
 
 
