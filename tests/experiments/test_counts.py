@@ -8,9 +8,14 @@ from built_book import nightly
 from experiments.harness.counts import amounts, counted
 from experiments.harness.plan import Plan
 from experiments.harness.texts import load_texts
-from experiments.measured.settings import loss_of_counts, read_lengths, read_setting
+from experiments.measured.settings import (
+    below_counts,
+    loss_of_counts,
+    read_lengths,
+    read_setting,
+)
 from experiments.records.counts import COUNTS, LENGTHS, best_counts, counts_of, key
-from experiments.records.runs import RESULTS
+from experiments.records.runs import RESULTS, read_runs
 
 ENTRIES = json.loads((RESULTS / COUNTS).read_text(encoding="utf-8"))["counts"]
 
@@ -60,6 +65,14 @@ def test_what_is_said_of_the_models_next_to_counts_is_so() -> None:
 
     learned = read_setting("characters", "learned")
     assert all(all(above(runs)) for runs in learned.values())
+    with_a_table = ("speedup", "ablation", "activations", "mdha", "scaling", "transfer")
+    reach = {
+        model
+        for plan in with_a_table
+        for model, runs in read_runs(plan).items()
+        if below_counts(runs) > 0
+    }
+    assert reach == {"primer-ez-64"}, "the exception of the chapter on sizes"
     for runs in read_lengths()[4800].values():
         assert not any(above(runs))
     subwords = read_setting("subwords", "learned")

@@ -244,6 +244,22 @@ def test_what_is_said_of_longer_runs_is_so() -> None:
     assert all(ahead(slower, "0.002", "0.001"))
 
 
+def test_what_is_said_of_python_code_is_so() -> None:
+    code = read_setting("code", "rotary")
+    assert {*map(len, code.values())} == {5} and code.keys() == MODELS.keys()
+    assert all(ahead(code, "primer-ez", "transformer"))
+    saved = {model: MeanFactor.of(savings(code, model)) for model in MODELS}
+    over_relu = MeanFactor.of(savings(code, "primer-ez", over="squared-relu"))
+    assert min(saved["primer-ez"].low, saved["squared-relu"].low, over_relu.low) > 1
+    both = zip(code["squared-relu"], code["mdha"], strict=True)
+    assert all(last_loss(relu) < last_loss(mdha) for relu, mdha in both)
+    over_pp = MeanFactor.of(savings(code, "primer-ez", over="pp"))
+    assert over_pp.low < 1 and abs(gain(code, "primer-ez", "pp")) < 0.01
+    assert {run["rate"] for seeds in code.values() for run in seeds} == {0.002}
+    plays = read_lengths()[4800]
+    assert all(below_counts(code[m]) > below_counts(plays[m]) for m in plays), "farther"
+
+
 def test_the_largest_factors_are_over_transformers_far_above_the_counts() -> None:
     """The first statement of `experiments/chapters/results.py`."""
     settings = read_settings()
