@@ -60,10 +60,10 @@ MODELS = {  # a name and a colour
 
 if __name__ == "__main__":
     # The final loss of sixteen models, the best on top. Hollow dots are seeds, full dots their mean. In the
-    # shaded band, a model differs from the walk-through's layer by less than the
-    # {term}`critical difference`, so the difference may be noise. The thin line is the loss of counting the
-    # same text ({doc}`/labml_primer/training/counting`): with a learned table of positions, no model reaches
-    # it, so these are differences of early training.
+    # shaded band, a model differs from the walk-through's layer by less than the {term}`critical difference`,
+    # so the difference may be noise. The thin line is the loss of counting the same text
+    # ({doc}`/labml_primer/training/counting`): with a learned table of positions, no model reaches it in
+    # these runs.
     runs = read_runs("mdha", MODELS)
     critical = float(critical_difference(final_losses(runs)))
     draw_final_losses(runs, MODELS, "channel", critical)

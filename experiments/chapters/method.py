@@ -27,7 +27,7 @@ from experiments.measured.analysis import (
 from experiments.measured.figures import WHOLE_MODELS
 from experiments.measured.tables import SourcedTable
 from experiments.paper.tables import theirs
-from experiments.records.counts import LENGTHS, best_counts
+from experiments.records.counts import LENGTHS, best_counts, tokens_read
 from experiments.records.runs import read_ends, read_runs
 
 __data__ = ("experiments/paper/printed/table_4.json",)
@@ -43,6 +43,10 @@ if __name__ == "__main__":
     # *Subwords* are those of a byte-level BPE with a vocabulary of 2,048, trained on the training plays.
     # There one has {value}`f"{per_subword:.1f}"` characters on average. The loss of a subword is divided by
     # the average of its play, so losses on characters and on subwords have the same unit.
+    #
+    # One comparison is on another text, *code*: that of SymPy 1.14.0, a Python package which PyTorch
+    # requires, without its tests. It has {value}`f"{LENGTHS['code'] / 1e6:.1f}"` million characters to learn
+    # from. Of its subpackages, `geometry` chooses the rates, and `logic` and `stats` give the reported loss.
     from IPython.display import display
 
     from labml_primer.training import load_corpus
@@ -67,9 +71,13 @@ if __name__ == "__main__":
     #
     # Unless a chapter says otherwise, a model has four blocks of width 128, four heads and a feed-forward
     # layer of 512, and all models of a comparison have the same number of parameters within 1%. A step reads
-    # 16 sequences of 128 characters or subwords. The optimizer is AdamW, without dropout, with gradients
-    # clipped at norm 1. The learning rate rises over 100 steps and then falls with the inverse square root of
-    # the step. It does not depend on the length of the run, so each point of a learning curve is the end of a
+    # 16 sequences of 128 characters or subwords, from random places of the training text. So a run reads some
+    # places several times and others never: in 1,200 steps {value}`read["characters", 1200]` of the
+    # characters or {value}`read["subwords", 1200]` of the subwords, in 4,800 steps
+    # {value}`read["characters", 4800]` of the characters. The optimizer is AdamW, with $\beta_1 = 0.9$,
+    # $\beta_2 = 0.98$ and a weight decay of 0.01 on every parameter, without dropout, with gradients clipped
+    # at norm 1. The learning rate rises over 100 steps and then falls with the inverse square root of the
+    # step. It does not depend on the length of the run, so each point of a learning curve is the end of a
     # shorter run. Most models today are trained with a rate that falls to zero at the end, which lowers the
     # loss; no recorded run is (`schedule = "linear"` does it). The models have the hand-written gradients of
     # {doc}`/labml_primer/primer/faster`.
@@ -86,6 +94,14 @@ if __name__ == "__main__":
     # It trains all models with Adafactor and the hyperparameters of a Transformer. Here each model has a rate
     # of its own, and AdamW.
     # :::
+    read = {
+        (data, steps): f"{tokens_read(data, steps) / LENGTHS[data]:.0%}"
+        for data, steps in (
+            ("characters", 1200),
+            ("subwords", 1200),
+            ("characters", 4800),
+        )
+    }
     recorded = read_ends("speedup", WHOLE_MODELS)
     cut, whole = (best_counts("characters", 1200, how) for how in ("whole", "text"))
     borders = cut[1] - whole[1]
@@ -120,7 +136,8 @@ if __name__ == "__main__":
     # whole run of the Transformer, divided by the cost at which the other model first reached the
     # Transformer's final loss. The two runs have the same seed. The cost is counted in {term}`multiply-adds`
     # or in seconds. If a model never reaches that loss, the roles are exchanged, and the factor is the
-    # inverse, below 1.
+    # inverse, below 1. Between two evaluations, mostly 50 or 100 steps apart, the loss is interpolated
+    # linearly.
     #
     # A factor amplifies noise, because on a flat curve a small difference in loss is many steps. It is also
     # slightly too large, because a noisy curve first reaches a loss earlier than its mean does: the
@@ -224,10 +241,10 @@ if __name__ == "__main__":
     #     make experiments ONLY=today
     #
     # The last is a family of plans, and each of them, such as `today-characters`, can be run alone. They
-    # repeat the comparisons with {doc}`rotary positions </labml_primer/since/rotary>`, on characters and on
-    # subwords. {doc}`positions`, {doc}`ours`, {doc}`parts` and {doc}`mdha` report them. The runs of this
-    # family are compared in multiply-adds, not in time. Their rates are tuned in runs of a quarter of the
-    # length or more, with a seed that is not reported. Their final losses are those on the whole reported
+    # repeat the comparisons with {doc}`rotary positions </labml_primer/since/rotary>`, on characters, on
+    # subwords and on code. {doc}`positions`, {doc}`ours`, {doc}`parts` and {doc}`mdha` report them. The runs
+    # of this family are compared in multiply-adds, not in time. Their rates are tuned in runs of a quarter of
+    # the length or more, with a seed that is not reported. Their final losses are those on the whole reported
     # plays, always in nats per character. Their records contain the losses of four small steps, and after
     # these on a held-out text. If the code computes other losses later, the run is repeated.
     #
@@ -288,14 +305,15 @@ if __name__ == "__main__":
     #
     # *Data.* Unless a page says subwords, our models read characters. In a short run, such a model mostly
     # learns which characters follow which, and a convolution over three positions helps with just that. This
-    # overstates the gain from MDHA. {doc}`positions` and {doc}`ours` report subwords too.
+    # overstates the gain from MDHA. {doc}`positions` and {doc}`ours` report subwords too, and
+    # {doc}`positions` Python code. Every other measurement is on Shakespeare's plays.
     #
     # *Counts.* A table of counts of the same text ({doc}`/labml_primer/training/counting`) predicts the plays
-    # better than any of our models with a learned table on characters. Figures of losses have the counts as a
-    # thin line: those of the text that the runs read with seed 0, or of all training plays if a run reads as
-    # much. The best order is shown. The counts see exactly the windows that the models are evaluated on;
-    # without the windows' borders they are {value}`f"{borders:.3f}"` nats lower, for the characters of a run
-    # of 1,200 steps. `python -m experiments.harness.counts` records them.
+    # better than nearly all of our models with a learned table on characters; {doc}`sizes` has the exception.
+    # Figures of losses have the counts as a thin line: those of the text that the runs read with seed 0, each
+    # place of it once. The best order is shown. The counts see exactly the windows that the models are
+    # evaluated on; without the windows' borders they are {value}`f"{borders:.3f}"` nats lower, for the
+    # characters of a run of 1,200 steps. `python -m experiments.harness.counts` records them.
     #
     # *Positions.* Unless a page says rotary, our models have a learned table of absolute positions.
     # {doc}`ours`, {doc}`parts` and {doc}`mdha` report both on characters, and {doc}`positions` on subwords

@@ -9,8 +9,8 @@ at a size that a reader can check on a CPU within hours?
 
 In short: with a learned table of positions, yes; with rotary positions, no. But with a learned table, none of
 the models gets as far as counting the same text ({doc}`/labml_primer/training/counting`): Primer-EZ ends
-{value}`at["primer-ez"]` the counts, the Transformer {value}`at["transformer"]`. So that large factor is
-an effect of early training.
+{value}`at["primer-ez"]` the counts, the Transformer {value}`at["transformer"]`. So that large factor only
+says which model learns sooner what a table of counts knows.
 
 - **With a learned table**, Primer-EZ reaches the Transformer's final loss
   {value}`f"{in_time['primer-ez'].mean:.1f}"` times faster (95% {term}`confidence interval`

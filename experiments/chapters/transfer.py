@@ -7,11 +7,11 @@ In short: in Switch Transformers and Synthesizers with a learned table of positi
 loss with every one of three seeds. The Switch Transformer needs
 {value}`f"{saves['switch-primer'].mean:.2f}"` times less time ({value}`saves['switch-primer'].between()`). The
 paper's factors, {value}`" and ".join(in_table_5["switch-primer"])`, are in this interval, so neither less nor
-more than in the paper is shown. The Synthesizers gain less. In T5, the model with the changes cannot be
-distinguished from a Transformer++, as in the paper. In an encoder alone, with BERT's task, no gain of
-Primer-EZ over a Transformer is shown. The Synthesizers have {value}`millions(families["synthesizer-dense"])`
-million parameters and the Switch Transformers {value}`millions(families["switch"])` million; {doc}`method`
-describes the set-up.
+more than in the paper is shown. The Synthesizers gain less on average. In T5, the model with the changes
+cannot be distinguished from a Transformer++, as in the paper. In an encoder alone, with BERT's task, no gain
+of Primer-EZ over a Transformer is shown. The Synthesizers have
+{value}`millions(families["synthesizer-dense"])` million parameters and the Switch Transformers
+{value}`millions(families["switch"])` million; {doc}`method` describes the set-up.
 
 The paper puts the changes into three other families of models too (section 4.2, appendix A.12), and so does
 this chapter:
@@ -132,11 +132,11 @@ if __name__ == "__main__":
     }
     source = "Table 5 in the last column"
     display(SourcedTable("With and without the changes", source, columns, rows))
-    # In the Synthesizers, the squared ReLU saves less than in the paper, and less than in a Transformer
-    # ({doc}`ours`). Its gain depends on the rest of the model: {doc}`parts` finds it small within Primer. The
-    # paper's text does not name its Synthesizer, but its released `synthesizer.gin` does: `random_plus`,
-    # which adds random scores to dot products ({doc}`/labml_primer/compared/synthesizer`). That is neither of
-    # the two here.
+    # In the Synthesizers, the squared ReLU saves less than in the paper, and on average less than in a
+    # Transformer ({doc}`ours`). Its gain depends on the rest of the model: {doc}`parts` finds it small within
+    # Primer. The paper's text does not name its Synthesizer, but its released `synthesizer.gin` does:
+    # `random_plus`, which adds random scores to dot products ({doc}`/labml_primer/compared/synthesizer`).
+    # That is neither of the two here.
 
 # The name and colour of each model, and its name in Table 7.
 MODELS = {

@@ -250,13 +250,16 @@ def modern_table() -> SourcedTable:
     rows = [
         [
             name,
+            f"{runs[model][0]['rate']:g}",
             f"{statistics.fmean(map(last_loss, runs[model])):.3f}",
             "" if model == "modern" else written(savings(runs, model, over="modern")),
         ]
         for model, name in MODERN.items()
     ]
-    rows.append(["counts instead of a model", written_counts(runs["modern"][0]), ""])
-    heads = {"change": "", "final loss": "nats per character", "saves": "factor"}
+    counts = written_counts(runs["modern"][0])
+    rows.append(["counts instead of a model", "", counts, ""])
+    heads = {"change": "", "learning rate": "", "final loss": "nats per character"}
+    heads |= {"saves": "factor"}
     return SourcedTable(
         "Changes of a modern baseline, on subwords", "Our runs", heads, rows
     )

@@ -4,6 +4,7 @@
 """
 
 import json
+from typing import Any
 
 from experiments.records.runs import RESULTS
 
@@ -14,12 +15,25 @@ LENGTHS = {"characters": 4_660_983, "subwords": 1_707_272, "code": 14_434_811}
 """The tokens of the texts to learn from."""
 
 # A notebook has what these functions returned, not the files that they read.
-__recorded__ = ("counts_of",)
+__recorded__ = ("counts_of", "tokens_read")
 
 
 def key(data: str, steps: int, batch: int = BATCH, seq: int = SEQ) -> str:
     """Return the name of what a run reads."""
     return f"{data}, {steps} steps of {batch} x {seq}"
+
+
+def entry(data: str, steps: int) -> dict[str, Any]:
+    """Return what is recorded of the text that a plan's run of `steps` reads."""
+    path = RESULTS / COUNTS
+    entries: dict[str, dict[str, Any]]
+    entries = json.loads(path.read_text(encoding="utf-8"))["counts"]
+    name = key(data, steps)
+    if name not in entries:
+        raise ValueError(
+            f"{path} has no counts of {name}; run python -m experiments.harness.counts"
+        )
+    return entries[name]
 
 
 def counts_of(data: str, steps: int, reading: str) -> list[float]:
@@ -28,15 +42,14 @@ def counts_of(data: str, steps: int, reading: str) -> list[float]:
     `reading` is how the plays are read: in the `windows` of the learning curves, `whole` as after the last
     step, or as `text` without windows.
     """
-    path = RESULTS / COUNTS
-    entries = json.loads(path.read_text(encoding="utf-8"))["counts"]
-    name = key(data, steps)
-    if name not in entries:
-        raise ValueError(
-            f"{path} has no counts of {name}; run python -m experiments.harness.counts"
-        )
-    found: list[float] = entries[name][reading]
+    found: list[float] = entry(data, steps)[reading]
     return found
+
+
+def tokens_read(data: str, steps: int) -> int:
+    """Return how many tokens of its text a plan's run of `steps` reads, each of them once."""
+    tokens: int = entry(data, steps)["tokens"]
+    return tokens
 
 
 def best_counts(data: str, steps: int, reading: str = "windows") -> tuple[int, float]:

@@ -246,15 +246,14 @@ def test_what_is_said_of_longer_runs_is_so() -> None:
 
 def test_what_is_said_of_python_code_is_so() -> None:
     code = read_setting("code", "rotary")
-    assert {*map(len, code.values())} == {5} and code.keys() == MODELS.keys()
+    assert {*map(len, code.values())} == {4} and code.keys() == MODELS.keys()
     assert all(ahead(code, "primer-ez", "transformer"))
-    saved = {model: MeanFactor.of(savings(code, model)) for model in MODELS}
-    over_relu = MeanFactor.of(savings(code, "primer-ez", over="squared-relu"))
-    assert min(saved["primer-ez"].low, saved["squared-relu"].low, over_relu.low) > 1
-    both = zip(code["squared-relu"], code["mdha"], strict=True)
-    assert all(last_loss(relu) < last_loss(mdha) for relu, mdha in both)
-    over_pp = MeanFactor.of(savings(code, "primer-ez", over="pp"))
-    assert over_pp.low < 1 and abs(gain(code, "primer-ez", "pp")) < 0.01
+    assert all(ahead(code, "primer-ez", "squared-relu"))
+    assert not_shown(MeanFactor.of(savings(code, "primer-ez", over="pp")))
+    assert abs(gain(code, "primer-ez", "pp")) < 0.02, "close at the end"
+    assert MeanFactor.of(savings(code, "primer-ez")).low > 1
+    for pp, primer_ez in zip(code["pp"], code["primer-ez"], strict=True):
+        assert pp["loss"][5] < primer_ez["loss"][5], "faster at first"
     assert {run["rate"] for seeds in code.values() for run in seeds} == {0.002}
     plays = read_lengths()[4800]
     assert all(below_counts(code[m]) > below_counts(plays[m]) for m in plays), "farther"
