@@ -94,7 +94,8 @@ def setting(models: Collection[Sequence[Measured]]) -> str:
     """Describe the runs behind a figure: number of seeds, data and compute."""
     seeds = list(map(len, models))
     every = [run for runs in models for run in runs]
-    data = " and ".join(sorted({run["data"] for run in every}))
+    *some, last = sorted({run["data"] for run in every})
+    data = f"{', '.join(some)} and {last}" if some else last
     spent = [run["multiply_adds"][-1] / 1e12 for run in every]
     return f"{extent(seeds)} seeds, {data}, {extent(spent, '.1f')} trillion multiply-adds each"
 

@@ -20,10 +20,11 @@ from experiments.harness.fingerprint import is_current
 from experiments.harness.plan import PLANS, Plan
 from experiments.harness.step_times import measure_missing, missing_models
 from experiments.harness.step_times import read as read_times
-from experiments.harness.texts import SUBWORDS
+from experiments.harness.texts import SUBWORDS, load_texts
 from experiments.records import runs as runs_module
 from experiments.records.lines import read_lines, write_json, write_line, write_lines
 from experiments.records.runs import (
+    HELD_OUT,
     REPORTED_PLAYS,
     RESULTS,
     STEP_TIMES,
@@ -38,7 +39,6 @@ from experiments.records.runs import (
     read_step_times,
     write_run,
 )
-from labml_primer.training.corpus import load_corpus
 
 ROOT = PLANS.parent.parent
 
@@ -203,7 +203,9 @@ def test_every_finished_plan_has_records_and_no_other_name_has(
 def test_configuration_of_a_record_still_builds_its_model(recorded: Recorded) -> None:
     # A digest does not cover the definition of a preset.
     sizes: dict[Any, int] = {}
-    symbols = {"characters": load_corpus().vocab_size, "subwords": SUBWORDS}
+    symbols = {"subwords": SUBWORDS} | {
+        data: load_texts(data).vocab_size for data in ("characters", "code")
+    }
     for name, record in each_record(recorded):
         run = Run.of(record["configuration"])
         key = (run.preset, run.data, json.dumps(run.model, sort_keys=True))
@@ -305,7 +307,8 @@ def test_chapters_read_what_the_plan_reports(
     for full, run in plan.runs(known).items():
         record, model = known[run.digest], full.removesuffix(f"-{run.seed}")
         shown, curve = read[model][run.seed], record["curve"]
-        plays = zip(*(curve["held_out"][play] for play in REPORTED_PLAYS), strict=True)
+        texts = HELD_OUT[run.data][1:]
+        plays = zip(*(curve["held_out"][text] for text in texts), strict=True)
         losses = [sum(each) / 2 for each in plays]
         assert shown["loss"] == pytest.approx(losses, abs=5.1e-7)
         assert (shown["seed"], shown["rate"], shown["data"]) == (
@@ -321,7 +324,7 @@ def test_chapters_read_what_the_plan_reports(
             assert shown["seconds"] == [step * count for count in curve["steps"]]
         assert ("whole" in shown) == ("whole" in record)
         if "whole" in record:
-            whole = sum(record["whole"][play] for play in REPORTED_PLAYS) / 2
+            whole = sum(record["whole"][text] for text in texts) / 2
             assert shown["whole"] == pytest.approx(whole, abs=5.1e-7)
 
 

@@ -72,6 +72,8 @@ EXACT = {
     ],
     "method.py": [
         "within 1%",  # a test of the plans
+        "SymPy 1.14.0",  # a version
+        "a weight decay of 0.01",
         "1/3 as long",
         "A number like 1.91 ± 0.04",
         "25% of cases",  # two of the eight orders of three coins, two of 32

@@ -166,7 +166,7 @@ def test_figures_of_recorded_runs_say_what_they_rest_on(site: Site, of: str) -> 
     assert figures
     for figure in figures:
         words = figure.get_text(" ", strip=True)
-        data = "characters(?: and subwords)?"
+        data = "(?:characters|code)(?:(?:, code)? and subwords)?"
         assert re.search(rf"\d seeds, {data}, [\d. to]+ trillion multiply-adds", words)
 
 
