@@ -351,9 +351,10 @@ if __name__ == "__main__":
     # and MDHA alone {value}`saved_on_code["mdha"]`. Next to the squared ReLU, the convolutions lower the loss
     # with each seed, and their factor is {value}`over_on_code["squared-relu"]`.
     #
-    # Transformer++ learns faster at first, and at the end the two are close. So, as on the plays by
-    # character, no lead over it is shown: Primer-EZ's factor is {value}`over_on_code["pp"]`, and the mean
-    # losses differ by {value}`f"{abs(gain(code, 'primer-ez', 'pp')):.3f}"` nats.
+    # The figure is like the one before. Transformer++ learns faster at first, and at the end the two are
+    # close. So, as on the plays by character, no lead over it is shown: Primer-EZ's factor is
+    # {value}`over_on_code["pp"]`, and the mean losses differ by
+    # {value}`f"{abs(gain(code, 'primer-ez', 'pp')):.3f}"` nats.
     code = recorded["code", "rotary"]
     code_steps = code["transformer"][0]["steps"][-1]
     read_of_code = tokens_read("code", code_steps) / LENGTHS["code"]

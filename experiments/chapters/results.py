@@ -320,8 +320,8 @@ if __name__ == "__main__":
 
     # ## What would overturn this?
     #
-    # The saving could be due to something that a serious training does not have. The table has what it could
-    # be due to, where that is missing, and the factor in multiply-adds that Primer-EZ saves there.
+    # Is the saving due to something that a serious training does not have? Each row names such a reason, runs
+    # without it, and the factor that Primer-EZ saves there in multiply-adds.
     full_length = read_runs("today-rates", ["transformer", "primer-ez", "pp"])
     tried = [
         ("weak positions", "rotary positions, characters", with_rotary),
