@@ -29,7 +29,7 @@ CHOICES = {
     "schedule": ("inverse square root", "linear"),
 }
 
-WAYS = {**POSITIONS, "rotary-scaled": rotary_scaled}
+KINDS_OF_POSITIONS = {**POSITIONS, "rotary-scaled": rotary_scaled}
 """The positions that a model may have, by name."""
 
 REAL_SCALE = ("bfloat16", "compiled", "sharded", "pieces", "recomputed")
@@ -90,9 +90,9 @@ class Run:
 
     `model` replaces fields of the preset's configuration; strings are names of
     `experiments.harness.parts.PARTS`. With `block` "encoder-block" a language model becomes an encoder, and
-    predicts masked tokens. Its `positions` is a name of `WAYS`. The learning rate rises to `rate` over
-    `warmup` steps, then falls with the inverse square root of the step, or with the `schedule` "linear" on a
-    straight line that reaches zero one step after the last.
+    predicts masked tokens. Its `positions` is a name of `KINDS_OF_POSITIONS`. The learning rate rises to
+    `rate` over `warmup` steps, then falls with the inverse square root of the step, or with the `schedule`
+    "linear" on a straight line that reaches zero one step after the last.
     With Adafactor there is no warm-up: the rate is the smaller of `rate` and the inverse square root, which
     for 0.01 is the paper's schedule.
 
@@ -247,8 +247,10 @@ class Run:
 
 def with_positions(config: Config, name: str) -> Config:
     """Return `config` with these positions. Raises `ValueError` if there are none, or none that fit."""
-    if name not in WAYS:
-        raise ValueError(f"positions {name!r} is not one of {', '.join(WAYS)}")
+    if name not in KINDS_OF_POSITIONS:
+        raise ValueError(
+            f"positions {name!r} is not one of {', '.join(KINDS_OF_POSITIONS)}"
+        )
     if config.positions is NoPositions and not name.startswith("rotary"):
         raise ValueError("the attention of this preset is rotary: leave positions out")
     compared = name not in ("learned", "sinusoidal")
@@ -256,7 +258,7 @@ def with_positions(config: Config, name: str) -> Config:
         raise ValueError(
             f"positions {name!r} are for scores of queries and keys, and a Synthesizer has none"
         )
-    return WAYS[name](config)
+    return KINDS_OF_POSITIONS[name](config)
 
 
 @cache

@@ -7,8 +7,8 @@ of the orders from 0, the uniform guess, in nats per character, as the mean of t
 are the windows of the learning curves. `whole` are the whole plays in windows that follow one another, as a
 model reads them after its last step. `text` are the plays without windows, so no context is cut.
 
-Counted is the text that seed 0 reads. A run draws windows at random, so it reads some text several times and
-some never; what it has read counts once.
+The counts are those of the text that seed 0 reads. A run draws windows at random, so it reads some places
+several times and others never; each place that it has read counts once.
 """
 
 import sys

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from labml_primer.training.corpus import Corpus
-from labml_primer.training.counting import Counts, losses, ngrams
+from labml_primer.training.counting import Counts, losses
 from labml_primer.training.loop import draw_windows, held_out_windows
 
 HIGHEST = 7
@@ -28,18 +28,18 @@ class CountsOfRead(Counts):
     """The counts of the `places` of a text `[seq]` that a run has read.
 
     Windows overlap, and what a run has read in several of them is counted once. Otherwise frequent n-grams
-    would seem more frequent than they are, and new ones too rare. Places are sorted; an n-gram counts if its
-    places follow one another.
+    would seem more frequent than they are, and new ones too rare. An n-gram counts if its places follow one
+    another. Raises `ValueError` where `Counts` does.
     """
 
     def __init__(self, text: Tensor, places: Tensor, order: int, vocab_size: int):
-        self.vocab_size = vocab_size
-        read = text[places]
-        self.tables = []
-        for n in range(1, order + 1):
-            last, first = places[n - 1 :], places[: len(places) - n + 1]
-            in_a_row = last - first == n - 1
-            self.tables.append(self.table(ngrams(read, n, vocab_size)[in_a_row]))
+        self.places = places.unique()
+        super().__init__(text[self.places], order, vocab_size)
+
+    def table(self, grams: Tensor) -> tuple[Tensor, ...]:
+        n = len(self.places) - len(grams) + 1
+        first, last = self.places[: len(grams)], self.places[n - 1 :]
+        return super().table(grams[last - first == n - 1])
 
 
 def counted_loss(

@@ -242,7 +242,7 @@ if __name__ == "__main__":
     # So there is no single good loss. It depends on how much text a model has read: the counts of
     # {value}`f"{amounts[-3]:,}"` characters reach {value}`f"{lowest[-3]:.2f}"`, and those of all training
     # plays {value}`f"{lowest[-1]:.2f}"`. In this book a line of counts is always of the text that the model
-    # has read. What it has read several times is counted once.
+    # has read. Places that it has read several times are counted once.
     amounts = [
         10_000,
         30_000,

@@ -141,6 +141,19 @@ def test_what_was_read_several_times_counts_once_and_nothing_across_a_gap(
         assert found.tolist() == pytest.approx(expected)
 
 
+def test_counts_of_read_text_take_places_in_any_order_and_refuse_what_counts_refuse() -> (
+    None
+):
+    text, wanted = torch.arange(40) % V, torch.tensor([0, 1, 2, 3, 3])
+    places = torch.tensor([7, 3, 4, 5, 6, 5])
+    found, same = (CountsOfRead(text, at, 4, V) for at in (places, places.unique()))
+    assert torch.equal(found.probabilities(wanted), same.probabilities(wanted))
+    with pytest.raises(ValueError, match="do not fit into 64 bits"):
+        CountsOfRead(text, torch.arange(40), 7, 600)
+    with pytest.raises(ValueError, match="have no n-gram of 4"):
+        CountsOfRead(text, places[:2], 4, V)
+
+
 def test_counted_loss_is_of_the_text_that_a_run_reads_and_is_evaluated_on() -> None:
     corpus = a_corpus()
     order, loss = counted_loss(corpus, steps=25, batch=4, seq=16, seed=3)
