@@ -1,8 +1,9 @@
 """Train the winners of the searches again, and the Transformer, Primer-EZ and Primer next to them.
 
 The loss by which a search chose its winner is too good, because of many noisy losses the lowest was chosen.
-So the best of each search are trained again, with other seeds: as in the search, three times as long, and at
-twice the width as well. Their results are those on the reported plays, on which nothing was chosen.
+So the best of each search are trained again, with other seeds. A few of them are also trained three times
+as long, and at twice the width as well. Their results are those on the reported plays, on which nothing was
+chosen.
 """
 
 import time
@@ -30,8 +31,10 @@ from experiments.search.summary import ends, trained_to_the_end
 from labml_primer.search.programs import DNA, PRIMER, TRANSFORMER, Instruction, parse
 
 SEEDS = range(3)
-BEST = 3
-"""How many of each search are retrained."""
+BEST = 30
+"""How many of each search are retrained. The paper retrains the best 100 of its search."""
+LONGER = 3
+"""How many of these, the best of the search, are also trained longer and wider."""
 
 
 def primer_ez() -> DNA:
@@ -69,26 +72,29 @@ class Retraining:
 
 
 def best_programs(path: Path, search: Search) -> dict[int, DNA]:
-    """Return the best programs of a finished search that were trained to the end, by their numbers."""
+    """Return the programs with the lowest losses of a finished search, by their numbers, the lowest first.
+
+    Only programs that were trained to the end count.
+    """
     lines = read_log(path)
     if len(ends(lines)) < search.individuals:
         return {}
+    programs = {line["born"]: line["dna"] for line in lines if "born" in line}
     best = list(trained_to_the_end(lines))[:BEST]
-    return {
-        line["born"]: parse(line["dna"]) for line in lines if line.get("born") in best
-    }
+    return {number: parse(programs[number]) for number in best}
 
 
 def retrainings(searches: Mapping[str, Search], logs: Path) -> Iterator[Retraining]:
     """Yield what is to be trained again: known models first, then the best of the finished searches."""
-    models = known_models() | {
-        f"{name}-{number}": dna
-        for name, search in searches.items()
-        for number, dna in best_programs(logs / f"{name}.jsonl", search).items()
-    }
+    models = [(name, dna, SETTINGS) for name, dna in known_models().items()]
+    for search_name, search in searches.items():
+        best = best_programs(logs / f"{search_name}.jsonl", search)
+        for rank, (number, dna) in enumerate(best.items()):
+            settings = SETTINGS if rank < LONGER else SETTINGS[:1]
+            models.append((f"{search_name}-{number}", dna, settings))
     task = next(iter(searches.values())).task
-    for name, dna in models.items():
-        for longer, scale in SETTINGS:
+    for name, dna, settings in models:
+        for longer, scale in settings:
             again = replace(task, budget=longer * task.budget, hurdles=HURDLES)
             for seed in SEEDS:
                 yield Retraining(name, str(dna), again, seed, longer, scale)
@@ -101,10 +107,13 @@ def steps_left(searches: Mapping[str, Search], logs: Path, records: Path) -> flo
     """
     known = read_lines(records)
     recorded = [r for r in retrainings(searches, logs) if r.is_recorded(known)]
-    times = sum(longer for longer, _ in SETTINGS) * len(SEEDS)
+    every, first = (
+        sum(longer for longer, _ in settings) for settings in (SETTINGS, SETTINGS[:1])
+    )
+    of_search = LONGER * every + (BEST - LONGER) * first
+    whole = len(known_models()) * every + of_search * len(searches)
     budget = next(iter(searches.values())).task.budget
-    whole = (len(known_models()) + BEST * len(searches)) * times * budget
-    return whole - sum(run.task.budget for run in recorded)
+    return whole * len(SEEDS) * budget - sum(run.task.budget for run in recorded)
 
 
 def retrain(run: Retraining) -> dict[str, Any]:

@@ -278,12 +278,15 @@ def gathered(lines: Sequence[Line]) -> dict[str, Any]:
 
 
 def retrained(path: Path) -> list[dict[str, Any]]:
-    """Return what the chapter reads of the programs that were trained again.
+    """Return what the chapter reads of the programs that were trained again in all ways.
 
     Of a training as long as in the search these are also the losses on the play of the search.
     """
-    found = []
-    for _, record in sorted(read_lines(path).items()):
+    found, lines = [], read_lines(path)
+    in_all_ways = {record["name"] for record in lines.values() if record["longer"] > 1}
+    for _, record in sorted(lines.items()):
+        if record["name"] not in in_all_ways:
+            continue
         names = ["name", "longer", "scale", "parameters"]
         if record["longer"] == record["scale"] == 1:
             names.append("losses")
@@ -292,6 +295,29 @@ def retrained(path: Path) -> list[dict[str, Any]]:
             | {"loss": fmean(record["reported"]) if "reported" in record else None}
         )
     return found
+
+
+def second_looks(path: Path, name: str, lines: Sequence[Line]) -> dict[str, list[Any]]:
+    """Return what training the best of a search again found, for training as long as in the search.
+
+    The lists have an entry for each program, the best of the search first: its number, its loss in the
+    search, and for each seed that was not rejected its losses on the play of the search and on the reported
+    plays.
+    """
+    runs: dict[str, list[Line]] = {}
+    for _, record in sorted(read_lines(path).items()):
+        if record["longer"] == record["scale"] == 1 and "reported" in record:
+            runs.setdefault(record["name"], []).append(record)
+    looks: dict[str, list[Any]] = {
+        each: [] for each in ("number", "found", "again", "reported")
+    }
+    for number, loss in trained_to_the_end(lines).items():
+        if again := runs.get(f"{name}-{number}"):
+            looks["number"].append(number)
+            looks["found"].append(loss)
+            looks["again"].append([run["losses"][-1] for run in again])
+            looks["reported"].append([fmean(run["reported"]) for run in again])
+    return looks
 
 
 def write_searches(names: Iterable[str], results: Path = RESULTS) -> None:
@@ -305,10 +331,10 @@ def all_gathered(names: Iterable[str], results: Path = RESULTS) -> dict[str, Any
     Those of which no individual has been trained are left out.
     """
     logs = {name: read_log(results / "search" / f"{name}.jsonl") for name in names}
+    again = results / "search" / "retrained.jsonl"
     searches = {
-        name: gathered(lines)
+        name: gathered(lines) | {"second_looks": second_looks(again, name, lines)}
         for name, lines in logs.items()
         if any(line["losses"] for line in ends(lines))
     }
-    again = retrained(results / "search" / "retrained.jsonl")
-    return {"searches": searches, "retrained": again}
+    return {"searches": searches, "retrained": retrained(again)}

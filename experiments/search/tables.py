@@ -191,6 +191,44 @@ def outcomes(
     return SourcedTable("What each search found", "Our runs", columns, rows)
 
 
+def second_looks(searches: Mapping[str, Search]) -> SourcedTable:
+    """Return what training the best of each search again says of the search's choice.
+
+    The best of the second look has the lowest mean loss on the play of the search. The losses are means of
+    those on the reported plays, by which nothing was chosen.
+    """
+    rows = []
+    for search in searches.values():
+        looks = search["second_looks"]
+        again = [fmean(each) for each in looks["again"]]
+        best = again.index(min(again))
+        rank = 1 + sum(loss < again[0] for loss in again)
+        above = fmean(again) - fmean(looks["found"])
+        rows.append(
+            [
+                title(search),
+                f"{len(again)}",
+                f"{above:+.3f}",
+                f"{looks['number'][0]}",
+                f"{rank}",
+                f"{Spread.of(looks['reported'][0]):.3f}",
+                f"{looks['number'][best]}",
+                f"{Spread.of(looks['reported'][best]):.3f}",
+            ]
+        )
+    columns = {
+        "search": "",
+        "programs": "",
+        "loss again": "nats above the search's",
+        "best of the search": "individual",
+        "its rank again": "",
+        "its loss": "nats",
+        "best again": "individual",
+        "its loss now": "nats",
+    }
+    return SourcedTable("The best of each search, again", "Our runs", columns, rows)
+
+
 def ancestors(search: Search) -> SourcedTable:
     """Return the steps from the first program to the best one."""
     rows = [

@@ -48,6 +48,7 @@ from experiments.search.candidates import (
 )
 from experiments.search.log import Log, appending, read_log
 from experiments.search.retrain import (
+    BEST,
     Retraining,
     best_programs,
     retrain,
@@ -71,6 +72,8 @@ from labml_primer.search.programs import PRIMER, TRANSFORMER, parse
 
 ROOT = Path(__file__).resolve().parents[2]
 OPEN = (math.inf,) * 4
+FEW = (3 + 3) * 3 * 3 + 1 * 3
+"""Trainings of three known models and the best four of `TINY`, of which three are trained in all ways."""
 ORDERS = ((1, False), (3, False), (3, True))
 """The cores, and whether the youngest of the programs in training ends first."""
 BANKS = "constants 0.0 1e30\ndimensions 8 8 8 8 8 64\n"
@@ -363,6 +366,12 @@ def main(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]
     return main
 
 
+@pytest.fixture(autouse=True)
+def best_four(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Train the best four again, of the few programs of a tiny search."""
+    monkeypatch.setattr("experiments.search.retrain.BEST", 4)
+
+
 def not_trained(run: Retraining) -> dict[str, Any]:
     return {"rejected": "not trained in this test"}
 
@@ -376,7 +385,9 @@ def test_command_runs_what_is_missing_and_gathers_it(
     printed = capsys.readouterr().out
     assert printed.count("other: 30 of 30") == printed.count("tiny: 30 of 30") == 1
     assert printed.count("gathered tiny other") == 2
-    assert len(read_lines(tmp_path / "retrained.jsonl")) == (3 + 2 * 3) * 3 * 3
+    of_known_models = 3 * 3 * 3
+    again = read_lines(tmp_path / "retrained.jsonl")
+    assert len(again) == FEW + FEW - of_known_models
     main("--list")
     assert (
         capsys.readouterr().out.splitlines()[-1]
@@ -402,7 +413,7 @@ def test_expected_time_contains_that_of_training_again(
     main: Callable[..., None], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     left = steps_left({"tiny": TINY}, tmp_path, tmp_path / "retrained.jsonl")
-    assert left == (3 + 3) * 3 * (1 + 3 + 3) * SMALL.budget
+    assert left == ((3 + 3) * 3 * (1 + 3 + 3) + 1 * 3) * SMALL.budget
     main("--only", "tiny", "--list")
     expected = 60 * (TINY.expected_steps() + left)  # a step is a minute here
     last = capsys.readouterr().out.splitlines()[-1]
@@ -696,7 +707,7 @@ def test_winners_are_the_best_that_were_trained_to_the_end(tmp_path: Path) -> No
     ended = {line["ended"]: line["losses"] for line in lines if "ended" in line}
     whole = [n for n, losses in ended.items() if len(losses) == 5]
     best = best_programs(path, TINY)
-    assert set(best) == set(sorted(whole, key=lambda n: ended[n][-1])[:3])
+    assert list(best) == sorted(whole, key=lambda n: ended[n][-1])[:4]
     born = {line["born"]: line["dna"] for line in lines if "born" in line}
     assert all(str(dna) == born[number] for number, dna in best.items())
     assert best_programs(path, replace(TINY, individuals=31)) == {}, "not finished"
@@ -715,11 +726,14 @@ def test_winners_and_known_models_are_retrained_once_with_each_seed_time_and_wid
     run_search(InlineRay(1), TINY, tmp_path / "tiny.jsonl", outcome_of)
     for _ in range(2):
         retrain_missing(InlineRay(1), {"tiny": TINY}, tmp_path, tmp_path / "again")
-    assert len(runs) == len(set(runs)) == (3 + 3) * 3 * 3
+    assert len(runs) == len(set(runs)) == FEW
     assert all(run.task.budget == run.longer * SMALL.budget for run in runs)
     assert all(run.task.hurdles == 4 for run in runs), "recorded at the paper's"
     assert {(run.longer, run.scale) for run in runs} == {(1, 1), (3, 1), (3, 2)}
     assert {run.dna for run in runs} > {str(TRANSFORMER), str(PRIMER)}
+    best = [f"tiny-{n}" for n in best_programs(tmp_path / "tiny.jsonl", TINY)]
+    long = {run.name for run in runs if run.longer == 3}
+    assert long == {*best[:3], "transformer", "primer-ez", "primer"}
 
 
 def test_a_record_of_another_training_with_the_same_name_does_not_count(
@@ -945,15 +959,22 @@ def test_only_searches_with_a_trained_individual_are_gathered(
                 log.write(**line)
     again = {"name": "primer", "longer": 3, "scale": 2, "seed": 0, "parameters": 9}
     ended = {"a": {"reported": [1.0, 2.0]}, "b": {"rejected": "not finite"}}
-    write_lines(
-        tmp_path / "search" / "retrained.jsonl",
-        {name: {"run": name, **again, **each} for name, each in ended.items()},
-    )
+    written = {name: {"run": name, **again, **each} for name, each in ended.items()}
+    looks = {
+        "first": {"losses": [3.0, 2.25], "reported": [2.0, 3.0]},
+        "second": {"losses": [3.0, 2.75], "reported": [3.0, 4.0]},
+        "third": {"rejected": "not finite"},
+    }
+    short = {"name": "whole-2", "longer": 1, "scale": 1}
+    written |= {name: {"run": name, **short, **each} for name, each in looks.items()}
+    write_lines(tmp_path / "search" / "retrained.jsonl", written)
     summary.write_searches(["whole", "begun", "missing"], tmp_path)
     path = tmp_path / "searches.json"
     monkeypatch.setattr(tables, "RESULTS", tmp_path)
     searches, retrained = tables.read_searches()
-    whole = json.dumps({"whole": summary.gathered(lines)})
+    second = {"number": [2], "found": [2.0], "again": [[2.25, 2.75]]}
+    second["reported"] = [[2.5, 3.5]]
+    whole = json.dumps({"whole": summary.gathered(lines) | {"second_looks": second}})
     assert searches == json.loads(whole, parse_float=lambda each: round(float(each), 6))
     assert [each["loss"] for each in retrained] == [1.5, None]
     path.write_text(path.read_text().replace('"individuals": 4', '"individuals": 3', 1))
@@ -1010,7 +1031,10 @@ def test_recorded_searches_are_those_of_the_plan() -> None:
         assert began and all(each == settings_of(plan[path.stem]) for each in began)
 
 
-def test_recorded_retrainings_are_those_of_the_plan() -> None:
+def test_recorded_retrainings_are_those_of_the_plan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("experiments.search.retrain.BEST", BEST)
     logs = RESULTS / "search"
     recorded = read_lines(logs / "retrained.jsonl")
     planned = list(retrainings(read_plan(), logs))
@@ -1104,6 +1128,20 @@ def test_what_a_search_found_is_its_last_population_and_its_best_program_again()
     assert row[5:] == ["1.100", "+7"]
     (row,) = tables.outcomes({"x": search}, retrained[:2]).rows
     assert row[5:] == ["-", "-"], "not trained again yet"
+
+
+def test_second_looks_say_which_program_is_best_after_all() -> None:
+    looks = {
+        "number": [7, 3, 9],  # the best of the search first
+        "found": [2.0, 2.1, 2.2],
+        "again": [[2.3, 2.5], [2.2, 2.2], [2.3, 2.3]],
+        "reported": [[2.6, 2.8], [2.4], [2.5, 2.5]],
+    }
+    search = summary.gathered(small_search()) | {"second_looks": looks}
+    (row,) = tables.second_looks({"x": search}).rows
+    assert row[1:3] == ["3", "+0.200"]
+    assert row[3:6] == ["7", "3", "2.700 ± 0.141"], "the worst of three again"
+    assert row[6:] == ["3", "2.400"]
 
 
 def test_curves_are_the_mean_losses_at_the_papers_hurdles() -> None:
