@@ -7,7 +7,7 @@ chosen.
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -86,12 +86,14 @@ def best_programs(path: Path, search: Search) -> dict[int, DNA]:
 
 def retrainings(searches: Mapping[str, Search], logs: Path) -> Iterator[Retraining]:
     """Yield what is to be trained again: known models first, then the best of the finished searches."""
-    models = [(name, dna, SETTINGS) for name, dna in known_models().items()]
+    models: list[tuple[str, DNA, Sequence[tuple[int, int]]]] = [
+        (name, dna, SETTINGS) for name, dna in known_models().items()
+    ]
     for search_name, search in searches.items():
         best = best_programs(logs / f"{search_name}.jsonl", search)
         for rank, (number, dna) in enumerate(best.items()):
-            settings = SETTINGS if rank < LONGER else SETTINGS[:1]
-            models.append((f"{search_name}-{number}", dna, settings))
+            ways = SETTINGS if rank < LONGER else SETTINGS[:1]
+            models.append((f"{search_name}-{number}", dna, ways))
     task = next(iter(searches.values())).task
     for name, dna, settings in models:
         for longer, scale in settings:

@@ -301,22 +301,24 @@ def second_looks(path: Path, name: str, lines: Sequence[Line]) -> dict[str, list
     """Return what training the best of a search again found, for training as long as in the search.
 
     The lists have an entry for each program, the best of the search first: its number, its loss in the
-    search, and for each seed that was not rejected its losses on the play of the search and on the reported
-    plays.
+    search, for each seed that was not rejected its losses on the play of the search and on the reported
+    plays, and the mean of these trainings' steps divided by the steps in the search.
     """
     runs: dict[str, list[Line]] = {}
     for _, record in sorted(read_lines(path).items()):
         if record["longer"] == record["scale"] == 1 and "reported" in record:
             runs.setdefault(record["name"], []).append(record)
     looks: dict[str, list[Any]] = {
-        each: [] for each in ("number", "found", "again", "reported")
+        each: [] for each in ("number", "found", "again", "reported", "steps")
     }
+    steps = {line["ended"]: line["steps"] for line in ends(lines) if line["losses"]}
     for number, loss in trained_to_the_end(lines).items():
         if again := runs.get(f"{name}-{number}"):
             looks["number"].append(number)
             looks["found"].append(loss)
             looks["again"].append([run["losses"][-1] for run in again])
             looks["reported"].append([fmean(run["reported"]) for run in again])
+            looks["steps"].append(fmean(run["steps"] for run in again) / steps[number])
     return looks
 
 

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from random import Random
-from statistics import fmean, median
+from statistics import correlation, fmean, median
 from types import SimpleNamespace
 from typing import Any
 
@@ -871,7 +871,9 @@ def small_search() -> list[dict[str, Any]]:
     for (number, parent, mutations, dna), losses in zip(born, ended, strict=True):
         line = {"born": number, "parent": parent, "mutations": mutations, "dna": dna}
         lines.append(line)
-        costs = {"used": 310, "seconds": 9, "whole": 10} if losses else {"whole": 1}
+        costs = {"used": 310, "seconds": 9, "whole": 10, "steps": 5}
+        if not losses:
+            costs = {"whole": 1}
         rejected = "" if losses else "too large: 9,999 lines"
         lines.append({"ended": number, "losses": losses, "rejected": rejected, **costs})
     return lines
@@ -961,8 +963,8 @@ def test_only_searches_with_a_trained_individual_are_gathered(
     ended = {"a": {"reported": [1.0, 2.0]}, "b": {"rejected": "not finite"}}
     written = {name: {"run": name, **again, **each} for name, each in ended.items()}
     looks = {
-        "first": {"losses": [3.0, 2.25], "reported": [2.0, 3.0]},
-        "second": {"losses": [3.0, 2.75], "reported": [3.0, 4.0]},
+        "first": {"losses": [3.0, 2.25], "reported": [2.0, 3.0], "steps": 8},
+        "second": {"losses": [3.0, 2.75], "reported": [3.0, 4.0], "steps": 7},
         "third": {"rejected": "not finite"},
     }
     short = {"name": "whole-2", "longer": 1, "scale": 1}
@@ -973,7 +975,7 @@ def test_only_searches_with_a_trained_individual_are_gathered(
     monkeypatch.setattr(tables, "RESULTS", tmp_path)
     searches, retrained = tables.read_searches()
     second = {"number": [2], "found": [2.0], "again": [[2.25, 2.75]]}
-    second["reported"] = [[2.5, 3.5]]
+    second |= {"reported": [[2.5, 3.5]], "steps": [7.5 / 5]}
     whole = json.dumps({"whole": summary.gathered(lines) | {"second_looks": second}})
     assert searches == json.loads(whole, parse_float=lambda each: round(float(each), 6))
     assert [each["loss"] for each in retrained] == [1.5, None]
@@ -1128,6 +1130,23 @@ def test_what_a_search_found_is_its_last_population_and_its_best_program_again()
     assert row[5:] == ["1.100", "+7"]
     (row,) = tables.outcomes({"x": search}, retrained[:2]).rows
     assert row[5:] == ["-", "-"], "not trained again yet"
+
+
+def test_what_is_said_of_second_looks_is_so() -> None:
+    searches, _ = tables.read_searches()
+    changed = 0
+    for name, search in searches.items():
+        looks = search["second_looks"]
+        again = [fmean(each) for each in looks["again"]]
+        chosen = again.index(min(again))
+        reported = [fmean(each) for each in looks["reported"]]
+        assert abs(reported[0] - reported[chosen]) < 0.02, "it matters little"
+        related = correlation(looks["found"], again)
+        assert related > 0.9 if name == "no-selection" else related < 0.5
+        assert fmean(again) > fmean(looks["found"]) and len(again) == BEST
+        changed += chosen != 0
+        assert chosen == 0 or name != "no-selection"
+    assert changed == len(searches) - 1
 
 
 def test_second_looks_say_which_program_is_best_after_all() -> None:
