@@ -6,42 +6,33 @@ Does Primer save what its paper says? Our measurements at a small size, next to 
 In short, from our own runs:
 
 - **The ground.** A model has learned something only if it predicts better than a table of counts of the same
-  text ({doc}`/labml_primer/training/counting`). The largest factors below are over Transformers with a
-  learned table of positions, which end far above the counts.
-- **The longest runs**, on characters with rotary positions, are well beyond it: the Transformer ends
-  {value}`at["long, Transformer"]` the counts, and Primer-EZ {value}`at["long"]`. There Primer-EZ needs
-  {value}`f"{in_long_runs.mean:.2f}"` times fewer {term}`multiply-adds` (95% {term}`confidence interval`
-  {value}`in_long_runs.between()`, {value}`len(long_runs["primer-ez"])` seeds) than a Transformer with a ReLU.
-  Transformer++ was not trained for so long.
-- **On Python code**, by character and with rotary positions, the models end even farther beyond the counts.
-  Primer-EZ ends lower than the Transformer with each seed, by
-  {value}`f"{gain(code, 'primer-ez', 'transformer'):.3f}" </experiments/chapters/positions>` nats on average.
-  Its factor is {value}`on_code_saved["primer-ez"]` over the Transformer, and {value}`on_code_saved["pp"]`
-  over Transformer++ ({doc}`positions`).
-- **On subwords**, Primer-EZ needs {value}`f"{on_subwords['rotary'].mean:.2f}"` times fewer multiply-adds with
-  rotary positions ({value}`on_subwords["rotary"].between()`, five seeds), and
-  {value}`f"{on_subwords['learned'].mean:.2f}"` times with a learned table of positions
-  ({value}`on_subwords["learned"].between()`, three seeds). Over the seeds that both have, these runs do not
-  show that it gains less with rotary positions. With rotary positions, the Transformer ends
-  {value}`at["subwords, Transformer"]` the counts, and Primer-EZ {value}`at["subwords"]`. There Primer-EZ ends
-  below Transformer++ with each of five seeds; its factor over Transformer++, {value}`over_pp_on_subwords`, is
-  at the limit of what they can show. Primer saves the most, {value}`primer_on_subwords` ({doc}`ours`).
+  text ({doc}`/labml_primer/training/counting`). So the runs that end well beyond the counts come first.
+- **Well beyond the counts**, on characters with {doc}`rotary positions </labml_primer/since/rotary>`, end our
+  longest runs: the Transformer {value}`at["long, Transformer"]` them, and Primer-EZ {value}`at["long"]`.
+  There Primer-EZ needs {value}`f"{in_long_runs.mean:.2f}"` times fewer {term}`multiply-adds` (95%
+  {term}`confidence interval` {value}`in_long_runs.between()`, {value}`len(long_runs["primer-ez"])` seeds)
+  than a Transformer with a ReLU. On Python code, which is even farther beyond the counts, its factor is
+  {value}`on_code_saved`.
+- **Over Transformer++**, which has SwiGLU, with rotary positions, no lead of Primer-EZ is shown by character:
+  its factor is {value}`over_pp["primer-ez, long"]` in the longest runs and
+  {value}`over_pp["primer-ez, code"]` on Python code. On subwords it is
+  {value}`over_pp["primer-ez, subwords"]`, and Primer's {value}`over_pp["primer, subwords"]`; there both end
+  lower than Transformer++ with each of five seeds.
 - **In a modern baseline**, with SwiGLU, RMSNorm and rotary positions, on subwords, its two changes together
   save a factor of {value}`in_baseline` in multiply-adds. The squared ReLU alone, in place of SwiGLU, makes
   the baseline worse.
-- **With rotary positions**, as in most models today, Primer-EZ needs
-  {value}`f"{counted['rotary']['primer-ez'].mean:.2f}"` times fewer multiply-adds on characters
-  ({value}`counted["rotary"]["primer-ez"].between()`, five seeds) instead of
-  {value}`f"{counted['learned table']['primer-ez'].mean:.2f}"`, so {value}`f"{share:.0%}"` of the gain,
-  measured as the logarithm of the factor, is lost. These runs show no lead over Transformer++
-  ({doc}`positions`).
-- **With a learned table of positions**, Primer-EZ reaches the Transformer's final loss
-  {value}`f"{in_time['primer-ez'].mean:.1f}"` times faster (95% confidence interval
-  {value}`in_time["primer-ez"].between(".1f")`), and Primer {value}`f"{in_time['primer'].mean:.1f}"` times
-  ({value}`in_time["primer"].between(".1f")`), over five seeds. The paper reports
-  {value}`paper_range("primer-ez")` and {value}`paper_range("primer")`. These runs end before they reach the
-  counts (Primer-EZ {value}`at["learned"]` them), so our factor says only which model learns sooner what a
-  table of counts knows.
+- **Near the counts** end runs of 1,200 steps with rotary positions. On characters, Primer-EZ's factor is
+  {value}`f"{counted['rotary']['primer-ez'].mean:.2f}"` ({value}`counted["rotary"]["primer-ez"].between()`,
+  five seeds). On subwords it is {value}`f"{on_subwords.mean:.2f}"` ({value}`on_subwords.between()`, five
+  seeds), and Primer's {value}`primer_on_subwords` ({doc}`ours`).
+- **Far above the counts** end Transformers with a learned table of positions. Over them are the largest
+  factors, which say only which model learns sooner what a table of counts knows. On characters Primer-EZ's is
+  {value}`f"{counted['learned table']['primer-ez'].mean:.2f}"` in multiply-adds; with rotary positions,
+  {value}`f"{share:.0%}"` of the gain, measured as the logarithm of the factor, is lost ({doc}`positions`). In
+  time, Primer-EZ is {value}`f"{in_time['primer-ez'].mean:.1f}"` times faster
+  ({value}`in_time["primer-ez"].between(".1f")`), and Primer {value}`f"{in_time['primer'].mean:.1f}"` times
+  ({value}`in_time["primer"].between(".1f")`), over five seeds; the paper reports
+  {value}`paper_range("primer-ez")` and {value}`paper_range("primer")`.
 - **The most effective change**, on characters, depends on the positions. With rotary positions it is on
   average the squared ReLU, as in the paper: Primer's {term}`perplexity` is
   {value}`missed("today-ablation", "squared-relu")` higher without it, and
@@ -53,9 +44,8 @@ In short, from our own runs:
   use. In plain code it needs {value}`over("memory")` times the memory for activations and gradients. It
   generates {value}`over("generation")` times as many tokens per second.
 - **Not reproduced.** With rotary positions on characters, in runs of 1,200 steps, neither the size of the
-  saving nor Primer-EZ's lead over Transformer++ is reproduced. With a learned table our factors are as large
-  as the paper's, but of trainings that end before they reach the counts. The section *Not reproduced* has the
-  full list.
+  saving nor Primer-EZ's lead over Transformer++ is reproduced. The section *Not reproduced* has the full
+  list.
 
 The scale is small: on characters, {value}`f"{runs['transformer'][0]['parameters'] / 1e6:.1f}"` million
 parameters and {value}`f"{runs['transformer'][0]['steps'][-1] * 16 * 128 / 1e6:.1f}"` million characters of
@@ -113,6 +103,7 @@ if __name__ == "__main__":
         "today-subwords", ["transformer", "primer", "primer-ez", "pp"]
     )
     long_runs = read_runs("today-longer", ["transformer", "primer-ez"])
+    long_runs |= read_runs("today-longer-others")
     modern, on_code = read_runs("today-modern"), read_setting("code", "rotary")
     grounds = {
         "characters, rotary,\n4,800 steps": long_runs,
@@ -218,12 +209,7 @@ if __name__ == "__main__":
     # of 1,200 steps ({doc}`positions`).
     #
     # The second table has the changes of a {doc}`modern baseline </labml_primer/since/modern>`.
-    on_subwords = {
-        positions: MeanFactor.of(
-            savings(read_setting("subwords", positions), "primer-ez")
-        )
-        for positions in ("learned", "rotary")
-    }
+    on_subwords = MeanFactor.of(savings(every_model, "primer-ez"))
     share = share_of_positions(
         *(
             seed_factors(each["transformer"], each["primer-ez"], "multiply_adds")
@@ -232,16 +218,15 @@ if __name__ == "__main__":
     )
     display(factor_table())
     primer_on_subwords = written(savings(every_model, "primer"))
-    over_pp_on_subwords = written(savings(every_model, "primer-ez", over="pp"))
     in_long_runs = MeanFactor.of(savings(long_runs, "primer-ez"))
-    on_code_saved = {
-        "primer-ez": written(savings(on_code, "primer-ez")),
-        "pp": written(savings(on_code, "primer-ez", over="pp")),
+    on_code_saved = written(savings(on_code, "primer-ez"))
+    next_to_pp = {"long": long_runs, "code": on_code, "subwords": every_model}
+    over_pp = {
+        f"{model}, {name}": written(savings(each, model, over="pp"))
+        for name, each in next_to_pp.items()
+        for model in ("primer-ez", "primer")
     }
     next_to_counts = {
-        "learned": runs["primer-ez"],
-        "subwords": every_model["primer-ez"],
-        "subwords, Transformer": every_model["transformer"],
         "long": long_runs["primer-ez"],
         "long, Transformer": long_runs["transformer"],
     }
@@ -336,6 +321,9 @@ if __name__ == "__main__":
     ]
     with_gates = {
         "Transformer++, characters": savings(full_length, "primer-ez", over="pp"),
+        "Transformer++, four times the steps": savings(
+            long_runs, "primer-ez", over="pp"
+        ),
         "Transformer++, Python code": savings(on_code, "primer-ez", over="pp"),
         "Transformer++, subwords": savings(every_model, "primer-ez", over="pp"),
         "modern, subwords": savings(modern, "primer-ez", over="modern"),
@@ -376,12 +364,13 @@ if __name__ == "__main__":
             f"Primer-EZ saves a factor of {paper_range('primer-ez')} (Table 4)",
             f"with rotary positions, {counted['rotary']['primer-ez']:.2f} in "
             f"multiply-adds on characters, {in_long_runs:.2f} in runs of four times "
-            f"the steps, and {on_subwords['rotary']:.2f} on subwords",
+            f"the steps, and {on_subwords:.2f} on subwords",
         ],
         [
             "Primer-EZ saves more than Transformer++ (Table 4)",
             "with rotary positions on characters, Transformer++ saves "
-            f"{counted['rotary']['pp']:.2f}, and no difference is shown",
+            f"{counted['rotary']['pp']:.2f}, or {written(savings(long_runs, 'pp'))} in "
+            "runs of four times the steps, and no difference is shown",
         ],
         [
             "at a fixed size, the saving grows with training (Figure 9)",

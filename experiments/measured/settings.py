@@ -28,6 +28,7 @@ MODELS = {
     "primer-ez": "Primer-EZ",
     "pp": "Transformer++",
 }
+WITH_PRIMER = MODELS | {"primer": "Primer"}
 
 
 PLANS = {
@@ -123,13 +124,13 @@ def share_of_positions(learned: Sequence[float], rotary: Sequence[float]) -> flo
 def read_lengths() -> dict[int, Runs]:
     """Return the runs with rotary positions on characters by number of steps, of the seeds that all have.
 
-    All have the same learning rate.
+    A model has the same learning rate in both.
     """
-    longer = read_runs("today-longer")
+    longer = read_runs("today-longer") | read_runs("today-longer-others")
     longer |= read_runs("today-longer-same-rate")  # of the squared ReLU
     seeds = {run["seed"] for run in longer["transformer"]}
     shorter = read_setting("characters", "rotary")
-    shorter |= read_runs("today-rates", ["primer-ez"])
+    shorter |= read_runs("today-rates", ["primer-ez", "primer"])
     shorter = {
         model: [run for run in shorter[model] if run["seed"] in seeds]
         for model in longer
@@ -140,10 +141,9 @@ def read_lengths() -> dict[int, Runs]:
 def length_table() -> SourcedTable:
     """Return the final losses and speed-up factors of the models by number of steps."""
     of_steps = read_lengths()
-    models = [model for model in MODELS if model in of_steps[max(of_steps)]]
     rows = [
         [
-            MODELS[model],
+            name,
             *(
                 f"{statistics.fmean(map(last_loss, runs[model])):.3f}"
                 for runs in of_steps.values()
@@ -153,7 +153,7 @@ def length_table() -> SourcedTable:
                 for runs in of_steps.values()
             ),
         ]
-        for model in models
+        for model, name in WITH_PRIMER.items()
     ]
     counts = [written_counts(runs["transformer"][0]) for runs in of_steps.values()]
     rows.append(["counts", *counts, *("" for _ in counts)])
@@ -167,10 +167,9 @@ def rate_table() -> SourcedTable:
     """Return rates and speed-up factors by the length of the runs in which the rates were chosen."""
     longer = read_runs("today-rates")
     shorter = read_runs("today-characters", longer)
-    names = MODELS | {"primer": "Primer"}
     rows = [
         [
-            names[model],
+            WITH_PRIMER[model],
             *(f"{runs[model][0]['rate']:g}" for runs in (shorter, longer)),
             *(
                 "" if model == "transformer" else written(savings(runs, model))

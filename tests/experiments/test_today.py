@@ -232,8 +232,16 @@ def test_what_is_said_of_longer_runs_is_so() -> None:
     over_relu = savings(long, "primer-ez", over="squared-relu")
     assert min(over_relu) > 1 and all(ahead(long, "primer-ez", "squared-relu"))
     assert 1 < MeanFactor.of(over_relu, looks=3).low < 1.05, "just above 1"
+    assert not_shown(MeanFactor.of(savings(long, "primer-ez", over="pp")))
+    lowest = min(long, key=lambda model: fmean(map(last_loss, long[model])))
+    assert lowest == "primer"
+    assert not_shown(MeanFactor.of(savings(long, "primer", over="pp")))
+    assert MeanFactor.of(savings(long, "primer", over="primer-ez")).low > 1
+    assert ahead(long, "primer", "primer-ez").count(False) == 1
     for runs in of_steps.values():
-        assert {run["rate"] for seeds in runs.values() for run in seeds} == {0.002}
+        for model, seeds in runs.items():
+            rate = 0.004 if model == "primer" else 0.002
+            assert {run["rate"] for run in seeds} == {rate}
     slower = {
         "0.001": read_runs("today-longer")["squared-relu"],
         "0.002": long["squared-relu"],
@@ -256,7 +264,7 @@ def test_what_is_said_of_python_code_is_so() -> None:
         assert pp["loss"][5] < primer_ez["loss"][5], "faster at first"
     assert {run["rate"] for seeds in code.values() for run in seeds} == {0.002}
     plays = read_lengths()[4800]
-    assert all(below_counts(code[m]) > below_counts(plays[m]) for m in plays), "farther"
+    assert all(below_counts(code[m]) > below_counts(plays[m]) for m in code), "farther"
 
 
 def test_the_largest_factors_are_over_transformers_far_above_the_counts() -> None:

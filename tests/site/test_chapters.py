@@ -159,14 +159,14 @@ def test_a_figure_has_a_name(site: Site, chapter: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "of", ["results", "ours", "parts", "mdha", "sizes", "transfer"]
+    "of", ["results", "positions", "ours", "parts", "mdha", "sizes", "transfer"]
 )
 def test_figures_of_recorded_runs_say_what_they_rest_on(site: Site, of: str) -> None:
     figures = site.soup(f"experiments/chapters/{of}").select(".plot")
     assert figures
     for figure in figures:
         words = figure.get_text(" ", strip=True)
-        data = "(?:characters|code)(?:(?:, code)? and subwords)?"
+        data = "(?:characters|code|subwords)(?:(?:, code)? and subwords)?"
         assert re.search(rf"\d seeds, {data}, [\d. to]+ trillion multiply-adds", words)
 
 
