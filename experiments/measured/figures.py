@@ -160,7 +160,7 @@ def draw_gaps(runs: Runs, models: Sequence[str]) -> None:
     """
     import matplotlib.pyplot as plt
 
-    fig, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
+    fig, ax = plt.subplots(figsize=(7, 3.3), layout="constrained")
     plain = torch.tensor([run["loss"] for run in runs["transformer"]])
     eighth = plain.shape[1] // 8
     for model in models:

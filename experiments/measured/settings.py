@@ -126,8 +126,9 @@ def read_lengths() -> dict[int, Runs]:
 
     A model has the same learning rate in both.
     """
-    longer = read_runs("today-longer") | read_runs("today-longer-others")
+    longer = read_runs("today-longer", ["transformer", "mdha", "primer-ez"])
     longer |= read_runs("today-longer-same-rate")  # of the squared ReLU
+    longer |= read_runs("today-longer-others")
     seeds = {run["seed"] for run in longer["transformer"]}
     shorter = read_setting("characters", "rotary")
     shorter |= read_runs("today-rates", ["primer-ez", "primer"])
