@@ -28,10 +28,12 @@ Transformer's loss 1.75 to 2.34 times faster. In our own longest runs, small mod
 positions, as in most models today, it needs
 {value}`f"{in_long_runs.mean:.2f}" </experiments/chapters/results>` times fewer
 {term}`multiply-adds` (95% {term}`confidence interval`
-{value}`in_long_runs.between() </experiments/chapters/results>`, five seeds). In shorter runs
-with these positions it saves {value}`share_saved(left["primer-ez"]) </experiments/chapters/ours>` of them,
-and on subwords {value}`share_saved(on_subwords_left["primer-ez"]) </experiments/chapters/ours>`. With a
-learned table of positions it saves
+{value}`in_long_runs.between() </experiments/chapters/results>`, five seeds). Over {term}`Transformer++`,
+whose feed-forward layer is a {term}`SwiGLU`, no saving is shown there:
+{value}`over_pp["4800"] </experiments/chapters/positions>`. In shorter runs with these positions it saves
+{value}`share_saved(left["primer-ez"]) </experiments/chapters/ours>` of them, and on subwords
+{value}`share_saved(on_subwords_left["primer-ez"]) </experiments/chapters/ours>`. With a learned table of
+positions it saves
 {value}`f"{1 - 1 / both['learned'].mean:.0%}" </experiments/chapters/positions>`, but of trainings that end
 before they reach a table of counts ({doc}`/experiments/chapters/positions`).
 
