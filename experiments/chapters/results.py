@@ -7,12 +7,12 @@ In short, from our own runs:
 
 - **The ground.** A model has learned something only if it predicts better than a table of counts of the same
   text ({doc}`/labml_primer/training/counting`). So the runs that end well beyond the counts come first.
-- **Well beyond the counts**, on characters with {doc}`rotary positions </labml_primer/since/rotary>`, end our
-  longest runs: the Transformer {value}`at["long, Transformer"]` them, and Primer-EZ {value}`at["long"]`.
-  There Primer-EZ needs {value}`f"{in_long_runs.mean:.2f}"` times fewer {term}`multiply-adds` (95%
-  {term}`confidence interval` {value}`in_long_runs.between()`, {value}`len(long_runs["primer-ez"])` seeds)
-  than a Transformer with a ReLU. On Python code, which is even farther beyond the counts, its factor is
-  {value}`on_code_saved`.
+- **Well beyond the counts.** Our longest runs, on characters with
+  {doc}`rotary positions </labml_primer/since/rotary>`, end there: the Transformer
+  {value}`at["long, Transformer"]` them, and Primer-EZ {value}`at["long"]`. In these, Primer-EZ needs
+  {value}`f"{in_long_runs.mean:.2f}"` times fewer {term}`multiply-adds` (95% {term}`confidence interval`
+  {value}`in_long_runs.between()`, {value}`len(long_runs["primer-ez"])` seeds) than a Transformer with a ReLU.
+  On Python code, which is even farther beyond the counts, its factor is {value}`on_code_saved`.
 - **Over Transformer++**, which has SwiGLU, with rotary positions, no lead of Primer-EZ is shown by character:
   its factor is {value}`over_pp["long"]` in the longest runs and {value}`over_pp["code"]` on Python code. On
   subwords it is {value}`over_pp["subwords"]`, and Primer's {value}`primer_over_pp`; there both end lower than
@@ -20,12 +20,12 @@ In short, from our own runs:
 - **In a modern baseline**, with SwiGLU, RMSNorm and rotary positions, on subwords, Primer-EZ's two changes
   together save a factor of {value}`in_baseline` in multiply-adds. The squared ReLU alone, in place of SwiGLU,
   makes the baseline worse.
-- **Near the counts** end runs of 1,200 steps with rotary positions. On characters, Primer-EZ's factor is
-  {value}`f"{counted['rotary']['primer-ez'].mean:.2f}"` ({value}`counted["rotary"]["primer-ez"].between()`,
+- **Near the counts.** Runs of 1,200 steps with rotary positions end there. On characters, Primer-EZ's factor
+  is {value}`f"{counted['rotary']['primer-ez'].mean:.2f}"` ({value}`counted["rotary"]["primer-ez"].between()`,
   five seeds). On subwords it is {value}`f"{on_subwords.mean:.2f}"` ({value}`on_subwords.between()`, five
   seeds), and Primer's {value}`primer_on_subwords` ({doc}`ours`).
-- **Far above the counts** end Transformers with a learned table of positions. Over them are the largest
-  factors, which say only which model learns sooner what a table of counts knows. On characters Primer-EZ's is
+- **Far above the counts.** Transformers with a learned table of positions end there. The largest factors are
+  over them, and say only which model learns sooner what a table of counts knows. On characters Primer-EZ's is
   {value}`f"{counted['learned table']['primer-ez'].mean:.2f}"` in multiply-adds; with rotary positions,
   {value}`f"{share:.0%}"` of the gain, measured as the logarithm of the factor, is lost ({doc}`positions`). In
   time, Primer-EZ is {value}`f"{in_time['primer-ez'].mean:.1f}"` times faster

@@ -44,6 +44,7 @@ from experiments.search.summary import CONVOLUTIONS
 from experiments.search.tables import (
     KNOWN,
     ancestors,
+    chosen_again,
     curves,
     model,
     mutations,
@@ -237,7 +238,7 @@ if __name__ == "__main__":
     for ax, (name, search) in zip(axes, searches.items(), strict=True):
         looks = search["second_looks"]
         means = list(map(fmean, looks["again"]))
-        chosen = means.index(min(means))
+        chosen = chosen_again(looks)
         lower.append(fmean(looks["reported"][0]) - fmean(looks["reported"][chosen]))
         if search["tournament"] > 1:
             correlations.append(correlation(looks["found"], means))

@@ -191,17 +191,27 @@ def outcomes(
     return SourcedTable("What each search found", "Our runs", columns, rows)
 
 
+def chosen_again(looks: Mapping[str, Any]) -> int:
+    """Return the place of the program with the lowest mean of its new losses on the play of the search.
+
+    A program that lost a seed is not chosen: its mean is that of the luckier ones.
+    """
+    again = looks["again"]
+    seeds = max(map(len, again))
+    whole = [at for at, losses in enumerate(again) if len(losses) == seeds]
+    return min(whole, key=lambda at: fmean(again[at]))
+
+
 def second_looks(searches: Mapping[str, Search]) -> SourcedTable:
     """Return what training the best of each search again says of the search's choice.
 
-    The best of the second look has the lowest mean loss on the play of the search. The losses are means of
-    those on the reported plays, by which nothing was chosen.
+    The losses are means of those on the reported plays, by which nothing was chosen.
     """
     rows = []
     for search in searches.values():
         looks = search["second_looks"]
         again = [fmean(each) for each in looks["again"]]
-        best = again.index(min(again))
+        best = chosen_again(looks)
         rank = 1 + sum(loss < again[0] for loss in again)
         above = fmean(again) - fmean(looks["found"])
         rows.append(
