@@ -12,7 +12,7 @@ has {value}`f"{easy:.0%}"` of their gain over the Transformer (one run).
 
 This ground is very early training. In so short a time the Transformer does not get as far as counting the
 {term}`n-grams <n-gram>` of what it reads ({doc}`/labml_primer/training/counting`), nor does Primer-EZ; the
-winners just reach that. So the search found what learns short n-grams fastest. A search whose start is past
+winners come close. So the search found what learns short n-grams fastest. A search whose start is past
 the counts was not affordable. Even with rotary positions, the Transformer of {doc}`positions` is only close
 to them after 1,200 steps, which take about {value}`f"{minutes:.0f}"` minutes with a learned table. With that
 time for each program, a search would take {value}`f"{hours:.0f}"` core-hours instead of
