@@ -307,8 +307,10 @@ if __name__ == "__main__":
     # Is the saving due to something that a serious training does not have? Each row names such a reason, runs
     # without it, and the factor that Primer-EZ saves there in multiply-adds.
     full_length = read_runs("today-rates", ["transformer", "primer-ez", "pp"])
+    scaled = read_runs("today-scaled")
     tried = [
         ("weak positions", "rotary positions, characters", with_rotary),
+        ("a small input", "input times the root of the width, characters", scaled),
         ("early training", "four times the steps, characters", long_runs),
         ("the text", "Python code", on_code),
         ("characters", "subwords", every_model),

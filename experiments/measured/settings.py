@@ -58,6 +58,7 @@ MODERN = {
     "modern": "none",
     "squared-relu": "squared ReLU for SwiGLU",
     "mdha": "MDHA",
+    "mdha-same-rate": "MDHA, the others' rate",
     "primer-ez": "both, Primer-EZ",
     "canon-b": "Canon-B",
     "token-shift": "token shift",
@@ -100,6 +101,12 @@ def read_kinds() -> dict[str, Runs]:
         "today-positions", [f"{model}-{kind}" for kind in KINDS for model in pair]
     )
     return {kind: {model: runs[f"{model}-{kind}"] for model in pair} for kind in KINDS}
+
+
+def read_modern() -> Runs:
+    """Return the runs of the modern baseline and of its changes, of MDHA with a second rate as well."""
+    with_their_rate = read_runs("today-modern-same-rate")["mdha"]
+    return read_runs("today-modern") | {"mdha-same-rate": with_their_rate}
 
 
 def savings(runs: Runs, model: str, over: str = "transformer") -> list[float]:
@@ -162,6 +169,24 @@ def length_table() -> SourcedTable:
     heads |= {f"loss, {steps:,} steps": "nats" for steps in of_steps}
     heads |= {f"saves, {steps:,} steps": "factor" for steps in of_steps}
     return SourcedTable("Short and long runs, on characters", "Our runs", heads, rows)
+
+
+def savings_if_annealed(runs: Runs) -> list[float]:
+    """Return what Primer-EZ saves over the Transformer for each seed, in runs whose rate ends at zero.
+
+    A point before the end of such a run is not the end of a shorter one. So the cost at which Primer-EZ ends
+    with the Transformer's loss is interpolated between its runs of two lengths, with the logarithm of the cost.
+    """
+    factors = []
+    every = (runs[model] for model in ("transformer", "primer-ez-half", "primer-ez"))
+    for plain, half, whole in zip(*every, strict=True):
+        short, long = (math.log(run["multiply_adds"][-1]) for run in (half, whole))
+        share = (last_loss(half) - last_loss(plain)) / (
+            last_loss(half) - last_loss(whole)
+        )
+        needed = math.exp(short + share * (long - short))
+        factors.append(plain["multiply_adds"][-1] / needed)
+    return factors
 
 
 def rate_table() -> SourcedTable:
@@ -246,7 +271,7 @@ def factor_table() -> SourcedTable:
 
 def modern_table() -> SourcedTable:
     """Return what each change of a modern baseline saves over it, and its final loss."""
-    runs = read_runs("today-modern")
+    runs = read_modern()
     rows = [
         [
             name,

@@ -29,6 +29,7 @@ from experiments.measured.settings import (
     of_baselines,
     read_kinds,
     read_lengths,
+    read_modern,
     read_setting,
     read_settings,
     saved_over_baselines,
@@ -128,29 +129,51 @@ def test_what_is_said_of_the_four_kinds_of_positions_is_so() -> None:
     assert (least, most) == ("rotary", "learned") and [*saved] == [*KINDS]
 
 
+def test_what_is_said_of_a_scaled_input_is_so() -> None:
+    scaled, plain = (read_runs(plan) for plan in ("today-scaled", "today-rates"))
+    assert (
+        all(ahead(scaled, "primer-ez", "transformer")) and len(scaled["primer-ez"]) == 5
+    )
+    for model, seeds in scaled.items():
+        assert gain({"scaled": seeds, "plain": plain[model]}, "scaled", "plain") > 0
+    pairs = zip(savings(scaled, "primer-ez"), savings(plain, "primer-ez"), strict=True)
+    assert not_shown(MeanFactor.of([with_it / without for with_it, without in pairs]))
+
+
 def not_shown(saved: MeanFactor) -> bool:
     """Whether the runs show neither a saving nor a loss."""
     return saved.low < 1 < saved.high
 
 
 def test_what_is_said_of_the_baseline_of_today_is_so() -> None:
-    runs = read_runs("today-modern")
-    ends = {model: [last_loss(run) for run in seeds] for model, seeds in runs.items()}
-    both = ends.pop("primer-ez")
-    lowest = map(min, zip(*ends.values(), strict=True))
-    assert all(map(float.__lt__, both, lowest)) and len(both) == 5
-    assert all(map(float.__gt__, ends["squared-relu"], ends["modern"]))
-    assert all(map(float.__gt__, ends["token-shift"], ends["modern"]))
+    runs = read_modern()
+    assert all(
+        all(ahead(runs, "modern", model)) for model in ("squared-relu", "token-shift")
+    )
+    assert all(
+        all(ahead(runs, "primer-ez", model))
+        for model in runs.keys() - {"primer-ez", "mdha-same-rate"}
+    )
+    assert ahead(runs, "primer-ez", "mdha-same-rate").count(False) == 1
+    assert gain(runs, "primer-ez", "mdha-same-rate") > 0, "lowest on average"
+    assert ahead(runs, "mdha-same-rate", "mdha").count(True) == 4
     seeds = {model: savings(runs, model, over="modern") for model in runs}
     saved = {model: MeanFactor.of(each) for model, each in seeds.items()}
     assert not_shown(saved["canon-b"])
-    assert saved["mdha"].low > 1 > max(seeds["squared-relu"])
-    product = saved["mdha"].mean * saved["squared-relu"].mean
+    assert (
+        min(saved["mdha"].low, saved["mdha-same-rate"].low)
+        > 1
+        > max(seeds["squared-relu"])
+    )
+    product = saved["mdha-same-rate"].mean * saved["squared-relu"].mean
     assert saved["primer-ez"].low > product
+    over_mdha = savings(runs, "primer-ez", over="mdha-same-rate")
+    assert not_shown(MeanFactor.of(over_mdha)), "what the squared ReLU adds"
     assert_baselines_save_as_much()
     rates = {model: {run["rate"] for run in seeds} for model, seeds in runs.items()}
     assert rates.pop("mdha") == {0.002}
     assert all(rate == {0.004} for rate in rates.values())
+    assert {*map(len, runs.values())} == {5}
 
 
 def assert_baselines_save_as_much() -> None:
@@ -169,7 +192,7 @@ def assert_baselines_save_as_much() -> None:
 def test_every_change_of_the_baseline_has_a_row_with_its_factor() -> None:
     none, *rows, counts = modern_table().rows
     assert counts[0] == "counts instead of a model"
-    assert len(rows) == 5 and none[-1] == ""
+    assert len(rows) == 6 and none[-1] == ""
     assert all(" to " in str(row[-1]) for row in rows)
 
 
