@@ -75,6 +75,7 @@ from experiments.measured.settings import (
     read_kinds,
     read_lengths,
     read_modern,
+    read_rates,
     read_settings,
     saved_over_baselines,
     savings,
@@ -189,7 +190,7 @@ if __name__ == "__main__":
     # Corrected for three looks (Bonferroni), the factor of this section is
     # {value}`corrected["full length"]`, and includes 1; that of the longest runs is
     # {value}`corrected["4800"]`. Over Transformer++ no lead is shown: {value}`over_pp["full length"]`.
-    full_length = read_runs("today-rates")
+    _, full_length = read_rates()
     of_primer_ez, of_relu = (
         {"earlier": rotary[model], "later": full_length[model]}
         for model in ("primer-ez", "squared-relu")

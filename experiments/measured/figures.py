@@ -153,34 +153,6 @@ def draw_by_compute(settings: Mapping[str, Runs]) -> None:
     plt.show()
 
 
-def draw_annealed(constant: Runs, annealed: Runs) -> None:
-    """Draw where runs end whose rate falls to zero, next to the curves of runs whose rate does not."""
-    import matplotlib.pyplot as plt
-
-    fig, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
-    for model, lengths in (
-        ("transformer", ["transformer"]),
-        ("primer-ez", ["primer-ez-half", "primer-ez"]),
-    ):
-        name, colour, line = WHOLE_MODELS[model]
-        half = len(constant[model][0]["loss"]) // 2 - 4
-        cost = [each / 1e12 for each in constant[model][0]["multiply_adds"]][half:]
-        curve = over_seeds(constant[model], fmean)[half:]
-        ax.plot(cost, curve, line, color=colour, lw=1, label=f"{name}, not to zero")
-        ends = [annealed[each] for each in lengths]
-        cost = [runs[0]["multiply_adds"][-1] / 1e12 for runs in ends]
-        means = [fmean(run["loss"][-1] for run in runs) for runs in ends]
-        ax.plot(cost, means, "o:", color=colour, label=f"{name}, to zero")
-        for at, runs in zip(cost, ends, strict=True):
-            seeds = [run["loss"][-1] for run in runs]
-            ax.plot([at] * len(seeds), seeds, "o", color=colour, mfc="none", ms=4)
-    draw_counts(ax, annealed["transformer"][0])
-    fig.suptitle(f"mean of {setting(annealed.values())}", fontsize="medium")
-    ax.set(xlabel="multiply-adds, trillions", ylabel="loss, nats per character")
-    ax.legend(frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
-    plt.show()
-
-
 def draw_gaps(runs: Runs, models: Sequence[str]) -> None:
     """Draw by how many nats models are below the Transformer with the same seed, by steps.
 

@@ -128,6 +128,15 @@ def share_of_positions(learned: Sequence[float], rotary: Sequence[float]) -> flo
     return 1 - left / before
 
 
+def read_rates() -> tuple[Runs, Runs]:
+    """Return the runs with rates chosen in short runs, and in long ones, on characters.
+
+    Four of the six models chose the same rate in both, so their runs are the same.
+    """
+    shorter = read_runs("today-characters", WITH_PRIMER)
+    return shorter, shorter | read_runs("today-rates", ["squared-relu", "primer-ez"])
+
+
 def read_lengths() -> dict[int, Runs]:
     """Return the runs with rotary positions on characters by number of steps, of the seeds that all have.
 
@@ -138,7 +147,7 @@ def read_lengths() -> dict[int, Runs]:
     longer |= read_runs("today-longer-others")
     seeds = {run["seed"] for run in longer["transformer"]}
     shorter = read_setting("characters", "rotary")
-    shorter |= read_runs("today-rates", ["primer-ez", "primer"])
+    shorter |= {model: read_rates()[1][model] for model in ("primer-ez", "primer")}
     shorter = {
         model: [run for run in shorter[model] if run["seed"] in seeds]
         for model in longer
@@ -171,28 +180,9 @@ def length_table() -> SourcedTable:
     return SourcedTable("Short and long runs, on characters", "Our runs", heads, rows)
 
 
-def savings_if_annealed(runs: Runs) -> list[float]:
-    """Return what Primer-EZ saves over the Transformer for each seed, in runs whose rate ends at zero.
-
-    A point before the end of such a run is not the end of a shorter one. So the cost at which Primer-EZ ends
-    with the Transformer's loss is interpolated between its runs of two lengths, with the logarithm of the cost.
-    """
-    factors = []
-    every = (runs[model] for model in ("transformer", "primer-ez-half", "primer-ez"))
-    for plain, half, whole in zip(*every, strict=True):
-        short, long = (math.log(run["multiply_adds"][-1]) for run in (half, whole))
-        share = (last_loss(half) - last_loss(plain)) / (
-            last_loss(half) - last_loss(whole)
-        )
-        needed = math.exp(short + share * (long - short))
-        factors.append(plain["multiply_adds"][-1] / needed)
-    return factors
-
-
 def rate_table() -> SourcedTable:
     """Return rates and speed-up factors by the length of the runs in which the rates were chosen."""
-    longer = read_runs("today-rates")
-    shorter = read_runs("today-characters", longer)
+    shorter, longer = read_rates()
     rows = [
         [
             WITH_PRIMER[model],

@@ -30,6 +30,7 @@ from experiments.measured.settings import (
     read_kinds,
     read_lengths,
     read_modern,
+    read_rates,
     read_setting,
     read_settings,
     saved_over_baselines,
@@ -313,6 +314,7 @@ def test_what_is_said_of_rates_chosen_in_longer_runs_is_so(
     plans: dict[str, Plan], known: dict[str, RunRecord]
 ) -> None:
     earlier, later = (read_runs(plan) for plan in ("today-characters", "today-rates"))
+    assert read_rates() == ({model: earlier[model] for model in later}, later)
     assert len(later) == 6 and {*map(len, later.values())} == {5}
     halved = {
         model
