@@ -79,8 +79,8 @@ if __name__ == "__main__":
     # at norm 1. The learning rate rises over 100 steps and then falls with the inverse square root of the
     # step. It does not depend on the length of the run, so each point of a learning curve is the end of a
     # shorter run. Most models today are trained with a rate that falls to zero at the end, which lowers the
-    # loss; no recorded run is (`schedule = "linear"` does it). The models have the hand-written gradients of
-    # {doc}`/labml_primer/primer/faster`.
+    # loss; here, only the runs of *With a rate that falls to zero* in {doc}`positions` are. The models have
+    # the hand-written gradients of {doc}`/labml_primer/primer/faster`.
     #
     # ## Learning rates
     #

@@ -153,6 +153,42 @@ def draw_by_compute(settings: Mapping[str, Runs]) -> None:
     plt.show()
 
 
+def draw_annealed(not_annealed: Runs, annealed: Runs) -> None:
+    """Draw where runs end whose rate falls to zero, next to the curves of runs whose rate does not.
+
+    On the dotted grey line, Primer-EZ ends with the Transformer's loss.
+    """
+    import matplotlib.pyplot as plt
+
+    fig, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
+    for model, lengths in (
+        ("primer-ez", ["primer-ez-half", "primer-ez"]),
+        ("transformer", ["transformer"]),
+    ):
+        name, colour, line = WHOLE_MODELS[model]
+        cost = [each / 1e12 for each in not_annealed[model][0]["multiply_adds"]]
+        middle = over_seeds(not_annealed[model], fmean)
+        half = len(cost) // 2 - 1
+        label = f"{name}, not to zero"
+        ax.plot(cost[half:], middle[half:], line, color=colour, lw=1, label=label)
+        cost = [annealed[each][0]["multiply_adds"][-1] / 1e12 for each in lengths]
+        seeds = [[run["loss"][-1] for run in annealed[each]] for each in lengths]
+        ax.plot(cost, seeds, "o", color=colour, mfc="none", ms=4)
+        means = list(map(fmean, seeds))
+        ax.plot(cost, means, "o:", color=colour, label=f"{name}, to zero")
+    # The Transformer's, drawn last.
+    ax.hlines(means, *ax.get_xlim(), color=colour, ls=":", lw=1)
+    ax.legend(frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
+    draw_counts(ax, annealed["transformer"][0])
+    fig.suptitle(f"mean of {setting(annealed.values())}", fontsize="medium")
+    ax.set(xlabel="multiply-adds, trillions", ylabel="loss, nats per character")
+    ax.set(xscale="log")
+    ax.set_xticks([12, 16, 20, 24], ["12", "16", "20", "24"])
+    ax.minorticks_off()
+    ax.margins(y=0.12)
+    plt.show()
+
+
 def draw_gaps(runs: Runs, models: Sequence[str]) -> None:
     """Draw by how many nats models are below the Transformer with the same seed, by steps.
 

@@ -180,6 +180,28 @@ def length_table() -> SourcedTable:
     return SourcedTable("Short and long runs, on characters", "Our runs", heads, rows)
 
 
+def read_annealed() -> Runs:
+    """Return the ends of the runs whose rate falls to zero: of Primer-EZ also those of half as many steps."""
+    half = read_ends("today-longer-annealed-half")["primer-ez"]
+    return read_ends("today-longer-annealed") | {"primer-ez-half": half}
+
+
+def savings_if_annealed(runs: Runs) -> list[float]:
+    """Return what Primer-EZ saves over the Transformer for each seed, in runs whose rate falls to zero.
+
+    A point before the end of such a run is not the end of a shorter one. So the compute at which Primer-EZ
+    ends with the Transformer's loss is interpolated between its runs of two lengths, in its logarithm.
+    """
+    factors = []
+    lengths = (runs[model] for model in ("transformer", "primer-ez-half", "primer-ez"))
+    for plain, half, full in zip(*lengths, strict=True):
+        target, short, long = map(last_loss, (plain, half, full))
+        share = (short - target) / (short - long)
+        spent, least, most = (run["multiply_adds"][-1] for run in (plain, half, full))
+        factors.append(spent / (least * (most / least) ** share))
+    return factors
+
+
 def rate_table() -> SourcedTable:
     """Return rates and speed-up factors by the length of the runs in which the rates were chosen."""
     shorter, longer = read_rates()

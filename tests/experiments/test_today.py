@@ -27,6 +27,7 @@ from experiments.measured.settings import (
     loss_table,
     modern_table,
     of_baselines,
+    read_annealed,
     read_kinds,
     read_lengths,
     read_modern,
@@ -35,6 +36,7 @@ from experiments.measured.settings import (
     read_settings,
     saved_over_baselines,
     savings,
+    savings_if_annealed,
     share_of_positions,
     written,
 )
@@ -274,6 +276,27 @@ def test_what_is_said_of_longer_runs_is_so() -> None:
     assert {run["rate"] for run in slower["0.001"]} == {0.001}
     assert ahead(slower, "0.001", "plain").count(False) == 1
     assert all(ahead(slower, "0.002", "0.001"))
+
+
+def test_what_is_said_of_a_rate_that_falls_to_zero_is_so() -> None:
+    annealed, before = read_annealed(), read_lengths()[4800]
+    assert all(ahead(annealed, "primer-ez", "transformer"))
+    assert all(ahead(annealed, "primer-ez", "primer-ez-half"))
+    for model in ("transformer", "primer-ez"):
+        pairs = zip(annealed[model], before[model], strict=False)
+        assert all(last_loss(a) < last_loss(b) for a, b in pairs)
+    assert {run["rate"] for seeds in annealed.values() for run in seeds} == {0.002}
+    assert {*map(len, annealed.values())} == {3}
+
+
+def test_the_saving_of_annealed_runs_is_interpolated_between_two_lengths() -> None:
+    def end(loss: float, cost: float) -> Runs:
+        return [{"seed": 0, "loss": [loss], "multiply_adds": [cost]}]
+
+    runs = {"transformer": end(2.0, 8.0), "primer-ez": end(1.0, 8.0)}
+    for half, saved in ((2.0, 2.0), (3.0, 2**0.5)):
+        runs["primer-ez-half"] = end(half, 4.0)
+        assert savings_if_annealed(runs) == [pytest.approx(saved)]
 
 
 def test_what_is_said_of_python_code_is_so() -> None:
