@@ -4,13 +4,20 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from babel.messages.catalog import Catalog
+from babel.messages.mofile import write_mo
 from bs4 import BeautifulSoup
 from builds import sphinx
+from docutils.utils import new_document
 from editions.catalogues import Message, language, written
 from editions.compiled import compile_catalogues
 from small_books import Built, Shelf, environment, plain
+from sphinx import addnodes
+from sphinx_annotated.page.contents import contents
 
 pytestmark = pytest.mark.slow
 
@@ -228,3 +235,33 @@ def test_a_page_that_was_renamed_keeps_no_claim_to_be_complete(small: Small) -> 
     built = small.edition()
     assert built.code != 0
     assert f"{about}: complete has parts/two, which is no page of the book" in built.log
+
+
+def test_a_part_of_an_external_table_of_contents_has_its_name_in_the_edition(
+    tmp_path: Path,
+) -> None:
+    """Also if Sphinx has not read the page with the parts in this process, and so not its catalogue."""
+    messages = tmp_path / "locale" / "eo" / "LC_MESSAGES"
+    messages.mkdir(parents=True)
+    catalogue = Catalog(locale="eo")
+    catalogue.add("A part", "〔A part〕")
+    with (messages / "all_parts.mo").open("wb") as file:
+        write_mo(file, catalogue)
+    page = new_document("")
+    page += addnodes.toctree(caption="A part", entries=[("One", "one")])
+    config = SimpleNamespace(
+        root_doc="all_parts",
+        gettext_compact=False,
+        locale_dirs=["locale"],
+        language="eo",
+    )
+    env = SimpleNamespace(
+        config=config,
+        toctree_includes={"all_parts": ["one"]},
+        all_docs={"one": 0},
+        titles={},
+        get_doctree={"all_parts": page}.get,
+        doc2path="{}.md".format,
+    )
+    app: Any = SimpleNamespace(srcdir=tmp_path, env=env)
+    assert [entry.part for entry in contents(app)] == ["〔A part〕"]

@@ -12,7 +12,7 @@ from typing import Any
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
-from sphinx.locale import get_translation
+from sphinx.locale import init
 from sphinx.util.i18n import docname_to_domain
 
 
@@ -35,8 +35,11 @@ def contents(app: Sphinx) -> list[Entry]:
     """Return the book's pages in order. The modules of packages are numbered chapters."""
     env = app.env
     root = env.config.root_doc
-    # An external table of contents is inserted after Sphinx has translated the page.
-    say = get_translation(docname_to_domain(root, env.config.gettext_compact))
+    # An external table of contents is inserted after Sphinx has translated the page. The catalogue is read
+    # here, since Sphinx has done so only if it has read the page itself, in this process.
+    folders = [str(Path(app.srcdir, each)) for each in env.config.locale_dirs]
+    domain = docname_to_domain(root, env.config.gettext_compact)
+    say = init(folders, env.config.language, domain)[0].gettext
     entries: list[Entry] = []
     count = 0
 
@@ -45,7 +48,7 @@ def contents(app: Sphinx) -> list[Entry]:
         if docname not in env.toctree_includes:
             return  # without reading the page
         for toctree in env.get_doctree(docname).findall(addnodes.toctree):
-            caption = str(say(toctree["caption"])) if toctree.get("caption") else part
+            caption = say(toctree["caption"]) if toctree.get("caption") else part
             for title, ref in toctree["entries"]:
                 if ref not in env.all_docs:
                     continue
