@@ -190,12 +190,19 @@ def savings_if_annealed(runs: Runs) -> list[float]:
     """Return what Primer-EZ saves over the Transformer for each seed, in runs whose rate falls to zero.
 
     A point before the end of such a run is not the end of a shorter one. So the compute at which Primer-EZ
-    ends with the Transformer's loss is interpolated between its runs of two lengths, in its logarithm.
+    ends with the Transformer's loss is interpolated between its runs of two lengths, in its logarithm. Raises
+    `ValueError` if a loss of the Transformer lies not between those two, or the models differ in their seeds.
     """
     factors = []
     lengths = (runs[model] for model in ("transformer", "primer-ez-half", "primer-ez"))
     for plain, half, full in zip(*lengths, strict=True):
+        if not plain["seed"] == half["seed"] == full["seed"]:
+            raise ValueError("the models differ in their seeds")
         target, short, long = map(last_loss, (plain, half, full))
+        if not long <= target <= short or long == short:
+            raise ValueError(
+                f"a loss of {target:.3f} is not within {long:.3f} to {short:.3f}"
+            )
         share = (short - target) / (short - long)
         spent, least, most = (run["multiply_adds"][-1] for run in (plain, half, full))
         factors.append(spent / (least * (most / least) ** share))

@@ -297,6 +297,13 @@ def test_the_saving_of_annealed_runs_is_interpolated_between_two_lengths() -> No
     for half, saved in ((2.0, 2.0), (3.0, 2**0.5)):
         runs["primer-ez-half"] = end(half, 4.0)
         assert savings_if_annealed(runs) == [pytest.approx(saved)]
+    for half in (1.5, 1.0):  # the Transformer is worse, and beyond what was measured
+        runs["primer-ez-half"] = end(half, 4.0)
+        with pytest.raises(ValueError, match=f"2.000 is not within 1.000 to {half}"):
+            savings_if_annealed(runs)
+    runs["primer-ez-half"] = [end(3.0, 4.0)[0] | {"seed": 1}]
+    with pytest.raises(ValueError, match="differ in their seeds"):
+        savings_if_annealed(runs)
 
 
 def test_what_is_said_of_python_code_is_so() -> None:

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from gettext import NullTranslations, translation
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
-from sphinx.locale import init
 from sphinx.util.i18n import docname_to_domain
 
 
@@ -37,9 +37,11 @@ def contents(app: Sphinx) -> list[Entry]:
     root = env.config.root_doc
     # An external table of contents is inserted after Sphinx has translated the page. The catalogue is read
     # here, since Sphinx has done so only if it has read the page itself, in this process.
-    folders = [str(Path(app.srcdir, each)) for each in env.config.locale_dirs]
     domain = docname_to_domain(root, env.config.gettext_compact)
-    say = init(folders, env.config.language, domain)[0].gettext
+    own = NullTranslations()
+    for each in env.config.locale_dirs:
+        folder, languages = Path(app.srcdir, each), [env.config.language]
+        own.add_fallback(translation(domain, folder, languages, fallback=True))
     entries: list[Entry] = []
     count = 0
 
@@ -48,7 +50,9 @@ def contents(app: Sphinx) -> list[Entry]:
         if docname not in env.toctree_includes:
             return  # without reading the page
         for toctree in env.get_doctree(docname).findall(addnodes.toctree):
-            caption = say(toctree["caption"]) if toctree.get("caption") else part
+            caption = (
+                own.gettext(toctree["caption"]) if toctree.get("caption") else part
+            )
             for title, ref in toctree["entries"]:
                 if ref not in env.all_docs:
                     continue
