@@ -191,7 +191,7 @@ def savings_if_annealed(runs: Runs) -> list[float]:
 
     A point before the end of such a run is not the end of a shorter one. So the compute at which Primer-EZ
     ends with the Transformer's loss is interpolated between its runs of two lengths, in its logarithm. Raises
-    `ValueError` if a loss of the Transformer lies not between those two, or the models differ in their seeds.
+    `ValueError` if a loss of the Transformer is outside of theirs, or the models differ in their seeds.
     """
     factors = []
     lengths = (runs[model] for model in ("transformer", "primer-ez-half", "primer-ez"))
