@@ -543,6 +543,19 @@ AS_A_PROGRAM = {
         """,
         "result\nresult\nNamespace() 1\n",
     ),
+    "texts like a session of Python": (
+        '''
+        TEXT = """
+        >>> f(1)
+        2
+        """
+        print(repr(TEXT))
+        print("""%time
+        ... !ls
+        """)
+        ''',
+        "'\\n>>> f(1)\\n2\\n'\n%time\n... !ls\n\n",
+    ),
     "processes": (
         """
         import multiprocessing
@@ -591,6 +604,7 @@ AS_A_PROGRAM = {
     "what",
     [
         "event loops, arguments, exit",
+        "texts like a session of Python",
         "processes",
         pytest.param("a child that returns", marks=pytest.mark.nightly),
     ],

@@ -55,10 +55,35 @@ def test_names_refer_to_definitions_here_and_elsewhere() -> None:
         "g = [f for f in []]",
         "g = {f: 1 for f in []}",
         "class A:\n    def m(self, f):\n        return f",
+        "def g():\n    try: ...\n    except E as f:\n        return f",
+        "def g(x):\n    match x:\n        case [f]: return f\n        case {**f}: return f",
+        "def g(x):\n    match x:\n        case [*f]: return f",
     ],
 )
 def test_local_names_refer_to_no_definition(body: str) -> None:
     assert texts(f"def f(): ...\n{body}\n") == []
+
+
+def test_an_import_inside_a_function_is_that_functions_own() -> None:
+    assert texts(
+        """
+        def a():
+            from .two import load
+            return load()
+
+        def b():
+            from .three import load
+            return load()
+
+        def c():
+            return load()
+        """
+    ) == [
+        ("load", "pkg.two.load"),
+        ("load", "pkg.two.load"),
+        ("load", "pkg.three.load"),
+        ("load", "pkg.three.load"),
+    ]
 
 
 def test_methods_of_self_refer_to_the_class() -> None:

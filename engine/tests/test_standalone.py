@@ -454,3 +454,71 @@ def test_a_copy_keeps_a_sentence_of_each_docstring_and_the_shapes(
     assert "return x  # [batch, seq]" in source and "A note" not in source
     assert all(len(line) <= 88 for line in source.splitlines())
     assert run(source)["keep"].__doc__ == "Top-k"  # its sentence has a formula
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        ("from math import pi\npi = round(pi, 2)", 2),
+        ("from os.path import join\ndef join(*x): return x", 2),
+        ("from .two import limit\n\nlimit = limit * 10", 3),
+        ("from .two import TABLE\nTABLE['x'] = 1", 2),
+        ("from .two import show\n@show.register\ndef _(x: int): ...", 3),
+    ],
+)
+def test_a_name_that_is_imported_and_changed_is_an_error(
+    collect: Callable[..., str], code: str, line: int
+) -> None:
+    name = code.partition("import ")[2].partition("\n")[0]
+    two = "from functools import singledispatch\nTABLE, limit = {}, 2\n@singledispatch\ndef show(x): ...\n"
+    files = {
+        "pkg/one.py": f"{code}\n\n\ndef f():\n    return {name}\n",
+        "pkg/two.py": two,
+    }
+    words = rf"one\.py:{line}: {name} is imported in line 1 .* Use another name"
+    with pytest.raises(ChapterError, match=words):
+        collect(files, "f")
+
+
+def test_a_name_of_a_builtin_in_one_module_is_an_error_if_another_takes_the_builtin(
+    collect: Callable[..., str],
+) -> None:
+    files = {
+        "pkg/one.py": """
+            from .two import total
+
+
+            def sum(a, b):
+                return a + b + 100
+
+
+            def f():
+                return total([1, 2]) + sum(1, 2)
+        """,
+        "pkg/two.py": "def total(xs):\n    return sum(xs)\n",
+    }
+    with pytest.raises(ChapterError, match=r"sum means .*builtins\.sum.* Rename one"):
+        collect(files, "f")
+    assert "def sum" in collect(files, "sum")
+
+
+def test_a_class_body_that_reads_a_name_of_the_module_before_it_binds_it_has_it(
+    collect: Callable[..., str],
+) -> None:
+    code = (
+        "limit = 3\nother = 4\n\n\nclass A:\n    limit = limit\n    b = 1\n    c = b\n"
+    )
+    source = collect({"pkg/one.py": code}, "A")
+    assert run(source)["A"].limit == 3  # type: ignore[attr-defined]
+    assert defined(source) == ["limit = 3", "A"]
+
+
+def test_summaries_are_indented_as_the_code_is(project: Make) -> None:
+    code = 'class A:\n\t"""Doc one."""\n\n\tdef f(self):\n\t\t"""Return one."""\n\t\treturn 1\n'
+    made = Collector(project({"pkg/__init__.py": "", "pkg/one.py": code}))
+    module = made.project.find("pkg.one")
+    assert module is not None
+    made.need(module, "A")
+    source = made.source(documented=True)
+    assert run(source)["A"]().f() == 1  # type: ignore[operator]
+    assert "Doc one." in source and "Return one." in source

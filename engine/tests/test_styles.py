@@ -181,6 +181,9 @@ PERCENT = """
     # %% Loading tags=["x"] {"y": 1}
     words = os.sep
 
+    # %% Drawing y=x of [data] now
+    words += ""
+
     # %% [markdown]
     # ## Result
 """
@@ -382,7 +385,11 @@ def test_a_gallery_has_a_title_sections_and_prose_in_blocks(built: Built) -> Non
 def test_a_percent_notebook_has_the_prose_of_its_markdown_cells(built: Built) -> None:
     page = built.page("percent")
     assert re.search(r"<h1>Counting words<", page)
-    assert re.findall(r"<h2[^>]*>(.*?)<", page) == ["Loading", "Result"]
+    assert re.findall(r"<h2[^>]*>(.*?)<", page) == [
+        "Loading",
+        "Drawing y=x of [data] now",
+        "Result",
+    ]
     assert "jupytext" not in words(sheet(page)) and "%%" not in words(sheet(page))
     assert "Some stress and" in words(page)
 

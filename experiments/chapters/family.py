@@ -18,11 +18,11 @@ if __name__ == "__main__":
     # ## All language models in one table
     #
     # Parameters and multiply-adds are those of the paper's size: 32,000 tokens, width 512, sequences of 64.
-    # Time and loss are those of our recorded runs, of models with four blocks of width 128 ({doc}`method`):
-    # the time of a training step, relative to the Transformer's, and the final loss over three to five seeds.
-    # Models without recorded runs have none. {doc}`ours` has the savings that follow. T5's four
-    # models are encoder-decoders, and {doc}`their chapter </labml_primer/compared/t5>` has their costs. Click
-    # on a head to sort.
+    # Time and loss are those of our recorded runs, of models with four blocks of width 128, or three blocks
+    # for the Evolved Transformer ({doc}`method`): the time of a training step, relative to the Transformer's,
+    # and the final loss over three to five seeds. Models without timed runs on characters have none.
+    # {doc}`ours` has the savings that follow. T5's four models are encoder-decoders, and
+    # {doc}`their chapter </labml_primer/compared/t5>` has their costs. Click on a head to sort.
     import torch
     from IPython.display import display
 

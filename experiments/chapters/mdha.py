@@ -271,8 +271,8 @@ if __name__ == "__main__":
     # - The convolution helps because it sees the previous tokens; values gain most from that.
     # - With a learned table of positions, widths 5 and 7 end below 3 with every seed.
     # - Without a bias, the layer ends lower with every seed, with either kind of positions, but by less than
-    #   the critical difference. Sharing a kernel is shown to matter only with rotary positions, where one
-    #   kernel for all is worse.
+    #   the critical difference. Sharing a kernel matters only with rotary positions, where one kernel for all
+    #   is worse with every seed.
     # - With rotary positions, the walk-through's layer gains
     #   {value}`f"{gain(rotary, 'channel', 'none'):.2f}"` nats instead of
     #   {value}`f"{gain(runs, 'channel', 'none'):.2f}"`. Values still gain most, and queries alone

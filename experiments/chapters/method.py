@@ -86,9 +86,9 @@ if __name__ == "__main__":
     #
     # Each model has its own learning rate. Three to seven rates are tried, each twice the one before, in runs
     # of 300 to 1,200 steps with one seed, and the loss on the comedy decides. No chosen rate is the lowest or
-    # the highest tried. Only two models, the squared ReLU and MDHA in a modern baseline ({doc}`positions`),
-    # are also trained with a rate other than the chosen one. For the models of {doc}`ours`, five rates from
-    # 0.001 to 0.016 were tried. The table has the chosen ones.
+    # the highest tried. Two models are also trained with a rate that was not chosen: the Transformer with a
+    # squared ReLU, and MDHA in the modern baseline ({doc}`positions`). For the models of {doc}`ours`, five
+    # rates from 0.001 to 0.016 were tried. The table has the chosen ones.
     #
     # :::{deviation} the paper, appendix A.8
     # It trains all models with Adafactor and the hyperparameters of a Transformer. Here each model has a rate
@@ -305,24 +305,25 @@ if __name__ == "__main__":
     #
     # *Data.* Unless a page says subwords, our models read characters. In a short run, such a model mostly
     # learns which characters follow which, and a convolution over three positions helps with just that. This
-    # overstates the gain from MDHA. {doc}`positions` and {doc}`ours` report subwords too, and
+    # may overstate the gain from MDHA. {doc}`positions` and {doc}`ours` report subwords too, and
     # {doc}`positions` Python code. Every other measurement is on Shakespeare's plays.
     #
     # *Counts.* A table of counts of the same text ({doc}`/labml_primer/training/counting`) predicts the plays
-    # better than nearly all of our models with a learned table on characters; {doc}`sizes` has the exception.
-    # Figures of losses have the counts as a thin line: those of the text that the runs read with seed 0, each
-    # place of it once. The best order is shown. The counts see exactly the windows that the models are
-    # evaluated on; without the windows' borders they are {value}`f"{borders:.3f}"` nats lower, for the
-    # characters of a run of 1,200 steps. `python -m experiments.harness.counts` records them.
+    # better than nearly all of our models with a learned table on characters; in {doc}`sizes` two models end
+    # at the counts. Figures of losses have the counts as a thin line: those of the text that the runs read
+    # with seed 0, each place of it once. The best order is shown. The counts see exactly the windows that the
+    # models are evaluated on; without the windows' borders they are {value}`f"{borders:.3f}"` nats lower, for
+    # the characters of a run of 1,200 steps. `python -m experiments.harness.counts` records them.
     #
     # *Positions.* Unless a page says rotary, our models have a learned table of absolute positions.
     # {doc}`ours`, {doc}`parts` and {doc}`mdha` report both on characters, and {doc}`positions` on subwords
-    # too. {doc}`sizes`, {doc}`search` and the comparison of activation functions have the table only, and
-    # {doc}`transfer` too, except its T5. A table must be learned before attention can find the previous
-    # token, while a convolution reads that token from the first step on. The paper's models in Tensor2Tensor,
-    # in its search and in two of Table 4's three set-ups, have positional embeddings too. Those in T5 and
-    # Lingvo have relative attention (appendix A.8; the released `gin/models/defaults.gin` for T5 says the
-    # same). With the former, Primer-EZ saves factors of {value}`printed["Tensor2Tensor, TPUv2"]` and
+    # too. {doc}`sizes`, {doc}`search` and the comparison of activation functions have the table only. So have
+    # the Switch Transformers and Synthesizers of {doc}`transfer`; its encoders have rotary positions, and its
+    # T5 has relative attention. A table must be learned before attention can find the previous token, while a
+    # convolution reads that token from the first step on. The paper's models in Tensor2Tensor, in its search
+    # and in two of Table 4's three set-ups, have positional embeddings too. Those in T5 and Lingvo have
+    # relative attention (appendix A.8; the released `gin/models/defaults.gin` for T5 says the same). With the
+    # former, Primer-EZ saves factors of {value}`printed["Tensor2Tensor, TPUv2"]` and
     # {value}`printed["Tensor2Tensor, V100"]` in Table 4; with the latter, {value}`printed["T5, TPUv2"]`.
     # Library and text differ too, so this agrees with our result, but does not prove it.
     #

@@ -443,8 +443,8 @@ if __name__ == "__main__":
     # *Learning rate.* All programs are trained with the rate {value}`task["rate"]`, which was chosen for none
     # of them.
     #
-    # *Positions.* The models have a learned table of positions, as most of the book's measured models do. It
-    # may hinder attention more than convolutions ({doc}`positions`).
+    # *Positions.* The models have a learned table of positions, as those of {doc}`ours` do first. It may
+    # hinder attention more than convolutions ({doc}`positions`).
     #
     # ## In short
     #

@@ -13,8 +13,9 @@ In short: with learned absolute positions, they do. At its best width, Primer-EZ
 {value}`f"{saves['seconds', 'primer-ez'].mean:.1f}"` times less time. Three seeds do not show whether that
 changes with the budget. These savings are measured before a model has learned more than a table of counts
 knows ({doc}`/labml_primer/training/counting`): all Transformers end at least {value}`closest` the counts of
-what they read, and the best model, Primer-EZ with a width of 64, {value}`best_end` them. The models are 32 to
-128 wide; {doc}`method` explains the frontiers, fits and intervals.
+what they read, and the best two models, Primer-EZ and Primer with a width of 64, end at the counts
+({value}`best_end` and {value}`next_end` them). The models are 32 to 128 wide; {doc}`method` explains the
+frontiers, fits and intervals.
 
 The paper sweeps sizes for these questions (Figure 7). It finds that at the best size for each budget, the
 loss follows a power law of the compute, and that one architecture needs a fixed factor less than another.
@@ -67,7 +68,7 @@ if __name__ == "__main__":
         model: {width: recorded[f"{model}-{width}"] for width in WIDTHS}
         for model in MODELS
     }
-    best_end = place(sweep["primer-ez"][64])  # next to the counts
+    best_end, next_end = (place(sweep[model][64]) for model in ("primer-ez", "primer"))
     closest = place(max(sweep["transformer"].values(), key=below_counts))
     ends = {cost: full_budget(sweep, cost) for cost in COSTS}
     budgets = {cost: budgets_up_to(end, 2) for cost, end in ends.items()}
@@ -378,7 +379,8 @@ if __name__ == "__main__":
     # 1/18 for the narrowest. At 400 steps, the Transformers' losses hardly depend on the rate, so their rates
     # may be chosen less well than the Primers'. The intervals include the noise of the seeds only.
     #
-    # *Data.* The two narrowest models read the plays three times, the widest read half of them.
+    # *Data.* The two narrowest models read three times as many characters as the plays have, the widest half
+    # as many.
     #
     # {doc}`method` lists the limits of scale, tuning and hardware.
 
@@ -392,8 +394,9 @@ if __name__ == "__main__":
     # :::
     # :::{solution}
     # Divide the budget that they spent by the one at which the frontier has the same loss. In multiply-adds,
-    # the right size saves the Transformer as much as Primer-EZ's changes do. In time it saves less, because
-    # narrow models are less efficient on this CPU. For the Transformer no saving in time is shown.
+    # the right size saves the Transformer on average about as much as Primer-EZ's changes do. In time it
+    # saves less, because narrow models are less efficient on this CPU. For the Transformer no saving in time
+    # is shown.
     # :::
     rows, at_right_width = [], {}
     for cost in COSTS:
@@ -411,11 +414,11 @@ if __name__ == "__main__":
 
     # ## In short
     #
-    # - At the best width for each budget, the Primers save at least as much as at one width, with learned
-    #   absolute positions.
+    # - At the best width for each budget, with learned absolute positions, both Primers save on average more
+    #   than at one width.
     # - Three seeds and a factor of four in budgets do not show whether the saving grows.
-    # - Choosing the right width saves as many multiply-adds as changing the architecture. In time it saves
-    #   less: {value}`at_right_width["primer-ez", "seconds"]` for Primer-EZ and
+    # - Choosing the right width saves the Transformer on average about as many multiply-adds as Primer-EZ's
+    #   changes do. In time it saves less: {value}`at_right_width["primer-ez", "seconds"]` for Primer-EZ and
     #   {value}`at_right_width["primer", "seconds"]` for Primer. For the Transformer no saving is shown.
     #
     # {doc}`transfer` puts the changes into other kinds of models.

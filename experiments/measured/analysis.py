@@ -79,13 +79,28 @@ def final_loss(runs: Sequence[Measured]) -> Spread:
     return Spread.of(list(map(last_loss, runs)))
 
 
+def check_seeds(first: Sequence[Measured], second: Sequence[Measured]) -> None:
+    """Raise `ValueError` unless two models have runs with the same seeds, in the same order."""
+    seeds = [[run["seed"] for run in runs] for runs in (first, second)]
+    if seeds[0] != seeds[1]:
+        raise ValueError(f"the models differ in their seeds, {seeds[0]} and {seeds[1]}")
+
+
 def gain(runs: Runs, model: str, baseline: str) -> float:
-    """Return by how many nats a model's mean final loss is below a baseline's."""
+    """Return by how many nats a model's mean final loss is below a baseline's.
+
+    Raises `ValueError` if they differ in their seeds.
+    """
+    check_seeds(runs[model], runs[baseline])
     return final_loss(runs[baseline]).mean - final_loss(runs[model]).mean
 
 
 def ahead(runs: Runs, model: str, baseline: str) -> list[bool]:
-    """Return for each seed whether a model ends with a lower loss than a baseline."""
+    """Return for each seed whether a model ends with a lower loss than a baseline.
+
+    Raises `ValueError` if they differ in their seeds.
+    """
+    check_seeds(runs[model], runs[baseline])
     pairs = zip(runs[model], runs[baseline], strict=True)
     return [last_loss(first) < last_loss(second) for first, second in pairs]
 
@@ -172,6 +187,7 @@ def relative_perplexity(
 STUDENT = {
     1: {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776},
     3: {2: 38.188, 3: 7.649, 4: 4.857, 5: 3.961},
+    4: {2: 50.923, 3: 8.860, 4: 5.392, 5: 4.315},
 }
 """Student's t for a 95% confidence interval of the mean of so many values, by the number of looks."""
 
@@ -193,7 +209,9 @@ def interval(values: Sequence[float], looks: int = 1) -> tuple[float, float]:
 
 
 def final_losses(runs: Runs) -> Tensor:
-    """Return the final losses `[models, seeds]`."""
+    """Return the final losses `[models, seeds]`; raise `ValueError` if the models differ in their seeds."""
+    for each in runs.values():
+        check_seeds(each, next(iter(runs.values())))
     return torch.tensor([list(map(last_loss, each)) for each in runs.values()])
 
 

@@ -156,13 +156,14 @@ def draw_by_compute(settings: Mapping[str, Runs]) -> None:
 def draw_annealed(not_annealed: Runs, annealed: Runs) -> None:
     """Draw where runs end whose rate falls to zero, next to the curves of runs whose rate does not.
 
-    On the dotted grey line, Primer-EZ ends with the Transformer's loss.
+    On a dotted horizontal line, Primer-EZ ends with the loss of the model of that colour.
     """
     import matplotlib.pyplot as plt
 
     fig, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
     for model, lengths in (
         ("primer-ez", ["primer-ez-half", "primer-ez"]),
+        ("pp", ["pp"]),
         ("transformer", ["transformer"]),
     ):
         name, colour, line = WHOLE_MODELS[model]
@@ -176,8 +177,8 @@ def draw_annealed(not_annealed: Runs, annealed: Runs) -> None:
         ax.plot(cost, seeds, "o", color=colour, mfc="none", ms=4)
         means = list(map(fmean, seeds))
         ax.plot(cost, means, "o:", color=colour, label=f"{name}, to zero")
-    # The Transformer's, drawn last.
-    ax.hlines(means, *ax.get_xlim(), color=colour, ls=":", lw=1)
+        if model != "primer-ez":
+            ax.axhline(means[0], color=colour, ls=":", lw=1)
     ax.legend(frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
     draw_counts(ax, annealed["transformer"][0])
     fig.suptitle(f"mean of {setting(annealed.values())}", fontsize="medium")

@@ -12,10 +12,12 @@ from collections.abc import Sequence
 from experiments.measured.analysis import (
     MeanFactor,
     Spread,
+    check_seeds,
     extent,
     last_loss,
     relative_perplexity,
     seed_factors,
+    until,
 )
 from experiments.measured.tables import SourcedTable
 from experiments.records.counts import best_counts
@@ -115,6 +117,24 @@ def savings(runs: Runs, model: str, over: str = "transformer") -> list[float]:
     return seed_factors(baseline, runs.get(model, []), "multiply_adds")
 
 
+def growth_within(runs: Runs, model: str) -> list[float]:
+    """Return how many times a model's factor grows from a quarter of its run to the end, for each seed.
+
+    The early factor is that over a Transformer that stops at a quarter.
+    """
+    quarter = len(runs["transformer"][0]["steps"]) // 4
+    early = [until(run, quarter) for run in runs["transformer"]]
+    at_quarter = savings({"transformer": early, model: runs[model]}, model)
+    pairs = zip(savings(runs, model), at_quarter, strict=True)
+    return [end / begin for end, begin in pairs]
+
+
+def growth_with(shorter: Runs, longer: Runs, model: str) -> list[float]:
+    """Return how many times a model's factor is larger in longer runs than in shorter ones, for each seed."""
+    pairs = zip(savings(longer, model), savings(shorter, model), strict=True)
+    return [end / begin for end, begin in pairs]
+
+
 def written(factors: Sequence[float]) -> str:
     """Write the mean of factors with its interval; nothing if there are none."""
     return f"{MeanFactor.of(factors):.2f}" if factors else ""
@@ -183,28 +203,29 @@ def length_table() -> SourcedTable:
 def read_annealed() -> Runs:
     """Return the ends of the runs whose rate falls to zero: of Primer-EZ also those of half as many steps."""
     half = read_ends("today-longer-annealed-half")["primer-ez"]
-    return read_ends("today-longer-annealed") | {"primer-ez-half": half}
+    others = read_ends("today-longer-annealed-others")
+    return read_ends("today-longer-annealed") | others | {"primer-ez-half": half}
 
 
-def savings_if_annealed(runs: Runs) -> list[float]:
-    """Return what Primer-EZ saves over the Transformer for each seed, in runs whose rate falls to zero.
+def savings_if_annealed(runs: Runs, over: str = "transformer") -> list[float]:
+    """Return what Primer-EZ saves over a model for each seed, in runs whose rate falls to zero.
 
     A point before the end of such a run is not the end of a shorter one. So the compute at which Primer-EZ
-    ends with the Transformer's loss is interpolated between its runs of two lengths, in its logarithm. Raises
-    `ValueError` if a loss of the Transformer is outside of theirs, or the models differ in their seeds.
+    ends with the model's loss is interpolated between its runs of two lengths, in its logarithm. Raises
+    `ValueError` if a loss of the model is outside of theirs, or the models differ in their seeds.
     """
     factors = []
-    lengths = (runs[model] for model in ("transformer", "primer-ez-half", "primer-ez"))
-    for plain, half, full in zip(*lengths, strict=True):
-        if not plain["seed"] == half["seed"] == full["seed"]:
-            raise ValueError("the models differ in their seeds")
-        target, short, long = map(last_loss, (plain, half, full))
+    lengths = [runs[model] for model in (over, "primer-ez-half", "primer-ez")]
+    for each in lengths:
+        check_seeds(each, runs[over])
+    for other, half, full in zip(*lengths, strict=True):
+        target, short, long = map(last_loss, (other, half, full))
         if not long <= target <= short or long == short:
             raise ValueError(
                 f"a loss of {target:.3f} is not within {long:.3f} to {short:.3f}"
             )
         share = (short - target) / (short - long)
-        spent, least, most = (run["multiply_adds"][-1] for run in (plain, half, full))
+        spent, least, most = (run["multiply_adds"][-1] for run in (other, half, full))
         factors.append(spent / (least * (most / least) ** share))
     return factors
 

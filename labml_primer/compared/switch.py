@@ -100,8 +100,9 @@ class AddLoss(torch.autograd.Function):
     added to the loss of the model. So a layer can have a loss of its own, called an *auxiliary loss*, and no
     training loop needs to know of it. The reported loss stays the {term}`cross-entropy`.
 
-    If the loss is divided before its backward pass, this one is not. So a loop that reads a batch in pieces
-    divides the gradients instead.
+    If the loss is divided or multiplied before its backward pass, this one is not. So a loop that reads a
+    batch in pieces divides the gradients instead, and one that scales the loss, as for half precision, must
+    scale `balance` too.
     """
 
     @staticmethod

@@ -97,6 +97,8 @@ class SyntheticAttention(MultiHeadAttention, ABC):
         queries, keys = x.size(1), value.size(1)
         if keys > self.max_seq:
             raise ValueError(f"{keys} tokens are more than max_seq {self.max_seq}")
+        if queries > keys:
+            raise ValueError(f"{queries} queries are more than {keys} keys")
         if causal:
             earlier = causal_mask(queries, keys, x.device)
             mask = earlier if mask is None else mask & earlier

@@ -126,7 +126,7 @@ class RelativePositionBias(nn.Module):
     The encoder has no other information about positions. In a decoder the causal mask adds some information,
     and Primer-EZ's convolutions add more. As in T5, all layers of a stack share one table.
     `forward(queries, keys)` returns `[heads, queries, keys]` for any lengths. The queries are at the last
-    positions of the keys, as for the {term}`causal mask`.
+    positions of the keys, as for the {term}`causal mask`. Raises `ValueError` if there are more of them.
 
     Source: {cite:t}`raffel2020exploring`, section 2.1.
 
@@ -147,6 +147,8 @@ class RelativePositionBias(nn.Module):
         self.table = nn.Embedding(32, heads)
 
     def forward(self, queries: int, keys: int) -> Tensor:
+        if queries > keys:
+            raise ValueError(f"{queries} queries are more than {keys} keys")
         positions = torch.arange(keys, device=self.table.weight.device)
         distance = positions[keys - queries :, None] - positions
         bucket = relative_position_bucket(distance, self.bidirectional)

@@ -185,8 +185,8 @@ if __name__ == "__main__":
     # - Transformer++ is a Transformer with RMSNorm and a gated feed-forward layer, SwiGLU.
     # - A gate needs a third matrix. For the same number of parameters, the layer is two thirds as wide.
     # - In the paper GELU gains little, Transformer++ more, and Primer-EZ most. In our runs with rotary
-    #   positions, Primer-EZ ends below Transformer++ on subwords with every seed; on characters no lead is
-    #   shown.
+    #   positions, Primer-EZ ends below Transformer++ on subwords with every seed; on characters its lead is
+    #   small, if it has one.
     # - A new architecture should be compared with strong baselines, each with its own learning rate.
     #
     # ## Exercise

@@ -261,9 +261,12 @@ class MergedConvolution(nn.Module):
         self.size = size  # [heads, d_k], for kernels that heads or channels share
 
     def replaces(self, *convolutions: SpatialDepthWiseConvolution) -> bool:
-        """Return whether these have the same kernels as the three, and no hooks, which expect a call each."""
+        """Return whether these have the parameters of the three, and no hooks, which expect a call each."""
         return all(
-            type(now) is type(then) and now.weight is then.weight and not has_hooks(now)
+            type(now) is type(then)
+            and now.weight is then.weight
+            and getattr(now, "bias", None) is getattr(then, "bias", None)
+            and not has_hooks(now)
             for now, then in zip(convolutions, self.convolutions, strict=True)
         )
 
@@ -300,7 +303,12 @@ class FasterMultiDConvHeadAttention(MultiDConvHeadAttention):
     def project(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         three = self.query_conv, self.key_conv, self.value_conv
         # In cross-attention `x` and `y` may differ in length, so they cannot be concatenated.
-        if self.training or x is not y or not self.merged.replaces(*three):
+        merge = not self.training and x is y and self.merged.replaces(*three)
+        # A copy with a cache ({py:func}`~labml_primer.transformer.generation.share_weights`) reads one text.
+        # Its convolutions keep the last inputs of that text, so all of it goes through the same ones.
+        if "original" in vars(self):
+            merge = vars(self).setdefault("merge", merge)
+        if not merge:
             return super().project(x, y)
         projected = torch.cat(MultiHeadAttention.project(self, x, y), dim=2)
         query, key, value = self.merged(projected).chunk(3, dim=2)

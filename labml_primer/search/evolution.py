@@ -209,7 +209,7 @@ class Evolution(Generic[P]):
         population. So it is no parent, does not count for the hurdles, and the oldest stays.
         :::
         """
-        if losses:
+        if losses and all(map(math.isfinite, losses)):
             self.population.append((individual, losses))
         if len(self.population) > self.size:
             self.population.popleft()

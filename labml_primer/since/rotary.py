@@ -46,12 +46,15 @@ class Rotation(nn.Module):
 
     `tokens_before` is the position of the first key. It is zero, except while text is generated:
     {py:func}`~labml_primer.transformer.generation.kv_cache` moves it past the tokens that were read. If there
-    are fewer queries than keys, they are at the last positions, as for the {term}`causal mask`.
+    are fewer queries than keys, they are at the last positions, as for the {term}`causal mask`; if there are
+    more, it raises `ValueError`.
     """
 
     tokens_before = 0
 
     def forward(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
+        if query.size(1) > key.size(1):
+            raise ValueError(f"{query.size(1)} queries, more than {key.size(1)} keys")
         positions = self.tokens_before + torch.arange(key.size(1), device=key.device)
         # `rotate` expects positions next to the features, `[batch, heads, seq, d_k]`.
         query, key = query.transpose(1, 2), key.transpose(1, 2)

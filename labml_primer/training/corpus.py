@@ -25,12 +25,19 @@ class Corpus:
     """A text as numbers, one per character, in two parts that do not overlap.
 
     `train` and `validation` are 1-D tensors of `int64`. A character's number is its index
-    in `symbols`, which are sorted.
+    in `symbols`, which are sorted. Raises `ValueError` if they are not, or one occurs twice.
     """
 
     train: Tensor
     validation: Tensor
     symbols: str
+
+    def __post_init__(self) -> None:
+        if self.symbols != "".join(sorted(set(self.symbols))):
+            raise ValueError(
+                f"symbols {self.symbols!r} are not sorted, each once; the numbers of "
+                "characters are their places in that order"
+            )
 
     @classmethod
     def from_file(cls, path: str | Path, held_out: float = 0.1) -> "Corpus":
@@ -67,7 +74,11 @@ class Corpus:
         return encode_text(text, self.symbols)
 
     def decode(self, tokens: Tensor | Iterable[int]) -> str:
-        """Return the text of 1-D `tokens`; raise `ValueError` for a number out of range."""
+        """Return the text of 1-D `tokens`; raise `ValueError` for a number out of range or a batch."""
+        if isinstance(tokens, Tensor) and tokens.dim() != 1:
+            raise ValueError(
+                f"tokens of shape {list(tokens.shape)} are not one text: decode tokens[0], tokens[1], ..."
+            )
         numbers = tokens.tolist() if isinstance(tokens, Tensor) else list(tokens)
         if numbers and not 0 <= min(numbers) <= max(numbers) < self.vocab_size:
             raise ValueError(

@@ -51,6 +51,8 @@ def counted_loss(
     on.
     """
     text, order = corpus.train, min(HIGHEST, seq)
+    while corpus.vocab_size**order >= 2**63:  # more than `Counts` can number
+        order -= 1
     places = places_read(len(text), steps=steps, batch=batch, seq=seq, seed=seed)
     counts = CountsOfRead(text, places, order, corpus.vocab_size)
     by_order = losses(counts, held_out_windows(corpus.validation, seq)).tolist()

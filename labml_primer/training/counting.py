@@ -14,10 +14,10 @@ The simplest way to get these probabilities is to count: find each place of a la
 few characters, and count what came next there. A model that looks at the last $n - 1$ characters is an
 {term}`n-gram` model. It needs no training and no GPU.
 
-This chapter counts the plays that all models of this book learn from. With the last
-{value}`best - 1` characters, the counts predict plays that they have not seen with a loss of
-{value}`f"{by_order[best]:.2f}"` nats per character. A neural network is worth its training only if it gets
-below that, so the figures of this book have the counts' loss as a thin grey line.
+This chapter counts the plays that all models of this book learn from. With the last {value}`best - 1`
+characters, the counts predict plays that they have not seen with a loss of {value}`f"{by_order[best]:.2f}"`
+nats per character. A neural network is worth its training only if it gets below the counts of the text that
+it has read. The figures of this book have their loss as a thin grey line.
 
 :::{picture} counting
 :::
@@ -39,8 +39,11 @@ def ngrams(tokens: Tensor, n: int, vocab_size: int) -> Tensor:
 
     A token is a number below `vocab_size`. Taken as the digits of one number, the tokens of an n-gram are one
     integer, so a whole text can be counted by sorting integers. Dividing by `vocab_size` removes the last
-    digit, and leaves the context.
+    digit, and leaves the context. Raises `ValueError` for a token that is not below `vocab_size`.
     """
+    tokens = tokens.long()  # in a narrower type, the numbers would not fit
+    if tokens.numel() and not 0 <= tokens.min() <= tokens.max() < vocab_size:
+        raise ValueError(f"a token is not in 0 to {vocab_size - 1}")
     count = max(0, tokens.size(-1) - n + 1)
     number = torch.zeros_like(tokens[..., :count])
     for i in range(n):
@@ -198,8 +201,8 @@ if __name__ == "__main__":
     #
     # - A model near the *uniform* guess, $\log V$, has learned nothing.
     # - A model near the *unigram* guess has learned how frequent each character is.
-    # - A model near the *bigram* uses one character before, and so on. A model below the best n-gram uses
-    #   more than a few characters: words, grammar, who is speaking.
+    # - A model near the *bigram* uses one character before, and so on. A model below the best n-gram has
+    #   learned what such counts cannot: longer context, or what similar contexts have in common.
     #
     # Beyond the {value}`best`-gram the loss rises again. Long contexts are rare: what followed them once or
     # twice says little, and the mixture still trusts it. Many do not occur in the counted plays at all; the
@@ -234,10 +237,11 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## More text, longer contexts
     #
-    # How does the loss depend on the amount of text? The counts of 10,000 characters are compared with those
-    # of ten times as many, and so on. The figure shows the loss by the number of counted characters, with a
-    # line for each order. One or two characters of context are known after 100,000 characters, and more text
-    # does not help them. Long contexts keep improving, and the best order rises with the text.
+    # How does the loss depend on the amount of text? The figure shows the loss after counting the first
+    # 10,000 characters, and after about three times as many at each step, with a line for each order. From
+    # {value}`f"{amounts[2]:,}"` characters to all of them, the loss of the unigram falls by
+    # {value}`f"{fell[1]:.2f}"` nats, that of the bigram by {value}`f"{fell[2]:.2f}"` and that of the 6-gram
+    # by {value}`f"{fell[6]:.2f}"`. So the best order rises with the text.
     #
     # So there is no single good loss. It depends on how much text a model has read: the counts of
     # {value}`f"{amounts[-3]:,}"` characters reach {value}`f"{lowest[-3]:.2f}"`, and those of all training
@@ -259,6 +263,7 @@ if __name__ == "__main__":
         ]
     )  # [amounts, order + 1]
     lowest = by_amount.amin(dim=1).tolist()
+    fell = (by_amount[2] - by_amount[-1]).tolist()
     import matplotlib.pyplot as plt
 
     fig, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
@@ -321,7 +326,7 @@ if __name__ == "__main__":
     # :::
     # :::{solution}
     # The loss in bits is the length of the code per character. The counts need
-    # {value}`f"{1 - by_counts / packed:.0%}"` fewer bytes than `lzma`, because they have read other plays.
+    # {value}`f"{1 - by_counts / packed:.0%}"` fewer bytes than `lzma`, which has not read other plays before.
     # :::
     import lzma
 

@@ -106,6 +106,12 @@ if __name__ == "__main__":
     )
 
 
+def check_length(text: Tensor, seq: int) -> None:
+    """Raise `ValueError` unless a window of `seq + 1` characters fits into `text`."""
+    if not 1 <= seq < len(text):
+        raise ValueError(f"seq {seq} does not fit a text of {len(text)} characters")
+
+
 def draw_windows(text: Tensor, batch: int, seq: int, seed: int, step: int) -> Tensor:
     """
     ## A batch of windows
@@ -119,6 +125,7 @@ def draw_windows(text: Tensor, batch: int, seq: int, seed: int, step: int) -> Te
     The windows depend only on `seed` and `step`. Two models trained with the same seed read the same text in
     the same order, so they can be compared more precisely.
     """
+    check_length(text, seq)
     generator = torch.Generator().manual_seed(seed * 1_000_003 + step)
     # On the CPU, as the generator is, even if new tensors are on another device by default.
     with torch.device("cpu"):
@@ -161,6 +168,7 @@ def held_out_windows(text: Tensor, seq: int) -> Tensor:
 
     Return `VALIDATION_WINDOWS` windows spread evenly over `text`, `[windows, seq + 1]`.
     """
+    check_length(text, seq)
     last = len(text) - seq - 1
     # Single precision has 24 bits, so in a long text the last start could be rounded up past the end.
     with torch.device("cpu"):
@@ -326,9 +334,7 @@ def train(
             raise ValueError(f"{label} {number} is not positive")
     if not 1 <= evaluations <= steps:
         raise ValueError(f"{evaluations} evaluations do not fit {steps} steps")
-    shortest = min(len(corpus.train), len(corpus.validation))
-    if not 1 <= seq < shortest:
-        raise ValueError(f"seq {seq} does not fit a text of {shortest} characters")
+    check_length(min(corpus.train, corpus.validation, key=len), seq)
 
     device = next(model.parameters()).device
     clock = time.process_time if device.type == "cpu" else time.perf_counter

@@ -198,6 +198,14 @@ def check_prompt(tokens: Tensor, max_new_tokens: int) -> None:
         raise ValueError(f"max_new_tokens {max_new_tokens} is negative")
 
 
+def check_batch(before: Tensor | None, new: Tensor) -> None:
+    """Raise `ValueError` if a later piece of the texts has another batch size than the first."""
+    if before is not None and before.size(0) != new.size(0):
+        raise ValueError(
+            f"a batch of {new.size(0)} after one of {before.size(0)}: a cache keeps all its texts"
+        )
+
+
 class Growing:
     """
     ## A tensor that grows
@@ -212,6 +220,7 @@ class Growing:
 
     def append(self, new: Tensor) -> Tensor:
         """Append `new` `[batch, seq, ...]` and return everything so far."""
+        check_batch(self.buffer, new)
         end = self.length + new.size(1)
         if self.buffer is None or end > self.buffer.size(1):
             grown = new.new_empty(new.size(0), 2 * end, *new.shape[2:])
@@ -265,6 +274,7 @@ def cache_window(layer: Any) -> None:
 
     def forward_new(x: Tensor) -> Tensor:
         nonlocal window
+        check_batch(window, x)
         if window is None:
             window = x.new_zeros(x.size(0), back, *x.shape[2:])
         x = torch.cat([window, x], dim=1)
@@ -286,10 +296,11 @@ def count_positions(layer: Any) -> None:
 
     def forward_new(x: Tensor) -> Tensor:
         nonlocal seen
-        start, seen = seen, seen + x.size(1)
-        if seen > max_seq:
-            raise ValueError(f"{seen} tokens are more than max_seq {max_seq}")
-        y: Tensor = layer.dropout(x + layer.encoding[start:seen])
+        start, end = seen, seen + x.size(1)
+        if end > max_seq:
+            raise ValueError(f"{end} tokens are more than max_seq {max_seq}")
+        seen = end
+        y: Tensor = layer.dropout(x + layer.encoding[start:end])
         return y
 
     layer.forward = forward_new
@@ -408,9 +419,17 @@ class CachedForward:
         if not self.checked:
             check(self.copy.original, *args, **kwargs)
             self.checked = True
+        if vars(self.cached).get("failed"):
+            raise RuntimeError(
+                "an earlier call failed, so a part of the text is missing; open a new cache"
+            )
         for layer in self.layers:
             vars(layer)["training"] = layer.original.training
-        return self.copy.forward(*args, **kwargs)
+        try:
+            return self.copy.forward(*args, **kwargs)
+        except BaseException:
+            vars(self.cached)["failed"] = True
+            raise
 
 
 def check(model: nn.Module, *args: Any, **kwargs: Any) -> None:
@@ -439,10 +458,16 @@ def kv_cache(model: nn.Module) -> Iterator[None]:
     Cache everything that `model`, a decoder without an encoder, needs of past tokens. Inside
     `with kv_cache(model):` each call of `model` gets the new tokens alone, and returns the same logits for
     them as it would if given the whole text. The first call is the {term}`prefill`: it gets the whole prompt.
-    All texts of a batch must have the same length. After the `with` block the model is as it was before.
+    All texts of a batch must have the same length, and later calls the same texts in the same order. After
+    the `with` block the model is as it was before.
+
+    Do not `yield` inside the block, because whoever takes the text is then inside too. A generator calls a
+    copy instead: `cached = add_caches(share_weights(model, training=False))`.
 
     Raises `RuntimeError` if another cache of this model is open, because a call could belong to either text,
-    and `TypeError` for layers that need earlier tokens in a way that is not in the table above.
+    if a call failed before, or if the block is left in another thread or task than it was entered in. Raises
+    `TypeError` for layers that need earlier tokens in a way that is not in the table above, and `ValueError`
+    if the size of the batch changes.
     """
     cached = add_caches(share_weights(model))
     replaced: list[nn.Module] = []
@@ -460,6 +485,11 @@ def kv_cache(model: nn.Module) -> Iterator[None]:
                 )
         INSIDE.set(INSIDE.get() | {cached})
         yield
+        if cached not in INSIDE.get():
+            raise RuntimeError(
+                "the block of a KV cache was left in another thread or task than it was entered in, so calls "
+                "between did not use the cache; do not yield inside it"
+            )
     finally:
         INSIDE.set(INSIDE.get() - {cached})
         for layer in replaced:

@@ -7,7 +7,10 @@ import pytest
 
 from experiments.measured.analysis import (
     Spread,
+    ahead,
     factor,
+    final_losses,
+    gain,
     relative_perplexity,
     setting,
     speedup,
@@ -47,6 +50,18 @@ def test_each_seed_is_compared_with_the_baseline_of_its_seed() -> None:
     # One factor is 2, the other 4.
     assert spread.mean == pytest.approx(math.sqrt(8))
     assert spread.low < 2 < 4 < spread.high
+
+
+def test_models_with_other_seeds_are_not_compared_by_their_places() -> None:
+    runs = {
+        "a": [run_of(0, [4.0]), run_of(1, [2.0])],
+        "b": [run_of(1, [3.0]), run_of(0, [3.0])],
+    }
+    for compared in (ahead, gain):
+        with pytest.raises(ValueError, match=r"seeds, \[0, 1\] and \[1, 0\]"):
+            compared(runs, "a", "b")
+    with pytest.raises(ValueError, match="differ in their seeds"):
+        final_losses(runs)
 
 
 def test_spread_is_written_with_its_standard_deviation() -> None:

@@ -282,11 +282,14 @@ def test_what_is_said_of_a_rate_that_falls_to_zero_is_so() -> None:
     annealed, before = read_annealed(), read_lengths()[4800]
     assert all(ahead(annealed, "primer-ez", "transformer"))
     assert all(ahead(annealed, "primer-ez", "primer-ez-half"))
-    for model in ("transformer", "primer-ez"):
-        pairs = zip(annealed[model], before[model], strict=False)
+    assert all(ahead(annealed, "primer-ez", "pp"))
+    lead = savings_if_annealed(annealed, over="pp")
+    assert MeanFactor.of(lead).low > 1 > MeanFactor.of(lead, looks=4).low
+    for model in ("transformer", "pp", "primer-ez"):
+        pairs = zip(annealed[model], before[model], strict=True)
         assert all(last_loss(a) < last_loss(b) for a, b in pairs)
     assert {run["rate"] for seeds in annealed.values() for run in seeds} == {0.002}
-    assert {*map(len, annealed.values())} == {3}
+    assert {*map(len, annealed.values())} == {5}
 
 
 def test_the_saving_of_annealed_runs_is_interpolated_between_two_lengths() -> None:

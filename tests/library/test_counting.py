@@ -97,6 +97,20 @@ def test_impossible_counts_are_refused(
         Counts(torch.zeros(length, dtype=torch.long), order, vocab_size)
 
 
+@pytest.mark.parametrize("token", [-1, 3])
+def test_tokens_beyond_the_vocabulary_are_refused(token: int) -> None:
+    counts = Counts(torch.tensor([0, 1, 2]), 2, 3)
+    with pytest.raises(ValueError, match="not in 0 to 2"):
+        counts.probabilities(torch.tensor([0, token]))
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32])
+def test_tokens_of_a_narrow_type_are_counted_as_wide_ones(dtype: torch.dtype) -> None:
+    text = torch.randint(83, (500,), generator=torch.Generator().manual_seed(0))
+    expected = losses(Counts(text, 5, 83), text)
+    assert torch.equal(losses(Counts(text.to(dtype), 5, 83), text.to(dtype)), expected)
+
+
 def test_writing_continues_a_prompt_with_tokens_in_proportion_to_their_probability() -> (
     None
 ):

@@ -129,7 +129,8 @@ def test_parents_are_living_programs_and_hurdles_their_medians(
 def test_a_rejected_program_replaces_nobody(seed: int) -> None:
     evolution = Evolution(start, mutate, seed=seed, size=5, tournament=2)
     for n in range(20):
-        evolution.tell(evolution.ask(), () if n % 3 == 0 else (float(n),))
+        rejected = ((), (math.nan,), (1.0, math.inf))[n // 3 % 3]
+        evolution.tell(evolution.ask(), rejected if n % 3 == 0 else (float(n),))
         numbers = [individual.number for individual, _ in evolution.population]
         assert numbers == [k for k in range(n + 1) if k % 3][-5:]
 

@@ -552,6 +552,30 @@ def test_a_prompt_may_be_read_with_gradients_and_the_rest_without() -> None:
     torch.testing.assert_close(torch.cat([prompt, rest], dim=1), plain(tokens))
 
 
+def test_the_mode_may_change_between_two_pieces_of_a_text() -> None:
+    plain, fast = both("primer-ez")
+    tokens = torch.arange(MAX_SEQ)[None] % VOCAB
+    with torch.no_grad(), kv_cache(fast):
+        pieces = [
+            fast.train(place == 0)(piece)
+            for place, piece in enumerate(tokens.split(4, dim=1))
+        ]
+    torch.testing.assert_close(torch.cat(pieces, dim=1), plain(tokens))
+
+
+def test_a_bias_exchanged_afterwards_is_the_one_that_counts() -> None:
+    plain = stirred(MultiDConvSharedByHeadsAttention(D_MODEL, HEADS)).eval()
+    fast, x = faster(copy.deepcopy(plain)), reals(2, 5, D_MODEL)
+    for layer in (plain, fast):  # with the kernel it had
+        kernel = layer.value_conv.weight
+        layer.value_conv = copy.deepcopy(layer.value_conv)
+        layer.value_conv.weight = kernel
+        with torch.no_grad():
+            layer.value_conv.bias += 1
+    with torch.no_grad():
+        torch.testing.assert_close(fast(x, x), plain(x, x))
+
+
 # Generating text in compiled steps
 
 

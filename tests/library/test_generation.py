@@ -5,8 +5,9 @@ import inspect
 import math
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -37,6 +38,7 @@ from labml_primer.search.programs import PRIMER, TRANSFORMER, Program
 from labml_primer.transformer.attention import MultiHeadAttention
 from labml_primer.transformer.generation import (
     Growing,
+    add_caches,
     beam_search,
     generate,
     generate_cached,
@@ -45,6 +47,7 @@ from labml_primer.transformer.generation import (
     kv_cache,
     length_penalty,
     sample_token,
+    share_weights,
 )
 from labml_primer.transformer.language_model import Block, Config, LanguageModel
 from labml_primer.transformer.model import Transformer, greedy_decode
@@ -328,6 +331,62 @@ def test_more_cached_tokens_than_max_seq_are_an_error() -> None:
         model(tokens_of(2, 6))
         with pytest.raises(ValueError, match=r"10.*9"):
             model(tokens_of(2, 4))
+
+
+@pytest.mark.parametrize("name", ["transformer", "primer-ez"])
+@pytest.mark.parametrize("first, later", [(2, 1), (1, 2), (3, 2)])
+def test_a_cache_refuses_another_number_of_texts(
+    name: str, first: int, later: int
+) -> None:
+    model = model_of(CONFIGS[name])
+    with kv_cache(model), torch.no_grad():
+        model(tokens_of(first, 4))
+        with pytest.raises(
+            ValueError, match=f"a batch of {later} after one of {first}"
+        ):
+            model(tokens_of(later, 1))
+
+
+def test_after_a_call_that_failed_the_cache_takes_no_more_of_the_text() -> None:
+    model = model_of(CONFIGS["primer-ez"])
+    with kv_cache(model), torch.no_grad():
+        model(tokens_of(2, 4))
+        with pytest.raises(ValueError, match="a batch of 1"):
+            model(tokens_of(1, 1))
+        with pytest.raises(RuntimeError, match="a part of the text is missing"):
+            model(tokens_of(2, 1))
+    with kv_cache(model), torch.no_grad():
+        assert torch.isfinite(model(tokens_of(2, 4))).all()
+
+
+def test_a_generator_that_yields_inside_the_block_is_an_error_or_calls_a_copy() -> None:
+    model, prompt = model_of(CONFIGS["primer-ez"]), tokens_of(1, 4)
+
+    @torch.no_grad()
+    def inside() -> Iterator[int]:
+        with kv_cache(model):
+            yield from continued(model)
+
+    @torch.no_grad()
+    def with_a_copy() -> Iterator[int]:
+        yield from continued(add_caches(share_weights(model, training=False)))
+
+    def continued(cached: LanguageModel) -> Iterator[int]:
+        new = prompt
+        for _ in range(4):
+            new = cached(new)[:, -1:].argmax(-1)
+            yield new.item()
+
+    def as_a_server_does(stream: Iterator[int]) -> list[int]:
+        def next_of() -> int | None:
+            return copy_context().run(next, stream, None)
+
+        return list(iter(next_of, None))
+
+    expected = generate(model, prompt, 4, temperature=0.0)[0, 4:].tolist()
+    assert as_a_server_does(with_a_copy()) == expected
+    with pytest.raises(RuntimeError, match="do not yield inside it"):
+        as_a_server_does(inside())
 
 
 # Layers that the cache does not know

@@ -88,6 +88,11 @@ def test_rotation_turns_each_token_by_its_position_and_queries_as_the_last() -> 
         torch.testing.assert_close(turned_query[:, :, head], expected)
 
 
+def test_more_queries_than_keys_have_no_positions() -> None:
+    with pytest.raises(ValueError, match="3 queries, more than 2 keys"):
+        Rotation()(reals(2, 3, HEADS, 4), reals(2, 2, HEADS, 4))
+
+
 def test_rotary_mdha_convolves_before_it_rotates() -> None:
     layer = stirred(RotaryMultiDConvHeadAttention(D_MODEL, HEADS))
     x = reals(2, 7, D_MODEL)

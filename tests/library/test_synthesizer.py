@@ -117,6 +117,12 @@ def test_the_queries_are_the_last_of_the_keys(
 
 
 @every
+def test_more_queries_than_keys_are_an_error(kind: type[SyntheticAttention]) -> None:
+    with pytest.raises(ValueError, match="7 queries are more than 6 keys"):
+        layer_of(kind)(text(), text()[:, :6])
+
+
+@every
 def test_keys_have_no_features_so_a_cache_keeps_values_alone(
     kind: type[SyntheticAttention],
 ) -> None:

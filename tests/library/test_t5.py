@@ -87,6 +87,11 @@ def test_the_bias_is_that_of_x_transformers(seq, bidirectional):
     torch.testing.assert_close(ours(seq, seq), theirs(seq, seq), rtol=0, atol=0)
 
 
+def test_more_queries_than_keys_are_an_error():
+    with pytest.raises(ValueError, match="6 queries are more than 5 keys"):
+        RelativePositionBias(2, bidirectional=True)(6, 5)
+
+
 def test_fewer_queries_than_keys_have_the_last_rows_of_the_bias():
     bias = RelativePositionBias(3, bidirectional=False)
     torch.testing.assert_close(bias(2, 7), bias(7, 7)[:, 5:], rtol=0, atol=0)

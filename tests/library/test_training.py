@@ -138,6 +138,19 @@ def test_decoding_rejects_numbers_out_of_range(below: bool) -> None:
         the_corpus().decode([0, token])
 
 
+def test_decoding_a_batch_is_an_error_that_says_how_to_take_one_text() -> None:
+    with pytest.raises(
+        ValueError, match=r"\[2, 3\] are not one text: decode tokens\[0\]"
+    ):
+        the_corpus().decode(torch.zeros(2, 3, dtype=torch.long))
+
+
+@pytest.mark.parametrize("symbols", ["ba", "aab"])
+def test_symbols_that_are_not_sorted_are_refused(symbols: str) -> None:
+    with pytest.raises(ValueError, match="not sorted, each once"):
+        Corpus(torch.tensor([0]), torch.tensor([1]), symbols)
+
+
 def test_held_out_plays_are_not_in_the_training_text() -> None:
     training = the_corpus().decode(the_corpus().train)
     held_out = the_corpus().decode(the_corpus().validation)
@@ -242,6 +255,18 @@ def test_windows_are_contiguous_and_reach_both_ends_of_the_text() -> None:
     windows = draw_windows(text, 400, 16, seed=0, step=1)
     assert torch.equal(windows - windows[:, :1], torch.arange(17).expand(400, 17))
     assert windows[:, 0].unique().tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("length", [1, 8])
+def test_a_text_shorter_than_a_window_has_none(length: int) -> None:
+    text = torch.arange(length)
+    for windows in (
+        lambda: draw_windows(text, 2, 8, seed=0, step=1),
+        lambda: held_out_windows(text, 8),
+    ):
+        with pytest.raises(ValueError, match=f"seq 8 does not fit a text of {length}"):
+            windows()
+    assert held_out_windows(torch.arange(9), 8).unique(dim=0).tolist() == [[*range(9)]]
 
 
 def test_runs_do_not_depend_on_the_global_random_state() -> None:

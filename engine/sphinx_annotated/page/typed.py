@@ -14,13 +14,15 @@ from sphinx.transforms import SphinxTransform
 
 from sphinx_annotated.page.state import state_of
 
-# An option, dashes at a word, an index or a call with a text or an ellipsis, a value in quotes.
+# An option, dashes at a word, an index or a call with a text or an ellipsis, a value in quotes, a word with a
+# backslash that would be taken for an escape.
 CODE = re.compile(
     r"""
       (?<![\w-])--+\w[\w-]*(?:=\S*\w)?
     | \w+--(?!\w)
     | \w[\w.]*(?:[\[(](?:[^\[\]()\n]*(?:["']|\.\.\.)[^\[\]()\n]*)[\])])+
     | \w+=(?:"[^"\n]*"|'[^'\n]*')
+    | \S*\\[\\"'.`-]\S*
     """,
     re.VERBOSE,
 )

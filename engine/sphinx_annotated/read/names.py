@@ -36,6 +36,18 @@ def free_names(node: ast.stmt) -> set[str]:
     }
 
 
+def class_names(node: ast.stmt) -> set[str]:
+    """Return the names that a class body both binds and reads: ``limit = limit`` reads the module's."""
+    source = ast.unparse(node)
+    return {
+        symbol.get_name()
+        for table in _tables(symtable.symtable(source, "<definition>", "exec"))
+        if table.get_type() == "class"
+        for symbol in table.get_symbols()
+        if symbol.is_referenced() and symbol.is_assigned()
+    }
+
+
 def _bound_first(node: ast.stmt, symbol: symtable.Symbol) -> bool:
     """Return whether the statement itself defines the name."""
     return isinstance(node, DEFINITIONS) and node.name == symbol.get_name()
@@ -75,7 +87,7 @@ def uses(
     text: str, tree: ast.Module, module: str, package: str
 ) -> dict[int, list[Use]]:
     """Return, by line, every name in ``module`` that refers to a definition."""
-    finder = _Finder(text, _meanings(tree, module, package), module)
+    finder = _Finder(text, _meanings(tree, module, package), module, package)
     finder.visit(tree)
     by_line: dict[int, list[Use]] = {}
     for use in sorted(finder.found, key=lambda u: (u.line, u.start)):
@@ -84,9 +96,22 @@ def uses(
 
 
 def _meanings(tree: ast.Module, module: str, package: str) -> dict[str, str]:
-    """Map local to dotted names: imports anywhere in the module, and its definitions."""
+    """Map names of a module to dotted names: imports outside of functions, and its definitions."""
+    meanings = _imports(tree.body, package)
+    meanings |= {
+        n.name: f"{module}.{n.name}" for n in tree.body if isinstance(n, DEFINITIONS)
+    }
+    return meanings
+
+
+def _imports(statements: list[ast.stmt], package: str) -> dict[str, str]:
+    """Map what statements import to dotted names, without the functions among them."""
     meanings: dict[str, str] = {}
-    for node in ast.walk(tree):
+    waiting: list[ast.AST] = [*statements]
+    while waiting:
+        node = waiting.pop(0)
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            waiting.extend(ast.iter_child_nodes(node))
         if isinstance(node, ast.ImportFrom):
             base = absolute(node, package)
             meanings |= {
@@ -97,9 +122,6 @@ def _meanings(tree: ast.Module, module: str, package: str) -> dict[str, str]:
             meanings |= {
                 alias.asname: alias.name for alias in node.names if alias.asname
             }
-    meanings |= {
-        n.name: f"{module}.{n.name}" for n in tree.body if isinstance(n, DEFINITIONS)
-    }
     return meanings
 
 
@@ -110,12 +132,16 @@ def _stored(node: ast.AST) -> Iterator[str]:
             yield part.id
         elif isinstance(part, DEFINITIONS):
             yield part.name
+        elif isinstance(part, ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
+            yield from [part.name] if part.name else []
+        elif isinstance(part, ast.MatchMapping) and part.rest:
+            yield part.rest
 
 
 class _Finder(ast.NodeVisitor):
-    def __init__(self, text: str, meanings: dict[str, str], module: str):
+    def __init__(self, text: str, meanings: dict[str, str], module: str, package: str):
         self.lines = [line.encode() for line in split_lines(text)]
-        self.meanings, self.module = meanings, module
+        self.meanings, self.module, self.package = meanings, module, package
         self.local: list[set[str]] = []
         self.classes: list[tuple[str, set[str]]] = []
         self.found: list[Use] = []
@@ -144,8 +170,11 @@ class _Finder(ast.NodeVisitor):
         self.local.append(
             {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)} | stored
         )
+        known = self.meanings
+        self.meanings = known | _imports(node.body, self.package)
         for statement in node.body:
             self.visit(statement)
+        self.meanings = known
         self.local.pop()
 
     visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815

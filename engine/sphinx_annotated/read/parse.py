@@ -48,8 +48,9 @@ CELL = re.compile(
 LIGHT_CELL = re.compile(r"# (\+|-$)(?P<words>\s*|\s+(\[\w+\]|\{|\w+=).*)")
 LIGHT = re.compile(r"(?ms)^# +format_name: light$|^# \+(?:\s[^\n]*)?$.*^# -\s*$")
 LANGUAGE = re.compile(r"\blanguage=(?!.?python)")
-METADATA = re.compile(
-    r"\s*(\[(?P<kind>\w+)\]|\w+=(\"[^\"]*\"|\[[^\]]*\]|\{[^{}]*\}|\S+)|\{.*\}$)"
+CELL_KIND = re.compile(r"(?i)\s*\[(markdown|md|raw)\]")
+CELL_KEYS = re.compile(  # to the end of the line: `tags=["a"] {"b": 1}`
+    r"((^|\s+)(\w+=(\"[^\"]*\"|\[[^\]]*\]|\{[^{}]*\}|true|false|null)|\{.*\}))+\s*$"
 )
 BLOCK = re.compile(r"/// *(?P<kind>[\w-]+)(?: *\|(?P<title>.*))?")  # of a marimo text
 FENCE = re.compile(r" *(`{3,}|~{3,})")
@@ -653,11 +654,10 @@ def _admonition(block: re.Match[str]) -> str:
 
 def _cell(words: str) -> tuple[str, Kind]:
     """Return the title of a cell and the kind of the comment below it."""
-    kind: Kind = "block"
-    for match in METADATA.finditer(words):
-        if (match["kind"] or "").lower() in ("markdown", "md"):
-            kind = "markdown"
-    return METADATA.sub("", words).strip(), kind
+    title = CELL_KEYS.sub("", words)
+    found = CELL_KIND.search(title)
+    kind: Kind = "markdown" if found and found[1].lower() != "raw" else "block"
+    return CELL_KIND.sub("", title).strip(), kind
 
 
 def _add(

@@ -31,6 +31,10 @@ class Program:
     def install(self) -> None:
         sys.argv = [self.path]
         # By its name, processes that multiprocessing starts find the chapter's functions.
+        # IPython would take `>>> ` out of a text that looks like a pasted session. Python changes nothing.
+        prompt = self.shell.input_transformer_manager
+        prompt.cleanup_transforms, prompt.line_transforms = [], []
+        prompt.token_transformers = []
         self.shell.user_ns["__spec__"] = ModuleSpec(self.name, None, origin=self.path)
         warnings.filterwarnings("ignore", "To exit: use")
         self.shell.events.register("pre_run_cell", self.before)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from sphinx_annotated.page.book import Book
 from sphinx_annotated.read.modules import Module, Project, absolute, imported_names
-from sphinx_annotated.read.names import bound_names, free_names
+from sphinx_annotated.read.names import bound_names, class_names, free_names
 from sphinx_annotated.read.parse import DEFINITIONS, ChapterError, bare, first_line
 
 Import = ast.Import | ast.ImportFrom
@@ -120,6 +120,7 @@ class Collector:
             return name, pieces
         for statement in statements:
             if isinstance(statement, Import):
+                self._once(module, statement, name, statements)
                 if is_local(self.project, module, statement):
                     alias = next(a for a in statement.names if bound(a) == name)
                     return self._imported(module, statement, alias)
@@ -129,6 +130,21 @@ class Collector:
         if not pieces and not hasattr(builtins, name):
             self._no_stars(module)
         return name, pieces
+
+    def _once(
+        self, module: Module, node: Import, name: str, statements: list[ast.stmt]
+    ) -> None:
+        """Raise ``ChapterError`` if an imported name gets another value, which a copy would not have.
+
+        What changes the object itself counts for the project's own, since a package's import is copied whole.
+        """
+        local = is_local(self.project, module, node)
+        for other in statements:
+            binds = name in bound_names(other)
+            if not isinstance(other, Import) and (binds or local):
+                message = f"{name} is imported in line {node.lineno} and changed here, "
+                fix = "which a copy would not have. Use another name."
+                raise _error(module, other, message + fix)
 
     def _no_stars(self, module: Module) -> None:
         for statement in module.library:
@@ -194,6 +210,8 @@ class Collector:
         touched = set(bound_names(statement))
         later, eager = _used_names(module, statement)
         for name in sorted(later | eager | touched):
+            if name not in _by_name(module) and hasattr(builtins, name):
+                self._mean(module, statement, name, f"builtins.{name}")
             pieces = self.need(module, name)[1] - {key}
             if name in touched:  # statements that change it stay after it
                 pieces = {k for k in pieces if self.bundle.pieces[k].rank < piece.rank}
@@ -229,7 +247,9 @@ def _used_names(module: Module, node: ast.stmt) -> tuple[set[str], set[str]]:
 
     def work() -> tuple[set[str], set[str]]:
         at_once = _run_at_once(node, _has_future(module))
-        return free_names(node), free_names(at_once)
+        known = _by_name(module).keys()
+        of_classes = class_names(node) & known
+        return free_names(node) | of_classes, free_names(at_once) | of_classes
 
     found: tuple[set[str], set[str]] = module.keep(("used", id(node)), work)
     return found
@@ -393,7 +413,8 @@ def with_summaries(text: str, node: ast.stmt) -> str:
         if (words := summary(documented)) and at > bare_one.lineno - 1:
             while not lines[at - 1].strip():
                 at -= 1
-            indent = " " * first.col_offset
+            there = lines[first_line(first) - 1]  # with its tabs
+            indent = there[: len(there) - len(there.lstrip())]
             # A shape stays on one line.
             whole = re.sub("`[^`]*`", lambda code: code[0].replace(" ", "\0"), words)
             wrapped = textwrap.wrap(f'"""{whole}"""', WIDTH - len(indent))
