@@ -36,8 +36,8 @@ positions, with 95% {term}`confidence intervals <confidence interval>`:
 - **Over Transformer++** with rotary positions, Primer-EZ's lead on characters is small, if it has one. The
   factor is {value}`over_pp["characters"]`, {value}`over_pp["full length"]` with rates chosen in longer runs,
   {value}`over_pp["4800"]` with four times the steps, and {value}`over_pp["annealed"]` in those if the
-  learning rate falls to zero. On subwords, where it is {value}`over_pp["subwords"]`, Primer-EZ ends with a
-  lower loss with each of five seeds, as in the last of these.
+  learning rate falls to zero. In the last of these it ends with a lower loss with each of five seeds, as on
+  subwords, where the factor is {value}`over_pp["subwords"]`.
 
 On characters, rotary positions alone save the Transformer a factor of {value}`f"{alone.mean:.1f}"` over a
 learned table, more than Primer-EZ's two changes.
