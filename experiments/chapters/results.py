@@ -385,8 +385,8 @@ if __name__ == "__main__":
             "Primer-EZ saves more than Transformer++ (Table 4)",
             "with rotary positions on characters, Transformer++ saves "
             f"{counted['rotary']['pp']:.2f}, or {written(savings(long_runs, 'pp'))} in "
-            "runs of four times the steps, and no difference is shown; if the rate falls "
-            f"to zero, Primer-EZ saves {over_pp['annealed']} over it",
+            "runs of four times the steps, and no difference is shown; if the rate "
+            f"falls to zero, Primer-EZ saves {over_pp['annealed']} over it",
         ],
         [
             "at a fixed size, the saving grows with training (Figure 9)",

@@ -202,7 +202,8 @@ def check_batch(before: Tensor | None, new: Tensor) -> None:
     """Raise `ValueError` if a later piece of the texts has another batch size than the first."""
     if before is not None and before.size(0) != new.size(0):
         raise ValueError(
-            f"a batch of {new.size(0)} after one of {before.size(0)}: a cache keeps all its texts"
+            f"a batch of {new.size(0)} after one of {before.size(0)}: "
+            "a cache keeps all its texts"
         )
 
 
@@ -421,7 +422,8 @@ class CachedForward:
             self.checked = True
         if vars(self.cached).get("failed"):
             raise RuntimeError(
-                "an earlier call failed, so a part of the text is missing; open a new cache"
+                "an earlier call failed, so a part of the text is missing; "
+                "open a new cache"
             )
         for layer in self.layers:
             vars(layer)["training"] = layer.original.training
@@ -487,8 +489,9 @@ def kv_cache(model: nn.Module) -> Iterator[None]:
         yield
         if cached not in INSIDE.get():
             raise RuntimeError(
-                "the block of a KV cache was left in another thread or task than it was entered in, so calls "
-                "between did not use the cache; do not yield inside it"
+                "the block of a KV cache was left in another thread or task than it "
+                "was entered in, so calls between did not use the cache; "
+                "do not yield inside it"
             )
     finally:
         INSIDE.set(INSIDE.get() - {cached})
