@@ -399,17 +399,6 @@ if __name__ == "__main__":
     # model. Interpolated so for each seed, on a logarithmic axis, its factor over the Transformer is
     # {value}`saved_if_annealed`. With a rate that does not fall to zero it is
     # {value}`saved_in[4800]["primer-ez"]`.
-    #
-    # Primer-EZ also ends below Transformer++ with each seed, by
-    # {value}`f"{gain(annealed, 'primer-ez', 'pp'):.3f}"` nats on average, and its factor over it is
-    # {value}`over_pp["annealed"]`. With a rate that does not fall to zero, no lead was shown:
-    # {value}`over_pp["4800"]`. The ends of those runs are noisier. But this is the last of four looks at the
-    # same question on characters; the first two are those with shorter runs, {value}`over_pp["characters"]`
-    # and {value}`over_pp["full length"]`. Corrected for four looks, the factor is
-    # {value}`corrected["annealed"]`, and includes 1. So if Primer-EZ has a lead over Transformer++ by
-    # character, it is small.
-    #
-    # The rates were chosen among four, in runs of 1,200 steps that fall to zero as well, with one seed.
     annealed = read_annealed()
     lower_by = {
         model: fmean(
@@ -425,6 +414,16 @@ if __name__ == "__main__":
     over_pp["annealed"] = written(over_pp_if_annealed)
     corrected["annealed"] = f"{MeanFactor.of(over_pp_if_annealed, looks=4):.2f}"
     draw_annealed(of_steps[4800], annealed)
+    # Primer-EZ also ends below Transformer++ with each seed, by
+    # {value}`f"{gain(annealed, 'primer-ez', 'pp'):.3f}"` nats on average, and its factor over it is
+    # {value}`over_pp["annealed"]`. With a rate that does not fall to zero, no lead was shown:
+    # {value}`over_pp["4800"]`. The ends of those runs are noisier. But this is the last of four looks at the
+    # same question on characters; the first two are those with shorter runs, {value}`over_pp["characters"]`
+    # and {value}`over_pp["full length"]`. Corrected for four looks, the factor is
+    # {value}`corrected["annealed"]`, and includes 1. So if Primer-EZ has a lead over Transformer++ by
+    # character, it is small.
+    #
+    # The rates were chosen among four, in runs of 1,200 steps that fall to zero as well, with one seed.
 
     # ## Another text
     #
