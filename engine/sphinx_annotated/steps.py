@@ -211,6 +211,8 @@ def read_chapter(app: Sphinx, docname: str, source: list[str]) -> None:
     if str(app.env.doc2path(docname)).endswith(".py"):
         state.page = state.page_of(docname)
         page = state.page
+        for other in state.project.dependencies(page.module):
+            state.use(docname, f"copies of {other.name}")
         for line, word in page.chapter.misread.items():
             place, kind = f"{page.module.path}:{line}", "docstring"
             LOGGER.warning(

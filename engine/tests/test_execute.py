@@ -27,7 +27,7 @@ from sphinx_annotated.run.execute import (
 
 New = Callable[[dict[str, str]], Shelf]
 CACHED = {
-    "lib/shared.py": "value = 1\n\n\nif __name__ == '__main__':\n    print('demo')\n",
+    "lib/shared.py": "value = 1  # as it was\n\n\nif __name__ == '__main__':\n    print('demo')\n",
     "one.py": '''
         """# One
 
@@ -41,7 +41,8 @@ CACHED = {
             print("one says", value)
     ''',
     "two.py": '"""# Two"""\n\nif __name__ == "__main__":\n    print("two says")\n',
-    "three.py": '"""# Three"""\n\nfrom one import value\n\nprint("three says", value)\n',
+    "three.py": '"""# Three"""\n\nfrom one import value\n\n'
+    'def last():\n    return value\n\n\nprint("three says", value)\n',
     "four.py": '''
         """# Four"""
 
@@ -71,8 +72,10 @@ def edits(shelf: New) -> tuple[Built, Built, str, Built]:
     book.edit("one.py", "# A note.", "# A nicer note.")
     book.edit("four.py", 'print("x")', '# A comment.\nprint("x")  # and one after')
     book.edit("four.py", '    print("second")', '    # A step.\n    print("second")')
+    book.edit("lib/shared.py", "# as it was", "# as it is")
     prose = ok(book.build())
     pages = prose.page("one") + prose.page("four")
+    pages += (prose.root / "_build/html/_static/standalone/three.js").read_text()
     book.edit("lib/shared.py", "value = 1", "value = 2")
     book.edit("lib/shared.py", "print('demo')", "print('other')")
     return first, prose, pages, ok(book.build())
@@ -89,6 +92,7 @@ def test_only_chapters_that_depend_on_an_edit_run_again(
     assert "Better prose." in pages
     assert "A nicer note." in pages
     assert "one says 1" in pages
+    assert "# as it is" in pages and "# as it was" not in pages  # also in copies
     assert code.executed() == ["one", "three"]
     assert "one says 2" in code.page("one")
     assert "three says 2" in code.page("three")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from html import escape
 from pathlib import Path
@@ -13,9 +14,11 @@ from sphinx.util import logging
 from sphinx.util.osutil import relative_uri
 
 from sphinx_annotated.page.boxes import is_sheet
-from sphinx_annotated.page.state import state_of
+from sphinx_annotated.page.difference import code_lines
+from sphinx_annotated.page.state import Shown, State, state_of
+from sphinx_annotated.read.memo import digest_of
 from sphinx_annotated.read.parse import ChapterError
-from sphinx_annotated.take.standalone import snippet
+from sphinx_annotated.take.standalone import snippet, summary
 
 UNCOPIED = "%s Until then, readers cannot copy this with what it needs: %s."
 LOGGER = logging.getLogger(__name__)
@@ -69,6 +72,25 @@ class OfferSnippets(SphinxPostTransform):
                 subtype="standalone",
             )
         return texts
+
+
+def _copies_of(state: State, name: str) -> str:
+    """Return a digest of what copies and notebooks of other chapters may take from a module."""
+    module = state.project.find(name)
+    if module is None:
+        return ""
+
+    def work() -> str:
+        code = [line.text for line in code_lines(module)]
+        parts = ast.walk(module.tree)
+        documented = (n for n in parts if isinstance(n, ast.FunctionDef | ast.ClassDef))
+        return digest_of([*code, *map(summary, documented)])
+
+    found: str = state.project.once(module, "copies", work)
+    return found
+
+
+Shown.kinds["copies"] = _copies_of
 
 
 def _is_definition(node: nodes.Node) -> bool:
