@@ -522,3 +522,23 @@ def test_summaries_are_indented_as_the_code_is(project: Make) -> None:
     source = made.source(documented=True)
     assert run(source)["A"]().f() == 1  # type: ignore[operator]
     assert "Doc one." in source and "Return one." in source
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "for i in range(3):\n    TABLE[i] = i * i",
+        "if True:\n    TABLE.update({2: 4})",
+        "with suppress(KeyError):\n    TABLE[2] = 4\n    TABLE[3]",
+        "TABLE[2], other = 4, 5",
+        "TABLE[2] = 4\nTABLE[3] = 9\ndel TABLE[3]",
+    ],
+)
+def test_statements_that_fill_an_object_are_copied_with_it(
+    collect: Callable[..., str], code: str
+) -> None:
+    head = "from contextlib import suppress\n\nTABLE = {}\n"
+    text = f"{head}{code}\n\n\ndef look():\n    return TABLE[2], 3 in TABLE\n\n\nfor x in []:\n    y = x\n"
+    source = collect({"pkg/one.py": text}, "look")
+    assert run(source)["look"]() == (4, False)  # type: ignore[operator]
+    assert "y = x" not in source

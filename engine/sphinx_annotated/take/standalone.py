@@ -300,21 +300,32 @@ def _has_future(module: Module) -> bool:
 
 
 def _changed(node: ast.stmt) -> list[str]:
-    """Return names whose objects a statement changes in place: ``table[k] = v``."""
-    targets: list[ast.expr] = []
+    """Return names whose objects a statement changes in place: ``table[k] = v``, also in a loop."""
     if isinstance(node, DEFINITIONS):
-        targets = [
+        changed: list[ast.expr] = [
             d.func if isinstance(d, ast.Call) else d for d in node.decorator_list
         ]
-    elif isinstance(node, ast.Assign):
-        targets = node.targets
-    elif isinstance(node, ast.AugAssign | ast.AnnAssign):
-        targets = [node.target]
-    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        targets = [node.value.func]
+    else:
+        changed = [change for part in _parts(node) for change in _changes(part)]
     return [
-        root.id for t in targets if (root := _root(t)) is not None and root is not t
+        root.id for t in changed if (root := _root(t)) is not None and root is not t
     ]
+
+
+def _parts(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield a statement and what is in it, except for definitions, which run later."""
+    if not isinstance(node, (*DEFINITIONS, ast.Lambda)):
+        yield node
+        for child in ast.iter_child_nodes(node):
+            yield from _parts(child)
+
+
+def _changes(part: ast.AST) -> list[ast.expr]:
+    if isinstance(part, ast.Attribute | ast.Subscript):
+        return [] if isinstance(part.ctx, ast.Load) else [part]
+    if isinstance(part, ast.Expr) and isinstance(part.value, ast.Call):
+        return [part.value.func]
+    return []
 
 
 def _root(node: ast.expr) -> ast.Name | None:
