@@ -24,6 +24,8 @@ from experiments.measured.settings import (
     MODELS,
     below_counts,
     factor_table,
+    growth_with,
+    growth_within,
     loss_table,
     modern_table,
     of_baselines,
@@ -290,6 +292,26 @@ def test_what_is_said_of_a_rate_that_falls_to_zero_is_so() -> None:
         assert all(last_loss(a) < last_loss(b) for a, b in pairs)
     assert {run["rate"] for seeds in annealed.values() for run in seeds} == {0.002}
     assert {*map(len, annealed.values())} == {5}
+
+
+def test_what_is_said_of_savings_that_grow_is_so() -> None:
+    within = {
+        plan: {m: growth_within(read_runs(plan), m) for m in ("primer", "primer-ez")}
+        for plan in ("speedup", "today-characters", "today-subwords")
+    }
+    assert all(each < 1 for each in within["speedup"]["primer"])
+    for factors in within["today-characters"].values():
+        assert MeanFactor.of(factors).low < 1 < MeanFactor.of(factors).high
+    for factors in within["today-subwords"].values():
+        assert all(each > 1 for each in factors)
+    of_steps = read_lengths()
+    primer, primer_ez = (
+        growth_with(of_steps[1200], of_steps[4800], m) for m in ("primer", "primer-ez")
+    )
+    assert all(each > 1 for each in (*primer, *primer_ez))
+    assert MeanFactor.of(primer).low > 1.1
+    assert MeanFactor.of(primer_ez).low == pytest.approx(1, abs=0.01)
+    assert all(ahead(read_runs("speedup"), "primer-ez", "primer"))
 
 
 def test_the_saving_of_annealed_runs_is_interpolated_between_two_lengths() -> None:
