@@ -463,8 +463,9 @@ def kv_cache(model: nn.Module) -> Iterator[None]:
     All texts of a batch must have the same length, and later calls the same texts in the same order. After
     the `with` block the model is as it was before.
 
-    Do not `yield` inside the block, because whoever takes the text is then inside too. A generator calls a
-    copy instead: `cached = add_caches(share_weights(model, training=False))`.
+    Do not `yield` inside the block, because whoever takes the text is then inside too. A generator instead
+    calls `check(model, prompt)` once, and then a copy with a cache,
+    `add_caches(share_weights(model, training=False))`.
 
     Raises `RuntimeError` if another cache of this model is open, because a call could belong to either text,
     if a call failed before, or if the block is left in another thread or task than it was entered in. Raises
