@@ -54,8 +54,8 @@ UNEXECUTED_FOR_WANT_OF = (
     "This module needs the package {}, which is not installed, so no outputs are shown."
 )
 LACKED = (
-    "This chapter needs the package %s, which is not installed, and is shown without outputs. Install it, "
-    "for example with `pip install %s`, or leave the chapter out of annotated_execute."
+    "This chapter needs the package %s, which is not installed, and is shown without outputs. %s, "
+    "or leave the chapter out of annotated_execute."
 )
 LACKING = re.compile(
     r"(?P<path>.*?):(?P<line>\d+): ModuleNotFoundError: No module named '(?P<package>[\w.]+)'"
@@ -184,8 +184,12 @@ def _lacks_package(state: State, jobs: list[Job], error: ChapterError) -> bool:
         return False
     package = found["package"].partition(".")[0]
     place = f"{job.path}:{found['line']}"
+    fix = "Install what has it (its name may be another)"
+    if folders := sorted(state.root.glob(f"*/{package}")):
+        folder = folders[0].parent.name
+        fix = f"It is in the folder {folder}, where no module is looked for: add {folder} to PYTHONPATH"
     LOGGER.warning(
-        LACKED, package, package, location=place, type="annotated", subtype="package"
+        LACKED, package, fix, location=place, type="annotated", subtype="package"
     )
     state.executed.remove(job.docname)
     state.unexecuted[job.docname] = _(UNEXECUTED_FOR_WANT_OF).format(package)

@@ -105,13 +105,14 @@ def test_a_chapter_that_lacks_a_package_is_shown_and_the_warning_names_it(
     for _ in range(2):  # a later build says so again
         done = ok(book.build())
         assert re.search(
-            r"one\.py:3: WARNING: .*package no_such_thing, which is not installed.*"
-            r"pip install no_such_thing",
+            r"one\.py:3: WARNING: .*package no_such_thing, which is not installed.*Install what has it",
             done.log,
         ), done.log
         assert "needs the package no_such_thing" in done.page("one")
         assert "printed" in done.page("two")
     assert book.build("-W").code != 0
+    (book.root / "python" / "no_such_thing").mkdir(parents=True)
+    assert "add python to PYTHONPATH" in ok(book.build()).log
     (book.root / "no_such_thing").mkdir()
     (book.root / "no_such_thing" / "sub.py").write_text("x = 1\n")
     done = ok(book.build("-W"))

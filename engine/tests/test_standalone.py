@@ -363,6 +363,10 @@ def test_annotations_run_without_a_future_import(
             "one.py:1: imports everything. Import the names that are used.",
         ),
         (
+            {"pkg/one.py": "from math import *\n\n\ndef f():\n    return pow(2, 3)\n"},
+            "one.py:1: imports everything. Import the names that are used.",
+        ),
+        (
             {
                 "pkg/two.py": "h = 1\n\n\ndef g():\n    return h\n",
                 "pkg/one.py": "from .two import g\n\nh = 2\n\n\ndef f():\n    return g(), h\n",
@@ -542,3 +546,83 @@ def test_statements_that_fill_an_object_are_copied_with_it(
     source = collect({"pkg/one.py": text}, "look")
     assert run(source)["look"]() == (4, False)  # type: ignore[operator]
     assert "y = x" not in source
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def fill(table):\n    table[2] = 4\n\nfill(TABLE)",
+        "def fill(table, key):\n    put(table, key)\n\ndef put(t, k):\n    t[k] = 4\n\nfill(TABLE, key=2)",
+        "def fill(n):\n    TABLE[n] = 4\n\ndef more():\n    fill(2)\n\nmore()",
+        "def fill(n):\n    TABLE[n] = 4\n\nfilled = [fill(n) for n in (1, 2)]",
+        "def keep(f):\n    TABLE[f()] = 4\n    return f\n\n@keep\ndef two():\n    return 2",
+        "def keep(n):\n    return lambda f: TABLE.update({n: f()})\n\n@keep(2)\ndef four():\n    return 4",
+        "class Kept:\n    def __init_subclass__(cls):\n        TABLE[2] = 4\n\nclass Two(Kept): ...",
+        "setattr(TABLE, 'two', 4)\nTABLE[2] = TABLE.two",
+        "operator.setitem(TABLE, 2, 4)",
+        "def start():\n    global TABLE\n    TABLE = Table({2: 4})\n\nstart()",
+    ],
+)
+def test_what_functions_that_run_on_import_do_to_an_object_is_copied_with_it(
+    collect: Callable[..., str], code: str
+) -> None:
+    head = (
+        "import operator\n\nclass Table(dict):\n    pass\n\nTABLE = Table()\nSIZE = 3\n"
+    )
+    rest = "def look():\n    return TABLE[2], 3 in TABLE\n\ndef show(t):\n    print(t, SIZE)\n\nshow(TABLE)\n"
+    source = collect({"pkg/one.py": f"{head}\n{code}\n\n{rest}"}, "look")
+    assert run(source)["look"]() == (4, False)  # type: ignore[operator]
+    assert "SIZE" not in source
+
+
+def test_a_function_that_alone_sets_a_name_is_copied_with_it(
+    collect: Callable[..., str],
+) -> None:
+    code = """
+        def set_up(size):
+            global SIZE
+            SIZE = size
+
+
+        def look():
+            return SIZE
+    """
+    space = run(collect({"pkg/one.py": code}, "look"))
+    space["set_up"](3)  # type: ignore[operator]
+    assert space["look"]() == 3  # type: ignore[operator]
+
+
+def test_a_call_that_changes_nothing_is_not_copied_with_what_it_is_given(
+    collect: Callable[..., str],
+) -> None:
+    code = """
+        import torch
+
+        SEED, RATE = 3, {"rate": 1}
+        LIMIT = 4
+
+
+        def show(table):
+            return len(table)
+
+
+        def double(x):
+            y = 2 * x
+            y[0] = 1
+            return y
+
+
+        torch.manual_seed(LIMIT)
+        show(RATE)
+        double(RATE)
+        print(RATE)
+
+
+        def look():
+            return RATE, LIMIT
+    """
+    assert defined(collect({"pkg/one.py": code}, "look")) == [
+        "SEED, RATE = (3, {'rate': 1})",
+        "LIMIT = 4",
+        "look",
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,6 +25,7 @@ from sphinx_annotated.read.styles import MARKDOWN, style_of, styled
 from sphinx_annotated.read.titles import titled
 
 LINES = 5_000  # of parsed modules that are kept in memory: 30 MB
+FROM_SRC = re.compile(rb"^\s*(from|import) +src\b", re.MULTILINE)
 PARSED = ("tree", "chapter", "library", "run", "code", "_kept")
 
 
@@ -129,12 +131,18 @@ class Project:
         self._found: dict[str, Module | None] = {}
         self._imported: dict[str, list[Module]] = {}
 
+    @cached_property
+    def tops(self) -> list[Path]:
+        """The folders that modules are imported from."""
+        return tops(self.root)
+
     def at(self, path: Path) -> Module:
         """Return the module in a file."""
         if path not in self.read:
-            parts = path.relative_to(self.root).with_suffix("").parts
+            docname = path.relative_to(self.root).with_suffix("").as_posix()
+            top = next(each for each in self.tops if path.is_relative_to(each))
+            parts = path.relative_to(top).with_suffix("").parts
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-            docname = "/".join(parts)
             now = Module(name, path, text_of(path), docname, self.styles)
             before = self._before.get(path)
             self.read[path] = before if before is not None and before == now else now
@@ -177,8 +185,10 @@ class Project:
     def find(self, name: str) -> Module | None:
         """Return the module of that dotted name, if the project has it."""
         if name not in self._found:
-            base = self.root.joinpath(*name.split("."))
-            paths = (base.with_suffix(".py"), base / "__init__.py") if name else ()
+            bases = [top.joinpath(*name.split(".")) for top in self.tops if name]
+            paths = [
+                p for b in bases for p in (b.with_suffix(".py"), b / "__init__.py")
+            ]
             there = next((path for path in paths if path.is_file()), None)
             self._found[name] = self.at(there) if there else None
         return self._found[name]
@@ -240,6 +250,20 @@ class Project:
                     self._imported[module.name] = imported
                 waiting += self._imported[module.name]
         return [found[name] for name in sorted(found)]
+
+
+def tops(root: Path) -> list[Path]:
+    """Return the folders that a project's modules are imported from: its root, and before it ``src``.
+
+    That is a folder of modules like any other if it is a package, or if one of them imports from ``src``.
+    """
+    src = root / "src"
+    plain = src.is_dir() and not (src / "__init__.py").exists()
+    if plain and not any(
+        FROM_SRC.search(path.read_bytes()) for path in src.rglob("*.py")
+    ):
+        return [src, root]
+    return [root]
 
 
 def text_of(path: Path) -> str:

@@ -29,7 +29,7 @@ from traitlets.config import Config
 
 from sphinx_annotated.read.digest import content, digest, imported, recorded, versions
 from sphinx_annotated.read.expressions import expressions
-from sphinx_annotated.read.modules import Module, Project
+from sphinx_annotated.read.modules import Module, Project, tops
 from sphinx_annotated.read.parse import Cell, Chapter, ChapterError, first_line
 from sphinx_annotated.run.clean import cleaned
 from sphinx_annotated.run.reads import file_digest, variable_digest
@@ -536,7 +536,10 @@ def _environment(root: Path, threads: int) -> dict[str, str]:
 
 def _settings(root: Path, threads: int) -> dict[str, str]:
     """Return the variables of a kernel's environment that the engine sets."""
-    paths = [str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [
+        *map(str, reversed(tops(root))),
+        *filter(None, [os.environ.get("PYTHONPATH")]),
+    ]
     return {
         "PYTHONPATH": os.pathsep.join(paths),
         "MATPLOTLIBRC": str(MATPLOTLIBRC),

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from sphinx_annotated.page.book import Book
 from sphinx_annotated.read.modules import Module, Project, absolute, imported_names
 from sphinx_annotated.read.names import bound_names, class_names, free_names
-from sphinx_annotated.read.parse import DEFINITIONS, ChapterError, bare, first_line
+from sphinx_annotated.read.parse import ChapterError, bare, first_line
+from sphinx_annotated.take.changes import makers, run_at_once
 
 Import = ast.Import | ast.ImportFrom
 
@@ -127,7 +128,7 @@ class Collector:
                 self._package(module, statement, name)
                 return name, set()
         pieces |= {self._definition(module, statement) for statement in statements}
-        if not pieces and not hasattr(builtins, name):
+        if not pieces:
             self._no_stars(module)
         return name, pieces
 
@@ -229,16 +230,10 @@ class Collector:
 
 
 def _by_name(module: Module) -> dict[str, list[ast.stmt]]:
-    """Return, for each name, the statements that bind it or change its object in place."""
-
-    def work() -> dict[str, list[ast.stmt]]:
-        named: dict[str, list[ast.stmt]] = {}
-        for statement in module.library:
-            for name in {*bound_names(statement), *_changed(statement)}:
-                named.setdefault(name, []).append(statement)
-        return named
-
-    found: dict[str, list[ast.stmt]] = module.keep(("by name",), work)
+    """Return, for each name, the statements that bind it or change its object."""
+    found: dict[str, list[ast.stmt]] = module.keep(
+        ("by name",), lambda: makers(module.library)
+    )
     return found
 
 
@@ -246,7 +241,7 @@ def _used_names(module: Module, node: ast.stmt) -> tuple[set[str], set[str]]:
     """Return the names that a statement takes from its module, and those it needs to run."""
 
     def work() -> tuple[set[str], set[str]]:
-        at_once = _run_at_once(node, _has_future(module))
+        at_once = run_at_once(node, _has_future(module))
         known = _by_name(module).keys()
         of_classes = class_names(node) & known
         return free_names(node) | of_classes, free_names(at_once) | of_classes
@@ -297,55 +292,6 @@ def _has_future(module: Module) -> bool:
         and any(a.name == "annotations" for a in s.names)
         for s in module.tree.body
     )
-
-
-def _changed(node: ast.stmt) -> list[str]:
-    """Return names whose objects a statement changes in place: ``table[k] = v``, also in a loop."""
-    if isinstance(node, DEFINITIONS):
-        changed: list[ast.expr] = [
-            d.func if isinstance(d, ast.Call) else d for d in node.decorator_list
-        ]
-    else:
-        changed = [change for part in _parts(node) for change in _changes(part)]
-    return [
-        root.id for t in changed if (root := _root(t)) is not None and root is not t
-    ]
-
-
-def _parts(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield a statement and what is in it, except for definitions, which run later."""
-    if not isinstance(node, (*DEFINITIONS, ast.Lambda)):
-        yield node
-        for child in ast.iter_child_nodes(node):
-            yield from _parts(child)
-
-
-def _changes(part: ast.AST) -> list[ast.expr]:
-    if isinstance(part, ast.Attribute | ast.Subscript):
-        return [] if isinstance(part.ctx, ast.Load) else [part]
-    if isinstance(part, ast.Expr) and isinstance(part.value, ast.Call):
-        return [part.value.func]
-    return []
-
-
-def _root(node: ast.expr) -> ast.Name | None:
-    while isinstance(node, ast.Attribute | ast.Subscript):
-        node = node.value
-    return node if isinstance(node, ast.Name) else None
-
-
-def _run_at_once(node: ast.stmt, future: bool) -> ast.stmt:
-    """Return a statement without code that runs later: function bodies, annotations."""
-    node = deepcopy(node)
-    for part in ast.walk(node):
-        if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef):
-            part.body = [ast.Pass()]
-            if future:
-                part.returns = None
-                for argument in ast.walk(part.args):
-                    if isinstance(argument, ast.arg):
-                        argument.annotation = None
-    return node
 
 
 def _ordered(pieces: dict[int, Piece]) -> Iterator[Piece]:

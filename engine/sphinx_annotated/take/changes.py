@@ -1,0 +1,168 @@
+"""Which statements of a module make a name: those that bind it, and those that change its object."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from copy import deepcopy
+
+from sphinx_annotated.read.names import bound_names, free_names
+from sphinx_annotated.read.parse import DEFINITIONS
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+IMPORTS = (ast.Import, ast.ImportFrom)
+
+
+def makers(library: list[ast.stmt]) -> dict[str, list[ast.stmt]]:
+    """Return the statements that make each name of a module, in order.
+
+    They bind it, change its object in place (``table[k] = v``, ``fill(table)``), run a function or a class of
+    the module that does, or are a function that assigns to it as ``global``.
+    """
+    defined = {node.name: node for node in library if isinstance(node, DEFINITIONS)}
+    imported = {n for s in library if isinstance(s, IMPORTS) for n in bound_names(s)}
+    fixed = defined.keys() | _constants(library)
+    effects = _effects(defined)
+    made: dict[str, list[ast.stmt]] = {}
+    for node in library:
+        names = {*bound_names(node), *_set_as_global(node), *_changed(node)}
+        names |= set(_given(node, defined, imported)) - fixed
+        for called in free_names(run_at_once(node, future=True)) & effects.keys():
+            names |= effects[called]
+        for name in names:
+            made.setdefault(name, []).append(node)
+    return made
+
+
+def _changed(node: ast.stmt) -> set[str]:
+    """Return names whose objects a statement changes in place itself: ``table[k] = v``, also in a loop."""
+    return _names(change for part in _parts(node) for change in _changes(part))
+
+
+def run_at_once(node: ast.stmt, future: bool = False) -> ast.stmt:
+    """Return a statement without code that runs later: function bodies, in the ``future`` annotations."""
+    node = deepcopy(node)
+    for part in ast.walk(node):
+        if isinstance(part, FUNCTIONS):
+            part.body = [ast.Pass()]
+            if future:
+                part.returns = None
+                for argument in ast.walk(part.args):
+                    if isinstance(argument, ast.arg):
+                        argument.annotation = None
+    return node
+
+
+def _effects(defined: dict[str, Definition]) -> dict[str, set[str]]:
+    """Return the names of the module that each definition changes when it is called, if any."""
+    free = {name: free_names(node) for name, node in defined.items()}
+    found = {
+        name: _set_as_global(node) | (_changed_inside(node) & free[name])
+        for name, node in defined.items()
+    }
+    for _ in defined:  # what it calls may change more
+        for name in defined:
+            for called in free[name] & defined.keys():
+                found[name] = found[name] | found[called]
+    return {name: names for name, names in found.items() if names}
+
+
+def _changed_inside(node: ast.stmt) -> set[str]:
+    return _names(change for part in ast.walk(node) for change in _changes(part))
+
+
+def _set_as_global(node: ast.stmt) -> set[str]:
+    """Return the names that functions in a statement assign to as ``global``."""
+    found: set[str] = set()
+    for part in ast.walk(node):
+        if isinstance(part, FUNCTIONS):
+            said = {
+                n for p in ast.walk(part) if isinstance(p, ast.Global) for n in p.names
+            }
+            found |= said.intersection(
+                *[[n for s in part.body for n in bound_names(s)]]
+            )
+    return found
+
+
+def _given(
+    node: ast.stmt, defined: dict[str, Definition], imported: set[str]
+) -> Iterator[str]:
+    """Yield names that a statement gives to a call which is there for its effect, and may change them.
+
+    A function of the module changes one if it changes an argument. One of a package is not read.
+    """
+    for part in _parts(node):
+        if not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Call)):
+            continue
+        call, called = part.value, _root(part.value.func)
+        given = [
+            _root(each) for each in (*call.args, *(k.value for k in call.keywords))
+        ]
+        if called in defined and _changes_arguments(defined[called]):
+            yield from filter(None, given)
+        elif called in imported:
+            yield from (name for name in given if name and name not in imported)
+        elif called in ("setattr", "delattr"):
+            yield from filter(None, given[:1])
+
+
+def _changes_arguments(node: Definition) -> bool:
+    parts = [part for part in ast.walk(node) if isinstance(part, FUNCTIONS)]
+    arguments = {
+        a.arg for f in parts for a in ast.walk(f.args) if isinstance(a, ast.arg)
+    }
+    calls = [
+        p.value
+        for p in ast.walk(node)
+        if isinstance(p, ast.Expr) and isinstance(p.value, ast.Call)
+    ]
+    passed = {
+        _root(a) for call in calls if _root(call.func) != "print" for a in call.args
+    }
+    return bool((_changed_inside(node) | passed) & (arguments - {"self", "cls"}))
+
+
+def _constants(library: list[ast.stmt]) -> set[str]:
+    """Return the names of numbers and texts."""
+    simple = [
+        s
+        for s in library
+        if isinstance(s, ast.Assign | ast.AnnAssign)
+        and isinstance(s.value, ast.Constant)
+    ]
+    return {name for s in simple for name in bound_names(s)}
+
+
+def _parts(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield a statement and what is in it, except for what is in definitions, which runs later."""
+    yield node
+    if not isinstance(node, (*DEFINITIONS, ast.Lambda)):
+        for child in ast.iter_child_nodes(node):
+            yield from _parts(child)
+
+
+def _changes(part: ast.AST) -> list[ast.expr]:
+    """Return what a part of a statement changes: ``table[k]``, ``table.update``."""
+    if isinstance(part, ast.Attribute | ast.Subscript):
+        return [] if isinstance(part.ctx, ast.Load) else [part]
+    if isinstance(part, DEFINITIONS):
+        return [d.func if isinstance(d, ast.Call) else d for d in part.decorator_list]
+    if isinstance(part, ast.Lambda):
+        return [part.body.func] if isinstance(part.body, ast.Call) else []
+    if isinstance(part, ast.Expr) and isinstance(part.value, ast.Call):
+        return [part.value.func]
+    return []
+
+
+def _names(changes: Iterable[ast.expr]) -> set[str]:
+    """Return the names whose objects these change. A name alone is not changed but called or bound."""
+    return {_root(each) for each in changes if not isinstance(each, ast.Name)} - {""}
+
+
+def _root(node: ast.expr) -> str:
+    """Return the name that ``name.rows[0]`` begins with, or nothing."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
