@@ -161,6 +161,65 @@ def test_expressions_are_found_with_their_first_lines() -> None:
     assert expressions(chapter, "t.py") == {"a": 3, "cost(A, 3)": 13, "d + e": 15}
 
 
+OTHER_STYLE = '''
+    """Other
+    =====
+
+    There are :value:`len(items)` items, one ``as :value:`x` y``, and :value:`total </sub/o-n.e>`.
+
+    :cost: no expression, as in a list of fields
+    """
+
+    __docformat__ = "restructuredtext"
+
+    items = [1, 2]
+
+
+    class A:
+        """A step, :value:`A.step`."""
+
+        step = 7
+
+        def next(self):
+            return self.step
+
+
+    class B(A):
+        """Another.
+
+        .. variant:: B
+           :of: A
+           :cost: f"{len(items)} more"
+        """
+
+        step = 8
+
+    # {value}`is no role` in a plain comment.
+'''
+
+
+def test_reStructuredText_has_values_and_costs_too(shelf: New) -> None:  # noqa: N802
+    one = '"""# One\n\nA summary of {value}`total`."""\n\ntotal = 2.5\n'
+    index = "# Book\n\n```{toctree}\nsub/o-n.e\nother\n```\n"
+    made = shelf(
+        {
+            "sub/o-n.e.py": one,
+            "other.py": OTHER_STYLE,
+            "index.md": index,
+            "notebooks/other.ipynb": "{}",
+        }
+    )
+    made.edit("conf.py", '"_build"', '"_build", "notebooks"')
+    built = made.build("-W", "--keep-going")
+    assert built.code == 0, built.log
+    page = text_of(built.page("other"))
+    notebook = built.root / "_build/html/notebooks/other.ipynb"
+    for text in (page, notebook.read_text(encoding="utf-8")):
+        assert "There are 2 items" in text and "and 2.5." in text
+        assert "A step, 7." in text
+    assert "2 more" in page and "no expression, as in a list of fields" in page
+
+
 def test_an_invalid_expression_is_named_with_its_line() -> None:
     with pytest.raises(ChapterError, match=r"^t\.py:4: `a b` is not a Python"):
         expressions(parse('"""# T\n\nNow\n{value}`a\nb`."""\n'), "t.py")

@@ -1,7 +1,8 @@
 """Expressions in prose that the kernel evaluates after the chapter's last cell.
 
 They are the ``:cost:`` of a ``variant`` directive, and the content of a ``value`` role, as in
-``{value}`f"{loss:.2f}"```. That of ``{value}`f"{loss:.2f}" </folder/chapter>``` is another chapter's.
+``{value}`f"{loss:.2f}"```, or ``:value:`f"{loss:.2f}"``` in reStructuredText. That of
+``{value}`f"{loss:.2f}" </folder/chapter>``` is another chapter's.
 """
 
 from __future__ import annotations
@@ -12,13 +13,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sphinx_annotated.read.parse import Chapter, ChapterError
 
-COST = re.compile(r"^:cost: *(?P<text>.+)$", re.MULTILINE)
+COST = re.compile(
+    r"^ *(?:[:`]{3,}\{variant\}|\.\. variant::).*\n"
+    r"(?: *:[\w-]+:.*\n)*? *:cost: *(?P<text>.+)$",
+    re.MULTILINE,
+)
 # A role, or code between backticks, in which nothing is a role.
 ROLE = re.compile(
     r"(?P<code>(?<!`)(`+)(?!`).*?(?<!`)\2(?!`))|\{(?P<role>[\w:-]+)\}`(?P<text>[^`]*)`",
     re.DOTALL,
 )
-OTHER = re.compile(r"(?P<text>.*?)\s*</(?P<docname>[\w/]+)>", re.DOTALL)
+REST_ROLE = re.compile(
+    r"(?P<code>``.+?``)|(?<!\w):(?P<role>value):`(?P<text>[^`]+)`", re.DOTALL
+)
+# Prose in another style, as `read/styles.py` encloses it.
+ENCLOSED = re.compile(r"`{5,}\{annotated-prose\} (?P<style>\w+) \d+\n")
+OTHER = re.compile(r"(?P<text>.*?)\s*</(?P<docname>[^<>\s]+)>", re.DOTALL)
 FENCE = re.compile(r" *(`{3,}|~{3,})(?!\{)[^`]*$")
 
 
@@ -69,10 +79,15 @@ def one_line(text: str) -> str:
 
 
 def _in_note(note: str, start: int) -> Iterator[tuple[str, int]]:
-    prose = _without_code_blocks(note)
-    values = [m for m in ROLE.finditer(prose) if m["role"] == "value"]
+    enclosed = ENCLOSED.match(note)
+    if enclosed and enclosed["style"] == "plain":
+        return
+    prose = note if enclosed else _without_code_blocks(note)
+    roles = (REST_ROLE if enclosed else ROLE).finditer(prose)
+    values = [m for m in roles if m["role"] == "value"]
     for match in [*COST.finditer(prose), *values]:
-        yield one_line(match["text"]), start + prose.count("\n", 0, match.start())
+        place = match.start("text") if match.re is COST else match.start()
+        yield one_line(match["text"]), start + prose.count("\n", 0, place)
 
 
 def _without_code_blocks(note: str) -> str:

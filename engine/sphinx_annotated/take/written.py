@@ -169,6 +169,8 @@ def _inline(line: str) -> str:
     """Return a line without roles: references as code, formulas as formulas."""
 
     def role(match: re.Match[str]) -> str:
+        if match["role"] == "value":  # which the notebook's writer knows
+            return f"{{value}}`{match['text']}`"
         return f"${match['text']}$" if match["role"] == "math" else f"`{named(match)}`"
 
     line = NOTE.sub(r"[\1]", LABEL.sub("", line))
@@ -184,5 +186,6 @@ def _plain(lines: list[str]) -> list[str]:
             out += ["```python", text, "```", ""]
         else:
             words = [SPECIAL.sub(r"\\\1", line.strip()) for line in text.split("\n")]
+            words = [line.replace("}`", "}\\`") for line in words]  # no role
             out += [*words, ""]
     return "\n".join(out).rstrip("\n").split("\n")
