@@ -18,6 +18,7 @@ from sphinx_annotated.take.changes import makers, run_at_once
 
 Import = ast.Import | ast.ImportFrom
 
+OF_FILE = ("__doc__", "__file__", "__spec__")  # which a copy has not, or others
 STARS = "imports everything. Import the names that are used."
 ROLE = re.compile(r"\{[\w:]+\}`~?(?:([^`<]+?) *<[^`>]*>|(?:[^`]*[./])?([^`]+))`")
 SENTENCE = re.compile(r"[A-Z`{].*?[.?!](?=\s|$)", re.DOTALL)
@@ -211,6 +212,9 @@ class Collector:
         touched = set(bound_names(statement))
         later, eager = _used_names(module, statement)
         for name in sorted(later | eager | touched):
+            if name in OF_FILE and name not in _by_name(module):
+                message = f"{name} is another one where this is copied to, or none."
+                raise _error(module, statement, f"{message} Write its value instead.")
             if name not in _by_name(module) and hasattr(builtins, name):
                 self._mean(module, statement, name, f"builtins.{name}")
             pieces = self.need(module, name)[1] - {key}
