@@ -1,5 +1,6 @@
 """Modules are found where projects keep them: beside ``conf.py``, or in ``src``."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,7 +27,17 @@ FILES = {
             print(f"{quadruple(3)} of {__name__}, {HALF}")
     ''',
     "src/lib/two.py": '''
-        """# Two"""
+        """
+        Two
+        ===
+
+        A summary.
+
+        Underlined
+        ==========
+
+        More.
+        """
 
         HALF = 0.5
 
@@ -44,6 +55,7 @@ def test_a_book_of_modules_in_src_runs_links_and_copies_them(
     page = built.page("src/lib/one")
     assert "12 of __main__, 0.5" in page
     assert 'href="two.html#double"' in page
+    assert re.findall(r"<h1[^>]*>([^<]+)", built.page("src/lib/two")) == ["Two"]
     copies = built.root / "_build/html/_static/standalone/src.lib.one.js"
     text = copies.read_text(encoding="utf-8")
     assert "def double" in text and "import" not in text.partition("<b")[0]

@@ -43,6 +43,9 @@ class Sheet(SphinxPostTransform):
     formats = ("html",)
 
     def run(self, **kwargs: Any) -> None:
+        for rubric in self.document.findall(nodes.rubric):
+            if rubric.get("level") == 1:  # a page has one title
+                rubric["level"] = 2
         for page, rows in self._pages():
             sections = [s for s in page.findall(nodes.section) if _page(s) is page]
             for section in sections:
