@@ -309,15 +309,15 @@ if __name__ == "__main__":
     # {doc}`positions` Python code. Every other measurement is on Shakespeare's plays.
     #
     # *Counts.* A table of counts of the same text ({doc}`/labml_primer/training/counting`) predicts the plays
-    # better than nearly all of our models with a learned table on characters; in {doc}`sizes` two models end
+    # better than nearly all of our models with a learned table on characters; in {doc}`sizes` two of them end
     # at the counts. Figures of losses have the counts as a thin line: those of the text that the runs read
     # with seed 0, each place of it once. The best order is shown. The counts see exactly the windows that the
     # models are evaluated on; without the windows' borders they are {value}`f"{borders:.3f}"` nats lower, for
     # the characters of a run of 1,200 steps. `python -m experiments.harness.counts` records them.
     #
     # *Positions.* Unless a page says rotary, our models have a learned table of absolute positions.
-    # {doc}`ours`, {doc}`parts` and {doc}`mdha` report both on characters, and {doc}`positions` on subwords
-    # too. {doc}`sizes`, {doc}`search` and the comparison of activation functions have the table only. So have
+    # {doc}`ours`, {doc}`sizes`, {doc}`parts` and {doc}`mdha` report both on characters, and {doc}`positions`
+    # on subwords too. {doc}`search` and the comparison of activation functions have the table only. So have
     # the Switch Transformers and Synthesizers of {doc}`transfer`; its encoders have rotary positions, and its
     # T5 has relative attention. A table must be learned before attention can find the previous token, while a
     # convolution reads that token from the first step on. The paper's models in Tensor2Tensor, in its search

@@ -305,8 +305,8 @@ if __name__ == "__main__":
     #
     # ## Limits
     #
-    # *Size.* With a learned table, at this compute, the Transformer, Primer-EZ and Primer are better at half
-    # the width ({doc}`sizes`).
+    # *Size.* At this compute, the Transformer and Primer-EZ are better at half the width, with both kinds of
+    # positions, and Primer is with a learned table ({doc}`sizes`).
     #
     # *Close models.* With a learned table, for half of the models, the losses of the two best learning rates
     # differ by less than the noise, so models with similar factors could change places.

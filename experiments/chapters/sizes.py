@@ -7,15 +7,19 @@ Three models at five widths each: which width is best for a budget, and how much
 model reads more text, and a large one learns more from each token. Do Primer-EZ and Primer still save when
 each architecture has its best size? And does the saving last as budgets grow?
 
-In short: with learned absolute positions, they do. At its best width, Primer-EZ needs
-{value}`f"{saves['multiply_adds', 'primer-ez'].mean:.1f}"` times fewer {term}`multiply-adds` (95%
-{term}`confidence interval` {value}`saves['multiply_adds', 'primer-ez'].between(".1f")`) and
-{value}`f"{saves['seconds', 'primer-ez'].mean:.1f}"` times less time. Three seeds do not show whether that
-changes with the budget. These savings are measured before a model has learned more than a table of counts
-knows ({doc}`/labml_primer/training/counting`): all Transformers end at least {value}`closest` the counts of
-what they read, and the best two models, Primer-EZ and Primer with a width of 64, end at the counts
-({value}`best_end` and {value}`next_end` them). The models are 32 to 128 wide; {doc}`method` explains the
-frontiers, fits and intervals.
+In short: they do. With rotary positions, Primer-EZ at its best width needs
+{value}`f"{rotary_saves.mean:.2f}"` times fewer {term}`multiply-adds` than the Transformer at its own (95%
+{term}`confidence interval` {value}`rotary_saves.between()`). That is on average more than at one width, but
+three seeds show no difference. The best Transformer ends {value}`rotary_ends["transformer"]` a table of
+counts of what it read ({doc}`/labml_primer/training/counting`), Primer-EZ {value}`rotary_ends["primer-ez"]`
+them.
+
+With learned absolute positions, it needs {value}`f"{saves['multiply_adds', 'primer-ez'].mean:.1f}"` times
+fewer multiply-adds ({value}`saves['multiply_adds', 'primer-ez'].between(".1f")`) and
+{value}`f"{saves['seconds', 'primer-ez'].mean:.1f}"` times less time, but of a training that ends before it
+knows more than the counts: all Transformers end at least {value}`closest` them, and the best two models,
+Primer-EZ and Primer with a width of 64, end at them ({value}`best_end` and {value}`next_end`). The models are
+32 to 128 wide; {doc}`method` explains the frontiers, fits and intervals.
 
 The paper sweeps sizes for these questions (Figure 7). It finds that at the best size for each budget, the
 loss follows a power law of the compute, and that one architecture needs a fixed factor less than another.
@@ -42,6 +46,7 @@ from experiments.measured.scaling import (
     frontier,
     full_budget,
     power_law,
+    read_rotary_sizes,
     saved,
     savings_at_budgets,
     shift,
@@ -61,8 +66,9 @@ COSTS = {"multiply_adds": ("trillion multiply-adds", 1e12), "seconds": ("minutes
 
 if __name__ == "__main__":
     # How many times less compute (left) and time (right) Primer-EZ (teal) and Primer (plum) need for the loss
-    # that the Transformer reaches at each budget. All three have the best of five widths. Bands are 95%
-    # confidence intervals. A horizontal line would be the same saving at every budget.
+    # that the Transformer reaches at each budget. All three have the best of five widths and a learned table
+    # of positions. Bands are 95% confidence intervals. A horizontal line would be the same saving at every
+    # budget.
     recorded = read_runs("scaling")
     sweep: dict[str, Sizes] = {
         model: {width: recorded[f"{model}-{width}"] for width in WIDTHS}
@@ -140,6 +146,88 @@ if __name__ == "__main__":
     # {value}`f"{at_128[1].mean:.1f}"` in time for Primer-EZ, so choosing the size does not reduce the saving.
     # Primer saves less on average, but the seeds do not distinguish the two. The paper reports a constant
     # saving at the best sizes (Figure 7), and a growing one at a fixed size (Figure 9).
+
+
+if __name__ == "__main__":
+    # ## With rotary positions
+    #
+    # The Transformer and Primer-EZ once more, with rotary positions, as most models have today. Left, the
+    # loss of the best width at each budget, and the loss of counting what the models of width 48 read. Right,
+    # how many times less compute Primer-EZ needs for the Transformer's loss: each seed as a thin line, and
+    # their mean. The broken line is the mean with the learned table.
+    rotary = read_rotary_sizes()
+    seeds = len(rotary["transformer"][64])
+    end = full_budget(rotary, "multiply_adds")
+    to_spend = budgets_up_to(end, 2)
+    rotary_fronts = {
+        model: frontier(rotary[model], to_spend, "multiply_adds") for model in rotary
+    }
+    early = frontier(rotary["primer-ez"], budgets_up_to(end, 4.5), "multiply_adds")
+    by_budget = savings_at_budgets(rotary_fronts["transformer"], early)
+    rotary_saves = MeanFactor.of(
+        [*map(statistics.geometric_mean, zip(*by_budget, strict=True))]
+    )
+    fig, (left, right) = plt.subplots(1, 2, figsize=(7, 3), layout="constrained")
+    spent = [budget / 1e12 for budget in to_spend]
+    lines = []
+    for model, front in rotary_fronts.items():
+        name, colour = MODELS[model]
+        means = over_seeds(front, statistics.fmean)
+        lines += left.plot(spent, means, color=colour, lw=1.3, label=name)
+        ends_of_band = (over_seeds(front, combine) for combine in (min, max))
+        left.fill_between(spent, *ends_of_band, color=colour, alpha=0.12, lw=0)
+    draw_counts(left, rotary["transformer"][48][0])
+    left.set(ylabel="loss, nats per character")
+    left.legend(handles=lines, frameon=False)
+    for of_seed in zip(*by_budget, strict=True):
+        right.plot(
+            spent, of_seed, color="C0", lw=0.6, alpha=0.6, label="rotary, a seed"
+        )
+    middle = [statistics.geometric_mean(each) for each in by_budget]
+    lines = right.plot(spent, middle, color="C0", lw=1.3, label="rotary")
+    spent = [budget / 1e12 for budget in budgets["multiply_adds"]]
+    learned = at_budgets["multiply_adds", "primer-ez"]
+    middle = [statistics.geometric_mean(each) for each in learned]
+    lines += right.plot(spent, middle, "--", color="C0", lw=1.3, label="learned table")
+    right.set(ylabel="times less", yscale="log", ylim=(0.95, 9))
+    right.set_yticks([1, 1.5, 2, 3, 4, 6], ["1", "1.5", "2", "3", "4", "6"])
+    right.legend(handles=lines, frameon=False)
+    for ax in (left, right):
+        ax.set(xscale="log", xlabel="multiply-adds, trillions")
+        ax.set_xticks([2, 3, 4, 5, 6], ["2", "3", "4", "5", "6"])
+        ax.minorticks_off()
+    words = setting([runs for sizes in rotary.values() for runs in sizes.values()])
+    fig.suptitle(f"mean and range of {words}", fontsize="medium")
+    plt.show()
+    # At the best width for each budget, Primer-EZ needs {value}`f"{rotary_saves.mean:.2f}"` times fewer
+    # multiply-adds (95% confidence interval {value}`rotary_saves.between()`, {value}`seeds` seeds). At a
+    # width of 128, the factor of the same seeds is {value}`f"{at_one_width:.2f}"`, so the saving is not due
+    # to a width that suits the Transformer badly. Over these budgets, the last four times the first, the
+    # factor becomes {value}`f"{rotary_growth:.2f}"` times as large: no change is shown. At the last budget,
+    # the Transformer is {value}`rotary_ends["transformer"]` the counts of what it read, and Primer-EZ
+    # {value}`rotary_ends["primer-ez"]` them. The table has the best width at each budget.
+    at_one_width = speedup(
+        rotary["transformer"][128], rotary["primer-ez"][128], "multiply_adds"
+    )
+    rotary_growth = MeanFactor.of(
+        [last / first for first, last in zip(by_budget[0], by_budget[-1], strict=True)]
+    )
+    rotary_ends = {
+        model: place(sizes[best_width(sizes, end, "multiply_adds")])
+        for model, sizes in rotary.items()
+    }
+    rows = [
+        [
+            f"{budget / 1e12:.1f} trillion multiply-adds",
+            *(
+                str(best_width(sizes, budget, "multiply_adds"))
+                for sizes in rotary.values()
+            ),
+        ]
+        for budget in to_spend[::4]
+    ]
+    heads = dict.fromkeys(("budget", "Transformer", "Primer-EZ"), "")
+    display(SourcedTable("Best of five widths, rotary", "Our runs", heads, rows))
 
     # ## Which width is best?
     #
@@ -366,8 +454,8 @@ if __name__ == "__main__":
 
     # ## Limits
     #
-    # *Positions.* All models have a learned table of absolute positions. With rotary ones, the savings are
-    # smaller at one size ({doc}`positions`).
+    # *Positions.* Primer, the savings in time and the fitted laws are with a learned table of absolute
+    # positions only.
     #
     # *A law.* Our budgets differ by a factor of four, while the paper's models differ by 17 in parameters
     # alone. On so short a range, many curves look like a straight line. A law of this form also falls to
@@ -377,7 +465,8 @@ if __name__ == "__main__":
     #
     # *Learning rates.* Each was chosen after 400 steps, which is 1/3 of the run for the widest models and
     # 1/18 for the narrowest. At 400 steps, the Transformers' losses hardly depend on the rate, so their rates
-    # may be chosen less well than the Primers'. The intervals include the noise of the seeds only.
+    # may be chosen less well than the Primers'. With rotary positions, rates were chosen in runs of a quarter
+    # of the longest. The intervals include the noise of the seeds only.
     #
     # *Data.* The two narrowest models read three times as many characters as the plays have, the widest half
     # as many.
@@ -414,8 +503,9 @@ if __name__ == "__main__":
 
     # ## In short
     #
-    # - At the best width for each budget, with learned absolute positions, both Primers save on average more
-    #   than at one width.
+    # - With rotary positions, Primer-EZ saves a factor of {value}`f"{rotary_saves:.2f}"` at the best width
+    #   for each budget, on average no less than at one width.
+    # - With learned absolute positions, both Primers save on average more at the best width than at one.
     # - Three seeds and a factor of four in budgets do not show whether the saving grows.
     # - Choosing the right width saves the Transformer on average about as many multiply-adds as Primer-EZ's
     #   changes do. In time it saves less: {value}`at_right_width["primer-ez", "seconds"]` for Primer-EZ and

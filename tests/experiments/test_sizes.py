@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from experiments.chapters import sizes
 from experiments.harness.plan import PLANS, Plan
-from experiments.measured.analysis import MeanFactor, final_loss, interval, speedup
+from experiments.measured.analysis import (
+    MeanFactor,
+    final_loss,
+    interval,
+    last_loss,
+    seed_factors,
+    speedup,
+)
 from experiments.measured.scaling import (
     Sizes,
     best_width,
@@ -21,10 +28,12 @@ from experiments.measured.scaling import (
     full_budget,
     loss_at,
     power_law,
+    read_rotary_sizes,
     saved,
     savings_at_budgets,
     shift,
 )
+from experiments.measured.settings import below_counts
 from experiments.records.runs import Measured, read_ends, read_runs
 
 BUDGETS = [1e12 * 2 ** (n / 4) for n in range(25)]
@@ -242,6 +251,31 @@ def test_narrowest_transformer_is_best_up_to_its_last_budget(
             if mean_loss_at(sweep[model][32], cost, budget) <= hardest
         )
         assert best_width(sweep[model], enough, cost) == 32
+
+
+def test_claims_on_widths_with_rotary_positions_hold_for_the_records() -> None:
+    cost, sweep = "multiply_adds", read_rotary_sizes()
+    for widths in sweep.values():
+        for width, runs in widths.items():
+            assert [run["seed"] for run in runs] == [0, 1, 2]
+            share = 0.5 if width == 32 else 1
+            assert runs[0][cost][-1] / share == pytest.approx(6.4e12, rel=0.06)
+        # Half the width is better with each seed, and the best models end below the counts.
+        pairs = zip(widths[64], widths[128], strict=True)
+        assert all(last_loss(half) < last_loss(full) for half, full in pairs)
+        assert below_counts(widths[64]) > 0
+    end = full_budget(sweep, cost)
+    vanilla = frontier(sweep["transformer"], budgets_up_to(end, 2), cost)
+    early = frontier(sweep["primer-ez"], budgets_up_to(end, 4.5), cost)
+    factors = savings_at_budgets(vanilla, early)
+    at_best = [*map(geometric_mean, zip(*factors, strict=True))]
+    at_one = seed_factors(sweep["transformer"][128], sweep["primer-ez"][128], cost)
+    assert MeanFactor.of(at_best).low > 1
+    # On average it is more than at one width, but the seeds show no difference, nor that the saving grows.
+    assert geometric_mean(at_best) > geometric_mean(at_one)
+    for most, least in ((at_best, at_one), (factors[-1], factors[0])):
+        ratio = MeanFactor.of([a / b for a, b in zip(most, least, strict=True)])
+        assert ratio.low < 1 < ratio.high
 
 
 @pytest.mark.parametrize("cost", sizes.COSTS)

@@ -333,7 +333,7 @@ def test_the_saving_of_annealed_runs_is_interpolated_between_two_lengths() -> No
 
 def test_what_is_said_of_python_code_is_so() -> None:
     code = read_setting("code", "rotary")
-    assert {*map(len, code.values())} == {4} and code.keys() == MODELS.keys()
+    assert {*map(len, code.values())} == {5} and code.keys() == MODELS.keys()
     assert all(ahead(code, "primer-ez", "transformer"))
     assert all(ahead(code, "primer-ez", "squared-relu"))
     assert not_shown(MeanFactor.of(savings(code, "primer-ez", over="pp")))
