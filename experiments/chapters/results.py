@@ -108,7 +108,8 @@ if __name__ == "__main__":
     )
     long_runs = read_runs("today-longer", ["transformer", "primer-ez"])
     long_runs |= read_runs("today-longer-others", ["pp"])
-    modern, on_code = read_runs("today-modern"), read_setting("code", "rotary")
+    modern = read_runs("today-modern")
+    on_code = read_runs("today-second-text", ["transformer", "primer-ez", "pp"])
     grounds = {
         "characters, rotary,\n4,800 steps": long_runs,
         "subwords,\nmodern baseline": modern | {"transformer": modern["modern"]},

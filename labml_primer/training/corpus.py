@@ -33,11 +33,7 @@ class Corpus:
     symbols: str
 
     def __post_init__(self) -> None:
-        if self.symbols != "".join(sorted(set(self.symbols))):
-            raise ValueError(
-                f"symbols {self.symbols!r} are not sorted, each once; the numbers of "
-                "characters are their places in that order"
-            )
+        check_symbols(self.symbols)
 
     @classmethod
     def from_file(cls, path: str | Path, held_out: float = 0.1) -> "Corpus":
@@ -88,8 +84,18 @@ class Corpus:
         return "".join(self.symbols[number] for number in numbers)
 
 
+def check_symbols(symbols: str) -> None:
+    """Raise `ValueError` unless `symbols` are sorted, each once."""
+    if symbols != "".join(sorted(set(symbols))):
+        raise ValueError(
+            f"symbols {symbols!r} are not sorted, each once; the numbers of "
+            "characters are their places in that order"
+        )
+
+
 def encode_text(text: str, symbols: str) -> Tensor:
     """Return the index of each character of `text` in the sorted `symbols`."""
+    check_symbols(symbols)
     if unknown := sorted(set(text) - set(symbols)):
         raise ValueError(
             f"characters not in the corpus: {', '.join(map(repr, unknown))}"

@@ -39,8 +39,13 @@ def ngrams(tokens: Tensor, n: int, vocab_size: int) -> Tensor:
 
     A token is a number below `vocab_size`. Taken as the digits of one number, the tokens of an n-gram are one
     integer, so a whole text can be counted by sorting integers. Dividing by `vocab_size` removes the last
-    digit, and leaves the context. Raises `ValueError` for a token that is not below `vocab_size`.
+    digit, and leaves the context. Raises `ValueError` for a token that is not below `vocab_size`, or if a
+    number would not fit into 64 bits.
     """
+    if vocab_size**n >= 2**63:
+        raise ValueError(f"{n} tokens of {vocab_size} kinds do not fit into 64 bits")
+    if tokens.is_floating_point():
+        raise TypeError(f"tokens are {tokens.dtype}, not integers")
     tokens = tokens.long()  # in a narrower type, the numbers would not fit
     if tokens.numel() and not 0 <= tokens.min() <= tokens.max() < vocab_size:
         raise ValueError(f"a token is not in 0 to {vocab_size - 1}")
@@ -68,18 +73,12 @@ class Counts:
     and next character $c$. The other has, for each context, how often it occurs with any next character,
     $C(h)$, and how many *different* characters follow it, $T(h)$.
 
-    Raises `ValueError` if the text is shorter than the order, or if a number of an n-gram would not fit into
-    64 bits.
+    Raises `ValueError` if the text is shorter than the order.
     """
 
     def __init__(self, text: Tensor, order: int, vocab_size: int):
         if text.size(-1) < order:
             raise ValueError(f"{text.size(-1)} tokens have no n-gram of {order}")
-        if vocab_size**order >= 2**63:
-            raise ValueError(
-                f"{order} tokens of a vocabulary of {vocab_size} "
-                "do not fit into 64 bits"
-            )
         self.vocab_size = vocab_size
         self.tables = [
             self.table(ngrams(text, n, vocab_size)) for n in range(1, order + 1)
@@ -109,8 +108,8 @@ class Counts:
         $$p_n(c \mid h) = \frac{C(hc) + T(h)\, p_{n-1}(c \mid h')}{C(h) + T(h)}$$
 
         It begins with $p_0 = 1/V$ for an alphabet of $V$ characters. Read the formula as counting: in the
-        counted text, $h$ was followed by a character that was new after it $T(h)$ times. So out of
-        $C(h) + T(h)$ events, $T(h)$ were news, and news is predicted by the shorter context. After "q" only
+        counted text, $h$ was followed by a character that was new after it $T(h)$ times. So in $T(h)$ of
+        $C(h) + T(h)$ events the character was a new one, which the shorter context predicts. After "q" only
         few kinds of characters come, so the counts are trusted. After a space nearly all do.
 
         A context that does not occur leaves the shorter one's probability as it is.
@@ -238,7 +237,7 @@ if __name__ == "__main__":
     # ## More text, longer contexts
     #
     # How does the loss depend on the amount of text? The figure shows the loss after counting the first
-    # 10,000 characters, and after about three times as many at each step, with a line for each order. From
+    # 10,000 characters, and after two to three times as many at each step, with a line for each order. From
     # {value}`f"{amounts[2]:,}"` characters to all of them, the loss of the unigram falls by
     # {value}`f"{fell[1]:.2f}"` nats, that of the bigram by {value}`f"{fell[2]:.2f}"` and that of the 6-gram
     # by {value}`f"{fell[6]:.2f}"`. So the best order rises with the text.
@@ -298,7 +297,8 @@ def write(counts: Counts, order: int, prompt: Tensor, length: int) -> Tensor:
 if __name__ == "__main__":
     # Each order continues "ROMEO." with the same {term}`random seed`. A unigram model writes characters with
     # the right frequencies. From three on there are syllables, and from five on words and the form of a
-    # scene. What it lacks is anything that is further back than its context: a sentence forgets how it began.
+    # scene. But no model sees further back than its context, so the end of a sentence does not depend on its
+    # beginning.
     prompt = corpus.encode("ROMEO.\n")
     for n in (1, 2, 3, 5, 7):
         torch.manual_seed(0)

@@ -6,11 +6,11 @@ One loop trains every model of this book, so that only the models differ.
 How does a model learn from plain text without any labels? The text is its own label. A {term}`language model`
 reads the characters $c_1 \dots c_{t-1}$ and gives each character of the alphabet a probability of coming
 next. Training compares this prediction with $c_t$, the character that does come, and adjusts the model's
-{term}`parameters`, the numbers it computes with, so that $c_t$ becomes a little more probable. What it makes
-small is the {term}`loss`, the mean of $-\log p(c_t)$ ({doc}`counting`).
+{term}`parameters`, the numbers it computes with, so that $c_t$ becomes a little more probable. So it
+makes the {term}`loss` small, the mean of $-\log p(c_t)$ ({doc}`counting`).
 
 The chapter builds the parts of the loop: batches, loss, evaluation, learning rate, optimizer. At the end the
-loop trains the smallest neural language model there is, a table with one row per character. Its best possible
+loop trains the simplest neural language model there is, a table with one row per character. Its best possible
 loss is known, because it can be computed by counting pairs of characters.
 
 :::{picture} training
@@ -149,8 +149,9 @@ def next_character_loss(model: nn.Module, windows: Tensor) -> Tensor:
     from those before it. The model maps tokens `[batch, seq]` to logits `[batch, seq, vocab_size]`.
     """
     logits = model(windows[:, :-1])
-    # Half precision has too few digits for a sum of exponentials, so use single precision.
-    return F.cross_entropy(logits.float().flatten(0, 1), windows[:, 1:].flatten())
+    # Half precision has too few digits for a sum of exponentials, so use single precision at least.
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    return F.cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten())
 
 
 VALIDATION_WINDOWS = 64
@@ -352,7 +353,7 @@ def train(
     losses: list[float] = []
     seconds = 0.0
     # {term}`Dropout` draws from the global generator. It is seeded at each step, and restored at the end.
-    borrowed = torch.random.fork_rng([device] if device.type == "cuda" else [])
+    borrowed = torch.random.fork_rng(range(torch.cuda.device_count()))
     with borrowed, in_mode(model, training=True), Progress(name) as progress:
         for step in progress.steps(range(1, steps + 1)):
             start = clock()
@@ -382,16 +383,19 @@ def train(
             if step in reports:
                 history.steps.append(step)
                 history.train_loss.append(sum(losses) / len(losses))
-                history.validation_loss.append(
-                    held_out_loss(model, corpus.validation, batch, seq)
-                )
+                held_out = held_out_loss(model, corpus.validation, batch, seq)
+                if not math.isfinite(held_out):
+                    raise FloatingPointError(
+                        f"{name}: the validation loss is {held_out} at step {step}"
+                    )
+                history.validation_loss.append(held_out)
                 history.seconds.append(seconds)
                 losses.clear()
     return history
 
 
 if __name__ == "__main__":
-    # ## The smallest language model
+    # ## The simplest language model
     #
     # It is a table with a row for each character. The row contains a logit for each possible next character:
     # `nn.Embedding` with $V \times V$ parameters. The softmax of a row can be any distribution, so the best
@@ -438,8 +442,8 @@ if __name__ == "__main__":
     plt.show()
 
     # What has the table learned? Each row shows the most probable next characters after one character, with
-    # their probabilities, and in parentheses the frequencies that were counted. The two agree to within
-    # 5 percentage points.
+    # their probabilities, and in parentheses the frequencies that were counted. The two differ by about 5
+    # percentage points at most.
     learned = tables[1e-1].weight.detach().softmax(dim=-1)
     rows = []
     for character in "qt,\n":

@@ -302,8 +302,8 @@ class MultiHeadAttention(nn.Module):
 
         `mask` is boolean, broadcasts to `[batch, heads, queries, keys]`, and is true where a query may attend
         to a key. `causal` also hides all later keys. A query that may attend to no key gets zeros from all
-        heads. Raises `TypeError` if the mask is not boolean, because PyTorch's function would add its ones
-        and zeros to the scores.
+        heads. Raises `ValueError` if `x` or `y` has another number of dimensions, and `TypeError` if the mask
+        is not boolean, because PyTorch's function would add its ones and zeros to the scores.
 
         :::{deviation} the slides, multi-head attention
         Their mask is `[batch, queries, keys]`, and the layer inserts the dimension of the heads. Here the
@@ -311,6 +311,10 @@ class MultiHeadAttention(nn.Module):
         `[batch, 1, 1, keys]`.
         :::
         """
+        if x.dim() != 3 or y.dim() != 3:
+            raise ValueError(
+                f"x {list(x.shape)} and y {list(y.shape)} must be [batch, seq, d_model]"
+            )
         if mask is not None and mask.dtype != torch.bool and not self.additive_mask:
             raise TypeError(
                 f"mask is {mask.dtype}, not boolean; "
@@ -513,12 +517,12 @@ if __name__ == "__main__":
         ),
         (
             (
-                torch.ones(2, 4),
-                torch.ones(2, 4) * torch.tensor([[1.0], [0.0]]),
+                torch.ones(2, 16),
+                torch.ones(2, 16) * torch.tensor([[1.0], [0.0]]),
                 steps_up[1:],
             ),
-            torch.tensor([[1.0], [1.1192]]),
-            "the scores are 4 / 2 and 0, so the weights are 0.881 and 0.119",
+            torch.tensor([[1.0], [1.0180]]),
+            "the scores are 16 / 4 and 0, so the weights are 0.982 and 0.018",
         ),
     ]
     check_answer(attend, cases)

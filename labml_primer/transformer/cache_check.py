@@ -95,7 +95,9 @@ def random_text(like: Tensor, length: int) -> Tensor:
     values = torch.cat([like[:1, :32].flatten(), like.new_tensor([0, 1])]).unique()
     shape, generator = (1, length, *like.shape[2:]), torch.Generator().manual_seed(0)
     return values[
-        torch.randint(len(values), shape, generator=generator).to(like.device)
+        torch.randint(len(values), shape, generator=generator, device="cpu").to(
+            like.device
+        )
     ]
 
 

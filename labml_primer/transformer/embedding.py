@@ -313,12 +313,12 @@ if __name__ == "__main__":
     def embed(table: Tensor, tokens: Tensor) -> Tensor:
         raise NotImplementedError  # your code instead of this line
 
-    small = torch.arange(8.0).view(2, 4)
+    small = torch.arange(18.0).view(2, 9)
     cases: list[Case] = [
         (
             (small, torch.tensor([[1]])),
-            2 * small[None, 1:],
-            "d is 4, so row 1 is doubled",
+            3 * small[None, 1:],
+            "d is 9, so row 1 is tripled",
         ),
         (
             (torch.ones(3, 1), torch.tensor([[1, 0]])),

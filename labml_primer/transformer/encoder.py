@@ -252,15 +252,18 @@ if __name__ == "__main__":
             right = vowels[reader(test)[at].argmax(-1)] == test[at]
             print(f"{name:16s} {right.float().mean():.1%}")
 
-    # Two lines of Macbeth, one of those plays, with the vowels that each model predicts:
-    line = "Double, double toil and trouble; Fire burn and cauldron bubble. "
+    # Two lines of Macbeth, one of those plays, with the vowels that each model predicts. A line break is
+    # shown as `|`.
+    line = "Double, double toil and trouble;\nFire burn, and cauldron bubble."
     text = corpus.encode(line).view(-1, seq)
     at = torch.isin(text, vowels)
-    print(f"{'':16s} {''.join('_' if c in 'aeiou' else c for c in line)}")
+    shown = line.replace("\n", "|")
+    print(f"{'':16s} {''.join('_' if c in 'aeiou' else c for c in shown)}")
     with torch.no_grad():
         for name, reader in readers.items():
             guess = torch.where(at, vowels[reader(text).argmax(-1)], text)
-            print(f"{name:16s} {corpus.decode(guess.flatten())}")
+            words = corpus.decode(guess.flatten()).replace("\n", "|")
+            print(f"{name:16s} {words}")
 
     # The loss of both by step. Grey lines are single batches, coloured lines the mean of 25. The model that
     # sees only the left (orange) is ahead at first, probably because the other has to learn which side is

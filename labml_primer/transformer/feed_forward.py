@@ -116,7 +116,7 @@ if __name__ == "__main__":
     # ## Where the parameters are
     #
     # :::{deeper}
-    # Two thirds of a model's parameters are in its feed-forward layers.
+    # Two thirds of the parameters of a block with one attention layer are in its feed-forward layer.
     # :::
     #
     # A {term}`block` consists of an attention layer and a feed-forward layer, each with a norm. With

@@ -446,7 +446,7 @@ def check(model: nn.Module, *args: Any, **kwargs: Any) -> None:
 
     `check_cache` reads a random text of 64 tokens twice, as a whole and with a cache in pieces, and compares
     the results of all layers; the error names the first that differs. This takes as long as about ten tokens
-    more, so 10% of the time for a text of 100. What depends only on tokens farther back than 60 is not found.
+    more, so 10% of the time for a text of 100. It cannot find a dependence on tokens more than 60 back.
     """
     plain, cached = (share_weights(model, training=False) for _ in range(2))
     check_cache(plain, add_caches(cached), args, kwargs)
@@ -668,9 +668,9 @@ if __name__ == "__main__":
     # ## Does the beam find better lines?
     #
     # The trained model writes one line for each of ten speakers, without a length penalty. One beam is greedy
-    # decoding. The table shows that more beams find more probable lines, and that with 16 beams most lines
-    # are empty: ending the line at once is more probable than any particular line of verse. So open-ended
-    # text is sampled, and beam search is for tasks with one right answer, with a length penalty.
+    # decoding. The table shows that more beams find more probable lines, and that with 16 beams all lines are
+    # empty: ending the line at once is more probable than any particular line of verse. So open-ended text is
+    # sampled, and beam search is for tasks with one right answer, with a length penalty.
     newline = int(corpus.encode("\n"))
     names = ["ROMEO", "JULIET", "MACBETH", "BRUTUS", "CASSIUS"]
     names += ["PORTIA", "HAMLET", "OPHELIA", "IAGO", "DESDEMONA"]
@@ -704,7 +704,7 @@ if __name__ == "__main__":
     #
     # ## Exercise
     #
-    # :::{exercise} First the heat, then the cut
+    # :::{exercise} First the temperature, then the cut
     # Of the six tokens above, top-p at 0.75 keeps three. How many does it keep after a temperature of 2, and
     # of 0.5? Does a temperature change how many top-k keeps?
     # :::
@@ -730,9 +730,9 @@ if __name__ == "__main__":
     def keep_min_p(logits: Tensor, p: float) -> Tensor:
         raise NotImplementedError  # your code instead of this line
 
-    few, low = torch.tensor([0.4, 0.3, 0.1]).log(), -math.inf
+    few, low = torch.tensor([0.5, 0.375, 0.125]).log(), -math.inf
     cases: list[Case] = [
-        ((few, 0.5), [few[0], few[1], low], "half of 0.4 is 0.2, and 0.1 is less"),
+        ((few, 0.5), [few[0], few[1], low], "half of 0.5 is 0.25, and 0.125 is less"),
         (
             (few + 7, 0.1),
             few + 7,

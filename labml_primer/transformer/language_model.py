@@ -338,6 +338,14 @@ if __name__ == "__main__":
     cases: list[Case] = [
         ((torch.zeros(3, 5), torch.tensor([4, 0, 1])), 5.0, "equal logits: 5 tokens"),
         ((sure, torch.tensor([0, 1, 0])), 1.000123, "position i predicts token i + 1"),
+        (
+            (
+                torch.tensor([[0.0, 0.0], [math.log(3), 0.0], [0.0, 0.0]]),
+                torch.tensor([0, 0, 0]),
+            ),
+            1.63299,
+            "the probabilities are 1/2 and 3/4, and their geometric mean counts",
+        ),
     ]
     check_answer(perplexity_of, cases)
 

@@ -11,7 +11,7 @@ probability for each token of the {term}`vocabulary`:
 $$P(t_{i+1} \mid t_1 \dots t_i, S) = \operatorname{softmax}(z_i E^\top)$$
 
 where $t_1 \dots t_i$ are the target's tokens so far, $S$ is the source, $z_i$ is the decoder's output at
-position $i$, and $E$ is a matrix with one row per token.
+$t_i$, $z_0$ the one at the start token, and $E$ is a matrix with one row per token.
 
 This chapter builds the model, trains it in about a minute, and shows what it attends to. Most of the book
 after it is about one half of it, a stack of blocks that continues a text: {doc}`language_model`.

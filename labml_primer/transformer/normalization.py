@@ -376,10 +376,10 @@ if __name__ == "__main__":
     plt.show()
 
     # The same as ratios. The first column is from the right of the figure: $1/\sqrt N$ predicts 0.25 for
-    # pre-norm with 16 times as many blocks; the measured ratio is somewhat larger. The second column is from
-    # the left of the figure. The third is like the second, but with PyTorch's own initial weights. They are
-    # smaller, so each sub-layer adds little at first, and post-norm's gradients are much more even. Should
-    # post-norm then train well?
+    # pre-norm with 16 times as many blocks; the measured ratio is larger, so the gradient falls more slowly
+    # here. The second column is from the left of the figure. The third is like the second, but with PyTorch's
+    # own initial weights. They are smaller, so each sub-layer adds little at first, and post-norm's gradients
+    # are much more even. Should post-norm then train well?
     default = {name: gradients(kind, 12, xavier=False) for name, kind in kinds.items()}
     display(
         Table(
@@ -514,6 +514,11 @@ if __name__ == "__main__":
             "each row by itself: of 1 and 3, the mean is 2 and the variance 1",
         ),
         ((torch.full((2, 3), 7.0),), torch.zeros(2, 3), "eps is for equal features"),
+        (
+            (torch.tensor([[[0.0, 0.0, 3.0]]]),),
+            torch.tensor([[[-0.70711, -0.70711, 1.41421]]]),
+            "the mean is 1 and the variance 2, in a batch of one text",
+        ),
     ]
     check_answer(normalize, cases)
 

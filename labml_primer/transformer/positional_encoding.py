@@ -547,11 +547,11 @@ if __name__ == "__main__":
     def similarity(offset: int, d_model: int) -> Tensor:
         raise NotImplementedError  # your code instead of this line
 
-    pair = positional_encoding(10, 4)
+    pair = positional_encoding(10, 8)
     cases: list[Case] = [
         ((0, 8), 4.0, "each of four pairs contributes cos 0 = 1"),
-        ((3, 4), pair[5] @ pair[8], "positions 5 and 8 have this dot product"),
-        ((-3, 4), pair[5] @ pair[8], "the cosine is the same for both directions"),
+        ((3, 8), pair[5] @ pair[8], "positions 5 and 8 have this dot product"),
+        ((-3, 8), pair[5] @ pair[8], "the cosine is the same for both directions"),
     ]
     check_answer(similarity, cases)
 

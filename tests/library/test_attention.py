@@ -240,3 +240,10 @@ def test_projections_have_heads_before_channels(layer):
     query, key, value = layer.project(inputs(4), inputs())
     assert query.shape == (3, 4, 3, 8)
     assert key.shape == value.shape == (3, 7, 3, 8)
+
+
+def test_texts_without_a_batch_are_refused() -> None:
+    layer, x = MultiHeadAttention(8, 1), torch.randn(5, 8)
+    for query, key in ((x, x), (x[None], x), (x, x[None])):
+        with pytest.raises(ValueError, match=r"must be \[batch, seq, d_model\]"):
+            layer(query, key)

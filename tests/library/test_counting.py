@@ -97,6 +97,15 @@ def test_impossible_counts_are_refused(
         Counts(torch.zeros(length, dtype=torch.long), order, vocab_size)
 
 
+def test_tokens_whose_number_does_not_fit_and_tokens_that_are_no_integers_are_refused() -> (
+    None
+):
+    with pytest.raises(ValueError, match="65 tokens of 2 kinds do not fit into 64"):
+        ngrams(torch.zeros(65, dtype=torch.long), 65, 2)
+    with pytest.raises(TypeError, match="float32, not integers"):
+        ngrams(torch.tensor([0.9, 1.7]), 1, 2)
+
+
 @pytest.mark.parametrize("token", [-1, 3])
 def test_tokens_beyond_the_vocabulary_are_refused(token: int) -> None:
     counts = Counts(torch.tensor([0, 1, 2]), 2, 3)

@@ -24,7 +24,12 @@ from write_notebooks import the_book
 
 from labml_primer.training import Corpus, History, load_corpus, train
 from labml_primer.training import corpus as corpus_module
-from labml_primer.training.corpus import VALIDATION_PLAYS, load_plays, strip_markdown
+from labml_primer.training.corpus import (
+    VALIDATION_PLAYS,
+    encode_text,
+    load_plays,
+    strip_markdown,
+)
 from labml_primer.training.loop import (
     draw_windows,
     held_out_loss,
@@ -149,6 +154,8 @@ def test_decoding_a_batch_is_an_error_that_says_how_to_take_one_text() -> None:
 def test_symbols_that_are_not_sorted_are_refused(symbols: str) -> None:
     with pytest.raises(ValueError, match="not sorted, each once"):
         Corpus(torch.tensor([0]), torch.tensor([1]), symbols)
+    with pytest.raises(ValueError, match="not sorted, each once"):
+        encode_text("ab", symbols)
 
 
 def test_held_out_plays_are_not_in_the_training_text() -> None:
@@ -497,6 +504,19 @@ def test_nan_loss_stops_the_run_and_names_the_step() -> None:
 
     with pytest.raises(FloatingPointError, match="short: the loss is nan at step 3"):
         short_run(Breaks())
+
+
+def test_an_update_that_makes_the_validation_loss_nan_is_an_error() -> None:
+    model = small_model()
+    for weight in model.parameters():
+        weight.register_hook(lambda gradient: gradient * math.nan)
+    with pytest.raises(FloatingPointError, match="the validation loss is nan at step"):
+        short_run(model, steps=1, evaluations=1)
+
+
+def test_a_model_in_double_precision_has_its_loss_and_gradients_in_it() -> None:
+    model, windows = small_model().double(), the_corpus().validation[:18].view(2, 9)
+    assert next_character_loss(model, windows).dtype == torch.float64
 
 
 @pytest.mark.parametrize(
