@@ -94,11 +94,8 @@ def random_text(like: Tensor, length: int) -> Tensor:
     """Return `[1, length, ...]` with values of a tensor `[batch, seq, ...]`, 0 and 1."""
     values = torch.cat([like[:1, :32].flatten(), like.new_tensor([0, 1])]).unique()
     shape, generator = (1, length, *like.shape[2:]), torch.Generator().manual_seed(0)
-    return values[
-        torch.randint(len(values), shape, generator=generator, device="cpu").to(
-            like.device
-        )
-    ]
+    drawn = torch.randint(len(values), shape, generator=generator, device="cpu")
+    return values[drawn.to(like.device)]
 
 
 def watch(model: nn.Module) -> Calls:
