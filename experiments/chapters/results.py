@@ -238,7 +238,7 @@ if __name__ == "__main__":
     at = {name: place(seeds) for name, seeds in next_to_counts.items()}
     sizes = [
         seeds[0]["parameters"] / 1e6
-        for runs_on_subwords in (read_ends("today-subwords"), modern)
+        for runs_on_subwords in (every_model, modern)
         for seeds in runs_on_subwords.values()
     ]
     millions_on_subwords = extent(sizes, ".1f")

@@ -35,7 +35,7 @@ def test_a_notebook_carries_the_records_as_they_are(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MEASURED)
-def test_a_notebook_carries_at_most_80_kb_of_readable_records(name: str) -> None:
+def test_a_notebook_carries_at_most_75_kb_of_readable_records(name: str) -> None:
     text = (NOTEBOOKS / f"{name}.ipynb").read_text(encoding="utf-8")
-    assert len(json_in(NOTEBOOKS / f"{name}.ipynb")) < 80_000
+    assert len(json_in(NOTEBOOKS / f"{name}.ipynb")) < 75_000
     assert "b64decode" not in text
