@@ -6,8 +6,8 @@ One loop trains every model of this book, so that only the models differ.
 How does a model learn from plain text without any labels? The text is its own label. A {term}`language model`
 reads the characters $c_1 \dots c_{t-1}$ and gives each character of the alphabet a probability of coming
 next. Training compares this prediction with $c_t$, the character that does come, and adjusts the model's
-{term}`parameters`, the numbers it computes with, so that $c_t$ becomes a little more probable. So it
-makes the {term}`loss` small, the mean of $-\log p(c_t)$ ({doc}`counting`).
+{term}`parameters`, the numbers it computes with, so that $c_t$ becomes a little more probable. That lowers
+the {term}`loss`, the mean of $-\log p(c_t)$ ({doc}`counting`).
 
 The chapter builds the parts of the loop: batches, loss, evaluation, learning rate, optimizer. At the end the
 loop trains the simplest neural language model there is, a table with one row per character. Its best possible

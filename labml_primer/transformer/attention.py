@@ -328,10 +328,11 @@ class MultiHeadAttention(nn.Module):
         if causal and (mask is not None or query.size(2) != key.size(2)):
             earlier = causal_mask(query.size(2), key.size(2), x.device)
             mask = earlier if mask is None else mask & earlier
-        # The same as {py:func}`~labml_primer.transformer.attention.attention`, in one fused operation.
-        # Without a mask, PyTorch can use {term}`FlashAttention` {cite:p}`dao2022flashattention`, which never
-        # stores the scores of all pairs. A test checks that the two agree. `enable_gqa` is for layers with
-        # fewer heads of keys and values than of queries, as at the end of this chapter.
+        # The same as {py:func}`~labml_primer.transformer.attention.attention`, in one *fused* operation,
+        # which does all the steps at once. Without a mask, PyTorch can use {term}`FlashAttention`
+        # {cite:p}`dao2022flashattention`, which never stores the scores of all pairs. A test checks that the
+        # two agree. `enable_gqa` is for layers with fewer heads of keys and values than of queries, as at the
+        # end of this chapter.
         heads = F.scaled_dot_product_attention(
             query,
             key,

@@ -50,9 +50,9 @@ class Embedding(nn.Module):
         # variance one. Two sections below, marked *Deeper*, measure why this matters.
         #
         # :::{deviation} the slides, embedding layer
-        # They start from $\mathcal{N}(0, I)$, PyTorch's default, and still multiply by $\sqrt{d}$. They say
-        # that the tokens are then on the scale of the positions, but their root mean square is $\sqrt{2d}$
-        # times as large.
+        # The slides that this book follows {cite:p}`liu_transformer` start from $\mathcal{N}(0, I)$,
+        # PyTorch's default, and still multiply by $\sqrt{d}$. They say that the tokens are then on the scale
+        # of the positions, but their root mean square is $\sqrt{2d}$ times as large.
         # :::
         nn.init.normal_(self.table.weight, std=d_model**-0.5)
         self.scale = math.sqrt(d_model)
@@ -72,8 +72,7 @@ class Embedding(nn.Module):
 if __name__ == "__main__":
     # ## A look-up is a matrix product
     #
-    # The slides that this book follows {cite:p}`liu_transformer` have an example with a vocabulary of five
-    # words and the sentence "it is an example".
+    # The slides have an example with a vocabulary of five words and the sentence "it is an example".
     torch.manual_seed(0)
     vocabulary = ["an", "a", "is", "it", "example"]
     sentence = ["it", "is", "an", "example"]

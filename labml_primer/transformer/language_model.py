@@ -235,7 +235,7 @@ if __name__ == "__main__":
 
     @torch.no_grad()
     def weights_of(tokens: Tensor) -> Tensor:
-        """Return the weights of every head, `[layer, batch, head, query, key]`."""
+        """Return the weights of every head, `[block, batch, head, query, key]`."""
         seen: list[Tensor] = []
 
         def look(layer: MultiHeadAttention, inputs: tuple[Tensor, ...]) -> None:
@@ -260,7 +260,7 @@ if __name__ == "__main__":
     weights = weights_of(windows).transpose(0, 1).flatten(1, 2).mean(dim=0)
     back = torch.stack(
         [weights.diagonal(-n, -2, -1)[:, 16 - n :].mean(dim=-1) for n in range(7)]
-    )  # [offset, layer x head]
+    )  # [offset, block x head]
     display(
         Table(
             ["block", "head", *(f"offset {offset}" for offset in range(7))],
@@ -274,7 +274,7 @@ if __name__ == "__main__":
     # Two heads on half a line from a play that was not in training. A row is a query, a column a key, and
     # everything above the diagonal is masked. On the left, the head with the largest weight on the previous
     # character: most of its weights are on or next to the diagonal. On the right, the head of the second
-    # block that attends farthest back on average.
+    # block, block 1, that attends farthest back on average.
     import matplotlib.pyplot as plt
 
     line = "Fair is foul, and foul"
@@ -289,7 +289,7 @@ if __name__ == "__main__":
         ax.set_xticks(range(len(line)), letters)
         ax.set_yticks(range(len(line)), letters)
         ax.tick_params(length=0)
-        ax.set_xlabel(f"key, layer {head // 4} head {head % 4}")
+        ax.set_xlabel(f"key, block {head // 4} head {head % 4}")
     axes[0].set_ylabel("query")
     plt.show()
     # The model had to learn to attend to the previous character, because the last two characters together

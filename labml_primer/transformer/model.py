@@ -277,11 +277,15 @@ def greedy_decode(
 
     Repeatedly choose the most probable next token, until all sequences have ended. `source` is
     `[batch, source]`; the result is `[batch, length]`, with `length` at most `max_length`. It excludes
-    `start`. A sequence includes `end`, followed by padding, unless `max_length` is reached first. The model
-    should be in `eval` mode. Raises `ValueError` for a negative `max_length`.
+    `start`. A sequence includes `end`, followed by padding, unless `max_length` is reached first.
+
+    Raises `ValueError` for a negative `max_length`, and in training mode, where dropout would change the
+    answers.
     """
     if max_length < 0:
         raise ValueError(f"max_length {max_length} is negative")
+    if model.training:
+        raise ValueError("the model is in training mode; call model.eval() first")
     memory, memory_mask = model.encode(source)
     target = source.new_full((source.size(0), 1), start)
     ended = torch.zeros(source.size(0), dtype=torch.bool, device=source.device)

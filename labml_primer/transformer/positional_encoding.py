@@ -457,13 +457,15 @@ def rotate(x: Tensor, positions: Tensor) -> Tensor:
     :::{picture} rotary
     :::
 
-    Raises `ValueError` if `d_k` is odd.
+    Raises `ValueError` if `d_k` is odd, or unless there is a position for each vector.
 
     Source: {cite:t}`su2021roformer`, sections 3.2.2 and 3.4.2.
     """
     d_k = x.size(-1)
     if d_k % 2:
         raise ValueError(f"d_k {d_k} is odd; rotations need pairs of features")
+    if positions.size(0) != x.size(-2):
+        raise ValueError(f"{positions.size(0)} positions for {x.size(-2)} vectors")
     # Half precision is too coarse for angles. Single precision is wrong by less than 0.001 at position 5000,
     # and double precision, which Apple's GPUs do not have, is used if `x` has it.
     wide = torch.promote_types(x.dtype, torch.float32)
@@ -525,8 +527,8 @@ if __name__ == "__main__":
     # ## Exercise
     #
     # :::{exercise} Seven steps back
-    # `step_matrix(7, 64)` goes seven steps forward. Which matrix goes seven steps back, and how can it be
-    # found without solving equations?
+    # `step_matrix(7, 64)`, from the folded section *A step is a rotation*, goes seven steps forward. Which
+    # matrix goes seven steps back, and how can it be found without solving equations?
     # :::
     # :::{solution}
     # Each pair is rotated, and the opposite rotation, $\phi = -7$, undoes it. Because the cosine is even and
@@ -541,6 +543,7 @@ if __name__ == "__main__":
 
     # :::{exercise} Write it: how similar are two positions?
     # Write the dot product of two positions that are `offset` apart, without computing their encodings.
+    # Use $\sin a \sin b + \cos a \cos b = \cos(a - b)$.
     # :::
     from labml_primer.training.exercises import Case, check_answer
 

@@ -151,3 +151,8 @@ def test_an_empty_batch_is_decoded_to_an_empty_batch() -> None:
 def test_a_negative_length_is_an_error() -> None:
     with pytest.raises(ValueError, match="max_length -1 is negative"):
         greedy_decode(transformer(), sources(), START, END, -1)
+
+
+def test_decoding_in_training_mode_is_an_error_that_says_what_to_call() -> None:
+    with pytest.raises(ValueError, match=r"call model\.eval\(\) first"):
+        greedy_decode(transformer().train(), sources(), START, END, 6)

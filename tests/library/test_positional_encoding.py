@@ -240,3 +240,6 @@ def test_rotary_positions_keep_the_length():
 def test_rotary_positions_refuse_an_odd_width():
     with pytest.raises(ValueError, match="d_k 7 is odd"):
         rotate(torch.zeros(2, 7), torch.arange(2))
+    for number in (1, 3):
+        with pytest.raises(ValueError, match=f"{number} positions for 2 vectors"):
+            rotate(torch.zeros(2, 8), torch.arange(number))
