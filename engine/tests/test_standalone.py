@@ -484,6 +484,36 @@ def test_a_name_that_is_imported_and_changed_is_an_error(
         collect(files, "f")
 
 
+@pytest.mark.parametrize(
+    ("code", "line", "words"),
+    [
+        (
+            "def f():\n    try:\n        from .two import fast\n    except ImportError:\n"
+            "        fast = None\n    return fast",
+            3,
+            "fast is imported in f, which gives it another value too. Use another name",
+        ),
+        (
+            "def f(x):\n    if x:\n        from .two import fast\n    else:\n"
+            "        from math import sin as fast\n    return fast",
+            3,
+            "fast is imported in f, which gives it another value too",
+        ),
+        (
+            "class Quick:\n    from .two import fast\ndef f():\n    return Quick().fast",
+            2,
+            "imported into the class Quick, .* Import it above the class",
+        ),
+    ],
+)
+def test_an_import_that_a_copy_moves_and_that_would_leave_a_gap_is_an_error(
+    collect: Callable[..., str], code: str, line: int, words: str
+) -> None:
+    files = {"pkg/one.py": f"{code}\n", "pkg/two.py": "def fast(x):\n    return x\n"}
+    with pytest.raises(ChapterError, match=rf"one\.py:{line}: .*{words}"):
+        collect(files, "f")
+
+
 def test_a_name_of_a_builtin_in_one_module_is_an_error_if_another_takes_the_builtin(
     collect: Callable[..., str],
 ) -> None:

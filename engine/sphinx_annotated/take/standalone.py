@@ -6,6 +6,7 @@ import ast
 import builtins
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -13,7 +14,13 @@ from dataclasses import dataclass, field
 from sphinx_annotated.page.book import Book
 from sphinx_annotated.read.modules import Module, Project, absolute, imported_names
 from sphinx_annotated.read.names import bound_names, class_names, free_names
-from sphinx_annotated.read.parse import ChapterError, bare, first_line
+from sphinx_annotated.read.parse import (
+    DEFINITIONS,
+    ChapterError,
+    Definition,
+    bare,
+    first_line,
+)
 from sphinx_annotated.take.changes import makers, run_at_once
 
 Import = ast.Import | ast.ImportFrom
@@ -104,6 +111,8 @@ class Collector:
         """Add and return the pieces that imports anywhere in ``tree`` take from the project."""
         pieces: set[int] = set()
         for node in ast.walk(tree):
+            if isinstance(node, DEFINITIONS):
+                self._once_inside(module, node)
             if isinstance(node, Import) and is_local(self.project, module, node):
                 for alias in node.names:
                     pieces |= self._imported(module, node, alias)[1]
@@ -147,6 +156,24 @@ class Collector:
                 message = f"{name} is imported in line {node.lineno} and changed here, "
                 fix = "which a copy would not have. Use another name."
                 raise _error(module, other, message + fix)
+
+    def _once_inside(self, module: Module, scope: Definition) -> None:
+        """Raise ``ChapterError`` if an import from the project, which moves to the top, would leave a gap."""
+        imports = [
+            node
+            for node in _statements_of(scope)
+            if isinstance(node, Import) and is_local(self.project, module, node)
+        ]
+        imported = Counter(name for node in imports for name in bound_names(node))
+        every = Counter(name for node in scope.body for name in bound_names(node))
+        for node in imports:
+            for name in bound_names(node):
+                if isinstance(scope, ast.ClassDef):
+                    message = f"{name} is imported into the class {scope.name}, and a copy's has no such attribute. "
+                    raise _error(module, node, message + "Import it above the class.")
+                if every[name] > imported[name]:
+                    message = f"{name} is imported in {scope.name}, which gives it another value too. "
+                    raise _error(module, node, message + "Use another name.")
 
     def _no_stars(self, module: Module) -> None:
         for statement in module.library:
@@ -252,6 +279,14 @@ def _used_names(module: Module, node: ast.stmt) -> tuple[set[str], set[str]]:
 
     found: tuple[set[str], set[str]] = module.keep(("used", id(node)), work)
     return found
+
+
+def _statements_of(scope: ast.AST) -> Iterator[ast.AST]:
+    """Yield the parts of a function or class, without what the definitions in it contain."""
+    for part in ast.iter_child_nodes(scope):
+        yield part
+        if not isinstance(part, DEFINITIONS):
+            yield from _statements_of(part)
 
 
 def is_local(project: Project, module: Module, node: ast.AST) -> bool:
