@@ -169,7 +169,7 @@ class Collector:
         for node in imports:
             for name in bound_names(node):
                 if isinstance(scope, ast.ClassDef):
-                    message = f"{name} is imported into the class {scope.name}; a copy has no such attribute. "
+                    message = f"{name} is imported into the class {scope.name}; a copy lacks this attribute. "
                     raise _error(module, node, message + "Import it above the class.")
                 if every[name] > imported[name]:
                     message = f"{name} is imported in {scope.name}, which gives it another value too. "
