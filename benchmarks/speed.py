@@ -10,10 +10,10 @@ Primer-EZ take, compared with the Transformer's? And how do other libraries comp
 In short: a training step of the plain Primer-EZ takes {value}`over(forms["plain"])` times as long as the
 Transformer's, with hand-written gradients {value}`over(forms["faster"])` times, and compiled
 {value}`f"{min(to_plain):.2f}"` to {value}`f"{max(to_plain):.2f}"` times. With a learned table of positions,
-that is little compared with the steps that it saves. With rotary positions it saves fewer steps, and the
-slower steps of the plain code may use up most of that saving ({doc}`/experiments/chapters/results`).
-Primer-EZ also generates fewer tokens per second at every size measured. Each range is over nine pairs of
-width and length.
+that is little compared with the steps that it saves. With rotary positions, in short runs on characters, it
+saves fewer steps, and the slower steps of the plain code may use up most of that saving
+({doc}`/experiments/chapters/results`). Primer-EZ also generates fewer tokens per second at every size
+measured. Each range is over nine pairs of width and length.
 
 Everything was recorded on one CPU; other machines give other numbers. The records are in
 `benchmarks/results`, and `make benchmarks` makes them again. {doc}`/experiments/chapters/method` explains the

@@ -51,6 +51,7 @@ from experiments.measured.analysis import (
     MeanFactor,
     critical_difference,
     final_losses,
+    fitted,
     gain,
     last_loss,
     seed_factors,
@@ -141,12 +142,17 @@ if __name__ == "__main__":
     # MDHA's smaller factor, which we have not tested: a convolution gives the previous tokens to a model that
     # has trouble finding them, and rotary positions make them easy to find.
     #
-    # Do the convolutions add anything to the squared ReLU? On characters with rotary positions, Primer-EZ
-    # over the squared ReLU alone saves a factor of {value}`added["characters"]`. The interval includes 1, so
-    # these runs do not show it. Of two more comparisons on characters below, the one with the longest runs
-    # shows a gain. Corrected for the three comparisons, its interval begins just above 1. On subwords their
-    # factor, {value}`added["subwords"]`, is at the limit of what five seeds can show. In the modern baseline
-    # they save {value}`added_today`. Primer is worse without them with each of three seeds ({doc}`parts`).
+    # Does each change add to the other? The squared ReLU does: Primer-EZ saves a factor of
+    # {value}`over_mdha_alone["characters"]` over MDHA alone on characters, {value}`over_mdha_alone["4800"]`
+    # in the longest runs below, {value}`over_mdha_alone["code"]` on Python code and
+    # {value}`over_mdha_alone["subwords"]` on subwords.
+    #
+    # For the convolutions this is less clear. Over the squared ReLU alone, Primer-EZ saves
+    # {value}`added["characters"]` on characters. The interval includes 1, so these runs do not show it. Three
+    # more comparisons by character follow below. The mean is above 1 in each, but corrected for the four
+    # comparisons, each interval includes 1. On subwords their factor, {value}`added["subwords"]`, is at the
+    # limit of what five seeds can show. In the modern baseline they save {value}`added_today`. Primer is
+    # worse without them with each of three seeds ({doc}`parts`).
     #
     # {doc}`ours` has the other models of the paper's Table 4 with rotary positions. Among them is
     # Transformer++, over which these runs show no lead of Primer-EZ. {doc}`parts` has each change of Primer
@@ -171,6 +177,17 @@ if __name__ == "__main__":
         }
         for model in ("pp", "squared-relu")
     )
+    of_steps = read_lengths()
+    next_to_mdha = {
+        "characters": rotary,
+        "4800": of_steps[4800],
+        "code": recorded["code", "rotary"],
+        "subwords": recorded["subwords", "rotary"],
+    }
+    over_mdha_alone = {
+        name: written(savings(runs, "primer-ez", over="mdha"))
+        for name, runs in next_to_mdha.items()
+    }
     display(factor_table())
 
     # ## Rates chosen in longer runs
@@ -190,11 +207,12 @@ if __name__ == "__main__":
     # With these rates, Primer-EZ ends below the squared ReLU alone with each of five seeds, by
     # {value}`f"{gain(lower_losses, 'primer-ez', 'squared-relu'):.3f}"` nats on average; among these six
     # models, differences up to {value}`f"{differ_then:.3f}"` may be noise. Its factor over it is
-    # {value}`added["full length"]`. That is one of three looks at the same question on characters. The
-    # others are {value}`added["characters"]` above and {value}`over_relu[4800]` with four times the steps.
-    # Corrected for three looks (Bonferroni), the factor of this section is
-    # {value}`corrected["full length"]`, and includes 1; that of the longest runs is
-    # {value}`corrected["4800"]`. Over Transformer++ no lead is shown: {value}`over_pp["full length"]`.
+    # {value}`added["full length"]`. That is one of four comparisons by character. The others are
+    # {value}`added["characters"]` above, {value}`over_relu[4800]` with four times the steps, and
+    # {value}`over_on_code["squared-relu"]` on Python code. Corrected for four comparisons (Bonferroni), the
+    # factor of this section is {value}`corrected["full length"]`, that of the longest runs
+    # {value}`corrected["4800"]`, and that on code {value}`corrected["code"]`. Over Transformer++ no lead is
+    # shown: {value}`over_pp["full length"]`.
     _, full_length = read_rates()
     of_primer_ez, of_relu = (
         {"earlier": rotary[model], "later": full_length[model]}
@@ -206,15 +224,11 @@ if __name__ == "__main__":
         written(savings(lower_losses, "primer-ez", over=model))
         for model in ("squared-relu", "pp")
     )
-    of_steps = read_lengths()
-    looked = {
-        "full length": savings(lower_losses, "primer-ez", over="squared-relu"),
-        "4800": savings(of_steps[4800], "primer-ez", over="squared-relu"),
-    }
-    corrected = {
-        name: f"{MeanFactor.of(factors, looks=3):.2f}"
-        for name, factors in looked.items()
-    }
+    compared = next_to_mdha | {"full length": lower_losses}
+    corrected = {}
+    for name in ("full length", "4800", "code"):
+        over_relu_alone = savings(compared[name], "primer-ez", over="squared-relu")
+        corrected[name] = f"{MeanFactor.of(over_relu_alone, looks=4):.2f}"
     display(rate_table())
 
     # ## On subwords
@@ -272,11 +286,12 @@ if __name__ == "__main__":
     # The figure shows what Primer-EZ saves over the Transformer with the same positions, on characters: with
     # a learned table, with sines, with T5's buckets, and with rotary positions.
     #
-    # It saves with all four, and with each of three seeds: most with a learned table,
+    # It saves with all four, and with each of three seeds: on average most with a learned table,
     # {value}`saved_with["learned"]`, and least with rotary positions, {value}`saved_with["rotary"]`. Sines,
-    # {value}`saved_with["sinusoidal"]`, and T5's buckets, {value}`saved_with["t5"]`, are in between. In the
-    # paper, too, Primer-EZ saves less in the set-up with relative attention than in those with absolute
-    # positions ({doc}`results`).
+    # {value}`saved_with["sinusoidal"]`, and T5's buckets, {value}`saved_with["t5"]`, are in between. The
+    # seeds show that it saves less with rotary positions than with a table or with sines, and do not show the
+    # rest of the order. In the paper, too, Primer-EZ saves less in the set-up with relative attention than in
+    # those with absolute positions ({doc}`results`).
     #
     # Each rate was chosen in runs of the full length here, with a seed that is not reported, and there are
     # three seeds. So these factors differ from those of the first section.
@@ -293,9 +308,9 @@ if __name__ == "__main__":
     # Is the saving due to a small input? The embeddings of these models start small
     # ({doc}`/labml_primer/transformer/language_model`), and the Transformer's paper multiplies them by the
     # root of the width. With rotary positions and that, the Transformer ends
-    # {value}`f"{lower_if_scaled['transformer']:.3f}"` nats lower, and Primer-EZ
-    # {value}`f"{lower_if_scaled['primer-ez']:.3f}"`. It still ends below the Transformer with each of
-    # {value}`len(scaled["transformer"])` seeds, and its factor is {value}`saved_scaled`, next to
+    # {value}`f"{lower_if_scaled['transformer']:.3f}"` nats lower. For Primer-EZ no change is shown
+    # ({value}`f"{lower_if_scaled['primer-ez']:.3f}"` nats on average). It still ends below the Transformer
+    # with each of {value}`len(scaled["transformer"])` seeds, and its factor is {value}`saved_scaled`, next to
     # {value}`saved_in[1200]["primer-ez"]` without the multiplication; the difference may be noise.
     scaled = read_runs("today-scaled")
     saved_scaled = written(savings(scaled, "primer-ez"))
@@ -314,29 +329,32 @@ if __name__ == "__main__":
     #
     # In nats, Primer-EZ's lead becomes smaller with each seed: on average it is
     # {value}`f"{lead_after(1200):.3f}"` at step 1,200 and {value}`f"{lead_after(4800):.3f}"` at the end, on
-    # the parts of the plays that the curves use. That does not mean that it saves less: the longer the
-    # training, the more slowly the loss falls, and the more steps the same lead is worth. In compute, its
-    # factor is {value}`saved_in[4800]["primer-ez"]`, and {value}`saved_in[1200]["primer-ez"]` in runs that
-    # end after 1,200 steps. It is larger with each seed, {value}`grown["primer-ez"]` times on average: so the
-    # saving is not shown to become smaller. That it grows is not certain either. The interval begins at 1,
-    # and the curves of the long runs are noisier, which by itself makes a factor somewhat too large
-    # ({doc}`method`). Primer's grows more clearly, {value}`grown["primer"]` times.
+    # the parts of the plays that the curves use. Primer's does not, on average:
+    # {value}`f"{lead_after(1200, 'primer'):.3f}"` and {value}`f"{lead_after(4800, 'primer'):.3f}"`. A smaller
+    # lead does not mean a smaller saving: the longer the training, the more slowly the loss falls, and the
+    # more steps the same lead is worth. In compute, its factor is {value}`saved_in[4800]["primer-ez"]`, and
+    # {value}`saved_in[1200]["primer-ez"]` in runs that end after 1,200 steps. It is larger with each seed,
+    # {value}`grown["primer-ez"]` times on average: so the saving is not shown to become smaller. That it
+    # grows is not certain either. The interval begins at 1, and the curves of the long runs are noisier,
+    # which by itself makes a factor somewhat too large. If each curve is replaced by the falling one that
+    # fits it best ({doc}`method`), the factor of the long runs is {value}`saved_if_smooth`. Primer's grows
+    # more clearly, {value}`grown["primer"]` times.
     #
     # The seeds differ widely, from {value}`f"{min(long_factors):.2f}"` to
     # {value}`f"{max(long_factors):.2f}"`. On the flat end of a curve, a few thousandths of a nat are many
     # steps.
     #
     # Each change alone ends below the Transformer with each seed, too. These runs do not show which of the
-    # two saves more. Next to the squared ReLU, the convolutions help with each seed, and save
-    # {value}`over_relu[4800]`. Corrected for the three looks above, the lower end of this interval is just
-    # above 1.
+    # two saves more. Primer-EZ ends below the squared ReLU alone with each seed, and its factor over it is
+    # {value}`over_relu[4800]`; *Rates chosen in longer runs* has it corrected.
     #
     # Does Primer-EZ lead over Transformer++ after longer training? These runs do not show it (the next
     # section has less noisy ones): its factors are {value}`f"{min(over_pp_long):.2f}"` to
     # {value}`f"{max(over_pp_long):.2f}"`, on average {value}`over_pp["4800"]`, and the mean losses differ by
     # {value}`f"{abs(gain(of_steps[4800], 'primer-ez', 'pp')):.3f}"` nats. Primer, with all its changes, ends
-    # lowest on average. It saves {value}`primer_over["primer-ez"]` over Primer-EZ, though it ends above it
-    # with one seed, and over Transformer++ no lead is shown: {value}`primer_over["pp"]`.
+    # lowest on average: below Primer-EZ with four of five seeds, by {value}`f"{below_primer_ez:.3f}"` nats on
+    # average. Among these six models, differences up to {value}`f"{differ_in_long:.3f}"` may be noise. Over
+    # Transformer++ no lead is shown: its factor is {value}`primer_over_pp`.
     #
     # All models but Primer have the rate {value}`f"{of_steps[4800]['transformer'][0]['rate']:g}"`, also in
     # the short runs of the table; Primer has {value}`f"{of_steps[4800]['primer'][0]['rate']:g}"`. Each rate
@@ -345,13 +363,13 @@ if __name__ == "__main__":
     # it ends {value}`f"{cost_of_rate:.3f}"` nats higher with the seeds of the report, and with one of them
     # above the Transformer. Some models of this chapter differ by less.
 
-    def lead_after(steps: int) -> float:
-        """By how many nats Primer-EZ is below the Transformer in the long runs."""
+    def lead_after(steps: int, model: str = "primer-ez") -> float:
+        """By how many nats a model is below the Transformer in the long runs."""
         end = of_steps[4800]["transformer"][0]["steps"].index(steps) + 1
         cut = {
             m: [until(run, end) for run in of_steps[4800][m]] for m in of_steps[4800]
         }
-        return gain(cut, "primer-ez", "transformer")
+        return gain(cut, model, "transformer")
 
     saved_in = {
         steps: {model: written(savings(runs, model)) for model in runs}
@@ -364,10 +382,10 @@ if __name__ == "__main__":
     long_factors = savings(of_steps[4800], "primer-ez")
     over_pp_long = savings(of_steps[4800], "primer-ez", over="pp")
     over_pp["4800"] = written(over_pp_long)
-    primer_over = {
-        model: written(savings(of_steps[4800], "primer", over=model))
-        for model in ("pp", "primer-ez")
-    }
+    saved_if_smooth = written(savings(fitted(of_steps[4800]), "primer-ez"))
+    primer_over_pp = written(savings(of_steps[4800], "primer", over="pp"))
+    below_primer_ez = gain(of_steps[4800], "primer", "primer-ez")
+    differ_in_long = float(critical_difference(final_losses(of_steps[4800])))
     grown = {
         model: written(growth_with(of_steps[1200], of_steps[4800], model))
         for model in ("primer-ez", "primer")
@@ -412,16 +430,16 @@ if __name__ == "__main__":
     saved_if_annealed = written(savings_if_annealed(annealed))
     over_pp_if_annealed = savings_if_annealed(annealed, over="pp")
     over_pp["annealed"] = written(over_pp_if_annealed)
-    corrected["annealed"] = f"{MeanFactor.of(over_pp_if_annealed, looks=4):.2f}"
+    corrected["annealed"] = f"{MeanFactor.of(over_pp_if_annealed, looks=5):.2f}"
     draw_annealed(of_steps[4800], annealed)
     # Primer-EZ also ends below Transformer++ with each seed, by
     # {value}`f"{gain(annealed, 'primer-ez', 'pp'):.3f}"` nats on average, and its factor over it is
     # {value}`over_pp["annealed"]`. With a rate that does not fall to zero, no lead was shown:
-    # {value}`over_pp["4800"]`. The ends of those runs are noisier. But this is the last of four looks at the
-    # same question on characters; the first two are those with shorter runs, {value}`over_pp["characters"]`
-    # and {value}`over_pp["full length"]`. Corrected for four looks, the factor is
-    # {value}`corrected["annealed"]`, and includes 1. So if Primer-EZ has a lead over Transformer++ by
-    # character, it is small.
+    # {value}`over_pp["4800"]`. The ends of those runs are noisier. But this is one of five comparisons by
+    # character. The others are that one, those with shorter runs, {value}`over_pp["characters"]` and
+    # {value}`over_pp["full length"]`, and that on Python code below, {value}`over_on_code["pp"]`. Corrected
+    # for five, the factor is {value}`corrected["annealed"]`, and the interval includes 1. So if Primer-EZ has
+    # a lead over Transformer++ by character, it is small.
     #
     # The rates were chosen among four, in runs of 1,200 steps that fall to zero as well, with one seed.
 
@@ -511,7 +529,7 @@ if __name__ == "__main__":
     display(modern_table())
     display(baseline_table())
 
-    # ## The better baseline
+    # ## Rotary positions alone save more on characters
     #
     # How much do rotary positions save by themselves on characters? The Transformer with them needs
     # {value}`ranges[0]` times fewer multiply-adds than the Transformer with a learned table, and
@@ -572,9 +590,10 @@ if __name__ == "__main__":
     # - With four times the steps, on characters, Primer-EZ saves a factor of
     #   {value}`saved_in[4800]["primer-ez"]`, with each seed more than in runs of 1,200 steps, and
     #   {value}`saved_if_annealed` if the learning rate falls to zero.
-    # - With rotary positions, the convolutions add to the squared ReLU in the modern baseline, and on
-    #   characters in the longest runs. In shorter ones, and on subwords in the Transformer itself, five seeds
-    #   do not settle it.
+    # - With rotary positions, the squared ReLU adds to the convolutions in each setting of the Transformer;
+    #   in the modern baseline that is not shown. The convolutions add to the squared ReLU in the modern
+    #   baseline. By character they do on average in each of four comparisons, but corrected for these, each
+    #   interval includes 1; on subwords five seeds do not settle it.
     # - With a learned table on characters, no model of this chapter reaches the loss of counts. The runs of
     #   four times the length, and those on Python code, end far below the counts.
     # - In a modern baseline, on subwords, the two changes together save

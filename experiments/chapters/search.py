@@ -10,11 +10,11 @@ attention does not. The best programs are {value}`ahead[(1, 1)]` nats below Prim
 {value}`ahead[(3, 1)]` nats if all train three times as long. The best program of a search without selection
 has {value}`f"{easy:.0%}"` of their gain over the Transformer (one run).
 
-This ground is very early training. In so short a time the Transformer does not get as far as counting the
+This is very early training. In so short a time the Transformer does not get as far as counting the
 {term}`n-grams <n-gram>` of what it reads ({doc}`/labml_primer/training/counting`), nor does Primer-EZ; the
-winners come close. So the search found what learns short n-grams fastest. A search whose start is past
-the counts was not affordable. Even with rotary positions, the Transformer of {doc}`positions` is only close
-to them after 1,200 steps, which take about {value}`f"{minutes:.0f}"` minutes with a learned table. With that
+winners come close. So the search found what learns short n-grams fastest. A search whose start is past the
+counts was not affordable. Even with rotary positions, the Transformer of {doc}`positions` is only close to
+them after 1,200 steps, which take about {value}`f"{minutes:.0f}"` minutes with a learned table. With that
 time for each program, a search would take {value}`f"{hours:.0f}"` core-hours instead of
 {value}`f"{first['costs']['core_hours']:.1f}"`.
 
@@ -401,8 +401,9 @@ if __name__ == "__main__":
     #
     # :::{deviation} the paper, appendix A.3
     # It has four hurdles, the first after 1/31 of the time. The columns of the second table are where these
-    # would be. At the first three, Primer-EZ has a higher loss than the Transformer, because its steps take
-    # longer and little has been learned. So there is one hurdle, after a third of the time. It saves less.
+    # would be. At the first three, Primer-EZ's loss is higher than the Transformer's on average, at the first
+    # with each of three seeds; a possible reason is that its steps take longer. So there is one hurdle, after
+    # a third of the time. It saves less.
     # :::
     display(overview(searches))
     display(curves(shown, task["budget"]))

@@ -144,6 +144,30 @@ def until(run: Measured, end: int) -> Measured:
     }
 
 
+def decreasing(curve: Sequence[float]) -> list[float]:
+    """Return the curve that never rises and is closest to a noisy one, in least squares.
+
+    Source: the pool-adjacent-violators algorithm of isotonic regression.
+    """
+    blocks: list[tuple[float, int]] = []  # the mean of so many losses
+    for loss in curve:
+        mean, number = loss, 1
+        while blocks and blocks[-1][0] < mean:
+            before, count = blocks.pop()
+            mean = (mean * number + before * count) / (number + count)
+            number += count
+        blocks.append((mean, number))
+    return [mean for mean, number in blocks for _ in range(number)]
+
+
+def fitted(runs: Runs) -> Runs:
+    """Return the runs with the decreasing fits of their curves."""
+    return {
+        model: [run | {"loss": decreasing(run["loss"])} for run in seeds]
+        for model, seeds in runs.items()
+    }
+
+
 def seed_factors(
     baseline: Sequence[Measured], runs: Sequence[Measured], cost: str
 ) -> list[float]:
@@ -188,6 +212,7 @@ STUDENT = {
     1: {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776},
     3: {2: 38.188, 3: 7.649, 4: 4.857, 5: 3.961},
     4: {2: 50.923, 3: 8.860, 4: 5.392, 5: 4.315},
+    5: {2: 63.657, 3: 9.925, 4: 5.841, 5: 4.604},
 }
 """Student's t for a 95% confidence interval of the mean of so many values, by the number of looks."""
 

@@ -108,6 +108,8 @@ def test_claims_on_whole_models_hold_for_the_records() -> None:
     in_time = factors(runs, "seconds")
     for model in ("primer-ez", "primer"):
         assert in_time[model].mean > in_time["evolved-transformer"].mean
+        directly = speedup(runs["evolved-transformer"], runs[model], "seconds")
+        assert directly.low < 1 < directly.high
         for first, second in zip(vanilla, runs[model], strict=True):
             assert factor(first, second, "seconds") > 1
         assert speedup(vanilla, runs[model], "seconds").mean > 2

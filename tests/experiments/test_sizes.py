@@ -14,6 +14,7 @@ from experiments.chapters import sizes
 from experiments.harness.plan import PLANS, Plan
 from experiments.measured.analysis import (
     MeanFactor,
+    ahead,
     final_loss,
     interval,
     last_loss,
@@ -224,6 +225,9 @@ def test_claims_on_widths_hold_for_the_records(sweep: dict[str, Sizes]) -> None:
     }
     for losses in last.values():
         assert losses[64] < min(losses[96], losses[128])
+    for width, widths in ((32, 1), (64, 2), (128, 0)):  # the seeds with Primer ahead
+        at = {model: sweep[model][width] for model in ("primer", "primer-ez")}
+        assert ahead(at, "primer", "primer-ez").count(True) == widths
     vanilla = last.pop("transformer")
     for losses in last.values():
         assert max(losses.values()) < min(vanilla.values())

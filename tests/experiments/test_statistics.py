@@ -1,15 +1,19 @@
 """Tests of the statistics of recorded runs."""
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import pytest
+import torch
 
 from experiments.measured.analysis import (
     Spread,
     ahead,
+    decreasing,
     factor,
     final_losses,
+    fitted,
     gain,
     relative_perplexity,
     setting,
@@ -41,6 +45,22 @@ def test_shorter_baseline_is_its_curve_cut_off() -> None:
     assert until(baseline, 2) == run_of(0, [4.0, 3.0]) | {"steps": [1.0, 2.0]}
     assert factor(until(baseline, 2), run, "steps") == 2
     assert factor(until(baseline, 3), run, "steps") == 3 / 4
+
+
+def test_decreasing_fit_never_rises_keeps_the_mean_and_a_falling_curve() -> None:
+    assert decreasing([4.0, 3.0, 1.0]) == [4.0, 3.0, 1.0]
+    assert decreasing([4.0, 1.0, 3.0, 2.0]) == [4.0, 2.0, 2.0, 2.0]
+    assert decreasing([1.0, 2.0, 6.0]) == [3.0, 3.0, 3.0]
+    noisy = (torch.linspace(3, 2, 40) + 0.1 * torch.randn(40)).tolist()
+    smooth = decreasing(noisy)
+    assert all(a >= b for a, b in pairwise(smooth))
+    assert sum(smooth) == pytest.approx(sum(noisy))
+    assert decreasing(smooth) == pytest.approx(smooth)
+    for size in (0.01, 0.1):  # no other decreasing curve is closer
+        other = decreasing((torch.tensor(smooth) + size * torch.randn(40)).tolist())
+        assert math.dist(other, noisy) >= math.dist(smooth, noisy)
+    run = run_of(0, [4.0, 1.0, 3.0, 2.0])
+    assert fitted({"a": [run]}) == {"a": [run | {"loss": decreasing(run["loss"])}]}
 
 
 def test_each_seed_is_compared_with_the_baseline_of_its_seed() -> None:
