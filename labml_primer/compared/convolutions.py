@@ -18,7 +18,7 @@ full (Table 2), and it could put them anywhere. The paper says about the others:
 |---|---|
 | before the projection | helps less: 1.54 ± 0.05 times instead of 1.76 ± 0.06 |
 | wider | no gain, "in several cases" a loss |
-| standard, that is, full | the same |
+| standard, that is, full | no gain, "in several cases" a loss |
 | on q, k or v alone | not reported |
 
 The speed-up factors are those of "Transformer+Sep Conv" and "Transformer+MDHA" over the Transformer (Table

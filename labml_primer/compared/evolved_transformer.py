@@ -58,7 +58,8 @@ class SeparableConvolution(nn.Module):
     where $w_i$ has one number per channel, and $W$ is the matrix. So width is cheap: one more position adds
     $d_\text{in}$ parameters instead of $d_\text{in}\,d_\text{out}$.
 
-    `[batch, seq, d_in]` to `[batch, seq, d_out]`, with zeros before the first token.
+    `[batch, seq, d_in]` to `[batch, seq, d_out]`, with zeros before the first token. Raises `ValueError` for
+    a text without a batch.
     """
 
     def __init__(self, d_in: int, d_out: int, kernel_size: int):
@@ -69,6 +70,8 @@ class SeparableConvolution(nn.Module):
         self.pointwise = nn.Linear(d_in, d_out)
 
     def forward(self, x: Tensor) -> Tensor:
+        if x.dim() != 3:
+            raise ValueError(f"x is {list(x.shape)}, not [batch, seq, d_in]")
         return self.pointwise(self.depthwise(x.unsqueeze(2)).squeeze(2))
 
 

@@ -580,8 +580,8 @@ if __name__ == "__main__":
 if __name__ == "__main__":
     # ## In short
     #
-    # - T5 has relative positions only: a learned number for each distance and head is added to the scores of
-    #   attention.
+    # - T5 has relative positions only: a learned number for each bucket of distances and each head is added
+    #   to the scores of attention.
     # - It learns by span corruption, that is, by filling gaps.
     # - Its optimizer, Adafactor, stores row and column means of squared gradients, where Adam stores two
     #   matrices.
@@ -614,5 +614,6 @@ if __name__ == "__main__":
     assert again == passages.tolist()
     print(f"{len(again)} texts put together again")
 
-    # That was the last model. {doc}`/experiments/chapters/family` shows how all of them are related, with the
-    # cost and the loss of each.
+    # That was the last of the paper's models; {doc}`/experiments/chapters/family` has the cost and the loss
+    # of each. The next part has what came after Primer, and begins with the positions of most models today:
+    # {doc}`/labml_primer/since/rotary`.

@@ -5,10 +5,10 @@ A new architecture has to beat the improved Transformers in use, not only the on
 
 Primer-EZ is better than the first Transformer. Is it also better than the improved versions?
 
-The paper compares with three models. The *vanilla* Transformer is that of 2017.
-*Transformer+GELU* has the {term}`activation function` of GPT-2 and BERT, {term}`GELU`: $x\,\Phi(x)$, where
-$\Phi$ is the distribution function of the standard normal distribution. *Transformer++* has three changes
-that {cite:t}`narang2021transformer` found to help in T5. One is
+The paper compares with three models. The *vanilla* Transformer is that of 2017, except that it is
+{term}`pre-norm`. *Transformer+GELU* has the {term}`activation function` of GPT-2 and BERT, {term}`GELU`:
+$x\,\Phi(x)$, where $\Phi$ is the distribution function of the standard normal distribution. *Transformer++*
+has three changes that {cite:t}`narang2021transformer` found to help in T5. One is
 {py:class}`~labml_primer.transformer.normalization.RMSNorm`, which does not subtract the mean. The other two
 are the activation function {term}`Swish`, $x\,\sigma(x)$ with the sigmoid $\sigma$, and a gate in the
 feed-forward layer, together called {term}`SwiGLU`:
@@ -55,7 +55,8 @@ class GatedFeedForward(PositionwiseFeedForward):
     $$\operatorname{FFN}(x) = \big(a(xW + b) \odot (xU + c)\big)\,V + d$$
 
     With the activation function $a$ = Swish this is *SwiGLU*, with GELU *GEGLU*, and with ReLU *ReGLU*. With
-    $U = W$, ReGLU is the squared ReLU ({doc}`primer_ez`). Maps `[batch, seq, d_model]` to the same shape.
+    $U = W$, ReGLU is the squared ReLU ({doc}`primer_ez`). In a `Config`, whose activation function is the
+    ReLU by default, set `activation=nn.SiLU` too. Maps `[batch, seq, d_model]` to the same shape.
 
     Source: {cite:t}`shazeer2020glu`, section 2, which has no biases.
     """
@@ -227,6 +228,16 @@ if __name__ == "__main__":
             "Swish(2) is 1.7616: only the gate goes through it",
         ),
         ((-unit, unit, unit, two), [[0.5379]], "Swish(-1) is -0.2689, times -1 and 2"),
+        (
+            (
+                torch.tensor([[1.0, -1.0]]),
+                torch.tensor([[1.0, 0.0, 2.0], [0.0, 1.0, 1.0]]),
+                torch.tensor([[1.0, 2.0, 0.0], [0.0, 1.0, 1.0]]),
+                torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, -1.0]]),
+            ),
+            [[0.0, 0.4621]],
+            "x W is (1, -1, 1) and x U is (1, 1, -1), multiplied feature by feature",
+        ),
     ]
     check_answer(gated_layer, cases)
 

@@ -673,9 +673,9 @@ if __name__ == "__main__":
     cases: list[Case] = [
         ((points, unit), [0.0, 0.0, 6.0], "the slope of max(x, 0)² is 2 max(x, 0)"),
         (
-            (points, -2 * unit),
-            [0.0, 0.0, -12.0],
-            "the chain rule multiplies by upstream",
+            (torch.tensor([-2.0, 1.0, 3.0]), torch.tensor([5.0, -2.0, 1.0])),
+            [0.0, -4.0, 6.0],
+            "the chain rule multiplies each slope by its own upstream gradient",
         ),
     ]
     check_answer(backward, cases)
@@ -688,5 +688,5 @@ if __name__ == "__main__":
 
     assert check_answer(solved, cases)
 
-    # The next part has the models that Primer was compared with. It begins with the alternatives to Primer's
-    # convolution: {doc}`/labml_primer/compared/convolutions`.
+    # How were Primer's changes found? The next part takes the search apart, and begins with its operations:
+    # {doc}`/labml_primer/search/primitives`.

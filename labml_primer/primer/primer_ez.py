@@ -31,11 +31,11 @@ models of characters with rotary positions, as in most models today, it needs
 {term}`Transformer++`, whose feed-forward layer is a {term}`SwiGLU`, little or nothing is saved there:
 {value}`over_pp["4800"] </experiments/chapters/positions>`, or
 {value}`over_pp["annealed"] </experiments/chapters/positions>` if the learning rate falls to zero. In shorter
-runs with these positions it saves {value}`share_saved(left["primer-ez"]) </experiments/chapters/ours>` of
-them, and on subwords {value}`share_saved(on_subwords_left["primer-ez"]) </experiments/chapters/ours>`. With a
-learned table of positions it saves
-{value}`f"{1 - 1 / both['learned'].mean:.0%}" </experiments/chapters/positions>`, but of trainings that end
-before they reach a table of counts ({doc}`/experiments/chapters/positions`).
+runs with rotary positions it saves {value}`share_saved(left["primer-ez"]) </experiments/chapters/ours>` of
+the multiply-adds, and on subwords
+{value}`share_saved(on_subwords_left["primer-ez"]) </experiments/chapters/ours>`. With a learned table of
+positions it saves {value}`f"{1 - 1 / both['learned'].mean:.0%}" </experiments/chapters/positions>`, but of
+trainings that end before they reach a table of counts ({doc}`/experiments/chapters/positions`).
 
 :::{picture} primer_ez
 :::
@@ -195,6 +195,9 @@ class MultiDConvHeadAttention(MultiHeadAttention):
     *MDHA* is {py:class}`~labml_primer.transformer.attention.MultiHeadAttention` with a depthwise convolution
     (*DConv*) after each of its three projections, to queries, keys and values, and nothing else changed (the
     paper's Figure 4).
+
+    A mask hides keys from queries, but not tokens from the convolutions: the first two tokens after hidden
+    {term}`padding` still read it. So pad texts at their end, not at their beginning.
 
     Now a key can stand for "a *t* and an *h* before me", and a query can ask for it. A head without the
     convolution compares single tokens, unless an earlier layer has combined them with their neighbours.

@@ -240,8 +240,8 @@ if __name__ == "__main__":
         raise NotImplementedError  # your code instead of this line
 
     kernel, first = torch.tensor([1.0, 2.0, 3.0]), torch.zeros(4, 2, 2)
-    first[0] = 1.0
-    spread = torch.tensor([3.0, 2.0, 1.0, 0.0])[:, None, None].expand(4, 2, 2)
+    first[0] = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    spread = torch.tensor([3.0, 2.0, 1.0, 0.0])[:, None, None] * first[0]
     cases: list[Case] = [
         (
             (first, kernel, 0.0),
@@ -252,6 +252,11 @@ if __name__ == "__main__":
             (first, kernel, 0.5),
             spread + 0.5,
             "the bias is added once, also at the start",
+        ),
+        (
+            (first.flip(0), kernel, 0.0),
+            3 * first.flip(0),
+            "the last token reaches no earlier one",
         ),
     ]
     check_answer(convolve, cases)

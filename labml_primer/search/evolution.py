@@ -412,3 +412,7 @@ if __name__ == "__main__":
         print(f"{hurdles} hurdles: saving {saving:4.1f}, first after {first:5.1f} min")
     assert shares(5)[0] * 7 * 60 < 10 < 30 < shares(2)[0] * 7 * 60
     assert shares(3)[0] * 7 * 60 < 30
+
+    # {doc}`/experiments/chapters/search` runs this search on language models. The next part has the models
+    # that Primer was compared with, and begins with the alternatives to its convolution:
+    # {doc}`/labml_primer/compared/convolutions`.

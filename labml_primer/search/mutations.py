@@ -539,10 +539,11 @@ if __name__ == "__main__":
     display(Table(("mutation", *columns), table, "500 mutations of the Transformer"))
     print(f"{len(fates) - 1} different programs; the others were found again")
     # A program is counted in the first column that applies, from the left. `mutate` would mutate those with
-    # the same graph again. They change fields that are ignored or values of a bank that nothing uses, insert
-    # instructions whose result nothing reads, or swap equal instructions. A deletion always changes the
-    # graph, because the Transformer has no dead code. No program is in the column *not causal*, because every
-    # primitive is causal; the test would find mistakes in them.
+    # the same graph again. They change fields that are ignored or values of a bank that nothing uses, read
+    # the other input of a subprogram that gets the same value twice, insert instructions whose result nothing
+    # reads, or swap equal instructions. A deletion always changes the graph, because the Transformer has no
+    # dead code. No program is in the column *not causal*, because every primitive is causal; the test would
+    # find mistakes in them.
 
 
 if __name__ == "__main__":
@@ -604,3 +605,5 @@ if __name__ == "__main__":
     print(f"expected in 1,000 children {1000 * chance:.2f}, ", end="")
     print(f"counted {1000 * hits / trials / 6:.2f}")
     assert hits / trials / 6 > chance / 2
+
+    # Which programs have children, and which are trained to the end? {doc}`evolution`.

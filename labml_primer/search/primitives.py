@@ -367,3 +367,5 @@ if __name__ == "__main__":
     total = PRIMITIVES["MAT MUL"].apply(ones, x)
     torch.testing.assert_close(total, x.cumsum(dim=2))
     print(f"largest difference {(total - x.cumsum(dim=2)).abs().max():.0e}")
+
+    # How do these operations become a block of a model? {doc}`programs`.

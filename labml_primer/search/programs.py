@@ -590,7 +590,7 @@ def sees_the_future(block: nn.Module, x: Tensor) -> bool:
     Programs are causal by construction, as long as their values are finite. But if there were a mistake in
     the construction, the search would find it, because a block that sees the next token wins. So each
     candidate is tested: everything from some position on is changed, and the outputs before it must stay the
-    same.
+    same. Three positions are tested, which is enough for programs: they treat all positions alike.
     """
     seq = x.size(1)
     cuts = torch.tensor([1, seq // 2, seq - 1], device=x.device)
@@ -834,3 +834,5 @@ if __name__ == "__main__":
     operations = [line.operation for line in expand(primer_ez)]
     print({name: operations.count(name) for name in ("DCONV 3X1", "SQUARE")})
     assert operations.count("DCONV 3X1") == 3
+
+    # How does a program change at random? {doc}`mutations`.

@@ -197,7 +197,8 @@ class BucketBias(nn.Module):
 
     Return a number for each head, query and key, `[heads, queries, keys]`, to be added to their score. It
     depends on the bucket of their distance only ({py:class}`~labml_primer.compared.t5.RelativePositionBias`).
-    `x` are the queries' tokens, `[batch, queries, d_model]`; there are `tokens_before` tokens before them.
+    `x` are the queries' tokens, `[batch, queries, d_model]`, and `y` the keys'. The queries are the last of
+    the keys, and there are `tokens_before` tokens before those of `y`.
     """
 
     tokens_before = 0
@@ -208,10 +209,9 @@ class BucketBias(nn.Module):
         # A score is about one in size. The table starts smaller, so that tokens count from the first step.
         nn.init.normal_(self.relative_positions.table.weight, std=d_model**-0.5)
 
-    def forward(self, x: Tensor) -> Tensor:
-        bias: Tensor = self.relative_positions(
-            x.size(1), self.tokens_before + x.size(1)
-        )
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        keys = self.tokens_before + y.size(1)
+        bias: Tensor = self.relative_positions(x.size(1), keys)
         return bias
 
 
@@ -238,7 +238,7 @@ class BucketedAttention(MultiHeadAttention):
     def forward(
         self, x: Tensor, y: Tensor, mask: Tensor | None = None, causal: bool = False
     ) -> Tensor:
-        bias: Tensor = self.bias(x)
+        bias: Tensor = self.bias(x, y)
         if causal:
             earlier = causal_mask(bias.size(1), bias.size(2), x.device)
             mask = earlier if mask is None else mask & earlier

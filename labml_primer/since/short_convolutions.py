@@ -7,8 +7,9 @@ Primer's convolution lets queries, keys and values look two tokens back. Since t
 layers in other places of a model, and have given them other names. Which of them are the same layer in other
 words?
 
-In short: all of them are causal {term}`depthwise convolutions <depthwise convolution>` that are 2 to 4 tokens
-wide, or nearly so. They differ in their place, their width and their initial weights:
+In short: all of them but smear are causal {term}`depthwise convolutions <depthwise convolution>`, 2 to 4
+tokens wide; smear is one of width 2 whose weight depends on the token. As in MDHA, no mask hides padding
+before a text from them. They differ in their place, their width and their initial weights:
 
 | name | where | width | starts as |
 |---|---|---|---|

@@ -325,7 +325,8 @@ def train(
     intervals, the last time after the last step.
 
     The result depends only on the model, the seed and the other arguments. PyTorch's global random state does
-    not affect it and is the same afterwards.
+    not affect it and is the same afterwards. A second call reads the same windows again, unless it has
+    another `seed`.
 
     Raises `ValueError` for impossible settings, and `FloatingPointError` as soon as a loss is infinite or not
     a number.

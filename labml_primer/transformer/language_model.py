@@ -96,8 +96,9 @@ class LanguageModel(nn.Module):
     Map `tokens` `[batch, seq]` to {term}`logits` `[batch, seq, vocab_size]`: at each position, a score for
     every token that may come next. Position $i$ has seen tokens 0 to $i$.
 
-    Raises `ValueError` if `heads` does not divide `d_model`, for more than `max_seq` tokens, and for tokens
-    that are not `[batch, seq]`. On a CPU, a token outside the vocabulary raises `IndexError`.
+    Raises `ValueError` if `heads` does not divide `d_model`, for more than `max_seq` tokens if there is a
+    table of positions, and for tokens that are not `[batch, seq]`. On a CPU, a token outside the vocabulary
+    raises `IndexError`.
     """
 
     def __init__(self, config: Config):

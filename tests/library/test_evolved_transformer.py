@@ -105,6 +105,13 @@ def test_a_separable_convolution_is_its_formula(
     torch.testing.assert_close(layer(x), separable(layer, x))
 
 
+@pytest.mark.parametrize("shape", [(5, 8), (1, 2, 5, 8)])
+def test_a_text_without_a_batch_is_refused(shape: tuple[int, ...]) -> None:
+    for layer in (SeparableConvolution(8, 8, 3), BranchedConvolution(8)):
+        with pytest.raises(ValueError, match="batch, seq, d_in"):
+            layer(torch.zeros(shape))
+
+
 def test_a_separable_convolution_is_a_full_one_of_rank_one() -> None:
     layer, x = stirred(SeparableConvolution(5, 4, 7)), reals(2, 9, 5)
     full = layer.pointwise.weight[:, :, None] * layer.depthwise.weight.flatten(1).T

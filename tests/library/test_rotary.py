@@ -116,6 +116,15 @@ def test_buckets_are_added_to_the_scores() -> None:
     torch.testing.assert_close(layer(x, x, causal=True), expected)
 
 
+@pytest.mark.parametrize("queries", [1, 2, 6, 7])
+def test_fewer_queries_than_keys_are_the_last_of_them(queries: int) -> None:
+    for kind in (RotaryAttention, BucketedAttention):
+        layer, x = stirred(kind(D_MODEL, HEADS)), reals(2, 7, D_MODEL)
+        expected = layer(x, x, causal=True)[:, -queries:]
+        result = layer(x[:, -queries:], x, causal=True)
+        torch.testing.assert_close(result, expected)
+
+
 def test_a_query_that_may_attend_to_nothing_gets_zeros_despite_its_buckets() -> None:
     layer, x = stirred(BucketedAttention(D_MODEL, HEADS)), reals(1, 4, D_MODEL)
     nothing = torch.zeros(1, 1, 1, 4, dtype=torch.bool)

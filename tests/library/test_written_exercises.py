@@ -104,7 +104,7 @@ WRONG = {
     ),
     "labml_primer.primer.faster": (
         "return 2 * F.relu(x)",
-        "returns 6 at [2], not -12",
+        "returns 2 at [1], not -4",
         "multiplies by upstream",
     ),
 }
@@ -134,6 +134,40 @@ return c / (c.{spread}.mean({dim}, keepdim=True){root} + eps)
     ],
     "labml_primer.transformer.language_model": [
         "return F.cross_entropy(logits[:-1], text[1:], reduction='none').exp().mean()",
+    ],
+    "labml_primer.primer.primer": [
+        f"return ({scores} / math.sqrt({scale})).softmax({dim})"
+        for scores, scale, dim in (
+            ("key @ w.T @ key.T", "key.size(-1)", -1),
+            ("key @ (key @ w).T", "key.size(-1)", -1),
+            ("key @ w @ key.T", "key.size(-1)", 0),
+            ("key @ w @ key.T", "key.size(0)", -1),
+        )
+    ],
+    "labml_primer.primer.variations": [
+        "w = weight; return bias + w[2] * x + w[1] * x.roll(1, 0) + w[0] * x.roll(2, 0)",
+        *(
+            f"""
+x = x.mean({dims}, keepdim=True).expand_as(x)
+x = F.pad(x, (0, 0, 0, 0, 2, 0))
+return bias + weight[0] * x[:-2] + weight[1] * x[1:-1] + weight[2] * x[2:]
+"""
+            for dims in ("1", "(1, 2)")
+        ),
+    ],
+    "labml_primer.primer.baselines": [
+        "return (F.silu(x @ gate.T) * (x @ up.T)) @ down.T",
+        "return F.silu(x @ gate) * (x @ up @ down)",
+        "return F.silu(x @ gate) @ (x @ up) @ down",
+        "return (F.silu(x * gate) * (x * up)) * down",
+    ],
+    "labml_primer.primer.faster": [
+        f"return {answer}"
+        for answer in (
+            "2 * F.relu(x) * upstream.mean()",
+            "2 * F.relu(x) * upstream[0]",
+            "6 * (x > 0) * upstream",
+        )
     ],
 }
 

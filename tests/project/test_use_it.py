@@ -21,7 +21,7 @@ def blocks() -> list[str]:
     found = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     assert len(found) == 5
     trained = found[1].replace("steps=1000", "steps=10")
-    generated = found[2].replace("prompt, 200,", f"prompt, {WRITTEN},")
+    generated = found[2].replace("prompt, 100,", f"prompt, {WRITTEN},")
     assert trained != found[1] and generated != found[2]
     return [found[0], trained, generated, *found[3:]]
 

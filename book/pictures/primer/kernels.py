@@ -11,7 +11,7 @@ def draw() -> str:
     """Return the picture as SVG."""
     canvas = Canvas(
         222,
-        "Three ways to share kernels",
+        "Kernels of their own, or shared",
         "Three grids of heads by channels. In Primer-EZ each channel of each head has a kernel of its own. "
         "If the heads share kernels, there is one for each channel. In the last grid one kernel does it all.",
     )
