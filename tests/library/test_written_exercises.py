@@ -105,7 +105,7 @@ WRONG = {
     "labml_primer.primer.faster": (
         "return 2 * F.relu(x)",
         "returns 2 at [1], not -4",
-        "multiplies by upstream",
+        "multiplies each slope",
     ),
 }
 

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "book" / "pages" / "use.md").read_text(encoding="utf-8")
-WRITTEN = 20  # tokens; the page's 200 take ten times as long
+WRITTEN = 20  # tokens; the page's 100 take five times as long
 TEXT = "The cat sat on the mat. The dog sat on the log.\n" * 60
 
 
@@ -93,7 +93,7 @@ def test_the_code_of_use_it_runs_with_torch_alone(tmp_path: Path) -> None:
 def test_the_ten_lines_of_the_readme_run_with_torch_alone(tmp_path: Path) -> None:
     lines = from_outside.readme_lines()
     assert len([line for line in lines.splitlines() if line]) == 9
-    shorter = lines.replace("steps=200", "steps=10").replace("20], 200)", "20], 5)")
+    shorter = lines.replace("steps=200", "steps=10").replace("20], 100)", "20], 5)")
     assert shorter != lines
     packages = with_torch_alone(tmp_path / "packages")
     (tmp_path / "my.txt").write_text(TEXT, encoding="utf-8")
@@ -107,7 +107,7 @@ def test_the_lines_of_the_readme_run_as_they_stand(tmp_path: Path) -> None:
     packages = with_torch_alone(tmp_path / "packages")
     (tmp_path / "my.txt").write_text(from_outside.TEXT, encoding="utf-8")
     printed = run(sys.executable, from_outside.readme_lines(), tmp_path, packages)
-    assert len(printed) == 20 + 200 + 1
+    assert len(printed) == 20 + 100 + 1
 
 
 @pytest.mark.slow
