@@ -22,7 +22,9 @@ has a {term}`SwiGLU`, it saves little or nothing by character; on subwords its f
   factor is {value}`over_pp["long"]` in the longest runs, {value}`over_pp["annealed"]` in those if the
   learning rate falls to zero, and {value}`over_pp["code"]` on Python code. On subwords it is
   {value}`over_pp["subwords"]`, and Primer's {value}`primer_over_pp`; there both end lower than Transformer++
-  with each of five seeds.
+  with each of five seeds. In runs of four times the steps there, with a learning rate that falls to zero,
+  Primer-EZ ends lower than Transformer++ with each of three seeds, by
+  {value}`below_on_pieces["pp"] </experiments/chapters/positions>` nats.
 - **In a modern baseline**, with SwiGLU, RMSNorm and rotary positions, on subwords, Primer-EZ's two changes
   together save a factor of {value}`in_baseline` in multiply-adds. The squared ReLU alone, in place of SwiGLU,
   makes the baseline worse.

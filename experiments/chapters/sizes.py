@@ -214,8 +214,8 @@ if __name__ == "__main__":
         rotary["transformer"][128], rotary["primer-ez"][128], "multiply_adds"
     )
     at_last = MeanFactor.of(by_budget[-1])
-    narrow = (rotary[model][32] for model in ("transformer", "primer-ez"))
-    at_32 = f"{speedup(*narrow, 'multiply_adds'):.2f}"
+    plain, changed = (rotary[model][32] for model in ("transformer", "primer-ez"))
+    at_32 = f"{speedup(plain, changed, 'multiply_adds'):.2f}"
     rotary_growth = MeanFactor.of(
         [last / first for first, last in zip(by_budget[0], by_budget[-1], strict=True)]
     )

@@ -14,6 +14,7 @@ from experiments.measured.analysis import (
     Spread,
     check_seeds,
     extent,
+    final_loss,
     last_loss,
     relative_perplexity,
     seed_factors,
@@ -200,11 +201,37 @@ def length_table() -> SourcedTable:
     return SourcedTable("Short and long runs, on characters", "Our runs", heads, rows)
 
 
-def read_annealed() -> Runs:
+ANNEALED = {
+    "characters": ("today-longer-annealed", "today-longer-annealed-others"),
+    "subwords": ("today-annealed",),
+}
+"""The plans whose rate falls to zero. The first of a text has another, of half as many steps."""
+
+
+def read_annealed(data: str = "characters") -> Runs:
     """Return the ends of the runs whose rate falls to zero: of Primer-EZ also those of half as many steps."""
-    half = read_ends("today-longer-annealed-half")["primer-ez"]
-    others = read_ends("today-longer-annealed-others")
-    return read_ends("today-longer-annealed") | others | {"primer-ez-half": half}
+    plans = ANNEALED[data]
+    runs = {m: seeds for plan in plans for m, seeds in read_ends(plan).items()}
+    return runs | {"primer-ez-half": read_ends(f"{plans[0]}-half")["primer-ez"]}
+
+
+def annealed_table() -> SourcedTable:
+    """Return the final losses of the runs whose rate falls to zero."""
+    texts = {data: read_annealed(data) for data in ANNEALED}
+    names = {
+        "transformer": "Transformer",
+        "pp": "Transformer++",
+        "primer-ez-half": "Primer-EZ, half the steps",
+        "primer-ez": "Primer-EZ",
+    }
+    rows = [
+        [name, *(f"{final_loss(runs[model]):.3f}" for runs in texts.values())]
+        for model, name in names.items()
+    ]
+    counts = [written_counts(runs["transformer"][0]) for runs in texts.values()]
+    rows.append(["counts", *counts])
+    heads = {"model": ""} | {f"loss, {data}": "nats" for data in texts}
+    return SourcedTable("With a rate that falls to zero", "Our runs", heads, rows)
 
 
 def savings_if_annealed(runs: Runs, over: str = "transformer") -> list[float]:

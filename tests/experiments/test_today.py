@@ -320,6 +320,26 @@ def test_what_is_said_of_a_rate_that_falls_to_zero_is_so() -> None:
     assert {*map(len, annealed.values())} == {5}
 
 
+def test_what_is_said_of_a_rate_that_falls_to_zero_on_subwords_is_so() -> None:
+    annealed = read_annealed("subwords")
+    assert {*map(len, annealed.values())} == {3}
+    assert {run["rate"] for seeds in annealed.values() for run in seeds} == {0.004}
+    for other in ("transformer", "pp"):
+        assert all(ahead(annealed, "primer-ez", other))
+    three = {m: annealed[m] for m in ("transformer", "pp", "primer-ez")}
+    differ = float(critical_difference(final_losses(three)))
+    below = [gain(annealed, "primer-ez", other) for other in ("transformer", "pp")]
+    assert below[0] > differ > below[1], "more than noise explains, and less"
+    assert gain(annealed, "transformer", "primer-ez-half") > 0
+    assert ahead(annealed, "primer-ez-half", "transformer") == [False, False, True]
+    half, full, other = (
+        annealed[model][0]["whole"]
+        for model in ("primer-ez-half", "primer-ez", "transformer")
+    )
+    assert 2 ** ((other - full) / (half - full)) < 1.15, "hardly anything"
+    assert below_counts(annealed["transformer"]) > 0.1, "far below the counts"
+
+
 def test_nothing_that_was_tried_overturns_the_saving_over_a_transformer() -> None:
     long, annealed = read_lengths()[4800], savings_if_annealed(read_annealed())
     plans = ("today-characters", "today-scaled", "today-subwords", "today-rates")
