@@ -502,7 +502,7 @@ def test_a_name_that_is_imported_and_changed_is_an_error(
         (
             "class Quick:\n    from .two import fast\ndef f():\n    return Quick().fast",
             2,
-            "imported into the class Quick, .* Import it above the class",
+            "imported into the class Quick; .* Import it above the class",
         ),
     ],
 )
