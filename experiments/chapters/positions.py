@@ -596,6 +596,11 @@ if __name__ == "__main__":
     # *Seeds.* With the seed of the smallest saving on characters, Primer-EZ saves a factor of
     # {value}`f"{min(factors['rotary']):.2f}"`. On subwords there are three seeds with a learned table.
     #
+    # *Plays.* A loss is the mean of two plays, which do not always agree. With four times the steps, on
+    # characters, Primer-EZ ends below the Transformer on *Richard II* with each of five seeds, and on
+    # *Macbeth* with four of them. Below Transformer++ it ends on *Richard II* with all five, and on *Macbeth*
+    # with one.
+    #
     # *Rates.* Each model's rate was chosen with one seed, mostly of five and at a quarter of the length. On
     # characters with a learned table it was a third, with a seed that is also reported. On subwords with a
     # learned table there were three rates. *Rates chosen in longer runs*, *Four times the steps* and *In a

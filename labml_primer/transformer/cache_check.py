@@ -78,9 +78,11 @@ def check_cache(
         read(plain, text)
         if first_wrong(first, [whole], length):
             return unchecked(plain, "its results are random")
+        reason = "declares nothing that add_caches knows (see its table)"
+        if (wrong, 1) in first:
+            reason = "is called more than once per text, with one cache"
         raise TypeError(
-            f"{wrong} cannot be cached: it depends on other tokens, and declares nothing that "
-            "add_caches knows (see its table)"
+            f"{wrong} cannot be cached: it depends on other tokens, and {reason}"
         )
 
 

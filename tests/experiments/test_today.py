@@ -50,6 +50,7 @@ from experiments.records.runs import (
     Runs,
     loss_on,
     read_runs,
+    reported,
 )
 
 
@@ -338,6 +339,19 @@ def test_what_is_said_of_a_rate_that_falls_to_zero_on_subwords_is_so() -> None:
     )
     assert 2 ** ((other - full) / (half - full)) < 1.15, "hardly anything"
     assert below_counts(annealed["transformer"]) > 0.1, "far below the counts"
+
+
+def test_what_is_said_of_single_plays_is_so() -> None:
+    long = reported("today-longer") | reported("today-longer-others")
+    for other, below in {
+        "transformer": {"richard-ii": 5, "macbeth": 4},
+        "pp": {"richard-ii": 5, "macbeth": 1},
+    }.items():
+        pairs = list(zip(long["primer-ez"], long[other], strict=True))
+        for play, times in below.items():
+            found = [new["whole"][play] < old["whole"][play] for new, old in pairs]
+            assert len(found) == 5
+            assert sum(found) == times
 
 
 def test_nothing_that_was_tried_overturns_the_saving_over_a_transformer() -> None:

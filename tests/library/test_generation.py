@@ -520,6 +520,13 @@ def test_unknown_layers_are_found_in_half_precision_too(kind: str) -> None:
         generate_cached(model.to(torch.bfloat16), tokens_of(2, 4), 3)
 
 
+def test_a_layer_that_a_model_calls_twice_is_an_error_that_says_so() -> None:
+    model = LanguageModel(replace(SMALL, layers=2)).eval()
+    model.blocks[1] = model.blocks[0]
+    with pytest.raises(TypeError, match=r"attention.* more than once per text"):
+        generate_cached(model, tokens_of(2, 4), 3)
+
+
 def test_a_model_of_embeddings_is_checked_too() -> None:
     known, unknown = Block(SMALL).eval(), foreign(FOREIGN["GRU"])(SMALL).eval()
     x = torch.randn(2, 7, D_MODEL)
