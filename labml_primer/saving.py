@@ -18,6 +18,7 @@ import torch
 
 from labml_primer.named import Named
 from labml_primer.presets import PRESETS
+from labml_primer.training.corpus import check_symbols
 from labml_primer.transformer.generation import share_weights
 from labml_primer.transformer.language_model import Config, LanguageModel
 
@@ -50,13 +51,18 @@ def save_model(
     `load_model` needs them, too. An earlier file stays until the new one is complete.
 
     Raises `TypeError` for another model than a `LanguageModel`, and `ValueError` for a part that is not a
-    class or is neither in a preset nor in `parts`, and for layers that the configuration does not describe,
-    such as compiled or wrapped ones.
+    class or is neither in a preset nor in `parts`, for layers that the configuration does not describe, such
+    as compiled or wrapped ones, and for symbols that are not sorted or not as many as the model's tokens.
     """
     if type(model) is not LanguageModel:
         raise TypeError(
             f"save_model needs a LanguageModel, not a {type(model).__name__}; "
             "of a compiled or wrapped model, pass the one inside"
+        )
+    check_symbols(symbols)
+    if symbols and len(symbols) != model.config.vocab_size:
+        raise ValueError(
+            f"{len(symbols)} symbols are not those of a model with a vocab_size of {model.config.vocab_size}"
         )
     parts = tuple(parts)
     config = named(model.config, known_parts(parts))

@@ -41,7 +41,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from labml_primer.transformer.attention import MultiHeadAttention, causal_mask
+from labml_primer.transformer.attention import (
+    MultiHeadAttention,
+    causal_mask,
+    check_mask,
+)
 from labml_primer.transformer.language_model import Block, Config, LanguageModel
 
 
@@ -99,6 +103,8 @@ class SyntheticAttention(MultiHeadAttention, ABC):
             raise ValueError(f"{keys} tokens are more than max_seq {self.max_seq}")
         if queries > keys:
             raise ValueError(f"{queries} queries are more than {keys} keys")
+        if mask is not None:
+            check_mask(mask)
         if causal:
             earlier = causal_mask(queries, keys, x.device)
             mask = earlier if mask is None else mask & earlier

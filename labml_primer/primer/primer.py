@@ -56,7 +56,7 @@ from labml_primer.transformer.attention import (
     causal_mask,
 )
 from labml_primer.transformer.language_model import Block, Config, LanguageModel
-from labml_primer.transformer.normalization import LayerNorm
+from labml_primer.transformer.normalization import LayerNorm, check_features
 
 
 class SeparableConvolutionAttention(MultiHeadAttention):
@@ -209,6 +209,7 @@ class PrimerNorm(LayerNorm):
         super().__init__(d_model, eps)
 
     def forward(self, x: Tensor) -> Tensor:
+        check_features(x, self.weight)
         wide = x.to(torch.promote_types(x.dtype, torch.float32))
         centered = wide - wide.mean(dim=-1, keepdim=True)
         # A mean of squares cannot be negative, but this mean can be, by rounding. So the searched program

@@ -32,7 +32,11 @@ from torch import Tensor, nn
 
 from labml_primer.compared.t5 import RelativePositionBias
 from labml_primer.primer.primer_ez import MultiDConvHeadAttention
-from labml_primer.transformer.attention import MultiHeadAttention, causal_mask
+from labml_primer.transformer.attention import (
+    MultiHeadAttention,
+    causal_mask,
+    check_mask,
+)
 from labml_primer.transformer.language_model import Config
 from labml_primer.transformer.positional_encoding import PositionalEncoding, rotate
 
@@ -238,6 +242,8 @@ class BucketedAttention(MultiHeadAttention):
     def forward(
         self, x: Tensor, y: Tensor, mask: Tensor | None = None, causal: bool = False
     ) -> Tensor:
+        if mask is not None:
+            check_mask(mask)
         bias: Tensor = self.bias(x, y)
         if causal:
             earlier = causal_mask(bias.size(1), bias.size(2), x.device)

@@ -181,7 +181,8 @@ class CanonLayer(nn.Module):
         nn.init.uniform_(self.canon_conv.weight, -0.5, 0.5)
 
     def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = x + self.canon_conv(x)
+        heads = x.unsqueeze(2) if x.dim() == 3 else x
+        y: Tensor = x + self.canon_conv(heads).view_as(x)
         return y
 
 

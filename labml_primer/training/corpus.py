@@ -60,6 +60,12 @@ class Corpus:
         tokens = encode_text(text, symbols)
         return cls(tokens[:end], tokens[end:], symbols)
 
+    @classmethod
+    def without_text(cls, symbols: str) -> "Corpus":
+        """Return a corpus that encodes and decodes with the symbols of another, and has no text."""
+        nothing = torch.empty(0, dtype=torch.int64)
+        return cls(nothing, nothing, symbols)
+
     @property
     def vocab_size(self) -> int:
         """The number of different characters."""

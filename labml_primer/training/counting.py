@@ -40,7 +40,7 @@ def ngrams(tokens: Tensor, n: int, vocab_size: int) -> Tensor:
     A token is a number below `vocab_size`. Taken as the digits of one number, the tokens of an n-gram are one
     integer, so a whole text can be counted by sorting integers. Dividing by `vocab_size` removes the last
     digit, and leaves the context. Raises `ValueError` for a token that is not below `vocab_size`, or if a
-    number would not fit into 64 bits.
+    number would not fit into 64 bits, and `TypeError` if tokens are not integers.
     """
     if vocab_size**n >= 2**63:
         raise ValueError(f"{n} tokens of {vocab_size} kinds do not fit into 64 bits")

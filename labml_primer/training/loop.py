@@ -106,10 +106,10 @@ if __name__ == "__main__":
     )
 
 
-def check_length(text: Tensor, seq: int) -> None:
+def check_length(text: Tensor, seq: int, what: str = "a text") -> None:
     """Raise `ValueError` unless a window of `seq + 1` characters fits into `text`."""
     if not 1 <= seq < len(text):
-        raise ValueError(f"seq {seq} does not fit a text of {len(text)} characters")
+        raise ValueError(f"seq {seq} does not fit {what} of {len(text)} characters")
 
 
 def draw_windows(text: Tensor, batch: int, seq: int, seed: int, step: int) -> Tensor:
@@ -324,9 +324,9 @@ def train(
     `[batch, seq]` to logits `[batch, seq, vocab_size]`. It is evaluated `evaluations` times at equal
     intervals, the last time after the last step.
 
-    The result depends only on the model, the seed and the other arguments. PyTorch's global random state does
-    not affect it and is the same afterwards. A second call reads the same windows again, unless it has
-    another `seed`.
+    The result depends only on the model, the seed and the other arguments. The global random state of the CPU
+    and of CUDA's GPUs does not affect it and is the same afterwards. A second call reads the same windows
+    again, unless it has another `seed`.
 
     Raises `ValueError` for impossible settings, and `FloatingPointError` as soon as a loss is infinite or not
     a number.
@@ -336,7 +336,8 @@ def train(
             raise ValueError(f"{label} {number} is not positive")
     if not 1 <= evaluations <= steps:
         raise ValueError(f"{evaluations} evaluations do not fit {steps} steps")
-    check_length(min(corpus.train, corpus.validation, key=len), seq)
+    check_length(corpus.train, seq, "a text to learn from")
+    check_length(corpus.validation, seq, "a held-out text")
 
     device = next(model.parameters()).device
     clock = time.process_time if device.type == "cpu" else time.perf_counter

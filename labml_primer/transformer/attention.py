@@ -228,6 +228,15 @@ if __name__ == "__main__":
             print(f"{dtype}: {error}")
 
 
+def check_mask(mask: Tensor) -> None:
+    """Raise `TypeError` unless `mask` is boolean, and has dimensions for batch and heads, or for neither."""
+    if mask.dtype != torch.bool or mask.dim() not in (2, 4):
+        raise TypeError(
+            f"mask {list(mask.shape)} of {mask.dtype} must be boolean, [queries, keys] or "
+            "[batch, heads, queries, keys]; pass mask.bool(), or mask[:, None]"
+        )
+
+
 class MultiHeadAttention(nn.Module):
     r"""
     ## Multi-head attention
@@ -260,7 +269,7 @@ class MultiHeadAttention(nn.Module):
     :::
     """
 
-    # {doc}`../compared/t5` adds numbers to the scores. Its layers pass them as the mask, and say so here.
+    # A layer that adds numbers to the scores passes them as the mask, and says so here.
     additive_mask = False
 
     def __init__(self, d_model: int, heads: int, dropout: float = 0.0):
@@ -300,10 +309,11 @@ class MultiHeadAttention(nn.Module):
         """
         Map `x` `[batch, queries, d_model]` and `y` `[batch, keys, d_model]` to the shape of `x`.
 
-        `mask` is boolean, broadcasts to `[batch, heads, queries, keys]`, and is true where a query may attend
-        to a key. `causal` also hides all later keys. A query that may attend to no key gets zeros from all
-        heads. Raises `ValueError` if `x` or `y` has another number of dimensions, and `TypeError` if the mask
-        is not boolean, because PyTorch's function would add its ones and zeros to the scores.
+        `mask` is boolean, `[batch, heads, queries, keys]`, each of which may be one, or `[queries, keys]`. It
+        is true where a query may attend to a key. `causal` also hides all later keys. A query that may attend
+        to no key gets zeros from all heads. Raises `ValueError` if `x` or `y` has another number of
+        dimensions, and `TypeError` if the mask has, or if it is not boolean, because PyTorch's function would
+        add numbers to the scores.
 
         :::{deviation} the slides, multi-head attention
         Their mask is `[batch, queries, keys]`, and the layer inserts the dimension of the heads. Here the
@@ -315,11 +325,8 @@ class MultiHeadAttention(nn.Module):
             raise ValueError(
                 f"x {list(x.shape)} and y {list(y.shape)} must be [batch, seq, d_model]"
             )
-        if mask is not None and mask.dtype != torch.bool and not self.additive_mask:
-            raise TypeError(
-                f"mask is {mask.dtype}, not boolean; "
-                "of ones and zeros, pass mask.bool()"
-            )
+        if mask is not None and not self.additive_mask:
+            check_mask(mask)
         # Move the heads next to the batch, `[batch, heads, seq, d_k]`, so that each head of each sentence is
         # a look-up of its own.
         query, key, value = (t.transpose(1, 2) for t in self.project(x, y))

@@ -78,12 +78,9 @@ def check_cache(
         read(plain, text)
         if first_wrong(first, [whole], length):
             return unchecked(plain, "its results are random")
-        reason = "declares nothing that add_caches knows (see its table)"
-        if (wrong, 1) in first:
-            reason = "is called more than once per text, with one cache"
-        raise TypeError(
-            f"{wrong} cannot be cached: it depends on other tokens, and {reason}"
-        )
+        unknown = "reads other tokens, and declares nothing that add_caches knows"
+        reason = "is called twice per text" if (wrong, 1) in first else unknown
+        raise TypeError(f"{wrong} cannot be cached: it {reason}")
 
 
 def unchecked(model: nn.Module, reason: str) -> None:

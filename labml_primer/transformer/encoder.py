@@ -412,11 +412,16 @@ if __name__ == "__main__":
             "each layer reads normalized vectors",
         ),
         ((one, same, lambda y: 0 * y, double), [3.0], "the stream is not normalized"),
+        (
+            (one, double, lambda y: y * y, lambda y: y + 1),
+            [41.0],
+            "1 + 2 (1 + 1) = 5, and 5 + (5 + 1)^2 = 41",
+        ),
     ]
     check_answer(apply_block, cases)
 
     # :::{solution}
-    # The norm is inside of each sum: pre-norm.
+    # The norm is inside each sum: pre-norm.
     # :::
     def solved(x: Tensor, attend: Layer, process: Layer, norm: Layer) -> Tensor:
         x = x + attend(norm(x))

@@ -263,7 +263,7 @@ if __name__ == "__main__":
         (
             (torch.tensor([[[-3.0]]]), ones[None], 4 * ones, ones[None], 2 * ones),
             torch.tensor([[[3.0]]]),
-            "the first bias is inside of the ReLU, the second outside",
+            "the first bias is inside the ReLU, the second outside",
         ),
     ]
     check_answer(transform, cases)

@@ -44,8 +44,9 @@ def keep_top_k(logits: Tensor, k: int) -> Tensor:
     r"""
     ## Top-k
 
-    Keep the $k$ most probable tokens. `logits` is `[..., vocab_size]`, and so is the result, in which all
-    other tokens are minus infinity, which softmax turns into zero.
+    Keep the $k$ most probable tokens, and those that tie with the last of them. `logits` is
+    `[..., vocab_size]`, and so is the result, in which all other tokens are minus infinity, which softmax
+    turns into zero.
 
     This cuts off the long tail: thousands of improbable tokens can have a large probability together. But no
     single $k$ suits every context. After "to be or not to" there is one good word, after "the" there are
@@ -55,7 +56,7 @@ def keep_top_k(logits: Tensor, k: int) -> Tensor:
     """
     if k < 1:
         raise ValueError(f"top_k {k} is below 1")
-    # The k-th best score is the threshold. Tokens that tie with it stay.
+    # The k-th best score is the threshold.
     threshold = logits.topk(min(k, logits.size(-1))).values[..., -1:]
     return logits.masked_fill(logits < threshold, -math.inf)
 
@@ -103,10 +104,12 @@ def sample_token(
     :::{picture} sampling
     :::
 
-    Raises `ValueError` for a temperature that is negative, infinite or `nan`.
+    Raises `ValueError` for a temperature that is negative, infinite or `nan`, and for a logit that is `nan`.
     """
     if not 0 <= temperature < math.inf:
         raise ValueError(f"temperature {temperature} is not a number from 0 up")
+    if logits.isnan().any():
+        raise ValueError("a logit is nan, so no token is the most probable one")
     # The temperature comes first, so that top-p sums the probabilities it has changed.
     # Differences from the largest logit have the same softmax, and cannot overflow to plus infinity.
     scores = logits.float()
@@ -628,6 +631,8 @@ def beam_search(
     first_row = torch.arange(batch, device=tokens.device)[:, None] * beams
     for _ in range(max_length):
         step = next_logits(tokens).float().log_softmax(dim=-1)
+        if step.isnan().any():
+            raise ValueError("a logit is nan, so no token is the most probable one")
         if not 0 <= padding < step.size(-1):
             raise ValueError(
                 f"padding {padding} is not one of the {step.size(-1)} tokens"
@@ -731,6 +736,7 @@ if __name__ == "__main__":
         raise NotImplementedError  # your code instead of this line
 
     few, low = torch.tensor([0.5, 0.375, 0.125]).log(), -math.inf
+    five = torch.tensor([0.25, 0.25, 0.2, 0.2, 0.1]).log()
     cases: list[Case] = [
         ((few, 0.5), [few[0], few[1], low], "half of 0.5 is 0.25, and 0.125 is less"),
         (
@@ -738,6 +744,12 @@ if __name__ == "__main__":
             few + 7,
             "a number added to all logits changes no probability",
         ),
+        (
+            (five, 0.7),
+            torch.cat([five[:4], torch.tensor([low])]),
+            "the most probable ones have 0.25, and 0.175 is less than 0.2",
+        ),
+        ((few, 1.0), [few[0], low, low], "the most probable token is always kept"),
     ]
     check_answer(keep_min_p, cases)
 

@@ -279,12 +279,12 @@ def greedy_decode(
     `[batch, source]`; the result is `[batch, length]`, with `length` at most `max_length`. It excludes
     `start`. A sequence includes `end`, followed by padding, unless `max_length` is reached first.
 
-    Raises `ValueError` for a negative `max_length`, and in training mode, where dropout would change the
-    answers.
+    Raises `ValueError` for a negative `max_length`, in training mode, where dropout would change the answers,
+    and for a logit that is `nan`.
     """
     if max_length < 0:
         raise ValueError(f"max_length {max_length} is negative")
-    if model.training:
+    if any(layer.training for layer in model.modules()):
         raise ValueError("the model is in training mode; call model.eval() first")
     memory, memory_mask = model.encode(source)
     target = source.new_full((source.size(0), 1), start)
@@ -293,8 +293,10 @@ def greedy_decode(
         # The source is encoded once. The whole target is computed again for each token, although only the
         # keys and values of its last token are new. For models without an encoder, {doc}`generation` caches
         # the others.
-        token = model.decode(target, memory, memory_mask)[:, -1].argmax(dim=-1)
-        token = token.masked_fill(ended, model.padding)
+        logits = model.decode(target, memory, memory_mask)[:, -1]
+        if logits.isnan().any():
+            raise ValueError("a logit is nan, so no token is the most probable one")
+        token = logits.argmax(dim=-1).masked_fill(ended, model.padding)
         target = torch.cat([target, token[:, None]], dim=1)
         ended |= token == end
         if ended.all():
@@ -415,7 +417,7 @@ if __name__ == "__main__":
     neither, second = torch.tensor([False, False]), torch.tensor([False, True])
     cases: list[Case] = [
         ((scores, neither, 0), [2, 2], "the last position predicts the next token"),
-        ((scores, second, 0), [2, 0], "the second row has ended"),
+        ((scores, second, 1), [2, 1], "the second row has ended, so it is padded"),
     ]
     check_answer(next_token, cases)
 

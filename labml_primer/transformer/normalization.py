@@ -111,6 +111,14 @@ if __name__ == "__main__":
     # of zero is easy to learn, so more depth need not do harm.
 
 
+def check_features(x: Tensor, weight: Tensor) -> None:
+    """Raise `ValueError` unless `x` has floating-point features, as many as `weight`."""
+    if x.size(-1) != len(weight) or not x.is_floating_point():
+        raise ValueError(
+            f"x {list(x.shape)} of {x.dtype} must be [..., {len(weight)}] and floating point"
+        )
+
+
 class LayerNorm(nn.Module):
     r"""
     ## Layer norm
@@ -138,6 +146,7 @@ class LayerNorm(nn.Module):
         self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
+        check_features(x, self.weight)
         # The largest number in half precision is 65,504, so even the square of 256 is infinite. Mean and
         # variance are therefore computed in single precision at least.
         wide = x.to(torch.promote_types(x.dtype, torch.float32))
@@ -172,6 +181,7 @@ class RMSNorm(nn.Module):
         self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
+        check_features(x, self.weight)
         wide = x.to(torch.promote_types(x.dtype, torch.float32))
         mean_square = wide.square().mean(dim=-1, keepdim=True)
         normalized = wide * torch.rsqrt(mean_square + self.eps)
@@ -514,6 +524,11 @@ if __name__ == "__main__":
             "each row by itself: of 1 and 3, the mean is 2 and the variance 1",
         ),
         ((torch.full((2, 3), 7.0),), torch.zeros(2, 3), "eps is for equal features"),
+        (
+            (torch.tensor([[1.0, 3.0]]), 1.0),
+            torch.tensor([[-0.70711, 0.70711]]),
+            "eps is added to the variance: 1 / sqrt(1 + 1)",
+        ),
         (
             (torch.tensor([[[0.0, 0.0, 3.0]]]),),
             torch.tensor([[[-0.70711, -0.70711, 1.41421]]]),

@@ -253,9 +253,13 @@ def add_positions(x: Tensor, encoding: Tensor) -> Tensor:
 
     $$X' = X + P$$
 
-    `x` is $X$, and $P$ is those rows. Raises `ValueError` if the sentence is longer than the table.
+    `x` is $X$, and $P$ is those rows. Raises `ValueError` if the sentence is longer than the table, or for
+    another shape.
     """
-    seq, max_seq = x.size(-2), encoding.size(0)
+    max_seq, d_model = encoding.shape
+    if x.dim() != 3 or x.size(-1) != d_model:
+        raise ValueError(f"x {list(x.shape)} is not [batch, seq, {d_model}]")
+    seq = x.size(1)
     if seq > max_seq:
         raise ValueError(f"seq {seq} is longer than max_seq {max_seq}")
     return x + encoding[:seq]
@@ -306,7 +310,8 @@ class PositionalEncoding(nn.Module):
         #
         # :::{deviation} the slides, positional encoding
         # They store the table in checkpoints, which ties a trained model to its `max_seq`. Ours is not
-        # stored, because it can be computed at any time.
+        # stored, because it can be computed at any time. After `to_empty`, which leaves it undefined, it must
+        # be.
         # :::
         encoding = positional_encoding(max_seq, d_model)
         self.register_buffer("encoding", encoding, persistent=False)
@@ -457,13 +462,16 @@ def rotate(x: Tensor, positions: Tensor) -> Tensor:
     :::{picture} rotary
     :::
 
-    Raises `ValueError` if `d_k` is odd, or unless there is a position for each vector.
+    Raises `ValueError` if `d_k` is odd, or unless there is a position for each vector, and `TypeError` if `x`
+    is not floating point.
 
     Source: {cite:t}`su2021roformer`, sections 3.2.2 and 3.4.2.
     """
     d_k = x.size(-1)
     if d_k % 2:
         raise ValueError(f"d_k {d_k} is odd; rotations need pairs of features")
+    if not x.is_floating_point():
+        raise TypeError(f"x is {x.dtype}, not floating point")
     if positions.size(0) != x.size(-2):
         raise ValueError(f"{positions.size(0)} positions for {x.size(-2)} vectors")
     # Half precision is too coarse for angles. Single precision is wrong by less than 0.001 at position 5000,

@@ -523,7 +523,7 @@ def test_unknown_layers_are_found_in_half_precision_too(kind: str) -> None:
 def test_a_layer_that_a_model_calls_twice_is_an_error_that_says_so() -> None:
     model = LanguageModel(replace(SMALL, layers=2)).eval()
     model.blocks[1] = model.blocks[0]
-    with pytest.raises(TypeError, match=r"attention.* more than once per text"):
+    with pytest.raises(TypeError, match=r"attention.* called twice per text"):
         generate_cached(model, tokens_of(2, 4), 3)
 
 

@@ -33,12 +33,13 @@ def test_a_saved_preset_gives_the_same_logits_when_it_is_loaded(
     name: str, tmp_path: Path
 ) -> None:
     model, tokens = model_of(name), LAYERS[name].input(2, 7)
-    save_model(model, tmp_path / "model.pt", symbols="abc")
+    characters = "".join(map(chr, range(32, 32 + model.config.vocab_size)))
+    save_model(model, tmp_path / "model.pt", symbols=characters)
     torch.manual_seed(5)
     before = torch.random.get_rng_state()
     loaded, symbols = load_model(tmp_path / "model.pt")
     assert torch.equal(torch.random.get_rng_state(), before)
-    assert symbols == "abc" and loaded.config == model.config
+    assert symbols == characters and loaded.config == model.config
     assert torch.equal(loaded(tokens), model(tokens))
     again = pickle.loads(pickle.dumps(model))
     assert torch.equal(again(tokens), model(tokens))

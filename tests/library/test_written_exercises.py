@@ -130,7 +130,28 @@ return scores.masked_fill(~earlier, -math.inf).softmax(-1) @ value
 c = x - x.mean({dim}, keepdim=True)
 return c / (c.{spread}.mean({dim}, keepdim=True){root} + eps)
 """
-        for dim, spread, root in ((1, "square()", ".sqrt()"), (-1, "abs()", ""))
+        for dim, spread, root in (
+            (1, "square()", ".sqrt()"),
+            (-1, "abs()", ""),
+            (-1, "square()", ".sqrt()"),
+        )
+    ],
+    "labml_primer.transformer.encoder": [
+        f"{first}; {second}"
+        for first, second in (
+            ("x = x + process(norm(x))", "return x + attend(norm(x))"),
+            ("x = x + norm(attend(x))", "return x + norm(process(x))"),
+            ("x = x + attend(norm(x))", "return x + norm(process(x))"),
+            ("x = x + attend(norm(x))", "return x + process(x)"),
+            ("y = norm(x)", "return x + attend(y) + process(y)"),
+        )
+    ],
+    "labml_primer.transformer.model": [
+        "return logits[:, -1].argmax(-1) * ~ended",
+    ],
+    "labml_primer.transformer.generation": [
+        f"q = logits.softmax(-1); return logits.masked_fill({out}, -math.inf)"
+        for out in ("q < p / 2", "q < p * p", "q <= p * q.max()")
     ],
     "labml_primer.transformer.language_model": [
         "return F.cross_entropy(logits[:-1], text[1:], reduction='none').exp().mean()",
@@ -243,6 +264,7 @@ def test_an_answer_that_is_nearly_right_is_wrong(
         ("pass", "returns nothing, so a `return` is missing"),
         ("return 'three'", "returns a str, not a number or a tensor"),
         ("return x.nothing", "raises AttributeError: 'Tensor' object has no attribute"),
+        ("return x.long().softmax(0)", "raises NotImplementedError: "),
         ("return x.sum()", "returns the shape [], not [2]"),
         ("x += 1; return 2 * x", "returns 2 at [0], not 3"),
     ],

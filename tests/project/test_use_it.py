@@ -69,7 +69,7 @@ def try_it(python: Path | str, place: Path, packages: Path | None = None) -> Non
     place.mkdir()
     (place / "my.txt").write_text(TEXT, encoding="utf-8")
     choose, train, generate, save, load = blocks()
-    seed = "torch.manual_seed(0)\n"
+    seed = "import torch\ntorch.manual_seed(0)\n"
     done = run(
         python, "\n".join((choose, seed, train, seed, generate, save)), place, packages
     )
