@@ -107,8 +107,13 @@ def check(model: LanguageModel, saved: dict[str, Any], parts: Iterable[type]) ->
             "the model has other layers than its configuration says, as compiled or wrapped ones, so it "
             f"could not be loaded; save it as it was made: {' '.join(str(error).split())[:200]}"
         ) from None
-    count = min(model.config.max_seq, model.config.vocab_size, 16)
-    tokens = torch.arange(count, device=weights.device)[None]
+    if len(list(again.parameters())) != len(list(model.parameters())):
+        raise ValueError(
+            "layers of the model share parameters that its configuration does not share, so a loaded "
+            "model would train them differently; save its state_dict() instead"
+        )
+    tokens = torch.arange(model.config.max_seq, device=weights.device)[None]
+    tokens %= model.config.vocab_size
     if weights.dtype in (torch.bfloat16, torch.float16):
         # Their own rounding would hide a layer that computes something else.
         model, again = deepcopy(model).float(), again.float()

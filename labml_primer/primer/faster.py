@@ -162,7 +162,7 @@ class SquaredReLUFunction(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         (x,) = ctx.saved_tensors
-        slope = x.clamp(min=0)
+        slope = F.threshold(x, 0.0, 0.0)  # like ReLU, its own slope at zero is zero
         # Gradients of many outputs at once (`is_grads_batched`) need more memory than the slope has.
         if is_batchedtensor(grad) or is_legacy_batchedtensor(grad):
             return 2 * slope * grad
@@ -261,12 +261,13 @@ class MergedConvolution(nn.Module):
         self.size = size  # [heads, d_k], for kernels that heads or channels share
 
     def replaces(self, *convolutions: SpatialDepthWiseConvolution) -> bool:
-        """Return whether these have the parameters of the three, and no hooks, which expect a call each."""
+        """Return whether these are the three as they were, without hooks, which expect a call each."""
         return all(
             type(now) is type(then)
             and now.weight is then.weight
             and getattr(now, "bias", None) is getattr(then, "bias", None)
             and not has_hooks(now)
+            and not is_patched(now)
             for now, then in zip(convolutions, self.convolutions, strict=True)
         )
 
@@ -283,10 +284,17 @@ class MergedConvolution(nn.Module):
         return y
 
 
+def is_patched(layer: nn.Module) -> bool:
+    """Return whether `layer`, or the one that it is a copy of, has a `forward` of its own, not of a cache."""
+    forward = vars(vars(layer).get("_uncached", layer)).get("forward")
+    return forward is not None and not hasattr(forward, "cached")
+
+
 def has_hooks(layer: nn.Module) -> bool:
     """Return whether something is to be called before or after `layer`, forward or backward."""
     forward = layer._forward_pre_hooks or layer._forward_hooks
-    return bool(forward or layer._backward_pre_hooks or layer._backward_hooks)
+    backward = layer._backward_pre_hooks or layer._backward_hooks
+    return bool(forward or backward or nn.modules.module._has_any_global_hook())
 
 
 class FasterMultiDConvHeadAttention(MultiDConvHeadAttention):
@@ -306,8 +314,8 @@ class FasterMultiDConvHeadAttention(MultiDConvHeadAttention):
         merge = not self.training and x is y and self.merged.replaces(*three)
         # A copy with a cache ({py:func}`~labml_primer.transformer.generation.share_weights`) reads one text.
         # Its convolutions keep the last inputs of that text, so all of it goes through the same ones.
-        if "original" in vars(self):
-            merge = vars(self).setdefault("merge", merge)
+        if "_uncached" in vars(self):
+            merge = vars(self).setdefault("_merge", merge)
         if not merge:
             return super().project(x, y)
         projected = torch.cat(MultiHeadAttention.project(self, x, y), dim=2)

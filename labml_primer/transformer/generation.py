@@ -165,7 +165,8 @@ def generate(
     {py:class}`~labml_primer.transformer.language_model.LanguageModel`, or another decoder with a
     `config.max_seq`. The `settings` are those of
     {py:func}`~labml_primer.transformer.generation.sample_token`: `temperature`, `top_k`, `top_p`, and
-    `generator`, which makes the text reproducible. Dropout is off during generation.
+    `generator`, which makes the text reproducible. Dropout is off during generation: the model is in
+    evaluation mode until the text is written, so other threads should use `generate_cached` meanwhile.
 
     If the text becomes longer than the model's `max_seq`, the model reads its last `max_seq` tokens. Each
     step reads the whole text again, although only the last position is used. The rest of this chapter saves
@@ -378,7 +379,7 @@ def share_weights(model: nn.Module, **changes: object) -> Any:
     copies: dict[nn.Module | None, Any] = {None: None}
     for layer in model.modules():
         copies[layer] = copy = object.__new__(type(layer))
-        vars(copy).update(vars(layer), original=layer, **changes)
+        vars(copy).update(vars(layer), _uncached=layer, **changes)
         vars(copy).pop("_compiled_call_impl", None)
         if hasattr(vars(copy).get("forward"), "cached"):
             del vars(copy)["forward"]  # a CachedForward, the cache of another text
@@ -410,7 +411,7 @@ class CachedForward:
     def __init__(self, copy: Any, cached: nn.Module):
         self.copy, self.cached, self.checked = copy, cached, False
         self.layers = list(copy.modules())
-        self.forward, self.call = copy.original.forward, self.choose
+        self.forward, self.call = copy._uncached.forward, self.choose
         if "torch._dynamo" in sys.modules:  # only then is anything compiled
             self.call = torch.compiler.disable(self.choose)
 
@@ -421,20 +422,23 @@ class CachedForward:
         if self.cached not in INSIDE.get():
             return self.forward(*args, **kwargs)
         if not self.checked:
-            check(self.copy.original, *args, **kwargs)
+            check(self.copy._uncached, *args, **kwargs)
             self.checked = True
-        if vars(self.cached).get("failed"):
+        if vars(self.cached).get("_failed"):
             raise RuntimeError(
                 "an earlier call failed, so a part of the text is missing; "
                 "open a new cache"
             )
         for layer in self.layers:
-            vars(layer)["training"] = layer.original.training
+            vars(layer)["training"] = layer._uncached.training
         try:
             return self.copy.forward(*args, **kwargs)
         except BaseException:
-            vars(self.cached)["failed"] = True
+            vars(self.cached)["_failed"] = True
             raise
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        raise RuntimeError("copy or save the model outside of the kv_cache block")
 
 
 def check(model: nn.Module, *args: Any, **kwargs: Any) -> None:
@@ -464,7 +468,8 @@ def kv_cache(model: nn.Module) -> Iterator[None]:
     `with kv_cache(model):` each call of `model` gets the new tokens alone, and returns the same logits for
     them as it would if given the whole text. The first call is the {term}`prefill`: it gets the whole prompt.
     All texts of a batch must have the same length, and later calls the same texts in the same order. After
-    the `with` block the model is as it was before.
+    the `with` block the model is as it was before. Hooks are called with layers of a copy, and what a layer
+    writes into its attributes is the copy's.
 
     Do not `yield` inside the block, because whoever takes the text is then inside too. A generator instead
     calls `check(model, prompt)` once, and then a copy with a cache,
@@ -481,12 +486,12 @@ def kv_cache(model: nn.Module) -> Iterator[None]:
         for copy in cached.modules():
             new = CachedForward(copy, cached)
             # Of two threads, only one can set a default.
-            known = vars(copy.original).setdefault("forward", new)
+            known = vars(copy._uncached).setdefault("forward", new)
             if known is new:
-                replaced.append(copy.original)
+                replaced.append(copy._uncached)
             elif isinstance(known, CachedForward):
                 raise RuntimeError(
-                    f"{type(copy.original).__name__} has a KV cache already: "
+                    f"{type(copy._uncached).__name__} has a KV cache already: "
                     "close that one, or use generate_cached, which works at any time"
                 )
         INSIDE.set(INSIDE.get() | {cached})

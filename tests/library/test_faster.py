@@ -19,6 +19,7 @@ from torch._inductor import cpp_builder
 from torch.autograd import forward_ad, gradcheck, gradgradcheck
 from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, vmap
 from torch.nn import functional as F
+from torch.nn.modules.module import register_module_forward_hook
 from torch.nn.utils import parametrizations
 from twins import reals, stirred
 
@@ -189,6 +190,33 @@ def test_gradient_of_squared_relu_is_that_of_the_plain_form(
     ours = torch.autograd.grad(SquaredReLUFunction.apply(x), x, upstream)
     theirs = torch.autograd.grad(F.relu(x).square(), x, upstream)
     torch.testing.assert_close(ours, theirs)
+
+
+def test_second_gradients_of_squared_relu_at_zero_are_the_plain_ones() -> None:
+    found = []
+    for layer in (SquaredReLU(), FasterSquaredReLU()):
+        x = torch.zeros(3, requires_grad=True)
+        (slope,) = torch.autograd.grad(layer(x).sum(), x, create_graph=True)
+        found.append(torch.autograd.grad(slope.sum(), x)[0])
+    assert torch.equal(*found)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_a_convolution_that_is_patched_afterwards_computes_what_it_is_told(
+    training: bool,
+) -> None:
+    plain = MultiDConvHeadAttention(D_MODEL, HEADS).double().train(training)
+    fast, x = faster(copy.deepcopy(plain)), reals(2, 7, D_MODEL)
+    for layer in (plain, fast):
+        layer.key_conv.forward = torch.zeros_like
+    torch.testing.assert_close(fast(x, x), plain(x, x))
+    for layer in (plain, fast):
+        del layer.key_conv.forward
+    kinds: list[str] = []
+    hook = register_module_forward_hook(lambda m, *_: kinds.append(type(m).__name__))
+    with hook:
+        fast(x, x)
+    assert kinds.count("FasterConvolution") == 3
 
 
 def test_squared_relu_has_second_gradients() -> None:

@@ -520,6 +520,33 @@ def test_unknown_layers_are_found_in_half_precision_too(kind: str) -> None:
         generate_cached(model.to(torch.bfloat16), tokens_of(2, 4), 3)
 
 
+class LowRank(nn.Module):
+    """A linear layer with a change of low rank, with names that such wrappers often have."""
+
+    def __init__(self, linear: nn.Linear):
+        super().__init__()
+        self.original, self.merge, self.failed = linear, False, False
+        self.down = nn.Linear(linear.in_features, 2, bias=False)
+        self.up = nn.Linear(2, linear.out_features, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.original(x) + self.up(self.down(x))
+        return y
+
+
+def test_a_layer_with_any_names_gives_the_same_text_with_the_cache() -> None:
+    model = model_of(SMALL)
+    attention = model.blocks[0].attention
+    attention.query = LowRank(attention.query)
+    orthogonal = nn.utils.parametrizations.orthogonal
+    attention.value = orthogonal(attention.value)
+    model.double()
+    tokens = tokens_of(2, 6)
+    with torch.no_grad(), kv_cache(model):
+        pieces = torch.cat([model(part) for part in tokens.split(2, dim=1)], dim=1)
+    torch.testing.assert_close(pieces, model(tokens))
+
+
 def test_a_layer_that_a_model_calls_twice_is_an_error_that_says_so() -> None:
     model = LanguageModel(replace(SMALL, layers=2)).eval()
     model.blocks[1] = model.blocks[0]

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from labml_primer.saving import save_model
 from labml_primer.since.rotary import BucketedAttention
 from labml_primer.training import Corpus, train
 from labml_primer.transformer.attention import MultiHeadAttention
-from labml_primer.transformer.generation import beam_search, sample_token
+from labml_primer.transformer.generation import beam_search, kv_cache, sample_token
 from labml_primer.transformer.language_model import Config, LanguageModel
 from labml_primer.transformer.model import Transformer, greedy_decode
 from labml_primer.transformer.normalization import LayerNorm, RMSNorm
@@ -116,3 +117,38 @@ def test_a_text_that_is_too_short_is_named(sizes: tuple[int, int], part: str) ->
     model = LanguageModel(Config(1, 8, 2, 16, layers=1))
     with pytest.raises(ValueError, match=f"seq 20 does not fit a .*{part}.* of 9 "):
         train(model, corpus, name="short", seq=20)
+
+
+def test_a_model_whose_layers_are_shared_is_not_saved_as_another(
+    tmp_path: Path,
+) -> None:
+    model = LanguageModel(Config(5, 8, 2, 16, layers=2))
+    model.blocks[1] = model.blocks[0]
+    with pytest.raises(ValueError, match="share parameters"):
+        save_model(model, tmp_path / "model.pt")
+
+
+def test_a_layer_that_differs_far_from_the_first_token_is_not_saved_as_another(
+    tmp_path: Path,
+) -> None:
+    class Window(MultiHeadAttention):
+        def forward(
+            self, x: Tensor, y: Tensor, mask: Tensor | None = None, causal: bool = False
+        ) -> Tensor:
+            far = torch.ones(x.size(1), y.size(1), dtype=torch.bool).tril(-17)
+            return super().forward(x, y, ~far, causal)
+
+    model = LanguageModel(Config(5, 8, 2, 16, layers=1, max_seq=64))
+    model.blocks[0].attention = Window(8, 2)
+    with pytest.raises(ValueError, match="other logits"):
+        save_model(model, tmp_path / "model.pt")
+
+
+def test_a_model_is_not_copied_or_saved_with_an_open_cache(tmp_path: Path) -> None:
+    model = LanguageModel(Config(5, 8, 2, 16, layers=1)).eval()
+    with kv_cache(model):
+        with pytest.raises(RuntimeError, match="outside of the kv_cache block"):
+            deepcopy(model)
+        with pytest.raises(RuntimeError, match="outside of the kv_cache block"):
+            torch.save(model, tmp_path / "model.pt")
+    deepcopy(model)
