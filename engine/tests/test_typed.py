@@ -69,6 +69,19 @@ def test_what_is_not_meant_as_markup_stays_as_typed(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
+        ("y = a\n- b\n+ c", "y = a - b + c"),
+        ("the sum of\n+ a\nand then\n- b", "the sum of + a and then - b"),
+        ("the sum of\n+ a\n- b\n+ c\n*", "the sum of + a - b + c *"),
+    ],
+)
+def test_a_sum_over_several_lines_is_no_list(text: str, shown: str) -> None:
+    assert seen(text) == shown
+    assert "<li>" not in html(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
         ("the *n*th *word* of **two words**", "<em>n</em>th <em>word</em> of <strong>"),
         ("(*x*), \"*y*\", *`z`*: *a*.", "(<em>x</em>), &quot;<em>y</em>&quot;, <em><code>z"),
         ("これは**重要**です", "<strong>重要</strong>"),

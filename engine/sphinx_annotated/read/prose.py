@@ -161,7 +161,7 @@ def blocks(lines: list[str]) -> list[Token]:
 def _escape(lines: list[str], start: int, end: int) -> None:
     """Escape what is not markup in these lines."""
     tokens = blocks(lines[start:end])
-    if _interrupted(lines, tokens, start):
+    while _interrupted(lines, tokens, start):
         tokens = blocks(lines[start:end])
     done: set[int] = set()
     for token in tokens:
@@ -177,11 +177,13 @@ def _escape(lines: list[str], start: int, end: int) -> None:
 
 
 def _interrupted(lines: list[str], tokens: list[Token], start: int) -> bool:
-    """Escape signs that start a block in the middle of a sentence. Return if there are any.
+    """Escape signs that start a block in the middle of a sentence. Return if a line has changed.
 
-    A sign with words after it moves to the end of the line above.
+    A sign with words after it moves to the end of the line above. The next sign of a sum may start a
+    block only then, so this is repeated. It ends, because signs only move up.
     """
     found: set[int] = set()
+    typed = list(lines)
     for before, token in zip([None, *tokens], tokens, strict=False):
         if token.map is None:
             continue
@@ -207,7 +209,7 @@ def _interrupted(lines: list[str], tokens: list[Token], start: int) -> bool:
             lines[at] = lines[at][sign.end() :]
         else:
             lines[at] = re.sub(r"^(\s*)([>=~-])", r"\1\\\2", lines[at])
-    return bool(found)
+    return lines != typed
 
 
 def _alone(tokens: list[Token], token: Token) -> bool:
