@@ -109,6 +109,30 @@ def test_what_is_meant_as_markup_is_markup(text: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "formulas", "words"),
+    [
+        ("$$a$$ and $$b$$", ["a", "b"], "and"),
+        ("Text.\n\n$$a$$ and $$b$$ or $$c$$\n\nMore.", ["a", "b", "c"], "Text. and or More."),
+        ("$$a$$ - $$b$$", ["a", "b"], "-"),
+        ("$$a$$ 1. $$b$$", ["a", "b"], "1."),
+        ("$$a$$ $$b$$ $$c$$", ["a", "b", "c"], ""),
+        ("- $$a$$ and $$b$$\n- $$c$$", ["a", "b", "c"], "and"),
+        ("> $$a$$ and $$b$$", ["a", "b"], "and"),
+    ],
+)  # fmt: skip
+def test_two_formulas_on_a_line_stay_two(
+    text: str, formulas: list[str], words: str
+) -> None:
+    shown = html(text)
+    blocks = r'<div class="math (?:block|inline)">\s*(.*?)\s*</div>'
+    assert re.findall(blocks, shown) == formulas, shown
+    rest = re.sub(r"<[^>]+>", " ", re.sub(blocks, "", shown))
+    assert rest.split() == words.split()
+    noted = as_typed(f":::{{note}}\n{text}\n:::")
+    assert noted == f":::{{note}}\n{as_typed(text)}\n:::"
+
+
+@pytest.mark.parametrize(
     "text",
     [
         ">>> f(1)\n4",

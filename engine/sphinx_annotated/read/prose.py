@@ -59,6 +59,11 @@ PIECE = re.compile(
 )
 FORMULA = re.compile(r"\$(?![\s$])((?:\\.|[^\\$`])*?[^\s\\$]|\\.)\$(?!\d)", re.DOTALL)
 AMOUNT = re.compile(r"\d[\d.,]*\s+[a-zA-Z]{2,}")
+# A formula at the start of a line, with words and another formula after it.
+GLUED = re.compile(
+    r"(?P<before>[\s>]*(?:(?:[-+*]|\d+[.)]) +)?)(?P<formula>\$\$[^$]+\$\$)"
+    r"\s*(?P<rest>\S.*\$\$)\s*$"
+)
 ENDS = (".", ":", ";", "!", "?", ")=")  # of lines after which a list may begin
 SIGN = re.compile(
     r"\s*(>+|#{1,6}|[-+*]|\d+[.)]) +(?=\S)"
@@ -68,7 +73,7 @@ OF_WORD = re.compile(r"[A-Za-z0-9_)\]}]")
 
 def as_typed(text: str) -> str:
     """Return prose as Markdown that shows it as it was typed, except for markup that was meant."""
-    lines = _with_doctests(text.split("\n"))
+    lines = _separated(_with_doctests(text.split("\n")))
     _escape(lines, 0, len(lines))
     return "\n".join(lines)
 
@@ -130,6 +135,40 @@ def _margin(before: list[str], indent: int) -> int:
         if line.strip() and own < 2:
             return 0
     return 0
+
+
+# -- formulas ------------------------------------------------------------------------------
+
+
+def _separated(lines: list[str]) -> list[str]:
+    """Put a formula on a line of its own if another ends the line: Markdown would make one of both."""
+    if not any(map(GLUED.match, lines)):
+        return lines
+    out: list[str] = []
+    formulas = _glued(lines, 0, len(lines))
+    for at, line in enumerate(lines):
+        while at in formulas and (match := GLUED.match(line)):
+            out.append(match["before"] + match["formula"])
+            rest = match["rest"]
+            if sign := SIGN.match(rest):
+                rest = f"{rest[: sign.end(1) - 1]}\\{rest[sign.end(1) - 1 :]}"
+            line = re.sub(r"[^\s>]", " ", match["before"]) + rest
+        out.append(line)
+    return out
+
+
+def _glued(lines: list[str], start: int, end: int) -> set[int]:
+    """Return the lines that Markdown reads as one formula and that are several."""
+    found: set[int] = set()
+    for token in blocks(lines[start:end]):
+        if token.map is None:
+            continue
+        first, last = (start + each for each in token.map)
+        if token.type == "math_block" and GLUED.match(lines[first]):
+            found.add(first)
+        elif token.type in ("fence", "colon_fence") and _is_prose(token.info):
+            found |= _glued(lines, first + 1, last)
+    return found
 
 
 # -- blocks --------------------------------------------------------------------------------
