@@ -140,12 +140,22 @@ def test_two_formulas_on_a_line_stay_two(
         "Example:\n>>> f(1)\n4",
         "Example:\n    >>> f(1)\n    4\n\n    More.",
         "- an item\n\n  >>> f(1)\n  4\n- another",
+        "- >>> f(1)\n  4\n- another",
+        "Two:\n\n1. - >>> f(1)\n     4\n\nText.",
         ":::{note}\nText.\n\n>>> f(1)\n4\n:::",
     ],
 )
 def test_a_doctest_is_a_block_of_code_with_its_prompts(text: str) -> None:
     block = re.search(r" *```pycon\n(.*?)\n *```", as_typed(text), re.DOTALL)
     assert block and re.sub("^ +", "", block[1], flags=re.M) == ">>> f(1)\n4"
+
+
+def test_a_doctest_that_starts_an_item_is_in_the_list() -> None:
+    shown = html("- >>> f(1)\n  4\n- *>>>* or >>>")
+    assert shown.count("<ul>") == 1 and shown.count("<li>") == 2
+    assert re.search(r"<li>\s*<pre>.*&gt;&gt;&gt; f\(1\)\n4\n<", shown)
+    assert "<blockquote>" not in shown and "<em>&gt;&gt;&gt;</em> or" in shown
+    assert as_typed("Then:\n\n    - >>> f(1)") == "Then:\n\n    - >>> f(1)"
 
 
 def test_doctests_with_a_blank_line_between_them_are_one_block() -> None:

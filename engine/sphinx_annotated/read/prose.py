@@ -30,6 +30,8 @@ LABEL = re.compile(r"\([^()\n]+\)=\s*$")  # a target of cross-references
 DIRECTIVE = re.compile(r"\{([\w:.-]+)\} *(.*)$")
 OPTION = re.compile(r" *:[\w-]+:( |$)")
 PROMPT = re.compile(r" *>>>( |$)")
+# The mark of a list's item that starts with a prompt.
+ITEM = re.compile(r" *(?:(?:[-*+]|\d+[.)]) +)+(?=>>>( |$))")
 FENCE = re.compile(r" *(`{3,}|~{3,}|:{3,})([^`]*)$")
 DEFINITION = re.compile(r"\[([^\]^][^\]]*)\]: *<?([^\s>]+)")
 ADDRESS = re.compile(r"[\w.-]*[:/#]|.*\.\w+$")
@@ -84,9 +86,15 @@ def as_typed(text: str) -> str:
 def _with_doctests(lines: list[str]) -> list[str]:
     """Enclose doctests. The fences take the place of the blank lines around them, if any."""
     out: list[str] = []
+    lines = list(lines)
     fence, at = "", 0
     while at < len(lines):
         line = lines[at]
+        item = None if fence else ITEM.match(line)
+        if item and _starts_item(out, item[0]):
+            lines[at] = line = " " * len(item[0]) + line[item.end() :]
+        else:
+            item = None
         mark = FENCE.match(line)
         if mark and not mark[1].startswith(":"):
             if not fence and not _is_prose(mark[2]):
@@ -98,11 +106,11 @@ def _with_doctests(lines: list[str]) -> list[str]:
             at += 1
             continue
         end = _end_of_doctest(lines, at)
-        margin = " " * _margin(out, len(line) - len(line.lstrip()))
         cut = len(line) - len(line.lstrip())
-        if out and not out[-1].strip():
+        margin = " " * (cut if item else _margin(out, cut))
+        if out and not out[-1].strip() and not item:
             out.pop()
-        out.append(f"{margin}```pycon")
+        out.append(f"{item[0] if item else margin}```pycon")
         out += [margin + each[cut:] if each.strip() else "" for each in lines[at:end]]
         out.append(f"{margin}```")
         at = end + (end < len(lines) and not lines[end].strip())
@@ -123,6 +131,12 @@ def _end_of_doctest(lines: list[str], start: int) -> int:
             at = after
         at += 1
     return at
+
+
+def _starts_item(before: list[str], mark: str) -> bool:
+    """Return whether this is the mark of a list's item, and no code, which is indented more."""
+    indent = len(mark) - len(mark.lstrip())
+    return indent - _margin(before, indent) < 4
 
 
 def _margin(before: list[str], indent: int) -> int:
