@@ -109,6 +109,26 @@ def test_what_is_meant_as_markup_is_markup(text: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("row", "cells"),
+    [
+        ("| `x|y` | b |", ["<code>x|y</code>", "b"]),
+        ("| a | ``x || `y` z``", ["a", "<code>x || `y` z</code>"]),
+        (r"| `x\|y` | `z` |", ["<code>x|y</code>", "<code>z</code>"]),
+        ("| $|x|$ | $5 |", [r'<span class="math inline">\vert x\vert</span>', "$5"]),
+        ("| $$|x|$$ | b |", [r'<div class="math inline">\vert x\vert</div>', "b"]),
+        ("| 5` | 6` |", ["5`", "6`"]),
+    ],
+)
+def test_a_bar_in_code_or_a_formula_ends_no_cell(row: str, cells: list[str]) -> None:
+    for text in (f"| A | B |\n|---|:-:|\n{row}", f"- {row}\n  |---|---|\n  | c | d |"):
+        found = re.findall(
+            r"<(?:th|td)\b[^>]*>\s*(.*?)\s*</t[hd]>", html(text), re.DOTALL
+        )
+        at = 0 if text.startswith("-") else 2
+        assert found[at : at + 2] == cells and len(found) == 4
+
+
+@pytest.mark.parametrize(
     ("text", "formulas", "words"),
     [
         ("$$a$$ and $$b$$", ["a", "b"], "and"),

@@ -70,6 +70,10 @@ ENDS = (".", ":", ";", "!", "?", ")=")  # of lines after which a list may begin
 SIGN = re.compile(
     r"\s*(>+|#{1,6}|[-+*]|\d+[.)]) +(?=\S)"
 )  # of a quotation, heading, list
+# Below the head of a table, and what is before the first cell of a row.
+DELIMITERS = re.compile(r" *\|? *:?-+:? *(?:\| *:?-+:? *)*\|? *$")
+MARGIN = re.compile(r"[\s>]*(?:(?:[-+*]|\d+[.)]) +)?\|?")
+BAR = re.compile(r"(?<!\\)\|")
 OF_WORD = re.compile(r"[A-Za-z0-9_)\]}]")
 
 
@@ -216,6 +220,8 @@ def _escape(lines: list[str], start: int, end: int) -> None:
     tokens = blocks(lines[start:end])
     while _interrupted(lines, tokens, start):
         tokens = blocks(lines[start:end])
+    if _barred(lines, tokens, start):
+        tokens = blocks(lines[start:end])
     done: set[int] = set()
     for token in tokens:
         if token.map is None:
@@ -263,6 +269,59 @@ def _interrupted(lines: list[str], tokens: list[Token], start: int) -> bool:
         else:
             lines[at] = re.sub(r"^(\s*)([>=~-])", r"\1\\\2", lines[at])
     return lines != typed
+
+
+def _barred(lines: list[str], tokens: list[Token], start: int) -> bool:
+    """Escape bars in code and formulas of tables, which would be ends of cells. Return if there are any.
+
+    Without that, a head with more cells than delimiters below it begins no table, and of another row the
+    last cells are left out. A row that has cells enough stays as it is.
+    """
+    found = False
+    for token in tokens:
+        if token.map is None or token.type not in ("table_open", "paragraph_open"):
+            continue
+        first, last = (start + each for each in token.map)
+        for at in range(first + 1, last):
+            if not DELIMITERS.match(_row(lines[at])) or "|" not in lines[at - 1]:
+                continue
+            columns = _cells(lines[at])
+            for row in (at - 1, *range(at + 1, last)):
+                escaped = _without_bars(lines[row])
+                if _cells(lines[row]) > columns and _cells(escaped) >= columns:
+                    found |= escaped != lines[row]
+                    lines[row] = escaped
+            break
+    return found
+
+
+def _row(line: str) -> str:
+    """Return a line without the marks of the quotations and items around it."""
+    return MARGIN.sub("", line, count=1)
+
+
+def _cells(line: str) -> int:
+    """Return the number of a row's cells."""
+    return len(BAR.findall(re.sub(r"(?<!\\)\|$", "", _row(line).rstrip()))) + 1
+
+
+def _without_bars(row: str) -> str:
+    """Return a row with no bar in its code and formulas. In a notebook, formulas keep backslashes."""
+    out, at = "", 0
+    while match := PIECE.search(row, at):
+        kind, start, end = match.lastgroup, match.start(), match.end()
+        if kind == "dollar" and (formula := FORMULA.match(row, start)):
+            kind, end = "display", formula.end()
+        piece = row[start:end]
+        if kind == "code":
+            piece = BAR.sub(r"\\|", piece)
+        elif kind == "display":
+            piece = BAR.sub(
+                r"\\vert", re.sub(r"(?<!\\)\|(?=[A-Za-z])", r"\\vert ", piece)
+            )
+        out += row[at:start] + piece
+        at = end
+    return out + row[at:]
 
 
 def _alone(tokens: list[Token], token: Token) -> bool:
