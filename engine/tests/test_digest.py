@@ -190,6 +190,25 @@ def test_prose_counts_only_where_the_code_asks_for_it(
     assert (edited(root, old, new) != before) == seen
 
 
+@pytest.mark.parametrize(
+    ("code", "old", "new"),
+    [
+        ("import traceback", '"""N."""', "# A note.\n"),
+        ("from traceback import print_exception", "def near", "# A note.\ndef near"),
+        ("print(error.__traceback__.tb_lineno)", "def near", "# A note.\ndef near"),
+        ("print(near.__code__.co_firstlineno)", "def near", "# A note.\ndef near"),
+        ("inspect.currentframe().f_back", "def near", "# A note.\ndef near"),
+        ("from unittest import main", '"""N."""', '"""M."""'),
+    ],
+)
+def test_text_of_imported_modules_counts_where_an_output_can_show_it_or_its_lines(
+    root: Path, code: str, old: str, new: str
+) -> None:
+    edited(root, "f(1)", code)
+    before = key(root)
+    assert edited(root, old, new, "pkg/near.py") != before
+
+
 def test_docstrings_of_imported_modules_count_where_the_code_asks_for_them(
     root: Path,
 ) -> None:

@@ -2,7 +2,7 @@
 
 It covers the chapter's code, the expressions in its prose, every module of the project that it
 imports by name, the data files these declare, the versions of Python and of the packages, and
-the files that run in every kernel. Comments count only if the code asks for source text, and
+the files that run in every kernel. Comments count only if the code asks for source text or lines, and
 docstrings only if it asks for documentation. A chapter runs again only if its digest changes,
 or if a module changed that its last run imported: see ``imported``.
 """
@@ -26,9 +26,13 @@ from sphinx_annotated.read.modules import Module, Project, imported_names
 from sphinx_annotated.read.names import bound_names
 from sphinx_annotated.read.parse import ChapterError, bare
 
-# Names by which code asks for documentation, and for source text.
-DOCUMENTATION = {"__doc__", "help", "getdoc", "pydoc", "doctest"}
-SOURCE = {"getsource", "getsourcelines", "getcomments", "findsource", "linecache"}
+# Names by which code asks for documentation, and for source text or places in it.
+DOCUMENTATION = {"__doc__", "help", "getdoc", "pydoc", "doctest", "unittest"}
+SOURCE = {
+    *("getsource", "getsourcelines", "getcomments", "findsource", "linecache"),
+    *("traceback", "format_exc", "print_exc", "format_exception"),
+    *("f_lineno", "tb_lineno", "co_firstlineno", "currentframe", "_getframe"),
+}
 
 
 def digest(module: Module, project: Project, extra: str = "") -> str:
@@ -117,6 +121,8 @@ def _asked(module: Module, demos: bool, project: Project) -> list[str]:
                     found.add(node.attr)
                 elif isinstance(node, ast.alias):
                     found.add(node.name)
+                elif isinstance(node, ast.ImportFrom):
+                    found.add(node.module or "")
                 elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                     found.add(node.value)
         return sorted(found & (SOURCE | DOCUMENTATION))
