@@ -634,6 +634,38 @@ def test_a_kernel_without_its_shell_is_an_error_before_the_time_is_over(
         execute(a_job(tmp_path, text), tmp_path, 5, 1)
 
 
+TRACED = """
+import traceback
+import warnings
+
+
+def f():
+    # A comment.
+    return 1 / 0
+
+
+if __name__ == "__main__":
+    print(f.__code__.co_filename)
+
+    try:
+        f()
+    except ZeroDivisionError:
+        print(traceback.format_exc())
+    warnings.warn("a warning")
+"""
+
+
+def test_a_printed_traceback_names_the_module_and_its_lines(tmp_path: Path) -> None:
+    record = execute(a_job(tmp_path, TRACED), tmp_path, 60, 1)
+    name, stack, warning = said(record)
+    assert name == "one.py\n"
+    assert re.findall('File "(.*)", line (\\d+)', stack) == [
+        ("one.py", "15"),
+        ("one.py", "8"),
+    ]
+    assert warning.startswith("one.py:18: UserWarning: a warning")
+
+
 CLEARED = """
 from IPython.display import clear_output
 

@@ -315,6 +315,7 @@ def execute(
             HARVEST.format(ours=OURS, root=str(root.resolve())),
         ]
         cells = _run(job, sources, lines, root, timeout, threads, trail)
+        _name_lines(cells[:-1], job.path, root, _starts(trail))
     outputs = [cell.outputs for cell in cells[1 : len(pieces) + 1]]
     harvest = json.loads(cells[-1].outputs[0]["text"])
     return Record(
@@ -480,11 +481,37 @@ def _last_words(log: Path) -> str:
     return "\nIt wrote:\n" + "\n".join(text.splitlines()[-10:]) if text else ""
 
 
-def _frames(stack: str, trail: Path) -> list[int]:
-    """Return the lines of the chapter in a stack as Python prints it."""
+def _starts(trail: Path) -> dict[str, int]:
+    """Return the names of files that the kernel gave the cells, with the number of lines above each."""
     text = trail.read_text(encoding="utf-8", errors="replace") if trail.exists() else ""
     cells = re.findall(r"^cell (.+) (\d+)$", text, re.MULTILINE)
-    starts = {name: int(before) for name, before in cells}
+    return {name: int(before) for name, before in cells}
+
+
+def _name_lines(
+    cells: list[nbformat.NotebookNode], path: Path, root: Path, starts: dict[str, int]
+) -> None:
+    """Name the module and its line in printed texts: the kernel names files that differ from run to run."""
+    if not starts:
+        return
+    module = path.relative_to(root) if path.is_relative_to(root) else path
+    names = "|".join(map(re.escape, starts))
+    place = re.compile(rf"({names})(?:([\"'], line |:)(\d+))?")
+
+    def name(match: re.Match[str]) -> str:
+        line = f"{match[2]}{starts[match[1]] + int(match[3])}" if match[2] else ""
+        return f"{module.as_posix()}{line}"
+
+    for output in (each for cell in cells for each in cell.outputs):
+        texts = output if output.output_type == "stream" else output.get("data", {})
+        for kind in ("text", "text/plain"):
+            if isinstance(texts.get(kind), str):
+                texts[kind] = place.sub(name, texts[kind])
+
+
+def _frames(stack: str, trail: Path) -> list[int]:
+    """Return the lines of the chapter in a stack as Python prints it."""
+    starts = _starts(trail)
     return [
         starts[name] + int(number)
         for name, number in STACK.findall(stack)
