@@ -444,6 +444,15 @@ def test_a_future_import_applies_to_the_whole_bundle(made: Callable[..., Any]) -
     run(made(files))
 
 
+def test_what_only_a_type_checker_imports_is_not_in_a_notebook(
+    made: Callable[..., Any],
+) -> None:
+    head = "'# One'\n\nfrom __future__ import annotations\n\nfrom typing import TYPE_CHECKING\n"
+    code = f"{head}\nif TYPE_CHECKING:\n    from .two import C\n\n\ndef f(x: C): ...\n"
+    notebook = made({"pkg/one.py": code, "pkg/two.py": "class C: ...\n"})
+    assert "C" not in run(notebook)
+
+
 @pytest.mark.parametrize(
     ("code", "error"),
     [

@@ -656,3 +656,28 @@ def test_a_call_that_changes_nothing_is_not_copied_with_what_it_is_given(
         "LIMIT = 4",
         "look",
     ]
+
+
+def test_what_only_a_type_checker_imports_is_not_copied(
+    collect: Callable[..., str],
+) -> None:
+    files = {
+        "pkg/one.py": """
+            from __future__ import annotations
+
+            from typing import TYPE_CHECKING
+
+            if TYPE_CHECKING:
+                from pkg.two import C
+
+
+            def f(x: C | None = None) -> int:
+                if TYPE_CHECKING:
+                    from pkg.two import C
+                return 1
+        """,
+        "pkg/two.py": "class C: ...\n",
+    }
+    source = collect(files, "f")
+    assert run(source)["f"]() == 1  # type: ignore[operator]
+    assert "class C" not in source

@@ -19,7 +19,14 @@ from sphinx_annotated.read.digest import data, recorded, versions
 from sphinx_annotated.read.folds import Folds
 from sphinx_annotated.read.modules import Module, text_of
 from sphinx_annotated.read.names import bound_names
-from sphinx_annotated.read.parse import Cell, ChapterError, Row, bare, docstring
+from sphinx_annotated.read.parse import (
+    Cell,
+    ChapterError,
+    Row,
+    bare,
+    docstring,
+    is_for_types,
+)
 from sphinx_annotated.run.execute import KERNEL, Record
 from sphinx_annotated.run.narrow import FORMAT as NARROW
 from sphinx_annotated.take.markdown import COMPUTED, MarkdownWriter
@@ -215,7 +222,7 @@ class _Writer:
         self.collector.imports_of(self.module, self.chapter.tree)
         for cell in self.chapter.cells:
             for node in cell.nodes:
-                if not self._local(node):
+                if not self._local(node) and not is_for_types(node):
                     self._check(node)
 
     def _check(self, node: ast.stmt) -> None:

@@ -20,6 +20,7 @@ from sphinx_annotated.read.parse import (
     Definition,
     bare,
     first_line,
+    is_for_types,
 )
 from sphinx_annotated.take.changes import makers, run_at_once
 
@@ -110,7 +111,7 @@ class Collector:
     def imports_of(self, module: Module, tree: ast.AST) -> set[int]:
         """Add and return the pieces that imports anywhere in ``tree`` take from the project."""
         pieces: set[int] = set()
-        for node in ast.walk(tree):
+        for node in _that_run(tree):
             if isinstance(node, DEFINITIONS):
                 self._once_inside(module, node)
             if isinstance(node, Import) and is_local(self.project, module, node):
@@ -263,7 +264,7 @@ class Collector:
 def _by_name(module: Module) -> dict[str, list[ast.stmt]]:
     """Return, for each name, the statements that bind it or change its object."""
     found: dict[str, list[ast.stmt]] = module.keep(
-        ("by name",), lambda: makers(module.library)
+        ("by name",), lambda: makers(module.run)
     )
     return found
 
@@ -287,6 +288,14 @@ def _statements_of(scope: ast.AST) -> Iterator[ast.AST]:
         yield part
         if not isinstance(part, DEFINITIONS):
             yield from _statements_of(part)
+
+
+def _that_run(tree: ast.AST) -> list[ast.AST]:
+    """Return a tree and all its parts, as ``ast.walk`` does, without what only a type checker reads."""
+    found = [tree]
+    for node in found:
+        found += [n for n in ast.iter_child_nodes(node) if not is_for_types(n)]
+    return found
 
 
 def is_local(project: Project, module: Module, node: ast.AST) -> bool:
