@@ -681,3 +681,23 @@ def test_what_only_a_type_checker_imports_is_not_copied(
     source = collect(files, "f")
     assert run(source)["f"]() == 1  # type: ignore[operator]
     assert "class C" not in source
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "A = x\nx = 2",
+        "def last(y=x): return y\nx = 2\nA = last()",
+        "class Old:\n    x = x\nx = 2\nA = Old.x",
+        "A = x\nfor x in range(3): ...",
+        "def read(): return x\nA = read()\nx = 2",
+        "T = [x]\nA = len(T)\nT.append(x)\nx = len(T)",
+        "A = min(x, 2)\ndef min(*numbers): ...\nmin(3)\nx = 2",
+    ],
+)
+def test_what_runs_before_a_name_changes_has_the_earlier_value(
+    collect: Callable[..., str], code: str
+) -> None:
+    rest = "B = [x]\n\ndef look():\n    return A, B, min\n"
+    source = collect({"pkg/one.py": f"x = 1\n{code}\n{rest}"}, "look")
+    assert run(source)["look"]()[:2] == (1, [2])  # type: ignore[operator]

@@ -42,6 +42,7 @@ class Piece:
     rank: tuple[int, int, int]  # order of first use of its module, line, column
     needs: set[int] = field(default_factory=set)  # before it can be used
     first: set[int] = field(default_factory=set)  # of these, before it can run
+    again: bool = False  # whether it changes what a name meant before it
 
 
 @dataclass
@@ -234,6 +235,7 @@ class Collector:
         piece = Piece(
             module, statement, (index, statement.lineno, statement.col_offset)
         )
+        piece.again = _is_again(module, statement)
         self.bundle.pieces[key] = piece
         for name in bound_names(statement):
             self._mean(module, statement, name, f"{module.name}.{name}")
@@ -267,6 +269,14 @@ def _by_name(module: Module) -> dict[str, list[ast.stmt]]:
         ("by name",), lambda: makers(module.run)
     )
     return found
+
+
+def _is_again(module: Module, statement: ast.stmt) -> bool:
+    """Return whether a statement changes a name that had a value before it, from its module or Python."""
+    return any(
+        statement in found and (statement is not found[0] or hasattr(builtins, name))
+        for name, found in _by_name(module).items()
+    )
 
 
 def _used_names(module: Module, node: ast.stmt) -> tuple[set[str], set[str]]:
@@ -344,6 +354,7 @@ def _has_future(module: Module) -> bool:
 
 def _ordered(pieces: dict[int, Piece]) -> Iterator[Piece]:
     """Yield each piece after those it needs; pieces in a circle in an order that runs."""
+    _keep_old_values(pieces)
     reach = {key: _reach(pieces, key) for key in pieces}
     left = set(pieces)
     while left:
@@ -352,6 +363,18 @@ def _ordered(pieces: dict[int, Piece]) -> Iterator[Piece]:
         key = min(ready or lowest, key=lambda k: pieces[k].rank)
         left.remove(key)
         yield pieces[key]
+
+
+def _keep_old_values(pieces: dict[int, Piece]) -> None:
+    """Put what changes a name after the earlier pieces of its module that read it while they run."""
+    for key, piece in pieces.items():
+        run = set(piece.first).union(*(_reach(pieces, k) for k in piece.first))
+        for k in run - {key}:
+            other = pieces[k]
+            if other.again and other.module is piece.module and other.rank > piece.rank:
+                piece.first.discard(k)
+                other.needs.add(key)
+                other.first.add(key)
 
 
 def _reach(pieces: dict[int, Piece], key: int) -> set[int]:
