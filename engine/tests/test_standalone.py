@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Callable
+from decimal import localcontext
 
 import pytest
 from sphinx_annotated.read.modules import Project
@@ -701,3 +702,35 @@ def test_what_runs_before_a_name_changes_has_the_earlier_value(
     rest = "B = [x]\n\ndef look():\n    return A, B, min\n"
     source = collect({"pkg/one.py": f"x = 1\n{code}\n{rest}"}, "look")
     assert run(source)["look"]()[:2] == (1, [2])  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("head", "setting", "value", "result"),
+    [
+        ("import random", "random.seed(3)", "random.random()", 0.23796462709189137),
+        ("import os", "os.environ['MODE_3'] = 'fast'", "os.environ['MODE_3']", "fast"),
+        (
+            "import decimal",
+            "decimal.getcontext().prec = 2",
+            "str(decimal.Decimal(1) / 3)",
+            "0.33",
+        ),
+        (
+            "from collections.abc import Sized",
+            "class S: ...\nSized.register(S)",
+            "issubclass(S, Sized)",
+            True,
+        ),
+    ],
+)
+def test_settings_of_packages_are_copied_with_what_uses_the_package(
+    collect: Callable[..., str], head: str, setting: str, value: str, result: object
+) -> None:
+    shown = "import sys\nsys.path.append(__file__)\nsys.stdout.write('shown')\n"
+    code = f"{head}\n{shown}{setting}\nA = {value}\n\ndef look():\n    return {value}, A, sys\n"
+    with localcontext(), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MODE_3", "slow")
+        source = collect({"pkg/one.py": code}, "look")
+        assert run(source)["A"] == result
+        assert "sys." not in source
+    assert defined(collect({"pkg/one.py": f"{code}\nB = 1\n"}, "B")) == ["B = 1"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
 
@@ -12,6 +13,9 @@ from sphinx_annotated.read.parse import DEFINITIONS
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 IMPORTS = (ast.Import, ast.ImportFrom)
+SETS = re.compile(
+    r"(set|seed|manual_seed|register|enable|disable|update|basicConfig)|(use|filterwarnings|simplefilter)$"
+)
 
 
 def makers(library: list[ast.stmt]) -> dict[str, list[ast.stmt]]:
@@ -33,6 +37,21 @@ def makers(library: list[ast.stmt]) -> dict[str, list[ast.stmt]]:
         for name in names:
             made.setdefault(name, []).append(node)
     return made
+
+
+def is_setting(node: ast.stmt) -> bool:
+    """Return whether a statement sets something in what it changes, rather than show, write or test it."""
+    if isinstance(node, DEFINITIONS):
+        return False
+    changes = [change for part in _parts(node) for change in _changes(part)]
+    return any(
+        not isinstance(getattr(each, "ctx", None), ast.Load)
+        or (isinstance(each, ast.Attribute) and SETS.match(each.attr))
+        for each in changes
+        if not ast.unparse(each).startswith(
+            "sys.path"
+        )  # for imports, which copies lack
+    )
 
 
 def _changed(node: ast.stmt) -> set[str]:
@@ -158,11 +177,16 @@ def _changes(part: ast.AST) -> list[ast.expr]:
 
 def _names(changes: Iterable[ast.expr]) -> set[str]:
     """Return the names whose objects these change. A name alone is not changed but called or bound."""
-    return {_root(each) for each in changes if not isinstance(each, ast.Name)} - {""}
+    changed = (each for each in changes if not isinstance(each, ast.Name))
+    return {_root(each, calls=True) for each in changed} - {""}
 
 
-def _root(node: ast.expr) -> str:
-    """Return the name that ``name.rows[0]`` begins with, or nothing."""
-    while isinstance(node, ast.Attribute | ast.Subscript):
+def _root(node: ast.expr, calls: bool = False) -> str:
+    """Return the name that ``name.rows[0]`` begins with, or ``""``. With ``calls``, ``name.row(0).x`` too."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        if isinstance(node, ast.Call):
+            if not (calls and isinstance(node.func, ast.Attribute)):
+                return ""
+            node = node.func
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""

@@ -22,7 +22,7 @@ from sphinx_annotated.read.parse import (
     first_line,
     is_for_types,
 )
-from sphinx_annotated.take.changes import makers, run_at_once
+from sphinx_annotated.take.changes import is_setting, makers, run_at_once
 
 Import = ast.Import | ast.ImportFrom
 
@@ -138,7 +138,8 @@ class Collector:
                     alias = next(a for a in statement.names if bound(a) == name)
                     return self._imported(module, statement, alias)
                 self._package(module, statement, name)
-                return name, set()
+                settings = [s for s in statements if is_setting(s)]
+                return name, {self._definition(module, s) for s in settings}
         pieces |= {self._definition(module, statement) for statement in statements}
         if not pieces:
             self._no_stars(module)
