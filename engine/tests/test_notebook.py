@@ -481,6 +481,16 @@ def test_a_chapter_that_cannot_become_a_notebook_is_an_error_with_its_line(
         made({"pkg/one.py": '"""# One"""\n\n' + code, "pkg/two.py": two})
 
 
+def test_annotations_that_a_chapter_reads_stay_what_they_are(
+    made: Callable[..., Any],
+) -> None:
+    two = "from __future__ import annotations\n\n\ndef g(x: int): ...\n"
+    one = "'# One'\nfrom .two import g\n\n\ndef f(x: int): ...\n\n\nprint(f.__annotations__)\n"
+    with pytest.raises(ChapterError, match=r"one\.py:5: its annotations are read"):
+        made({"pkg/one.py": one, "pkg/two.py": two})
+    made({"pkg/one.py": one.replace("print", "#"), "pkg/two.py": two})
+
+
 @pytest.fixture
 def plain(project: Make) -> MarkdownWriter:
     book = a_book(project({"pkg/__init__.py": "", **FILES}))

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Callable
 from decimal import localcontext
+from inspect import cleandoc
 
 import pytest
 from sphinx_annotated.read.modules import Project
@@ -734,3 +735,31 @@ def test_settings_of_packages_are_copied_with_what_uses_the_package(
         assert run(source)["A"] == result
         assert "sys." not in source
     assert defined(collect({"pkg/one.py": f"{code}\nB = 1\n"}, "B")) == ["B = 1"]
+
+
+FUTURE = "from __future__ import annotations\n\n\ndef g(x: int): ...\n"
+FIELDS = """
+    from dataclasses import dataclass, fields
+    from .two import g
+
+
+    @dataclass
+    class C:
+        x: int
+
+
+    def f():
+        return g(C(2)), fields(C)[0].type
+"""
+
+
+def test_annotations_that_are_read_are_alike_in_all_modules_of_a_copy(
+    collect: Callable[..., str],
+) -> None:
+    files = {"pkg/one.py": FIELDS, "pkg/two.py": FUTURE}
+    words = r"one\.py:6: its annotations are read, .* in both modules or in none"
+    with pytest.raises(ChapterError, match=words):
+        collect(files, "f")
+    alike = "from __future__ import annotations\n" + cleandoc(FIELDS)
+    assert collect(files | {"pkg/one.py": alike}, "f")
+    assert collect(files | {"pkg/one.py": FIELDS.replace("].type", "]")}, "f")

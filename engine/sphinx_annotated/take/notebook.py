@@ -33,6 +33,7 @@ from sphinx_annotated.take.markdown import COMPUTED, MarkdownWriter
 from sphinx_annotated.take.standalone import (
     Collector,
     bound,
+    check_annotations,
     is_local,
     meaning,
     without,
@@ -277,6 +278,10 @@ class _Writer:
         bundle = self.collector.bundle
         if not bundle.pieces and not bundle.imports:
             return
+        if bundle.has_future:  # which is so in all cells below
+            nodes = (node for cell in self.chapter.cells for node in cell.nodes)
+            own = [(self.module, node) for node in nodes]
+            check_annotations([*bundle.code, *own])
         links = ", ".join(self._places(bundle.modules))
         words = _("Definitions from other chapters, folded here: {}.")
         self._prose(words.format(links))

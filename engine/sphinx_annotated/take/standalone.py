@@ -30,6 +30,9 @@ OF_FILE = ("__doc__", "__file__", "__spec__")  # which a copy has not, or others
 STARS = "imports everything. Import the names that are used."
 ROLE = re.compile(r"\{[\w:]+\}`~?(?:([^`<]+?) *<[^`>]*>|(?:[^`]*[./])?([^`]+))`")
 SENTENCE = re.compile(r"[A-Z`{].*?[.?!](?=\s|$)", re.DOTALL)
+READS_ANNOTATIONS = re.compile(
+    r"__annotations__|\b(get_annotations|get_type_hints)\b|\.annotation\b|\bfields\((?s:.*)\.type\b"
+)
 WIDTH = 88  # of a line of copied code
 
 
@@ -57,7 +60,17 @@ class Bundle:
     @property
     def modules(self) -> list[Module]:
         """The modules of the definitions, in the order of the source."""
-        return list({p.module.name: p.module for p in _ordered(self.pieces)}.values())
+        return list({module.name: module for module, _ in self.code}.values())
+
+    @property
+    def code(self) -> list[tuple[Module, ast.stmt]]:
+        """The definitions with their modules, in the order of the source."""
+        return [(p.module, p.node) for p in _ordered(self.pieces)]
+
+    @property
+    def has_future(self) -> bool:
+        """Whether annotations stay texts in it, as one of its modules says."""
+        return any(_has_future(module) for module in self.modules)
 
     def source(self, project: Project, documented: bool = False) -> str:
         """Return code that runs in an empty interpreter with the packages installed.
@@ -65,7 +78,9 @@ class Bundle:
         It imports nothing from the project. ``documented`` definitions keep a sentence of their
         docstrings.
         """
-        future = any(_has_future(module) for module in self.modules)
+        future = self.has_future
+        if future:
+            check_annotations(self.code)
         parts = ["from __future__ import annotations"] if future else []
         parts.append("\n".join(_merged(list(self.imports.values()))))
         parts += self._aliases(
@@ -351,6 +366,23 @@ def _has_future(module: Module) -> bool:
         and any(a.name == "annotations" for a in s.names)
         for s in module.tree.body
     )
+
+
+def check_annotations(code: list[tuple[Module, ast.stmt]]) -> None:
+    """Raise ``ChapterError`` if code reads annotations, some of which would become texts among the rest."""
+    if not any(READS_ANNOTATIONS.search(ast.unparse(node)) for _, node in code):
+        return
+    for module, node in code:
+        if not _has_future(module) and any(map(_is_annotated, ast.walk(node))):
+            message = (
+                "its annotations are read, and would be texts next to code that has "
+            )
+            fix = "`from __future__ import annotations`. Write this line in both modules or in none."
+            raise _error(module, node, message + fix)
+
+
+def _is_annotated(part: ast.AST) -> bool:
+    return bool(getattr(part, "annotation", None) or getattr(part, "returns", None))
 
 
 def _ordered(pieces: dict[int, Piece]) -> Iterator[Piece]:
