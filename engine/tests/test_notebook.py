@@ -459,6 +459,7 @@ def test_what_only_a_type_checker_imports_is_not_in_a_notebook(
         ("from . import two\n", "one.py:3: imports the module two whole"),
         ("import pkg.two\n", "one.py:3: imports the module pkg.two whole"),
         ("from .two import *\n", "one.py:3: imports everything"),
+        ("from .two import h\n", "one.py:3: h is imported, and line 13 of pkg.two may"),
         (
             "from .two import f\nmath = 1\n",
             "one.py:4: math also means `import math`, which this",
@@ -477,6 +478,7 @@ def test_a_chapter_that_cannot_become_a_notebook_is_an_error_with_its_line(
     made: Callable[..., Any], code: str, error: str
 ) -> None:
     two = "import math\n\n\ndef g():\n    return math\n\n\ndef f():\n    return g()\n"
+    two += "\n\nh = 0\ndef s():\n    global h\n    h = 1\n"
     with pytest.raises(ChapterError, match=error):
         made({"pkg/one.py": '"""# One"""\n\n' + code, "pkg/two.py": two})
 

@@ -763,3 +763,18 @@ def test_annotations_that_are_read_are_alike_in_all_modules_of_a_copy(
     alike = "from __future__ import annotations\n" + cleandoc(FIELDS)
     assert collect(files | {"pkg/one.py": alike}, "f")
     assert collect(files | {"pkg/one.py": FIELDS.replace("].type", "]")}, "f")
+
+
+def test_an_imported_name_that_its_module_gives_another_value_later_is_an_error(
+    collect: Callable[..., str],
+) -> None:
+    two = "counter = 0\ndef bump():\n    global counter\n    counter += 1\ndef count():\n    return counter\n"
+    one = "from .two import bump, {0}\ndef f():\n    bump()\n    return {0}\n"
+    files = {"pkg/two.py": two, "pkg/one.py": one.format("counter")}
+    words = (
+        r"one\.py:1: counter is imported, and line 2 of pkg\.two may change it later"
+    )
+    with pytest.raises(ChapterError, match=words):
+        collect(files, "f")
+    source = collect(files | {"pkg/one.py": one.format("count")}, "f")
+    assert run(source)["f"]()() == 1  # type: ignore[operator]

@@ -30,7 +30,7 @@ def makers(library: list[ast.stmt]) -> dict[str, list[ast.stmt]]:
     effects = _effects(defined)
     made: dict[str, list[ast.stmt]] = {}
     for node in library:
-        names = {*bound_names(node), *_set_as_global(node), *_changed(node)}
+        names = {*bound_names(node), *set_as_global(node), *_changed(node)}
         names |= set(_given(node, defined, imported)) - fixed
         for called in free_names(run_at_once(node, future=True)) & effects.keys():
             names |= effects[called]
@@ -77,7 +77,7 @@ def _effects(defined: dict[str, Definition]) -> dict[str, set[str]]:
     """Return the names of the module that each definition changes when it is called, if any."""
     free = {name: free_names(node) for name, node in defined.items()}
     found = {
-        name: _set_as_global(node) | (_changed_inside(node) & free[name])
+        name: set_as_global(node) | (_changed_inside(node) & free[name])
         for name, node in defined.items()
     }
     for _ in defined:  # what it calls may change more
@@ -91,7 +91,7 @@ def _changed_inside(node: ast.stmt) -> set[str]:
     return _names(change for part in ast.walk(node) for change in _changes(part))
 
 
-def _set_as_global(node: ast.stmt) -> set[str]:
+def set_as_global(node: ast.stmt) -> set[str]:
     """Return the names that functions in a statement assign to as ``global``."""
     found: set[str] = set()
     for part in ast.walk(node):

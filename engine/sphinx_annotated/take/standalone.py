@@ -22,7 +22,7 @@ from sphinx_annotated.read.parse import (
     first_line,
     is_for_types,
 )
-from sphinx_annotated.take.changes import is_setting, makers, run_at_once
+from sphinx_annotated.take.changes import is_setting, makers, run_at_once, set_as_global
 
 Import = ast.Import | ast.ImportFrom
 
@@ -222,11 +222,22 @@ class Collector:
             if source is None:
                 message = f"{base} does not exist. Write it, or correct the name."
             raise _error(module, node, message)
+        self._of_one_value(module, node, source, alias.name)
         own, pieces = self.need(source, alias.name)
         if bound(alias) != own:
             self._mean(module, node, bound(alias), self.bundle.meanings[own])
             self.bundle.aliases[bound(alias)] = own
         return own, pieces
+
+    def _of_one_value(
+        self, module: Module, node: Import, source: Module, name: str
+    ) -> None:
+        """Raise ``ChapterError`` if a function of its module gives an imported name another value."""
+        for statement in _by_name(source).get(name, []):
+            if name in set_as_global(statement):
+                message = f"{name} is imported, and line {statement.lineno} of {source.name} may change it "
+                fix = "later, which only a copy would see. Import a function that returns it."
+                raise _error(module, node, message + fix)
 
     def _package(self, module: Module, statement: Import, name: str) -> None:
         if isinstance(statement, ast.ImportFrom) and statement.module == "__future__":
