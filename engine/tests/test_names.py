@@ -144,6 +144,7 @@ def test_free_names(code: str, names: str) -> None:
         ("with o() as (p, q): ...", "p q"),
         ("for i in j: k = 1", "i k"),
         ("print(w := 1)", "w"),
+        ("[v := q for q in [lambda: (p := 1)] if (w := q)]", "v w"),
         ("match x:\n    case [a, *b]: ...\n    case {**c}: ...", "a b c"),
     ],
 )

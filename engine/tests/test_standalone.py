@@ -778,3 +778,32 @@ def test_an_imported_name_that_its_module_gives_another_value_later_is_an_error(
         collect(files, "f")
     source = collect(files | {"pkg/one.py": one.format("count")}, "f")
     assert run(source)["f"]()() == 1  # type: ignore[operator]
+
+
+def test_a_name_that_no_code_binds_is_an_error(collect: Callable[..., str]) -> None:
+    code = """
+        globals().update(limit=3)
+        pairs = [last := i for i in range(3) if (kept := i)]
+
+        try:
+            unicode
+        except NameError:
+            names = str
+
+
+        def f(x: "Unknown" = 1):
+            y: Unknown = __name__
+            try:
+                return x, y, last, kept, names
+            finally:
+                display(x)
+
+
+        def g():
+            return limit
+    """
+    space = run(collect({"pkg/one.py": code}, "f"))
+    assert (space["last"], space["kept"]) == (2, 2)
+    words = r"one\.py:18: nothing in this module binds limit, .* Assign, define or"
+    with pytest.raises(ChapterError, match=words):
+        collect({"pkg/one.py": code}, "g")

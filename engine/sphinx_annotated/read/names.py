@@ -59,14 +59,20 @@ def _tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
         yield from _tables(child)
 
 
-def bound_names(node: ast.AST) -> list[str]:
-    """Return the names that a statement at a module's top level binds."""
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def bound_names(node: ast.AST, deep: bool = True) -> list[str]:
+    """Return the names that a statement at a module's top level binds.
+
+    If ``deep``, they include those that comprehensions in it bind for it: ``[last := x for x in xs]``.
+    """
     if isinstance(node, DEFINITIONS):
         return [node.name]
-    if isinstance(
-        node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
-    ):
+    if isinstance(node, ast.Lambda) or (isinstance(node, COMPREHENSIONS) and not deep):
         return []
+    if isinstance(node, ast.comprehension):  # its own name is none of the module's
+        return [name for test in node.ifs for name in bound_names(test)]
     names: list[str] = []
     if isinstance(node, ast.Import | ast.ImportFrom):
         names = [alias.asname or alias.name.partition(".")[0] for alias in node.names]
@@ -79,7 +85,9 @@ def bound_names(node: ast.AST) -> list[str]:
     elif isinstance(node, ast.MatchMapping) and node.rest:
         names = [node.rest]
     return names + [
-        name for child in ast.iter_child_nodes(node) for name in bound_names(child)
+        name
+        for child in ast.iter_child_nodes(node)
+        for name in bound_names(child, deep)
     ]
 
 

@@ -472,7 +472,10 @@ def _bound_by(source: str) -> str:
         nodes = []
     imports = ast.Import | ast.ImportFrom
     names = [
-        n for node in nodes if not isinstance(node, imports) for n in bound_names(node)
+        name
+        for node in nodes
+        if not isinstance(node, imports)
+        for name in bound_names(node, deep=False)
     ]
     first = next(iter(source.splitlines()), "")
     return " ".join(dict.fromkeys(names)) or first

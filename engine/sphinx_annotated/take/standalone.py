@@ -27,6 +27,7 @@ from sphinx_annotated.take.changes import is_setting, makers, run_at_once, set_a
 Import = ast.Import | ast.ImportFrom
 
 OF_FILE = ("__doc__", "__file__", "__spec__")  # which a copy has not, or others
+IN_NOTEBOOKS = ("display", "get_ipython")  # which are there without an import
 STARS = "imports everything. Import the names that are used."
 ROLE = re.compile(r"\{[\w:]+\}`~?(?:([^`<]+?) *<[^`>]*>|(?:[^`]*[./])?([^`]+))`")
 SENTENCE = re.compile(r"[A-Z`{].*?[.?!](?=\s|$)", re.DOTALL)
@@ -279,6 +280,9 @@ class Collector:
                 pieces = {k for k in pieces if self.bundle.pieces[k].rank < piece.rank}
             piece.needs |= pieces
             piece.first |= pieces if name in eager | touched else set()
+        for name in sorted(_unbound(module, statement, later | eager)):
+            message = f"nothing in this module binds {name}, so a copy would lack it. "
+            raise _error(module, statement, message + "Assign, define or import it.")
         piece.needs |= self.imports_of(module, statement)
         return key
 
@@ -317,6 +321,29 @@ def _used_names(module: Module, node: ast.stmt) -> tuple[set[str], set[str]]:
 
     found: tuple[set[str], set[str]] = module.keep(("used", id(node)), work)
     return found
+
+
+def _unbound(module: Module, node: ast.stmt, names: set[str]) -> set[str]:
+    """Return those of ``names`` that a statement needs and that nothing in its module shows to be bound."""
+    left = {n for n in names - _by_name(module).keys() if not hasattr(builtins, n)}
+    left -= {*IN_NOTEBOOKS, *(n for n in names if n.startswith("__"))}
+    if not left or "NameError" in names:
+        return set()
+    left -= {name for other in module.tree.body for name in bound_names(other)}
+    return left & free_names(_unannotated(node))
+
+
+def _unannotated(node: ast.stmt) -> ast.stmt:
+    """Return a statement without annotations, which may have names that only a type checker knows."""
+    node = deepcopy(node)
+    for part in ast.walk(node):
+        if isinstance(part, ast.arg):
+            part.annotation = None
+        elif isinstance(part, ast.AnnAssign):
+            part.annotation = ast.Constant(None)
+        elif isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef):
+            part.returns = None
+    return node
 
 
 def _statements_of(scope: ast.AST) -> Iterator[ast.AST]:
