@@ -459,6 +459,10 @@ def test_what_only_a_type_checker_imports_is_not_in_a_notebook(
         ("from . import two\n", "one.py:3: imports the module two whole"),
         ("import pkg.two\n", "one.py:3: imports the module pkg.two whole"),
         ("from .two import *\n", "one.py:3: imports everything"),
+        (
+            "try:\n    from .two import f\nexcept ImportError: ...",
+            "one.py:4: f is imported from the project under a condition",
+        ),
         ("from .two import h\n", "one.py:3: h is imported, and line 13 of pkg.two may"),
         (
             "from .two import f\nmath = 1\n",

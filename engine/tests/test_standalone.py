@@ -807,3 +807,23 @@ def test_a_name_that_no_code_binds_is_an_error(collect: Callable[..., str]) -> N
     words = r"one\.py:18: nothing in this module binds limit, .* Assign, define or"
     with pytest.raises(ChapterError, match=words):
         collect({"pkg/one.py": code}, "g")
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        ("try:\n    from .two import h\nexcept ImportError:\n    def h(): ...", 2),
+        (
+            "import os\nif os.name:\n    from .two import h\nelse:\n    from .three import h",
+            3,
+        ),
+    ],
+)
+def test_an_import_under_a_condition_is_an_error(
+    collect: Callable[..., str], code: str, line: int
+) -> None:
+    two = "def h(): ...\n"
+    one = f"{code}\n\ndef f():\n    return h\n"
+    words = rf"one\.py:{line}: h is imported .* under a condition, .* without one\."
+    with pytest.raises(ChapterError, match=words):
+        collect({"pkg/two.py": two, "pkg/three.py": two, "pkg/one.py": one}, "f")

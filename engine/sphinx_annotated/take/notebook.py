@@ -34,6 +34,7 @@ from sphinx_annotated.take.standalone import (
     Collector,
     bound,
     check_annotations,
+    check_conditions,
     is_local,
     meaning,
     without,
@@ -227,6 +228,7 @@ class _Writer:
                     self._check(node)
 
     def _check(self, node: ast.stmt) -> None:
+        check_conditions(self.book.project, self.module, node)
         for name in bound_names(node):
             own = f"{self.module.name}.{name}"
             if isinstance(node, ast.Import | ast.ImportFrom):

@@ -265,6 +265,7 @@ class Collector:
         )
         piece.again = _is_again(module, statement)
         self.bundle.pieces[key] = piece
+        check_conditions(self.project, module, statement)
         for name in bound_names(statement):
             self._mean(module, statement, name, f"{module.name}.{name}")
         touched = set(bound_names(statement))
@@ -360,6 +361,16 @@ def _that_run(tree: ast.AST) -> list[ast.AST]:
     for node in found:
         found += [n for n in ast.iter_child_nodes(node) if not is_for_types(n)]
     return found
+
+
+def check_conditions(project: Project, module: Module, statement: ast.stmt) -> None:
+    """Raise ``ChapterError`` if a statement of a module may or may not import from the project."""
+    parts = () if isinstance(statement, DEFINITIONS) else _statements_of(statement)
+    for node in parts:
+        if isinstance(node, Import) and is_local(project, module, node):
+            message = f"{bound(node.names[0])} is imported from the project under a condition, "
+            fix = "which a copy cannot decide. Import it without one."
+            raise _error(module, node, message + fix)
 
 
 def is_local(project: Project, module: Module, node: ast.AST) -> bool:
