@@ -460,6 +460,18 @@ def test_what_only_a_type_checker_imports_is_not_in_a_notebook(
         ("import pkg.two\n", "one.py:3: imports the module pkg.two whole"),
         ("from .two import *\n", "one.py:3: imports everything"),
         (
+            "from .two import f\nfrom math import *\nfrom os import *\n",
+            "one.py:5: imports everything, and open also means `builtins.open`, which code",
+        ),
+        (
+            "from .two import f\nfrom numpy import *\n",
+            "one.py:4: imports everything, and sum also means `builtins.sum`, which code",
+        ),
+        (
+            "from .two import f\n\n\ndef t():\n    global g\n    g = 2\n",
+            "one.py:6: g also means `pkg.two.g`",
+        ),
+        (
             "try:\n    from .two import f\nexcept ImportError: ...",
             "one.py:4: f is imported from the project under a condition",
         ),
@@ -481,7 +493,7 @@ def test_what_only_a_type_checker_imports_is_not_in_a_notebook(
 def test_a_chapter_that_cannot_become_a_notebook_is_an_error_with_its_line(
     made: Callable[..., Any], code: str, error: str
 ) -> None:
-    two = "import math\n\n\ndef g():\n    return math\n\n\ndef f():\n    return g()\n"
+    two = "import math\n\n\ndef g():\n    return math, sum, open\n\n\ndef f():\n    return g()\n"
     two += "\n\nh = 0\ndef s():\n    global h\n    h = 1\n"
     with pytest.raises(ChapterError, match=error):
         made({"pkg/one.py": '"""# One"""\n\n' + code, "pkg/two.py": two})

@@ -6,7 +6,9 @@ import ast
 import hashlib
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ from sphinx_annotated.read.parse import (
 )
 from sphinx_annotated.run.execute import KERNEL, Record
 from sphinx_annotated.run.narrow import FORMAT as NARROW
+from sphinx_annotated.take.changes import set_as_global
 from sphinx_annotated.take.markdown import COMPUTED, MarkdownWriter
 from sphinx_annotated.take.standalone import (
     Collector,
@@ -44,6 +47,8 @@ from sphinx_annotated.take.translated import Say
 FILES = "Data of this chapter"
 RESULTS = "Records that this chapter reads"
 DEFINITIONS = "Definitions from other chapters"
+ARRAYS = ("cupy", "jax.numpy", "numpy", "pylab", "pyspark.sql.functions", "torch")
+OF_ARRAYS = ("abs", "all", "any", "max", "min", "pow", "round", "sum")
 HEADING = re.compile(r"#+ +(.+)")
 VALUE = re.compile(COMPUTED.format("(.*?)"), re.DOTALL)
 DATA = """\
@@ -229,7 +234,8 @@ class _Writer:
 
     def _check(self, node: ast.stmt) -> None:
         check_conditions(self.book.project, self.module, node)
-        for name in bound_names(node):
+        self._check_star(node)
+        for name in (*bound_names(node), *sorted(set_as_global(node))):
             own = f"{self.module.name}.{name}"
             if isinstance(node, ast.Import | ast.ImportFrom):
                 own = next(meaning(node, a) for a in node.names if bound(a) == name)
@@ -237,6 +243,18 @@ class _Writer:
             if known != own:
                 message = f"{name} also means `{known}`, which this chapter needs. Rename one."
                 raise ChapterError(str(self.module.path), node.lineno, message)
+
+    def _check_star(self, node: ast.stmt) -> None:
+        """Raise ``ChapterError`` if it imports everything, with a name that imported code has for another."""
+        if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+            meanings = self.collector.bundle.meanings
+            for name in sorted(_exported(node.module or "") & meanings.keys()):
+                if meanings[name] != f"from {node.module} import {name}":
+                    message = f"imports everything, and {name} also means `{meanings[name]}`, which code "
+                    fix = "from other modules needs. Import the names that are used."
+                    raise ChapterError(
+                        str(self.module.path), node.lineno, message + fix
+                    )
 
     def _install(self) -> None:
         used = versions(self.module, self.collector.bundle.modules, self.book.project)
@@ -424,6 +442,15 @@ class _Writer:
                 yield gone[0].lineno, " " * (gone[0].col_offset - dedent) + "pass"
         for child in ast.iter_child_nodes(node):
             yield from self._replacements(child, dedent, inside=True)
+
+
+def _exported(package: str) -> set[str]:
+    """Return what ``import *`` brings from a package of Python's library, or of arrays as far as is known."""
+    if package.partition(".")[0] not in sys.stdlib_module_names:
+        return set(OF_ARRAYS if package in ARRAYS else ())
+    module = import_module(package)
+    public = (name for name in dir(module) if not name.startswith("_"))
+    return set(getattr(module, "__all__", public))
 
 
 def _before_figure(outputs: list[dict[str, Any]]) -> int:
