@@ -509,6 +509,16 @@ def test_annotations_that_a_chapter_reads_stay_what_they_are(
     made({"pkg/one.py": one.replace("print", "#"), "pkg/two.py": two})
 
 
+def test_what_a_chapter_sets_before_its_imports_is_an_error_if_they_read_it(
+    made: Callable[..., Any],
+) -> None:
+    two = "import os\n\n\ndef read():\n    return os.environ.get('M')\n\n\nmode = read()\n"
+    one = "'# One'\nimport sys, os\nsys.path.append('.')\nos.environ['M'] = 'f'\nfrom .two import {}\n"
+    with pytest.raises(ChapterError, match=r"one\.py:4: sets something of os for .* 5"):
+        made({"pkg/one.py": one.format("mode"), "pkg/two.py": two})
+    made({"pkg/one.py": one.format("read"), "pkg/two.py": two})
+
+
 @pytest.fixture
 def plain(project: Make) -> MarkdownWriter:
     book = a_book(project({"pkg/__init__.py": "", **FILES}))

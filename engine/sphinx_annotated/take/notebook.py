@@ -20,7 +20,7 @@ from sphinx_annotated.page.site_notebook import visible
 from sphinx_annotated.read.digest import data, recorded, versions
 from sphinx_annotated.read.folds import Folds
 from sphinx_annotated.read.modules import Module, text_of
-from sphinx_annotated.read.names import bound_names
+from sphinx_annotated.read.names import bound_names, free_names
 from sphinx_annotated.read.parse import (
     Cell,
     ChapterError,
@@ -31,7 +31,7 @@ from sphinx_annotated.read.parse import (
 )
 from sphinx_annotated.run.execute import KERNEL, Record
 from sphinx_annotated.run.narrow import FORMAT as NARROW
-from sphinx_annotated.take.changes import set_as_global
+from sphinx_annotated.take.changes import is_setting, set_as_global
 from sphinx_annotated.take.markdown import COMPUTED, MarkdownWriter
 from sphinx_annotated.take.standalone import (
     Collector,
@@ -40,6 +40,7 @@ from sphinx_annotated.take.standalone import (
     check_conditions,
     is_local,
     meaning,
+    packages,
     without,
 )
 from sphinx_annotated.take.translated import Say
@@ -231,6 +232,25 @@ class _Writer:
             for node in cell.nodes:
                 if not self._local(node) and not is_for_types(node):
                     self._check(node)
+        self._check_order([node for cell in self.chapter.cells for node in cell.nodes])
+
+    def _check_order(self, nodes: list[ast.stmt]) -> None:
+        """Raise ``ChapterError`` if the chapter sets something that imported code reads while it runs.
+
+        Imported code is above all of the chapter's in a notebook.
+        """
+        read = self.collector.bundle.packages_at_once
+        first = next((n.lineno for n in nodes if self._local(n)), 0)
+        known = {k: v for node in nodes for k, v in packages(node).items()}
+        for node in nodes:
+            if node.lineno < first and is_setting(node):
+                for name in sorted(free_names(node) & known.keys()):
+                    if known[name] in read:
+                        message = f"sets something of {known[name]} for the import in line {first}, "
+                        fix = "which a notebook runs before. Set it in the imported module."
+                        raise ChapterError(
+                            str(self.module.path), node.lineno, message + fix
+                        )
 
     def _check(self, node: ast.stmt) -> None:
         check_conditions(self.book.project, self.module, node)

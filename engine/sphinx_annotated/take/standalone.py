@@ -73,6 +73,15 @@ class Bundle:
         """Whether annotations stay texts in it, as one of its modules says."""
         return any(_has_future(module) for module in self.modules)
 
+    @property
+    def packages_at_once(self) -> set[str]:
+        """The packages that statements other than definitions use while they run, or what they call does."""
+        run = {k for k, p in self.pieces.items() if not isinstance(p.node, DEFINITIONS)}
+        run = run.union(*(_reach(self.pieces, key) for key in run))
+        names = {name for k in run for name in free_names(self.pieces[k].node)}
+        found = [packages(node) for node in self.imports.values()]
+        return {each[name] for each in found for name in names & each.keys()}
+
     def source(self, project: Project, documented: bool = False) -> str:
         """Return code that runs in an empty interpreter with the packages installed.
 
@@ -386,6 +395,14 @@ def _error(module: Module, node: ast.stmt, message: str) -> ChapterError:
 def bound(alias: ast.alias) -> str:
     """Return the name that an import binds."""
     return alias.asname or alias.name.partition(".")[0]
+
+
+def packages(node: ast.stmt) -> dict[str, str]:
+    """Return, by the names that a statement imports, the packages that they are from."""
+    if isinstance(node, ast.ImportFrom):
+        return dict.fromkeys(bound_names(node), (node.module or "").partition(".")[0])
+    aliases = node.names if isinstance(node, ast.Import) else []
+    return {bound(alias): alias.name.partition(".")[0] for alias in aliases}
 
 
 def _single(statement: Import, alias: ast.alias) -> ast.stmt:
