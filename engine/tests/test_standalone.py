@@ -827,3 +827,34 @@ def test_an_import_under_a_condition_is_an_error(
     words = rf"one\.py:{line}: h is imported .* under a condition, .* without one\."
     with pytest.raises(ChapterError, match=words):
         collect({"pkg/two.py": two, "pkg/three.py": two, "pkg/one.py": one}, "f")
+
+
+def test_names_in_texts_that_annotate_fields_are_followed(
+    collect: Callable[..., str],
+) -> None:
+    code = """
+        from dataclasses import dataclass, fields
+        from typing import ClassVar, Literal
+
+        a = b = 1
+
+
+        class Made: ...
+
+
+        @dataclass
+        class C:
+            size: "ClassVar[int]" = 1
+            kind: "Literal['b']" = "a"
+            mode: Literal["b"] = "b"
+            made: "Made | Unknown | None" = None
+            odd: "not one" = 0
+
+            def same(self) -> "Same": ...
+
+
+        class Same: ...
+    """
+    source = collect({"pkg/one.py": code}, "C")
+    assert defined(source) == ["Made", "C"]
+    assert "from typing import ClassVar, Literal\n" in source

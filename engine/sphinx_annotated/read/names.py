@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import symtable
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sphinx_annotated.read.modules import absolute
@@ -34,6 +35,27 @@ def free_names(node: ast.stmt) -> set[str]:
             or (table.get_type() == "module" and not _bound_first(node, symbol))
         )
     }
+
+
+def quoted_names(node: ast.stmt) -> set[str]:
+    """Return the names in the texts that annotate fields of classes: ``x: "ClassVar[int]"``."""
+    found: set[str] = set()
+    classes = [part for part in ast.walk(node) if isinstance(part, ast.ClassDef)]
+    waiting: list[ast.AST] = [
+        part.annotation
+        for each in classes
+        for part in each.body
+        if isinstance(part, ast.AnnAssign)
+    ]
+    for part in waiting:
+        if isinstance(part, ast.Subscript) and "Literal" in ast.unparse(part.value):
+            continue
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            with suppress(SyntaxError):
+                read = ast.walk(ast.parse(part.value.strip(), mode="eval"))
+                found |= {n.id for n in read if isinstance(n, ast.Name)}
+        waiting += ast.iter_child_nodes(part)
+    return found
 
 
 def class_names(node: ast.stmt) -> set[str]:

@@ -13,7 +13,12 @@ from dataclasses import dataclass, field
 
 from sphinx_annotated.page.book import Book
 from sphinx_annotated.read.modules import Module, Project, absolute, imported_names
-from sphinx_annotated.read.names import bound_names, class_names, free_names
+from sphinx_annotated.read.names import (
+    bound_names,
+    class_names,
+    free_names,
+    quoted_names,
+)
 from sphinx_annotated.read.parse import (
     DEFINITIONS,
     ChapterError,
@@ -327,7 +332,8 @@ def _used_names(module: Module, node: ast.stmt) -> tuple[set[str], set[str]]:
         at_once = run_at_once(node, _has_future(module))
         known = _by_name(module).keys()
         of_classes = class_names(node) & known
-        return free_names(node) | of_classes, free_names(at_once) | of_classes
+        quoted = quoted_names(node) & known
+        return free_names(node) | of_classes | quoted, free_names(at_once) | of_classes
 
     found: tuple[set[str], set[str]] = module.keep(("used", id(node)), work)
     return found
