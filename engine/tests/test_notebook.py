@@ -519,6 +519,18 @@ def test_what_a_chapter_sets_before_its_imports_is_an_error_if_they_read_it(
     made({"pkg/one.py": one.format("read"), "pkg/two.py": two})
 
 
+def test_docstrings_that_a_chapter_reads_are_in_its_notebook_or_an_error(
+    made: Callable[..., Any],
+) -> None:
+    two = "def f():\n    '''Told.'''\n"
+    one = "'# One'\nfrom .two import f\n\n\ndef g():\n    'Told.'\n\ng.__doc__ = f.__doc__\n"
+    one += "told = {}.__doc__, int.__doc__\n"
+    files = {"pkg/one.py": one.format("f"), "pkg/two.py": two}
+    assert run(made(files))["told"] == ("Told.", int.__doc__)
+    with pytest.raises(ChapterError, match=r"one\.py:9: reads a docstring, which a"):
+        made(files | {"pkg/one.py": one.format("g")})
+
+
 @pytest.fixture
 def plain(project: Make) -> MarkdownWriter:
     book = a_book(project({"pkg/__init__.py": "", **FILES}))

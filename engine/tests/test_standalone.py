@@ -858,3 +858,18 @@ def test_names_in_texts_that_annotate_fields_are_followed(
     source = collect({"pkg/one.py": code}, "C")
     assert defined(source) == ["Made", "C"]
     assert "from typing import ClassVar, Literal\n" in source
+
+
+@pytest.mark.parametrize("read", ["told.__doc__", "getdoc(told)"])
+def test_docstrings_that_the_code_reads_are_copied_whole(
+    project: Make, read: str
+) -> None:
+    head = "from inspect import getdoc\n\n\ndef told():\n    '''One. Two.\n\n    Three.'''\n"
+    code = f"{head}\n\ndef f():\n    from .two import x\n    return {read}\n"
+    files = {"pkg/__init__.py": "", "pkg/one.py": code, "pkg/two.py": "x = 1\n"}
+    made = Collector(project(files))
+    module = made.project.find("pkg.one")
+    assert module is not None
+    made.need(module, "f")
+    for source in (made.source(), made.source(documented=True)):
+        assert str(run(source)["f"]()).endswith("Three.")  # type: ignore[operator]

@@ -91,6 +91,22 @@ def _changed_inside(node: ast.stmt) -> set[str]:
     return _names(change for part in ast.walk(node) for change in _changes(part))
 
 
+def docstrings_read(node: ast.stmt) -> Iterator[str]:
+    """Yield the names whose docstrings a statement reads, or ``""`` for that of an expression.
+
+    One that is only given on (``inner.__doc__ = f.__doc__``) is not read.
+    """
+    given = [p.value for p in ast.walk(node) if isinstance(p, ast.Assign)]
+    for part in ast.walk(node):
+        if isinstance(part, ast.Attribute) and part.attr == "__doc__":
+            if isinstance(part.ctx, ast.Load) and part not in given:
+                yield _root(part.value)
+        elif isinstance(part, ast.Call) and part.args:
+            name = getattr(part.func, "attr", getattr(part.func, "id", ""))
+            if name == "getdoc" or ast.unparse(part.func) == "help":
+                yield _root(part.args[0])
+
+
 def set_as_global(node: ast.stmt) -> set[str]:
     """Return the names that functions in a statement assign to as ``global``."""
     found: set[str] = set()

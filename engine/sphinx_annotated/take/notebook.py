@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import hashlib
 import json
 import re
@@ -31,7 +32,7 @@ from sphinx_annotated.read.parse import (
 )
 from sphinx_annotated.run.execute import KERNEL, Record
 from sphinx_annotated.run.narrow import FORMAT as NARROW
-from sphinx_annotated.take.changes import is_setting, set_as_global
+from sphinx_annotated.take.changes import docstrings_read, is_setting, set_as_global
 from sphinx_annotated.take.markdown import COMPUTED, MarkdownWriter
 from sphinx_annotated.take.standalone import (
     Collector,
@@ -255,6 +256,7 @@ class _Writer:
     def _check(self, node: ast.stmt) -> None:
         check_conditions(self.book.project, self.module, node)
         self._check_star(node)
+        self._check_docstrings(node)
         for name in (*bound_names(node), *sorted(set_as_global(node))):
             own = f"{self.module.name}.{name}"
             if isinstance(node, ast.Import | ast.ImportFrom):
@@ -263,6 +265,23 @@ class _Writer:
             if known != own:
                 message = f"{name} also means `{known}`, which this chapter needs. Rename one."
                 raise ChapterError(str(self.module.path), node.lineno, message)
+
+    def _check_docstrings(self, node: ast.stmt) -> None:
+        """Raise ``ChapterError`` if code of the chapter reads what may be docstrings of its own."""
+        body = self.chapter.tree.body
+        imports = [n for n in body if isinstance(n, ast.Import | ast.ImportFrom)]
+        others = {name for n in imports for name in bound_names(n)} | {*dir(builtins)}
+        if {*docstrings_read(node)} - others and any(
+            docstring(part)
+            for part in ast.walk(self.chapter.tree)
+            if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        ):
+            message = (
+                "reads a docstring, which a notebook has as prose above the code. "
+            )
+            raise ChapterError(
+                str(self.module.path), node.lineno, message + "Read another text."
+            )
 
     def _check_star(self, node: ast.stmt) -> None:
         """Raise ``ChapterError`` if it imports everything, with a name that imported code has for another."""
@@ -323,10 +342,14 @@ class _Writer:
             own = [(self.module, node) for node in nodes]
             check_annotations([*bundle.code, *own])
         links = ", ".join(self._places(bundle.modules))
+        nodes = (node for cell in self.chapter.cells for node in cell.nodes)
+        whole = any([*docstrings_read(node)] for node in nodes)
         words = _("Definitions from other chapters, folded here: {}.")
         self._prose(words.format(links))
         self._folded(
-            _("Definitions from other chapters"), self.collector.source(), DEFINITIONS
+            _("Definitions from other chapters"),
+            self.collector.source(whole=whole),
+            DEFINITIONS,
         )
 
     def _places(self, modules: list[Module]) -> Iterator[str]:

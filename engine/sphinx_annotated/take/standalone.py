@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import partial
 
 from sphinx_annotated.page.book import Book
 from sphinx_annotated.read.modules import Module, Project, absolute, imported_names
@@ -27,7 +28,13 @@ from sphinx_annotated.read.parse import (
     first_line,
     is_for_types,
 )
-from sphinx_annotated.take.changes import is_setting, makers, run_at_once, set_as_global
+from sphinx_annotated.take.changes import (
+    docstrings_read,
+    is_setting,
+    makers,
+    run_at_once,
+    set_as_global,
+)
 
 Import = ast.Import | ast.ImportFrom
 
@@ -87,12 +94,15 @@ class Bundle:
         found = [packages(node) for node in self.imports.values()]
         return {each[name] for each in found for name in names & each.keys()}
 
-    def source(self, project: Project, documented: bool = False) -> str:
+    def source(
+        self, project: Project, documented: bool = False, whole: bool = False
+    ) -> str:
         """Return code that runs in an empty interpreter with the packages installed.
 
         It imports nothing from the project. ``documented`` definitions keep a sentence of their
-        docstrings.
+        docstrings. They keep them ``whole`` if the code itself reads some.
         """
+        whole = whole or any([*docstrings_read(node)] for _, node in self.code)
         future = self.has_future
         if future:
             check_annotations(self.code)
@@ -102,8 +112,16 @@ class Bundle:
             {name for name in self.meanings if self._is_import(name)}
         )
         for piece in _ordered(self.pieces):
-            text = clean_source(project, piece.module, piece.node)
-            parts.append(with_summaries(text, piece.node) if documented else text)
+            node = piece.node
+            if whole:
+                text = ast.unparse(
+                    without(node, partial(is_local, project, piece.module))
+                )
+            else:
+                text = clean_source(project, piece.module, node)
+            parts.append(
+                with_summaries(text, node) if documented and not whole else text
+            )
             parts += self._aliases(set(bound_names(piece.node)))
         return "\n\n\n".join(part for part in parts if part)
 
@@ -135,9 +153,9 @@ class Collector:
         self.bundle = Bundle()
         self._modules: dict[str, int] = {}  # in order of first use
 
-    def source(self, documented: bool = False) -> str:
+    def source(self, documented: bool = False, whole: bool = False) -> str:
         """Return the bundle as Python."""
-        return self.bundle.source(self.project, documented)
+        return self.bundle.source(self.project, documented, whole)
 
     def imports_of(self, module: Module, tree: ast.AST) -> set[int]:
         """Add and return the pieces that imports anywhere in ``tree`` take from the project."""
