@@ -568,6 +568,11 @@ def test_summaries_are_indented_as_the_code_is(project: Make) -> None:
         "with suppress(KeyError):\n    TABLE[2] = 4\n    TABLE[3]",
         "TABLE[2], other = 4, 5",
         "TABLE[2] = 4\nTABLE[3] = 9\ndel TABLE[3]",
+        "TABLE[2], TABLE[3] = 4, 9\nlast = TABLE.pop(3)",
+        "[TABLE.update({n: n + 2}) for n in (1, 2)]",
+        "TABLE[2] = []\nfor row in TABLE.values():\n    row.append(1)\nTABLE[2] = 3 + len(TABLE[2])",
+        "alias = TABLE\nalso = alias\nalso[2] = 4",
+        "from heapq import heappop\nTABLE = [0, 1, 4, 5]\nfirst = heappop(TABLE)",
     ],
 )
 def test_statements_that_fill_an_object_are_copied_with_it(
@@ -605,6 +610,13 @@ def test_what_functions_that_run_on_import_do_to_an_object_is_copied_with_it(
     source = collect({"pkg/one.py": f"{head}\n{code}\n\n{rest}"}, "look")
     assert run(source)["look"]() == (4, False)  # type: ignore[operator]
     assert "SIZE" not in source
+
+
+def test_attributes_that_a_loop_gives_a_class_are_copied_with_it(
+    collect: Callable[..., str],
+) -> None:
+    code = "class A: ...\n\nfor n in (1, 2):\n    setattr(A, f'm{n}', n)\n"
+    assert run(collect({"pkg/one.py": code}, "A"))["A"].m2 == 2  # type: ignore[attr-defined]
 
 
 def test_a_function_that_alone_sets_a_name_is_copied_with_it(
@@ -728,12 +740,13 @@ def test_settings_of_packages_are_copied_with_what_uses_the_package(
     collect: Callable[..., str], head: str, setting: str, value: str, result: object
 ) -> None:
     shown = "import sys\nsys.path.append(__file__)\nsys.stdout.write('shown')\n"
-    code = f"{head}\n{shown}{setting}\nA = {value}\n\ndef look():\n    return {value}, A, sys\n"
+    shown += "import random\nX = [1]\nrandom.shuffle(X)\n"
+    code = f"{head}\n{shown}{setting}\nA = {value}\n\ndef look():\n    return {value}, A, sys, random\n"
     with localcontext(), pytest.MonkeyPatch.context() as patch:
         patch.setenv("MODE_3", "slow")
         source = collect({"pkg/one.py": code}, "look")
         assert run(source)["A"] == result
-        assert "sys." not in source
+        assert "sys." not in source and "X" not in source
     assert defined(collect({"pkg/one.py": f"{code}\nB = 1\n"}, "B")) == ["B = 1"]
 
 

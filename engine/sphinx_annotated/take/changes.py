@@ -13,6 +13,12 @@ from sphinx_annotated.read.parse import DEFINITIONS
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 IMPORTS = (ast.Import, ast.ImportFrom)
+CHANGE = re.compile(  # methods of Python's own containers
+    r"(append|extend|pop)(left|item)?|insert|remove|discard|clear|update|setdefault|add|sort|reverse|rotate"
+)
+CHANGE_FIRST = re.compile(  # functions of Python's library, by their first argument
+    r"heap(push|pop|ify|replace|pushpop)|insort(_left|_right)?|shuffle|next|setitem|delitem|(set|del)attr"
+)
 SETS = re.compile(
     r"(set|seed|manual_seed|register|enable|disable|update|basicConfig)|(use|filterwarnings|simplefilter)$"
 )
@@ -29,8 +35,13 @@ def makers(library: list[ast.stmt]) -> dict[str, list[ast.stmt]]:
     fixed = defined.keys() | _constants(library)
     effects = _effects(defined)
     made: dict[str, list[ast.stmt]] = {}
+    aliases: dict[str, str] = {}
     for node in library:
-        names = {*bound_names(node), *set_as_global(node), *_changed(node)}
+        changed = _changed(node)
+        changed |= {aliases[name] for name in changed & aliases.keys()}
+        names = {*bound_names(node), *set_as_global(node), *changed}
+        if isinstance(node, ast.Assign) and (root := _root(node.value)):
+            aliases |= dict.fromkeys(bound_names(node), aliases.get(root, root))
         names |= set(_given(node, defined, imported)) - fixed
         for called in free_names(run_at_once(node, future=True)) & effects.keys():
             names |= effects[called]
@@ -39,24 +50,28 @@ def makers(library: list[ast.stmt]) -> dict[str, list[ast.stmt]]:
     return made
 
 
-def is_setting(node: ast.stmt) -> bool:
-    """Return whether a statement sets something in what it changes, rather than show, write or test it."""
+def is_setting(node: ast.stmt, name: str) -> bool:
+    """Return whether a statement sets something of an imported name, rather than show, write or test it."""
     if isinstance(node, DEFINITIONS):
         return False
-    changes = [change for part in _parts(node) for change in _changes(part)]
+    changes = (change for part in _parts(node) for change in _changes(part))
+    own = [each for each in changes if _root(each, calls=True) == name]
     return any(
         not isinstance(getattr(each, "ctx", None), ast.Load)
         or (isinstance(each, ast.Attribute) and SETS.match(each.attr))
-        for each in changes
-        if not ast.unparse(each).startswith(
-            "sys.path"
-        )  # for imports, which copies lack
+        for each in own
+        if not ast.unparse(each).startswith("sys.path")  # which copies do without
     )
 
 
 def _changed(node: ast.stmt) -> set[str]:
     """Return names whose objects a statement changes in place itself: ``table[k] = v``, also in a loop."""
-    return _names(change for part in _parts(node) for change in _changes(part))
+    parts = [*_parts(node)]
+    found = _names(change for part in parts for change in _changes(part))
+    for part in parts:  # what a loop changes is in what it loops over
+        if isinstance(part, ast.For) and found & {*bound_names(part.target)}:
+            found |= {_root(part.iter, calls=True)} - {""}
+    return found
 
 
 def run_at_once(node: ast.stmt, future: bool = False) -> ast.stmt:
@@ -188,6 +203,11 @@ def _changes(part: ast.AST) -> list[ast.expr]:
         return [part.body.func] if isinstance(part.body, ast.Call) else []
     if isinstance(part, ast.Expr) and isinstance(part.value, ast.Call):
         return [part.value.func]
+    if isinstance(part, ast.Call):  # as in `last = heap.pop()`
+        name = getattr(part.func, "attr", getattr(part.func, "id", ""))
+        if CHANGE_FIRST.fullmatch(name) and part.args:
+            return [ast.Attribute(part.args[0], "_", ast.Store())]
+        return [part.func] if CHANGE.fullmatch(name) else []
     return []
 
 

@@ -244,9 +244,9 @@ class _Writer:
         first = next((n.lineno for n in nodes if self._local(n)), 0)
         known = {k: v for node in nodes for k, v in packages(node).items()}
         for node in nodes:
-            if node.lineno < first and is_setting(node):
+            if node.lineno < first:
                 for name in sorted(free_names(node) & known.keys()):
-                    if known[name] in read:
+                    if known[name] in read and is_setting(node, name):
                         message = f"sets something of {known[name]} for the import in line {first}, "
                         fix = "which a notebook runs before. Set it in the imported module."
                         raise ChapterError(

@@ -186,7 +186,7 @@ class Collector:
                     alias = next(a for a in statement.names if bound(a) == name)
                     return self._imported(module, statement, alias)
                 self._package(module, statement, name)
-                settings = [s for s in statements if is_setting(s)]
+                settings = [s for s in statements if is_setting(s, name)]
                 return name, {self._definition(module, s) for s in settings}
         pieces |= {self._definition(module, statement) for statement in statements}
         if not pieces:
