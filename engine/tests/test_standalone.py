@@ -679,9 +679,10 @@ def test_what_only_a_type_checker_imports_is_not_copied(
         "pkg/one.py": """
             from __future__ import annotations
 
+            import typing as t
             from typing import TYPE_CHECKING
 
-            if TYPE_CHECKING:
+            if t.TYPE_CHECKING:
                 from pkg.two import C
 
 

@@ -412,7 +412,7 @@ def is_for_types(node: ast.AST) -> bool:
     """Return whether this is ``if TYPE_CHECKING:``, which never runs."""
     if not isinstance(node, ast.If) or node.orelse:
         return False
-    return ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+    return bool(re.fullmatch(r"(\w+\.)?TYPE_CHECKING", ast.unparse(node.test)))
 
 
 def bare(nodes: Sequence[ast.stmt]) -> str:

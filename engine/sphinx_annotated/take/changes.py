@@ -20,7 +20,7 @@ CHANGE_FIRST = re.compile(  # functions of Python's library, by their first argu
     r"heap(push|pop|ify|replace|pushpop)|insort(_left|_right)?|shuffle|next|setitem|delitem|(set|del)attr"
 )
 SETS = re.compile(
-    r"(set|seed|manual_seed|register|enable|disable|update|basicConfig)|(use|filterwarnings|simplefilter)$"
+    r"(set|seed|manual_seed|enable|disable|update|basicConfig)|(register|use|filterwarnings|simplefilter)$"
 )
 
 
@@ -214,7 +214,7 @@ def _changes(part: ast.AST) -> list[ast.expr]:
 def _names(changes: Iterable[ast.expr]) -> set[str]:
     """Return the names whose objects these change. A name alone is not changed but called or bound."""
     changed = (each for each in changes if not isinstance(each, ast.Name))
-    return {_root(each, calls=True) for each in changed} - {""}
+    return {_root(e, calls=not isinstance(e, ast.Call)) for e in changed} - {""}
 
 
 def _root(node: ast.expr, calls: bool = False) -> str:

@@ -337,10 +337,13 @@ def _by_name(module: Module) -> dict[str, list[ast.stmt]]:
 
 def _is_again(module: Module, statement: ast.stmt) -> bool:
     """Return whether a statement changes a name that had a value before it, from its module or Python."""
-    return any(
-        statement in found and (statement is not found[0] or hasattr(builtins, name))
-        for name, found in _by_name(module).items()
-    )
+
+    def work() -> set[int]:
+        made = _by_name(module).items()
+        return {id(s) for n, found in made for s in found[not hasattr(builtins, n) :]}
+
+    found: set[int] = module.keep(("again",), work)
+    return id(statement) in found
 
 
 def _used_names(module: Module, node: ast.stmt) -> tuple[set[str], set[str]]:
