@@ -203,7 +203,7 @@ def length_table() -> SourcedTable:
 
 ANNEALED = {
     "characters": ("today-longer-annealed", "today-longer-annealed-others"),
-    "subwords": ("today-annealed",),
+    "subwords": ("today-annealed", "today-annealed-modern"),
 }
 """The plans whose rate falls to zero. The first of a text has another, of half as many steps."""
 
@@ -223,9 +223,17 @@ def annealed_table() -> SourcedTable:
         "pp": "Transformer++",
         "primer-ez-half": "Primer-EZ, half the steps",
         "primer-ez": "Primer-EZ",
+        "modern": "modern baseline",
+        "modern-primer-ez": "modern baseline, both changes",
     }
     rows = [
-        [name, *(f"{final_loss(runs[model]):.3f}" for runs in texts.values())]
+        [
+            name,
+            *(
+                f"{final_loss(runs[model]):.3f}" if model in runs else "-"
+                for runs in texts.values()
+            ),
+        ]
         for model, name in names.items()
     ]
     counts = [written_counts(runs["transformer"][0]) for runs in texts.values()]

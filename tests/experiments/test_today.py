@@ -339,6 +339,10 @@ def test_what_is_said_of_a_rate_that_falls_to_zero_on_subwords_is_so() -> None:
     )
     assert 2 ** ((other - full) / (half - full)) < 1.15, "hardly anything"
     assert below_counts(annealed["transformer"]) > 0.1, "far below the counts"
+    assert all(ahead(annealed, "modern-primer-ez", "modern"))
+    pair = {m: annealed[m] for m in ("modern", "modern-primer-ez")}
+    noise = float(critical_difference(final_losses(pair)))
+    assert gain(pair, "modern-primer-ez", "modern") > noise
 
 
 def test_what_is_said_of_single_plays_is_so() -> None:
