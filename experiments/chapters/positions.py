@@ -526,11 +526,11 @@ if __name__ == "__main__":
     # 1, so the runs show no difference between the two. The factors over Transformer++ differ more from seed
     # to seed, so its interval is wider.
     #
-    # Longer runs say the same. With four times the steps and a rate that falls to zero, as above, the baseline
-    # ends lower with both changes than without with each of {value}`len(pair["modern"])` seeds, by
-    # {value}`below_modern` nats on average, and noise explains up to {value}`f"{differ_in_pair:.3f}"`. Of four
-    # rates both chose {value}`f"{pair['modern'][0]['rate']:g}"`. The losses are in the table of *With a rate
-    # that falls to zero*.
+    # Longer runs agree. With four times the steps and a rate that falls to zero, as above, the baseline ends
+    # lower with both changes than without with each of {value}`len(pair["modern"])` seeds, by
+    # {value}`below_modern` nats on average, and noise explains up to {value}`f"{differ_in_pair:.3f}"`. Of
+    # four rates both chose {value}`f"{pair['modern'][0]['rate']:g}"`. The losses are in the table of *With a
+    # rate that falls to zero*.
     #
     # Of two other {doc}`short convolutions </labml_primer/since/short_convolutions>`, Canon-B shows no
     # saving, {value}`saved_today["canon-b"]`, and token shift makes the model worse with each seed,
