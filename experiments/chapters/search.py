@@ -168,8 +168,8 @@ if __name__ == "__main__":
     # that of Primer-EZ by {value}`f"{longer('primer-ez'):.2f}"`.
     #
     # Twice the width says less. The time is not doubled, so a model takes about half as many steps. The
-    # Transformer, Primer-EZ and the control's best program are worse than before, and some runs of the known
-    # models are missing. We have not tried a lower rate.
+    # Transformer, Primer-EZ and the best programs of the third search and of the control are worse than
+    # before, and some runs of the known models are missing. We have not tried a lower rate.
     evolved = {
         name: search
         for name, search in searches.items()
