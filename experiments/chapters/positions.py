@@ -172,8 +172,9 @@ if __name__ == "__main__":
     rotary = characters["rotary"]
     ends_at = {model: fmean(map(last_loss, seeds)) for model, seeds in rotary.items()}
     lower = ends_at["mdha"] - ends_at["squared-relu"]
-    eight = final_losses(read_ends("today-characters"))
-    differ = float(critical_difference(eight))
+    others = ["primer", "gelu", "evolved-transformer"]
+    eight = rotary | read_ends("today-characters", others)
+    differ = float(critical_difference(final_losses(eight)))
     over_pp, added = (
         {
             text: written(savings(runs, "primer-ez", over=model))
@@ -277,8 +278,8 @@ if __name__ == "__main__":
     }
     share_on_subwords = share_of_positions(saved["learned"], saved["rotary"])
     below_pp = gain(every_model, "primer-ez", "pp")
-    all_ends = final_losses(read_ends("today-subwords"))
-    differ_there = float(critical_difference(all_ends))
+    eight_there = subwords["rotary"] | read_ends("today-subwords", others)
+    differ_there = float(critical_difference(final_losses(eight_there)))
     alone_on_subwords = {
         model: written(savings(subwords["rotary"], model))
         for model in ("squared-relu", "mdha")

@@ -267,7 +267,6 @@ class MergedConvolution(nn.Module):
             and now.weight is then.weight
             and getattr(now, "bias", None) is getattr(then, "bias", None)
             and not has_hooks(now)
-            and not is_patched(now)
             for now, then in zip(convolutions, self.convolutions, strict=True)
         )
 
@@ -284,14 +283,11 @@ class MergedConvolution(nn.Module):
         return y
 
 
-def is_patched(layer: nn.Module) -> bool:
-    """Return whether `layer`, or the one that it is a copy of, has a `forward` of its own, not of a cache."""
-    forward = vars(vars(layer).get("_uncached", layer)).get("forward")
-    return forward is not None and not hasattr(forward, "cached")
-
-
 def has_hooks(layer: nn.Module) -> bool:
-    """Return whether something is to be called before or after `layer`, forward or backward."""
+    """Return whether something is to be called before, after or instead of `layer`, other than a cache."""
+    instead = vars(vars(layer).get("_uncached", layer)).get("forward")
+    if instead is not None and not hasattr(instead, "cached"):
+        return True
     forward = layer._forward_pre_hooks or layer._forward_hooks
     backward = layer._backward_pre_hooks or layer._backward_hooks
     return bool(forward or backward or nn.modules.module._has_any_global_hook())

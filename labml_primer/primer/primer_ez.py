@@ -63,8 +63,8 @@ class SquaredReLU(nn.Module):
     $$\operatorname{SquaredReLU}(x) = \max(x, 0)^2$$
 
     It replaces the {term}`ReLU` between the two linear maps of the feed-forward layer. It has no parameters
-    and works on any shape. In `float16`, the square of anything from 256 up is infinite; `bfloat16` has room
-    for it. Powers of the ReLU, *rectified polynomials*, were studied before {cite:p}`krotov2016dense`. The
+    and works on any shape. In `float16`, squares of a few hundred and more are infinite; `bfloat16` has room
+    for them. Powers of the ReLU, *rectified polynomials*, were studied before {cite:p}`krotov2016dense`. The
     paper believes that it is the first to show one to be useful in Transformers.
 
     The paper (section 3) and the walk-through call it the most effective of Primer's changes. In our small
@@ -158,9 +158,8 @@ class SpatialDepthWiseConvolution(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """`[batch, seq, heads, d_k]` to the same shape, for any `seq`."""
         if x.dim() != 4 or not x.is_floating_point():
-            raise ValueError(
-                f"x {list(x.shape)} of {x.dtype} must be [batch, seq, heads, d_k] and floating point"
-            )
+            given = f"{x.dtype} {list(x.shape)}"
+            raise ValueError(f"{given} is not floating point [batch, seq, heads, d_k]")
         weight = self.weight.to(x.dtype)  # if x is in half precision, so is the result
         y = x * weight[-1]
         # Add the input `back` positions earlier, times its weight. The first `back` positions have none.

@@ -232,7 +232,7 @@ def check_mask(mask: Tensor) -> None:
     """Raise `TypeError` unless `mask` is boolean, and has dimensions for batch and heads, or for neither."""
     if mask.dtype != torch.bool or mask.dim() not in (2, 4):
         raise TypeError(
-            f"mask {list(mask.shape)} of {mask.dtype} must be boolean, [queries, keys] or "
+            f"{mask.dtype} mask {list(mask.shape)} is no boolean [queries, keys] or "
             "[batch, heads, queries, keys]; pass mask.bool(), or mask[:, None]"
         )
 

@@ -115,7 +115,7 @@ def check_features(x: Tensor, weight: Tensor) -> None:
     """Raise `ValueError` unless `x` has floating-point features, as many as `weight`."""
     if x.size(-1) != len(weight) or not x.is_floating_point():
         raise ValueError(
-            f"x {list(x.shape)} of {x.dtype} must be [..., {len(weight)}] and floating point"
+            f"{x.dtype} {list(x.shape)} is not floating point [..., {len(weight)}]"
         )
 
 
