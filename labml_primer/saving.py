@@ -112,7 +112,8 @@ def check(model: LanguageModel, saved: dict[str, Any], parts: Iterable[type]) ->
             "layers of the model share parameters that its configuration does not share, so a loaded "
             "model would train them differently; save its state_dict() instead"
         )
-    tokens = torch.arange(model.config.max_seq, device=weights.device)[None]
+    length = min(model.config.max_seq, 512)  # logits of more tokens may not fit
+    tokens = torch.arange(length, device=weights.device)[None]
     tokens %= model.config.vocab_size
     if weights.dtype in (torch.bfloat16, torch.float16):
         # Their own rounding would hide a layer that computes something else.

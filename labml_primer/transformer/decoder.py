@@ -69,9 +69,9 @@ class DecoderBlock(nn.Module):
         mask: Tensor | None = None,
     ) -> Tensor:
         """
-        Both masks are true where a query may attend to a key. `memory_mask` broadcasts to
-        `[batch, heads, target, source]` and hides padding of the source. `mask` broadcasts to
-        `[batch, heads, target, target]` and hides padding of the target, in addition to the causal mask.
+        Both masks are true where a query may attend to a key, and each of their dimensions may be one.
+        `memory_mask`, `[batch, heads, target, source]`, hides padding of the source. `mask`,
+        `[batch, heads, target, target]`, hides padding of the target, in addition to the causal mask.
         """
         # Position $i$ sees the positions up to $i$ and has to predict the token at $i + 1$. If it saw that
         # position, it could copy the answer.

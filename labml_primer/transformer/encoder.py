@@ -56,8 +56,8 @@ class EncoderBlock(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """
-        `mask` is true where a position may attend to another, and broadcasts to `[batch, heads, seq, seq]`;
-        for a padded batch it is `[batch, 1, 1, seq]`.
+        `mask`, `[batch, heads, seq, seq]`, is true where a position may attend to another. Each dimension may
+        be one; for a padded batch it is `[batch, 1, 1, seq]`.
         """
         # Normalize, attend, add: $Y = X + \operatorname{MultiHead}(\operatorname{LN}(X))$.
         #
