@@ -17,6 +17,7 @@ from sphinx_annotated.read.expressions import of_others, with_others  # noqa: E4
 from sphinx_annotated.read.modules import Project  # noqa: E402
 from sphinx_annotated.read.parse import ChapterError  # noqa: E402
 from sphinx_annotated.run.execute import Record, Store, job_of  # noqa: E402
+from sphinx_annotated.take.compare import NOTEBOOK, Chapter, Comparison  # noqa: E402
 from sphinx_annotated.take.notebook import reader_notebook  # noqa: E402
 
 

@@ -109,6 +109,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-read", steps.forget_page)
     app.connect("env-updated", steps.read_again)
     app.connect("env-updated", steps.write_again)
+    app.connect("env-updated", steps.compare_copies)
     app.connect("html-page-context", steps.page_context, priority=400)
     Again(app)
     app.connect(

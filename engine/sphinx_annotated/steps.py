@@ -6,6 +6,7 @@ import os
 import re
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from sphinx_annotated.run.clean import CONTROL
 from sphinx_annotated.run.execute import Job, execute_all
 from sphinx_annotated.run.fonts import unpacked
 from sphinx_annotated.run.shapes import check
+from sphinx_annotated.take.compare import Chapter, Comparison, Verdict
 from sphinx_annotated.take.downloads import (
     Written,
     check_names,
@@ -308,6 +310,31 @@ def write_again(app: Sphinx, env: BuildEnvironment) -> list[str]:
     return sorted(env.found_docs if before not in (None, state.contents) else had ^ has)
 
 
+def compare_copies(app: Sphinx, env: BuildEnvironment) -> None:
+    """Run the copies and notebooks of executed chapters, and compare them with their modules."""
+    state = state_of(env)
+    if app.builder.format != "html":
+        return
+    chapters = {
+        name: Chapter(
+            job.module,
+            f"{job.digest} {state.ran(job)[0]} {name in state.memory.notebooks}",
+            partial(_returned, state, job) if name in state.memory.notebooks else None,
+        )
+        for name, job in state.jobs.items()
+        if name not in state.unexecuted
+    }
+    folder = state.store.folder
+    waiting = "Another process compares copies with their modules. Waiting for its end."
+    with _locked(folder.with_name(f"{folder.name}-lock"), waiting):
+        compared = Comparison(state.book, folder, app.config.annotated_timeout)
+        state.verdicts = dict(compared.verdicts(chapters))
+
+
+def _returned(state: State, job: Job) -> dict[str, list[Any]]:
+    return state.record(job).returned
+
+
 def page_context(
     app: Sphinx,
     pagename: str,
@@ -334,7 +361,10 @@ def page_context(
     packages = app.config.annotated_verified
     block = title_block(app.builder, entry, head, job.chapter, record, packages)
     try:
-        links = write_downloads(app, job, record, state.values(job), state.book)
+        verdict = state.verdicts.get(pagename, Verdict())
+        links = write_downloads(
+            app, job, record, state.values(job), state.book, verdict
+        )
     except ChapterError as error:
         raise AnnotatedError(f"\n{error}") from None
     context["chapter"] = block | links

@@ -459,23 +459,11 @@ def test_what_only_a_type_checker_imports_is_not_in_a_notebook(
         ("from . import two\n", "one.py:3: imports the module two whole"),
         ("import pkg.two\n", "one.py:3: imports the module pkg.two whole"),
         ("from .two import *\n", "one.py:3: imports everything"),
-        (
-            "from .two import f\nfrom math import *\nfrom os import *\n",
-            "one.py:5: imports everything, and open also means `builtins.open`, which code",
-        ),
-        (
-            "from .two import f\nfrom numpy import *\n",
-            "one.py:4: imports everything, and sum also means `builtins.sum`, which code",
-        ),
+        ("from .two import f\nfrom math import *\n", "one.py:4: imports everything"),
         (
             "from .two import f\n\n\ndef t():\n    global g\n    g = 2\n",
             "one.py:6: g also means `pkg.two.g`",
         ),
-        (
-            "try:\n    from .two import f\nexcept ImportError: ...",
-            "one.py:4: f is imported from the project under a condition",
-        ),
-        ("from .two import h\n", "one.py:3: h is imported, and line 13 of pkg.two may"),
         (
             "from .two import f\nmath = 1\n",
             "one.py:4: math also means `import math`, which this",
@@ -494,41 +482,8 @@ def test_a_chapter_that_cannot_become_a_notebook_is_an_error_with_its_line(
     made: Callable[..., Any], code: str, error: str
 ) -> None:
     two = "import math\n\n\ndef g():\n    return math, sum, open\n\n\ndef f():\n    return g()\n"
-    two += "\n\nh = 0\ndef s():\n    global h\n    h = 1\n"
     with pytest.raises(ChapterError, match=error):
         made({"pkg/one.py": '"""# One"""\n\n' + code, "pkg/two.py": two})
-
-
-def test_annotations_that_a_chapter_reads_stay_what_they_are(
-    made: Callable[..., Any],
-) -> None:
-    two = "from __future__ import annotations\n\n\ndef g(x: int): ...\n"
-    one = "'# One'\nfrom .two import g\n\n\ndef f(x: int): ...\n\n\nprint(f.__annotations__)\n"
-    with pytest.raises(ChapterError, match=r"one\.py:5: its annotations are read"):
-        made({"pkg/one.py": one, "pkg/two.py": two})
-    made({"pkg/one.py": one.replace("print", "#"), "pkg/two.py": two})
-
-
-def test_what_a_chapter_sets_before_its_imports_is_an_error_if_they_read_it(
-    made: Callable[..., Any],
-) -> None:
-    two = "import os\n\n\ndef read():\n    return os.environ.get('M')\n\n\nmode = read()\n"
-    one = "'# One'\nimport sys, os\nsys.path.append('.')\nos.environ['M'] = 'f'\nfrom .two import {}\n"
-    with pytest.raises(ChapterError, match=r"one\.py:4: sets something of os for .* 5"):
-        made({"pkg/one.py": one.format("mode"), "pkg/two.py": two})
-    made({"pkg/one.py": one.format("read"), "pkg/two.py": two})
-
-
-def test_docstrings_that_a_chapter_reads_are_in_its_notebook_or_an_error(
-    made: Callable[..., Any],
-) -> None:
-    two = "def f():\n    '''Told.'''\n"
-    one = "'# One'\nfrom .two import f\n\n\ndef g():\n    'Told.'\n\ng.__doc__ = f.__doc__\n"
-    one += "told = {}.__doc__, int.__doc__\n"
-    files = {"pkg/one.py": one.format("f"), "pkg/two.py": two}
-    assert run(made(files))["told"] == ("Told.", int.__doc__)
-    with pytest.raises(ChapterError, match=r"one\.py:9: reads a docstring, which a"):
-        made(files | {"pkg/one.py": one.format("g")})
 
 
 @pytest.fixture

@@ -130,6 +130,7 @@ class State:
     contents: list[Entry] = field(default_factory=list)
     heads: dict[str, Head] = field(default_factory=dict)
     page: Page | None = None  # of the document that Sphinx is reading
+    verdicts: dict[str, Any] = field(default_factory=dict)  # see take/compare.py
     _ran: dict[str, tuple[str, Ran]] = field(default_factory=dict)
     _record: tuple[str, Record] | None = None  # the last one that was asked for
 

@@ -112,22 +112,27 @@ def _asked(module: Module, demos: bool, project: Project) -> list[str]:
     """Return the names by which a module asks for prose, also those in strings: ``getattr(f, "__doc__")``."""
 
     def work() -> list[str]:
-        found: set[str] = set()
-        for statement in module.tree.body if demos else module.library:
-            for node in ast.walk(statement):
-                if isinstance(node, ast.Name):
-                    found.add(node.id)
-                elif isinstance(node, ast.Attribute):
-                    found.add(node.attr)
-                elif isinstance(node, ast.alias):
-                    found.add(node.name)
-                elif isinstance(node, ast.ImportFrom):
-                    found.add(node.module or "")
-                elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                    found.add(node.value)
-        return sorted(found & (SOURCE | DOCUMENTATION))
+        body = module.tree.body if demos else module.library
+        return sorted(set().union(*map(words_in, body)) & (SOURCE | DOCUMENTATION))
 
     found: list[str] = project.once(module, f"asked {demos}", work)
+    return found
+
+
+def words_in(statement: ast.stmt) -> set[str]:
+    """Return the names, attributes and strings in a statement."""
+    found: set[str] = set()
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Name):
+            found.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            found.add(node.attr)
+        elif isinstance(node, ast.alias):
+            found.add(node.name)
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module or "")
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value)
     return found
 
 

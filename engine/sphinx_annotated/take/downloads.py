@@ -23,6 +23,7 @@ from sphinx_annotated.page.site_notebook import visible
 from sphinx_annotated.page.words import spoken
 from sphinx_annotated.read.parse import ChapterError
 from sphinx_annotated.run.execute import Job, Record
+from sphinx_annotated.take.compare import NOTEBOOK, Verdict
 from sphinx_annotated.take.notebook import reader_notebook
 from sphinx_annotated.take.snippets import script_of
 from sphinx_annotated.take.translated import Say
@@ -31,11 +32,17 @@ ENDS = ("", "-with-outputs")  # of the names of a chapter's notebooks
 
 
 def write_downloads(
-    app: Sphinx, job: Job, record: Record, values: Mapping[str, str], book: Book
+    app: Sphinx,
+    job: Job,
+    record: Record,
+    values: Mapping[str, str],
+    book: Book,
+    verdict: Verdict,
 ) -> dict[str, str]:
     """Write a chapter's files into the site. Returns links to them, relative to its page.
 
-    Only chapters with a committed notebook get one, because Colab opens the committed file.
+    Only chapters with a committed notebook get one, because Colab opens the committed file. Raises
+    ``ChapterError`` if it would not have what the module has.
     """
     out = Path(app.outdir)
     here = app.builder.get_target_uri(job.docname)
@@ -45,13 +52,16 @@ def write_downloads(
     links = {"source": relative_uri(here, module)}
     committed = committed_notebook(job, book)
     if committed and record.date:  # its prose has numbers that a run computed
+        reach = verdict.reach_of(book.project, job.module, NOTEBOOK)
         if say := _say(app, job.docname):
             book, values = _in_language(app, book), _spoken(values)
         for key, file, shown in (
             ("notebook", committed, None),
             ("executed", committed.replace(".ipynb", "-with-outputs.ipynb"), record),
         ):
-            text = reader_notebook(job.path, book, shown, values, record.returned, say)
+            text = reader_notebook(
+                job.path, book, shown, values, record.returned, say, reach
+            )
             _folder_of(out / file).write_text(text, encoding="utf-8")
             links[key] = relative_uri(here, file)
         if start := book.repository.colab:

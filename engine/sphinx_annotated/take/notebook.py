@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ast
-import builtins
 import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +15,16 @@ from sphinx.locale import _
 from sphinx_annotated.page.book import Book
 from sphinx_annotated.page.folding import named
 from sphinx_annotated.page.site_notebook import visible
-from sphinx_annotated.read.digest import data, recorded, versions
+from sphinx_annotated.read.digest import (
+    DOCUMENTATION,
+    data,
+    recorded,
+    versions,
+    words_in,
+)
 from sphinx_annotated.read.folds import Folds
 from sphinx_annotated.read.modules import Module, text_of
-from sphinx_annotated.read.names import bound_names, free_names
+from sphinx_annotated.read.names import bound_names
 from sphinx_annotated.read.parse import (
     Cell,
     ChapterError,
@@ -31,16 +35,14 @@ from sphinx_annotated.read.parse import (
 )
 from sphinx_annotated.run.execute import KERNEL, Record
 from sphinx_annotated.run.narrow import FORMAT as NARROW
-from sphinx_annotated.take.changes import docstrings_read, is_setting, set_as_global
 from sphinx_annotated.take.markdown import COMPUTED, MarkdownWriter
 from sphinx_annotated.take.standalone import (
+    NEEDED,
+    STARS,
     Collector,
     bound,
-    check_annotations,
-    check_conditions,
     is_local,
     meaning,
-    packages,
     without,
 )
 from sphinx_annotated.take.translated import Say
@@ -87,12 +89,13 @@ def reader_notebook(
     values: Mapping[str, str] | None = None,
     returned: Calls | None = None,
     say: Say | None = None,
+    reach: int = NEEDED,
 ) -> str:
     """Return the notebook of the chapter in ``path`` as JSON.
 
     With a ``record`` it contains the outputs. ``values`` are those of the expressions in prose, and
     ``returned`` the results of recorded functions, both by default the record's. ``say`` translates the
-    texts of its prose.
+    texts of its prose. It takes as much of other chapters as ``reach`` says.
     """
     module = book.project.at(path)
     own = record or Record()
@@ -103,8 +106,14 @@ def reader_notebook(
         own.values if values is None else values,
         own.returned if returned is None else returned,
         say,
+        reach,
     )
     return json.dumps(writer.notebook(), indent=1, ensure_ascii=False) + "\n"
+
+
+def library_code(module: Module, book: Book, returned: Calls, reach: int) -> str:
+    """Return the code of a chapter's notebook without that of its demonstrations."""
+    return _Writer(module, book, None, {}, returned, None, reach).library_code()
 
 
 class _Writer:
@@ -116,6 +125,7 @@ class _Writer:
         values: Mapping[str, str],
         returned: Calls,
         say: Say | None = None,
+        reach: int = NEEDED,
     ):
         self.chapter, self.module = module.chapter, module
         self.docname = book.project.docname(module)
@@ -124,7 +134,7 @@ class _Writer:
         self.counted = 0  # code cells with outputs so far
         self.markdown = MarkdownWriter(module, book, values, say)
         self.collector = Collector(
-            book.project, lambda module: recorded(module, book.project)
+            book.project, lambda module: recorded(module, book.project), reach
         )
         self.returned = returned
         self.cells: list[dict[str, object]] = []
@@ -151,6 +161,17 @@ class _Writer:
             "nbformat": 4,
             "nbformat_minor": 5,
         }
+
+    def library_code(self) -> str:
+        self._collect()
+        self._results()
+        self._definitions()
+        folds = self.book.folds(self.module)
+        for cell, folded in zip(self.chapter.cells, folds, strict=True):
+            if cell.kind != "demo":
+                self._cell(cell, folded)
+        code = (cell for cell in self.cells if cell["cell_type"] == "code")
+        return "\n\n".join("".join(cell["source"]) for cell in code)  # type: ignore[arg-type]
 
     def _add(self, kind: str, source: str, name: str = "", **metadata: object) -> None:
         """Add a cell. By ``name`` it is known if its content says less of what it is."""
@@ -225,75 +246,27 @@ class _Writer:
 
     def _collect(self) -> None:
         """Collect what the chapter needs from other modules. Each name must have one meaning."""
-        self.collector.imports_of(self.module, self.chapter.tree)
+        self.collector.need_imports(self.module, self.chapter.tree)
         for cell in self.chapter.cells:
             for node in cell.nodes:
                 if not self._local(node) and not is_for_types(node):
                     self._check(node)
-        self._check_order([node for cell in self.chapter.cells for node in cell.nodes])
-
-    def _check_order(self, nodes: list[ast.stmt]) -> None:
-        """Raise ``ChapterError`` if the chapter sets something that imported code reads while it runs.
-
-        Imported code is above all of the chapter's in a notebook.
-        """
-        read = self.collector.bundle.packages_at_once
-        first = next((n.lineno for n in nodes if self._local(n)), 0)
-        known = {k: v for node in nodes for k, v in packages(node).items()}
-        for node in nodes:
-            if node.lineno < first:
-                for name in sorted(free_names(node) & known.keys()):
-                    if known[name] in read and is_setting(node, name):
-                        message = f"sets something of {known[name]} for the import in line {first}, "
-                        fix = "which a notebook runs before. Set it in the imported module."
-                        raise ChapterError(
-                            str(self.module.path), node.lineno, message + fix
-                        )
 
     def _check(self, node: ast.stmt) -> None:
-        check_conditions(self.book.project, self.module, node)
-        self._check_star(node)
-        self._check_docstrings(node)
-        for name in (*bound_names(node), *sorted(set_as_global(node))):
+        if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+            raise ChapterError(str(self.module.path), node.lineno, STARS)
+        said = (n for p in ast.walk(node) if isinstance(p, ast.Global) for n in p.names)
+        for name in (*bound_names(node), *said):
             own = f"{self.module.name}.{name}"
             if isinstance(node, ast.Import | ast.ImportFrom):
                 own = next(meaning(node, a) for a in node.names if bound(a) == name)
-            known = self.collector.bundle.meanings.get(name, own)
+            known = self.collector.meanings.get(name, own)
             if known != own:
                 message = f"{name} also means `{known}`, which this chapter needs. Rename one."
                 raise ChapterError(str(self.module.path), node.lineno, message)
 
-    def _check_docstrings(self, node: ast.stmt) -> None:
-        """Raise ``ChapterError`` if code of the chapter reads what may be docstrings of its own."""
-        body = self.chapter.tree.body
-        imports = [n for n in body if isinstance(n, ast.Import | ast.ImportFrom)]
-        others = {name for n in imports for name in bound_names(n)} | {*dir(builtins)}
-        if {*docstrings_read(node)} - others and any(
-            docstring(part)
-            for part in ast.walk(self.chapter.tree)
-            if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-        ):
-            message = (
-                "reads a docstring, which a notebook has as prose above the code. "
-            )
-            raise ChapterError(
-                str(self.module.path), node.lineno, message + "Read another text."
-            )
-
-    def _check_star(self, node: ast.stmt) -> None:
-        """Raise ``ChapterError`` if it imports everything, with a name that imported code has for another."""
-        if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
-            meanings = self.collector.bundle.meanings
-            for name in sorted(_exported(node.module or "") & meanings.keys()):
-                if meanings[name] != f"from {node.module} import {name}":
-                    message = f"imports everything, and {name} also means `{meanings[name]}`, which code "
-                    fix = "from other modules needs. Import the names that are used."
-                    raise ChapterError(
-                        str(self.module.path), node.lineno, message + fix
-                    )
-
     def _install(self) -> None:
-        used = versions(self.module, self.collector.bundle.modules, self.book.project)
+        used = versions(self.module, self.collector.modules, self.book.project)
         wanted = [pip for package, pip in self.book.install.items() if package in used]
         if wanted:
             self._add("code", "\n".join(f"%pip install -q {pip}" for pip in wanted))
@@ -302,7 +275,7 @@ class _Writer:
         """Add a cell that writes the files that the chapter reads, if they do not exist."""
         files = {
             name: text_of(path)
-            for module in (self.module, *self.collector.bundle.modules)
+            for module in (self.module, *self.collector.modules)
             for name, path in data(module, self.book.project)
         }
         if not files:
@@ -331,16 +304,11 @@ class _Writer:
         )
 
     def _definitions(self) -> None:
-        bundle = self.collector.bundle
-        if not bundle.pieces and not bundle.imports:
+        if not self.collector.taken and not self.collector.imports:
             return
-        if bundle.has_future:  # which is so in all cells below
-            nodes = (node for cell in self.chapter.cells for node in cell.nodes)
-            own = [(self.module, node) for node in nodes]
-            check_annotations([*bundle.code, *own])
-        links = ", ".join(self._places(bundle.modules))
+        links = ", ".join(self._places(self.collector.modules))
         nodes = (node for cell in self.chapter.cells for node in cell.nodes)
-        whole = any([*docstrings_read(node)] for node in nodes)
+        whole = any(words_in(node) & DOCUMENTATION for node in nodes)
         words = _("Definitions from other chapters, folded here: {}.")
         self._prose(words.format(links))
         self._folded(
@@ -482,16 +450,6 @@ class _Writer:
                 yield gone[0].lineno, " " * (gone[0].col_offset - dedent) + "pass"
         for child in ast.iter_child_nodes(node):
             yield from self._replacements(child, dedent, inside=True)
-
-
-def _exported(package: str) -> set[str]:
-    """Return what ``import *`` brings from a package, as far as it can be imported here."""
-    try:
-        module = import_module(package)
-    except Exception:
-        return set()
-    public = (name for name in dir(module) if not name.startswith("_"))
-    return set(getattr(module, "__all__", public))
 
 
 def _before_figure(outputs: list[dict[str, Any]]) -> int:

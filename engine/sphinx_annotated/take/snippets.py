@@ -18,9 +18,11 @@ from sphinx_annotated.page.difference import code_lines
 from sphinx_annotated.page.state import Shown, State, state_of
 from sphinx_annotated.read.memo import digest_of
 from sphinx_annotated.read.parse import ChapterError
-from sphinx_annotated.take.standalone import snippet, summary
+from sphinx_annotated.take.compare import Verdict
+from sphinx_annotated.take.standalone import NEEDED, snippet, summary
 
 UNCOPIED = "%s Until then, readers cannot copy this with what it needs: %s."
+UNRUN = ". This copy was not run."
 LOGGER = logging.getLogger(__name__)
 
 
@@ -54,13 +56,17 @@ class OfferSnippets(SphinxPostTransform):
 
     def _texts(self, names: list[str]) -> dict[str, str]:
         """Return the standalone code of definitions, and warn if some have none."""
-        state = state_of(self.env)
-        module = state.project.at(state.job(self.env.docname).path)
+        state, page = state_of(self.env), self.env.docname
+        module = state.project.at(state.job(page).path)
+        verdict: Verdict | None = state.verdicts.get(page)
         texts: dict[str, str] = {}
         reasons: dict[str, list[str]] = {}
         for name in names:
             try:
-                texts[name] = snippet(state.book, module, name)
+                reach, note = NEEDED, UNRUN
+                if verdict:
+                    reach, note = verdict.reach_of(state.project, module, name), ""
+                texts[name] = snippet(state.book, module, name, reach, note)
             except ChapterError as error:
                 reasons.setdefault(str(error), []).append(name)
         for reason, lacking in reasons.items():
