@@ -16,8 +16,13 @@ from sphinx_annotated.page.book import Book, book_of  # noqa: E402
 from sphinx_annotated.read.expressions import of_others, with_others  # noqa: E402
 from sphinx_annotated.read.modules import Project  # noqa: E402
 from sphinx_annotated.read.parse import ChapterError  # noqa: E402
-from sphinx_annotated.run.execute import Record, Store, job_of  # noqa: E402
-from sphinx_annotated.take.compare import NOTEBOOK, Chapter, Comparison  # noqa: E402
+from sphinx_annotated.run.execute import Job, Record, Store, job_of  # noqa: E402
+from sphinx_annotated.take.compare import (  # noqa: E402
+    NOTEBOOK,
+    Chapter,
+    Comparison,
+    Verdict,
+)
 from sphinx_annotated.take.notebook import reader_notebook  # noqa: E402
 
 
@@ -59,13 +64,19 @@ def the_book() -> Book:
     )
 
 
-def recorded(book: Book, docname: str) -> Record:
-    """Return what a chapter's run recorded, and nothing if the book was not built since it changed."""
+STORE = Store(ROOT / "_build" / ".executed")
+
+
+def job_at(book: Book, docname: str) -> Job:
+    """Return the job of executing a chapter."""
     options = configuration()["sphinx"]["config"]
     fonts = [ROOT / name for name in options["annotated_figure_fonts"]]
-    job = job_of(book.project, ROOT / f"{docname}.py", fonts)
-    store = Store(ROOT / "_build" / ".executed")
-    return store.load(job.docname, job.digest) or Record()
+    return job_of(book.project, ROOT / f"{docname}.py", fonts)
+
+
+def recorded(book: Book, docname: str) -> Record:
+    """Return what a chapter's run recorded, and nothing if the book was not built since it changed."""
+    return STORE.load(docname, job_at(book, docname).digest) or Record()
 
 
 def values_of(book: Book, docname: str) -> dict[str, str]:
@@ -73,17 +84,38 @@ def values_of(book: Book, docname: str) -> dict[str, str]:
     return recorded(book, docname).values
 
 
+def compared(book: Book) -> dict[str, Verdict]:
+    """Return how far the notebooks of executed chapters reach, as the last build found, or now."""
+    found = {}
+    for docname in book.titles:
+        job = job_at(book, docname)
+        if ran := STORE.ran(job, book.project):
+            key = f"{job.digest} {ran[0]}"
+            returned = partial(_returned, book, docname)
+            found[docname] = Chapter(job.module, key, returned)
+    seconds = configuration()["sphinx"]["config"]["annotated_timeout"]
+    return Comparison(book, STORE.folder, seconds).verdicts(found)
+
+
+def _returned(book: Book, docname: str) -> dict[str, list[Any]]:
+    return recorded(book, docname).returned
+
+
 def notebooks() -> dict[Path, str]:
     """Return the path and text of every notebook."""
     book, found = the_book(), {}
+    verdicts = compared(book)
     for path in chapters():
         module = book.project.at(path)
-        record = recorded(book, book.project.docname(module))
+        docname = book.project.docname(module)
+        record = recorded(book, docname)
         values = with_others(
             of_others(module.chapter), record.values, partial(values_of, book)
         )
+        verdict = verdicts.get(docname, Verdict())
+        reach = verdict.reach_of(book.project, module, NOTEBOOK)
         found[NOTEBOOKS / f"{path.stem}.ipynb"] = reader_notebook(
-            path, book, values=values, returned=record.returned
+            path, book, values=values, returned=record.returned, reach=reach
         )
     return found
 

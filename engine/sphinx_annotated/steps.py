@@ -318,7 +318,7 @@ def compare_copies(app: Sphinx, env: BuildEnvironment) -> None:
     chapters = {
         name: Chapter(
             job.module,
-            f"{job.digest} {state.ran(job)[0]} {name in state.memory.notebooks}",
+            f"{job.digest} {state.ran(job)[0]}",
             partial(_returned, state, job) if name in state.memory.notebooks else None,
         )
         for name, job in state.jobs.items()

@@ -65,8 +65,13 @@ class Chapter:
     """A chapter whose copies are compared. If it has a notebook, ``returned`` gives that its results."""
 
     module: Module
-    key: str  # of what its outputs depend on
+    ran: str  # a digest of its code and of what its run left
     returned: Callable[[], Calls] | None = None
+
+    @property
+    def key(self) -> str:
+        """What the verdict follows from."""
+        return f"{engine()} {self.ran} {self.returned is not None}"
 
 
 @dataclass(frozen=True)
@@ -228,13 +233,13 @@ class Comparison:
     def _kept(self, page: str, key: str) -> Verdict | None:
         with suppress(OSError, ValueError, TypeError):
             known, verdict = json.loads(self._path(page).read_text(encoding="utf-8"))
-            return Verdict(**verdict) if known == [engine(), key] else None
+            return Verdict(**verdict) if known == key else None
         return None
 
     def _keep(self, page: str, key: str, verdict: Verdict) -> None:
         with suppress(OSError):  # the next build compares again
             self._path(page).write_text(
-                json.dumps([[engine(), key], asdict(verdict)]), encoding="utf-8"
+                json.dumps([key, asdict(verdict)]), encoding="utf-8"
             )
 
 
