@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import atexit
 import hashlib
 import json
@@ -254,6 +255,8 @@ def execute_all(
                     )
                 )
 
+    if workers > 1:
+        _look_up()
     for _ in range(workers):
         threading.Thread(target=work, daemon=True).start()
     for count in range(1, len(jobs) + 1):
@@ -270,6 +273,22 @@ def execute_all(
                 f"executed  {job.docname} in {result.seconds:.0f} s ({count} of {len(jobs)})"
             )
     return errors
+
+
+def _look_up() -> None:
+    """Let the libraries resolve the names of classes, which they do on first use: in two threads it fails."""
+
+    async def prepare() -> None:
+        manager: Any = client.create_kernel_manager()
+        manager.client()
+        await manager.pre_start_kernel()
+        await manager.cleanup_resources()
+
+    # What is wrong with a kernel, its chapter says.
+    with TemporaryDirectory() as folder, suppress(Exception):
+        notebook = nbformat.v4.new_notebook(metadata={"kernelspec": KERNEL})
+        client = _Client(notebook, config=sockets(Path(folder)))
+        asyncio.run(prepare())
 
 
 def _saved(store: Store, job: Job, record: Record) -> Record | ChapterError:
