@@ -16,7 +16,8 @@ from sphinx_annotated.page.book import Book, book_of  # noqa: E402
 from sphinx_annotated.read.expressions import of_others, with_others  # noqa: E402
 from sphinx_annotated.read.modules import Project  # noqa: E402
 from sphinx_annotated.read.parse import ChapterError  # noqa: E402
-from sphinx_annotated.run.execute import Record, Store, job_of  # noqa: E402
+from sphinx_annotated.run.job import job_of  # noqa: E402
+from sphinx_annotated.run.store import Record, Store  # noqa: E402
 from sphinx_annotated.take.notebook import reader_notebook  # noqa: E402
 
 

@@ -30,8 +30,9 @@ from sphinx_annotated.page.title_block import title_block
 from sphinx_annotated.read.modules import text_of
 from sphinx_annotated.read.parse import ChapterError
 from sphinx_annotated.run.clean import CONTROL
-from sphinx_annotated.run.execute import Job, execute_all
+from sphinx_annotated.run.execute import execute_all
 from sphinx_annotated.run.fonts import unpacked
+from sphinx_annotated.run.job import Job
 from sphinx_annotated.run.shapes import check
 from sphinx_annotated.take.downloads import (
     Written,

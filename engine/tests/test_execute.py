@@ -17,15 +17,9 @@ from builds import ENGINE
 from small_books import Built, Shelf, environment
 from sphinx_annotated.read.modules import Module, Project
 from sphinx_annotated.read.parse import ChapterError
-from sphinx_annotated.run.execute import (
-    Job,
-    Record,
-    Store,
-    execute,
-    is_current,
-    job_of,
-    stderr_lines,
-)
+from sphinx_annotated.run.execute import execute, stderr_lines
+from sphinx_annotated.run.job import Job, job_of
+from sphinx_annotated.run.store import Record, Store, is_current
 
 New = Callable[[dict[str, str]], Shelf]
 CACHED = {
@@ -384,7 +378,9 @@ import time
 from pathlib import Path
 
 from sphinx_annotated.read.modules import Project
-from sphinx_annotated.run.execute import Store, execute_all, job_of
+from sphinx_annotated.run.execute import execute_all
+from sphinx_annotated.run.job import job_of
+from sphinx_annotated.run.store import Store
 
 both = threading.Barrier(2)
 

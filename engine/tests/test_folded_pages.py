@@ -10,7 +10,7 @@ from bs4 import BeautifulSoup, Tag
 from small_books import Built, Shelf
 from sphinx_annotated.page.book import Book
 from sphinx_annotated.read.modules import Project
-from sphinx_annotated.run.execute import Record
+from sphinx_annotated.run.store import Record
 from sphinx_annotated.take.notebook import reader_notebook
 
 ONE = '''

@@ -23,7 +23,7 @@ from sphinx_annotated.page.values import with_values
 from sphinx_annotated.read.memo import digest_of
 from sphinx_annotated.read.parse import Chapter
 from sphinx_annotated.read.prose import as_typed
-from sphinx_annotated.run.execute import Job
+from sphinx_annotated.run.job import Job
 
 NOTE = re.compile(r"^(:{3,})\{deviation\} *(.+)\n((?:.*\n)*?)\1$", re.MULTILINE)
 PAGE = re.compile(r"\{doc\}`(?:([^`<]*)<)?([^`<>]+)>?`")

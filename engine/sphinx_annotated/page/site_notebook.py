@@ -21,8 +21,9 @@ from sphinx_annotated.read.parse import HEADING, Cell, Chapter, Row
 from sphinx_annotated.read.prose import as_typed
 from sphinx_annotated.read.styles import DIRECTIVE
 from sphinx_annotated.run.clean import cleaned
-from sphinx_annotated.run.execute import KERNEL, Record
+from sphinx_annotated.run.kernel import KERNEL
 from sphinx_annotated.run.narrow import FORMAT as NARROW
+from sphinx_annotated.run.store import Record
 
 WRITTEN = re.compile(rf"\s*`+\{{{DIRECTIVE}\}}")  # prose in another style
 FENCE, INNER = "`" * 8, "`" * 7

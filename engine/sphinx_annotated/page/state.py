@@ -24,15 +24,9 @@ from sphinx_annotated.read.modules import Module, Project
 from sphinx_annotated.read.parse import Chapter
 from sphinx_annotated.read.patterns import matches
 from sphinx_annotated.read.styles import STYLES, known
-from sphinx_annotated.run.execute import (
-    Job,
-    Ran,
-    Record,
-    Store,
-    is_current,
-    job_of,
-)
+from sphinx_annotated.run.job import Job, job_of
 from sphinx_annotated.run.shapes import by_line, moved, positions
+from sphinx_annotated.run.store import Ran, Record, Store, is_current
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from sphinx.locale import _
 from sphinx_annotated.page.contents import Entry
 from sphinx_annotated.page.state import Head
 from sphinx_annotated.read.parse import Chapter, Name
-from sphinx_annotated.run.execute import Record
+from sphinx_annotated.run.store import Record
 
 
 def title_block(

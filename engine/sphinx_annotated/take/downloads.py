@@ -22,7 +22,8 @@ from sphinx_annotated.page.limits import FOLDER, write_whole
 from sphinx_annotated.page.site_notebook import visible
 from sphinx_annotated.page.words import spoken
 from sphinx_annotated.read.parse import ChapterError
-from sphinx_annotated.run.execute import Job, Record
+from sphinx_annotated.run.job import Job
+from sphinx_annotated.run.store import Record
 from sphinx_annotated.take.notebook import reader_notebook
 from sphinx_annotated.take.snippets import script_of
 from sphinx_annotated.take.translated import Say

@@ -29,8 +29,9 @@ from sphinx_annotated.read.parse import (
     docstring,
     is_for_types,
 )
-from sphinx_annotated.run.execute import KERNEL, Record
+from sphinx_annotated.run.kernel import KERNEL
 from sphinx_annotated.run.narrow import FORMAT as NARROW
+from sphinx_annotated.run.store import Record
 from sphinx_annotated.take.changes import docstrings_read, is_setting, set_as_global
 from sphinx_annotated.take.markdown import COMPUTED, MarkdownWriter
 from sphinx_annotated.take.standalone import (
