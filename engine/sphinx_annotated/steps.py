@@ -20,13 +20,13 @@ from sphinx.locale import _, get_translation
 from sphinx.util import logging
 
 from sphinx_annotated.ends import AnnotatedError
-from sphinx_annotated.page.chapters import warn_of_patterns
-from sphinx_annotated.page.contents import Navigation, contents, lost_pages
-from sphinx_annotated.page.limits import with_links
-from sphinx_annotated.page.outputs import problem
-from sphinx_annotated.page.site_notebook import site_notebook
-from sphinx_annotated.page.state import Head, State, begin, end, state_of
-from sphinx_annotated.page.title_block import title_block
+from sphinx_annotated.page.build.chapters import warn_of_patterns
+from sphinx_annotated.page.build.contents import Navigation, contents, lost_pages
+from sphinx_annotated.page.build.state import Head, State, begin, end, state_of
+from sphinx_annotated.page.chapter.site_notebook import site_notebook
+from sphinx_annotated.page.chapter.title_block import title_block
+from sphinx_annotated.page.html.limits import with_links
+from sphinx_annotated.page.html.outputs import problem
 from sphinx_annotated.read.modules import text_of
 from sphinx_annotated.read.parse import ChapterError
 from sphinx_annotated.run.clean import CONTROL

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from small_books import Built, Shelf
-from sphinx_annotated.page.book import book_of
+from sphinx_annotated.page.build.book import book_of
 from sphinx_annotated.read.modules import Module, Project
 from sphinx_annotated.read.parse import ChapterError
 from sphinx_annotated.run.execute import execute

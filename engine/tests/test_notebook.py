@@ -11,8 +11,8 @@ from typing import Any
 
 import nbformat
 import pytest
-from sphinx_annotated.page.book import Book, book_of, verified
-from sphinx_annotated.page.repository import Repository
+from sphinx_annotated.page.build.book import Book, book_of, verified
+from sphinx_annotated.page.build.repository import Repository
 from sphinx_annotated.read.modules import Project
 from sphinx_annotated.read.parse import ChapterError, parse
 from sphinx_annotated.run.execute import execute

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sphinx_annotated.page.site_notebook import site_notebook
+from sphinx_annotated.page.chapter.site_notebook import site_notebook
 from sphinx_annotated.read.parse import parse
 from sphinx_annotated.run.store import Record
 

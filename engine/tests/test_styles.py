@@ -7,7 +7,7 @@ from html import unescape
 
 import pytest
 from small_books import Built, Shelf
-from sphinx_annotated.page.book import Book
+from sphinx_annotated.page.build.book import Book
 from sphinx_annotated.read.modules import Project
 from sphinx_annotated.read.parse import Chapter, ChapterError, is_code
 from sphinx_annotated.take.markdown import MarkdownWriter

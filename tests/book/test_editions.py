@@ -17,7 +17,7 @@ from editions.catalogues import Message, language, written
 from editions.compiled import compile_catalogues
 from small_books import Built, Shelf, environment, plain
 from sphinx import addnodes
-from sphinx_annotated.page.contents import contents
+from sphinx_annotated.page.build.contents import contents
 
 pytestmark = pytest.mark.slow
 

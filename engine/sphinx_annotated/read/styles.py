@@ -5,7 +5,7 @@ The style is a setting of the book, of a folder, or of a module, by a line that 
     __docformat__ = "numpy"
 
 Prose in Markdown stays as it is. Prose in another style is enclosed in a directive with the line that it
-starts on, and ``page/written.py`` reads it. Titles become headings, because pages have sections:
+starts on, and ``page/manners/written.py`` reads it. Titles become headings, because pages have sections:
 
 - In reStructuredText, NumPy and Google style, docstrings have that markup. Comments are plain, as everywhere
   in Python, except for those that a cell starts with (``# %%``, or a row of ``#``), as in a gallery.

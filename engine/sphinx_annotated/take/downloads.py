@@ -17,10 +17,10 @@ from sphinx.locale import get_translation
 from sphinx.util.i18n import docname_to_domain
 from sphinx.util.osutil import relative_uri
 
-from sphinx_annotated.page.book import Book
-from sphinx_annotated.page.limits import FOLDER, write_whole
-from sphinx_annotated.page.site_notebook import visible
-from sphinx_annotated.page.words import spoken
+from sphinx_annotated.page.build.book import Book
+from sphinx_annotated.page.chapter.site_notebook import visible
+from sphinx_annotated.page.html.limits import FOLDER, write_whole
+from sphinx_annotated.page.html.words import spoken
 from sphinx_annotated.read.parse import ChapterError
 from sphinx_annotated.run.job import Job
 from sphinx_annotated.run.store import Record

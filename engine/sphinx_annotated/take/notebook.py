@@ -14,9 +14,9 @@ from typing import Any
 
 from sphinx.locale import _
 
-from sphinx_annotated.page.book import Book
-from sphinx_annotated.page.folding import named
-from sphinx_annotated.page.site_notebook import visible
+from sphinx_annotated.page.build.book import Book
+from sphinx_annotated.page.chapter.site_notebook import visible
+from sphinx_annotated.page.directives.folding import named
 from sphinx_annotated.read.digest import data, recorded, versions
 from sphinx_annotated.read.folds import Folds
 from sphinx_annotated.read.modules import Module, text_of

@@ -12,7 +12,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
 
-from sphinx_annotated.page.book import Book
+from sphinx_annotated.page.build.book import Book
 from sphinx_annotated.read.modules import Module, Project, absolute, imported_names
 from sphinx_annotated.read.names import (
     bound_names,

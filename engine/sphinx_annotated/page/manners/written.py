@@ -18,8 +18,8 @@ from sphinx.locale import _
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from sphinx_annotated.page.sections import DIALECTS
-from sphinx_annotated.page.state import page_of
+from sphinx_annotated.page.build.state import page_of
+from sphinx_annotated.page.manners.sections import DIALECTS
 from sphinx_annotated.read.parse import is_code
 from sphinx_annotated.read.rest import ADORNMENT, FENCE, code_end, indentation, titles
 

@@ -14,9 +14,9 @@ from sphinx.domains import Domain
 from sphinx.environment import BuildEnvironment
 from sphinx.errors import ConfigError
 
-from sphinx_annotated.page.book import Book, book_of, is_below
-from sphinx_annotated.page.code import Highlighter
-from sphinx_annotated.page.contents import Entry
+from sphinx_annotated.page.build.book import Book, book_of, is_below
+from sphinx_annotated.page.build.contents import Entry
+from sphinx_annotated.page.html.code import Highlighter
 from sphinx_annotated.read.expressions import of_others, with_others
 from sphinx_annotated.read.folds import Folds, folds
 from sphinx_annotated.read.memo import Memo, digest_of
