@@ -27,6 +27,7 @@ from sphinx_annotated.page.chapter.site_notebook import site_notebook
 from sphinx_annotated.page.chapter.title_block import title_block
 from sphinx_annotated.page.html.limits import with_links
 from sphinx_annotated.page.html.outputs import problem
+from sphinx_annotated.read.manners.notebooks import is_of_marimo
 from sphinx_annotated.read.modules import text_of
 from sphinx_annotated.read.parse import ChapterError
 from sphinx_annotated.run.clean import CONTROL
@@ -46,9 +47,9 @@ MISREAD = (
     "Python reads the backslash in %s as another character. The page shows the text as it is "
     'written. Put an r before the quotes of this docstring: r"""'
 )
-UNREAD = (
-    "This text of a marimo notebook stays code, because %s. Write it as a plain string in a cell of its own: "
-    'mo.md(r"""...""")'
+MARIMO = (
+    "This is a notebook of marimo, whose texts are shown as code. Make it a notebook of Jupytext: "
+    "marimo export ipynb NAME.py -o NAME.ipynb; jupytext --to py:percent NAME.ipynb"
 )
 UNEXECUTED = "This module was not executed, so no outputs are shown."
 UNEXECUTED_FOR_WANT_OF = (
@@ -223,11 +224,9 @@ def read_chapter(app: Sphinx, docname: str, source: list[str]) -> None:
             LOGGER.warning(
                 MISREAD, word, location=place, type="annotated", subtype=kind
             )
-        for line, why in page.chapter.unread.items():
-            place = f"{page.module.path}:{line}"
-            LOGGER.warning(
-                UNREAD, why, location=place, type="annotated", subtype="marimo"
-            )
+        if is_of_marimo(page.chapter.text):
+            place = f"{page.module.path}:1"
+            LOGGER.warning(MARIMO, location=place, type="annotated", subtype="marimo")
         notebook = site_notebook(
             page.chapter,
             page.record,
