@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,13 @@ import nbformat
 from docutils import nodes
 from filelock import FileLock, Timeout
 from myst_parser.sphinx_ext.mathjax import override_mathjax
-from sphinx import locale
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.locale import _, get_translation
 from sphinx.util import logging
 
 from sphinx_annotated.ends import AnnotatedError
+from sphinx_annotated.page.build.catalogues import say_of
 from sphinx_annotated.page.build.chapters import warn_of_patterns
 from sphinx_annotated.page.build.contents import Navigation, contents, lost_pages
 from sphinx_annotated.page.build.state import Head, State, begin, end, state_of
@@ -234,7 +233,7 @@ def read_chapter(app: Sphinx, docname: str, source: list[str]) -> None:
             docname,
             page.values,
             say=get_translation("outputs"),
-            note=_translation(app, docname),
+            note=say_of(app, docname) or str,
             notice=state.unexecuted.get(docname, ""),
         )
         notebook.metadata.update(_markup(app))
@@ -265,13 +264,6 @@ def show_formulas(app: Sphinx) -> None:
     app.config.myst_enable_extensions = {*given, *MARKUP}
     override_mathjax(app)
     app.config.myst_enable_extensions = given
-
-
-def _translation(app: Sphinx, docname: str) -> Callable[[str], str]:
-    """Return what translates the messages of a page into the language of the build."""
-    folders = [str(Path(app.srcdir, name)) for name in app.config.locale_dirs]
-    translator, _ = locale.init(folders, app.config.language, docname, "pages")
-    return translator.gettext
 
 
 def read_notebook(text: str) -> nbformat.NotebookNode:

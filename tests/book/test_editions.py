@@ -263,5 +263,5 @@ def test_a_part_of_an_external_table_of_contents_has_its_name_in_the_edition(
         get_doctree={"all_parts": page}.get,
         doc2path="{}.md".format,
     )
-    app: Any = SimpleNamespace(srcdir=tmp_path, env=env)
+    app: Any = SimpleNamespace(srcdir=tmp_path, env=env, config=config)
     assert [entry.part for entry in contents(app)] == ["〔A part〕"]
