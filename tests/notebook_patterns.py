@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 
 from carried import Carried
-from sphinx_annotated.page.book import Book
+from sphinx_annotated.page.build.book import Book
 from sphinx_annotated.take.notebook import reader_notebook
 from write_notebooks import NOTEBOOKS, the_book
 

@@ -284,7 +284,7 @@ def share(context: dict[str, Any], root: str) -> None:
 
 
 def _site(app: Sphinx) -> str:
-    from sphinx_annotated.page.repository import Repository
+    from sphinx_annotated.page.build.repository import Repository
 
     return Repository(**app.config.annotated_repository).pages
 

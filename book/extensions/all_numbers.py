@@ -10,8 +10,8 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
-from sphinx_annotated.page.contents import in_order
-from sphinx_annotated.page.state import state_of
+from sphinx_annotated.page.build.contents import in_order
+from sphinx_annotated.page.build.state import state_of
 
 END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])|(?<=。)")  # of a sentence
 LINES = 6  # of an output that is shown whole

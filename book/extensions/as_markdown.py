@@ -12,7 +12,7 @@ from typing import Any
 
 from docutils import nodes
 from html_as_markdown import SPECIAL, code, fenced, markdown_of, table
-from sphinx_annotated.page.pictures import FOLDER
+from sphinx_annotated.page.directives.pictures import FOLDER
 
 # What Markdown would interpret at the beginning of a paragraph.
 OPENING = re.compile(r"^(\d*)([#>+.)-])(?=\s)")

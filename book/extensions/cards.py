@@ -18,7 +18,7 @@ from docutils import nodes
 from drawing.canvas import STYLE
 from fontTools.ttLib import TTFont
 from PIL import Image, ImageFont, PngImagePlugin
-from sphinx_annotated.page.pictures import picture
+from sphinx_annotated.page.directives.pictures import picture
 from sphinx_annotated.run.fonts import unpacked
 
 FOLDER = "_cards"

@@ -17,7 +17,7 @@ from markdown_twins import edition, first, wanted
 from online import change_of, of, write_changed
 from plain_math import plain_title
 from sphinx.application import Sphinx
-from sphinx_annotated.page.state import state_of
+from sphinx_annotated.page.build.state import state_of
 
 FEED = "feed.xml"
 ENTRIES = 20  # that the feed has, the newest first

@@ -18,8 +18,8 @@ from html_as_markdown import SPECIAL
 from online import of, write_changed
 from sphinx.application import Sphinx
 from sphinx.locale import _
-from sphinx_annotated.page.limits import SCHEME
-from sphinx_annotated.page.state import Head, state_of
+from sphinx_annotated.page.build.state import Head, state_of
+from sphinx_annotated.page.html.limits import SCHEME
 
 END = ".md"
 

@@ -21,7 +21,7 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.locale import _
 from sphinx.util import logging
-from sphinx_annotated.page.repository import Repository
+from sphinx_annotated.page.build.repository import Repository
 
 LOGGER = logging.getLogger(__name__)
 LINK = re.compile(r'(?<=[\s<])((?:xlink:)?href|src|action|data-content_root)="([^"]*)"')

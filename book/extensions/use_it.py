@@ -17,7 +17,7 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.locale import _
 from sphinx.util.docutils import ReferenceRole, SphinxDirective
-from sphinx_annotated.page.repository import Repository as Address
+from sphinx_annotated.page.build.repository import Repository as Address
 
 SUPPORTED = Path(__file__).parents[2] / "benchmarks" / "supported" / "supported.json"
 WAYS = {

@@ -114,7 +114,7 @@ def build_one(code: str, strict: bool, drafts: bool, quick: str = "") -> int:
     import yaml
     from address import online
     from jupyter_book.sphinx import build_sphinx
-    from sphinx_annotated.page.repository import Repository
+    from sphinx_annotated.page.build.repository import Repository
 
     show_progress()
     # Pages are millions of objects that last. Looking for garbage among them less often halves the time.

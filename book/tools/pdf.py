@@ -21,7 +21,7 @@ from babel.dates import format_date
 from bs4 import BeautifulSoup, Tag
 from playwright.sync_api import Browser
 from pypdf import PdfReader
-from sphinx_annotated.page.repository import Repository
+from sphinx_annotated.page.build.repository import Repository
 
 STYLE = Path(__file__).with_name("pdf.css")
 UNPRINTED = (

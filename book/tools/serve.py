@@ -85,7 +85,7 @@ def build_on_request() -> None:
 def parse_chapters() -> None:
     """Parse the chapters that have changed, so that the next build need not. It reports what is wrong."""
     import yaml
-    from sphinx_annotated.page.state import before, styles_of
+    from sphinx_annotated.page.build.state import before, styles_of
     from sphinx_annotated.read.digest import versions
     from sphinx_annotated.read.modules import Project
 

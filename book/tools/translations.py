@@ -24,7 +24,7 @@ from editions import MESSAGES, words_of_scripts  # noqa: E402
 from editions import catalogues as catalogue  # noqa: E402
 from editions.catalogues import CatalogueError, Count, Language  # noqa: E402
 from editions.checks import has_label, has_words  # noqa: E402
-from sphinx_annotated.page.words import pattern, texts  # noqa: E402
+from sphinx_annotated.page.html.words import pattern, texts  # noqa: E402
 
 LOCALE = ROOT / "book" / "locale"
 SOURCES = (

@@ -11,9 +11,9 @@ from sphinx.application import Sphinx
 from sphinx.errors import ConfigError
 
 from sphinx_annotated.ends import say_and_end
-from sphinx_annotated.page.chapters import place
-from sphinx_annotated.page.repository import Repository
-from sphinx_annotated.page.state import styles_of
+from sphinx_annotated.page.build.chapters import place
+from sphinx_annotated.page.build.repository import Repository
+from sphinx_annotated.page.build.state import styles_of
 
 # Name in ``conf.py``, default, and what Sphinx builds again when it changes.
 CONFIGURATION: list[tuple[str, Any, Any] | tuple[str, Any, Any, Any]] = [

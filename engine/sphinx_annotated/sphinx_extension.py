@@ -3,8 +3,8 @@
 1. ``env-get-outdated``: every chapter is parsed. Those without a stored record are executed,
    several at a time. Pages whose outputs changed are read again.
 2. ``source-read``: the site's notebook replaces the module's text, and MyST-NB reads it.
-3. Transforms: outputs move into their rows (``page/transforms.py``), and for HTML rows into a
-   sheet (``page/sheet.py``).
+3. Transforms: outputs move into their rows (``page/chapter/transforms.py``), and for HTML rows into a
+   sheet (``page/chapter/sheet.py``).
 4. ``html-page-context``: the theme gets the title block, the list of chapters and the links.
 
 The steps themselves are in ``steps.py``.
@@ -22,26 +22,21 @@ from sphinx.util.docutils import SphinxDirective
 
 from sphinx_annotated import steps
 from sphinx_annotated.ends import say_and_end
-from sphinx_annotated.page import (
-    chapters,
+from sphinx_annotated.page.build import chapters
+from sphinx_annotated.page.build.again import Again
+from sphinx_annotated.page.build.state import Memory
+from sphinx_annotated.page.chapter import remote, rows, sheet, ties, transforms, typed
+from sphinx_annotated.page.directives import (
     deeper,
     deviations,
     exercises,
     folding,
     pictures,
-    remote,
-    rows,
-    sheet,
-    ties,
-    transforms,
-    typed,
     values,
     variants,
-    written,
 )
-from sphinx_annotated.page.again import Again
-from sphinx_annotated.page.code import code_lines, visit_code_lines
-from sphinx_annotated.page.state import Memory
+from sphinx_annotated.page.html.code import code_lines, visit_code_lines
+from sphinx_annotated.page.manners import written
 from sphinx_annotated.settings import CONFIGURATION, check
 from sphinx_annotated.take import bibtex, snippets
 

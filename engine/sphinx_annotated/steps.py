@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,25 +13,27 @@ import nbformat
 from docutils import nodes
 from filelock import FileLock, Timeout
 from myst_parser.sphinx_ext.mathjax import override_mathjax
-from sphinx import locale
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.locale import _, get_translation
 from sphinx.util import logging
 
 from sphinx_annotated.ends import AnnotatedError
-from sphinx_annotated.page.chapters import warn_of_patterns
-from sphinx_annotated.page.contents import Navigation, contents, lost_pages
-from sphinx_annotated.page.limits import with_links
-from sphinx_annotated.page.outputs import problem
-from sphinx_annotated.page.site_notebook import site_notebook
-from sphinx_annotated.page.state import Head, State, begin, end, state_of
-from sphinx_annotated.page.title_block import title_block
+from sphinx_annotated.page.build.catalogues import say_of
+from sphinx_annotated.page.build.chapters import warn_of_patterns
+from sphinx_annotated.page.build.contents import Navigation, contents, lost_pages
+from sphinx_annotated.page.build.state import Head, State, begin, end, state_of
+from sphinx_annotated.page.chapter.site_notebook import site_notebook
+from sphinx_annotated.page.chapter.title_block import title_block
+from sphinx_annotated.page.html.limits import with_links
+from sphinx_annotated.page.html.outputs import problem
+from sphinx_annotated.read.manners.notebooks import is_of_marimo
 from sphinx_annotated.read.modules import text_of
 from sphinx_annotated.read.parse import ChapterError
 from sphinx_annotated.run.clean import CONTROL
-from sphinx_annotated.run.execute import Job, execute_all
+from sphinx_annotated.run.execute import execute_all
 from sphinx_annotated.run.fonts import unpacked
+from sphinx_annotated.run.job import Job
 from sphinx_annotated.run.shapes import check
 from sphinx_annotated.take.compare import Chapter, Comparison, Verdict
 from sphinx_annotated.take.downloads import (
@@ -47,9 +48,9 @@ MISREAD = (
     "Python reads the backslash in %s as another character. The page shows the text as it is "
     'written. Put an r before the quotes of this docstring: r"""'
 )
-UNREAD = (
-    "This text of a marimo notebook stays code, because %s. Write it as a plain string in a cell of its own: "
-    'mo.md(r"""...""")'
+MARIMO = (
+    "This is a notebook of marimo, whose texts are shown as code. Make it a notebook of Jupytext: "
+    "marimo export ipynb NAME.py -o NAME.ipynb; jupytext --to py:percent NAME.ipynb"
 )
 UNEXECUTED = "This module was not executed, so no outputs are shown."
 UNEXECUTED_FOR_WANT_OF = (
@@ -224,11 +225,9 @@ def read_chapter(app: Sphinx, docname: str, source: list[str]) -> None:
             LOGGER.warning(
                 MISREAD, word, location=place, type="annotated", subtype=kind
             )
-        for line, why in page.chapter.unread.items():
-            place = f"{page.module.path}:{line}"
-            LOGGER.warning(
-                UNREAD, why, location=place, type="annotated", subtype="marimo"
-            )
+        if is_of_marimo(page.chapter.text):
+            place = f"{page.module.path}:1"
+            LOGGER.warning(MARIMO, location=place, type="annotated", subtype="marimo")
         notebook = site_notebook(
             page.chapter,
             page.record,
@@ -236,7 +235,7 @@ def read_chapter(app: Sphinx, docname: str, source: list[str]) -> None:
             docname,
             page.values,
             say=get_translation("outputs"),
-            note=_translation(app, docname),
+            note=say_of(app, docname) or str,
             notice=state.unexecuted.get(docname, ""),
         )
         notebook.metadata.update(_markup(app))
@@ -267,13 +266,6 @@ def show_formulas(app: Sphinx) -> None:
     app.config.myst_enable_extensions = {*given, *MARKUP}
     override_mathjax(app)
     app.config.myst_enable_extensions = given
-
-
-def _translation(app: Sphinx, docname: str) -> Callable[[str], str]:
-    """Return what translates the messages of a page into the language of the build."""
-    folders = [str(Path(app.srcdir, name)) for name in app.config.locale_dirs]
-    translator, _ = locale.init(folders, app.config.language, docname, "pages")
-    return translator.gettext
 
 
 def read_notebook(text: str) -> nbformat.NotebookNode:

@@ -11,7 +11,7 @@ import pytest
 from builds import ENGINE
 from small_books import Built, Shelf
 from sphinx.util.matching import get_matching_files
-from sphinx_annotated.page import chapters
+from sphinx_annotated.page.build import chapters
 from sphinx_annotated.read.patterns import matches
 
 pytestmark = pytest.mark.slow

@@ -1,6 +1,6 @@
 """Highlighted lines of code."""
 
-from sphinx_annotated.page.code import Highlighter
+from sphinx_annotated.page.html.code import Highlighter
 from sphinx_annotated.read.parse import parse
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from small_books import Built, Shelf, environment, plain, run
 from sphinx_annotated.read import digest as digest_module
-from sphinx_annotated.run.execute import Record, Store
+from sphinx_annotated.run.store import Record, Store
 
 pytestmark = pytest.mark.slow
 New = Callable[[dict[str, str]], Shelf]

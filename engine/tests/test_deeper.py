@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from small_books import Built, Shelf
-from sphinx_annotated.page.book import book_of
+from sphinx_annotated.page.build.book import book_of
 from sphinx_annotated.read.modules import Project
 from sphinx_annotated.take.notebook import reader_notebook
 

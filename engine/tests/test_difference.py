@@ -3,7 +3,13 @@
 from pathlib import Path
 
 import pytest
-from sphinx_annotated.page.difference import Change, Line, as_markdown, changes, marks
+from sphinx_annotated.page.directives.difference import (
+    Change,
+    Line,
+    as_markdown,
+    changes,
+    marks,
+)
 from sphinx_annotated.read.modules import Project
 
 BASE = '''

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import textwrap
 import time
 from collections.abc import Callable
@@ -12,18 +13,13 @@ from typing import Any
 
 import nbformat
 import pytest
+from builds import ENGINE
 from small_books import Built, Shelf, environment
 from sphinx_annotated.read.modules import Module, Project
 from sphinx_annotated.read.parse import ChapterError
-from sphinx_annotated.run.execute import (
-    Job,
-    Record,
-    Store,
-    execute,
-    is_current,
-    job_of,
-    stderr_lines,
-)
+from sphinx_annotated.run.execute import execute, stderr_lines
+from sphinx_annotated.run.job import Job, job_of
+from sphinx_annotated.run.store import Record, Store, is_current
 
 New = Callable[[dict[str, str]], Shelf]
 CACHED = {
@@ -371,6 +367,59 @@ def a_job(folder: Path, text: str) -> Job:
     return Job(
         "one", folder / "one.py", Module("one", folder / "one.py", text), "d", "", {}
     )
+
+
+# Runs the chapters of the folder it is started in. When a thread looks a class up by its name, each line
+# waits for the other thread, and one of them is a little later.
+TOGETHER = """
+import sys
+import threading
+import time
+from pathlib import Path
+
+from sphinx_annotated.read.modules import Project
+from sphinx_annotated.run.execute import execute_all
+from sphinx_annotated.run.job import job_of
+from sphinx_annotated.run.store import Store
+
+both = threading.Barrier(2)
+
+
+def line(frame, event, argument):
+    if event == "line":
+        try:
+            time.sleep(0.05 * both.wait(timeout=2))
+        except threading.BrokenBarrierError:
+            both.reset()
+    return line
+
+
+def call(frame, event, argument):
+    if frame.f_code.co_name == "_resolve_classes":
+        return line if isinstance(frame.f_locals["self"].klass, str) else None
+
+
+threading.settrace(call)
+root = Path.cwd()
+project = Project(root)
+jobs = [job_of(project, path) for path in root.glob("*.py")]
+errors = execute_all(jobs, Store(root / "out"), root, len(jobs), 60, print)
+sys.exit("".join(map(str, errors)) or 0)
+"""
+
+
+@pytest.mark.slow
+def test_chapters_whose_kernels_start_at_once_are_all_executed(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.py").write_text(f'"""# {name}"""\n\nprint("{name}")\n')
+    done = subprocess.run(
+        [sys.executable, "-c", TOGETHER],
+        cwd=tmp_path,
+        env={**environment(), "PYTHONPATH": str(ENGINE)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.slow

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 from small_books import Built, Shelf
-from sphinx_annotated.page.book import book_of
+from sphinx_annotated.page.build.book import book_of
 from sphinx_annotated.read.modules import Module, Project
 from sphinx_annotated.read.parse import ChapterError
-from sphinx_annotated.run.execute import Job, execute
+from sphinx_annotated.run.execute import execute
+from sphinx_annotated.run.job import Job
 from sphinx_annotated.take.notebook import reader_notebook
 
 ONE = '''

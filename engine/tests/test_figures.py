@@ -8,7 +8,7 @@ from html import unescape
 import matplotlib
 import pytest
 from matplotlib.figure import Figure
-from sphinx_annotated.page.figures import themed
+from sphinx_annotated.page.html.figures import themed
 from sphinx_annotated.run.curves import note
 from sphinx_annotated.run.fonts import use
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from bs4 import BeautifulSoup, Tag
 from small_books import Built, Shelf
-from sphinx_annotated.page.book import Book
+from sphinx_annotated.page.build.book import Book
 from sphinx_annotated.read.modules import Project
-from sphinx_annotated.run.execute import Record
+from sphinx_annotated.run.store import Record
 from sphinx_annotated.take.notebook import reader_notebook
 
 ONE = '''

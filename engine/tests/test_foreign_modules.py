@@ -9,8 +9,8 @@ from textwrap import dedent
 
 import pytest
 from small_books import Built, Shelf
-from sphinx_annotated.page.sections import DIALECTS
-from sphinx_annotated.read.rest import titles
+from sphinx_annotated.page.manners.sections import DIALECTS
+from sphinx_annotated.read.manners.rest import titles
 from sphinx_annotated.take.written import as_markdown
 
 pytestmark = pytest.mark.slow

@@ -16,7 +16,9 @@ import pytest
 from small_books import Built, Shelf
 from sphinx_annotated.read.modules import Module
 from sphinx_annotated.read.parse import ChapterError
-from sphinx_annotated.run.execute import Job, Record, execute
+from sphinx_annotated.run.execute import execute
+from sphinx_annotated.run.job import Job
+from sphinx_annotated.run.store import Record
 
 New = Callable[[dict[str, str]], Shelf]
 

@@ -7,7 +7,7 @@ import pytest
 from sphinx_annotated.read import modules
 from sphinx_annotated.read.memo import Memo
 from sphinx_annotated.read.modules import Project
-from sphinx_annotated.run.execute import Job, job_of
+from sphinx_annotated.run.job import Job, job_of
 
 ONE = '"""# One"""\n\nfrom two import x\n\ny = x + 1\n'
 TWO = "x = 1\n"

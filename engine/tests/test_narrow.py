@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
-from sphinx_annotated.page.figures import themed
+from sphinx_annotated.page.html.figures import themed
 from sphinx_annotated.run.curves import note
 from sphinx_annotated.run.narrow import SMALLEST, WIDTHS, attempts, is_readable, narrow
 

@@ -11,12 +11,14 @@ from typing import Any
 
 import nbformat
 import pytest
-from sphinx_annotated.page.book import Book, book_of, verified
-from sphinx_annotated.page.repository import Repository
+from sphinx_annotated.page.build.book import Book, book_of, verified
+from sphinx_annotated.page.build.repository import Repository
 from sphinx_annotated.read.modules import Project
 from sphinx_annotated.read.parse import ChapterError, parse
-from sphinx_annotated.run.execute import Record, execute, job_of
+from sphinx_annotated.run.execute import execute
+from sphinx_annotated.run.job import job_of
 from sphinx_annotated.run.returned import Returned
+from sphinx_annotated.run.store import Record
 from sphinx_annotated.take.markdown import MarkdownWriter
 from sphinx_annotated.take.notebook import VALUE, reader_notebook
 from sphinx_annotated.take.standalone import Collector

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 from small_books import Built, Shelf
-from sphinx_annotated.page.outputs import Fragment, problem, without_headings
+from sphinx_annotated.page.html.outputs import Fragment, problem, without_headings
 
 SHOWN = '''
     """# Outputs

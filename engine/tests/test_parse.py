@@ -545,15 +545,3 @@ def test_a_comment_between_a_decorator_and_its_function_starts_no_step(
 def test_the_box_around_a_comment_is_no_prose(row: str, text: str, prose: str) -> None:
     (cell,) = parse(text.format(row=row)).cells
     assert cell.rows[0].prose.strip() == prose
-
-
-def test_a_cell_starts_at_the_margin_with_two_signs_and_a_blank() -> None:
-    text = "# %%\n# %matplotlib inline\n# !pip install x\nx = 1\n\n\n"
-    text += "def f():\n    # %%timeit\n    # %% no\n    y = 2\n\n\n# %%time f()\n"
-    chapter = parse(text)
-    rows = [row for cell in chapter.cells for row in cell.rows]
-    assert not any(row.notes for row in rows)
-    shown = [n for row in rows for block in row.blocks for n in block.lines]
-    assert [n for n, line in enumerate(chapter.lines, 1) if line and n > 1] == [
-        n for n in shown if chapter.lines[n - 1]
-    ]

@@ -9,8 +9,8 @@ from html import unescape
 import pytest
 from builds import ENGINE
 from small_books import CONF, Built, Shelf, Write
-from sphinx_annotated.page.book import Book
-from sphinx_annotated.page.pictures import drawn
+from sphinx_annotated.page.build.book import Book
+from sphinx_annotated.page.directives.pictures import drawn
 from sphinx_annotated.read.modules import Project
 from sphinx_annotated.take.notebook import reader_notebook
 

@@ -4,7 +4,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from sphinx.errors import ConfigError
-from sphinx_annotated.page.repository import Repository
+from sphinx_annotated.page.build.repository import Repository
 
 ADDRESSES = {
     "https://github.com/Owner/name/": "https://owner.github.io/name/",

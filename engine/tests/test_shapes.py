@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 from sphinx_annotated.read.modules import Module
 from sphinx_annotated.read.parse import Chapter, ChapterError, parse
-from sphinx_annotated.run.execute import Job, Record, execute
+from sphinx_annotated.run.execute import execute
+from sphinx_annotated.run.job import Job
 from sphinx_annotated.run.shapes import by_line, check, moved, positions
+from sphinx_annotated.run.store import Record
 
 TEXT = '''"""# T"""
 

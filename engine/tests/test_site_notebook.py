@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from sphinx_annotated.page.site_notebook import site_notebook
+from sphinx_annotated.page.chapter.site_notebook import site_notebook
 from sphinx_annotated.read.parse import parse
-from sphinx_annotated.run.execute import Record
+from sphinx_annotated.run.store import Record
 
 
 def test_prints_are_joined_but_not_across_a_figure() -> None:

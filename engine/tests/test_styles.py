@@ -7,9 +7,10 @@ from html import unescape
 
 import pytest
 from small_books import Built, Shelf
-from sphinx_annotated.page.book import Book
+from sphinx_annotated.page.build.book import Book
+from sphinx_annotated.read.manners.plain import is_code
 from sphinx_annotated.read.modules import Project
-from sphinx_annotated.read.parse import Chapter, ChapterError, is_code
+from sphinx_annotated.read.parse import Chapter, ChapterError
 from sphinx_annotated.take.markdown import MarkdownWriter
 from sphinx_annotated.take.written import as_markdown
 
@@ -181,7 +182,7 @@ PERCENT = """
     # %% Loading tags=["x"] {"y": 1}
     words = os.sep
 
-    # %% Drawing y=x of [data] now
+    # %% Drawing of data
     words += ""
 
     # %% [markdown]
@@ -387,7 +388,7 @@ def test_a_percent_notebook_has_the_prose_of_its_markdown_cells(built: Built) ->
     assert re.search(r"<h1>Counting words<", page)
     assert re.findall(r"<h2[^>]*>(.*?)<", page) == [
         "Loading",
-        "Drawing y=x of [data] now",
+        "Drawing of data",
         "Result",
     ]
     assert "jupytext" not in words(sheet(page)) and "%%" not in words(sheet(page))
@@ -406,20 +407,14 @@ def test_texts_between_code_are_prose_and_a_description_of_a_constant_is_not(
     assert words(parts(page, "code")).count('"""') == 2
 
 
-def test_a_text_of_marimo_is_prose_or_a_warning_says_why_not(
-    book: Shelf, built: Built
+def test_a_notebook_of_marimo_is_code_with_a_warning_of_how_to_convert_it(
+    built: Built,
 ) -> None:
     page = built.page("walk")
-    assert re.search(r"<h1>A walk<", page) and "Steps of" in words(page)
     code = words(parts(page, "code"))
-    assert "# A walk" not in code and 'mo.md(f"{n} steps")' in code
+    assert "# A walk" in code and 'mo.md(f"{n} steps")' in code
     assert '# requires-python = ">=3.10"' in code
-    line = (
-        (book.root / "walk.py").read_text().split("\n").index('    mo.md(f"{n} steps")')
-    )
-    assert re.search(
-        rf"walk\.py:{line + 1}: WARNING: .* because it is computed", built.log
-    )
+    assert re.search(r"walk\.py:1: WARNING: .*marimo export ipynb", built.log)
 
 
 def test_nothing_is_said_of_prose_that_is_right(built: Built) -> None:
@@ -466,11 +461,22 @@ def read(project: Make, text: str, style: str = "markdown") -> Chapter:
     return made.at(made.root / "m.py").chapter
 
 
+def test_a_cell_starts_at_the_margin_with_two_signs_and_a_blank(project: Make) -> None:
+    text = "# %%\n# %matplotlib inline\n# !pip install x\nx = 1\n\n\n"
+    text += "def f():\n    # %%timeit\n    # %% no\n    y = 2\n\n\n# %%time f()\n"
+    chapter = read(project, text)
+    rows = [row for cell in chapter.cells for row in cell.rows]
+    assert [row.notes for row in rows if row.notes] == [[(1, "# m")]]
+    shown = [n for row in rows for block in row.blocks for n in block.lines]
+    assert [n for n, line in enumerate(chapter.lines, 1) if line and n > 1] == [
+        n for n in shown if chapter.lines[n - 1]
+    ]
+
+
 # Words of lines that are neither code nor prose: the header of a notebook, and what makes its cells.
 HIDDEN = {
     "percent.py": "jupyter jupytext formats percent markdown tags",
     "keras.py": "Title Description",
-    "walk.py": "cell return hide_code True",
 }
 
 
@@ -600,14 +606,7 @@ OTHERS = {
                 r'''
                 # Blocks
 
-                /// tip | A title
                 Its text.
-
-                ```
-                /// note
-                ///
-                ```
-                ///
                 '''
             )
             return
@@ -669,15 +668,3 @@ def test_licenses_needs_of_scripts_and_other_languages_stay_as_typed(
     slides = made.at(made.root / "slides.py").chapter
     assert slides.title == "slides"
     assert [r.prose for c in slides.cells for r in c.rows if r.prose][1:] == ["A cell."]
-
-
-def test_blocks_of_marimo_are_admonitions(project: Make) -> None:
-    made = project(OTHERS)
-    prose = [
-        row.prose
-        for cell in made.at(made.root / "license.py").chapter.cells
-        for row in cell.rows
-    ]
-    text = "\n".join(prose)
-    assert ":::{admonition} A title\nIts text." in text
-    assert "/// note\n///\n```\n:::" in text

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from docutils import nodes
-from sphinx_annotated.page.ties import tie, tied
+from sphinx_annotated.page.chapter.ties import tie, tied
 
 
 def sentence(text: str) -> nodes.container:

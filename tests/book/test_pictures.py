@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 from drawing.canvas import CODE, WIDTH, Canvas
-from sphinx_annotated.page.pictures import HREF, drawn, place_of
+from sphinx_annotated.page.directives.pictures import HREF, drawn, place_of
 from sphinx_annotated.read.modules import Project
 
 ROOT = Path(__file__).resolve().parents[2]

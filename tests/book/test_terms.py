@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from builds import ENGINE
 from small_books import Built, Shelf
-from sphinx_annotated.page.book import book_of
+from sphinx_annotated.page.build.book import book_of
 from sphinx_annotated.read.modules import Project
 
 BOOK = Path(__file__).resolve().parents[2] / "book"

@@ -21,7 +21,7 @@ from locked import BUILT, python_of
 from nbconvert.preprocessors import ExecutePreprocessor
 from nbformat import NotebookNode
 from notebook_patterns import without_values
-from sphinx_annotated.run.execute import sockets
+from sphinx_annotated.run.kernel import sockets
 
 ROOT = write_notebooks.ROOT
 PATHS = [

@@ -17,7 +17,7 @@ from built_book import CHAPTERS, PAGES, ROOT, Site, cases, every_page
 from described import moment, released
 from online import changes, headers, with_reports
 from PIL import Image
-from sphinx_annotated.page.repository import Repository
+from sphinx_annotated.page.build.repository import Repository
 
 CONFIGURED = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]
 HERE = Repository(**online(CONFIGURED, os.environ))

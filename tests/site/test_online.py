@@ -8,7 +8,7 @@ import yaml
 from address import online
 from built_book import PAGES, ROOT, Site, every_page
 from online import moved
-from sphinx_annotated.page.repository import Repository
+from sphinx_annotated.page.build.repository import Repository
 
 CONFIGURED = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]
 HERE = Repository(**online(CONFIGURED, os.environ))

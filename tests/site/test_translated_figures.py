@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from built_book import Site
 from editions.catalogues import Language, languages, read
-from sphinx_annotated.page.words import spoken
+from sphinx_annotated.page.html.words import spoken
 
 LANGUAGES = languages(Path(__file__).resolve().parents[2] / "book" / "locale")
 FIGURE = re.compile(

@@ -10,7 +10,7 @@ import yaml
 from address import online
 from bs4 import BeautifulSoup, Tag
 from built_book import CHAPTERS, PAGES, ROOT, Site, cases
-from sphinx_annotated.page.repository import Repository
+from sphinx_annotated.page.build.repository import Repository
 
 CONFIGURED = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]
 HERE = Repository(**online(CONFIGURED, os.environ))

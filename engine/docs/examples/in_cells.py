@@ -10,7 +10,7 @@
 # A notebook in the format of Jupytext. *This* cell is Markdown, with $x^2$.
 
 # %%
-# A comment at the start of a cell is prose.
+# A comment in a cell of code is plain text.
 squares = [x**2 for x in range(5)]
 squares
 

@@ -26,7 +26,7 @@ ROLE = re.compile(
 REST_ROLE = re.compile(
     r"(?P<code>``.+?``)|(?<!\w):(?P<role>value):`(?P<text>[^`]+)`", re.DOTALL
 )
-# Prose in another style, as `read/styles.py` encloses it.
+# Prose in another style, as `read/manners/styles.py` encloses it.
 ENCLOSED = re.compile(r"`{5,}\{annotated-prose\} (?P<style>\w+) \d+\n")
 OTHER = re.compile(r"(?P<text>.*?)\s*</(?P<docname>[^<>\s]+)>", re.DOTALL)
 FENCE = re.compile(r" *(`{3,}|~{3,})(?!\{)[^`]*$")

@@ -10,6 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from sphinx_annotated.read.manners.styles import (
+    MARKDOWN,
+    manner_of,
+    style_of,
+    styled,
+)
 from sphinx_annotated.read.memo import Memo, digest_of
 from sphinx_annotated.read.parse import (
     Chapter,
@@ -21,7 +27,6 @@ from sphinx_annotated.read.parse import (
     parse,
     syntax_tree,
 )
-from sphinx_annotated.read.styles import MARKDOWN, style_of, styled
 from sphinx_annotated.read.titles import titled
 
 LINES = 5_000  # of parsed modules that are kept in memory: 30 MB
@@ -65,9 +70,9 @@ class Module:
         """Its cells and rows. Raises ``ChapterError`` if it is not valid Python."""
         name = self.name.rpartition(".")[2] or self.path.stem
         style = style_of(self.docname, self.tree, str(self.path), self.styles)
-        markup = style == MARKDOWN
-        chapter = parse(self.text, str(self.path), markup)
-        return styled(titled(chapter, name, markup), style)
+        manner = manner_of(self.text, self.tree, str(self.path), style)
+        chapter = parse(self.text, str(self.path), manner)
+        return styled(titled(chapter, name, style == MARKDOWN), style)
 
     def keep(self, key: tuple[object, ...], work: Callable[[], Any]) -> Any:
         """Return what ``work`` returned first, for as long as the parsed module is kept."""

@@ -18,12 +18,11 @@ import re
 import tokenize
 import warnings
 from bisect import bisect, bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from textwrap import dedent
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from sphinx_annotated.read.docstrings import as_written
 from sphinx_annotated.read.prose import as_typed
@@ -40,24 +39,6 @@ SIDES = re.compile(r"(?m)^(#+ +|[-=]{2,} )(.*?)( +#+| [-=]{3,})?$")  # of a titl
 SCRIPT = re.compile(r"(?m)^/// [\w-]+\s*$")
 LICENSE = re.compile(r"(?im)^(SPDX-License-Identifier:|copyright\b|\(c\) |license: )")
 ROW = re.compile(r"#{3,}\s*")  # of a box around a comment
-HASHES = re.compile(r"#{20,}\s*")  # above a cell of a gallery of examples
-CELL = re.compile(
-    r"#\s*%%+(?P<words>(?:\s.*)?)"
-)  # the first line of a cell, in many editors
-# The same in Jupytext's light format, where a cell has an end as well.
-LIGHT_CELL = re.compile(r"# (\+|-$)(?P<words>\s*|\s+(\[\w+\]|\{|\w+=).*)")
-LIGHT = re.compile(r"(?ms)^# +format_name: light$|^# \+(?:\s[^\n]*)?$.*^# -\s*$")
-LANGUAGE = re.compile(r"\blanguage=(?!.?python)")
-CELL_KIND = re.compile(r"(?i)\s*\[(markdown|md|raw)\]")
-CELL_KEYS = re.compile(  # to the end of the line: `tags=["a"] {"b": 1}`
-    r"((^|\s+)(\w+=(\"[^\"]*\"|\[[^\]]*\]|\{[^{}]*\}|true|false|null)|\{.*\}))+\s*$"
-)
-BLOCK = re.compile(r"/// *(?P<kind>[\w-]+)(?: *\|(?P<title>.*))?")  # of a marimo text
-FENCE = re.compile(r" *(`{3,}|~{3,})")
-ADMONITIONS = {
-    *("attention", "caution", "danger", "error", "hint", "important", "note", "tip"),
-    "warning",
-}
 DEPTH = 200  # of nesting: a term of a sum is one deeper than the next
 LABELS = r"(?:\([^()\n]+\)=\n+)*"  # targets of cross-references, before a heading
 HEADING = re.compile(LABELS + r"(#{1,6}) +(.+?)\s*(?:\n|$)")
@@ -66,8 +47,25 @@ EXERCISE = re.compile(r"^:{3,}\{exercise\}", re.MULTILINE)
 SOLUTION = re.compile(r"^:{3,}\{solution\}", re.MULTILINE)
 
 
-# A docstring, a comment next to code, the prose of a cell, and prose that is Markdown in any style.
-Kind = Literal["docstring", "comment", "block", "markdown"]
+# A docstring, a comment in Markdown or without markup, the prose of a cell in the style of the book, prose
+# that is Markdown in any style, and a comment that is no prose.
+Kind = Literal["docstring", "comment", "plain", "block", "markdown", "code"]
+
+
+@dataclass(frozen=True)
+class Manner:
+    """What is prose in a module by the manner of another format. ``read/manners`` has these.
+
+    ``kinds`` are those of full-line comments, by line, and of statements that are prose, by their first
+    lines. Other comments are of the kind ``comments``. ``marks`` are lines that are neither prose nor code,
+    ``starts`` those on which cells of code start, and ``titles`` headings by the lines of marks.
+    """
+
+    kinds: Mapping[int, Kind] = field(default_factory=dict)
+    comments: Kind = "comment"
+    marks: Set[int] = frozenset()
+    starts: Set[int] = frozenset()
+    titles: Mapping[int, str] = field(default_factory=dict)
 
 
 class ChapterError(Exception):
@@ -178,7 +176,6 @@ class Chapter:
         default_factory=dict
     )  # words in docstrings, by line
     kinds: dict[int, Kind] = field(default_factory=dict)  # of notes, by line
-    unread: dict[int, str] = field(default_factory=dict)  # why prose stays code
 
     @property
     def opening(self) -> Row | None:
@@ -289,15 +286,12 @@ class Chapter:
                 yield cell, piece
 
 
-def parse(text: str, path: str = "<module>", markup: bool = True) -> Chapter:
-    """Parse a module. Raises ``ChapterError`` if it is not valid Python.
-
-    Without ``markup``, comments are plain text, and those that are code stay code.
-    """
+def parse(text: str, path: str = "<module>", manner: Manner | None = None) -> Chapter:
+    """Parse a module. Raises ``ChapterError`` if it is not valid Python."""
     text = re.sub(r"\r\n?", "\n", text.removeprefix("\ufeff"))
     tree = syntax_tree(text, path)
     _check_docstrings(tree, path)
-    return _Reader(text, tree, markup).chapter()
+    return _Reader(text, tree, manner or Manner()).chapter()
 
 
 def syntax_tree(text: str, path: str) -> ast.Module:
@@ -436,106 +430,29 @@ class _Undocumented(ast.NodeTransformer):
         return node
 
 
-# -- statements that are prose ---------------------------------------------------------
-
-
-def is_text(node: ast.stmt, before: ast.stmt | None) -> bool:
-    """Return whether a statement is a text of its own, as tutorials of Keras have them.
-
-    A text on the line below an assignment describes that.
-    """
-    if not (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-        and node.col_offset == 0
-    ):
-        return False
-    assigns = isinstance(before, ast.Assign | ast.AnnAssign)
-    return not (before and assigns and before.end_lineno == node.lineno - 1)
-
-
-def _shell(text: str) -> str:
-    """Return a text that is a command of the shell, by its first line, as code."""
-    first, _, rest = text.partition("\n")
-    return f"```{first}\n{rest}\n```" if first in ("shell", "bash") else text
-
-
-def _marimo_calls(node: ast.stmt) -> list[ast.Call]:
-    """Return the calls of ``mo.md`` in a cell of a marimo notebook."""
-    if not isinstance(node, ast.FunctionDef):
-        return []
-    named = (d.func if isinstance(d, ast.Call) else d for d in node.decorator_list)
-    if not any(ast.unparse(each) == "app.cell" for each in named):
-        return []
-    calls = [n for n in ast.walk(node) if isinstance(n, ast.Call)]
-    return [c for c in calls if ast.unparse(c.func) == "mo.md" and c.args]
-
-
-def marimo_text(node: ast.stmt) -> ast.Constant | None:
-    """Return the text of a cell of a marimo notebook, if it is nothing else."""
-    calls = _marimo_calls(node)
-    body = [n for n in getattr(node, "body", []) if not isinstance(n, ast.Return)]
-    if len(calls) != 1 or len(body) != 1 or getattr(body[0], "value", 0) != calls[0]:
-        return None
-    text = calls[0].args[0]
-    simple = isinstance(text, ast.Constant) and isinstance(text.value, str)
-    return text if simple else None  # type: ignore[return-value]
-
-
-def computed_texts(node: ast.stmt) -> dict[int, str]:
-    """Return why texts of a marimo notebook stay code, by their lines."""
-    found: dict[int, str] = {}
-    for call in _marimo_calls(node):
-        if isinstance(call.args[0], ast.Constant):
-            found[call.lineno] = "its cell does more than show it"
-        else:
-            found[call.lineno] = "it is computed"
-    return found
-
-
-# Statements that hardly anyone writes as a sentence.
-CODE: tuple[type[ast.stmt], ...] = (
-    ast.Assign,
-    ast.AugAssign,
-    ast.FunctionDef,
-    ast.ClassDef,
-    ast.AsyncFunctionDef,
-)
-CODE += (ast.Import, ast.ImportFrom, ast.For, ast.While, ast.If, ast.With, ast.Try)
-
-
-def is_code(text: str) -> bool:
-    """Return whether a text is commented-out code: ``x = f(y)``, and not ``see f``."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            body = ast.parse(dedent(text)).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return any(map(_is_statement, body)) and all(
-        _is_statement(node) or not isinstance(node, ast.Expr) for node in body
-    )
-
-
-def _is_statement(node: ast.stmt) -> bool:
-    """Return whether a statement is code, and not a word or two that happen to be valid."""
-    value = getattr(node, "value", None)
-    if isinstance(node, ast.Expr):
-        return isinstance(value, ast.Call | ast.Await)
-    if isinstance(node, ast.Return | ast.Raise | ast.Assert):
-        value = value or getattr(node, "exc", None) or getattr(node, "test", None)
-        return value is not None and not isinstance(value, ast.Name)
-    if isinstance(node, ast.AnnAssign):
-        return value is not None
-    return isinstance(node, CODE)
-
-
 # -- comments ------------------------------------------------------------------------------
 
 
+class CommentToken(NamedTuple):
+    """A comment: its place, its text with the ``#``, and whether its line has no code."""
+
+    line: int
+    column: int
+    text: str
+    alone: bool
+
+
+def comment_tokens(text: str) -> Iterator[CommentToken]:
+    """Yield the comments of a module."""
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            line, column = token.start
+            alone = not token.line[:column].strip()
+            yield CommentToken(line, column, token.string, alone)
+
+
 @dataclass(frozen=True)
-class _Comment:
+class Comment:
     """Full-line comments on consecutive lines with the same indentation."""
 
     line: int
@@ -554,14 +471,14 @@ class _Comment:
     def note(self) -> tuple[int, str]:
         """Its text without the rules above and below it, and the line of its first word."""
         line, words = self.line, _without_sides(self.text.split("\n"))
-        rule = RULE if self.kind == "comment" else ROW
+        rule = ROW if self.kind in ("block", "markdown") else RULE
         while words and rule.fullmatch(words[-1]):
             words.pop()
         while words and RULE.fullmatch(words[0]):
             words.pop(0)
             line += 1
-        words = ["" if ROW.fullmatch(each) else each for each in words]
-        return line, "\n".join(words)
+        text = "\n".join("" if ROW.fullmatch(each) else each for each in words)
+        return line, SIDES.sub(r"\2", text) if self.kind == "plain" else text
 
 
 def _without_sides(words: list[str]) -> list[str]:
@@ -576,115 +493,30 @@ def _without_sides(words: list[str]) -> list[str]:
     return words
 
 
-@dataclass
-class _Comments:
-    """The comments of a module: on lines of their own, and by their lines those after code.
-
-    ``marks`` are the lines that start cells. They are neither prose nor code.
-    """
-
-    found: list[_Comment] = field(default_factory=list)
-    trailing: dict[int, str] = field(default_factory=dict)
-    marks: set[int] = field(default_factory=set)
-
-
-def _comments(text: str) -> _Comments:
-    comments = _Comments()
-    opened: dict[
-        int, Kind
-    ] = {}  # by line: the kind of a comment that a cell starts with
-    typed = -1  # the last line of a cell in another language
-    light = LIGHT.search(text) is not None
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type != tokenize.COMMENT:
+def comments(
+    text: str, manner: Manner | None = None
+) -> tuple[list[Comment], dict[int, str]]:
+    """Return the comments that are prose, and by their lines those after code."""
+    manner = manner or Manner()
+    found: list[Comment] = []
+    trailing: dict[int, str] = {}
+    for line, column, written, alone in comment_tokens(text):
+        kind = manner.kinds.get(line, manner.comments)
+        if PRAGMA.match(written) or line in manner.marks or kind == "code":
             continue
-        line, column = token.start
-        alone = not token.line[:column].strip()
-        cell = CELL.fullmatch(token.string) if column == 0 else None
-        if light and column == 0 and not cell:
-            cell = LIGHT_CELL.fullmatch(token.string)
-        if cell:
-            comments.marks.add(line)
-            typed = line if LANGUAGE.search(cell["words"]) else -1
-            title, opened[line + 1] = _cell(cell["words"])
-            if title:
-                heading = _Comment(line, line, column, f"## {title}", "markdown")
-                comments.found.append(heading)
-        if cell or PRAGMA.match(token.string):
-            continue
-        if alone and typed == line - 1:
-            typed = line
-            continue
-        words = token.string.removeprefix("#").removeprefix(" ")
-        if alone:
-            _add(comments.found, line, column, words, opened.get(line))
+        words = written.removeprefix("#").removeprefix(" ")
+        last = found[-1] if found else None
+        if not alone:
+            trailing[line] = words
+        elif last and (last.end, last.column, last.kind) == (line - 1, column, kind):
+            found[-1] = replace(last, end=line, text=f"{last.text}\n{words}")
         else:
-            comments.trailing[line] = words
-    _without_header(comments)
-    comments.found = [
-        replace(each, kind="comment") if each.is_boxed else each
-        for each in comments.found
+            found.append(Comment(line, line, column, words, kind))
+    found += [
+        Comment(line, line, 0, f"## {title}", "markdown")
+        for line, title in manner.titles.items()
     ]
-    return comments
-
-
-def _with_admonitions(text: str) -> str:
-    """Return a text of a marimo notebook with its blocks, ``/// note | Title``, as MyST writes them."""
-    lines, fence = text.split("\n"), ""
-    for at, line in enumerate(lines):
-        if mark := FENCE.match(line):
-            fence = "" if fence == mark[1] else fence or mark[1]
-        elif fence:
-            continue
-        elif line.strip() == "///":
-            lines[at] = ":::"
-        elif block := BLOCK.fullmatch(line):
-            lines[at] = f":::{_admonition(block)}"
-            if lines[at + 1 : at + 2] == ["///"]:  # it has a title alone
-                lines[at : at + 2] = [f"**{(block['title'] or '').strip()}**", ""]
-    return "\n".join(lines)
-
-
-def _admonition(block: re.Match[str]) -> str:
-    kind, title = block["kind"].lower(), (block["title"] or "").strip()
-    if title:
-        return f"{{admonition}} {title}"
-    return f"{{{kind if kind in ADMONITIONS else 'note'}}}"
-
-
-def _cell(words: str) -> tuple[str, Kind]:
-    """Return the title of a cell and the kind of the comment below it."""
-    title = CELL_KEYS.sub("", words)
-    found = CELL_KIND.search(title)
-    kind: Kind = "markdown" if found and found[1].lower() != "raw" else "block"
-    return CELL_KIND.sub("", title).strip(), kind
-
-
-def _add(
-    found: list[_Comment], line: int, column: int, words: str, opened: Kind | None
-) -> None:
-    """Add a line to the comment that it continues, or a new one."""
-    last = found[-1] if found else None
-    if last and (last.end, last.column) == (line - 1, column) and opened is None:
-        text = f"{last.text}\n{words}"
-        found[-1] = _Comment(last.line, line, column, text, last.kind)
-        return
-    kind = opened or ("block" if HASHES.fullmatch(words) else "comment")
-    found.append(_Comment(line, line, column, words, kind))
-
-
-def _without_header(comments: _Comments) -> None:
-    """Take out the settings that Jupytext writes at the start of a notebook."""
-    first = comments.found[0] if comments.found else None
-    if first is None or not first.text.startswith("---\n"):
-        return
-    lines = first.text.split("\n")
-    if "---" in lines[1:] and re.search(r"(?m)^jupyter:|^  *jupytext:", first.text):
-        last = first.line + lines.index("---", 1)
-        comments.marks.update(range(first.line, last + 1))
-        rest = "\n".join(lines[last + 1 - first.line :])
-        left = _Comment(last + 1, first.end, first.column, rest, first.kind)
-        comments.found[:1] = [left] if rest.strip() else []
+    return sorted(found, key=lambda comment: comment.line), trailing
 
 
 # -- rows and cells ------------------------------------------------------------------------
@@ -693,32 +525,25 @@ def _without_header(comments: _Comments) -> None:
 class _Reader:
     """Sorts a module's lines into cells and rows."""
 
-    def __init__(self, text: str, tree: ast.Module, markup: bool = True):
-        self.text, self.tree = text, tree
+    def __init__(self, text: str, tree: ast.Module, manner: Manner):
+        self.text, self.tree, self.manner = text, tree, manner
         self.lines = split_lines(text)
-        comments = _comments(text)
-        self.trailing = comments.trailing
+        found, self.trailing = comments(text, manner)
         self.comments = [
             c
-            for c in comments.found
+            for c in found
             if not SCRIPT.search(c.text)
             and not (LICENSE.search(c.text) and self._is_above_code(c))
-            and (markup or c.kind != "comment" or not is_code(c.text))
         ]
         self.comment_lines = [comment.line for comment in self.comments]
-        self.notes: dict[
-            int, list[tuple[int, str]]
-        ] = {}  # line of code or comment -> notes
-        self.hidden: set[int] = set()  # lines that are no code on the page
+        # line of code or comment -> notes
+        self.notes: dict[int, list[tuple[int, str]]] = {}
+        self.hidden: set[int] = set(manner.marks)  # lines that are no code on the page
         self.defs: dict[int, Name] = {}
         self.misread: dict[int, str] = {}  # see docstrings.py
-        self.kinds: dict[int, Kind] = dict.fromkeys(self.trailing, "comment")
-        self.unread: dict[int, str] = {}
-        self.hidden.update(comments.marks)
+        self.kinds: dict[int, Kind] = dict.fromkeys(self.trailing, manner.comments)
         for comment in self.comments:
             line, words = comment.note
-            if not markup and comment.kind == "comment":
-                words = SIDES.sub(r"\2", words)
             if words:
                 self.notes[comment.line] = [(line, words)]
                 self.kinds[line] = comment.kind
@@ -737,10 +562,10 @@ class _Reader:
         verbatim, aside = self._verbatim(), frozenset(self.hidden)
         return Chapter(
             *(self.text, self.tree, cells, verbatim, aside),
-            *(self.misread, self.kinds, self.unread),
+            *(self.misread, self.kinds),
         )
 
-    def _is_above_code(self, comment: _Comment) -> bool:
+    def _is_above_code(self, comment: Comment) -> bool:
         """Return whether a comment comes before all code, and not above the module's docstring."""
         opening = docstring(self.tree)
         if opening and comment.line < opening.lineno:
@@ -749,27 +574,16 @@ class _Reader:
         return not code or comment.end < first_line(code[0])
 
     def _texts(self) -> set[int]:
-        """Note the statements that are prose, and return their lines: texts, and marimo's."""
+        """Note the statements that are prose in this manner, and return their lines."""
         found: set[int] = set()
-        body = self.tree.body
-        for before, node in zip([None, *body], body, strict=False):
-            if docstring(self.tree) is node:
-                continue
-            if is_text(node, before):
-                assert isinstance(node, ast.Expr)
-                notes = [(a, _shell(b)) for a, b in self._prose_of(node)]
-                self.kinds[notes[0][0]] = "block"
-            elif (text := marimo_text(node)) is not None:
-                line, words = self._lead_cut(text)
-                notes = [(line, _with_admonitions(words))]
-                self.kinds[notes[0][0]] = "markdown"
-            else:
-                self.unread |= computed_texts(node)
-                continue
-            lines = range(first_line(node), (node.end_lineno or node.lineno) + 1)
-            self.notes.setdefault(lines[0], []).extend(notes)
-            self.hidden.update(lines)
-            found.add(lines[0])
+        for node in self.tree.body:
+            line = first_line(node)
+            if isinstance(node, ast.Expr) and line in self.manner.kinds:
+                notes = self._prose_of(node)
+                self.kinds[notes[0][0]] = self.manner.kinds[line]
+                self.notes.setdefault(line, []).extend(notes)
+                self.hidden.update(range(line, _last(node) + 1))
+                found.add(line)
         return found
 
     def _lead_cut(self, text: ast.expr) -> tuple[int, str]:
@@ -856,7 +670,7 @@ class _Reader:
         if opening:
             body, start = body[1:], self._below(opening)
         body = [node for node in body if first_line(node) not in self.texts]
-        cuts = sorted({*self.comment_lines, *self.texts})
+        cuts = sorted({*self.comment_lines, *self.texts, *self.manner.starts})
         cell: Cell | None = None
         for i, node in enumerate(body):
             limit = (
@@ -876,10 +690,8 @@ class _Reader:
                 yield from self._steps(node, end)
                 cell = None
             else:
-                commented = bisect_left(cuts, start) < bisect_left(
-                    cuts, first_line(node)
-                )
-                if cell is None or commented:
+                cut = bisect_left(cuts, start) < bisect(cuts, first_line(node))
+                if cell is None or cut:
                     if cell:
                         yield cell
                     cell = Cell("code")

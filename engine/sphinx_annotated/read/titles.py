@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from sphinx_annotated.read.manners.rest import Title, titles
 from sphinx_annotated.read.parse import HEADING, LABELS, Cell, Chapter, Row, docstring
-from sphinx_annotated.read.rest import Title, titles
 
 FRONT = re.compile(r"(?s)-{3,}\n(.*?\n)?title: *(?P<title>[^\n]+)\n(.*?\n)?-{3,}\n+")
 LINE = re.compile(r"(?P<title>[^\W_`*][^\n]{0,78})\n*(?:\n\n|$)")
@@ -26,6 +26,7 @@ def titled(chapter: Chapter, name: str, markup: bool = True) -> Chapter:
 
     Without ``markup``, no docstring or comment is Markdown.
     """
+    kinds = ("markdown", *((None, "docstring", "comment", "block") if markup else ()))
     cells = list(chapter.cells)
     first = cells[0].rows[0] if cells and cells[0].rows else Row()
     if docstring(chapter.tree) is None and not first.heading:
@@ -38,7 +39,7 @@ def titled(chapter: Chapter, name: str, markup: bool = True) -> Chapter:
     for row in (row for cell in cells for row in cell.rows):
         row.notes = [
             (line, _with_sections(text, start=row is opening and i == 0))
-            if markup or chapter.kinds.get(line) == "markdown"
+            if chapter.kinds.get(line) in kinds
             else (line, text)
             for i, (line, text) in enumerate(row.notes)
         ]

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sphinx_annotated.page.book import Book
+from sphinx_annotated.page.build.book import Book
 from sphinx_annotated.read.digest import DOCUMENTATION, recorded, words_in
 from sphinx_annotated.read.memo import engine
 from sphinx_annotated.read.modules import Module, Project, absolute, tops

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gettext
 import json
 import os
 import shutil
@@ -14,19 +13,19 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 from sphinx.locale import get_translation
-from sphinx.util.i18n import docname_to_domain
 from sphinx.util.osutil import relative_uri
 
-from sphinx_annotated.page.book import Book
-from sphinx_annotated.page.limits import FOLDER, write_whole
-from sphinx_annotated.page.site_notebook import visible
-from sphinx_annotated.page.words import spoken
+from sphinx_annotated.page.build.book import Book
+from sphinx_annotated.page.build.catalogues import say_of
+from sphinx_annotated.page.chapter.site_notebook import visible
+from sphinx_annotated.page.html.limits import FOLDER, write_whole
+from sphinx_annotated.page.html.words import spoken
 from sphinx_annotated.read.parse import ChapterError
-from sphinx_annotated.run.execute import Job, Record
+from sphinx_annotated.run.job import Job
+from sphinx_annotated.run.store import Record
 from sphinx_annotated.take.compare import NOTEBOOK, Verdict
 from sphinx_annotated.take.notebook import reader_notebook
 from sphinx_annotated.take.snippets import script_of
-from sphinx_annotated.take.translated import Say
 
 ENDS = ("", "-with-outputs")  # of the names of a chapter's notebooks
 
@@ -53,7 +52,7 @@ def write_downloads(
     committed = committed_notebook(job, book)
     if committed and record.date:  # its prose has numbers that a run computed
         reach = verdict.reach_of(book.project, job.module, NOTEBOOK)
-        if say := _say(app, job.docname):
+        if say := say_of(app, job.docname):
             book, values = _in_language(app, book), _spoken(values)
         for key, file, shown in (
             ("notebook", committed, None),
@@ -69,20 +68,10 @@ def write_downloads(
     return links
 
 
-def _say(app: Sphinx, docname: str) -> Say | None:
-    """Return what translates a page's texts, or nothing in the language that the book is written in."""
-    domain = docname_to_domain(docname, app.config.gettext_compact)
-    for folder in app.config.locale_dirs:
-        path, language = Path(app.srcdir, folder), app.config.language
-        if gettext.find(domain, path, [language]):
-            return gettext.translation(domain, path, [language]).gettext
-    return None
-
-
 def _in_language(app: Sphinx, book: Book) -> Book:
     """Return the book with the titles and the address of an edition, which is in a folder of its own."""
     titles = {
-        docname: say(title) if (say := _say(app, docname)) else title
+        docname: say(title) if (say := say_of(app, docname)) else title
         for docname, title in book.titles.items()
     }
     url = f"{book.url}{app.config.language}/" if book.url else ""

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from sphinx.locale import _
 
-from sphinx_annotated.page import pictures
-from sphinx_annotated.page.book import Book
-from sphinx_annotated.page.difference import as_markdown, changes
-from sphinx_annotated.read import styles
+from sphinx_annotated.page.build.book import Book
+from sphinx_annotated.page.directives import pictures
+from sphinx_annotated.page.directives.difference import as_markdown, changes
 from sphinx_annotated.read.expressions import ROLE, one_line
+from sphinx_annotated.read.manners import styles
 from sphinx_annotated.read.modules import Module
 from sphinx_annotated.read.parse import ChapterError
 from sphinx_annotated.read.prose import as_typed

@@ -12,9 +12,9 @@ from typing import Any
 
 from sphinx.locale import _
 
-from sphinx_annotated.page.book import Book
-from sphinx_annotated.page.folding import named
-from sphinx_annotated.page.site_notebook import visible
+from sphinx_annotated.page.build.book import Book
+from sphinx_annotated.page.chapter.site_notebook import visible
+from sphinx_annotated.page.directives.folding import named
 from sphinx_annotated.read.digest import (
     DOCUMENTATION,
     data,
@@ -33,8 +33,9 @@ from sphinx_annotated.read.parse import (
     docstring,
     is_for_types,
 )
-from sphinx_annotated.run.execute import KERNEL, Record
+from sphinx_annotated.run.kernel import KERNEL
 from sphinx_annotated.run.narrow import FORMAT as NARROW
+from sphinx_annotated.run.store import Record
 from sphinx_annotated.take.markdown import COMPUTED, MarkdownWriter
 from sphinx_annotated.take.standalone import (
     NEEDED,

@@ -13,9 +13,9 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.osutil import relative_uri
 
-from sphinx_annotated.page.boxes import is_sheet
-from sphinx_annotated.page.difference import code_lines
-from sphinx_annotated.page.state import Shown, State, state_of
+from sphinx_annotated.page.build.state import Shown, State, state_of
+from sphinx_annotated.page.directives.difference import code_lines
+from sphinx_annotated.page.html.boxes import is_sheet
 from sphinx_annotated.read.memo import digest_of
 from sphinx_annotated.read.parse import ChapterError
 from sphinx_annotated.take.compare import Verdict

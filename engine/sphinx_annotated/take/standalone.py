@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from functools import partial
 
-from sphinx_annotated.page.book import Book
+from sphinx_annotated.page.build.book import Book
 from sphinx_annotated.read.digest import DOCUMENTATION, words_in
 from sphinx_annotated.read.modules import Module, Project, absolute, imported_names
 from sphinx_annotated.read.names import (

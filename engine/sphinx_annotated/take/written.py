@@ -10,9 +10,8 @@ import re
 from itertools import dropwhile
 from textwrap import dedent
 
-from sphinx_annotated.read.parse import is_code
-from sphinx_annotated.read.prose import as_typed
-from sphinx_annotated.read.rest import (
+from sphinx_annotated.read.manners.plain import is_code
+from sphinx_annotated.read.manners.rest import (
     LINK,
     ROLE,
     block_end,
@@ -20,6 +19,7 @@ from sphinx_annotated.read.rest import (
     named,
     titles,
 )
+from sphinx_annotated.read.prose import as_typed
 
 LABEL = re.compile(
     r"\.\. (?:_[^`]*:$|(?=\[))"

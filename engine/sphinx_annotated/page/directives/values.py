@@ -14,8 +14,8 @@ from docutils import nodes
 from sphinx.locale import get_translation
 from sphinx.util.docutils import SphinxRole
 
-from sphinx_annotated.page.state import Shown, State, state_of
-from sphinx_annotated.page.words import spoken
+from sphinx_annotated.page.build.state import Shown, State, state_of
+from sphinx_annotated.page.html.words import spoken
 from sphinx_annotated.read.expressions import OTHER, ROLE, one_line
 from sphinx_annotated.read.memo import digest_of
 

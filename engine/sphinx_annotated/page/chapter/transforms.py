@@ -7,10 +7,10 @@ from typing import Any
 from docutils import nodes
 from sphinx.transforms import SphinxTransform
 
-from sphinx_annotated.page.boxes import is_row, parts
-from sphinx_annotated.page.exercises import solution
-from sphinx_annotated.page.folding import fold
-from sphinx_annotated.page.state import state_of
+from sphinx_annotated.page.build.state import state_of
+from sphinx_annotated.page.directives.exercises import solution
+from sphinx_annotated.page.directives.folding import fold
+from sphinx_annotated.page.html.boxes import is_row, parts
 
 
 class Rules(SphinxTransform):

@@ -13,7 +13,7 @@ from sphinx import addnodes
 from sphinx.locale import _
 from sphinx.util.docutils import SphinxDirective
 
-from sphinx_annotated.page.state import state_of
+from sphinx_annotated.page.build.state import state_of
 from sphinx_annotated.read.parse import Row
 
 MISPLACED = (

@@ -18,10 +18,15 @@ from docutils.parsers.rst import directives
 from sphinx.locale import _, get_translation
 from sphinx.util.docutils import SphinxDirective
 
-from sphinx_annotated.page.code import counted, segments_of, visible
-from sphinx_annotated.page.difference import Stretch, changes, code_lines, marks
-from sphinx_annotated.page.state import Shown, State, page_of, state_of
-from sphinx_annotated.page.words import spoken
+from sphinx_annotated.page.build.state import Shown, State, page_of, state_of
+from sphinx_annotated.page.directives.difference import (
+    Stretch,
+    changes,
+    code_lines,
+    marks,
+)
+from sphinx_annotated.page.html.code import counted, segments_of, visible
+from sphinx_annotated.page.html.words import spoken
 from sphinx_annotated.read.memo import digest_of
 
 SIGNS = {"-": "ln--del", "+": "ln--add", " ": ""}

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from gettext import NullTranslations, translation
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
-from sphinx.util.i18n import docname_to_domain
+
+from sphinx_annotated.page.build.catalogues import say_of
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,8 @@ def contents(app: Sphinx) -> list[Entry]:
     """Return the book's pages in order. The modules of packages are numbered chapters."""
     env = app.env
     root = env.config.root_doc
-    # An external table of contents is inserted after Sphinx has translated the page. The catalogue is read
-    # here, since Sphinx has done so only if it has read the page itself, in this process.
-    domain = docname_to_domain(root, env.config.gettext_compact)
-    own = NullTranslations()
-    for each in env.config.locale_dirs:
-        folder, languages = Path(app.srcdir, each), [env.config.language]
-        own.add_fallback(translation(domain, folder, languages, fallback=True))
+    # An external table of contents is inserted after Sphinx has translated the page.
+    say = say_of(app, root) or str
     entries: list[Entry] = []
     count = 0
 
@@ -50,9 +45,7 @@ def contents(app: Sphinx) -> list[Entry]:
         if docname not in env.toctree_includes:
             return  # without reading the page
         for toctree in env.get_doctree(docname).findall(addnodes.toctree):
-            caption = (
-                own.gettext(toctree["caption"]) if toctree.get("caption") else part
-            )
+            caption = say(toctree["caption"]) if toctree.get("caption") else part
             for title, ref in toctree["entries"]:
                 if ref not in env.all_docs:
                     continue

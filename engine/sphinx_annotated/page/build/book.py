@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sphinx_annotated.page.repository import Repository
+from sphinx_annotated.page.build.repository import Repository
 from sphinx_annotated.read.folds import Folds, folds
 from sphinx_annotated.read.modules import Module, Project
 

@@ -8,7 +8,7 @@ from docutils import nodes
 from sphinx.locale import _
 from sphinx.util.docutils import SphinxDirective
 
-from sphinx_annotated.page.state import state_of
+from sphinx_annotated.page.build.state import state_of
 
 
 class fold(nodes.General, nodes.Element):  # noqa: N801 (docutils names nodes so)

@@ -22,8 +22,8 @@ from docutils import nodes
 from sphinx.locale import _
 from sphinx.util.docutils import SphinxDirective
 
-from sphinx_annotated.page.book import Book
-from sphinx_annotated.page.state import state_of
+from sphinx_annotated.page.build.book import Book
+from sphinx_annotated.page.build.state import state_of
 from sphinx_annotated.read.digest import data
 from sphinx_annotated.read.modules import Project
 

@@ -7,17 +7,17 @@ from typing import Any
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from sphinx_annotated.page.book import is_below
-from sphinx_annotated.page.boxes import box
-from sphinx_annotated.page.code import Highlighter, code_lines, code_node
-from sphinx_annotated.page.deeper import MISPLACED, is_misplaced
-from sphinx_annotated.page.deviations import deviation
-from sphinx_annotated.page.exercises import exercise, folded, solution
-from sphinx_annotated.page.folding import fold, own, remark, summary
-from sphinx_annotated.page.pictures import picture
-from sphinx_annotated.page.state import page_of
-from sphinx_annotated.page.ties import tied
-from sphinx_annotated.page.variants import variant
+from sphinx_annotated.page.build.book import is_below
+from sphinx_annotated.page.build.state import page_of
+from sphinx_annotated.page.chapter.ties import tied
+from sphinx_annotated.page.directives.deeper import MISPLACED, is_misplaced
+from sphinx_annotated.page.directives.deviations import deviation
+from sphinx_annotated.page.directives.exercises import exercise, folded, solution
+from sphinx_annotated.page.directives.folding import fold, own, remark, summary
+from sphinx_annotated.page.directives.pictures import picture
+from sphinx_annotated.page.directives.variants import variant
+from sphinx_annotated.page.html.boxes import box
+from sphinx_annotated.page.html.code import Highlighter, code_lines, code_node
 from sphinx_annotated.read.folds import Folds
 from sphinx_annotated.read.parse import Block, Cell, Name, Row
 

@@ -1,4 +1,4 @@
-"""Prose that is not Markdown, as ``read/styles.py`` encloses it: reStructuredText, NumPy, Google, plain.
+"""Prose that ``read/manners/styles.py`` encloses: reStructuredText, NumPy, Google and plain.
 
 Napoleon translates the sections of NumPy and Google docstrings to reStructuredText, which docutils reads
 as part of the page, so that roles, directives, footnotes and references are Sphinx's own. Each line knows
@@ -18,10 +18,16 @@ from sphinx.locale import _
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from sphinx_annotated.page.sections import DIALECTS
-from sphinx_annotated.page.state import page_of
-from sphinx_annotated.read.parse import is_code
-from sphinx_annotated.read.rest import ADORNMENT, FENCE, code_end, indentation, titles
+from sphinx_annotated.page.build.state import page_of
+from sphinx_annotated.page.manners.sections import DIALECTS
+from sphinx_annotated.read.manners.plain import is_code
+from sphinx_annotated.read.manners.rest import (
+    ADORNMENT,
+    FENCE,
+    code_end,
+    indentation,
+    titles,
+)
 
 MARKDOWN_LINK = re.compile(r"(?<![\w\]`])\[([^\[\]`]+)\]\((https?://[^\s()]+)\)")
 EXTERNAL = re.compile(r"`([^`<>]+?)\s*<([^`<>]+)>`_(?!_)")

@@ -17,13 +17,13 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import docname_join
 from sphinx.util.docutils import SphinxDirective
 
-from sphinx_annotated.page.contents import in_order
-from sphinx_annotated.page.state import Shown, State, state_of
-from sphinx_annotated.page.values import with_values
+from sphinx_annotated.page.build.contents import in_order
+from sphinx_annotated.page.build.state import Shown, State, state_of
+from sphinx_annotated.page.directives.values import with_values
 from sphinx_annotated.read.memo import digest_of
 from sphinx_annotated.read.parse import Chapter
 from sphinx_annotated.read.prose import as_typed
-from sphinx_annotated.run.execute import Job
+from sphinx_annotated.run.job import Job
 
 NOTE = re.compile(r"^(:{3,})\{deviation\} *(.+)\n((?:.*\n)*?)\1$", re.MULTILINE)
 PAGE = re.compile(r"\{doc\}`(?:([^`<]*)<)?([^`<>]+)>?`")

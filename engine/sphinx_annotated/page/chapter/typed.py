@@ -12,7 +12,7 @@ from typing import Any
 from docutils import nodes
 from sphinx.transforms import SphinxTransform
 
-from sphinx_annotated.page.state import state_of
+from sphinx_annotated.page.build.state import state_of
 
 # An option, dashes at a word, an index or a call with a text or an ellipsis, a value in quotes, a word with a
 # backslash that would be taken for an escape.

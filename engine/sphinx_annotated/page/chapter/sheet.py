@@ -9,11 +9,11 @@ from docutils import nodes
 from sphinx.locale import _
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
-from sphinx_annotated.page.boxes import box, is_row, parts
-from sphinx_annotated.page.deeper import deeper, deeper_section
-from sphinx_annotated.page.exercises import exercise, solution
-from sphinx_annotated.page.folding import fold
-from sphinx_annotated.page.state import Head, state_of
+from sphinx_annotated.page.build.state import Head, state_of
+from sphinx_annotated.page.directives.deeper import deeper, deeper_section
+from sphinx_annotated.page.directives.exercises import exercise, solution
+from sphinx_annotated.page.directives.folding import fold
+from sphinx_annotated.page.html.boxes import box, is_row, parts
 
 
 class heading(nodes.Element):  # noqa: N801 (docutils names nodes so)

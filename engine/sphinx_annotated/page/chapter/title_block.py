@@ -11,10 +11,10 @@ from sphinx.builders import Builder
 from sphinx.config import Config
 from sphinx.locale import _
 
-from sphinx_annotated.page.contents import Entry
-from sphinx_annotated.page.state import Head
+from sphinx_annotated.page.build.contents import Entry
+from sphinx_annotated.page.build.state import Head
 from sphinx_annotated.read.parse import Chapter, Name
-from sphinx_annotated.run.execute import Record
+from sphinx_annotated.run.store import Record
 
 
 def title_block(

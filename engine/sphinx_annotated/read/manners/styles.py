@@ -5,7 +5,7 @@ The style is a setting of the book, of a folder, or of a module, by a line that 
     __docformat__ = "numpy"
 
 Prose in Markdown stays as it is. Prose in another style is enclosed in a directive with the line that it
-starts on, and ``page/written.py`` reads it. Titles become headings, because pages have sections:
+starts on, and ``page/manners/written.py`` reads it. Titles become headings, because pages have sections:
 
 - In reStructuredText, NumPy and Google style, docstrings have that markup. Comments are plain, as everywhere
   in Python, except for those that a cell starts with (``# %%``, or a row of ``#``), as in a gallery.
@@ -20,9 +20,20 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from sphinx_annotated.read.parse import HEADING, Chapter, ChapterError, Row, docstring
+from sphinx_annotated.read.manners import galleries, notebooks
+from sphinx_annotated.read.manners.galleries import as_shell
+from sphinx_annotated.read.manners.plain import is_code
+from sphinx_annotated.read.manners.rest import LINK, ROLE, named, titles
+from sphinx_annotated.read.parse import (
+    HEADING,
+    Chapter,
+    ChapterError,
+    Manner,
+    Row,
+    comments,
+    docstring,
+)
 from sphinx_annotated.read.patterns import matches
-from sphinx_annotated.read.rest import LINK, ROLE, named, titles
 
 MARKDOWN = "markdown"
 PLAIN = "plain"
@@ -85,12 +96,31 @@ def _docformat(node: ast.stmt) -> str | None:
     return value if own and isinstance(value, str) else None
 
 
+def manner_of(text: str, tree: ast.Module, path: str, style: str) -> Manner:
+    """Return what is prose in a module: in a notebook and in other styles, comments are no Markdown.
+
+    Raises ``ChapterError`` if the module is a notebook that cannot be read.
+    """
+    notebook = notebooks.is_one(text)
+    manner = (
+        notebooks.read(text, tree, path) if notebook else galleries.read(text, tree)
+    )
+    if style == MARKDOWN and not notebook:
+        return manner
+    kinds = dict(manner.kinds)
+    for comment in comments(text, manner)[0]:
+        if comment.kind == "comment" and is_code(comment.text):
+            kinds |= dict.fromkeys(range(comment.line, comment.end + 1), "code")
+    return replace(manner, kinds=kinds, comments="plain")
+
+
 def styled(chapter: Chapter, style: str) -> Chapter:
     """Return a chapter all of whose prose is Markdown: other prose is in directives."""
     opening = chapter.opening
     for cell in chapter.cells:
-        if style != MARKDOWN:
-            cell.rows = [_row(row, chapter, style, row is opening) for row in cell.rows]
+        for row in cell.rows:
+            row.notes = [_with_commands(chapter, *note) for note in row.notes]
+        cell.rows = [_row(row, chapter, style, row is opening) for row in cell.rows]
         cell.rows = [part for row in cell.rows for part in _parts(row, chapter, style)]
     return chapter
 
@@ -110,7 +140,15 @@ def _parts(row: Row, chapter: Chapter, style: str) -> list[Row]:
     return parts
 
 
+def _with_commands(chapter: Chapter, line: int, text: str) -> tuple[int, str]:
+    return line, as_shell(text) if chapter.kinds.get(line) == "block" else text
+
+
 def _row(row: Row, chapter: Chapter, style: str, opens: bool) -> Row:
+    if style == MARKDOWN and not any(
+        chapter.kinds.get(line) == "plain" for line, _ in row.notes
+    ):
+        return row
     notes: list[tuple[int, str]] = []
     for i, (line, text) in enumerate(row.notes):
         kind: str = chapter.kinds.get(line, "docstring")
@@ -125,9 +163,11 @@ def _row(row: Row, chapter: Chapter, style: str, opens: bool) -> Row:
             line, text = line + above + rest[:lead].count("\n"), rest.lstrip("\n")
         if not text.strip():
             continue
-        if kind == "markdown":
+        if kind == "plain":
+            notes.append(_enclosed(line, text, PLAIN))
+        elif kind == "markdown" or style == MARKDOWN:
             notes.append((line, text))
-        elif kind == "comment" or style == PLAIN:
+        elif style == PLAIN:
             notes.append(_enclosed(line, text, PLAIN))
         else:
             has_sections = kind == "block" or bool(title)

@@ -11,7 +11,7 @@ from typing import Any
 
 from sphinx.ext.napoleon import Config, GoogleDocstring, NumpyDocstring
 
-from sphinx_annotated.read.rest import indentation, titles
+from sphinx_annotated.read.manners.rest import indentation, titles
 
 SETTINGS = {
     "napoleon_attr_annotations": False,

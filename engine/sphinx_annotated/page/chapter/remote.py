@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
-from sphinx_annotated.page.state import state_of
+from sphinx_annotated.page.build.state import state_of
 
 
 class remote_image(nodes.General, nodes.Inline, nodes.Element):  # noqa: N801 (docutils names nodes so)

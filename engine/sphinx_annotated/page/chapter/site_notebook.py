@@ -11,18 +11,19 @@ import nbformat
 from nbformat import NotebookNode
 from sphinx.locale import _
 
-from sphinx_annotated.page.figures import themed
-from sphinx_annotated.page.limits import limited
-from sphinx_annotated.page.outputs import portrayed
-from sphinx_annotated.page.values import with_values
-from sphinx_annotated.page.words import said, spoken
+from sphinx_annotated.page.directives.values import with_values
+from sphinx_annotated.page.html.figures import themed
+from sphinx_annotated.page.html.limits import limited
+from sphinx_annotated.page.html.outputs import portrayed
+from sphinx_annotated.page.html.words import said, spoken
 from sphinx_annotated.read.folds import Folds
+from sphinx_annotated.read.manners.styles import DIRECTIVE
 from sphinx_annotated.read.parse import HEADING, Cell, Chapter, Row
 from sphinx_annotated.read.prose import as_typed
-from sphinx_annotated.read.styles import DIRECTIVE
 from sphinx_annotated.run.clean import cleaned
-from sphinx_annotated.run.execute import KERNEL, Record
+from sphinx_annotated.run.kernel import KERNEL
 from sphinx_annotated.run.narrow import FORMAT as NARROW
+from sphinx_annotated.run.store import Record
 
 WRITTEN = re.compile(rf"\s*`+\{{{DIRECTIVE}\}}")  # prose in another style
 FENCE, INNER = "`" * 8, "`" * 7

@@ -1,0 +1,1 @@
+"""Prose in other people's manners: reStructuredText, NumPy, Google and plain text."""

@@ -1,0 +1,131 @@
+"""Notebooks as Python files, which Jupytext reads."""
+
+import re
+import sys
+from collections.abc import Callable
+from html import unescape
+
+import pytest
+from small_books import Built, Shelf
+from sphinx_annotated.read.modules import Project
+from sphinx_annotated.read.parse import Chapter, ChapterError
+
+New = Callable[..., Shelf]
+Make = Callable[[dict[str, str]], Project]
+VALUES = """
+    # %% [markdown]
+    # # Values
+
+    # %%
+    x = 1
+    x + 1
+
+    # %%
+    x + 10
+
+    # %%
+    print("third")
+
+    # %%
+    "last"
+"""
+TRAINING = '''
+    # ---
+    # jupyter:
+    #   jupytext:
+    #     formats: ipynb,py:percent
+    # ---
+
+    # %% [markdown] id="F1" jp-MarkdownHeadingCollapsed=true tags=[]
+    # # Training
+    #
+    # Words. <s>A year</s> *five* years.
+
+    # %%
+    import sys
+
+    # %% id="v1" tags=["remove_input"]
+    # # Uncomment it
+    # #
+    # !pip install -q torch
+
+    # %% [markdown]
+    """
+    ## Loading
+
+    - one
+    - two
+    """
+
+    # %% id="k0"
+    # # What follows
+    import math
+
+    ROOT = math.sqrt(2)
+'''
+
+
+@pytest.fixture(scope="module")
+def built(shelf: New) -> Built:
+    return shelf({"values.py": VALUES, "training.py": TRAINING}).well_built()
+
+
+def text_of(html: str) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]+>", "", html)).split())
+
+
+@pytest.mark.slow
+def test_each_cell_of_a_notebook_shows_its_own_value(built: Built) -> None:
+    rows = built.page("values").split('<div class="sbs__row')[1:]
+    shown = [text_of(row.rpartition("</div>")[0]) for row in rows]
+    for code, value in (("x + 1", "2"), ("x + 10", "11"), ('"last"', "'last'")):
+        (row,) = [each for each in shown if f"{code} {value}" in each]
+    (row,) = [each for each in shown if "third" in each]
+    assert 'print("third") third' in row
+
+
+@pytest.mark.slow
+def test_the_metadata_of_a_notebook_and_its_cells_are_not_shown(built: Built) -> None:
+    page = built.page("training")
+    text = text_of(page.partition('role="main">')[2])
+    assert re.search(r"<h1>Training<", page) and "<em>five</em>" in page
+    assert re.findall(r"<h2[^>]*>(.*?)<", page) == ["Loading"]
+    for word in ("jupytext", "%%", "Collapsed", "remove_input", '"""'):
+        assert word not in text, word
+
+
+@pytest.mark.slow
+def test_a_comment_in_a_cell_of_code_is_no_heading(built: Built) -> None:
+    text = text_of(built.page("training"))
+    assert "Uncomment it" in text and "What follows" in text
+    assert "!pip install -q torch" in text
+
+
+def chapter_of(project: Make, text: str) -> Chapter:
+    made = project({"m.py": text})
+    return made.at(made.root / "m.py").chapter
+
+
+def test_lines_of_a_notebook_have_their_numbers_in_the_file(project: Make) -> None:
+    chapter = chapter_of(project, TRAINING)
+    rows = [row for cell in chapter.cells for row in cell.rows]
+    code = [chapter.lines[n - 1] for r in rows for b in r.blocks for n in b.lines]
+    assert [line for line in code if line] == [
+        "import sys",
+        "# !pip install -q torch",
+        "import math",
+        "ROOT = math.sqrt(2)",
+    ]
+    first = {row.line: row.prose.split()[-1] for row in rows if row.line}
+    heading = chapter.lines.index("# # Training") + 1
+    assert first[heading] == "years."
+    assert chapter.lines.index("## Loading") + 1 in first
+
+
+def test_a_notebook_without_jupytext_is_an_error_that_says_what_to_install(
+    project: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jupytext", None)
+    with pytest.raises(ChapterError, match=r"m\.py:1: .*pip install"):
+        chapter_of(project, VALUES)
+    assert chapter_of(project, "# %%\n# Prose of a gallery.\nx = 1\n").title == "m"
