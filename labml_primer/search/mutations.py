@@ -139,7 +139,7 @@ def with_subprogram(dna: DNA, s: int, subprogram: Subprogram) -> DNA:
     return replace(dna, subprograms=(*before, subprogram, *after))
 
 
-def places(dna: DNA, least: int = 1) -> list[int]:
+def long_enough(dna: DNA, least: int = 1) -> list[int]:
     """Return the subprograms that have at least so many instructions."""
     return [s for s, sub in enumerate(dna.subprograms) if len(sub) >= least]
 
@@ -158,9 +158,9 @@ def delete(dna: DNA, random: Random) -> DNA:
     changed more often. No mutation adds or removes a subprogram.
     :::
     """
-    if not places(dna):
+    if not long_enough(dna):
         return dna
-    s = random.choice(places(dna))
+    s = random.choice(long_enough(dna))
     value = random.randrange(len(dna.subprograms[s])) + 2
     return with_subprogram(dna, s, deleted(dna.subprograms[s], value))
 
@@ -187,9 +187,9 @@ def mutate_field(dna: DNA, random: Random) -> DNA:
     two branches, which the Transformer does not have.
     :::
     """
-    if not places(dna):
+    if not long_enough(dna):
         return dna
-    s = random.choice(places(dna))
+    s = random.choice(long_enough(dna))
     value = random.randrange(len(dna.subprograms[s])) + 2
     instruction = dna.subprograms[s][value - 2]
     choices: dict[str, Sequence[Any]] = {
@@ -210,9 +210,9 @@ def mutate_field(dna: DNA, random: Random) -> DNA:
 
 def swap(dna: DNA, random: Random) -> DNA:
     """Swap two instructions of a subprogram."""
-    if not places(dna, least=2):
+    if not long_enough(dna, least=2):
         return dna
-    s = random.choice(places(dna, least=2))
+    s = random.choice(long_enough(dna, least=2))
     a, b = random.sample(range(2, len(dna.subprograms[s]) + 2), 2)
     return with_subprogram(dna, s, swapped(dna.subprograms[s], a, b))
 
