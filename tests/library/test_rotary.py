@@ -205,7 +205,7 @@ def test_attention_made_of_a_second_definition_of_its_base_is_refused() -> None:
     body = dict(vars(MultiHeadAttention))
     second: Any = type("MultiHeadAttention", MultiHeadAttention.__bases__, body)
     pasted = type("Pasted", (second,), {})
-    with pytest.raises(TypeError, match="Pasted is no .* was defined twice"):
+    with pytest.raises(TypeError, match=r"Pasted is no .* was defined twice"):
         rotary(replace(SMALL, attention=pasted))
 
 
