@@ -42,8 +42,8 @@ offline: book  ## the whole book as one PDF and as an archive, into the site (by
 lighthouse: book  ## Lighthouse's figures for every page, on its mobile setting (installs it: 185 MB; 10 quiet minutes)
 	@$(RUN) benchmarks/lighthouse/measure.py
 
-translations: book  ## bring the catalogues of book/locale up to the English book, and count
-	@$(RUN) book/tools/translations.py
+translations: book  ## bring the catalogues of book/locale up to the English book, and count (STRICT=1: as for a release)
+	@$(RUN) book/tools/translations.py $(if $(STRICT),--strict)
 
 notebooks: book  ## write notebooks/*.ipynb, with the numbers that the build computed
 	@$(RUN) book/tools/write_notebooks.py
