@@ -37,10 +37,8 @@ from labml_primer.search.programs import (
     DIMENSIONS_IN_BANK,
     DNA,
     Instruction,
-    Line,
-    Program,
-    expand,
 )
+from labml_primer.search.running import Line, Program, expand
 
 Subprogram = tuple[Instruction, ...]
 
@@ -272,7 +270,7 @@ def graph(dna: DNA) -> tuple[Node, ...]:
 
     Two dense layers with the same input are two nodes, because they have weights of their own.
 
-    Raises `ValueError` as {py:func}`~labml_primer.search.programs.expand` does.
+    Raises `ValueError` as {py:func}`~labml_primer.search.running.expand` does.
     """
     lines = expand(dna)
     # MAIN has the block's input twice.
@@ -309,7 +307,7 @@ def fingerprint(dna: DNA, d_model: int = 32, seq: int = 13) -> str:
     can also be equal for programs that differ on other texts only, for example by a MIN that changes nothing
     in this one. So the recorded searches compare graphs alone.
 
-    Raises `ValueError` as {py:class}`~labml_primer.search.programs.Program` does.
+    Raises `ValueError` as {py:class}`~labml_primer.search.running.Program` does.
     """
     program = Program(dna, d_model, seq).double()
     generator = torch.Generator().manual_seed(0)
@@ -361,7 +359,7 @@ def mutate(dna: DNA, random: Random) -> DNA:
     reads, and this input is not used otherwise.
     :::
 
-    A few children are beyond the limits of {py:func}`~labml_primer.search.programs.expand`, which raises
+    A few children are beyond the limits of {py:func}`~labml_primer.search.running.expand`, which raises
     `ValueError` when such a child is built.
     """
     parent, child = graph(dna), dna
@@ -408,12 +406,8 @@ if __name__ == "__main__":
 
     from IPython.display import display
 
-    from labml_primer.search.programs import (
-        TRANSFORMER,
-        live_values,
-        parse,
-        sees_the_future,
-    )
+    from labml_primer.search.programs import TRANSFORMER, parse
+    from labml_primer.search.running import live_values, sees_the_future
     from labml_primer.training.loop import draw_windows, next_character_loss
     from labml_primer.training.table import Table
 

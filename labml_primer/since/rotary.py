@@ -147,8 +147,8 @@ def positioned(
     for kind in (by, attention):
         if not issubclass(kind, MultiHeadAttention):
             raise TypeError(
-                f"{kind.__name__} is no subclass of this MultiHeadAttention. If "
-                "MultiHeadAttention was defined twice, as by two copies in one file, keep one."
+                f"{kind.__name__} is no subclass of MultiHeadAttention. If that was "
+                "defined twice, as by two copies in one file, keep one definition."
             )
     bases = (by, attention)
     for known in by.__subclasses__():
