@@ -10,7 +10,7 @@ PEERS := _build/peers
 .PHONY: help book serve test test-all lint check lighthouse offline translations notebooks benchmarks experiments search clean setup lock new
 
 help:  ## this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1|/' | awk -F'|' '{printf "make %-11s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1|/' | awk -F'|' '{printf "make %-12s %s\n", $$1, $$2}'
 
 book: $(READY)  ## execute what changed and build the site (STRICT=1: warnings are errors; DRAFTS=1: with unfinished translations)
 	@$(RUN) book/tools/build.py $(if $(STRICT),--strict) $(if $(DRAFTS),--drafts)
@@ -26,7 +26,7 @@ test-all: $(READY)  ## every test there is, as each night: every combination, no
 	@$(RUN) book/tools/build.py --strict
 	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist worksteal --durations=10 $(FILES)
 
-lint: $(READY)
+lint: $(READY)  ## style, imports, types and workflows
 	@$(RUN) -m ruff check . && $(RUN) -m ruff format --check -q .
 	@PYTHONPATH=.:book:engine $(VENV)/bin/lint-imports --no-logo --no-cache
 	@$(RUN) -m mypy
@@ -42,8 +42,8 @@ offline: book  ## the whole book as one PDF and as an archive, into the site (by
 lighthouse: book  ## Lighthouse's figures for every page, on its mobile setting (installs it: 185 MB; 10 quiet minutes)
 	@$(RUN) benchmarks/lighthouse/measure.py
 
-translations: book  ## bring the catalogues of book/locale up to the English book, and count
-	@$(RUN) book/tools/translations.py
+translations: book  ## bring the catalogues of book/locale up to the English book, and count (STRICT=1: as for a release)
+	@$(RUN) book/tools/translations.py $(if $(STRICT),--strict)
 
 notebooks: book  ## write notebooks/*.ipynb, with the numbers that the build computed
 	@$(RUN) book/tools/write_notebooks.py
@@ -64,7 +64,7 @@ clean:  ## remove what was built and executed, and the environment (not _build/e
 	[ ! -d _build ] || find _build -mindepth 1 -maxdepth 1 ! -name experiments -exec rm -rf {} +
 	rm -rf $(VENV) book/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-setup: $(READY)
+setup: $(READY)  ## install what all of these need into .venv, once (2.1 GB, a few minutes)
 
 # uv writes the versions and their hashes below the two lines that say how.
 lock:  ## write requirements.lock again from pyproject.toml, by uv (UPGRADE=1: to the newest versions)

@@ -61,31 +61,31 @@ SIZES: dict[str, dict[str, Any]] = Named(
 # Section 4.1: about 35 million parameters, sequences of 64. The widths are those of Figures 13 to 15. The
 # paper does not state the size of its vocabulary; the 385 million parameters of its largest model in section
 # 4.1 leave 31,400 to 32,400 tokens.
-TRANSFORMER: Config = Config(vocab_size=32_000, **SIZES["search"])
+VANILLA: Config = Config(vocab_size=32_000, **SIZES["search"])
 PRIMER_EZ: Config = replace(
-    TRANSFORMER, attention=MultiDConvHeadAttention, activation=SquaredReLU
+    VANILLA, attention=MultiDConvHeadAttention, activation=SquaredReLU
 )
-SYNTHESIZER: Config = replace(TRANSFORMER, block=SynthesizerBlock)
+SYNTHESIZER: Config = replace(VANILLA, block=SynthesizerBlock)
 
 # The names follow Tables 4 and 5.
 PRESETS: dict[str, Config] = Named(
     {
-        "transformer": TRANSFORMER,
-        "transformer-gelu": replace(TRANSFORMER, activation=nn.GELU),
+        "transformer": VANILLA,
+        "transformer-gelu": replace(VANILLA, activation=nn.GELU),
         "transformer-pp": replace(
-            TRANSFORMER,
+            VANILLA,
             activation=nn.SiLU,
             feed_forward=GatedFeedForward,
             norm=nn.RMSNorm,
         ),
-        "transformer-squared-relu": replace(TRANSFORMER, activation=SquaredReLU),
-        "transformer-mdha": replace(TRANSFORMER, attention=MultiDConvHeadAttention),
+        "transformer-squared-relu": replace(VANILLA, activation=SquaredReLU),
+        "transformer-mdha": replace(VANILLA, attention=MultiDConvHeadAttention),
         "transformer-sep-conv": replace(
-            TRANSFORMER, attention=SeparableConvolutionAttention
+            VANILLA, attention=SeparableConvolutionAttention
         ),
         "primer-ez": PRIMER_EZ,
         "primer": replace(
-            TRANSFORMER,
+            VANILLA,
             attention=PrimerAttention,
             activation=SquaredReLU,
             norm=PrimerNorm,
@@ -93,7 +93,7 @@ PRESETS: dict[str, Config] = Named(
         ),
         # Four blocks instead of six, as in the released code.
         "evolved-transformer": replace(
-            TRANSFORMER, layers=4, activation=nn.SiLU, block=EvolvedBlock
+            VANILLA, layers=4, activation=nn.SiLU, block=EvolvedBlock
         ),
         "synthesizer-dense": replace(SYNTHESIZER, attention=DenseSynthesizer),
         "synthesizer-factorized-dense": replace(
@@ -103,10 +103,10 @@ PRESETS: dict[str, Config] = Named(
         "synthesizer-factorized-random": replace(
             SYNTHESIZER, attention=FactorizedRandomSynthesizer
         ),
-        "switch-transformer": replace(TRANSFORMER, feed_forward=SwitchFeedForward),
+        "switch-transformer": replace(VANILLA, feed_forward=SwitchFeedForward),
         "switch-primer": replace(PRIMER_EZ, feed_forward=SwitchFeedForward),
         # Not in the paper.
-        "modern": modern(TRANSFORMER),
-        "modern-primer-ez": modern_primer_ez(TRANSFORMER),
+        "modern": modern(VANILLA),
+        "modern-primer-ez": modern_primer_ez(VANILLA),
     }
 )

@@ -68,7 +68,7 @@ def save_model(
     config = named(model.config, known_parts(parts))
     weights = model.state_dict()
     saved = {"config": json.dumps(config), "symbols": symbols, "weights": weights}
-    check(model, saved, parts)
+    check_saved(model, saved, parts)
     unfinished = Path(f"{path}.{uuid4().hex}.part")
     try:
         torch.save(saved, unfinished)
@@ -97,7 +97,9 @@ def named(config: Config, known: dict[str, type]) -> dict[str, Any]:
 
 
 @torch.no_grad()
-def check(model: LanguageModel, saved: dict[str, Any], parts: Iterable[type]) -> None:
+def check_saved(
+    model: LanguageModel, saved: dict[str, Any], parts: Iterable[type]
+) -> None:
     """Raise `ValueError` unless what is saved gives a model with the logits of `model`, up to rounding."""
     weights = model.embedding.weight
     try:

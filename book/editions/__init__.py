@@ -19,13 +19,12 @@ from babel.messages.extract import extract
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
-from sphinx.locale import _, __, get_translation
+from sphinx.locale import _, get_translation
 from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
-from sphinx.util import logging
 from sphinx.util.nodes import extract_messages
 
-from editions.catalogues import ABOUT, Language, Message, languages, read
+from editions.catalogues import Language, current, languages
 from editions.checks import has_words
 
 ENGLISH = "English"
@@ -47,7 +46,6 @@ SINGLE = ("individuals.js", "search-words.js", "page.js", "worker.js")
 SHARED = ("pictures", "outputs", "words")  # catalogues that all pages use
 CJK = "\u2e80"  # the first character of the Chinese and Japanese scripts
 STATUS = "edition"  # attribute of a node: missing or stale
-LOGGER = logging.getLogger(__name__)
 
 
 def code_of(app: Sphinx) -> str:
@@ -75,10 +73,15 @@ def note_messages(app: Sphinx, doctree: nodes.document) -> None:
     if code_of(app) or not app.config.editions_locale:
         return
     found = [text for _node, text in messages_of(doctree)]
-    path = Path(app.outdir).parent / MESSAGES / f"{app.env.docname}.json"
+    path = messages_path(app, app.env.docname)
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(list(dict.fromkeys(found)), ensure_ascii=False, indent=0)
     path.write_text(text, encoding="utf-8")
+
+
+def messages_path(app: Sphinx, docname: str) -> Path:
+    """Return the file in which the English build notes the messages of a page."""
+    return Path(app.outdir).parent / MESSAGES / f"{docname}.json"
 
 
 def messages_of(doctree: nodes.document) -> list[tuple[nodes.Element, str]]:
@@ -110,9 +113,13 @@ def outdated(
     edited: set[str],
     gone: set[str],
 ) -> list[str]:
-    """Return the pages whose catalogue, or that of all pages, has changed."""
-    if not code_of(app):
+    """Return the pages whose catalogue, or that of all pages, has changed; in English, those not noted."""
+    if not app.config.editions_locale:
         return []
+    if not code_of(app):
+        return [
+            name for name in env.found_docs if not messages_path(app, name).exists()
+        ]
     folder = language_of(app).folder
     common = [_digest(folder / f"{name}.po") for name in SHARED]
     now = {
@@ -137,15 +144,14 @@ class Status(SphinxTransform):
         translated = str(self.document["source"]).endswith("<translated>")
         if not code_of(self.app) or translated:
             return
+        found = messages_of(self.document)
         path = language_of(self.app).path(self.env.docname)
-        known = {m.english: m for m in (read(path) if path.is_file() else [])}
-        counts = {"messages": 0, "missing": 0, "stale": 0}
-        for node, text in messages_of(self.document):
-            message = known.get(text, Message(text))
+        counts = {"messages": len(found), "missing": 0, "stale": 0}
+        messages = current(path, [text for _node, text in found])
+        for (node, _text), message in zip(found, messages, strict=True):
             status = (
                 "missing" if not message.shown else "stale" if message.stale else ""
             )
-            counts["messages"] += 1
             if status:
                 counts[status] += 1
                 node[STATUS] = status
@@ -210,14 +216,10 @@ def alternates(site: str, uri: str, others: list[Language]) -> list[tuple[str, s
 
 def is_mostly_english(app: Sphinx, language: Language, docname: str) -> bool:
     """Return whether an edition's page shows more English than translations, as the English build knows."""
-    if docname in language.complete:
-        return False
-    path = Path(app.outdir).parent / MESSAGES / f"{docname}.json"
-    messages = json.loads(path.read_text("utf-8")) if path.is_file() else []
-    catalogue = language.path(docname)
-    known = read(catalogue) if catalogue.is_file() else []
-    shown = {m.english for m in known if m.shown}
-    return sum(text not in shown for text in messages) * 2 > len(messages)
+    path = messages_path(app, docname)
+    english = json.loads(path.read_text("utf-8")) if path.is_file() else []
+    shown = sum(m.shown for m in current(language.path(docname), english))
+    return shown * 2 < len(english)
 
 
 def frame(
@@ -287,49 +289,6 @@ def _site(app: Sphinx) -> str:
     from sphinx_annotated.page.build.repository import Repository
 
     return Repository(**app.config.annotated_repository).pages
-
-
-def report(app: Sphinx, exception: Exception | None) -> None:
-    """Report how far an edition is, and warn of what is left on pages that are declared complete."""
-    here = code_of(app)
-    if exception is not None or not here:
-        return
-    total = {"messages": 0, "missing": 0, "stale": 0}
-    complete = language_of(app).complete
-    for name in sorted({*complete} - app.env.found_docs):
-        LOGGER.warning(
-            __("%s: complete has %s, which is no page of the book. Correct it."),
-            language_of(app).folder / ABOUT,
-            name,
-            type="editions",
-            subtype="complete",
-        )
-    for name in sorted(app.env.found_docs):
-        counts = app.env.metadata.get(name, {}).get("edition", {})
-        for kind in total:
-            total[kind] += counts.get(kind, 0)
-        if name in complete and (counts.get("missing") or counts.get("stale")):
-            LOGGER.warning(
-                __(
-                    "%s: %d messages are missing and %d are stale, but language.toml declares "
-                    "the page complete. Run make translations, and translate them in %s."
-                ),
-                name,
-                counts["missing"],
-                counts["stale"],
-                language_of(app).path(name),
-                type="editions",
-                subtype="complete",
-            )
-    done = total["messages"] - total["missing"] - total["stale"]
-    LOGGER.info(
-        "%s: %d of %d messages translated, %d stale, %d missing",
-        here,
-        done,
-        total["messages"],
-        total["stale"],
-        total["missing"],
-    )
 
 
 # -- words in pictures -----------------------------------------------------------------------
@@ -408,5 +367,4 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("env-get-outdated", outdated)
     app.connect("doctree-read", note_messages)
     app.connect("html-page-context", frame, priority=850)  # before the theme
-    app.connect("build-finished", report)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -22,7 +22,7 @@ from pathlib import Path
 from babel import Locale, UnknownLocaleError
 from babel.messages.pofile import PoFileError, denormalize, normalize, read_po
 
-from editions.checks import differences, has_words, signature
+from editions.checks import differences, signature
 
 ABOUT = "language.toml"
 HEADER = (
@@ -74,7 +74,6 @@ class Language:
     code: str
     folder: Path
     name: str  # as its readers write it
-    complete: tuple[str, ...] = ()  # pages without a missing or stale message
     draft: bool = False  # built only on demand, and linked from nowhere
 
     def catalogues(self) -> dict[str, list[Message]]:
@@ -120,7 +119,6 @@ def language(folder: Path) -> Language:
         folder.name,
         folder,
         about["name"],
-        tuple(about.get("complete", ())),
         bool(about.get("draft", False)),
     )
 
@@ -158,6 +156,12 @@ def read(path: Path) -> list[Message]:
         )
         for message, obsolete in live + gone
     ]
+
+
+def current(path: Path, english: Iterable[str]) -> list[Message]:
+    """Return these messages with the translations of a file, whether or not it has them all, or is there."""
+    known = {m.english: m for m in (read(path) if path.is_file() else [])}
+    return [known.get(text, Message(text)) for text in english]
 
 
 def _previous(comments: list[str]) -> str:
@@ -304,32 +308,38 @@ def _similarity(a: str, b: str) -> float:
 
 @dataclass(frozen=True)
 class Count:
-    """How far the messages of a page are translated."""
+    """How far messages are translated."""
 
     messages: int = 0
-    translated: int = 0
     stale: int = 0
     missing: int = 0
-    words: int = 0  # of messages that are stale or missing, without code and formulas
 
     def __add__(self, other: Count) -> Count:
         return Count(
-            *(a + b for a, b in zip(self.fields(), other.fields(), strict=True))
+            self.messages + other.messages,
+            self.stale + other.stale,
+            self.missing + other.missing,
         )
 
-    def fields(self) -> tuple[int, ...]:
-        return self.messages, self.translated, self.stale, self.missing, self.words
+    def __str__(self) -> str:
+        return f"{self.stale:,} stale, {self.missing:,} missing, of {self.messages:,} messages"
+
+    @property
+    def left(self) -> bool:
+        """Whether something is to be translated."""
+        return bool(self.stale or self.missing)
+
+    @property
+    def half_done(self) -> bool:
+        """Whether something is stale, or missing where most is translated: a release has none of these."""
+        return bool(self.stale or 0 < self.missing <= self.messages / 2)
 
 
 def counted(messages: Iterable[Message]) -> Count:
-    """Count the messages of a page. Obsolete ones do not count."""
-    total = Count()
-    for m in messages:
-        if not m.obsolete:
-            stale, missing = int(m.stale), int(not m.text)
-            left = has_words(m.english) if stale or missing else 0
-            total += Count(1, 1 - stale - missing, stale, missing, left)
-    return total
+    """Count messages. Obsolete ones do not count."""
+    live = [m for m in messages if not m.obsolete]
+    missing = sum(not m.text for m in live)
+    return Count(len(live), sum(m.stale for m in live), missing)
 
 
 def faults(language: Language) -> Iterator[str]:

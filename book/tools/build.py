@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "book"), str(ROOT / "engine")]
 
 from editions import OWN  # noqa: E402
-from editions.catalogues import CatalogueError, languages  # noqa: E402
+from editions.catalogues import CatalogueError, Language, languages  # noqa: E402
 from editions.compiled import compile_catalogues, publish  # noqa: E402
 
 SITE = ROOT / "_build" / "html"
@@ -70,7 +70,19 @@ def build(strict: bool, drafts: bool = False) -> int:
             edition.wait()
     if not result:
         forget_others(codes)
+        report(found)
     return result
+
+
+def report(found: list[Language]) -> None:
+    """Print what the editions lack. A translation may come later, so it is no error of a strict build."""
+    import translations
+
+    now = translations.everything() if found else {}
+    for language in found:
+        print(
+            *translations.report(language, translations.counts(language, now)), sep="\n"
+        )
 
 
 def build_edition(code: str) -> int:
@@ -163,7 +175,7 @@ def show_progress() -> None:
     handler = logging.StreamHandler(sys.stdout)
     handler.setLevel(logging.INFO)
     handler.addFilter(lambda record: record.levelno < logging.WARNING)
-    for name in ("sphinx_annotated", "stages", "editions", "online"):
+    for name in ("sphinx_annotated", "stages", "online"):
         logging.getLogger(f"sphinx.{name}").addHandler(handler)
 
 

@@ -7,6 +7,7 @@ tables in the stored outputs.
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import json
 import re
@@ -107,34 +108,56 @@ def _of_outputs(record: object) -> Iterator[str]:
                 yield from texts("".join(content))
 
 
-def update(language: Language, now: dict[str, list[str]]) -> Iterator[str]:
-    """Write the catalogues of a language. Yield the lines of the table of counts."""
-    old = language.catalogues()
-    total = Count()
-    yield f"{language.name} ({language.code}): messages, translated, stale, missing, words left"
-    for domain, messages in catalogue.updated(old, now).items():
+def everything() -> dict[str, list[str]]:
+    """Return the English messages of each catalogue."""
+    apart = {"words": words(), "pictures": pictures(), "outputs": outputs()}
+    return pages() | apart
+
+
+def update(language: Language, now: dict[str, list[str]]) -> None:
+    """Write the catalogues of a language."""
+    for domain, messages in catalogue.updated(language.catalogues(), now).items():
         path, text = language.path(domain), catalogue.written(messages, language.code)
-        count = catalogue.counted(messages)
-        total += count
         if not path.is_file() or path.read_text("utf-8") != text:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, "utf-8")
-        yield f"  {domain:<45}" + "".join(f"{n:>7,}" for n in count.fields())
-    yield f"  {'in all':<45}" + "".join(f"{n:>7,}" for n in total.fields())
+
+
+def counts(language: Language, now: dict[str, list[str]]) -> dict[str, Count]:
+    """Return how far each catalogue of a language is, that of each page and of words."""
+    return {
+        domain: catalogue.counted(catalogue.current(language.path(domain), english))
+        for domain, english in now.items()
+    }
+
+
+def report(language: Language, found: dict[str, Count]) -> Iterator[str]:
+    """Yield a line for each catalogue in which something is left, and one for the language."""
+    for domain, count in found.items():
+        if count.left:
+            path = language.path(domain)
+            name = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+            yield f"{name}: {count}"
+    total = sum(found.values(), Count())
+    note = ". Until they are translated, pages show them in English or marked."
+    yield f"{language.code}: {total}{note if total.left else ''}"
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument(
+        "--strict", action="store_true", help="as for a release: half-done is an error"
+    )
+    strict, half_done = parser.parse_args().strict, False
     try:
-        found = catalogue.languages(LOCALE)
-        now = {
-            **pages(),
-            "words": words(),
-            "pictures": pictures(),
-            "outputs": outputs(),
-        }
+        found, now = catalogue.languages(LOCALE), everything()
         for language in found:
-            for line in update(language, now):
-                print(line)
+            update(language, now)
+            of_each = counts(language, now)
+            print(*report(language, of_each), sep="\n")
+            half_done |= not language.draft and any(
+                count.half_done for count in of_each.values()
+            )
     except CatalogueError as error:
         sys.exit(str(error))
     except PermissionError as error:
@@ -144,6 +167,10 @@ def main() -> None:
     if not found:
         print(
             f'No language yet. Add {LOCALE.relative_to(ROOT)}/ja/language.toml, with a line: name = "日本語"'
+        )
+    if strict and half_done:
+        sys.exit(
+            "Translate what is left before a release, or make the language a draft."
         )
 
 

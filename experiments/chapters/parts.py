@@ -170,7 +170,7 @@ if __name__ == "__main__":
     # (section 3); SwiGLU's seeds are far apart here, so a small lead would not show. GELU and Swish, which
     # smooth the ReLU's corner, gain nothing.
     #
-    # A third power does as well as a second. So does the square of a leaky ReLU, whose slope of 0.01 below
+    # A third power does as well as a second. So does the square of a leaky ReLU, whose small slope below
     # zero nearly vanishes when squared. So the output should perhaps grow faster than the input, but how much
     # faster matters less.
     #

@@ -24,13 +24,8 @@ from torch import Tensor, nn
 from experiments.harness.texts import load_texts
 from experiments.records.runs import REPORTED_PLAYS, TUNING_PLAY
 from labml_primer.search.evolution import shares, train_over_hurdles
-from labml_primer.search.programs import (
-    DNA,
-    TRANSFORMER,
-    Program,
-    parse,
-    sees_the_future,
-)
+from labml_primer.search.programs import DNA, TRANSFORMER, parse
+from labml_primer.search.running import Program, sees_the_future
 from labml_primer.training.loop import (
     draw_windows,
     next_character_loss,

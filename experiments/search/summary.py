@@ -16,7 +16,8 @@ from experiments.records.runs import RESULTS
 from experiments.search.log import Line, read_log
 from labml_primer.search.mutations import graph
 from labml_primer.search.primitives import PRIMITIVES
-from labml_primer.search.programs import expand, live_values, parse
+from labml_primer.search.programs import parse
+from labml_primer.search.running import expand, live_values
 
 
 @dataclass(frozen=True)

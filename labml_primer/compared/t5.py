@@ -194,7 +194,7 @@ class T5Config:
 # we apply Primer-EZ's two changes to the vanilla decoder, with convolutions in self-attention only, because
 # cross-attention reads the encoder's output.
 PLUS_PLUS = Parts(activation=nn.SiLU, feed_forward=GatedFeedForward, norm=nn.RMSNorm)
-PRIMER_EZ = Parts(attention=MultiDConvHeadAttention, activation=SquaredReLU)
+PRIMER_EZ_DECODER = Parts(attention=MultiDConvHeadAttention, activation=SquaredReLU)
 T5_PRESETS = Named(
     {
         "t5": T5Config(),
@@ -202,7 +202,7 @@ T5_PRESETS = Named(
             encoder=Parts(activation=nn.GELU), decoder=Parts(activation=nn.GELU)
         ),
         "t5-pp": T5Config(encoder=PLUS_PLUS, decoder=PLUS_PLUS),
-        "t5-primer-ez-decoder": T5Config(encoder=PLUS_PLUS, decoder=PRIMER_EZ),
+        "t5-primer-ez-decoder": T5Config(encoder=PLUS_PLUS, decoder=PRIMER_EZ_DECODER),
     }
 )
 

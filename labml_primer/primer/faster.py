@@ -349,10 +349,10 @@ def faster(model: Model) -> Model:
     it is. So does a layer with a parametrization, such as weight normalization, or with a `forward` of its
     own.
     """
-    return cast(Model, swap(swap(model, faster_form), merged_form))
+    return cast(Model, swap_layers(swap_layers(model, faster_form), merged_form))
 
 
-def swap(model: nn.Module, form: Callable[[nn.Module], nn.Module]) -> nn.Module:
+def swap_layers(model: nn.Module, form: Callable[[nn.Module], nn.Module]) -> nn.Module:
     """Replace each layer of `model`, and `model` itself, by what `form` returns for it."""
     forms = {layer: form(layer) for layer in model.modules()}
     for layer in forms.values():

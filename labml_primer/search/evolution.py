@@ -229,7 +229,8 @@ if __name__ == "__main__":
     from torch.nn import functional as F
 
     from labml_primer.search.mutations import mutate
-    from labml_primer.search.programs import DNA, Program, parse
+    from labml_primer.search.programs import DNA, parse
+    from labml_primer.search.running import Program
 
     feed_forward = parse(
         """

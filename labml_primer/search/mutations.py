@@ -37,10 +37,8 @@ from labml_primer.search.programs import (
     DIMENSIONS_IN_BANK,
     DNA,
     Instruction,
-    Line,
-    Program,
-    expand,
 )
+from labml_primer.search.running import Line, Program, expand
 
 Subprogram = tuple[Instruction, ...]
 
@@ -139,7 +137,7 @@ def with_subprogram(dna: DNA, s: int, subprogram: Subprogram) -> DNA:
     return replace(dna, subprograms=(*before, subprogram, *after))
 
 
-def places(dna: DNA, least: int = 1) -> list[int]:
+def long_enough(dna: DNA, least: int = 1) -> list[int]:
     """Return the subprograms that have at least so many instructions."""
     return [s for s, sub in enumerate(dna.subprograms) if len(sub) >= least]
 
@@ -158,9 +156,9 @@ def delete(dna: DNA, random: Random) -> DNA:
     changed more often. No mutation adds or removes a subprogram.
     :::
     """
-    if not places(dna):
+    if not long_enough(dna):
         return dna
-    s = random.choice(places(dna))
+    s = random.choice(long_enough(dna))
     value = random.randrange(len(dna.subprograms[s])) + 2
     return with_subprogram(dna, s, deleted(dna.subprograms[s], value))
 
@@ -187,9 +185,9 @@ def mutate_field(dna: DNA, random: Random) -> DNA:
     two branches, which the Transformer does not have.
     :::
     """
-    if not places(dna):
+    if not long_enough(dna):
         return dna
-    s = random.choice(places(dna))
+    s = random.choice(long_enough(dna))
     value = random.randrange(len(dna.subprograms[s])) + 2
     instruction = dna.subprograms[s][value - 2]
     choices: dict[str, Sequence[Any]] = {
@@ -210,9 +208,9 @@ def mutate_field(dna: DNA, random: Random) -> DNA:
 
 def swap(dna: DNA, random: Random) -> DNA:
     """Swap two instructions of a subprogram."""
-    if not places(dna, least=2):
+    if not long_enough(dna, least=2):
         return dna
-    s = random.choice(places(dna, least=2))
+    s = random.choice(long_enough(dna, least=2))
     a, b = random.sample(range(2, len(dna.subprograms[s]) + 2), 2)
     return with_subprogram(dna, s, swapped(dna.subprograms[s], a, b))
 
@@ -272,7 +270,7 @@ def graph(dna: DNA) -> tuple[Node, ...]:
 
     Two dense layers with the same input are two nodes, because they have weights of their own.
 
-    Raises `ValueError` as {py:func}`~labml_primer.search.programs.expand` does.
+    Raises `ValueError` as {py:func}`~labml_primer.search.running.expand` does.
     """
     lines = expand(dna)
     # MAIN has the block's input twice.
@@ -309,7 +307,7 @@ def fingerprint(dna: DNA, d_model: int = 32, seq: int = 13) -> str:
     can also be equal for programs that differ on other texts only, for example by a MIN that changes nothing
     in this one. So the recorded searches compare graphs alone.
 
-    Raises `ValueError` as {py:class}`~labml_primer.search.programs.Program` does.
+    Raises `ValueError` as {py:class}`~labml_primer.search.running.Program` does.
     """
     program = Program(dna, d_model, seq).double()
     generator = torch.Generator().manual_seed(0)
@@ -361,7 +359,7 @@ def mutate(dna: DNA, random: Random) -> DNA:
     reads, and this input is not used otherwise.
     :::
 
-    A few children are beyond the limits of {py:func}`~labml_primer.search.programs.expand`, which raises
+    A few children are beyond the limits of {py:func}`~labml_primer.search.running.expand`, which raises
     `ValueError` when such a child is built.
     """
     parent, child = graph(dna), dna
@@ -408,12 +406,8 @@ if __name__ == "__main__":
 
     from IPython.display import display
 
-    from labml_primer.search.programs import (
-        TRANSFORMER,
-        live_values,
-        parse,
-        sees_the_future,
-    )
+    from labml_primer.search.programs import TRANSFORMER, parse
+    from labml_primer.search.running import live_values, sees_the_future
     from labml_primer.training.loop import draw_windows, next_character_loss
     from labml_primer.training.table import Table
 

@@ -137,12 +137,19 @@ def positioned(
     """
     Return the class that is both `by` and `attention`, as `RotaryMultiDConvHeadAttention` is.
 
-    If it is not written anywhere, it is made here.
+    If it is not written anywhere, it is made here. Raises `TypeError` unless both are made of the same
+    `MultiHeadAttention`. Copies pasted into one file may each have brought their own.
     """
     if attention is MultiHeadAttention:
         return by
     if issubclass(attention, by):
         return attention
+    for kind in (by, attention):
+        if not issubclass(kind, MultiHeadAttention):
+            raise TypeError(
+                f"{kind.__name__} is no subclass of MultiHeadAttention. If that was "
+                "defined twice, as by two copies in one file, keep one definition."
+            )
     bases = (by, attention)
     for known in by.__subclasses__():
         if known.__bases__ == bases:

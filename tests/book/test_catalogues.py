@@ -142,14 +142,56 @@ def test_a_folder_that_cannot_be_written_is_an_error_with_the_fix(
     def refuse(path: Path, *text: str) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(translations, "LOCALE", tmp_path)
-    for name in ("pages", "words", "pictures", "outputs"):
-        monkeypatch.setattr(translations, name, dict if name == "pages" else list)
-    (tmp_path / "fr").mkdir()
-    (tmp_path / "fr/language.toml").write_text('name = "français"\n')
+    a_book(tmp_path, monkeypatch, {"page": ["A text."]})
     monkeypatch.setattr(Path, "write_text", refuse)
     with pytest.raises(SystemExit, match=r"fr/.*\.po: cannot be written.*chmod u\+w"):
         translations.main()
+
+
+def a_book(
+    folder: Path, patch: pytest.MonkeyPatch, now: dict[str, list[str]], *arguments: str
+) -> Language:
+    """Give `make translations` a French book with these messages."""
+    patch.setattr(translations, "LOCALE", folder)
+    patch.setattr(translations, "everything", lambda: now)
+    patch.setattr("sys.argv", ["translations.py", *arguments])
+    (folder / "fr").mkdir()
+    (folder / "fr/language.toml").write_text('name = "français"\n')
+    return language(folder / "fr")
+
+
+@pytest.mark.parametrize(
+    ("domain", "english", "said"),
+    [
+        ("page", "The layer has heads, too.", "1 stale, 0 missing, of 3"),
+        ("page", "Another sentence altogether", "0 stale, 1 missing, of 3"),
+        ("words", "The layer has heads, too.", "0 stale, 1 missing, of 3"),
+        ("pictures", "The layer has heads, too.", "0 stale, 1 missing, of 3"),
+        ("outputs", "The layer has heads, too.", "0 stale, 1 missing, of 3"),
+    ],
+)
+def test_only_a_release_wants_a_translation_of_each_corrected_text(
+    domain: str,
+    english: str,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    now = {domain: ["One.", "Two.", english], "not begun": ["Three.", "Four."]}
+    french = a_book(tmp_path, monkeypatch, now)
+    before = [
+        Message(text, "Oui.") for text in ("One.", "Two.", "The layer has heads.")
+    ]
+    french.path(domain).write_text(written(before, "fr"), "utf-8")
+    translations.main()
+    assert f"{french.path(domain)}: {said} messages\n" in capsys.readouterr().out
+    monkeypatch.setattr("sys.argv", ["translations.py", "--strict"])
+    with pytest.raises(SystemExit, match="before a release"):
+        translations.main()
+    done = [Message(text, "Oui.") for text in now[domain]]
+    french.path(domain).write_text(written(done, "fr"), "utf-8")
+    translations.main()
 
 
 def test_windows_line_ends_and_an_empty_file_are_read(tmp_path: Path) -> None:

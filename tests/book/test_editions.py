@@ -190,7 +190,7 @@ def test_the_notebook_of_an_edition_has_the_translations_of_its_page(
     assert "/eo/parts/one.html" in prose
 
 
-def test_a_missing_paragraph_shows_the_english_marked_and_a_stale_one_its_translation(
+def test_a_strict_build_shows_a_missing_paragraph_in_english_and_marks_a_stale_one(
     small: Small,
 ) -> None:
     def say(text: str) -> Message:
@@ -210,31 +210,6 @@ def test_a_missing_paragraph_shows_the_english_marked_and_a_stale_one_its_transl
     stale = page.select_one("a.older")
     assert stale and "〔Kio?〕" in stale.parent.get_text()  # type: ignore[union-attr]
     assert str(stale["href"]).startswith("../../parts/one.html#")
-    assert "1 stale" in built.log
-
-
-def test_a_stale_page_that_is_declared_complete_ends_a_strict_build(
-    small: Small,
-) -> None:
-    small.translate(
-        lambda text: Message(text, f"〔{text}〕", previous=f"Earlier. {text}")
-    )
-    folder = small.root / "locale/eo"
-    (folder / "language.toml").write_text(
-        'name = "Esperanto"\ncomplete = ["parts/one"]\n'
-    )
-    built = small.edition()
-    assert built.code != 0 and "the page complete" in built.log
-    assert str(folder / "parts/one.po") in built.log
-
-
-def test_a_page_that_was_renamed_keeps_no_claim_to_be_complete(small: Small) -> None:
-    small.translate(bracketed)
-    about = small.root / "locale/eo/language.toml"
-    about.write_text('name = "Esperanto"\ncomplete = ["parts/two"]\n')
-    built = small.edition()
-    assert built.code != 0
-    assert f"{about}: complete has parts/two, which is no page of the book" in built.log
 
 
 def test_a_part_of_an_external_table_of_contents_has_its_name_in_the_edition(

@@ -11,15 +11,8 @@ from labml_primer.compared.t5 import relative_position_bucket
 from labml_primer.primer.primer_ez import SpatialDepthWiseConvolution
 from labml_primer.search.mutations import deleted, inserted, swapped
 from labml_primer.search.primitives import PRIMITIVES
-from labml_primer.search.programs import (
-    DNA,
-    PRIMER,
-    TRANSFORMER,
-    Instruction,
-    expand,
-    live_values,
-    parse,
-)
+from labml_primer.search.programs import DNA, PRIMER, TRANSFORMER, Instruction, parse
+from labml_primer.search.running import expand, live_values
 
 
 @pytest.mark.parametrize("bidirectional", [True, False])

@@ -59,7 +59,8 @@ from labml_primer.primer.variations import (
     SpatialDepthWisePerHeadConvolution,
     SpatialDepthWiseSharedConvolution,
 )
-from labml_primer.search.programs import DNA, PRIMER, TRANSFORMER, Program
+from labml_primer.search.programs import DNA, PRIMER, TRANSFORMER
+from labml_primer.search.running import Program
 from labml_primer.since.modern import (
     BlockWithoutBiases,
     GroupedMultiDConvHeadAttention,

@@ -34,7 +34,8 @@ from labml_primer.primer.variations import (
     MultiDPHConvHeadAttention,
     MultiDSharedConvHeadAttention,
 )
-from labml_primer.search.programs import PRIMER, TRANSFORMER, Program
+from labml_primer.search.programs import PRIMER, TRANSFORMER
+from labml_primer.search.running import Program
 from labml_primer.transformer.attention import MultiHeadAttention
 from labml_primer.transformer.generation import (
     Growing,

@@ -33,9 +33,9 @@ from labml_primer.search.programs import (
     PRIMER,
     TRANSFORMER,
     Instruction,
-    expand,
     parse,
 )
+from labml_primer.search.running import expand
 
 randoms = st.integers(0, 10_000).map(Random)
 dnas = st.builds(

@@ -26,10 +26,12 @@ from labml_primer.search.programs import (
     PRIMER,
     TRANSFORMER,
     Instruction,
+    parse,
+)
+from labml_primer.search.running import (
     Program,
     expand,
     live_values,
-    parse,
     printed,
     sees_the_future,
 )

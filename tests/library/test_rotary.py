@@ -5,6 +5,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -197,6 +198,15 @@ def test_positioned_attention_is_made_once_and_found_by_its_name() -> None:
     # Another class of the same name is another attention.
     MultiHead.__name__ = "Own"
     assert issubclass(positioned(RotaryAttention, MultiHead), MultiHead)
+
+
+def test_attention_made_of_a_second_definition_of_its_base_is_refused() -> None:
+    """As after copies of two chapters were pasted into one file."""
+    body = dict(vars(MultiHeadAttention))
+    second: Any = type("MultiHeadAttention", MultiHeadAttention.__bases__, body)
+    pasted = type("Pasted", (second,), {})
+    with pytest.raises(TypeError, match=r"Pasted is no .* was defined twice"):
+        rotary(replace(SMALL, attention=pasted))
 
 
 def test_a_model_with_positioned_attention_can_be_pickled_and_read_elsewhere(

@@ -71,22 +71,6 @@ def due(path: Path, how: str, *kernel: Path) -> Iterator[NotebookNode]:
         mark.touch()
 
 
-def test_a_notebook_runs_again_when_its_code_the_lock_or_python_changed() -> None:
-    def notebook(code: str, prose: str) -> NotebookNode:
-        cells = [nbformat.v4.new_markdown_cell(prose), nbformat.v4.new_code_cell(code)]
-        return nbformat.v4.new_notebook(cells=cells)
-
-    once = passed(notebook("x = 1", "Prose."), "alone", "torch==2", "3.11")
-    assert passed(notebook("x = 1", "Better."), "alone", "torch==2", "3.11") == once
-    others = {
-        passed(notebook("x = 2", "Prose."), "alone", "torch==2", "3.11"),
-        passed(notebook("x = 1", "Prose."), "twice", "torch==2", "3.11"),
-        passed(notebook("x = 1", "Prose."), "alone", "torch==3", "3.11"),
-        passed(notebook("x = 1", "Prose."), "alone", "torch==2", "3.12"),
-    }
-    assert len(others | {once}) == 5
-
-
 def run(notebook: NotebookNode, folder: Path, kernel: str = "python3") -> None:
     """Run a notebook in a folder of its own, where the package is not.
 
