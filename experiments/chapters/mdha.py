@@ -36,7 +36,7 @@ from experiments.measured.analysis import (
 )
 from experiments.measured.figures import draw, draw_final_losses, table
 from experiments.measured.tables import SourcedTable
-from experiments.records.runs import Runs, read_ends, read_runs
+from experiments.records.query import Runs, read_runs
 
 MODELS = {  # a name and a colour
     "channel": ("the walk-through's layer", "C0"),
@@ -64,7 +64,7 @@ if __name__ == "__main__":
     # so the difference may be noise. The thin line is the loss of counting the same text
     # ({doc}`/labml_primer/training/counting`): with a learned table of positions, no model reaches it in
     # these runs.
-    runs = read_runs("mdha", MODELS)
+    runs = read_runs(plan="mdha", model=MODELS)
     critical = float(critical_difference(final_losses(runs)))
     draw_final_losses(runs, MODELS, "channel", critical)
 
@@ -229,7 +229,7 @@ if __name__ == "__main__":
     # critical differences, but its seeds are noisy again. Wider kernels show no gain. Width 2 is still worse
     # with every seed, by {value}`apart("width-2", "channel")` critical differences, and here it has the
     # higher rate, {value}`rotary["width-2"][0]["rate"]` instead of {value}`rotary["channel"][0]["rate"]`.
-    rotary = read_ends("today-mdha", MODELS)
+    rotary = read_runs(plan="today-mdha", model=MODELS, ends=True)
     band = float(critical_difference(final_losses(rotary)))
     draw_final_losses(rotary, MODELS, "channel", band)
 

@@ -29,7 +29,7 @@ from experiments.measured.settings import savings, written
 from experiments.measured.tables import SourcedTable
 from experiments.paper.tables import theirs
 from experiments.records.counts import LENGTHS, best_counts, tokens_read
-from experiments.records.runs import read_ends, read_runs
+from experiments.records.query import read_runs
 
 __data__ = ("experiments/paper/printed/table_4.json",)
 
@@ -103,7 +103,7 @@ if __name__ == "__main__":
             ("characters", 4800),
         )
     }
-    recorded = read_ends("speedup", WHOLE_MODELS)
+    recorded = read_runs(plan="speedup", model=WHOLE_MODELS, ends=True)
     cut, whole = (best_counts("characters", 1200, how) for how in ("whole", "text"))
     borders = cut[1] - whole[1]
     rows = [
@@ -158,7 +158,7 @@ if __name__ == "__main__":
     #
     # For three seeds $t = 4.303$, for five $t = 2.776$.
     pairs = {
-        plan: read_runs(plan, ["transformer", "primer-ez"])
+        plan: read_runs(plan=plan, model=["transformer", "primer-ez"])
         for plan in ("speedup", "today-longer")
     }
 
@@ -205,7 +205,7 @@ if __name__ == "__main__":
     # The *critical difference* is the 95% quantile of this range in 20,000 simulated tables of pure noise,
     # times the $\sigma$ of our own table. If all models were equal, only 5% of such tables would have any two
     # models farther apart. For the sixteen models of {doc}`mdha`:
-    losses = final_losses(read_ends("mdha"))
+    losses = final_losses(read_runs(plan="mdha", ends=True))
     critical = critical_difference(losses)
     print(f"noise               {noise(losses):.3f} nats")
     print(f"critical difference {critical:.3f} nats")

@@ -61,7 +61,7 @@ from experiments.measured.settings import (
 )
 from experiments.measured.tables import SourcedTable
 from experiments.paper.tables import SETUPS, theirs
-from experiments.records.runs import read_ends, read_runs
+from experiments.records.query import read_runs
 
 __data__ = ("experiments/paper/printed/table_4.json",)
 
@@ -71,7 +71,7 @@ if __name__ == "__main__":
     # better. The dotted line is the Transformer's final loss: Primer-EZ (teal, solid) crosses it after less
     # than half of the compute. The thin line is the loss of counting the text that the models read, which
     # none of them reaches. Bands are the range of the seeds. The first quarter of the runs is left out.
-    runs = read_runs("speedup", WHOLE_MODELS)
+    runs = read_runs(plan="speedup", model=WHOLE_MODELS)
     vanilla = runs["transformer"]
     at = {model: place(seeds) for model, seeds in runs.items()}  # the counts
     import matplotlib.pyplot as plt
@@ -206,8 +206,10 @@ if __name__ == "__main__":
     # in the middle those with rotary positions, and on the right those with rotary positions on subwords,
     # each over the Transformer of the same panel. On the dotted line, nothing is saved. Hollow dots are
     # seeds, full dots their mean.
-    with_rotary = read_runs("today-characters")
-    on_subwords = read_runs("today-subwords")
+    with_rotary, on_subwords = (
+        read_runs(plan=plan, model=WHOLE_MODELS)
+        for plan in ("today-characters", "today-subwords")
+    )
     panels = {
         "characters,\nlearned table": runs,
         "characters,\nrotary positions": with_rotary,
@@ -253,7 +255,7 @@ if __name__ == "__main__":
         return f"{mean:.0%} ({low:.0%} to {high:.0%})"
 
     below = gain(with_rotary, "pp", "primer-ez")
-    longer_tuned = read_ends("today-rates", ["primer-ez", "pp"])
+    longer_tuned = read_runs(plan="today-rates", model=["primer-ez", "pp"], ends=True)
 
     def on_subwords_over(model: str, baseline: str) -> str:
         """The factor of a model over another on subwords."""

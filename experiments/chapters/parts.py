@@ -36,7 +36,7 @@ from experiments.measured.analysis import (
 from experiments.measured.figures import draw, table
 from experiments.measured.settings import part_table, perplexity_change
 from experiments.measured.tables import SourcedTable
-from experiments.records.runs import Measured, Runs, read_ends, read_runs
+from experiments.records.query import Measured, Runs, read_runs
 
 # A name and a colour: grey for the Transformer, teal for what Primer-EZ has, plum for what Primer alone has
 # or was tried for it.
@@ -75,7 +75,7 @@ if __name__ == "__main__":
     # :::
     from IPython.display import display
 
-    changes = read_runs("ablation")
+    changes = read_runs(plan="ablation")
     draw(changes, REMOVED, "primer")
     display(table(changes, REMOVED, "primer", "Compare Figure 26, right"))
     # ## Each change alone
@@ -87,7 +87,7 @@ if __name__ == "__main__":
     draw(changes, INSERTED, "transformer")
     display(table(changes, INSERTED, "transformer", "Compare Figure 26, left"))
     names = ("transformer", "squared-relu", "mdha", "primer-ez")
-    five = read_ends("speedup", names)  # with five seeds
+    five = read_runs(plan="speedup", model=names, ends=True)  # with five seeds
     squared_relu_gain = gain(five, "primer-ez", "mdha")
     # Alone, MDHA, the norm after the feed-forward layer and the squared ReLU lower the perplexity by
     # {value}`change(changes, "transformer", "with-mdha")`,
@@ -116,7 +116,7 @@ if __name__ == "__main__":
     # first learn where they are, so a convolution may also be a remedy for the table. With
     # {doc}`rotary positions </labml_primer/since/rotary>`, attention sees distances by itself. The figure
     # shows Primer with rotary positions, without each of its changes.
-    rotary = read_ends("today-ablation")
+    rotary = read_runs(plan="today-ablation", ends=True)
     draw(rotary, REMOVED, "primer")
 
     # Now Primer is worst without the squared ReLU, with each of three seeds, as in the paper. Without MDHA,
@@ -161,7 +161,7 @@ if __name__ == "__main__":
     # of the ReLU (teal) and SwiGLU are at the top, and three seeds show no difference between them. ReGLU and
     # SwiGLU have a second projection and are two thirds as wide, so that all models have the same number of
     # parameters.
-    activations = read_runs("activations")
+    activations = read_runs(plan="activations")
     draw(activations, ACTIVATIONS, "relu")
     display(table(activations, ACTIVATIONS, "relu", "Compare Figure 5"))
     reglu, swiglu = (gain(activations, gate, "relu") for gate in ("reglu", "swiglu"))

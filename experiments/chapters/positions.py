@@ -49,6 +49,7 @@ learned table, more than Primer-EZ's two changes.
 Source: {cite:t}`so2021primer`, appendix A.8; {cite:t}`su2021roformer`; our own runs.
 """
 
+import math
 from statistics import fmean
 
 from experiments.measured.analysis import (
@@ -80,22 +81,21 @@ from experiments.measured.settings import (
     length_table,
     loss_table,
     modern_table,
+    of_baselines,
     place,
     rate_table,
     read_annealed,
-    read_kinds,
     read_lengths,
     read_modern,
     read_rates,
     read_settings,
-    saved_over_baselines,
     savings,
     savings_if_annealed,
     share_of_positions,
     written,
 )
 from experiments.records.counts import LENGTHS, tokens_read
-from experiments.records.runs import read_ends, read_runs
+from experiments.records.query import read_runs
 
 if __name__ == "__main__":
     # The loss on the held-out plays, by compute: the Transformer (grey) and Primer-EZ (teal), with a learned
@@ -173,7 +173,11 @@ if __name__ == "__main__":
     ends_at = {model: fmean(map(last_loss, seeds)) for model, seeds in rotary.items()}
     lower = ends_at["mdha"] - ends_at["squared-relu"]
     others = ["primer", "gelu", "evolved-transformer"]
-    eight = rotary | read_ends("today-characters", others)
+    eight, eight_there = (
+        recorded[text, "rotary"]
+        | read_runs(plan=f"today-{text}", model=others, ends=True)
+        for text in ("characters", "subwords")
+    )
     differ = float(critical_difference(final_losses(eight)))
     over_pp, added = (
         {
@@ -219,7 +223,7 @@ if __name__ == "__main__":
     # factor of this section is {value}`corrected["full length"]`, that of the longest runs
     # {value}`corrected["4800"]`, and that on code {value}`corrected["code"]`. Over Transformer++ no lead is
     # shown: {value}`over_pp["full length"]`.
-    _, full_length = read_rates()
+    full_length = read_rates()[1200]
     of_primer_ez, of_relu = (
         {"earlier": rotary[model], "later": full_length[model]}
         for model in ("primer-ez", "squared-relu")
@@ -271,14 +275,15 @@ if __name__ == "__main__":
     saved = {name: savings(runs, "primer-ez") for name, runs in subwords.items()}
     on_subwords = {name: written(factors) for name, factors in saved.items()}
     leading = ("transformer", "primer-ez", "pp", "primer")
-    every_model = read_runs("today-subwords", leading)
+    every_model = read_runs(
+        model=leading, text="subwords", positions="rotary", steps=1200
+    )
     primer = {
         "saves": written(savings(every_model, "primer")),
         "over Transformer++": written(savings(every_model, "primer", over="pp")),
     }
     share_on_subwords = share_of_positions(saved["learned"], saved["rotary"])
     below_pp = gain(every_model, "primer-ez", "pp")
-    eight_there = subwords["rotary"] | read_ends("today-subwords", others)
     differ_there = float(critical_difference(final_losses(eight_there)))
     alone_on_subwords = {
         model: written(savings(subwords["rotary"], model))
@@ -301,7 +306,17 @@ if __name__ == "__main__":
     #
     # Each rate was chosen in runs of the full length here, with a seed that is not reported, and there are
     # three seeds. So these factors differ from those of the first section.
-    kinds = read_kinds()
+    kinds = {
+        kind: read_runs(
+            model=["transformer", "primer-ez"],
+            text="characters",
+            positions=kind,
+            steps=1200,
+            tuned=1200,
+            seeds=3,
+        )
+        for kind in KINDS
+    }
     of_kinds = {KINDS[kind]: savings(runs, "primer-ez") for kind, runs in kinds.items()}
     saved_with = {kind: written(of_kinds[KINDS[kind]]) for kind in kinds}
     fig, ax = plt.subplots(figsize=(7, 2.2), layout="constrained")
@@ -318,7 +333,7 @@ if __name__ == "__main__":
     # ({value}`f"{lower_if_scaled['primer-ez']:.3f}"` nats on average). It still ends below the Transformer
     # with each of {value}`len(scaled["transformer"])` seeds, and its factor is {value}`saved_scaled`, next to
     # {value}`saved_in[1200]["primer-ez"]` without the multiplication; the difference may be noise.
-    scaled = read_runs("today-scaled")
+    scaled = read_runs(positions="rotary-scaled")
     saved_scaled = written(savings(scaled, "primer-ez"))
     lower_if_scaled = {
         model: gain({"as is": full_length[model], "scaled": seeds}, "scaled", "as is")
@@ -396,7 +411,7 @@ if __name__ == "__main__":
         model: written(growth_with(of_steps[1200], of_steps[4800], model))
         for model in ("primer-ez", "primer")
     }
-    slower = read_ends("today-longer", ["squared-relu"])
+    slower = read_runs(model="squared-relu", steps=4800, rate=0.001, ends=True)
     chosen = f"{slower['squared-relu'][0]['rate']:g}"
     with_both = {
         "0.001": slower["squared-relu"],
@@ -549,9 +564,11 @@ if __name__ == "__main__":
         for model in ("squared-relu", "mdha-same-rate")
     }
     over_mdha = written(savings(today, "primer-ez", over="mdha-same-rate"))
-    over_both = zip(*saved_over_baselines().values(), strict=True)
-    of_both = written([modern / pp for pp, modern in over_both])
-    product = alone_there["squared-relu"].mean * alone_there["mdha-same-rate"].mean
+    over_both = [
+        savings(each, "changed", over="plain") for each in of_baselines().values()
+    ]
+    of_both = written([modern / pp for pp, modern in zip(*over_both, strict=True)])
+    product = math.prod(factor.mean for factor in alone_there.values())
     pair = {model: on_pieces[model] for model in ("modern", "modern-primer-ez")}
     below_modern = f"{gain(pair, 'modern-primer-ez', 'modern'):.3f}"
     differ_in_pair = float(critical_difference(final_losses(pair)))

@@ -86,7 +86,8 @@ from experiments.measured.settings import (
     perplexity_change,
     place,
     read_annealed,
-    read_setting,
+    read_modern,
+    read_settings,
     savings,
     savings_if_annealed,
     share_of_positions,
@@ -94,7 +95,7 @@ from experiments.measured.settings import (
 )
 from experiments.measured.tables import SourcedTable
 from experiments.paper.tables import SETUPS, from_print, theirs
-from experiments.records.runs import read_ends, read_runs
+from experiments.records.query import read_runs
 from experiments.records.timings import ratios_of, values_of
 
 __data__ = ("experiments/paper/printed/table_4.json",)
@@ -108,22 +109,32 @@ if __name__ == "__main__":
     # does not reach the counts.
     import matplotlib.pyplot as plt
 
-    runs, with_rotary = (
-        read_runs("speedup", WHOLE_MODELS),
-        read_runs("today-characters"),
-    )
+    runs = read_runs(plan="speedup", model=WHOLE_MODELS)
+    with_rotary = read_runs(plan="today-characters")
     every_model = read_runs(
-        "today-subwords", ["transformer", "primer", "primer-ez", "pp"]
+        model=["transformer", "primer", "primer-ez", "pp"],
+        text="subwords",
+        positions="rotary",
+        steps=1200,
     )
-    long_runs = read_runs("today-longer", ["transformer", "primer-ez"])
-    long_runs |= read_runs("today-longer-others", ["pp"])
-    modern = read_runs("today-modern")
-    on_code = read_runs("today-second-text", ["transformer", "primer-ez", "pp"])
+    long_runs, full_length = (
+        read_runs(
+            model=["transformer", "primer-ez", "pp"],
+            text="characters",
+            positions="rotary",
+            schedule="inverse square root",
+            steps=steps,
+            tuned=1200,
+        )
+        for steps in (4800, 1200)
+    )
+    settings, modern = read_settings(), read_modern()
+    on_code = settings["code", "rotary"]
     grounds = {
         "characters, rotary,\n4,800 steps": long_runs,
         "subwords,\nmodern baseline": modern | {"transformer": modern["modern"]},
         "subwords, rotary": every_model,
-        "subwords, learned": read_setting("subwords", "learned"),
+        "subwords, learned": settings["subwords", "learned"],
         "code, rotary,\n2,400 steps": on_code,
         "characters, rotary": with_rotary,
         "characters, learned": runs,
@@ -268,7 +279,7 @@ if __name__ == "__main__":
 
     def missed(plan: str, part: str) -> str:
         """How much higher the perplexity of Primer is without a part, with its spread."""
-        changed = read_ends(plan, ["primer", f"without-{part}"])
+        changed = read_runs(plan=plan, model=["primer", f"without-{part}"], ends=True)
         return f"{perplexity_change(changed, 'primer', f'without-{part}'):.1f}%"
 
     # ## What does it cost?
@@ -326,8 +337,7 @@ if __name__ == "__main__":
     #
     # Is the saving due to something that a full-size training would not have? Each row names such a reason,
     # runs without it, and the factor that Primer-EZ saves there in multiply-adds.
-    full_length = read_runs("today-rates", ["transformer", "primer-ez", "pp"])
-    scaled = read_runs("today-scaled")
+    scaled = read_runs(positions="rotary-scaled")
     tried = [
         ("weak positions", "rotary positions, characters", with_rotary),
         ("a small input", "input times the root of the width, characters", scaled),
@@ -376,10 +386,12 @@ if __name__ == "__main__":
     # small, this shows at most that an effect is not universal, not that the paper is wrong. Two
     # disagreements with a learned table disappear with rotary positions, on characters: the squared ReLU is
     # on average the most effective change, and both Primers end below the Evolved Transformer.
-    activations = read_ends("activations", ["relu", "squared-relu", "swiglu"])
+    activations = read_runs(
+        plan="activations", model=["relu", "squared-relu", "swiglu"], ends=True
+    )
     kinds = ("synthesizer-dense", "synthesizer-random")
     others = read_runs(
-        "transfer", [*kinds, *(f"{kind}-squared-relu" for kind in kinds)]
+        plan="transfer", model=[*kinds, *(f"{kind}-squared-relu" for kind in kinds)]
     )
 
     def perplexity(model: str) -> str:

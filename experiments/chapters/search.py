@@ -39,7 +39,7 @@ import torch
 
 from experiments.measured.analysis import extent
 from experiments.measured.figures import dots
-from experiments.records.runs import read_ends
+from experiments.records.query import read_runs
 from experiments.search.summary import CONVOLUTIONS
 from experiments.search.tables import (
     KNOWN,
@@ -86,7 +86,9 @@ if __name__ == "__main__":
     windows = play[starts[:, None] + torch.arange(seq + 1)]  # those of the search
     by_order = losses(counts, windows).tolist()
     best = by_order.index(min(by_order))
-    whole_run = read_ends("speedup", ["transformer"])["transformer"][0]
+    whole_run = read_runs(plan="speedup", model="transformer", ends=True)[
+        "transformer"
+    ][0]
     minutes = whole_run["seconds"][-1] / 60
     ratio = 60 * minutes / first["costs"]["seconds"]
     hours = ratio * first["costs"]["core_hours"]

@@ -42,27 +42,26 @@ from experiments.measured.analysis import (
 )
 from experiments.measured.figures import draw_counts
 from experiments.measured.scaling import (
-    Sizes,
+    WIDTHS,
     best_width,
     budgets_up_to,
     frontier,
     full_budget,
     power_law,
-    read_rotary_sizes,
+    read_sizes,
     saved,
     savings_at_budgets,
     shift,
 )
 from experiments.measured.settings import below_counts, place
 from experiments.measured.tables import SourcedTable
-from experiments.records.runs import read_runs
+from experiments.records.query import read_runs
 
 MODELS = {
     "transformer": ("Transformer", "C5"),
     "primer-ez": ("Primer-EZ", "C0"),
     "primer": ("Primer", "C3"),
 }
-WIDTHS = (32, 48, 64, 96, 128)
 COSTS = {"multiply_adds": ("trillion multiply-adds", 1e12), "seconds": ("minutes", 60)}
 
 
@@ -71,11 +70,8 @@ if __name__ == "__main__":
     # that the Transformer reaches at each budget. All three have the best of five widths and a learned table
     # of positions. Bands are 95% confidence intervals. A horizontal line would be the same saving at every
     # budget.
-    recorded = read_runs("scaling")
-    sweep: dict[str, Sizes] = {
-        model: {width: recorded[f"{model}-{width}"] for width in WIDTHS}
-        for model in MODELS
-    }
+    sweep = read_sizes(MODELS, plan="scaling")
+    recorded = [runs for sizes in sweep.values() for runs in sizes.values()]
     best_end, next_end = (place(sweep[model][64]) for model in ("primer-ez", "primer"))
     closest = place(max(sweep["transformer"].values(), key=below_counts))
     ends = {cost: full_budget(sweep, cost) for cost in COSTS}
@@ -125,7 +121,7 @@ if __name__ == "__main__":
         ax.minorticks_off()
     axes[0].set(ylabel="times less")
     axes[1].legend(frameon=False)
-    words = f"mean and 95% interval of {setting(recorded.values())}"
+    words = f"mean and 95% interval of {setting(recorded)}"
     fig.suptitle(words, fontsize="medium")
     plt.show()
     # The table has the means over all budgets.
@@ -142,7 +138,9 @@ if __name__ == "__main__":
     ]
     heads = dict.fromkeys(("model", "cost", "times less", "95% interval"), "")
     display(SourcedTable("Saving at the best width", "Our runs", heads, rows))
-    five = read_runs("speedup", ["transformer", "primer-ez"])  # with five seeds
+    five = read_runs(
+        plan="speedup", model=["transformer", "primer-ez"]
+    )  # with five seeds
     at_128 = [speedup(five["transformer"], five["primer-ez"], cost) for cost in COSTS]
     # At one size, {doc}`ours` has factors of {value}`f"{at_128[0].mean:.1f}"` in multiply-adds and
     # {value}`f"{at_128[1].mean:.1f}"` in time for Primer-EZ, so choosing the size does not reduce the saving.
@@ -157,7 +155,14 @@ if __name__ == "__main__":
     # loss of the best width at each budget, and the loss of counting what the models of width 48 read. Right,
     # how many times less compute Primer-EZ needs for the Transformer's loss: each seed as a thin line, and
     # their mean. The broken line is the mean with the learned table.
-    rotary = read_rotary_sizes()
+    rotary = read_sizes(
+        ["transformer", "primer-ez"],
+        text="characters",
+        positions="rotary",
+        steps=[7200, 7440, 4410, 2070, 1200],
+        tuned=[1860, 1200],
+        seeds=3,
+    )
     seeds = len(rotary["transformer"][64])
     end = full_budget(rotary, "multiply_adds")
     to_spend = budgets_up_to(end, 2)
@@ -275,7 +280,7 @@ if __name__ == "__main__":
         ax.minorticks_off()
     axes[0].set(ylabel="loss, nats per character", ylim=(1.55, 2.25))
     fig.supxlabel("multiply-adds, trillions", fontsize="medium")
-    fig.suptitle(f"mean and range of {setting(recorded.values())}", fontsize="medium")
+    fig.suptitle(f"mean and range of {setting(recorded)}", fontsize="medium")
     plt.show()
     # The best width at each budget:
     rows = [
@@ -380,7 +385,7 @@ if __name__ == "__main__":
         lines += ax.plot(spent, law, color=colour, lw=1.3, label=name)
     draw_counts(ax, sweep["transformer"][32][0])
     ax.set(
-        title=f"each of {setting(recorded.values())}",
+        title=f"each of {setting(recorded)}",
         xlabel="multiply-adds, trillions",
         ylabel="loss, nats per character",
         xscale="log",
@@ -448,7 +453,7 @@ if __name__ == "__main__":
                 )
     draw_counts(ax, sweep["transformer"][32][0])
     ax.set(
-        title=f"mean ± deviation of {setting(recorded.values())}",
+        title=f"mean ± deviation of {setting(recorded)}",
         xlabel="time of a forward pass, ms; the numbers are widths",
         ylabel="loss, nats per character",
     )

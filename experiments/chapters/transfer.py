@@ -42,7 +42,7 @@ from experiments.measured.analysis import (
 from experiments.measured.figures import dots, draw, draw_counts, table
 from experiments.measured.tables import SourcedTable
 from experiments.paper.tables import read_table
-from experiments.records.runs import Measured, read_runs
+from experiments.records.query import Measured, read_runs
 
 __data__ = (
     "experiments/paper/printed/table_5.json",
@@ -77,7 +77,7 @@ if __name__ == "__main__":
     # these short runs.
     from IPython.display import display
 
-    families = read_runs("transfer")
+    families = read_runs(plan="transfer")
     import matplotlib.pyplot as plt
 
     fig, ax = plt.subplots(figsize=(7, 1.9), layout="constrained")
@@ -158,7 +158,7 @@ if __name__ == "__main__":
     # the two overlap. The encoder and the decoder have two blocks each, and are trained with T5's Adafactor,
     # whose learning rate is constant in so short a run. The perplexity is that of the removed spans and of
     # the sentinels that mark them.
-    filling = read_runs("filling")
+    filling = read_runs(plan="filling")
     draw(filling, MODELS, "t5")
     display(table(filling, MODELS, "t5", "Compare Table 7"))
     # Table 7 has the logarithms of the paper's perplexities on C4. As percent of T5's:
@@ -205,7 +205,7 @@ if __name__ == "__main__":
 
 # The encoders that predict masked characters: a name and a colour.
 ENCODERS = {
-    "transformer": ("Transformer", "C5"),
+    "encoder": ("Transformer", "C5"),
     "squared-relu": ("Transformer+squared ReLU", "C0"),
     "primer-ez": ("Primer-EZ", "C0"),
     "pp": ("Transformer++", "C2"),
@@ -218,16 +218,19 @@ if __name__ == "__main__":
     # task {cite:p}`devlin2019bert`: in each text, a mask replaces 15% of the characters, at random places,
     # and the loss is that of predicting these. Every position sees both sides, but the convolutions of
     # {term}`MDHA` still look back alone. The encoders have two blocks and rotary positions.
-    masked = read_runs("masked", ENCODERS)
-    draw(masked, ENCODERS, "transformer")
+    masked = {
+        model.removeprefix("encoder-"): runs
+        for model, runs in read_runs(plan="masked").items()
+    }
+    draw(masked, ENCODERS, "encoder")
     in_encoders = {
-        model: speedup(masked["transformer"], masked[model], "multiply_adds")
+        model: speedup(masked["encoder"], masked[model], "multiply_adds")
         for model in ENCODERS
-        if model != "transformer"
+        if model != "encoder"
     }
     rows = []
     for model, (name, _) in ENCODERS.items():
-        relative = relative_perplexity(masked["transformer"], masked[model])
+        relative = relative_perplexity(masked["encoder"], masked[model])
         rows.append(
             [
                 name,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from experiments.records.runs import Measured, Runs
+from experiments.records.query import Measured, Runs
 from labml_primer.primer.primer_ez import speedup_factor
 
 
