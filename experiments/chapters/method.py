@@ -17,7 +17,6 @@ Source: our own measurements; {cite:t}`so2021primer`, sections 3 and 4.1, append
 import torch
 
 from experiments.measured.analysis import (
-    MeanFactor,
     critical_difference,
     final_losses,
     fitted,
@@ -25,7 +24,7 @@ from experiments.measured.analysis import (
     widest,
 )
 from experiments.measured.figures import WHOLE_MODELS
-from experiments.measured.settings import savings, written
+from experiments.measured.settings import mean_factor, savings, written
 from experiments.measured.tables import SourcedTable
 from experiments.paper.tables import theirs
 from experiments.records.counts import LENGTHS, best_counts, tokens_read
@@ -165,14 +164,13 @@ if __name__ == "__main__":
     def itself(plan: str) -> str:
         """The factors of both models over themselves, as the means of the seeds."""
         means = [
-            MeanFactor.of(savings(pairs[plan], model, over=model)).mean
-            for model in pairs[plan]
+            mean_factor(pairs[plan], model, over=model).mean for model in pairs[plan]
         ]
         return " and ".join(f"{mean:.2f}" for mean in means)
 
     def as_measured(plan: str) -> str:
         """Primer-EZ's factor over the Transformer."""
-        return f"{MeanFactor.of(savings(pairs[plan], 'primer-ez')).mean:.2f}"
+        return f"{mean_factor(pairs[plan], 'primer-ez').mean:.2f}"
 
     def if_fitted(plan: str) -> str:
         """The same with the decreasing fits of the curves."""

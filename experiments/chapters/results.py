@@ -81,6 +81,7 @@ from experiments.measured.figures import WHOLE_MODELS, draw_factors, draw_means
 from experiments.measured.settings import (
     below_counts,
     factor_table,
+    mean_factor,
     modern_table,
     part_table,
     perplexity_change,
@@ -238,7 +239,7 @@ if __name__ == "__main__":
     #
     # The second table has the changes of a {doc}`modern baseline </labml_primer/since/modern>`, and two other
     # {doc}`short convolutions </labml_primer/since/short_convolutions>`, Canon-B and token shift.
-    on_subwords = MeanFactor.of(savings(every_model, "primer-ez"))
+    on_subwords = mean_factor(every_model, "primer-ez")
     share = share_of_positions(
         *(
             seed_factors(each["transformer"], each["primer-ez"], "multiply_adds")
@@ -247,7 +248,7 @@ if __name__ == "__main__":
     )
     display(factor_table())
     primer_on_subwords = written(savings(every_model, "primer"))
-    in_long_runs = MeanFactor.of(savings(long_runs, "primer-ez"))
+    in_long_runs = mean_factor(long_runs, "primer-ez")
     on_code_saved = written(savings(on_code, "primer-ez"))
     next_to_pp = {"long": long_runs, "code": on_code, "subwords": every_model}
     over_pp = {

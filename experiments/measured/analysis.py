@@ -52,6 +52,11 @@ class MeanFactor:
         low, high = interval(list(map(math.log, factors)), looks)
         return cls(mean, math.exp(low), math.exp(high))
 
+    @property
+    def includes_one(self) -> bool:
+        """Whether the interval includes 1, so that neither a saving nor a loss is shown."""
+        return self.low < 1 < self.high
+
     def between(self, spec: str = ".2f") -> str:
         """Write the interval alone."""
         return f"{self.low:{spec}} to {self.high:{spec}}"

@@ -96,6 +96,11 @@ def savings(runs: Runs, model: str, over: str = "transformer") -> list[float]:
     return seed_factors(baseline, runs.get(model, []), "multiply_adds")
 
 
+def mean_factor(runs: Runs, model: str, over: str = "transformer") -> MeanFactor:
+    """Return the mean of a model's factors over another."""
+    return MeanFactor.of(savings(runs, model, over))
+
+
 def growth_within(runs: Runs, model: str) -> list[float]:
     """Return how many times a model's factor grows from a quarter of its run to the end, for each seed.
 
