@@ -70,6 +70,7 @@ Source: {cite:t}`so2021primer`, sections 3 and 4, Tables 4 and 5, Figures 5, 9 a
 from experiments.measured.analysis import (
     MeanFactor,
     Spread,
+    ahead,
     extent,
     factors,
     fitted,
@@ -143,6 +144,13 @@ if __name__ == "__main__":
     beyond = {name: below_counts(each["transformer"]) for name, each in grounds.items()}
     ordered = sorted(grounds, key=beyond.__getitem__, reverse=True)
     saved = {name: savings(grounds[name], "primer-ez") for name in ordered}
+    factor_on = {name: MeanFactor.of(each).mean for name, each in saved.items()}
+    far_above = {name for name in grounds if beyond[name] < -0.05}
+    assert far_above == {"characters, learned", "subwords, learned"}
+    others = [factor_on[name] for name in grounds.keys() - far_above]
+    assert min(factor_on[name] for name in far_above) > max(others), "the largest"
+    for model in ("transformer", "primer-ez"):
+        assert below_counts(on_code[model]) > below_counts(long_runs[model])
     colours = ["C0" if beyond[name] > 0 else "C5" for name in ordered]
     fig, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
     draw_factors(ax, saved, colours, ticks=(1, 1.5, 2, 3, 4))
@@ -194,6 +202,7 @@ if __name__ == "__main__":
     )
     left.set_ylim(len(in_time) + 0.6, 0.4)
     every_run = [*runs.values(), *with_rotary.values()]
+    assert counted["rotary"]["primer-ez"].high < 1.75, "less than the paper's least"
     fig.suptitle(f"mean and 95% interval of {setting(every_run)}", fontsize="medium")
     plt.show()
 
@@ -268,6 +277,9 @@ if __name__ == "__main__":
     ]
     millions_on_subwords = extent(sizes, ".1f")
     in_baseline = written(savings(modern, "primer-ez", over="modern"))
+    for model in ("primer-ez", "primer"):
+        assert all(ahead(every_model, model, "pp")), "lower with each of five seeds"
+    assert all(ahead(modern, "modern", "squared-relu")), "alone, it makes it worse"
     display(modern_table())
 
     # ## Which part does the work?
@@ -374,6 +386,11 @@ if __name__ == "__main__":
         ["a baseline without SwiGLU", what, written(saved)]
         for what, saved in with_gates.items()
     ]
+    without_gates = [savings(each, "primer-ez") for _, _, each in tried]
+    without_gates += [savings_if_annealed(annealed)]
+    without_gates += [savings(fitted(long_runs), "primer-ez")]
+    assert min(MeanFactor.of(each).low for each in without_gates) > 1
+    assert MeanFactor.of(savings_if_annealed(annealed, over="pp"), looks=5).includes_one
     over_pp["annealed"] = written(with_gates["Transformer++, rate annealed to zero"])
     heads = {"due to": "", "without it": "", "Primer-EZ saves": "factor"}
     display(SourcedTable("What would overturn this", "Our runs", heads, rows))
@@ -391,7 +408,7 @@ if __name__ == "__main__":
         plan="activations", model=["relu", "squared-relu", "swiglu"], ends=True
     )
     kinds = ("synthesizer-dense", "synthesizer-random")
-    others = read_runs(
+    synthesizers = read_runs(
         plan="transfer", model=[*kinds, *(f"{kind}-squared-relu" for kind in kinds)]
     )
 
@@ -400,11 +417,25 @@ if __name__ == "__main__":
         relative = relative_perplexity(activations["relu"], activations[model])
         return f"{Spread.of(relative):.0f}%"
 
-    by_kind = (
-        seed_factors(others[name], others[f"{name}-squared-relu"], "seconds")
+    by_kind = [
+        MeanFactor.of(
+            seed_factors(
+                synthesizers[name], synthesizers[f"{name}-squared-relu"], "seconds"
+            )
+        )
         for name in kinds
+    ]
+    of_kinds = " and ".join(f"{each.mean:.1f}" for each in by_kind)
+    assert max(each.high for each in by_kind) < 1.7, "less than the paper's"
+    assert not all(ahead(activations, "squared-relu", "swiglu")), "not shown"
+    pair = ["transformer", "with-12x"]
+    learned, rotary = (
+        read_runs(plan=plan, model=pair, ends=True)
+        for plan in ("ablation", "today-ablation")
     )
-    of_kinds = " and ".join(f"{MeanFactor.of(each).mean:.1f}" for each in by_kind)
+    effect = perplexity_change(learned, *pair)
+    assert abs(effect.mean) < effect.deviation, "with a table, no effect is shown"
+    assert all(ahead(rotary, *pair)), "worse with each of three seeds"
     rows = [
         [
             f"Primer-EZ saves a factor of {paper_range('primer-ez')} (Table 4)",
