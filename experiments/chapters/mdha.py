@@ -89,6 +89,11 @@ if __name__ == "__main__":
     worse = [model for model in MODELS if all(ahead(runs, "channel", model))]
     better = [model for model in MODELS if all(ahead(runs, model, "channel"))]
 
+    spreads = sorted(deviations, key=deviations.__getitem__)
+    assert spreads[-1] == "shared" and {"none", "width-1"} <= {*noisy}
+    near = [model for model in MODELS if abs(deviations[model] - 0.03) < 0.01]
+    assert not near, "no model is near the threshold"
+
     def names_of(models: Iterable[str]) -> str:
         return ", ".join(MODELS[model][0] for model in models)
 
@@ -113,6 +118,10 @@ if __name__ == "__main__":
     # {doc}`/labml_primer/primer/variations` has the three ways: a kernel for everything, one for each channel
     # of a head, or one for each channel of each head, as in the paper.
     draw(runs, some("shared", "channel", "head-and-channel"), "channel")
+    for other in ("shared", "head-and-channel"):
+        assert abs(gain(runs, "channel", other)) < critical, (
+            "none is shown to be better"
+        )
     # None of the three is shown to be better. One kernel for all has the noisiest seeds, with a standard
     # deviation of {value}`f"{deviations['shared']:.2f}"` nats. A possible reason: with four numbers each for
     # all queries, keys and values, one bad initial number matters more.
@@ -126,6 +135,17 @@ if __name__ == "__main__":
         "channel",
     )
     rates = {model: runs[model][0]["rate"] for model in MODELS}
+    for better_one, worse_one in (
+        *(("channel", "width-1"), ("none", "width-1")),
+        *(("width-5", "width-2"), ("width-7", "width-2")),
+    ):
+        assert gain(runs, better_one, worse_one) > critical, "more than noise"
+    assert not all(ahead(runs, "none", "width-1")), "the seeds disagree"
+    for better_one, worse_one in (
+        *(("channel", "width-2"), ("width-5", "channel"), ("width-7", "channel")),
+    ):
+        assert all(ahead(runs, better_one, worse_one)), "with every seed"
+        assert gain(runs, better_one, worse_one) < critical, "but by less"
     # The convolution helps by seeing other tokens. With width 1, the layer can compute only what plain
     # attention can, because its factors could be part of the projections. It ends
     # {value}`distance("width-1", "channel")` critical differences above width 3, and even
@@ -148,6 +168,17 @@ if __name__ == "__main__":
         some("none", "channel", "no-bias", "released-start", "identity-start"),
         "channel",
     )
+
+    assert abs(gain(runs, "channel", "released-start")) < critical, "not distinguished"
+    for better_one, worse_one in (
+        ("channel", "identity-start"),
+        ("identity-start", "none"),
+    ):
+        assert all(ahead(runs, better_one, worse_one)), "with every seed"
+        assert gain(runs, better_one, worse_one) < critical
+    assert gain(runs, "no-bias", "identity-start") > critical, "more than noise"
+    assert all(ahead(runs, "no-bias", "channel")), "with every seed"
+    assert gain(runs, "no-bias", "channel") < critical
 
     def after(steps: int) -> Runs:
         """The runs up to a number of steps."""
@@ -176,6 +207,7 @@ if __name__ == "__main__":
     # {py:class}`~labml_primer.primer.primer.SeparableConvolutionAttention`, exchanges convolution and
     # projection.
     draw(runs, some("paper", "before-projection", "channel"), "paper")
+    assert abs(gain(runs, "paper", "before-projection")) < critical, "not shown"
     # In the paper, MDHA's order saves more (factors of 1.76 ± 0.06 and 1.54 ± 0.05, Table 4), although the
     # two perplexities, 34.26 ± 0.12 and 34.34 ± 0.10, differ by less than their spread. Here no difference is
     # shown, and the seeds of the paper's layer are too far apart to show a small one.
@@ -188,6 +220,13 @@ if __name__ == "__main__":
         some("none", "only-queries", "only-keys", "only-values", "channel"),
         "channel",
     )
+
+    for worse_one in ("only-queries", "only-keys"):
+        assert gain(runs, "only-values", worse_one) > critical, "values alone are best"
+    assert all(ahead(runs, "only-values", "channel")), "with every seed"
+    assert gain(runs, "only-values", "channel") < critical
+    for model in ("only-queries", "only-keys", "only-values"):
+        assert gain(runs, model, "none") > 0, "it helps on each of the three"
 
     def share(model: str) -> str:
         """How much of the gain of all three a model has."""
@@ -232,6 +271,31 @@ if __name__ == "__main__":
     rotary = read_runs(plan="today-mdha", model=MODELS, ends=True)
     band = float(critical_difference(final_losses(rotary)))
     draw_final_losses(rotary, MODELS, "channel", band)
+
+    assert band < critical, "the critical difference is smaller"
+    assert gain(rotary, "channel", "none") < gain(runs, "channel", "none") / 4
+    mean = {model: final_loss(rotary[model]).mean for model in MODELS}
+    in_order = sorted(mean, key=mean.__getitem__)
+    assert (in_order[0], in_order[-1]) == ("only-values", "width-1"), "best and worst"
+    for better_one, worse_one in (
+        *(("none", "width-1"), ("none", "only-queries"), ("channel", "none")),
+        *(("channel", "width-2"), ("channel", "only-keys"), ("only-keys", "none")),
+        *(("only-values", "only-keys"), ("channel", "shared"), ("no-bias", "channel")),
+    ):
+        assert all(ahead(rotary, better_one, worse_one)), "with every seed"
+    for better_one, worse_one in (
+        ("only-values", "only-queries"),
+        ("channel", "shared"),
+    ):
+        assert gain(rotary, better_one, worse_one) > band, "more than noise"
+    assert gain(rotary, "only-values", "channel") < band, "not shown"
+    assert abs(gain(rotary, "no-bias", "channel")) < band, "not shown"
+    per_channel = ("channel", "head-and-channel", "paper")
+    for first in per_channel:
+        assert max(gain(rotary, first, second) for second in per_channel) < band
+    for wider in ("width-5", "width-7"):
+        assert not all(ahead(rotary, wider, "channel")), "no gain is shown"
+    assert rotary["width-2"][0]["rate"] > rotary["channel"][0]["rate"]
 
     def apart(worse: str, better: str) -> str:
         """How far a model is above another with rotary positions, in critical differences."""
