@@ -14,7 +14,7 @@ from labml_primer.primer.primer_ez import speedup_factor
 
 WIDTHS = (32, 48, 64, 96, 128)
 
-Sizes = Mapping[int, Sequence[Measured]]
+Sizes = Mapping[int, list[Measured]]
 """The runs of an architecture, one per seed, by width."""
 
 
