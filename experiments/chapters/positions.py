@@ -270,6 +270,9 @@ if __name__ == "__main__":
     for model in full_length:
         before, after = (runs[model][0]["rate"] for runs in (rates_of_300, full_length))
         assert after == before / (2 if model in halved else 1), "two of six are halved"
+    for runs, twice in ((learned, 2), (rates_of_300, 2), (full_length, 1)):
+        plain, own = (runs[m][0]["rate"] for m in ("transformer", "primer-ez"))
+        assert own == twice * plain, "as the chapter on the paper's numbers says"
     assert all(ahead(of_primer_ez, "later", "earlier")), "with each of five seeds"
     (lowest, at_lowest), (second, at_second), *_ = tried_of(
         "today-rates", "squared-relu"
