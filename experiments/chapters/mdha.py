@@ -35,6 +35,7 @@ from experiments.measured.analysis import (
     until,
 )
 from experiments.measured.figures import draw, draw_final_losses, table
+from experiments.measured.settings import below_counts
 from experiments.measured.tables import SourcedTable
 from experiments.records.query import Runs, read_runs
 
@@ -64,8 +65,10 @@ if __name__ == "__main__":
     # so the difference may be noise. The thin line is the loss of counting the same text
     # ({doc}`/labml_primer/training/counting`): with a learned table of positions, no model reaches it in
     # these runs.
-    runs = read_runs(plan="mdha", model=MODELS)
+    runs = read_runs(plan="mdha")
     critical = float(critical_difference(final_losses(runs)))
+    assert runs.keys() == MODELS.keys(), "every model is shown"
+    assert max(map(below_counts, runs.values())) < 0, "no model reaches the counts"
     draw_final_losses(runs, MODELS, "channel", critical)
 
     # ## All models
@@ -268,8 +271,9 @@ if __name__ == "__main__":
     # critical differences, but its seeds are noisy again. Wider kernels show no gain. Width 2 is still worse
     # with every seed, by {value}`apart("width-2", "channel")` critical differences, and here it has the
     # higher rate, {value}`rotary["width-2"][0]["rate"]` instead of {value}`rotary["channel"][0]["rate"]`.
-    rotary = read_runs(plan="today-mdha", model=MODELS, ends=True)
+    rotary = read_runs(plan="today-mdha", ends=True)
     band = float(critical_difference(final_losses(rotary)))
+    assert rotary.keys() == MODELS.keys(), "the same sixteen models"
     draw_final_losses(rotary, MODELS, "channel", band)
 
     assert band < critical, "the critical difference is smaller"

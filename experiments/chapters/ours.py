@@ -230,9 +230,12 @@ if __name__ == "__main__":
     # each over the Transformer of the same panel. On the dotted line, nothing is saved. Hollow dots are
     # seeds, full dots their mean.
     with_rotary, on_subwords = (
-        read_runs(plan=plan, model=WHOLE_MODELS)
-        for plan in ("today-characters", "today-subwords")
+        read_runs(plan=plan) for plan in ("today-characters", "today-subwords")
     )
+    for every in (runs, with_rotary, on_subwords):
+        assert every.keys() == WHOLE_MODELS.keys() and {*map(len, every.values())} == {
+            5
+        }
     panels = {
         "characters,\nlearned table": runs,
         "characters,\nrotary positions": with_rotary,

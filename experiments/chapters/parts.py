@@ -77,6 +77,7 @@ if __name__ == "__main__":
     from IPython.display import display
 
     changes = read_runs(plan="ablation")
+    assert changes.keys() == INSERTED.keys() | REMOVED.keys(), "every model is shown"
     draw(changes, REMOVED, "primer")
     display(table(changes, REMOVED, "primer", "Compare Figure 26, right"))
     # ## Each change alone
@@ -128,6 +129,7 @@ if __name__ == "__main__":
     # {doc}`rotary positions </labml_primer/since/rotary>`, attention sees distances by itself. The figure
     # shows Primer with rotary positions, without each of its changes.
     rotary = read_runs(plan="today-ablation", ends=True)
+    assert rotary.keys() == changes.keys(), "the same models"
     draw(rotary, REMOVED, "primer")
 
     # Now Primer is worst without the squared ReLU, with each of three seeds, as in the paper. Without MDHA,
@@ -182,6 +184,7 @@ if __name__ == "__main__":
     # SwiGLU have a second projection and are two thirds as wide, so that all models have the same number of
     # parameters.
     activations = read_runs(plan="activations")
+    assert activations.keys() == ACTIVATIONS.keys(), "all eight"
     draw(activations, ACTIVATIONS, "relu")
     display(table(activations, ACTIVATIONS, "relu", "Compare Figure 5"))
     reglu, swiglu = (gain(activations, gate, "relu") for gate in ("reglu", "swiglu"))

@@ -40,6 +40,7 @@ from experiments.measured.analysis import (
     speedup,
 )
 from experiments.measured.figures import dots, draw, draw_counts, table
+from experiments.measured.settings import below_counts
 from experiments.measured.tables import SourcedTable
 from experiments.paper.tables import read_table
 from experiments.records.query import Measured, read_runs, tried_of
@@ -78,6 +79,8 @@ if __name__ == "__main__":
     from IPython.display import display
 
     families = read_runs(plan="transfer")
+    assert {*families} == {*FAMILIES, *(plain for _, plain, _ in FAMILIES.values())}
+    assert max(map(below_counts, families.values())) < 0, "no model reaches the counts"
     import matplotlib.pyplot as plt
 
     fig, ax = plt.subplots(figsize=(7, 1.9), layout="constrained")
@@ -163,6 +166,7 @@ if __name__ == "__main__":
     # whose learning rate is constant in so short a run. The perplexity is that of the removed spans and of
     # the sentinels that mark them.
     filling = read_runs(plan="filling")
+    assert filling.keys() == MODELS.keys(), "every model is shown"
     draw(filling, MODELS, "t5")
     display(table(filling, MODELS, "t5", "Compare Table 7"))
     # Table 7 has the logarithms of the paper's perplexities on C4. As percent of T5's:
@@ -235,6 +239,7 @@ if __name__ == "__main__":
         model.removeprefix("encoder-"): runs
         for model, runs in read_runs(plan="masked").items()
     }
+    assert masked.keys() == ENCODERS.keys(), "every model is shown"
     draw(masked, ENCODERS, "encoder")
     in_encoders = {
         model: speedup(masked["encoder"], masked[model], "multiply_adds")

@@ -1,6 +1,6 @@
 """The reported runs of all plans, asked for by what they are: `read_runs`.
 
-A run says what it is by the fields of its `Group`, so a chapter need not know which plan has recorded it.
+A `Group` of runs says what they are, so a chapter need not know which plan has recorded it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,23 +32,34 @@ Runs = dict[str, list[Measured]]
 __recorded__ = ("places_of", "curves_of", "ends_of", "whole_of", "tried_of")
 
 
+FIELDS = (
+    *("plan", "model", "text", "positions", "steps"),
+    *("schedule", "width", "rate", "tuned"),
+)
+"""What `read_runs` can ask for."""
+
+
 @dataclass(frozen=True)
 class Group:
     """The runs of a model in a plan, one per seed, and what they have in common.
 
-    `fields` are what `read_runs` asks for:
-
-    - `plan` has recorded the runs, and compares their `model` with others.
+    - `plan` has recorded the runs, and compares their `model` with others. `name` is the model's name there.
     - `text` is "characters" or "subwords" of the plays, or "code".
     - `positions` are "learned", "rotary" and others; `schedule` is that of the learning rate.
-    - `steps`, `width` and `rate` are numbers.
     - `tuned` is the number of steps in the short runs that selected the rate.
-
-    `tried` has the loss of each of these short runs, by its rate.
+    - `tried` has the loss of each of these short runs, by its rate.
     """
 
+    plan: str
     name: str
-    fields: dict[str, Any]
+    model: str
+    text: str
+    positions: str
+    steps: int
+    schedule: str
+    width: int
+    rate: float
+    tuned: int
     tried: dict[float, float]
     records: list[RunRecord]
 
@@ -61,7 +72,7 @@ def reported(plan: str, folder: Path = RESULTS) -> list[Group]:
     """
     records = read_plan(plan, folder)
     tried: dict[str, dict[float, float]] = {}
-    tuned = None
+    tuned = 0
     for name, record in records.items():
         if name.startswith(TUNING):
             rate, tuned = (record["configuration"][each] for each in ("rate", "steps"))
@@ -79,43 +90,50 @@ def reported(plan: str, folder: Path = RESULTS) -> list[Group]:
         ]
         if losses.keys() == rates and runs:
             runs.sort(key=lambda run: run["configuration"]["seed"])
-            fields = described(model, runs[0]["configuration"])
-            fields |= {"plan": plan, "tuned": tuned}
-            found.append(Group(model, fields, losses, runs))
+            found.append(grouped(plan, model, tuned, losses, runs))
     return found
 
 
-def described(name: str, configuration: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a run is. A plan may name its models by their positions and widths, too."""
+def grouped(
+    plan: str, name: str, tuned: int, tried: dict[float, float], runs: list[RunRecord]
+) -> Group:
+    """Return the runs of a model. A plan may name it by its positions and its width, too."""
+    configuration = runs[0]["configuration"]
     model, preset = configuration["model"], configuration["preset"]
-    own = "t5" if preset.startswith("t5") else "learned"  # if the file names none
-    positions, width = model.get("positions", own), model["d_model"]
-    return {
-        "model": name.removesuffix(f"-{positions}").removesuffix(f"-{width}"),
-        "text": configuration["data"],
-        "positions": positions,
-        "steps": configuration["steps"],
-        "schedule": configuration.get("schedule", "inverse square root"),
-        "width": width,
-        "rate": configuration["rate"],
-    }
+    # A plan with the default names no positions.
+    default = "t5" if preset.startswith("t5") else "learned"
+    positions, width = model.get("positions", default), model["d_model"]
+    return Group(
+        plan,
+        name,
+        name.removesuffix(f"-{positions}").removesuffix(f"-{width}"),
+        configuration["data"],
+        positions,
+        configuration["steps"],
+        configuration.get("schedule", "inverse square root"),
+        width,
+        configuration["rate"],
+        tuned,
+        tried,
+        runs,
+    )
 
 
 def every_group(folder: Path) -> list[Group]:
-    """Return the reported runs of all plans."""
-    files = sorted(folder.glob("*.jsonl"))
-    return _every_group(tuple((path, path.stat().st_mtime_ns) for path in files))
+    """Return the reported runs of all plans. Files are read again once they are replaced."""
+    states = ((path, path.stat()) for path in sorted(folder.glob("*.jsonl")))
+    return _every_group(tuple((path, s.st_mtime_ns, s.st_ino) for path, s in states))
 
 
 @lru_cache(maxsize=1)
-def _every_group(files: tuple[tuple[Path, int], ...]) -> list[Group]:
-    return [each for path, _ in files for each in reported(path.stem, path.parent)]
+def _every_group(files: tuple[tuple[Path, int, int], ...]) -> list[Group]:
+    return [group for path, *_ in files for group in reported(path.stem, path.parent)]
 
 
 def group_of(plan: str, name: str) -> Group:
     """Return the runs of a model of a plan."""
     for group in every_group(RESULTS):
-        if (group.fields["plan"], group.name) == (plan, name):
+        if (group.plan, group.name) == (plan, name):
             return group
     raise ValueError(f"{plan} has no reported runs of {name}")
 
@@ -129,38 +147,44 @@ def places_of(wanted: dict[str, list[Any]]) -> dict[str, list[str]]:
     """
     every = every_group(RESULTS)
     for field, values in wanted.items():
-        known = list(dict.fromkeys(group.fields.get(field) for group in every))
-        if known == [None]:
-            names = ", ".join(every[0].fields)
-            raise ValueError(f"runs have no {field}; they have {names}")
+        if field not in FIELDS:
+            raise ValueError(f"runs have no {field}; they have {', '.join(FIELDS)}")
+        known = list(dict.fromkeys(getattr(group, field) for group in every))
         for value in values:
             if value not in known:
                 listed = ", ".join(map(str, known))
                 raise ValueError(f"no run has {field} {value!r}; known: {listed}")
     found: dict[str, list[Group]] = {}
     for group in every:
-        if all(group.fields[field] in values for field, values in wanted.items()):
-            found.setdefault(group.fields["model"], []).append(group)
+        if all(getattr(group, field) in values for field, values in wanted.items()):
+            found.setdefault(group.model, []).append(group)
     if not found:
         raise ValueError(f"no run has all of {wanted}")
-    order = [model for model in wanted.get("model", found) if model in found]
-    one = {model: _same_runs(model, found[model]) for model in order}
-    return {model: [group.fields["plan"], group.name] for model, group in one.items()}
+    one = {
+        model: _same_runs(found[model])
+        for model in wanted.get("model", found)
+        if model in found
+    }
+    return {model: [group.plan, group.name] for model, group in one.items()}
 
 
-def _same_runs(model: str, groups: list[Group]) -> Group:
+def _same_runs(groups: list[Group]) -> Group:
     """Return the group with the most seeds. Raises `ValueError` unless the others have the same runs."""
     most = max(groups, key=lambda group: len(group.records))
     digests = [record["digest"] for record in most.records]
     for group in groups:
         own = [record["digest"] for record in group.records]
         if own != digests[: len(own)]:
+            values = {
+                field: list(dict.fromkeys(getattr(each, field) for each in groups))
+                for field in FIELDS
+            }
             differ = "; ".join(
-                f"{field} {', '.join(map(str, values))}"
-                for field in group.fields
-                if len(values := {each.fields[field]: None for each in groups}) > 1
+                f"{field}: {', '.join(map(str, each))}"
+                for field, each in values.items()
+                if len(each) > 1
             )
-            raise ValueError(f"runs of {model} differ; ask for one {differ}")
+            raise ValueError(f"runs of {most.model} differ, so ask for one {differ}")
     return most
 
 
@@ -234,7 +258,7 @@ def _means(losses: Mapping[str, list[float]], texts: Iterable[str]) -> list[floa
 def read_runs(*, ends: bool = False, seeds: int | None = None, **wanted: Any) -> Runs:
     """Return the reported runs of all plans that are as wanted, by model.
 
-    Each argument is a field of `Group` with a value, or with several:
+    Each argument is one of `FIELDS` with a value, or with several:
     `read_runs(model=["transformer", "primer-ez"], text="characters", positions="rotary", steps=1200)`.
     Of a model it returns all seeds, or the first `seeds`; with `ends`, their curves have one point, after the
     last step. Raises `ValueError` where `places_of` does: a model has one kind of runs in a comparison.
