@@ -13,7 +13,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from random import Random
-from statistics import median
+from statistics import fmean, median
 from types import SimpleNamespace
 from typing import Any
 
@@ -1170,3 +1170,21 @@ def test_overview_and_lineage_say_how_the_search_went() -> None:
     assert shares.entry("share", mutation="insert") == "50%"
     control = {**search, "tournament": 1, "start": "random"}
     assert tables.title(control) == "from random programs, seed 5, no selection"
+
+
+# ## What the chapter says, and only the logs know
+
+
+def test_search_from_random_programs_descends_from_a_convolution_alone() -> None:
+    origin = tables.gathered_search("random-start")["lineage"][0]["number"]
+    log = read_log(RESULTS / "search" / "random-start.jsonl")
+    (born,) = (line for line in log if line.get("born") == origin)
+    assert summary.operations(born["dna"]) == {"CONV 3X1": 1}
+
+
+def test_transformer_of_twice_the_width_takes_about_half_as_many_steps() -> None:
+    taken: dict[int, list[int]] = {1: [], 2: []}
+    for record in read_lines(RESULTS / "search" / "retrained.jsonl").values():
+        if record["longer"] == 3 and record["name"] == "transformer":
+            taken[record["scale"]].append(record["steps"])
+    assert 0.4 < fmean(taken[2]) / fmean(taken[1]) < 0.6
