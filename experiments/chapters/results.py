@@ -119,17 +119,14 @@ if __name__ == "__main__":
         positions="rotary",
         steps=1200,
     )
-    long_runs, full_length = (
-        read_runs(
-            model=["transformer", "primer-ez", "pp"],
-            text="characters",
-            positions="rotary",
-            schedule="inverse square root",
-            steps=steps,
-            tuned=1200,
-        )
-        for steps in (4800, 1200)
+    long_runs = read_runs(
+        model=["transformer", "primer-ez", "pp"],
+        text="characters",
+        positions="rotary",
+        schedule="inverse square root",
+        steps=4800,
     )
+    full_length = with_rotary | read_runs(plan="today-rates", model="primer-ez")
     settings, modern = read_settings(), read_modern()
     on_code = settings["code", "rotary"]
     grounds = {
@@ -288,12 +285,15 @@ if __name__ == "__main__":
     # Transformer or removed from Primer, with a learned table and with rotary positions. A change that helps
     # is negative when added, and positive when removed. {doc}`parts` compares all parts and eight activation
     # functions, and {doc}`mdha` the details of the convolutions.
+    ablations = {
+        plan: read_runs(plan=plan, ends=True) for plan in ("ablation", "today-ablation")
+    }
     display(part_table())
 
     def missed(plan: str, part: str) -> str:
         """How much higher the perplexity of Primer is without a part, with its spread."""
-        changed = read_runs(plan=plan, model=["primer", f"without-{part}"], ends=True)
-        return f"{perplexity_change(changed, 'primer', f'without-{part}'):.1f}%"
+        change = perplexity_change(ablations[plan], "primer", f"without-{part}")
+        return f"{change:.1f}%"
 
     # ## What does it cost?
     #
@@ -428,14 +428,9 @@ if __name__ == "__main__":
     of_kinds = " and ".join(f"{each.mean:.1f}" for each in by_kind)
     assert max(each.high for each in by_kind) < 1.7, "less than the paper's"
     assert not all(ahead(activations, "squared-relu", "swiglu")), "not shown"
-    pair = ["transformer", "with-12x"]
-    learned, rotary = (
-        read_runs(plan=plan, model=pair, ends=True)
-        for plan in ("ablation", "today-ablation")
-    )
-    effect = perplexity_change(learned, *pair)
+    effect = perplexity_change(ablations["ablation"], "transformer", "with-12x")
     assert abs(effect.mean) < effect.deviation, "with a table, no effect is shown"
-    assert all(ahead(rotary, *pair)), "worse with each of three seeds"
+    assert all(ahead(ablations["today-ablation"], "transformer", "with-12x")), "worse"
     rows = [
         [
             f"Primer-EZ saves a factor of {paper_range('primer-ez')} (Table 4)",

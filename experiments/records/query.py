@@ -139,11 +139,11 @@ def group_of(plan: str, name: str) -> Group:
 
 
 def places_of(wanted: dict[str, list[Any]]) -> dict[str, list[str]]:
-    """Return by model where the runs are that have one of the wanted values of each field.
+    """Return where the runs are that have one of the wanted values of each field.
 
-    A place is a plan and the model's name in it, the plan with the most seeds if several have the same
-    runs. Raises `ValueError` for an unknown field or value, if there are no such runs, and if the runs of a
-    model differ in another field.
+    They are in plans, by the models' names there. If several plans have the same runs of a model, it is the
+    one with the most seeds. Raises `ValueError` for an unknown field or value, if there are no such runs, and
+    if the runs of a model differ in another field.
     """
     every = every_group(RESULTS)
     for field, values in wanted.items():
@@ -160,12 +160,10 @@ def places_of(wanted: dict[str, list[Any]]) -> dict[str, list[str]]:
             found.setdefault(group.model, []).append(group)
     if not found:
         raise ValueError(f"no run has all of {wanted}")
-    one = {
-        model: _same_runs(found[model])
-        for model in wanted.get("model", found)
-        if model in found
-    }
-    return {model: [group.plan, group.name] for model, group in one.items()}
+    places: dict[str, list[str]] = {}
+    for group in map(_same_runs, found.values()):
+        places.setdefault(group.plan, []).append(group.name)
+    return places
 
 
 def _same_runs(groups: list[Group]) -> Group:
@@ -215,23 +213,24 @@ def whole_of(plan: str, name: str) -> dict[str, list[float]]:
 
 
 def tried_of(plan: str, name: str) -> list[list[float]]:
-    """Return each rate that was tried for a model, with its loss, the lowest loss first."""
+    """Return the two best rates that were tried for a model, each with its loss."""
     tried = group_of(plan, name).tried
     return [
         [rate, round(tried[rate], DECIMALS)]
-        for rate in sorted(tried, key=tried.__getitem__)
+        for rate in sorted(tried, key=tried.__getitem__)[:2]
     ]
 
 
-def _summary(plan: str, model: str) -> dict[str, Any]:
+def _summary(plan: str, name: str) -> dict[str, Any]:
     """Return a model's runs. Raises `ValueError` if they were not evaluated at the same steps."""
-    runs = group_of(plan, model).records
+    group = group_of(plan, name)
+    runs = group.records
     configuration, curve = runs[0]["configuration"], runs[0]["curve"]
     steps, evaluations = configuration["steps"], configuration["evaluations"]
     texts = HELD_OUT[configuration["data"]][1:]  # the reported ones
     for run in runs:
         if run["curve"]["steps"] != evaluated(steps, evaluations):
-            raise ValueError(f"{plan}: {model} was not evaluated in equal parts")
+            raise ValueError(f"{plan}: {name} was not evaluated in equal parts")
     found = {
         "data": configuration["data"],
         "rate": configuration["rate"],
@@ -245,7 +244,9 @@ def _summary(plan: str, model: str) -> dict[str, Any]:
     if all("whole" in run for run in runs):
         wholes = [{play: [loss] for play, loss in run["whole"].items()} for run in runs]
         found["whole"] = [loss for whole in wholes for loss in _means(whole, texts)]
-    seconds = read_step_times(RESULTS).get(plan, {}).get(model)
+    if name != group.model:
+        found["model"] = group.model
+    seconds = read_step_times(RESULTS).get(plan, {}).get(name)
     return found if seconds is None else found | {"seconds": seconds}
 
 
@@ -268,9 +269,13 @@ def read_runs(*, ends: bool = False, seeds: int | None = None, **wanted: Any) ->
         for field, value in wanted.items()
     }
     read = ends_of if ends else curves_of
+    found: Runs = {}
+    for plan, names in places_of(listed).items():
+        for name in names:
+            summary = read(plan, name)
+            found[summary.get("model", name)] = runs_of(summary)[:seeds]
     return {
-        model: runs_of(read(*place))[:seeds]
-        for model, place in places_of(listed).items()
+        model: found[model] for model in listed.get("model", found) if model in found
     }
 
 

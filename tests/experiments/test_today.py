@@ -14,12 +14,13 @@ from experiments.measured.settings import (
     factor_table,
     loss_table,
     modern_table,
+    read_rates,
     savings,
     savings_if_annealed,
     share_of_positions,
     written,
 )
-from experiments.records.query import Runs
+from experiments.records.query import Runs, read_runs
 
 
 def run(seed: int, *loss: float, **more: Any) -> dict[str, Any]:
@@ -95,3 +96,7 @@ def test_the_saving_of_annealed_runs_is_interpolated_between_two_lengths() -> No
     runs["primer-ez-half"] = [end(3.0, 4.0)[0] | {"seed": 1}]
     with pytest.raises(ValueError, match="differ in their seeds"):
         savings_if_annealed(runs)
+
+
+def test_models_that_kept_their_rate_have_the_same_runs_in_both_plans() -> None:
+    assert read_rates()[1200] == read_runs(plan="today-rates")
