@@ -112,11 +112,10 @@ class LiveModels(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         headers, _example, _records = read()
         _depend(self)
-        from experiments.records.runs import (
-            read_ends,  # imports PyTorch, for this page alone
-        )
+        # PyTorch is imported for this page alone.
+        from experiments.records.query import read_runs
 
-        in_short_runs = read_ends("speedup", headers)
+        in_short_runs = read_runs(plan="speedup", model=headers, ends=True)
         rows = []
         for name, found in headers.items():
             short = [run["loss"][-1] for run in in_short_runs[name]]

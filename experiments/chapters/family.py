@@ -28,7 +28,7 @@ if __name__ == "__main__":
 
     from experiments.measured.analysis import extent, final_loss
     from experiments.measured.tables import SourcedTable
-    from experiments.records.runs import read_ends
+    from experiments.records.query import read_runs
     from labml_primer.presets import PRESETS, LanguageModel
     from labml_primer.training.costs import costs
 
@@ -47,7 +47,7 @@ if __name__ == "__main__":
         "switch-primer": ("transfer", "switch-primer"),
     }
     ends = {
-        name: read_ends(plan, [model])[model]
+        name: read_runs(plan=plan, model=model, ends=True)[model]
         for name, (plan, model) in recorded.items()
     }
     seconds = {name: runs[0]["seconds"][-1] for name, runs in ends.items()}

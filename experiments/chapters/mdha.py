@@ -35,8 +35,9 @@ from experiments.measured.analysis import (
     until,
 )
 from experiments.measured.figures import draw, draw_final_losses, table
+from experiments.measured.settings import below_counts
 from experiments.measured.tables import SourcedTable
-from experiments.records.runs import Runs, read_ends, read_runs
+from experiments.records.query import Runs, read_runs
 
 MODELS = {  # a name and a colour
     "channel": ("the walk-through's layer", "C0"),
@@ -64,8 +65,10 @@ if __name__ == "__main__":
     # so the difference may be noise. The thin line is the loss of counting the same text
     # ({doc}`/labml_primer/training/counting`): with a learned table of positions, no model reaches it in
     # these runs.
-    runs = read_runs("mdha", MODELS)
+    runs = read_runs(plan="mdha")
     critical = float(critical_difference(final_losses(runs)))
+    assert runs.keys() == MODELS.keys(), "every model is shown"
+    assert max(map(below_counts, runs.values())) < 0, "no model reaches the counts"
     draw_final_losses(runs, MODELS, "channel", critical)
 
     # ## All models
@@ -88,6 +91,11 @@ if __name__ == "__main__":
     quiet = [model for model in MODELS if model not in noisy]
     worse = [model for model in MODELS if all(ahead(runs, "channel", model))]
     better = [model for model in MODELS if all(ahead(runs, model, "channel"))]
+
+    spreads = sorted(deviations, key=deviations.__getitem__)
+    assert spreads[-1] == "shared" and {"none", "width-1"} <= {*noisy}
+    near = [model for model in MODELS if abs(deviations[model] - 0.03) < 0.01]
+    assert not near, "no model is near the threshold"
 
     def names_of(models: Iterable[str]) -> str:
         return ", ".join(MODELS[model][0] for model in models)
@@ -113,6 +121,10 @@ if __name__ == "__main__":
     # {doc}`/labml_primer/primer/variations` has the three ways: a kernel for everything, one for each channel
     # of a head, or one for each channel of each head, as in the paper.
     draw(runs, some("shared", "channel", "head-and-channel"), "channel")
+    for other in ("shared", "head-and-channel"):
+        assert abs(gain(runs, "channel", other)) < critical, (
+            "none is shown to be better"
+        )
     # None of the three is shown to be better. One kernel for all has the noisiest seeds, with a standard
     # deviation of {value}`f"{deviations['shared']:.2f}"` nats. A possible reason: with four numbers each for
     # all queries, keys and values, one bad initial number matters more.
@@ -126,6 +138,17 @@ if __name__ == "__main__":
         "channel",
     )
     rates = {model: runs[model][0]["rate"] for model in MODELS}
+    for better_one, worse_one in (
+        *(("channel", "width-1"), ("none", "width-1")),
+        *(("width-5", "width-2"), ("width-7", "width-2")),
+    ):
+        assert gain(runs, better_one, worse_one) > critical, "more than noise"
+    assert not all(ahead(runs, "none", "width-1")), "the seeds disagree"
+    for better_one, worse_one in (
+        *(("channel", "width-2"), ("width-5", "channel"), ("width-7", "channel")),
+    ):
+        assert all(ahead(runs, better_one, worse_one)), "with every seed"
+        assert gain(runs, better_one, worse_one) < critical, "but by less"
     # The convolution helps by seeing other tokens. With width 1, the layer can compute only what plain
     # attention can, because its factors could be part of the projections. It ends
     # {value}`distance("width-1", "channel")` critical differences above width 3, and even
@@ -148,6 +171,17 @@ if __name__ == "__main__":
         some("none", "channel", "no-bias", "released-start", "identity-start"),
         "channel",
     )
+
+    assert abs(gain(runs, "channel", "released-start")) < critical, "not distinguished"
+    for better_one, worse_one in (
+        ("channel", "identity-start"),
+        ("identity-start", "none"),
+    ):
+        assert all(ahead(runs, better_one, worse_one)), "with every seed"
+        assert gain(runs, better_one, worse_one) < critical
+    assert gain(runs, "no-bias", "identity-start") > critical, "more than noise"
+    assert all(ahead(runs, "no-bias", "channel")), "with every seed"
+    assert gain(runs, "no-bias", "channel") < critical
 
     def after(steps: int) -> Runs:
         """The runs up to a number of steps."""
@@ -176,6 +210,7 @@ if __name__ == "__main__":
     # {py:class}`~labml_primer.primer.primer.SeparableConvolutionAttention`, exchanges convolution and
     # projection.
     draw(runs, some("paper", "before-projection", "channel"), "paper")
+    assert abs(gain(runs, "paper", "before-projection")) < critical, "not shown"
     # In the paper, MDHA's order saves more (factors of 1.76 ± 0.06 and 1.54 ± 0.05, Table 4), although the
     # two perplexities, 34.26 ± 0.12 and 34.34 ± 0.10, differ by less than their spread. Here no difference is
     # shown, and the seeds of the paper's layer are too far apart to show a small one.
@@ -188,6 +223,13 @@ if __name__ == "__main__":
         some("none", "only-queries", "only-keys", "only-values", "channel"),
         "channel",
     )
+
+    for worse_one in ("only-queries", "only-keys"):
+        assert gain(runs, "only-values", worse_one) > critical, "values alone are best"
+    assert all(ahead(runs, "only-values", "channel")), "with every seed"
+    assert gain(runs, "only-values", "channel") < critical
+    for model in ("only-queries", "only-keys", "only-values"):
+        assert gain(runs, model, "none") > 0, "it helps on each of the three"
 
     def share(model: str) -> str:
         """How much of the gain of all three a model has."""
@@ -229,9 +271,35 @@ if __name__ == "__main__":
     # critical differences, but its seeds are noisy again. Wider kernels show no gain. Width 2 is still worse
     # with every seed, by {value}`apart("width-2", "channel")` critical differences, and here it has the
     # higher rate, {value}`rotary["width-2"][0]["rate"]` instead of {value}`rotary["channel"][0]["rate"]`.
-    rotary = read_ends("today-mdha", MODELS)
+    rotary = read_runs(plan="today-mdha", ends=True)
     band = float(critical_difference(final_losses(rotary)))
+    assert rotary.keys() == MODELS.keys(), "the same sixteen models"
     draw_final_losses(rotary, MODELS, "channel", band)
+
+    assert band < critical, "the critical difference is smaller"
+    assert gain(rotary, "channel", "none") < gain(runs, "channel", "none") / 4
+    mean = {model: final_loss(rotary[model]).mean for model in MODELS}
+    in_order = sorted(mean, key=mean.__getitem__)
+    assert (in_order[0], in_order[-1]) == ("only-values", "width-1"), "best and worst"
+    for better_one, worse_one in (
+        *(("none", "width-1"), ("none", "only-queries"), ("channel", "none")),
+        *(("channel", "width-2"), ("channel", "only-keys"), ("only-keys", "none")),
+        *(("only-values", "only-keys"), ("channel", "shared"), ("no-bias", "channel")),
+    ):
+        assert all(ahead(rotary, better_one, worse_one)), "with every seed"
+    for better_one, worse_one in (
+        ("only-values", "only-queries"),
+        ("channel", "shared"),
+    ):
+        assert gain(rotary, better_one, worse_one) > band, "more than noise"
+    assert gain(rotary, "only-values", "channel") < band, "not shown"
+    assert abs(gain(rotary, "no-bias", "channel")) < band, "not shown"
+    per_channel = ("channel", "head-and-channel", "paper")
+    for first in per_channel:
+        assert max(gain(rotary, first, second) for second in per_channel) < band
+    for wider in ("width-5", "width-7"):
+        assert not all(ahead(rotary, wider, "channel")), "no gain is shown"
+    assert rotary["width-2"][0]["rate"] > rotary["channel"][0]["rate"]
 
     def apart(worse: str, better: str) -> str:
         """How far a model is above another with rotary positions, in critical differences."""

@@ -17,19 +17,19 @@ Source: our own measurements; {cite:t}`so2021primer`, sections 3 and 4.1, append
 import torch
 
 from experiments.measured.analysis import (
-    MeanFactor,
     critical_difference,
+    final_loss,
     final_losses,
     fitted,
     noise,
     widest,
 )
 from experiments.measured.figures import WHOLE_MODELS
-from experiments.measured.settings import savings, written
+from experiments.measured.settings import mean_factor, savings, written
 from experiments.measured.tables import SourcedTable
 from experiments.paper.tables import theirs
 from experiments.records.counts import LENGTHS, best_counts, tokens_read
-from experiments.records.runs import read_ends, read_runs
+from experiments.records.query import read_runs, tried_of
 
 __data__ = ("experiments/paper/printed/table_4.json",)
 
@@ -103,7 +103,7 @@ if __name__ == "__main__":
             ("characters", 4800),
         )
     }
-    recorded = read_ends("speedup", WHOLE_MODELS)
+    recorded = read_runs(plan="speedup", model=WHOLE_MODELS, ends=True)
     cut, whole = (best_counts("characters", 1200, how) for how in ("whole", "text"))
     borders = cut[1] - whole[1]
     rows = [
@@ -116,6 +116,11 @@ if __name__ == "__main__":
     ]
     heads = {"model": "", "learning rate": "", "parameters": "count"}
     display(SourcedTable("Chosen rates", "Our runs", heads, rows))
+    close = 0  # so many models whose two best rates are within the noise
+    for model, seeds in recorded.items():
+        lowest, second = (loss for _, loss in tried_of("speedup", model))
+        close += second - lowest < final_loss(seeds).deviation
+    assert close == len(recorded) / 2, "for half of the models"
     printed = theirs("primer-ez", __data__[0])  # factors, for the limits below
     # These tuning runs are 1/3 as long as the full ones. For half of these models, the losses of the two best
     # rates differ by less than the standard deviation of the seeds. The choice between them is then noise.
@@ -158,21 +163,20 @@ if __name__ == "__main__":
     #
     # For three seeds $t = 4.303$, for five $t = 2.776$.
     pairs = {
-        plan: read_runs(plan, ["transformer", "primer-ez"])
+        plan: read_runs(plan=plan, model=["transformer", "primer-ez"])
         for plan in ("speedup", "today-longer")
     }
 
     def itself(plan: str) -> str:
         """The factors of both models over themselves, as the means of the seeds."""
         means = [
-            MeanFactor.of(savings(pairs[plan], model, over=model)).mean
-            for model in pairs[plan]
+            mean_factor(pairs[plan], model, over=model).mean for model in pairs[plan]
         ]
         return " and ".join(f"{mean:.2f}" for mean in means)
 
     def as_measured(plan: str) -> str:
         """Primer-EZ's factor over the Transformer."""
-        return f"{MeanFactor.of(savings(pairs[plan], 'primer-ez')).mean:.2f}"
+        return f"{mean_factor(pairs[plan], 'primer-ez').mean:.2f}"
 
     def if_fitted(plan: str) -> str:
         """The same with the decreasing fits of the curves."""
@@ -205,7 +209,7 @@ if __name__ == "__main__":
     # The *critical difference* is the 95% quantile of this range in 20,000 simulated tables of pure noise,
     # times the $\sigma$ of our own table. If all models were equal, only 5% of such tables would have any two
     # models farther apart. For the sixteen models of {doc}`mdha`:
-    losses = final_losses(read_ends("mdha"))
+    losses = final_losses(read_runs(plan="mdha", ends=True))
     critical = critical_difference(losses)
     print(f"noise               {noise(losses):.3f} nats")
     print(f"critical difference {critical:.3f} nats")
@@ -272,10 +276,11 @@ if __name__ == "__main__":
     # and its records stay out of all pages. Tests check that each commit is in the history, and that the code
     # of today computes what it recorded, as far as the losses of four small steps show it.
     #
-    # Tests check that every record matches its plan, that no run diverged and no seed is missing, and that
-    # the statements of the chapters hold for the records. The measured numbers in the text are computed from
-    # them when the page is built; a test finds a number that is typed. One command computes all of them again
-    # from the records, prints them next to those of the built pages, and fails if one differs:
+    # Tests check that every record matches its plan, and that no run diverged and no seed is missing. The
+    # statements of a chapter are assertions in its code: if one does not hold for the records, the chapter
+    # does not run. The measured numbers in the text are computed from the records when the page is built; a
+    # test finds a number that is typed. One command computes all of them again from the records, prints them
+    # next to those of the built pages, and fails if one differs:
     #
     #     .venv/bin/python book/tools/recompute.py
     #

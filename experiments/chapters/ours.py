@@ -36,11 +36,13 @@ models at the best size of each.
 Source: {cite:t}`so2021primer`, sections 3, 4.1 and A.14, Table 4.
 """
 
+import math
 from dataclasses import astuple
 from statistics import fmean
 
 from experiments.measured.analysis import (
     MeanFactor,
+    ahead,
     critical_difference,
     factors,
     final_loss,
@@ -54,14 +56,16 @@ from experiments.measured.analysis import (
 )
 from experiments.measured.figures import WHOLE_MODELS, draw_counts, draw_factors
 from experiments.measured.settings import (
+    below_counts,
     growth_within,
     loss_of_counts,
+    mean_factor,
     place,
     written,
 )
 from experiments.measured.tables import SourcedTable
 from experiments.paper.tables import SETUPS, theirs
-from experiments.records.runs import read_ends, read_runs
+from experiments.records.query import read_runs
 
 __data__ = ("experiments/paper/printed/table_4.json",)
 
@@ -71,7 +75,7 @@ if __name__ == "__main__":
     # better. The dotted line is the Transformer's final loss: Primer-EZ (teal, solid) crosses it after less
     # than half of the compute. The thin line is the loss of counting the text that the models read, which
     # none of them reaches. Bands are the range of the seeds. The first quarter of the runs is left out.
-    runs = read_runs("speedup", WHOLE_MODELS)
+    runs = read_runs(plan="speedup", model=WHOLE_MODELS)
     vanilla = runs["transformer"]
     at = {model: place(seeds) for model, seeds in runs.items()}  # the counts
     import matplotlib.pyplot as plt
@@ -101,6 +105,7 @@ if __name__ == "__main__":
         ),
     )
     ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+    assert max(map(below_counts, runs.values())) < 0, "none reaches the counts"
     plt.show()
 
     # ## All factors
@@ -136,6 +141,16 @@ if __name__ == "__main__":
     )
     v100 = theirs("pp", __data__[0])["Tensor2Tensor, V100"]
     last = [run["loss"][-1] for run in vanilla]
+    for model in ("primer-ez", "primer"):
+        assert min(seed_factors(vanilla, runs[model], "seconds")) > 1, "with every seed"
+        assert in_time[model].mean > max(2, in_time["evolved-transformer"].mean)
+        directly = speedup(runs["evolved-transformer"], runs[model], "seconds")
+        assert directly.includes_one, "no difference in time is shown"
+    assert float(v100.split()[0]) > in_time["pp"].high, "less than on the V100"
+    assert in_time["gelu"].includes_one, "not shown to save anything"
+    for model in ("primer-ez", "evolved-transformer"):
+        assert all(ahead(runs, model, "primer")), "lower with every seed"
+    assert abs(gain(runs, "evolved-transformer", "primer-ez")) < 0.005, "as low"
     # In time, MDHA, Primer-EZ and Primer save on average as much here as in the paper or more, but the
     # paper's largest factors are within their intervals. Transformer++ saves
     # {value}`f"{in_time['pp'].mean:.2f}"`, less than the {value}`v100` on the V100, and about as much as in
@@ -169,6 +184,14 @@ if __name__ == "__main__":
     falls = {
         model: 1 - saved[-1].mean / saved[0].mean for model, saved in at_budgets.items()
     }
+    grown = {model: growth_within(runs, model) for model in at_budgets}
+    assert max(*grown["mdha"], *grown["primer"]) < 1, "each with every seed"
+    assert min(grown["primer-ez"]) < 1 < max(grown["primer-ez"]), "not with every seed"
+    assert (
+        max(abs(falls[model]) for model in ("gelu", "evolved-transformer"))
+        < falls["primer-ez"]
+    )
+    assert min(*grown["squared-relu"], *grown["pp"]) > 1, "they grow with every seed"
     fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
     budgets = [spent[end - 1] / 1e12 for end in ends]
     for model, saved in at_budgets.items():
@@ -206,8 +229,13 @@ if __name__ == "__main__":
     # in the middle those with rotary positions, and on the right those with rotary positions on subwords,
     # each over the Transformer of the same panel. On the dotted line, nothing is saved. Hollow dots are
     # seeds, full dots their mean.
-    with_rotary = read_runs("today-characters")
-    on_subwords = read_runs("today-subwords")
+    with_rotary, on_subwords = (
+        read_runs(plan=plan) for plan in ("today-characters", "today-subwords")
+    )
+    for every in (runs, with_rotary, on_subwords):
+        assert every.keys() == WHOLE_MODELS.keys() and {*map(len, every.values())} == {
+            5
+        }
     panels = {
         "characters,\nlearned table": runs,
         "characters,\nrotary positions": with_rotary,
@@ -253,12 +281,11 @@ if __name__ == "__main__":
         return f"{mean:.0%} ({low:.0%} to {high:.0%})"
 
     below = gain(with_rotary, "pp", "primer-ez")
-    longer_tuned = read_ends("today-rates", ["primer-ez", "pp"])
+    longer_tuned = read_runs(plan="today-rates", model=["primer-ez", "pp"], ends=True)
 
     def on_subwords_over(model: str, baseline: str) -> str:
         """The factor of a model over another on subwords."""
-        pair = on_subwords[baseline], on_subwords[model]
-        return f"{speedup(*pair, 'multiply_adds'):.2f}"
+        return f"{mean_factor(on_subwords, model, over=baseline):.2f}"
 
     over_pp = {
         model: on_subwords_over(model, "pp") for model in ("primer", "primer-ez")
@@ -270,6 +297,44 @@ if __name__ == "__main__":
         model: written(growth_within(on_subwords, model))
         for model in ("primer-ez", "primer")
     }
+    for model in ("mdha", "primer-ez", "primer", "evolved-transformer"):
+        assert left[model].high < counted[model].low, "they lose their saving"
+    for model in ("squared-relu", "pp", "gelu"):
+        table, now = counted[model], left[model].mean
+        assert table.low < now < 1.05 * table.high, "not shown to change"
+    for model in ("evolved-transformer", "gelu"):
+        assert left[model].includes_one, "not shown to save anything"
+    three = [
+        final_loss(with_rotary[each]).mean for each in ("pp", "primer-ez", "primer")
+    ]
+    assert below > 0 and max(three) - min(three) < differ, "which is best is not shown"
+    assert 0 < gain(longer_tuned, "primer-ez", "pp") < differ, "may be noise as well"
+    for model in ("pp", "squared-relu"):
+        lead_over_it = mean_factor(with_rotary, "primer-ez", over=model)
+        assert lead_over_it.low < 1, "Primer-EZ is not shown to be better"
+    for model in ("primer-ez", "primer"):
+        assert all(ahead(on_subwords, model, "pp")), "below it with each seed"
+        assert all(ahead(with_rotary, model, "evolved-transformer"))
+        assert MeanFactor.of(growth_within(with_rotary, model)).includes_one
+        assert min(growth_within(on_subwords, model)) > 1, "they grow with every seed"
+    of_models = {model: saved.mean for model, saved in on_subwords_left.items()}
+    assert max(of_models, key=of_models.__getitem__) == "primer", "it saves the most"
+    assert mean_factor(on_subwords, "primer", over="pp").low > 1, "it saves"
+    for baseline, model in (
+        ("primer-ez", "primer"),
+        ("gelu", "squared-relu"),
+        ("transformer", "evolved-transformer"),
+    ):
+        assert mean_factor(on_subwords, model, over=baseline).includes_one, "not shown"
+    for model in ("pp", "squared-relu"):
+        assert min(growth_within(with_rotary, model)) > 1, "with every seed, too"
+    assert MeanFactor.of(growth_within(with_rotary, "mdha")).low > 1, "it rises"
+    assert left["squared-relu"].mean > left["mdha"].mean, "as in the paper"
+    assert gain(with_rotary, "evolved-transformer", "transformer") < 0, "no lead"
+    lead, lead_in_time = (
+        math.log(each["evolved-transformer"].mean) for each in (counted, in_time)
+    )
+    assert lead_in_time > lead / 2, "with a table, in time it keeps most of its lead"
     # Models with convolutions lose most of their saving. The factor of MDHA falls from
     # {value}`f"{counted['mdha'].mean:.2f}"` to {value}`f"{left['mdha'].mean:.2f}"`, that of Primer-EZ from
     # {value}`f"{counted['primer-ez'].mean:.2f}"` to {value}`f"{left['primer-ez'].mean:.2f}"`, and that of

@@ -16,6 +16,7 @@ This checks the paper's arithmetic only. {doc}`results` has our attempt to repea
 Source: {cite:t}`so2021primer`, sections 1 to 5, appendices A.3 and A.6 to A.15.
 """
 
+from collections import Counter
 from operator import truediv
 
 import torch
@@ -81,6 +82,11 @@ if __name__ == "__main__":
     ax.set_yticks(range(len(headlines)), [name for name, _ in headlines])
     ax.set_ylim(len(headlines) - 0.5, -0.5)
     ax.set(xlabel="times less compute, as printed (x) and as recomputed")
+    signs = {name: each.sign for name, each in headlines}
+    assert len(signs) == len(HEADLINES) and {*signs.values()} <= {"=", "≈"}
+    assert signs["T5 over Primer, hours"] == "≈", "the 4.2 agrees within rounding"
+    for name in ("search task, at least", "larger data, at least"):
+        assert signs[name] == "=", "1.7 and 1.8 agree"
     plt.show()
 
     def count(sign: str) -> int:
@@ -94,6 +100,9 @@ if __name__ == "__main__":
     # *disagrees* if none would. Click on the head of the last column to sort by it. Each claim that disagrees
     # is flagged below, next to its table.
     recomputed = {each.words: each.result.value for each in claims}
+    disagree = Counter(each.section for each in claims if each.sign == "≠")
+    by_section = {"4.4": 6, "A.11": 4, "A.13": 4, "2": 2, "1": 1, "4.3": 1, "A.6": 1}
+    assert disagree == by_section, "as counted at the end of this page"
     display(verdicts("All claims", claims))
 
     # ## Table 1: 4.2 times, at the compute of T5
@@ -298,7 +307,17 @@ if __name__ == "__main__":
     # The factor of 3 itself cannot be checked, because the table has neither hours nor steps. Quality can:
     # with a third of the compute, Primer has the perplexity of the Transformer with all of it, and slightly
     # higher averages.
+    perplexity = one_shot(paper)[0]
+    base = table.entry("Transformer full", task="Pretraining")
+    assert perplexity.printed == base and perplexity.sign == "=", "with a third"
     means = [*averages(paper, "answering"), *averages(paper, "choice")]
+    mean_of = {each.words: each for each in means}
+    for group in ("answering", "choice"):
+        third, full = (
+            mean_of[f"{model}, {group}"] for model in ("Primer 1/3", "Transformer full")
+        )
+        assert 0 < float(third.printed) - float(full.printed) < 0.5, "slightly higher"
+        assert full.result.value < third.result.value
     display(verdicts("Averages over tasks", means))
     # :::{deviation} the paper, Table 6
     # Of the averages over multiple-choice tasks, only that of GPT-3 XL is over the 19 tasks of the table. The
@@ -306,6 +325,9 @@ if __name__ == "__main__":
     # average cannot be compared with theirs.
     # :::
     without = averages(paper, "choice", without="ReCoRD")
+    of_choice = averages(paper, "choice")[:4]  # the last column is of GPT-3
+    assert [each.sign for each in of_choice] == ["≠"] * 4
+    assert "≠" not in [each.sign for each in without[:4]], "they agree without it"
     display(verdicts("Averages without ReCoRD", without))
 
     # ## Table 7: encoder-decoders

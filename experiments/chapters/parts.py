@@ -28,6 +28,7 @@ Source: {cite:t}`so2021primer`, section 3 and appendix A.7, Figures 5 and 26.
 import math
 
 from experiments.measured.analysis import (
+    ahead,
     critical_difference,
     final_loss,
     final_losses,
@@ -36,7 +37,7 @@ from experiments.measured.analysis import (
 from experiments.measured.figures import draw, table
 from experiments.measured.settings import part_table, perplexity_change
 from experiments.measured.tables import SourcedTable
-from experiments.records.runs import Measured, Runs, read_ends, read_runs
+from experiments.records.query import Measured, Runs, read_runs
 
 # A name and a colour: grey for the Transformer, teal for what Primer-EZ has, plum for what Primer alone has
 # or was tried for it.
@@ -75,7 +76,8 @@ if __name__ == "__main__":
     # :::
     from IPython.display import display
 
-    changes = read_runs("ablation")
+    changes = read_runs(plan="ablation")
+    assert changes.keys() == INSERTED.keys() | REMOVED.keys(), "every model is shown"
     draw(changes, REMOVED, "primer")
     display(table(changes, REMOVED, "primer", "Compare Figure 26, right"))
     # ## Each change alone
@@ -87,8 +89,18 @@ if __name__ == "__main__":
     draw(changes, INSERTED, "transformer")
     display(table(changes, INSERTED, "transformer", "Compare Figure 26, left"))
     names = ("transformer", "squared-relu", "mdha", "primer-ez")
-    five = read_ends("speedup", names)  # with five seeds
+    five = read_runs(plan="speedup", model=names, ends=True)  # with five seeds
     squared_relu_gain = gain(five, "primer-ez", "mdha")
+    missed = {model: gain(changes, "primer", model) for model in REMOVED}
+    assert max(missed, key=missed.__getitem__) == "without-mdha", "it hurts most"
+    assert missed["without-mdha"] > gain(changes, "primer", "transformer") / 2
+    for part in ("squared-relu", "order"):
+        assert all(ahead(changes, "primer", f"without-{part}")), "helps with every seed"
+        by_itself = gain(changes, f"with-{part}", "transformer")
+        assert by_itself > 2 * missed[f"without-{part}"], "much more than within Primer"
+    assert gain(changes, "with-order", "without-mdha") > 0, "so the changes overlap"
+    wider = perplexity_change(changes, "transformer", "with-12x")
+    assert abs(wider.mean) < wider.deviation, "it shows no effect"
     # Alone, MDHA, the norm after the feed-forward layer and the squared ReLU lower the perplexity by
     # {value}`change(changes, "transformer", "with-mdha")`,
     # {value}`change(changes, "transformer", "with-order")` and
@@ -116,7 +128,8 @@ if __name__ == "__main__":
     # first learn where they are, so a convolution may also be a remedy for the table. With
     # {doc}`rotary positions </labml_primer/since/rotary>`, attention sees distances by itself. The figure
     # shows Primer with rotary positions, without each of its changes.
-    rotary = read_ends("today-ablation")
+    rotary = read_runs(plan="today-ablation", ends=True)
+    assert rotary.keys() == changes.keys(), "the same models"
     draw(rotary, REMOVED, "primer")
 
     # Now Primer is worst without the squared ReLU, with each of three seeds, as in the paper. Without MDHA,
@@ -131,6 +144,15 @@ if __name__ == "__main__":
     apart = gain(rotary, "without-mdha", "without-squared-relu")
     without = {model: rotary[model] for model in REMOVED}
     differ = float(critical_difference(final_losses(without)))
+    assert all(ahead(rotary, "without-mdha", "without-squared-relu"))
+    assert all(ahead(rotary, "primer", "without-mdha")), "with each of three seeds"
+    assert apart < differ, "their order is not certain"
+    for part in ("order", "norm", "shared-query"):
+        removed = perplexity_change(rotary, "primer", f"without-{part}")
+        assert abs(removed.mean) < removed.deviation, "it is not shown to help"
+    assert all(ahead(rotary, "with-order", "transformer")), "lower with each seed"
+    for part in ("shared-query", "12x"):
+        assert all(ahead(rotary, "transformer", f"with-{part}")), "worse with each seed"
     display(part_table())
     # None of Primer's other three changes is shown to help: removing them changes the perplexity by less than
     # its spread. Alone, the norm after the feed-forward layer, which helped a Transformer with a table as
@@ -161,10 +183,16 @@ if __name__ == "__main__":
     # of the ReLU (teal) and SwiGLU are at the top, and three seeds show no difference between them. ReGLU and
     # SwiGLU have a second projection and are two thirds as wide, so that all models have the same number of
     # parameters.
-    activations = read_runs("activations")
+    activations = read_runs(plan="activations")
+    assert activations.keys() == ACTIVATIONS.keys(), "all eight"
     draw(activations, ACTIVATIONS, "relu")
     display(table(activations, ACTIVATIONS, "relu", "Compare Figure 5"))
     reglu, swiglu = (gain(activations, gate, "relu") for gate in ("reglu", "swiglu"))
+    assert all(ahead(activations, "swiglu", "relu")), "with every seed"
+    assert not all(ahead(activations, "reglu", "relu")), "may be noise"
+    assert not all(ahead(activations, "squared-relu", "swiglu")), "no difference shown"
+    for smooth in ("gelu", "swish"):
+        assert gain(activations, "relu", smooth) > 0, "they gain nothing"
     # Both gated units end below the ReLU: ReGLU by {value}`f"{reglu:.2f}"` nats, which may be noise, and
     # SwiGLU by {value}`f"{swiglu:.2f}"`, with every seed. The paper finds the squared ReLU better than both
     # (section 3); SwiGLU's seeds are far apart here, so a small lead would not show. GELU and Swish, which

@@ -49,14 +49,18 @@ learned table, more than Primer-EZ's two changes.
 Source: {cite:t}`so2021primer`, appendix A.8; {cite:t}`su2021roformer`; our own runs.
 """
 
+import math
 from statistics import fmean
 
 from experiments.measured.analysis import (
     MeanFactor,
+    Spread,
+    ahead,
     critical_difference,
     final_losses,
     fitted,
     gain,
+    interval,
     last_loss,
     seed_factors,
     setting,
@@ -75,27 +79,28 @@ from experiments.measured.settings import (
     MODERN,
     annealed_table,
     baseline_table,
+    below_counts,
     factor_table,
     growth_with,
     length_table,
     loss_table,
+    mean_factor,
     modern_table,
+    of_baselines,
     place,
     rate_table,
     read_annealed,
-    read_kinds,
     read_lengths,
     read_modern,
     read_rates,
     read_settings,
-    saved_over_baselines,
     savings,
     savings_if_annealed,
     share_of_positions,
     written,
 )
 from experiments.records.counts import LENGTHS, tokens_read
-from experiments.records.runs import read_ends, read_runs
+from experiments.records.query import read_runs, tried_of, whole_of
 
 if __name__ == "__main__":
     # The loss on the held-out plays, by compute: the Transformer (grey) and Primer-EZ (teal), with a learned
@@ -110,6 +115,12 @@ if __name__ == "__main__":
         if text == "characters"
     }
     draw_by_compute(characters)
+    learned, rotary = characters["learned"], characters["rotary"]
+    best = min(run["loss"][-1] for run in learned["primer-ez"])
+    worst = max(run["loss"][-1] for run in rotary["transformer"])
+    assert worst < best, "both solid lines end below both dotted ones"
+    short_of = (below_counts([run]) for seeds in learned.values() for run in seeds)
+    assert max(short_of) < 0, "no model with a learned table reaches the counts"
 
     # ## How much is left?
     #
@@ -169,11 +180,14 @@ if __name__ == "__main__":
         share_of_positions([learned], [rotary])
         for learned, rotary in zip(factors["learned"], factors["rotary"], strict=True)
     ]
-    rotary = characters["rotary"]
     ends_at = {model: fmean(map(last_loss, seeds)) for model, seeds in rotary.items()}
     lower = ends_at["mdha"] - ends_at["squared-relu"]
     others = ["primer", "gelu", "evolved-transformer"]
-    eight = rotary | read_ends("today-characters", others)
+    eight, eight_there = (
+        recorded[text, "rotary"]
+        | read_runs(plan=f"today-{text}", model=others, ends=True)
+        for text in ("characters", "subwords")
+    )
     differ = float(critical_difference(final_losses(eight)))
     over_pp, added = (
         {
@@ -194,6 +208,21 @@ if __name__ == "__main__":
         name: written(savings(runs, "primer-ez", over="mdha"))
         for name, runs in next_to_mdha.items()
     }
+    assert min(factors["rotary"]) > 1, "it still saves with every seed"
+    assert both["rotary"].mean < both["learned"].mean, "less than with a learned table"
+    by_itself = {
+        model: [mean_factor(runs, model) for runs in (learned, rotary)]
+        for model in ("squared-relu", "mdha")
+    }
+    assert by_itself["mdha"][0].mean > by_itself["squared-relu"][0].mean
+    assert min(each[1].low for each in by_itself.values()) > 1, "each saves, alone"
+    assert ahead(rotary, "squared-relu", "mdha").count(True) == 4, "of five seeds"
+    assert 0 < lower < differ and len(eight) == 8, "the order is not certain"
+    for runs in next_to_mdha.values():
+        adds = mean_factor(runs, "primer-ez", over="mdha")
+        assert adds.low > 1, "the squared ReLU adds to MDHA"
+    adds = mean_factor(rotary, "primer-ez", over="squared-relu")
+    assert adds.includes_one, "that the convolutions add is not shown"
     display(factor_table())
 
     # ## Rates chosen in longer runs
@@ -219,7 +248,7 @@ if __name__ == "__main__":
     # factor of this section is {value}`corrected["full length"]`, that of the longest runs
     # {value}`corrected["4800"]`, and that on code {value}`corrected["code"]`. Over Transformer++ no lead is
     # shown: {value}`over_pp["full length"]`.
-    _, full_length = read_rates()
+    rates_of_300, full_length = read_rates().values()
     of_primer_ez, of_relu = (
         {"earlier": rotary[model], "later": full_length[model]}
         for model in ("primer-ez", "squared-relu")
@@ -234,7 +263,24 @@ if __name__ == "__main__":
     corrected = {}
     for name in ("full length", "4800", "code"):
         over_relu_alone = savings(compared[name], "primer-ez", over="squared-relu")
-        corrected[name] = f"{MeanFactor.of(over_relu_alone, looks=4):.2f}"
+        four_looks = MeanFactor.of(over_relu_alone, looks=4)
+        corrected[name] = f"{four_looks:.2f}"
+        assert MeanFactor.of(over_relu_alone).mean > 1 and four_looks.includes_one
+    for model, seeds in rates_of_300.items():
+        selected, _ = tried_of("today-rates", model)[0]
+        halved = model in ("primer-ez", "squared-relu")
+        assert selected == seeds[0]["rate"] / (2 if halved else 1), "four keep theirs"
+    for runs, twice in ((learned, 2), (rates_of_300, 2), (full_length, 1)):
+        plain, own = (runs[m][0]["rate"] for m in ("transformer", "primer-ez"))
+        assert own == twice * plain, "as the chapter on the paper's numbers says"
+    assert all(ahead(of_primer_ez, "later", "earlier")), "with each of five seeds"
+    (lowest, at_lowest), (second, at_second) = tried_of("today-rates", "squared-relu")
+    assert lowest == second / 2 and at_second - at_lowest < 0.001, "almost equal"
+    assert gain(of_relu, "earlier", "later") > 0, "one seed was not enough to choose"
+    assert all(ahead(lower_losses, "primer-ez", "squared-relu"))
+    assert gain(lower_losses, "primer-ez", "squared-relu") > differ_then
+    full_over_pp = mean_factor(lower_losses, "primer-ez", over="pp")
+    assert full_over_pp.includes_one, "no lead over Transformer++ is shown"
     display(rate_table())
 
     # ## On subwords
@@ -271,19 +317,38 @@ if __name__ == "__main__":
     saved = {name: savings(runs, "primer-ez") for name, runs in subwords.items()}
     on_subwords = {name: written(factors) for name, factors in saved.items()}
     leading = ("transformer", "primer-ez", "pp", "primer")
-    every_model = read_runs("today-subwords", leading)
+    every_model = read_runs(
+        model=leading, text="subwords", positions="rotary", steps=1200
+    )
     primer = {
         "saves": written(savings(every_model, "primer")),
         "over Transformer++": written(savings(every_model, "primer", over="pp")),
     }
     share_on_subwords = share_of_positions(saved["learned"], saved["rotary"])
     below_pp = gain(every_model, "primer-ez", "pp")
-    eight_there = subwords["rotary"] | read_ends("today-subwords", others)
     differ_there = float(critical_difference(final_losses(eight_there)))
     alone_on_subwords = {
         model: written(savings(subwords["rotary"], model))
         for model in ("squared-relu", "mdha")
     }
+    on_average = {name: MeanFactor.of(factors) for name, factors in saved.items()}
+    assert [*map(len, saved.values())] == [3, 5] and on_average["rotary"].low > 1
+    of_both_kinds = zip(saved["rotary"], saved["learned"], strict=False)
+    left = MeanFactor.of([rotary / learned for rotary, learned in of_both_kinds])
+    assert left.includes_one, "that any of it is lost is not shown"
+    assert share_on_subwords < share, "less than on characters"
+    for other in ("pp", "squared-relu"):
+        assert all(ahead(subwords["rotary"], "primer-ez", other)), "with each seed"
+        over_it = mean_factor(subwords["rotary"], "primer-ez", over=other)
+        assert 0.95 < over_it.low < 1.05 < over_it.high, "at the limit"
+    assert mean_factor(subwords["rotary"], "squared-relu").low > 1
+    assert mean_factor(subwords["rotary"], "mdha").includes_one
+    for plain, changes in zip(
+        subwords["rotary"]["transformer"],
+        subwords["learned"]["primer-ez"],
+        strict=False,
+    ):
+        assert last_loss(plain) > last_loss(changes), "rotary positions save less here"
     draw_by_compute(subwords)
 
     # ## With other positions
@@ -301,12 +366,29 @@ if __name__ == "__main__":
     #
     # Each rate was chosen in runs of the full length here, with a seed that is not reported, and there are
     # three seeds. So these factors differ from those of the first section.
-    kinds = read_kinds()
+    kinds = {
+        kind: read_runs(plan="today-positions", positions=kind)
+        for kind in KINDS
+        if kind != "rotary"
+    }
+    kinds["rotary"] = {model: full_length[model][:3] for model in kinds["t5"]}
     of_kinds = {KINDS[kind]: savings(runs, "primer-ez") for kind, runs in kinds.items()}
     saved_with = {kind: written(of_kinds[KINDS[kind]]) for kind in kinds}
     fig, ax = plt.subplots(figsize=(7, 2.2), layout="constrained")
     draw_factors(ax, of_kinds, ["C0"] * len(of_kinds), ticks=(1, 1.5, 2, 3))
     ax.set(xlabel="speed-up factor in multiply-adds")
+    assert all(len(each) == 3 and min(each) > 1 for each in of_kinds.values())
+    means = {kind: MeanFactor.of(of_kinds[KINDS[kind]]).mean for kind in kinds}
+    assert sorted(means, key=means.__getitem__)[::3] == ["rotary", "learned"]
+
+    def times(more: str, less: str) -> MeanFactor:
+        """How many times more is saved with positions than with others."""
+        pairs = zip(of_kinds[KINDS[more]], of_kinds[KINDS[less]], strict=True)
+        return MeanFactor.of([one / other for one, other in pairs])
+
+    assert min(times(kind, "rotary").low for kind in ("learned", "sinusoidal")) > 1
+    for order in (("t5", "rotary"), ("learned", "sinusoidal"), ("learned", "t5")):
+        assert times(*order).includes_one, "the rest of the order is not shown"
     of_pairs = [seeds for runs in kinds.values() for seeds in runs.values()]
     fig.suptitle(f"each of {setting(of_pairs)}", fontsize="medium")
     plt.show()
@@ -318,12 +400,23 @@ if __name__ == "__main__":
     # ({value}`f"{lower_if_scaled['primer-ez']:.3f}"` nats on average). It still ends below the Transformer
     # with each of {value}`len(scaled["transformer"])` seeds, and its factor is {value}`saved_scaled`, next to
     # {value}`saved_in[1200]["primer-ez"]` without the multiplication; the difference may be noise.
-    scaled = read_runs("today-scaled")
+    scaled = read_runs(positions="rotary-scaled")
     saved_scaled = written(savings(scaled, "primer-ez"))
     lower_if_scaled = {
         model: gain({"as is": full_length[model], "scaled": seeds}, "scaled", "as is")
         for model, seeds in scaled.items()
     }
+    assert all(ahead(scaled, "primer-ez", "transformer"))
+    assert min(lower_if_scaled.values()) > 0, "on average"
+    for model, seeds in scaled.items():
+        pairs = zip(full_length[model], seeds, strict=True)
+        low, high = interval([last_loss(a) - last_loss(b) for a, b in pairs])
+        assert (low > 0) == (model == "transformer") and high > 0, "only that gains"
+    of_scaled = zip(
+        savings(scaled, "primer-ez"), savings(full_length, "primer-ez"), strict=True
+    )
+    difference = MeanFactor.of([scaled / as_is for scaled, as_is in of_scaled])
+    assert difference.includes_one, "the difference may be noise"
 
     # ## Four times the steps
     #
@@ -396,13 +489,52 @@ if __name__ == "__main__":
         model: written(growth_with(of_steps[1200], of_steps[4800], model))
         for model in ("primer-ez", "primer")
     }
-    slower = read_ends("today-longer", ["squared-relu"])
+    slower = read_runs(model="squared-relu", steps=4800, rate=0.001, ends=True)
     chosen = f"{slower['squared-relu'][0]['rate']:g}"
     with_both = {
         "0.001": slower["squared-relu"],
         "0.002": of_steps[4800]["squared-relu"],
     }
     cost_of_rate = gain(with_both, "0.002", "0.001")
+    short, long = of_steps.values()
+    for model in ("primer-ez", "mdha", "squared-relu"):
+        assert all(ahead(long, model, "transformer")), "with each seed"
+    assert all(map(float.__gt__, long_factors, savings(short, "primer-ez")))
+    for plain, changes in zip(long["transformer"], long["primer-ez"], strict=True):
+        first = plain["steps"].index(1200)
+        leads = [a - b for a, b in zip(plain["loss"], changes["loss"], strict=True)]
+        assert leads[-1] < leads[first], "in nats, the lead becomes smaller"
+    assert lead_after(1200, "primer") <= lead_after(4800, "primer")
+    growth, of_primer = (
+        growth_with(short, long, model) for model in ("primer-ez", "primer")
+    )
+    assert min(*growth, *of_primer) > 1, "the factors are larger with each seed"
+    assert abs(MeanFactor.of(growth).low - 1) < 0.01, "the interval begins at 1"
+    assert MeanFactor.of(of_primer).low > 1.1, "more clearly"
+    noise_of = [mean_factor(each, "transformer") for each in (short, long)]
+    assert noise_of[0].mean < noise_of[1].mean, "the long curves are noisier"
+    over_the_other = mean_factor(long, "mdha", over="squared-relu")
+    assert over_the_other.includes_one, "which saves more is not shown"
+    assert all(ahead(long, "primer-ez", "squared-relu"))
+    for model in ("primer-ez", "primer"):
+        lead = mean_factor(long, model, over="pp")
+        assert lead.includes_one, "no lead over Transformer++ is shown"
+    assert min(long, key=lambda model: fmean(map(last_loss, long[model]))) == "primer"
+    assert ahead(long, "primer", "primer-ez").count(True) == 4, "of five seeds"
+    assert 0 < below_primer_ez < differ_in_long, "which may be noise"
+    of_rates = with_both | {"plain": long["transformer"]}
+    assert all(ahead(of_rates, "0.002", "0.001")), "the choice was wrong"
+    assert ahead(of_rates, "0.001", "plain").count(False) == 1, "one is above it"
+    for other, seeds_below in {"transformer": (4, 5), "pp": (1, 5)}.items():
+        plan = "today-longer" if other == "transformer" else "today-longer-others"
+        plays = zip(
+            whole_of("today-longer", "primer-ez").items(),
+            whole_of(plan, other).values(),
+            seeds_below,
+            strict=True,
+        )
+        for (play, ours), theirs, count in plays:  # see Limits
+            assert sum(map(float.__lt__, ours, theirs)) == count, play
     draw_gaps(of_steps[4800], ("primer", "primer-ez", "mdha", "squared-relu", "pp"))
     display(length_table())
 
@@ -436,7 +568,14 @@ if __name__ == "__main__":
     saved_if_annealed = written(savings_if_annealed(annealed))
     over_pp_if_annealed = savings_if_annealed(annealed, over="pp")
     over_pp["annealed"] = written(over_pp_if_annealed)
-    corrected["annealed"] = f"{MeanFactor.of(over_pp_if_annealed, looks=5):.2f}"
+    five_looks = MeanFactor.of(over_pp_if_annealed, looks=5)
+    corrected["annealed"] = f"{five_looks:.2f}"
+    assert MeanFactor.of(over_pp_if_annealed).low > 1 and five_looks.includes_one
+    for other in ("transformer", "pp", "primer-ez-half"):
+        assert all(ahead(annealed, "primer-ez", other)), "with each of five seeds"
+    assert min(lower_by.values()) > 0
+    of_annealed = {run["rate"] for seeds in annealed.values() for run in seeds}
+    assert len(of_annealed) == 1, "all have the same rate"
     draw_annealed(of_steps[4800], annealed)
     # Primer-EZ also ends below Transformer++ with each seed, by
     # {value}`f"{gain(annealed, 'primer-ez', 'pp'):.3f}"` nats on average, and its factor over it is
@@ -469,6 +608,20 @@ if __name__ == "__main__":
         model: f"{gain(on_pieces, 'primer-ez', model):.3f}"
         for model in ("transformer", "pp")
     }
+    of_pieces = {run["rate"] for seeds in on_pieces.values() for run in seeds}
+    assert len(of_pieces) == 1 and {*map(len, on_pieces.values())} == {3}
+    leads = [gain(on_pieces, "primer-ez", other) for other in ("transformer", "pp")]
+    assert leads[0] > differ_on_pieces > leads[1], "the second may be noise"
+    for other in ("transformer", "pp"):
+        assert all(ahead(on_pieces, "primer-ez", other)), "with each seed"
+    assert gain(on_pieces, "transformer", "primer-ez-half") > 0, "above it on average"
+    assert ahead(on_pieces, "primer-ez-half", "transformer").count(True) == 1
+    half, full, plain = (
+        on_pieces[model][0]["whole"]
+        for model in ("primer-ez-half", "primer-ez", "transformer")
+    )
+    assert 2 ** ((plain - full) / (half - full)) < 1.15, "hardly anything"
+    assert below_counts(on_pieces["transformer"]) > 0.1, "far below the counts"
     display(annealed_table())
 
     # ## Another text
@@ -499,6 +652,15 @@ if __name__ == "__main__":
         model: written(savings(code, "primer-ez", over=model))
         for model in ("pp", "squared-relu")
     }
+    assert {*map(len, code.values())} == {5} and code.keys() == MODELS.keys()
+    assert {run["rate"] for seeds in code.values() for run in seeds} == {0.002}
+    for other in ("transformer", "squared-relu"):
+        assert all(ahead(code, "primer-ez", other)), "with each seed"
+        assert mean_factor(code, "primer-ez", over=other).low > 1
+    for pp, primer_ez in zip(code["pp"], code["primer-ez"], strict=True):
+        assert pp["loss"][5] < primer_ez["loss"][5], "it learns faster at first"
+    assert mean_factor(code, "primer-ez", over="pp").includes_one
+    assert abs(gain(code, "primer-ez", "pp")) < 0.02, "at the end the two are close"
     draw_gaps(code, ("primer-ez", "mdha", "squared-relu", "pp"))
 
     # ## In a modern baseline
@@ -549,12 +711,38 @@ if __name__ == "__main__":
         for model in ("squared-relu", "mdha-same-rate")
     }
     over_mdha = written(savings(today, "primer-ez", over="mdha-same-rate"))
-    over_both = zip(*saved_over_baselines().values(), strict=True)
-    of_both = written([modern / pp for pp, modern in over_both])
-    product = alone_there["squared-relu"].mean * alone_there["mdha-same-rate"].mean
+    over_both = [
+        savings(each, "changed", over="plain") for each in of_baselines().values()
+    ]
+    of_both = written([modern / pp for pp, modern in zip(*over_both, strict=True)])
+    product = math.prod(factor.mean for factor in alone_there.values())
     pair = {model: on_pieces[model] for model in ("modern", "modern-primer-ez")}
     below_modern = f"{gain(pair, 'modern-primer-ez', 'modern'):.3f}"
     differ_in_pair = float(critical_difference(final_losses(pair)))
+    shown = {model: MeanFactor.of(seeds) for model, seeds in of_changes.items()}
+    for model in ("squared-relu", "token-shift"):
+        assert all(ahead(today, "modern", model)), "worse with each seed"
+    assert max(of_changes["squared-relu"]) < 1
+    assert min(shown["mdha"].low, shown["mdha-same-rate"].low) > 1
+    assert shown["canon-b"].includes_one, "no saving is shown"
+    for model in today.keys() - {"primer-ez", "mdha-same-rate"}:
+        assert all(ahead(today, "primer-ez", model)), "Primer-EZ ends lowest"
+    assert ahead(today, "primer-ez", "mdha-same-rate").count(False) == 1
+    assert gain(today, "primer-ez", "mdha-same-rate") > 0, "lowest on average"
+    assert ahead(today, "mdha-same-rate", "mdha").count(True) == 4, "of five seeds"
+    rates = {model: {run["rate"] for run in seeds} for model, seeds in today.items()}
+    (rate,) = set.union(*(each for model, each in rates.items() if model != "mdha"))
+    assert rates["mdha"] == {rate / 2}, "half of the others'"
+    assert shown["primer-ez"].low > product, "more than the product"
+    over_other = savings(today, "primer-ez", over="mdha-same-rate")
+    assert MeanFactor.of(over_other).includes_one, "what the ReLU adds is not shown"
+    both_plain = {name: each["plain"] for name, each in of_baselines().items()}
+    assert abs(gain(both_plain, *both_plain)) < 0.01, "nearly the same loss"
+    assert MeanFactor.of([b / a for a, b in zip(*over_both, strict=True)]).includes_one
+    over_one, over_the_modern = map(Spread.of, over_both)
+    assert over_one.deviation > over_the_modern.deviation, "so its interval is wider"
+    assert all(ahead(pair, "modern-primer-ez", "modern")), "with each of three seeds"
+    assert gain(pair, "modern-primer-ez", "modern") > differ_in_pair
     named = {MODERN[model]: seeds for model, seeds in of_changes.items()}
     fig, ax = plt.subplots(figsize=(7, 2.5), layout="constrained")
     draw_factors(
@@ -575,7 +763,6 @@ if __name__ == "__main__":
     # The table has final losses, as the mean of all seeds. They are those on the whole reported plays, except
     # in the first row, which has those on the parts of them that the learning curves use. The counts are
     # those of the same text.
-    learned = characters["learned"]
     over = {
         model: seed_factors(learned[model], rotary["transformer"], "multiply_adds")
         for model in ("transformer", "primer-ez")
@@ -598,6 +785,11 @@ if __name__ == "__main__":
         "code, Transformer": code["transformer"],
     }
     at = {name: place(seeds) for name, seeds in every.items()}  # the counts
+    assert alone.mean > both["learned"].mean, "more than Primer-EZ's two changes"
+    for runs, whole in ((learned, False), (rotary, True), (subwords["learned"], True)):
+        assert all(("whole" in run) == whole for each in runs.values() for run in each)
+    for seeds in of_steps[4800].values():
+        assert min(below_counts([run]) for run in seeds) > 0, "well below the counts"
     display(loss_table())
 
     # ## Limits

@@ -70,6 +70,7 @@ Source: {cite:t}`so2021primer`, sections 3 and 4, Tables 4 and 5, Figures 5, 9 a
 from experiments.measured.analysis import (
     MeanFactor,
     Spread,
+    ahead,
     extent,
     factors,
     fitted,
@@ -81,12 +82,14 @@ from experiments.measured.figures import WHOLE_MODELS, draw_factors, draw_means
 from experiments.measured.settings import (
     below_counts,
     factor_table,
+    mean_factor,
     modern_table,
     part_table,
     perplexity_change,
     place,
     read_annealed,
-    read_setting,
+    read_modern,
+    read_settings,
     savings,
     savings_if_annealed,
     share_of_positions,
@@ -94,7 +97,7 @@ from experiments.measured.settings import (
 )
 from experiments.measured.tables import SourcedTable
 from experiments.paper.tables import SETUPS, from_print, theirs
-from experiments.records.runs import read_ends, read_runs
+from experiments.records.query import read_runs
 from experiments.records.timings import ratios_of, values_of
 
 __data__ = ("experiments/paper/printed/table_4.json",)
@@ -108,22 +111,29 @@ if __name__ == "__main__":
     # does not reach the counts.
     import matplotlib.pyplot as plt
 
-    runs, with_rotary = (
-        read_runs("speedup", WHOLE_MODELS),
-        read_runs("today-characters"),
-    )
+    runs = read_runs(plan="speedup", model=WHOLE_MODELS)
+    with_rotary = read_runs(plan="today-characters")
     every_model = read_runs(
-        "today-subwords", ["transformer", "primer", "primer-ez", "pp"]
+        model=["transformer", "primer", "primer-ez", "pp"],
+        text="subwords",
+        positions="rotary",
+        steps=1200,
     )
-    long_runs = read_runs("today-longer", ["transformer", "primer-ez"])
-    long_runs |= read_runs("today-longer-others", ["pp"])
-    modern = read_runs("today-modern")
-    on_code = read_runs("today-second-text", ["transformer", "primer-ez", "pp"])
+    long_runs = read_runs(
+        model=["transformer", "primer-ez", "pp"],
+        text="characters",
+        positions="rotary",
+        schedule="inverse square root",
+        steps=4800,
+    )
+    full_length = with_rotary | read_runs(plan="today-rates", model="primer-ez")
+    settings, modern = read_settings(), read_modern()
+    on_code = settings["code", "rotary"]
     grounds = {
         "characters, rotary,\n4,800 steps": long_runs,
         "subwords,\nmodern baseline": modern | {"transformer": modern["modern"]},
         "subwords, rotary": every_model,
-        "subwords, learned": read_setting("subwords", "learned"),
+        "subwords, learned": settings["subwords", "learned"],
         "code, rotary,\n2,400 steps": on_code,
         "characters, rotary": with_rotary,
         "characters, learned": runs,
@@ -131,6 +141,13 @@ if __name__ == "__main__":
     beyond = {name: below_counts(each["transformer"]) for name, each in grounds.items()}
     ordered = sorted(grounds, key=beyond.__getitem__, reverse=True)
     saved = {name: savings(grounds[name], "primer-ez") for name in ordered}
+    factor_on = {name: MeanFactor.of(each).mean for name, each in saved.items()}
+    far_above = {name for name in grounds if beyond[name] < -0.05}
+    assert far_above == {"characters, learned", "subwords, learned"}
+    others = [factor_on[name] for name in grounds.keys() - far_above]
+    assert min(factor_on[name] for name in far_above) > max(others), "the largest"
+    for model in ("transformer", "primer-ez"):
+        assert below_counts(on_code[model]) > below_counts(long_runs[model])
     colours = ["C0" if beyond[name] > 0 else "C5" for name in ordered]
     fig, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
     draw_factors(ax, saved, colours, ticks=(1, 1.5, 2, 3, 4))
@@ -182,6 +199,7 @@ if __name__ == "__main__":
     )
     left.set_ylim(len(in_time) + 0.6, 0.4)
     every_run = [*runs.values(), *with_rotary.values()]
+    assert counted["rotary"]["primer-ez"].high < 1.75, "less than the paper's least"
     fig.suptitle(f"mean and 95% interval of {setting(every_run)}", fontsize="medium")
     plt.show()
 
@@ -227,7 +245,7 @@ if __name__ == "__main__":
     #
     # The second table has the changes of a {doc}`modern baseline </labml_primer/since/modern>`, and two other
     # {doc}`short convolutions </labml_primer/since/short_convolutions>`, Canon-B and token shift.
-    on_subwords = MeanFactor.of(savings(every_model, "primer-ez"))
+    on_subwords = mean_factor(every_model, "primer-ez")
     share = share_of_positions(
         *(
             seed_factors(each["transformer"], each["primer-ez"], "multiply_adds")
@@ -236,7 +254,7 @@ if __name__ == "__main__":
     )
     display(factor_table())
     primer_on_subwords = written(savings(every_model, "primer"))
-    in_long_runs = MeanFactor.of(savings(long_runs, "primer-ez"))
+    in_long_runs = mean_factor(long_runs, "primer-ez")
     on_code_saved = written(savings(on_code, "primer-ez"))
     next_to_pp = {"long": long_runs, "code": on_code, "subwords": every_model}
     over_pp = {
@@ -256,6 +274,9 @@ if __name__ == "__main__":
     ]
     millions_on_subwords = extent(sizes, ".1f")
     in_baseline = written(savings(modern, "primer-ez", over="modern"))
+    for model in ("primer-ez", "primer"):
+        assert all(ahead(every_model, model, "pp")), "lower with each of five seeds"
+    assert all(ahead(modern, "modern", "squared-relu")), "alone, it makes it worse"
     display(modern_table())
 
     # ## Which part does the work?
@@ -264,12 +285,15 @@ if __name__ == "__main__":
     # Transformer or removed from Primer, with a learned table and with rotary positions. A change that helps
     # is negative when added, and positive when removed. {doc}`parts` compares all parts and eight activation
     # functions, and {doc}`mdha` the details of the convolutions.
+    ablations = {
+        plan: read_runs(plan=plan, ends=True) for plan in ("ablation", "today-ablation")
+    }
     display(part_table())
 
     def missed(plan: str, part: str) -> str:
         """How much higher the perplexity of Primer is without a part, with its spread."""
-        changed = read_ends(plan, ["primer", f"without-{part}"])
-        return f"{perplexity_change(changed, 'primer', f'without-{part}'):.1f}%"
+        change = perplexity_change(ablations[plan], "primer", f"without-{part}")
+        return f"{change:.1f}%"
 
     # ## What does it cost?
     #
@@ -326,8 +350,7 @@ if __name__ == "__main__":
     #
     # Is the saving due to something that a full-size training would not have? Each row names such a reason,
     # runs without it, and the factor that Primer-EZ saves there in multiply-adds.
-    full_length = read_runs("today-rates", ["transformer", "primer-ez", "pp"])
-    scaled = read_runs("today-scaled")
+    scaled = read_runs(positions="rotary-scaled")
     tried = [
         ("weak positions", "rotary positions, characters", with_rotary),
         ("a small input", "input times the root of the width, characters", scaled),
@@ -363,6 +386,11 @@ if __name__ == "__main__":
         ["a baseline without SwiGLU", what, written(saved)]
         for what, saved in with_gates.items()
     ]
+    without_gates = [savings(each, "primer-ez") for _, _, each in tried]
+    without_gates += [savings_if_annealed(annealed)]
+    without_gates += [savings(fitted(long_runs), "primer-ez")]
+    assert min(MeanFactor.of(each).low for each in without_gates) > 1
+    assert MeanFactor.of(savings_if_annealed(annealed, over="pp"), looks=5).includes_one
     over_pp["annealed"] = written(with_gates["Transformer++, rate annealed to zero"])
     heads = {"due to": "", "without it": "", "Primer-EZ saves": "factor"}
     display(SourcedTable("What would overturn this", "Our runs", heads, rows))
@@ -376,10 +404,12 @@ if __name__ == "__main__":
     # small, this shows at most that an effect is not universal, not that the paper is wrong. Two
     # disagreements with a learned table disappear with rotary positions, on characters: the squared ReLU is
     # on average the most effective change, and both Primers end below the Evolved Transformer.
-    activations = read_ends("activations", ["relu", "squared-relu", "swiglu"])
+    activations = read_runs(
+        plan="activations", model=["relu", "squared-relu", "swiglu"], ends=True
+    )
     kinds = ("synthesizer-dense", "synthesizer-random")
-    others = read_runs(
-        "transfer", [*kinds, *(f"{kind}-squared-relu" for kind in kinds)]
+    synthesizers = read_runs(
+        plan="transfer", model=[*kinds, *(f"{kind}-squared-relu" for kind in kinds)]
     )
 
     def perplexity(model: str) -> str:
@@ -387,11 +417,20 @@ if __name__ == "__main__":
         relative = relative_perplexity(activations["relu"], activations[model])
         return f"{Spread.of(relative):.0f}%"
 
-    by_kind = (
-        seed_factors(others[name], others[f"{name}-squared-relu"], "seconds")
+    by_kind = [
+        MeanFactor.of(
+            seed_factors(
+                synthesizers[name], synthesizers[f"{name}-squared-relu"], "seconds"
+            )
+        )
         for name in kinds
-    )
-    of_kinds = " and ".join(f"{MeanFactor.of(each).mean:.1f}" for each in by_kind)
+    ]
+    of_kinds = " and ".join(f"{each.mean:.1f}" for each in by_kind)
+    assert max(each.high for each in by_kind) < 1.7, "less than the paper's"
+    assert not all(ahead(activations, "squared-relu", "swiglu")), "not shown"
+    effect = perplexity_change(ablations["ablation"], "transformer", "with-12x")
+    assert abs(effect.mean) < effect.deviation, "with a table, no effect is shown"
+    assert all(ahead(ablations["today-ablation"], "transformer", "with-12x")), "worse"
     rows = [
         [
             f"Primer-EZ saves a factor of {paper_range('primer-ez')} (Table 4)",

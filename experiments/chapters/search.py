@@ -32,14 +32,16 @@ population of {value}`first["size"]`, and tournaments of {value}`first["tourname
 Source: {cite:t}`so2021primer`, section 2, appendices A.1 to A.5; our own runs.
 """
 
+import re
 from collections import Counter
 from statistics import correlation, fmean
+from typing import Any
 
 import torch
 
 from experiments.measured.analysis import extent
 from experiments.measured.figures import dots
-from experiments.records.runs import read_ends
+from experiments.records.query import read_runs
 from experiments.search.summary import CONVOLUTIONS
 from experiments.search.tables import (
     KNOWN,
@@ -86,7 +88,9 @@ if __name__ == "__main__":
     windows = play[starts[:, None] + torch.arange(seq + 1)]  # those of the search
     by_order = losses(counts, windows).tolist()
     best = by_order.index(min(by_order))
-    whole_run = read_ends("speedup", ["transformer"])["transformer"][0]
+    whole_run = read_runs(plan="speedup", model="transformer", ends=True)[
+        "transformer"
+    ][0]
     minutes = whole_run["seconds"][-1] / 60
     ratio = 60 * minutes / first["costs"]["seconds"]
     hours = ratio * first["costs"]["core_hours"]
@@ -205,6 +209,24 @@ if __name__ == "__main__":
         )
         for setting in settings
     }
+    for setting in settings:
+        losses_in = {
+            name: [run["loss"] for run in runs]
+            for name, runs in runs_by_program(retrained, *setting).items()
+        }
+        for name, search in evolved.items():
+            worst = max(losses_in[winner(name, search)])
+            assert worst < min(losses_in["transformer"] + losses_in["primer-ez"]), (
+                "every seed"
+            )
+    best_of = {name: winner(name, search) for name, search in searches.items()}
+    worse_if_wide = {"transformer", "primer-ez"}
+    worse_if_wide |= {best_of["transformer-2"], best_of["no-selection"]}
+    for name in {"transformer", "primer-ez", *best_of.values()}:
+        at_twice, at_once = (mean_loss(name, (3, scale)) for scale in (2, 1))
+        assert (at_twice > at_once) == (name in worse_if_wide), "than before"
+    short_of_runs = {name for name, left in runs_left.items() if left < seeds}
+    assert short_of_runs == {"primer-ez", "primer"}, "of the known models"
 
     # ## A second look
     #
@@ -242,6 +264,11 @@ if __name__ == "__main__":
         lower.append(fmean(looks["reported"][0]) - fmean(looks["reported"][chosen]))
         if search["tournament"] > 1:
             correlations.append(correlation(looks["found"], means))
+        assert fmean(means) > fmean(looks["found"]), "higher on average"
+        assert abs(lower[-1]) < 0.02, "it would have mattered little"
+        assert (chosen == 0) == (name == "no-selection"), "all but the control"
+        related = correlation(looks["found"], means)
+        assert related > 0.9 if name == "no-selection" else related < 0.5
         for at, ends in reversed([*enumerate(zip(looks["found"], means, strict=True))]):
             colour = "C1" if at == 0 else "C0" if at == chosen else "C5"
             number = f"individual {looks['number'][at]}"
@@ -283,6 +310,19 @@ if __name__ == "__main__":
     of_control = [name for name in programs if name.startswith("no-selection")]
     of_gain = sorted(gain(name) / best_gain for name in of_control)
     next_best = " and ".join(f"{share:.0%}" for share in of_gain[-2::-1])
+    losses_of = {
+        name: [run["loss"] for run in runs]
+        for name, runs in runs_by_program(retrained, 1, 1).items()
+    }
+    assert max(losses_of[control_best]) < min(losses_of["primer-ez"])
+    of_selection = [loss for name in evolved for loss in losses_of[best_of[name]]]
+    assert max(of_selection) < min(losses_of[control_best]), "selection finds the rest"
+    assert easy > 0.5, "most of the gain"
+    runs_in_it = [line.split(" = ")[1].split("(")[0] for line in control["best"]]
+    feed_forward = ["MAX", "SHIFT", "CONV 1X1", "SHIFT", "DCONV 3X1", "ADD"]
+    assert runs_in_it[-6:] == feed_forward and "T-MAT MUL" not in runs_in_it
+    assert control["median"][-1] > control["median"][0], "it got worse"
+    assert first["median"][-1] < first["median"][0]
     print(*control["best"], sep="\n")
 
     # ## From random programs
@@ -302,6 +342,12 @@ if __name__ == "__main__":
     random_best = winner("random-start", from_random)
     lucky = gain(random_best) / best_gain
     origin = from_random["lineage"][0]
+    of_the_start = fmean(run["losses"][-1] for run in known["transformer"])
+    assert origin["losses"][-1] < of_the_start, "already better than the Transformer"
+    assert from_random["at_the_end"].get("T-MAT MUL", 0) < 0.1
+    last_lines = [line.split(" = ")[1] for line in from_random["best"]]
+    product = ["SHIFT(h0)", "CONV 3X1(h1)", "C MUL(h2)", "MULTIPLY(h3, h1)"]
+    assert last_lines == product, "as in the formula"
     print(*from_random["best"], sep="\n")
 
     # ## From the Transformer to the best program
@@ -335,6 +381,23 @@ if __name__ == "__main__":
     # The convolutions and the squares resemble Primer-EZ's changes. But the convolutions are dense instead of
     # depthwise, the squares are those of any number instead of a ReLU's output, and they replace attention
     # and the feed-forward layer instead of improving them.
+    def lines_with(pattern: str, search: dict[str, Any]) -> list[int]:
+        """The lines of a search's best program that a pattern is found in."""
+        return [k for k, line in enumerate(search["best"]) if re.search(pattern, line)]
+
+    for name, search in evolved.items():
+        width = 7 if name == "transformer-2" else 3
+        convolved = lines_with(rf" CONV {width}X1\(", search)[0]
+        # In the third, the one square is that of the norm before the convolution.
+        squared = lines_with(r"MULTIPLY\((h\d+), \1\)", search)[0]
+        assert (convolved < squared) == (width == 3), "a convolution, then a square"
+        assert (search["at_the_end"]["square"] > 0.5) == (width == 3)
+        assert search["at_the_end"]["convolution"] > 0.9
+        assert not lines_with("T-MAT MUL", search), "without attention"
+        assert search["at_the_end"].get("T-MAT MUL", 0) < 0.1
+    assert not lines_with("DIVIDE", searches["transformer-1"]), "the second has no norm"
+    starts_with = [line.split(" = ")[1] for line in first["best"][:3]]
+    assert starts_with == ["CONV 3X1(h0)", "MULTIPLY(h1, h1)", "SHIFT(h2)"]
     for search in evolved.values():
         print(title(search), *search["best"], "", sep="\n")
 
@@ -379,6 +442,30 @@ if __name__ == "__main__":
     # How often were these operations tried, and what became of them? Primer-EZ is two insertions away from
     # the Transformer: a depthwise convolution after the shared projection of queries, keys and values, and a
     # `SQUARE` after the ReLU.
+    def most_have(shares: list[float]) -> int:
+        """The first point at which more than half of the population has an operation."""
+        return next(k for k, share in enumerate(shares) if share > 0.5)
+
+    def lost_attention(search: dict[str, Any]) -> int:
+        """The first point at which more than half of the population has none."""
+        return most_have([1 - share for share in search["spread"]["T-MAT MUL"]])
+
+    def step_to(operation: str, search: dict[str, Any]) -> dict[str, int]:
+        """The operations that the ancestor lost which gained one."""
+        steps = search["lineage"]
+        return next(step["lost"] for step in steps if operation in step["gained"])
+
+    wide, narrow = (
+        most_have(first["spread"][f"{each}X1"]) for each in ("DCONV 7", "CONV 3")
+    )
+    assert wide <= lost_attention(first) + 2 < narrow, "one after the other"
+    second, third = searches["transformer-1"], searches["transformer-2"]
+    assert {"EXP", "DIVIDE"} <= step_to("CONV 3X1", second).keys(), "the softmax"
+    apart = most_have(second["spread"]["CONV 3X1"]) - lost_attention(second)
+    assert abs(apart) <= 5, "both spread together"
+    assert {"T-MAT MUL", "MAT MUL"} <= step_to("CONV 7X1", third).keys(), "attention"
+    tried_again = [search["tried"]["T-MAT MUL"][1] for search in evolved.values()]
+    assert not any(tried_again), "no new comparison was trained to the end"
     display(trials(evolved, ("T-MAT MUL", "SQUARE", *CONVOLUTIONS)))
 
     # In these three searches, no child with a new comparison of queries and keys was trained to the end. The
@@ -390,6 +477,16 @@ if __name__ == "__main__":
     #
     # In all five searches together, `mutate bank`, which changes only a constant or a dimension, passes the
     # hurdle most often. The two mutations that insert an instruction, and `mutate field`, pass least often.
+    passed = {
+        mutation: int(further) / int(children)
+        for mutation, children, further, *_ in mutations(searches).rows
+    }
+    least_often, most_often = (
+        sorted(passed, key=passed.__getitem__)[part]
+        for part in (slice(3), slice(-1, None))
+    )
+    assert {*least_often} == {"insert", "delete and insert", "mutate field"}
+    assert most_often == ["mutate bank"]
     display(mutations(searches))
 
     # ## The cost
@@ -406,7 +503,12 @@ if __name__ == "__main__":
     # a third of the time. It saves less.
     # :::
     display(overview(searches))
-    display(curves(shown, task["budget"]))
+    at_hurdles = curves(shown, task["budget"])
+    of_model = {row[0]: list(map(float, row[1:])) for row in at_hurdles.rows}
+    pairs = zip(of_model["Primer-EZ"], of_model["Transformer"], strict=True)
+    higher = [ours > theirs for ours, theirs in pairs]
+    assert higher == [True] * 3 + [False] * (len(higher) - 3), "at the first three"
+    display(at_hurdles)
 
     # How the losses fall, as in the paper's Figure 12, for our first search: medians of the last
     # {value}`recent` programs that were stopped at the hurdle (grey), and of those that were trained to the

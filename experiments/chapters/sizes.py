@@ -34,35 +34,38 @@ import statistics
 
 from experiments.measured.analysis import (
     MeanFactor,
+    ahead,
     final_loss,
     interval,
+    last_loss,
     over_seeds,
+    seed_factors,
     setting,
     speedup,
 )
 from experiments.measured.figures import draw_counts
 from experiments.measured.scaling import (
-    Sizes,
+    WIDTHS,
     best_width,
     budgets_up_to,
     frontier,
     full_budget,
+    loss_at,
     power_law,
-    read_rotary_sizes,
+    read_sizes,
     saved,
     savings_at_budgets,
     shift,
 )
 from experiments.measured.settings import below_counts, place
 from experiments.measured.tables import SourcedTable
-from experiments.records.runs import read_runs
+from experiments.records.query import read_runs
 
 MODELS = {
     "transformer": ("Transformer", "C5"),
     "primer-ez": ("Primer-EZ", "C0"),
     "primer": ("Primer", "C3"),
 }
-WIDTHS = (32, 48, 64, 96, 128)
 COSTS = {"multiply_adds": ("trillion multiply-adds", 1e12), "seconds": ("minutes", 60)}
 
 
@@ -71,13 +74,17 @@ if __name__ == "__main__":
     # that the Transformer reaches at each budget. All three have the best of five widths and a learned table
     # of positions. Bands are 95% confidence intervals. A horizontal line would be the same saving at every
     # budget.
-    recorded = read_runs("scaling")
-    sweep: dict[str, Sizes] = {
-        model: {width: recorded[f"{model}-{width}"] for width in WIDTHS}
-        for model in MODELS
-    }
+    sweep = read_sizes(MODELS, plan="scaling")
+    recorded = [runs for sizes in sweep.values() for runs in sizes.values()]
     best_end, next_end = (place(sweep[model][64]) for model in ("primer-ez", "primer"))
     closest = place(max(sweep["transformer"].values(), key=below_counts))
+    reach = {
+        (model, width)
+        for model, sizes in sweep.items()
+        for width, runs in sizes.items()
+        if below_counts(runs) > 0
+    }
+    assert reach == {("primer-ez", 64)}, "all others end above the counts"
     ends = {cost: full_budget(sweep, cost) for cost in COSTS}
     budgets = {cost: budgets_up_to(end, 2) for cost, end in ends.items()}
     fronts = {
@@ -125,7 +132,7 @@ if __name__ == "__main__":
         ax.minorticks_off()
     axes[0].set(ylabel="times less")
     axes[1].legend(frameon=False)
-    words = f"mean and 95% interval of {setting(recorded.values())}"
+    words = f"mean and 95% interval of {setting(recorded)}"
     fig.suptitle(words, fontsize="medium")
     plt.show()
     # The table has the means over all budgets.
@@ -142,8 +149,11 @@ if __name__ == "__main__":
     ]
     heads = dict.fromkeys(("model", "cost", "times less", "95% interval"), "")
     display(SourcedTable("Saving at the best width", "Our runs", heads, rows))
-    five = read_runs("speedup", ["transformer", "primer-ez"])  # with five seeds
+    five = read_runs(plan="speedup", model=MODELS)  # with five seeds
     at_128 = [speedup(five["transformer"], five["primer-ez"], cost) for cost in COSTS]
+    for (cost, model), saving in saves.items():
+        one_width = speedup(five["transformer"], five[model], cost)
+        assert saving.mean > one_width.mean, "choosing the size does not reduce it"
     # At one size, {doc}`ours` has factors of {value}`f"{at_128[0].mean:.1f}"` in multiply-adds and
     # {value}`f"{at_128[1].mean:.1f}"` in time for Primer-EZ, so choosing the size does not reduce the saving.
     # Primer saves less on average, but the seeds do not distinguish the two. The paper reports a constant
@@ -157,7 +167,14 @@ if __name__ == "__main__":
     # loss of the best width at each budget, and the loss of counting what the models of width 48 read. Right,
     # how many times less compute Primer-EZ needs for the Transformer's loss: each seed as a thin line, and
     # their mean. The broken line is the mean with the learned table.
-    rotary = read_rotary_sizes()
+    rotary = read_sizes(
+        ["transformer", "primer-ez"],
+        text="characters",
+        positions="rotary",
+        steps=[7200, 7440, 4410, 2070, 1200],
+        tuned=[1860, 1200],
+        seeds=3,
+    )
     seeds = len(rotary["transformer"][64])
     end = full_budget(rotary, "multiply_adds")
     to_spend = budgets_up_to(end, 2)
@@ -219,6 +236,21 @@ if __name__ == "__main__":
     rotary_growth = MeanFactor.of(
         [last / first for first, last in zip(by_budget[0], by_budget[-1], strict=True)]
     )
+    assert rotary_growth.includes_one, "no change is shown"
+    at_best = map(statistics.geometric_mean, zip(*by_budget, strict=True))
+    at_one = seed_factors(
+        rotary["transformer"][128], rotary["primer-ez"][128], "multiply_adds"
+    )
+    ratio = MeanFactor.of([a / b for a, b in zip(at_best, at_one, strict=True)])
+    assert rotary_saves.low > 1 and ratio.mean > 1, "on average no less than at one"
+    assert ratio.includes_one, "three seeds show no difference"
+    for widths in rotary.values():
+        for width, runs in widths.items():
+            part = runs[0]["multiply_adds"][-1] / (3.2e12 if width == 32 else 6.4e12)
+            assert len(runs) == 3 and abs(part - 1) < 0.06, "the same compute"
+        halves = zip(widths[64], widths[128], strict=True)
+        assert all(last_loss(half) < last_loss(full) for half, full in halves)
+        assert below_counts(widths[64]) > 0, "the best models end below the counts"
     rotary_ends = {
         model: place(sizes[best_width(sizes, end, "multiply_adds")])
         for model, sizes in rotary.items()
@@ -275,7 +307,7 @@ if __name__ == "__main__":
         ax.minorticks_off()
     axes[0].set(ylabel="loss, nats per character", ylim=(1.55, 2.25))
     fig.supxlabel("multiply-adds, trillions", fontsize="medium")
-    fig.suptitle(f"mean and range of {setting(recorded.values())}", fontsize="medium")
+    fig.suptitle(f"mean and range of {setting(recorded)}", fontsize="medium")
     plt.show()
     # The best width at each budget:
     rows = [
@@ -285,6 +317,28 @@ if __name__ == "__main__":
         for budget in budgets[cost][::4]
     ]
     heads = dict.fromkeys(("budget", *(name for name, _ in MODELS.values())), "")
+    narrow = sweep["transformer"][32]
+    within = [
+        budget
+        for budget in budgets["multiply_adds"]
+        if budget <= min(run["multiply_adds"][-1] for run in narrow)
+    ]
+
+    def narrow_loss(model: str, budget: float) -> float:
+        """The mean loss of a model with a width of 32 at a budget."""
+        runs = sweep[model][32]
+        return statistics.fmean(loss_at(run, budget, "multiply_adds") for run in runs)
+
+    for budget in within:
+        assert best_width(sweep["transformer"], budget, "multiply_adds") == 32
+    lowest = min(narrow_loss("transformer", budget) for budget in within)
+    for model in ("primer-ez", "primer"):
+        lower_budgets = budgets_up_to(budgets["multiply_adds"][0], 2)[:-1]
+        enough = next(c for c in lower_budgets if narrow_loss(model, c) <= lowest)
+        assert best_width(sweep[model], enough, "multiply_adds") == 32
+    for widths in sweep.values():
+        for budget in budgets["seconds"]:
+            assert 32 < best_width(widths, budget, "seconds") < 128, "in time"
     display(SourcedTable("Best of five widths", "Our runs", heads, rows))
     # Counted in multiply-adds, a width of 32 is best for the Transformer up to the last budget that its runs
     # of that width reach. The Primers reach the same losses at width 32 too, at lower budgets. Narrower
@@ -309,6 +363,13 @@ if __name__ == "__main__":
         runs[0]["multiply_adds"][-1] for runs in sweep["transformer"].values()
     )
     most_more = max(more / few - 1 for few, more in zip(*counts.values(), strict=True))
+    for widths in sweep.values():
+        for width, runs in widths.items():
+            part = runs[0]["multiply_adds"][-1] / (3.2e12 if width == 32 else 6.4e12)
+            assert len(runs) == 3 and abs(part - 1) < 0.06, "half for the narrowest"
+    for width, count in ((32, 1), (64, 2), (128, 0)):  # as The paper's numbers says
+        two = {model: sweep[model][width] for model in ("primer", "primer-ez")}
+        assert ahead(two, "primer", "primer-ez").count(True) == count
     rows = []
     for width in WIDTHS:
         for model, (name, _) in MODELS.items():
@@ -368,6 +429,8 @@ if __name__ == "__main__":
         )
         for model, each in pairs.items()
     }
+    within_noise = (low < 0 < high for low, high in steeper.values())
+    assert all(within_noise), "three seeds show no difference in slope"
     fig, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
     spent = [budget / 1e12 for budget in budgets["multiply_adds"]]
     lines = []
@@ -380,7 +443,7 @@ if __name__ == "__main__":
         lines += ax.plot(spent, law, color=colour, lw=1.3, label=name)
     draw_counts(ax, sweep["transformer"][32][0])
     ax.set(
-        title=f"each of {setting(recorded.values())}",
+        title=f"each of {setting(recorded)}",
         xlabel="multiply-adds, trillions",
         ylabel="loss, nats per character",
         xscale="log",
@@ -448,10 +511,19 @@ if __name__ == "__main__":
                 )
     draw_counts(ax, sweep["transformer"][32][0])
     ax.set(
-        title=f"mean ± deviation of {setting(recorded.values())}",
+        title=f"mean ± deviation of {setting(recorded)}",
         xlabel="time of a forward pass, ms; the numbers are widths",
         ylabel="loss, nats per character",
     )
+    by_width = {
+        model: {width: final_loss(runs).mean for width, runs in sizes.items()}
+        for model, sizes in sweep.items()
+    }
+    for each in by_width.values():
+        assert each[64] < min(each[96], each[128]), "wider ones are no better"
+    for model in ("primer-ez", "primer"):
+        worst_of_it = max(by_width[model].values())
+        assert worst_of_it < min(by_width["transformer"].values()), "every Primer"
     ax.set_ylim(top=2.02)
     ax.legend(frameon=False, ncols=3, loc="upper left")
     plt.show()

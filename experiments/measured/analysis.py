@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from experiments.records.runs import Measured, Runs
+from experiments.records.query import Measured, Runs
 from labml_primer.primer.primer_ez import speedup_factor
 
 
@@ -51,6 +51,11 @@ class MeanFactor:
             return cls(mean, math.nan, math.nan)
         low, high = interval(list(map(math.log, factors)), looks)
         return cls(mean, math.exp(low), math.exp(high))
+
+    @property
+    def includes_one(self) -> bool:
+        """Whether the interval includes 1, so that neither a saving nor a loss is shown."""
+        return self.low < 1 < self.high
 
     def between(self, spec: str = ".2f") -> str:
         """Write the interval alone."""

@@ -18,7 +18,7 @@ from experiments.measured.analysis import (
 )
 from experiments.measured.tables import SourcedTable
 from experiments.records.counts import best_counts
-from experiments.records.runs import Measured, Runs
+from experiments.records.query import Measured, Runs
 
 # Models of the plan `speedup`: the name in the paper's tables, colour and line. A model that has another
 # activation function alone is dotted, one that has another attention alone dashed.

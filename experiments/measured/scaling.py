@@ -6,27 +6,27 @@ The chapter "How it was measured" explains the formulas.
 import math
 import statistics
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from experiments.records.runs import Measured, read_runs
+from experiments.records.query import Measured, read_runs
 from labml_primer.primer.primer_ez import speedup_factor
 
-Sizes = Mapping[int, Sequence[Measured]]
+WIDTHS = (32, 48, 64, 96, 128)
+
+Sizes = Mapping[int, list[Measured]]
 """The runs of an architecture, one per seed, by width."""
 
 
-def read_rotary_sizes() -> dict[str, Sizes]:
-    """Return the runs with rotary positions of two models, with the same seeds for each width.
-
-    Those of a width of 128 are also part of a plan with more seeds.
-    """
-    sweep: dict[str, Sizes] = {}
-    for model, widest in read_runs("today-rates", ["transformer", "primer-ez"]).items():
-        names = [f"{model}-{width}" for width in (32, 48, 64, 96)]
-        narrower = read_runs("today-sizes", names)
-        sizes = {int(name.rpartition("-")[2]): runs for name, runs in narrower.items()}
-        sweep[model] = sizes | {128: widest[: len(sizes[64])]}
-    return sweep
+def read_sizes(models: Iterable[str], **wanted: Any) -> dict[str, Sizes]:
+    """Return the runs of each model at each width, as `read_runs` finds them."""
+    return {
+        model: {
+            width: read_runs(model=model, width=width, **wanted)[model]
+            for width in WIDTHS
+        }
+        for model in models
+    }
 
 
 def loss_at(run: Measured, budget: float, cost: str) -> float:

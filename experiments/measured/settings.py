@@ -1,8 +1,6 @@
-"""The question of the family of plans "today": does it still help, if positions are rotary?
+"""The runs that several measured chapters compare, with the models' names, and tables of them.
 
-    python -m experiments.measured.settings
-
-prints the answer from the runs recorded so far. Factors are in multiply-adds, and averaged as logarithms.
+Factors are in multiply-adds, and averaged as logarithms.
 """
 
 import math
@@ -22,7 +20,7 @@ from experiments.measured.analysis import (
 )
 from experiments.measured.tables import SourcedTable
 from experiments.records.counts import best_counts
-from experiments.records.runs import Measured, Runs, models_of, read_ends, read_runs
+from experiments.records.query import Measured, Runs, read_runs
 
 MODELS = {
     "transformer": "Transformer",
@@ -33,22 +31,17 @@ MODELS = {
 }
 WITH_PRIMER = MODELS | {"primer": "Primer"}
 
-
-PLANS = {
-    ("characters", "learned"): (("speedup", ""),),
-    ("characters", "rotary"): (("today-characters", ""),),
-    ("subwords", "learned"): (("today-subwords-positions", "-learned"),),
-    ("subwords", "rotary"): (
-        ("today-subwords", ""),
-        ("today-subwords-positions", "-rotary"),
-    ),
-    ("code", "rotary"): (("today-second-text", ""),),
+SETTINGS = {
+    ("characters", "learned"): 1200,
+    ("characters", "rotary"): 1200,
+    ("subwords", "learned"): 1200,
+    ("subwords", "rotary"): 1200,
+    ("code", "rotary"): 2400,
 }
-"""The plans that have a setting's runs, with the end of their models' names there.
+"""Texts and positions, with the steps of their runs."""
 
-A setting is a text and positions.
-"""
-
+SHORT = (300, 400, 600)
+"""The steps of the runs in which the rates of these settings were chosen."""
 
 KINDS = {
     "learned": "learned table",
@@ -67,7 +60,6 @@ MODERN = {
     "token-shift": "token shift",
 }
 
-
 CHANGES = {
     "mdha": "MDHA",
     "squared-relu": "squared ReLU",
@@ -78,44 +70,35 @@ CHANGES = {
 
 
 def read_setting(text: str, positions: str) -> Runs:
-    """Return the runs of the models, each from the plan with the most of them."""
-    found: Runs = {}
-    for model in MODELS:
-        seeds = {
-            (plan, model + suffix): models_of(plan).get(model + suffix, 0)
-            for plan, suffix in PLANS[text, positions]
-        }
-        plan, own = max(seeds, key=seeds.__getitem__)
-        if seeds[plan, own]:
-            found[model] = read_runs(plan, [own])[own]
-    return found
+    """Return the runs of a setting, of the models that it has."""
+    steps = SETTINGS[text, positions]
+    return read_runs(
+        model=MODELS, text=text, positions=positions, steps=steps, tuned=SHORT
+    )
 
 
 def read_settings() -> dict[tuple[str, str], Runs]:
-    """Return the runs of each setting that has any."""
-    every = {setting: read_setting(*setting) for setting in PLANS}
-    return {setting: runs for setting, runs in every.items() if runs}
-
-
-def read_kinds() -> dict[str, Runs]:
-    """Return the runs of the Transformer and Primer-EZ with each kind of positions, on characters."""
-    pair = ("transformer", "primer-ez")
-    runs = read_runs(
-        "today-positions", [f"{model}-{kind}" for kind in KINDS for model in pair]
-    )
-    return {kind: {model: runs[f"{model}-{kind}"] for model in pair} for kind in KINDS}
+    """Return the runs of each setting."""
+    return {setting: read_setting(*setting) for setting in SETTINGS}
 
 
 def read_modern() -> Runs:
     """Return the runs of the modern baseline and of its changes, of MDHA with a second rate as well."""
-    with_their_rate = read_runs("today-modern-same-rate")["mdha"]
-    return read_runs("today-modern") | {"mdha-same-rate": with_their_rate}
+    changes = read_runs(plan="today-modern") | {
+        "mdha-same-rate": read_runs(model="modern-mdha", rate=0.004)["modern-mdha"]
+    }
+    return {model.removeprefix("modern-"): runs for model, runs in changes.items()}
 
 
 def savings(runs: Runs, model: str, over: str = "transformer") -> list[float]:
     """Return the factors of a model over the Transformer, or another one, for each seed."""
     baseline = runs.get(over, [])
     return seed_factors(baseline, runs.get(model, []), "multiply_adds")
+
+
+def mean_factor(runs: Runs, model: str, over: str = "transformer") -> MeanFactor:
+    """Return the mean of a model's factors over another."""
+    return MeanFactor.of(savings(runs, model, over))
 
 
 def growth_within(runs: Runs, model: str) -> list[float]:
@@ -149,31 +132,40 @@ def share_of_positions(learned: Sequence[float], rotary: Sequence[float]) -> flo
     return 1 - left / before
 
 
-def read_rates() -> tuple[Runs, Runs]:
-    """Return the runs with rates chosen in short runs, and in long ones, on characters.
+def read_rates() -> dict[int, Runs]:
+    """Return the runs with rates chosen in so many steps, on characters with rotary positions.
 
     Four of the six models chose the same rate in both, so their runs are the same.
     """
-    shorter = read_runs("today-characters", WITH_PRIMER)
-    return shorter, shorter | read_runs("today-rates", ["squared-relu", "primer-ez"])
+    shorter = read_runs(plan="today-characters", model=WITH_PRIMER)
+    changed = read_runs(plan="today-rates", model=["squared-relu", "primer-ez"])
+    return {300: shorter, 1200: shorter | changed}
 
 
 def read_lengths() -> dict[int, Runs]:
-    """Return the runs with rotary positions on characters by number of steps, of the seeds that all have.
+    """Return the runs with rotary positions on characters by number of steps, with the same rates in both."""
+    found: dict[int, Runs] = {1200: {}, 4800: {}}
+    for steps, runs in found.items():
+        for models, rate in ((list(MODELS), 0.002), (["primer"], 0.004)):
+            runs |= read_runs(
+                model=models,
+                text="characters",
+                positions="rotary",
+                steps=steps,
+                schedule="inverse square root",
+                rate=rate,
+            )
+    return found
 
-    A model has the same learning rate in both.
-    """
-    longer = read_runs("today-longer", ["transformer", "mdha", "primer-ez"])
-    longer |= read_runs("today-longer-same-rate")  # of the squared ReLU
-    longer |= read_runs("today-longer-others")
-    seeds = {run["seed"] for run in longer["transformer"]}
-    shorter = read_setting("characters", "rotary")
-    shorter |= {model: read_rates()[1][model] for model in ("primer-ez", "primer")}
-    shorter = {
-        model: [run for run in shorter[model] if run["seed"] in seeds]
-        for model in longer
-    }
-    return {runs["transformer"][0]["steps"][-1]: runs for runs in (shorter, longer)}
+
+def written_mean(runs: Runs, model: str) -> str:
+    """Write a model's mean final loss; nothing if it has no runs."""
+    return f"{final_loss(runs[model]).mean:.3f}" if model in runs else ""
+
+
+def written_savings(runs: Runs, model: str, over: str = "transformer") -> str:
+    """Write a model's factor over another; nothing if it is that one, or has no runs."""
+    return "" if model == over else written(savings(runs, model, over))
 
 
 def length_table() -> SourcedTable:
@@ -182,14 +174,8 @@ def length_table() -> SourcedTable:
     rows = [
         [
             name,
-            *(
-                f"{statistics.fmean(map(last_loss, runs[model])):.3f}"
-                for runs in of_steps.values()
-            ),
-            *(
-                "" if model == "transformer" else written(savings(runs, model))
-                for runs in of_steps.values()
-            ),
+            *(written_mean(runs, model) for runs in of_steps.values()),
+            *(written_savings(runs, model) for runs in of_steps.values()),
         ]
         for model, name in WITH_PRIMER.items()
     ]
@@ -201,23 +187,18 @@ def length_table() -> SourcedTable:
     return SourcedTable("Short and long runs, on characters", "Our runs", heads, rows)
 
 
-ANNEALED = {
-    "characters": ("today-longer-annealed", "today-longer-annealed-others"),
-    "subwords": ("today-annealed", "today-annealed-modern"),
-}
-"""The plans whose rate falls to zero. The first of a text has another, of half as many steps."""
-
-
-def read_annealed(data: str = "characters") -> Runs:
+def read_annealed(text: str = "characters") -> Runs:
     """Return the ends of the runs whose rate falls to zero: of Primer-EZ also those of half as many steps."""
-    plans = ANNEALED[data]
-    runs = {m: seeds for plan in plans for m, seeds in read_ends(plan).items()}
-    return runs | {"primer-ez-half": read_ends(f"{plans[0]}-half")["primer-ez"]}
+    full, half = (
+        read_runs(text=text, schedule="linear", steps=steps, ends=True)
+        for steps in (4800, 2400)
+    )
+    return full | {"primer-ez-half": half["primer-ez"]}
 
 
 def annealed_table() -> SourcedTable:
     """Return the final losses of the runs whose rate falls to zero."""
-    texts = {data: read_annealed(data) for data in ANNEALED}
+    texts = {text: read_annealed(text) for text in ("characters", "subwords")}
     names = {
         "transformer": "Transformer",
         "pp": "Transformer++",
@@ -238,7 +219,7 @@ def annealed_table() -> SourcedTable:
     ]
     counts = [written_counts(runs["transformer"][0]) for runs in texts.values()]
     rows.append(["counts", *counts])
-    heads = {"model": ""} | {f"loss, {data}": "nats" for data in texts}
+    heads = {"model": ""} | {f"loss, {text}": "nats" for text in texts}
     return SourcedTable("With a rate that falls to zero", "Our runs", heads, rows)
 
 
@@ -267,23 +248,18 @@ def savings_if_annealed(runs: Runs, over: str = "transformer") -> list[float]:
 
 def rate_table() -> SourcedTable:
     """Return rates and speed-up factors by the length of the runs in which the rates were chosen."""
-    shorter, longer = read_rates()
+    of_rates = read_rates()
     rows = [
         [
-            WITH_PRIMER[model],
-            *(f"{runs[model][0]['rate']:g}" for runs in (shorter, longer)),
-            *(
-                "" if model == "transformer" else written(savings(runs, model))
-                for runs in (shorter, longer)
-            ),
+            name,
+            *(f"{runs[model][0]['rate']:g}" for runs in of_rates.values()),
+            *(written_savings(runs, model) for runs in of_rates.values()),
         ]
-        for model in longer
+        for model, name in WITH_PRIMER.items()
     ]
     heads = {"model": ""}
     for what, unit in (("rate", ""), ("saves", "factor")):
-        heads |= {
-            f"{what}, chosen in {steps} steps": unit for steps in ("300", "1,200")
-        }
+        heads |= {f"{what}, chosen in {tuned:,} steps": unit for tuned in of_rates}
     return SourcedTable(
         "Rates chosen in longer runs, on characters", "Our runs", heads, rows
     )
@@ -318,12 +294,7 @@ def loss_table() -> SourcedTable:
             *setting,
             extent([len(each) for each in runs.values()]),
             written_counts(runs["transformer"][0]),
-            *(
-                f"{statistics.fmean(map(last_loss, runs[model])):.3f}"
-                if model in runs
-                else ""
-                for model in MODELS
-            ),
+            *(written_mean(runs, model) for model in MODELS),
         ]
         for setting, runs in read_settings().items()
     ]
@@ -336,7 +307,7 @@ def factor_table() -> SourcedTable:
     """Return the speed-up factors over the Transformer with the same positions."""
     models = [model for model in MODELS if model != "transformer"]
     rows = [
-        [*setting, *(written(savings(runs, model)) for model in models)]
+        [*setting, *(written_savings(runs, model) for model in models)]
         for setting, runs in read_settings().items()
     ]
     heads = {"text": "", "positions": ""}
@@ -351,8 +322,8 @@ def modern_table() -> SourcedTable:
         [
             name,
             f"{runs[model][0]['rate']:g}",
-            f"{statistics.fmean(map(last_loss, runs[model])):.3f}",
-            "" if model == "modern" else written(savings(runs, model, over="modern")),
+            written_mean(runs, model),
+            written_savings(runs, model, over="modern"),
         ]
         for model, name in MODERN.items()
     ]
@@ -365,50 +336,28 @@ def modern_table() -> SourcedTable:
     )
 
 
-def of_baselines() -> dict[str, tuple[Sequence[Measured], Sequence[Measured]]]:
-    """Return runs of two baselines with SwiGLU and of Primer-EZ's changes to them.
+def of_baselines() -> dict[str, Runs]:
+    """Return two baselines with SwiGLU, each with Primer-EZ's changes to it.
 
-    They are on subwords, with rotary positions, and of the seeds that all have.
+    They are on subwords, with rotary positions.
     """
-    rotary, today = read_setting("subwords", "rotary"), read_runs("today-modern")
-    pairs = {
-        "Transformer++": (rotary["pp"], rotary["primer-ez"]),
-        "modern baseline": (today["modern"], today["primer-ez"]),
-    }
-    seeds = set.intersection(
-        *({run["seed"] for run in runs} for pair in pairs.values() for runs in pair)
-    )
+    rotary, today = read_setting("subwords", "rotary"), read_modern()
     return {
-        name: (
-            [run for run in plain if run["seed"] in seeds],
-            [run for run in changed if run["seed"] in seeds],
-        )
-        for name, (plain, changed) in pairs.items()
-    }
-
-
-def saved_over_baselines() -> dict[str, list[float]]:
-    """Return what Primer-EZ saves over each of two baselines with SwiGLU, a factor per seed."""
-    return {
-        name: seed_factors(plain, changed, "multiply_adds")
-        for name, (plain, changed) in of_baselines().items()
+        "Transformer++": {"plain": rotary["pp"], "changed": rotary["primer-ez"]},
+        "modern baseline": {"plain": today["modern"], "changed": today["primer-ez"]},
     }
 
 
 def baseline_table() -> SourcedTable:
     """Return what Primer-EZ saves over two baselines with SwiGLU, on subwords, with the same seeds."""
-    saved = saved_over_baselines()
     rows = [
         [
             name,
-            str(len(plain)),
-            *(
-                f"{statistics.fmean(map(last_loss, runs)):.3f}"
-                for runs in (plain, changed)
-            ),
-            written(saved[name]),
+            str(len(runs["plain"])),
+            *(written_mean(runs, model) for model in runs),
+            written_savings(runs, "changed", over="plain"),
         ]
-        for name, (plain, changed) in of_baselines().items()
+        for name, runs in of_baselines().items()
     ]
     heads = {"baseline": "", "seeds": "", "loss": "nats", "Primer-EZ": "nats"}
     heads |= {"saves": "factor"}
@@ -423,9 +372,7 @@ def perplexity_change(runs: Runs, baseline: str, model: str) -> Spread:
 
 def part_table() -> SourcedTable:
     """Return the change of the perplexity by each of Primer's changes, with both positions."""
-    wanted = ["transformer", "primer"]
-    wanted += [f"{done}-{part}" for part in CHANGES for done in ("with", "without")]
-    every = [read_ends(plan, wanted) for plan in ("ablation", "today-ablation")]
+    every = [read_runs(plan=plan, ends=True) for plan in ("ablation", "today-ablation")]
     rows = [
         [
             name,
@@ -447,19 +394,3 @@ def part_table() -> SourcedTable:
     }
     title = "Effect on perplexity, added to a Transformer or removed from Primer"
     return SourcedTable(title, "Our runs", heads, rows)
-
-
-def main() -> None:
-    tables = (
-        loss_table,
-        factor_table,
-        rate_table,
-        length_table,
-        modern_table,
-        part_table,
-    )
-    print(*(table() for table in tables), sep="\n\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -3,12 +3,12 @@
 A plan's run may already be recorded by another plan. Then its line only says where: `recorded_in` has the
 plan, `recorded_as` the name there, and `digest` what that run must be.
 
-Chapters read the reported runs of a plan by `read_runs`, or only their ends by `read_ends`.
+`experiments.records.query` has what chapters read of them.
 """
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,16 +43,6 @@ DECIMALS = 6
 
 RunRecord = dict[str, Any]
 """A finished run: configuration, digest, versions, machine, and the curve of its losses."""
-
-Measured = dict[str, Any]
-"""What chapters read of a run: its seed, its rate, and a curve as parallel lists. `loss` is the mean
-of the reported plays."""
-
-Runs = dict[str, list[Measured]]
-"""The runs of each model of a plan, one per seed."""
-
-# A notebook has what these functions returned, not the files that they read.
-__recorded__ = ("models_of", "curves_of", "ends_of")
 
 
 # -- the records of a plan -------------------------------------------------------------------
@@ -188,9 +178,6 @@ def reported_loss(record: RunRecord) -> float:
     return loss_on(record, *HELD_OUT[record["configuration"]["data"]][1:])
 
 
-# -- what chapters read ----------------------------------------------------------------------
-
-
 def read_step_times(folder: Path = RESULTS) -> dict[str, dict[str, float]]:
     """Return the seconds of a step, by plan and model."""
     path = folder / STEP_TIMES
@@ -201,117 +188,6 @@ def read_step_times(folder: Path = RESULTS) -> dict[str, dict[str, float]]:
     return seconds
 
 
-def reported(plan: str, folder: Path = RESULTS) -> dict[str, list[RunRecord]]:
-    """Return the records that count, for each model in the order of their seeds.
-
-    They are those with the rate that the short runs select. A model does not count until it has been tried
-    with every rate that any model of its plan was tried with. A run that diverged does not count.
-    """
-    records = read_plan(plan, folder)
-    tried: dict[str, dict[float, float]] = {}
-    for name, record in records.items():
-        if name.startswith(TUNING):
-            rate = record["configuration"]["rate"]
-            model = name.removeprefix(TUNING).removesuffix(f"-{rate:g}")
-            tried.setdefault(model, {})[rate] = tuning_loss(record)
-    rates = {rate for losses in tried.values() for rate in losses}
-    found: dict[str, list[RunRecord]] = {}
-    for model, losses in tried.items():
-        runs = [
-            record
-            for name, record in records.items()
-            if name == f"{model}-{record['configuration']['seed']}"
-            and record["configuration"]["rate"] == min(losses, key=losses.__getitem__)
-            and not record["diverged_at_step"]
-        ]
-        if losses.keys() == rates and runs:
-            found[model] = sorted(runs, key=lambda run: run["configuration"]["seed"])
-    return found
-
-
-def models_of(plan: str) -> dict[str, int]:
-    """Return the models of a plan that have reported runs, with the number of their runs."""
-    return {model: len(runs) for model, runs in reported(plan, RESULTS).items()}
-
-
-def curves_of(plan: str, model: str) -> dict[str, Any]:
-    """Return what a model's runs have in common, and the losses of each.
-
-    The costs are those of a step. `loss` has a list for each of the `seeds`: the mean of the reported plays
-    at evaluations that divide the `steps` into equal parts. `whole` has the loss on the whole plays after the
-    last step, if they were read.
-    """
-    return _summary(plan, model)
-
-
-def ends_of(plan: str, model: str) -> dict[str, Any]:
-    """Return the same of the last evaluation only."""
-    found = _summary(plan, model)
-    ends = [losses[-1:] for losses in found["loss"]]
-    return found | {"evaluations": 1, "loss": ends}
-
-
-def _summary(plan: str, model: str) -> dict[str, Any]:
-    """Return a model's runs. Raises `ValueError` if they were not evaluated at the same steps."""
-    runs = reported(plan, RESULTS)[model]
-    configuration, curve = runs[0]["configuration"], runs[0]["curve"]
-    steps, evaluations = configuration["steps"], configuration["evaluations"]
-    texts = HELD_OUT[configuration["data"]][1:]  # the reported ones
-    for run in runs:
-        if run["curve"]["steps"] != evaluated(steps, evaluations):
-            raise ValueError(f"{plan}: {model} was not evaluated in equal parts")
-    found = {
-        "data": configuration["data"],
-        "rate": configuration["rate"],
-        "parameters": runs[0]["parameters"],
-        "multiply_adds": curve["multiply_adds"][0] // curve["steps"][0],
-        "steps": steps,
-        "evaluations": evaluations,
-        "seeds": [run["configuration"]["seed"] for run in runs],
-        "loss": [_means(run["curve"]["held_out"], texts) for run in runs],
-    }
-    if all("whole" in run for run in runs):
-        wholes = [{play: [loss] for play, loss in run["whole"].items()} for run in runs]
-        found["whole"] = [loss for whole in wholes for loss in _means(whole, texts)]
-    seconds = read_step_times(RESULTS).get(plan, {}).get(model)
-    return found if seconds is None else found | {"seconds": seconds}
-
-
-def _means(losses: Mapping[str, list[float]], texts: Iterable[str]) -> list[float]:
-    """Return the mean of these texts at each evaluation."""
-    every = zip(*(losses[text] for text in texts), strict=True)
-    return [round(sum(each) / len(each), DECIMALS) for each in every]
-
-
 def evaluated(steps: int, evaluations: int) -> list[int]:
     """Return the steps at which a run is evaluated."""
     return [steps * i // evaluations for i in range(1, evaluations + 1)]
-
-
-def read_runs(plan: str, models: Iterable[str] | None = None) -> Runs:
-    """Return the reported runs of a plan, or of some of its models."""
-    wanted = models_of(plan) if models is None else models
-    return {model: runs_of(curves_of(plan, model)) for model in wanted}
-
-
-def read_ends(plan: str, models: Iterable[str] | None = None) -> Runs:
-    """Return the reported runs as they ended: their curves have one point, after the last step."""
-    wanted = models_of(plan) if models is None else models
-    return {model: runs_of(ends_of(plan, model)) for model in wanted}
-
-
-def runs_of(found: Mapping[str, Any]) -> list[Measured]:
-    """Return the runs of a model, one per seed, with their costs at each evaluation."""
-    steps = evaluated(found["steps"], found["evaluations"])
-    shared = {name: found[name] for name in ("data", "rate", "parameters")}
-    shared["steps"] = steps
-    for cost in ("multiply_adds", "seconds"):
-        if cost in found:
-            shared[cost] = [found[cost] * step for step in steps]
-    own = {"seed": found["seeds"], "loss": found["loss"]}
-    if "whole" in found:
-        own["whole"] = found["whole"]
-    return [
-        shared | dict(zip(own, values, strict=True))
-        for values in zip(*own.values(), strict=True)
-    ]

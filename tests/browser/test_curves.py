@@ -10,7 +10,7 @@ from visits import Reading, Visitor, settle
 from book.pages.example import MovingAverage
 from experiments.chapters.parts import ACTIVATIONS
 from experiments.measured.analysis import Spread, relative_perplexity
-from experiments.records.runs import read_runs
+from experiments.records.query import read_runs
 
 EXAMPLE, DOTS = "book/pages/example", "experiments/chapters/parts"
 
@@ -118,7 +118,7 @@ def test_a_dot_tells_what_was_computed(reading: Reading) -> None:
     settle(page)
     plot.hover()
     learned(page)
-    runs = read_runs("activations")
+    runs = read_runs(plan="activations")
     tip = page.get_by_role("status").and_(page.locator(".tip"))
     for model in ("gelu", "squared-relu"):
         name = f"{ACTIVATIONS[model][0]}, mean"

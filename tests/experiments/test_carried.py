@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from carried import carried, json_in
 
-from experiments.records import counts, runs, timings
+from experiments.records import counts, query, timings
 from experiments.search import tables
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
@@ -15,7 +15,7 @@ MEASURED = sorted(
     for path in (NOTEBOOKS.parent / "experiments" / "chapters").glob("*.py")
     if path.stem != "paper"  # it reads the paper's tables alone
 )
-RECORDED = (counts, runs, timings, tables)
+RECORDED = (counts, query, timings, tables)
 
 
 @cache

@@ -8,14 +8,8 @@ from built_book import nightly
 from experiments.harness.counts import amounts, counted
 from experiments.harness.plan import Plan
 from experiments.harness.texts import load_texts
-from experiments.measured.settings import (
-    below_counts,
-    loss_of_counts,
-    read_lengths,
-    read_setting,
-)
 from experiments.records.counts import COUNTS, LENGTHS, best_counts, counts_of, key
-from experiments.records.runs import RESULTS, read_runs
+from experiments.records.runs import RESULTS
 
 ENTRIES = json.loads((RESULTS / COUNTS).read_text(encoding="utf-8"))["counts"]
 
@@ -55,26 +49,3 @@ def test_counts_that_see_more_of_a_text_predict_it_better() -> None:
         assert (
             best_counts(data, steps, "text")[1] <= best_counts(data, steps, "whole")[1]
         )
-
-
-def test_what_is_said_of_the_models_next_to_counts_is_so() -> None:
-    def above(runs: list) -> list[bool]:
-        """For each run, whether it ends above the counts."""
-        counts = loss_of_counts(runs[0])
-        return [run.get("whole", run["loss"][-1]) > counts for run in runs]
-
-    learned = read_setting("characters", "learned")
-    assert all(all(above(runs)) for runs in learned.values())
-    with_a_table = ("speedup", "ablation", "activations", "mdha", "scaling", "transfer")
-    reach = {
-        model
-        for plan in with_a_table
-        for model, runs in read_runs(plan).items()
-        if below_counts(runs) > 0
-    }
-    assert reach == {"primer-ez-64"}, "the exception of the chapter on sizes"
-    for runs in read_lengths()[4800].values():
-        assert not any(above(runs))
-    subwords = read_setting("subwords", "learned")
-    assert all(above(subwords["transformer"]))
-    assert not any(above(read_setting("subwords", "rotary")["primer-ez"]))

@@ -9,17 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from experiments.chapters.mdha import MODELS
 from experiments.measured.analysis import (
-    ahead,
-    critical_difference,
-    final_loss,
-    final_losses,
-    gain,
     noise,
     widest,
 )
-from experiments.records.runs import Runs, read_ends
 from labml_primer.primer.variations import MultiDConvSharedByHeadsAttention
 
 
@@ -80,113 +73,6 @@ def test_range_of_equal_models_is_the_studentized_range(
     q = float(widest(pages).quantile(0.95)) * math.sqrt(seeds)
     freedom = (models - 1) * (seeds - 1)
     assert below(q, models, freedom) == pytest.approx(0.95, abs=0.004)
-
-
-@pytest.fixture(scope="module")
-def runs() -> Runs:
-    """The runs of the plan, as they ended."""
-    return read_ends("mdha")
-
-
-@pytest.fixture(scope="module")
-def critical(runs: Runs) -> float:
-    return float(critical_difference(final_losses(runs)))
-
-
-def test_reported_differences_exceed_the_critical_difference(
-    runs: Runs, critical: float
-) -> None:
-    for better, worse in (
-        ("only-values", "only-queries"),
-        ("only-values", "only-keys"),
-        ("channel", "width-1"),
-        ("none", "width-1"),
-        ("width-5", "width-2"),
-        ("width-7", "width-2"),
-        ("no-bias", "identity-start"),
-    ):
-        assert gain(runs, better, worse) > critical, (better, worse)
-    found = [
-        {better, worse}
-        for better in MODELS
-        for worse in MODELS
-        if gain(runs, better, worse) > critical
-    ]
-    share = sum(bool(pair & {"width-1", "none"}) for pair in found) / len(found)
-    assert share > 0.5
-
-
-def test_undecided_differences_are_below_the_critical_difference(
-    runs: Runs, critical: float
-) -> None:
-    for better, worse in (
-        ("channel", "width-2"),
-        ("channel", "identity-start"),
-        ("identity-start", "none"),
-        ("width-5", "channel"),
-        ("width-7", "channel"),
-        ("only-values", "channel"),
-        ("no-bias", "channel"),
-        ("channel", "shared"),
-        ("channel", "head-and-channel"),
-        ("channel", "released-start"),
-        ("paper", "before-projection"),
-    ):
-        assert abs(gain(runs, better, worse)) < critical, (better, worse)
-
-
-def test_claims_on_seeds_of_mdha_hold_for_the_records(runs: Runs) -> None:
-    for better, worse in (
-        ("channel", "width-2"),
-        ("channel", "identity-start"),
-        ("identity-start", "none"),
-        ("width-5", "channel"),
-        ("width-7", "channel"),
-        ("only-values", "channel"),
-    ):
-        assert all(ahead(runs, better, worse)), (better, worse)
-    assert not all(ahead(runs, "none", "width-1"))
-    deviations = {model: final_loss(runs[model]).deviation for model in MODELS}
-    assert max(deviations, key=lambda model: deviations[model]) == "shared"
-    noisy = {model for model in MODELS if deviations[model] > 0.03}
-    assert noisy >= {"none", "width-1"}
-    # No model lies near the threshold.
-    assert all(abs(deviation - 0.03) > 0.01 for deviation in deviations.values())
-
-
-def test_claims_on_mdha_with_rotary_positions_hold_for_the_records(
-    runs: Runs, critical: float
-) -> None:
-    rotary = read_ends("today-mdha", MODELS)
-    small = float(critical_difference(final_losses(rotary)))
-    assert gain(rotary, "channel", "none") < gain(runs, "channel", "none") / 4
-    assert small < critical
-    mean = {model: final_loss(rotary[model]).mean for model in MODELS}
-    assert max(mean, key=mean.__getitem__) == "width-1"
-    assert min(mean, key=mean.__getitem__) == "only-values"
-    for better, worse in (
-        ("none", "width-1"),
-        ("none", "only-queries"),
-        ("channel", "width-2"),
-        ("channel", "none"),
-    ):
-        assert all(ahead(rotary, better, worse)), (better, worse)
-    for better, worse in (("only-values", "only-queries"), ("channel", "shared")):
-        assert gain(rotary, better, worse) > small, (better, worse)
-    per_channel = ("channel", "head-and-channel", "paper")
-    for first in per_channel:
-        assert all(gain(rotary, first, second) < small for second in per_channel)
-    for better, worse in (
-        ("channel", "only-keys"),
-        ("only-keys", "none"),
-        ("only-values", "only-keys"),
-    ):
-        assert all(ahead(rotary, better, worse)), (better, worse)
-    assert gain(rotary, "only-values", "channel") < small
-    assert abs(gain(rotary, "no-bias", "channel")) < small
-    for wider in ("width-5", "width-7"):
-        assert not all(ahead(rotary, wider, "channel"))
-    assert rotary["width-2"][0]["rate"] > rotary["channel"][0]["rate"]
 
 
 def test_bias_of_the_convolution_adds_little() -> None:

@@ -16,14 +16,11 @@ from hypothesis import strategies as st
 from experiments.chapters import paper as chapter
 from experiments.measured.tables import SourcedTable
 from experiments.paper.claims import (
-    HEADLINES,
     average_time,
-    averages,
     by_intervals,
     by_test,
     every_claim,
     hurdle_marks,
-    one_shot,
     savings_law,
 )
 from experiments.paper.rounding import Rounded, claim, recompute
@@ -273,33 +270,6 @@ def test_main_claims_have_their_section_and_verdict(
         (e.section, e.words, e.printed, e.sign) for e in every_claim(tables_of_paper())
     ]
     assert (section, words, printed, sign) in claims
-
-
-def test_with_a_third_of_the_compute_quality_is_no_lower() -> None:
-    base, primer = "Transformer full", "Primer 1/3"
-    perplexity = one_shot(tables_of_paper())[0]
-    assert perplexity.printed == tables_of_paper()["table_6"].entry(
-        base, task="Pretraining"
-    )
-    assert perplexity.sign == "="
-    for group in ("answering", "choice"):
-        mean = {each.words: each for each in averages(tables_of_paper(), group)}
-        ours, theirs = (mean[f"{model}, {group}"] for model in (primer, base))
-        assert float(theirs.printed) < float(ours.printed) < float(theirs.printed) + 0.5
-        assert theirs.result.value < ours.result.value
-
-
-def test_every_headline_is_a_claim_that_agrees() -> None:
-    signs = {(e.section, e.words): e.sign for e in every_claim(tables_of_paper())}
-    assert {signs[key] for key in HEADLINES} <= {"=", "≈"}
-
-
-def test_failing_averages_match_when_one_task_is_left_out() -> None:
-    ours = slice(0, 4)  # the four models; the last column is of others
-    all_tasks = averages(tables_of_paper(), "choice")[ours]
-    without = averages(tables_of_paper(), "choice", without="ReCoRD")[ours]
-    assert [each.sign for each in all_tasks] == ["≠"] * 4
-    assert "≠" not in [each.sign for each in without]
 
 
 # -- formulas -------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_plans import OTHER, PLAN, SIZES, TINY, WIDER, found, record_of, write_plan
+from tiny_plans import OTHER, PLAN, SIZES, TINY, WIDER, record_of, write_plan
 
 from experiments.harness.configuration import Run
 from experiments.harness.fingerprint import is_current
@@ -21,21 +21,15 @@ from experiments.harness.plan import PLANS, Plan
 from experiments.harness.step_times import measure_missing, missing_models
 from experiments.harness.step_times import read as read_times
 from experiments.harness.texts import SUBWORDS, load_texts
-from experiments.records import runs as runs_module
-from experiments.records.lines import read_lines, write_json, write_line, write_lines
+from experiments.records.lines import read_lines, write_line, write_lines
 from experiments.records.runs import (
-    HELD_OUT,
-    REPORTED_PLAYS,
     RESULTS,
     STEP_TIMES,
-    TUNING_PLAY,
     RunRecord,
     arrange,
     of_modified_code,
-    read_ends,
     read_plan,
     read_results,
-    read_runs,
     read_step_times,
     write_run,
 )
@@ -216,23 +210,6 @@ def test_configuration_of_a_record_still_builds_its_model(recorded: Recorded) ->
         assert record["parameters"] == sizes[key], name
 
 
-@pytest.mark.parametrize("name", [name for name in PLAN_NAMES if name != "live"])
-def test_every_model_is_reported_with_three_seeds_or_five_for_the_speedup(
-    name: str, plans: Plans, known: dict[str, RunRecord]
-) -> None:
-    plan = plans[name]
-    if plan.unfinished:
-        pytest.skip("the plan says that it is unfinished")
-    assert plan.seeds >= (5 if name in ("speedup", "today-characters") else 3)
-    missing = [run for part in plan.missing(known) for run in part]
-    assert not missing, f"make experiments ONLY={name}"
-    # A diverged run would be left out, and the mean of the other seeds would flatter its model.
-    reported = read_ends(name)
-    for model in plan.models:
-        seeds = [run["seed"] for run in reported[model]]
-        assert seeds == list(range(plan.seeds)), model
-
-
 def test_no_selected_rate_is_the_lowest_or_highest_tried(
     plans: Plans, known: dict[str, RunRecord]
 ) -> None:
@@ -294,40 +271,6 @@ def test_recorded_step_times_are_those_of_the_models_that_the_plan_has_now(
         assert not changed, f"make experiments ONLY={name}"
 
 
-@pytest.mark.parametrize("name", PLAN_NAMES)
-def test_chapters_read_what_the_plan_reports(
-    name: str, plans: Plans, known: dict[str, RunRecord]
-) -> None:
-    plan, seconds = plans[name], read_step_times().get(name, {})
-    if plan.unfinished:
-        pytest.skip("the plan says that it is unfinished")
-    read = read_runs(name)
-    assert [*read] == [*plan.models], f"make experiments ONLY={name}"
-    assert seconds.keys() == (plan.models.keys() if plan.timed else set())
-    for full, run in plan.runs(known).items():
-        record, model = known[run.digest], full.removesuffix(f"-{run.seed}")
-        shown, curve = read[model][run.seed], record["curve"]
-        texts = HELD_OUT[run.data][1:]
-        plays = zip(*(curve["held_out"][text] for text in texts), strict=True)
-        losses = [sum(each) / 2 for each in plays]
-        assert shown["loss"] == pytest.approx(losses, abs=5.1e-7)
-        assert (shown["seed"], shown["rate"], shown["data"]) == (
-            run.seed,
-            run.rate,
-            run.data,
-        )
-        assert shown["parameters"] == record["parameters"]
-        for cost in ("steps", "multiply_adds"):
-            assert shown[cost] == curve[cost], "the same numbers"
-        if plan.timed:
-            step = seconds[model]
-            assert shown["seconds"] == [step * count for count in curve["steps"]]
-        assert ("whole" in shown) == ("whole" in record)
-        if "whole" in record:
-            whole = sum(record["whole"][text] for text in texts) / 2
-            assert shown["whole"] == pytest.approx(whole, abs=5.1e-7)
-
-
 def test_chapters_give_the_command_of_every_finished_plan_and_no_other(
     plans: Plans,
 ) -> None:
@@ -357,90 +300,6 @@ def test_building_the_book_does_not_import_what_trains_the_plans() -> None:
 
 
 # -- what chapters read ----------------------------------------------------------------------
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of results that chapters read."""
-    monkeypatch.setattr(runs_module, "RESULTS", tmp_path)
-    return tmp_path
-
-
-def write(name: str, records: dict[str, RunRecord], folder: Path) -> None:
-    """Record runs of a plan, and nothing else of it."""
-    lines = {run: {"run": run, **record} for run, record in records.items()}
-    write_lines(folder / f"{name}.jsonl", lines)
-
-
-def test_only_runs_with_the_selected_rate_are_read(folder: Path) -> None:
-    trials = {name: record_of(run) for name, run in PLAN.tuning().items()}
-    (first, second) = PLAN.runs(found(*trials.values())).values()
-    runs = {
-        "plain-0": record_of(first, reported=2.0),
-        "plain-1": record_of(second, reported=3.0),
-    }
-    write("tiny", runs, folder)
-    assert read_runs("tiny") == {}
-    write("tiny", trials | runs, folder)
-    both = read_runs("tiny")["plain"]
-    assert [each["seed"] for each in both] == [0, 1]
-    assert [each["loss"][-1] for each in both] == [2.0, 3.0]
-    write(
-        "tiny",
-        trials | runs | {"plain-1": record_of(replace(second, rate=1e9))},
-        folder,
-    )
-    assert [each["seed"] for each in read_runs("tiny")["plain"]] == [0]
-    runs["plain-0"]["diverged_at_step"] = 3
-    write("tiny", trials | runs, folder)
-    assert [each["seed"] for each in read_runs("tiny")["plain"]] == [1]
-
-
-def test_a_model_is_read_as_soon_as_its_own_rates_are_tried(folder: Path) -> None:
-    plan = replace(PLAN, models={"plain": TINY, "wider": WIDER}, timed=False)
-    trials = {name: record_of(run) for name, run in plan.tuning().items()}
-    first, *others = (name for name in trials if name.startswith("tuning-wider"))
-    last = trials.pop(first)
-    tried = found(*trials.values())
-    runs = {name: record_of(run) for name, run in plan.runs(tried).items()}
-    write("tiny", trials | runs, folder)
-    assert [*read_runs("tiny")] == ["plain"] and others
-    last["curve"]["held_out"][TUNING_PLAY][-1] = 2.0
-    write("tiny", trials | {first: last} | runs, folder)
-    assert [*read_runs("tiny")] == ["plain", "wider"]
-
-
-def test_seconds_that_are_read_are_steps_times_the_measured_step_time(
-    folder: Path,
-) -> None:
-    write_plan(PLAN, folder)
-    assert all("seconds" not in run for run in read_runs("tiny")["plain"])
-    write_json(folder / STEP_TIMES, {"seconds": {"tiny": {"plain": 0.25}}})
-    reported = read_runs("tiny")["plain"]
-    assert [each["seconds"] for each in reported] == [[0.5, 1.0]] * 2
-
-
-def test_plan_that_is_not_timed_is_read_without_step_times(folder: Path) -> None:
-    plan = replace(PLAN, timed=False)
-    trials = {name: record_of(run) for name, run in plan.tuning().items()}
-    one = record_of(plan.runs(found(*trials.values()))["plain-1"])
-    one["whole"] = {play: 3.0 for play in REPORTED_PLAYS} | {TUNING_PLAY: 9.0}
-    write("tiny", trials | {"plain-1": one}, folder)
-    read = read_runs("tiny")["plain"]
-    assert [run["seed"] for run in read] == [1]
-    assert read[0]["whole"] == 3.0 and "seconds" not in read[0]
-    measure_missing([plan], folder, folder)
-    assert read_step_times(folder) == {}
-
-
-def test_ends_are_the_last_points_of_the_curves() -> None:
-    names = ["transformer", "primer-ez"]
-    curves, ends = read_runs("speedup", names), read_ends("speedup", names)
-    assert [*curves] == [*ends] == names
-    for model in names:
-        for curve, end in zip(curves[model], ends[model], strict=True):
-            for name, value in curve.items():
-                assert end[name] == (value[-1:] if isinstance(value, list) else value)
 
 
 def test_step_time_of_every_model_is_measured_once(

@@ -1,8 +1,6 @@
 """Tests of the sweep of sizes: frontiers, power laws, shifts and their intervals."""
 
 import math
-from collections.abc import Sequence
-from statistics import geometric_mean, mean
 from typing import Any
 
 import pytest
@@ -11,31 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.chapters import sizes
-from experiments.harness.plan import PLANS, Plan
 from experiments.measured.analysis import (
     MeanFactor,
-    ahead,
-    final_loss,
     interval,
-    last_loss,
-    seed_factors,
-    speedup,
 )
 from experiments.measured.scaling import (
-    Sizes,
     best_width,
     budgets_up_to,
     frontier,
     full_budget,
     loss_at,
     power_law,
-    read_rotary_sizes,
     saved,
     savings_at_budgets,
     shift,
 )
-from experiments.measured.settings import below_counts
-from experiments.records.runs import Measured, read_ends, read_runs
 
 BUDGETS = [1e12 * 2 ** (n / 4) for n in range(25)]
 
@@ -188,122 +176,3 @@ def test_interval_of_inverse_factors_is_the_inverse_interval() -> None:
     assert lost.mean == pytest.approx(1 / saved.mean)
     assert lost.low == pytest.approx(1 / saved.high)
     assert lost.high == pytest.approx(1 / saved.low)
-
-
-def test_chapter_reads_every_model_of_the_plan() -> None:
-    models = {f"{model}-{width}" for model in sizes.MODELS for width in sizes.WIDTHS}
-    assert models == set(Plan.read(PLANS / "scaling.toml").models)
-
-
-def test_every_width_has_the_same_compute_and_the_narrowest_half() -> None:
-    recorded = read_ends("scaling")
-    assert recorded.keys() == Plan.read(PLANS / "scaling.toml").models.keys()
-    for name, runs in recorded.items():
-        assert [run["seed"] for run in runs] == [0, 1, 2]
-        share = 0.5 if name.endswith("-32") else 1
-        for run in runs:
-            assert run["multiply_adds"][-1] / share == pytest.approx(6.4e12, rel=0.06)
-
-
-def mean_loss_at(runs: Sequence[Measured], cost: str, budget: float) -> float:
-    return mean(loss_at(run, budget, cost) for run in runs)
-
-
-@pytest.fixture(scope="module")
-def sweep() -> dict[str, Sizes]:
-    recorded = read_runs("scaling")
-    return {
-        model: {width: recorded[f"{model}-{width}"] for width in sizes.WIDTHS}
-        for model in sizes.MODELS
-    }
-
-
-def test_claims_on_widths_hold_for_the_records(sweep: dict[str, Sizes]) -> None:
-    last = {
-        model: {width: final_loss(runs).mean for width, runs in widths.items()}
-        for model, widths in sweep.items()
-    }
-    for losses in last.values():
-        assert losses[64] < min(losses[96], losses[128])
-    for width, widths in ((32, 1), (64, 2), (128, 0)):  # the seeds with Primer ahead
-        at = {model: sweep[model][width] for model in ("primer", "primer-ez")}
-        assert ahead(at, "primer", "primer-ez").count(True) == widths
-    vanilla = last.pop("transformer")
-    for losses in last.values():
-        assert max(losses.values()) < min(vanilla.values())
-    for widths in sweep.values():
-        for budget in budgets_up_to(full_budget(sweep, "seconds"), 2):
-            assert 32 < best_width(widths, budget, "seconds") < 128
-
-
-def test_narrowest_transformer_is_best_up_to_its_last_budget(
-    sweep: dict[str, Sizes],
-) -> None:
-    cost = "multiply_adds"
-    narrow = sweep["transformer"][32]
-    end = min(run[cost][-1] for run in narrow)
-    printed = budgets_up_to(full_budget(sweep, cost), 2)
-    within = [budget for budget in printed if budget <= end]
-    for budget in within:
-        assert best_width(sweep["transformer"], budget, cost) == 32
-    hardest = min(mean_loss_at(narrow, cost, budget) for budget in within)
-    for model in ("primer-ez", "primer"):
-        # The Primers reach those losses at width 32 too, before the printed budgets.
-        enough = next(
-            budget
-            for budget in budgets_up_to(printed[0], 2)[:-1]
-            if mean_loss_at(sweep[model][32], cost, budget) <= hardest
-        )
-        assert best_width(sweep[model], enough, cost) == 32
-
-
-def test_claims_on_widths_with_rotary_positions_hold_for_the_records() -> None:
-    cost, sweep = "multiply_adds", read_rotary_sizes()
-    for widths in sweep.values():
-        for width, runs in widths.items():
-            assert [run["seed"] for run in runs] == [0, 1, 2]
-            share = 0.5 if width == 32 else 1
-            assert runs[0][cost][-1] / share == pytest.approx(6.4e12, rel=0.06)
-        # Half the width is better with each seed, and the best models end below the counts.
-        pairs = zip(widths[64], widths[128], strict=True)
-        assert all(last_loss(half) < last_loss(full) for half, full in pairs)
-        assert below_counts(widths[64]) > 0
-    end = full_budget(sweep, cost)
-    vanilla = frontier(sweep["transformer"], budgets_up_to(end, 2), cost)
-    early = frontier(sweep["primer-ez"], budgets_up_to(end, 4.5), cost)
-    factors = savings_at_budgets(vanilla, early)
-    at_best = [*map(geometric_mean, zip(*factors, strict=True))]
-    at_one = seed_factors(sweep["transformer"][128], sweep["primer-ez"][128], cost)
-    assert MeanFactor.of(at_best).low > 1
-    # On average it is more than at one width, but the seeds show no difference, nor that the saving grows.
-    assert geometric_mean(at_best) > geometric_mean(at_one)
-    for most, least in ((at_best, at_one), (factors[-1], factors[0])):
-        ratio = MeanFactor.of([a / b for a, b in zip(most, least, strict=True)])
-        assert ratio.low < 1 < ratio.high
-
-
-@pytest.mark.parametrize("cost", sizes.COSTS)
-def test_best_sizes_save_more_than_one_size(sweep: dict[str, Sizes], cost: str) -> None:
-    at_128, end = read_runs("speedup"), full_budget(sweep, cost)
-    vanilla = frontier(sweep["transformer"], budgets_up_to(end, 2), cost)
-    for model in ("primer-ez", "primer"):
-        earlier = frontier(sweep[model], budgets_up_to(end, 4.5), cost)
-        of_seeds = zip(*savings_at_budgets(vanilla, earlier), strict=True)
-        best_sizes = MeanFactor.of([*map(geometric_mean, of_seeds)])
-        assert (
-            best_sizes.mean > speedup(at_128["transformer"], at_128[model], cost).mean
-        )
-
-
-def test_slopes_of_the_power_laws_are_not_distinguished(
-    sweep: dict[str, Sizes],
-) -> None:
-    budgets = budgets_up_to(full_budget(sweep, "multiply_adds"), 2)
-    exponents = {
-        model: [power_law(run)[1] for run in frontier(widths, budgets, "multiply_adds")]
-        for model, widths in sweep.items()
-    }
-    for model in ("primer-ez", "primer"):
-        pairs = zip(exponents["transformer"], exponents[model], strict=True)
-        low, high = interval([first - second for first, second in pairs])
-        assert low < 0 < high
