@@ -314,8 +314,8 @@ if __name__ == "__main__":
     # `compiled = true`, a GPU runs the model compiled. The class `Run`, in
     # `experiments/harness/configuration.py`, has every setting.
     #
-    #     .venv/bin/python -m experiments.harness.long_run run.toml folder
-    #     .venv/bin/torchrun --nproc-per-node 2 -m experiments.harness.long_run run.toml folder
+    #     .venv/bin/python -m experiments.real_scale.run run.toml folder
+    #     .venv/bin/torchrun --nproc-per-node 2 -m experiments.real_scale.run run.toml folder
     #
     # A checkpoint is written every 100 steps, or `--save-every` so many. The same command continues a run
     # that was stopped. After SIGTERM no step is lost, unless torchrun, which waits 30 seconds, kills the

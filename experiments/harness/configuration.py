@@ -12,9 +12,8 @@ from typing import Any, get_origin
 
 import torch
 
-from experiments.harness.parts import part
+from experiments.harness.parts import part, rotary_scaled
 from experiments.harness.tasks import SENTINELS
-from experiments.harness.variants import rotary_scaled
 from experiments.records.runs import HELD_OUT
 from labml_primer.compared.synthesizer import SyntheticAttention
 from labml_primer.compared.t5 import T5, T5_PRESETS
@@ -33,7 +32,7 @@ KINDS_OF_POSITIONS = {**POSITIONS, "rotary-scaled": rotary_scaled}
 """The positions that a model may have, by name."""
 
 REAL_SCALE = ("bfloat16", "compiled", "sharded", "pieces", "recomputed")
-"""The settings of `Run` that `experiments.harness.real_scale` implements."""
+"""The settings of `Run` that `experiments.real_scale` implements."""
 
 ENCODER = "encoder-block"
 """The name of the block that makes an encoder of a language model, with the task of BERT."""
@@ -101,7 +100,7 @@ class Run:
     embeddings and positions. Kernels of convolutions, MDHA's too, count as matrices.
 
     No plan uses `bfloat16`, `compiled`, `sharded`, `pieces`, `recomputed` and texts of your own:
-    `experiments/harness/real_scale/README.md` says what they do.
+    `experiments/real_scale/README.md` says what they do.
 
     With `whole`, a language model also reads every held-out play from beginning to end after its last step.
 
@@ -149,20 +148,17 @@ class Run:
                 f"{self.evaluations} evaluations do not fit {self.steps} steps; give evaluations, from 1 to "
                 f"{self.steps}"
             )
-        if self.batch % self.pieces:
-            raise ValueError(
-                f"batch {self.batch} cannot be read in {self.pieces} equal pieces"
-            )
-        if self.sharded and self.optimizer == "adafactor":
-            raise ValueError("Adafactor needs whole matrices and cannot be sharded")
-        if self.decay == "matrices" and self.optimizer == "adafactor":
-            raise ValueError(
-                "Adafactor has no weight decay here: leave decay out, or use adamw"
-            )
-        if self.schedule == "linear" and self.optimizer == "adafactor":
-            raise ValueError(
-                "Adafactor has a schedule of its own here: leave schedule out, or use adamw"
-            )
+        for name, own in (
+            ("decay", "no weight decay"),
+            ("schedule", "its own schedule"),
+        ):
+            if (
+                self.optimizer == "adafactor"
+                and getattr(self, name) != CHOICES[name][0]
+            ):
+                raise ValueError(
+                    f"Adafactor has {own} here: leave {name} out, or use adamw"
+                )
         if self.whole and not self.predicts_next:
             raise ValueError("only a language model reads whole plays")
         try:
@@ -209,11 +205,6 @@ class Run:
     def plain(self) -> "Run":
         """Return the run without its settings of real scale: its steps are the same up to rounding."""
         return replace(self, **{name: getattr(Run(), name) for name in REAL_SCALE})
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the run has no setting of real scale."""
-        return self == self.plain()
 
     def build(self, vocab_size: int) -> LanguageModel | T5:
         """Return the model before the first step, initialized with `seed`.

@@ -1,45 +1,157 @@
-"""The parts that a run's configuration can name: short names, and the class of each.
+"""The parts that a run's configuration can name, and layers that only experiments use.
 
-Records of finished runs contain these names, and the digest of a run covers them. A class may move or be
-renamed; its name here stays.
+Those are MDHA with one detail changed, activation functions, a block, and an input. Each attention differs in
+one thing from the walk-through's, `MultiDConvSharedByHeadsAttention`.
 """
 
-from torch import nn
+import math
+from dataclasses import replace
 
-from experiments.harness.variants import (
-    CubedReLU,
-    EncoderBlock,
-    IdentityStart,
-    NoBias,
-    OnlyKeys,
-    OnlyQueries,
-    OnlyValues,
-    ReleasedStart,
-    SquaredLeakyReLU,
-    Width1,
-    Width2,
-    Width5,
-    Width7,
-)
+from torch import Tensor, nn
+from torch.nn import functional as F
+
 from labml_primer.primer.baselines import GatedFeedForward
 from labml_primer.primer.primer import (
     PrimerBlock,
     PrimerNorm,
     SharedQueryAttention,
 )
-from labml_primer.primer.primer_ez import MultiDConvHeadAttention, SquaredReLU
+from labml_primer.primer.primer_ez import (
+    MultiDConvHeadAttention,
+    SpatialDepthWiseConvolution,
+    SquaredReLU,
+)
 from labml_primer.primer.variations import (
+    BiasedConvolution,
     MultiDConvSharedByHeadsAttention,
     MultiDPHConvHeadAttention,
     MultiDSharedConvHeadAttention,
 )
 from labml_primer.since.modern import GroupedMultiDConvHeadAttention
+from labml_primer.since.rotary import NoPositions, rotary
 from labml_primer.since.short_convolutions import (
     GroupedCanonAttention,
     GroupedTokenShiftAttention,
 )
 from labml_primer.transformer.feed_forward import PositionwiseFeedForward
-from labml_primer.transformer.language_model import Block
+from labml_primer.transformer.language_model import Block, Config
+
+CONVOLUTIONS = ("query_conv", "key_conv", "value_conv")
+
+
+class Width1(MultiDConvSharedByHeadsAttention):
+    """Kernels of width 1: a factor and a bias for each channel, with no access to other tokens."""
+
+    width = 1
+
+    def __init__(self, d_model: int, heads: int, dropout: float = 0.0):
+        super().__init__(d_model, heads, dropout)
+        for name in CONVOLUTIONS:
+            setattr(self, name, BiasedConvolution(1, self.d_k, self.width))
+
+
+class Width2(Width1):
+    width = 2
+
+
+class Width5(Width1):
+    width = 5
+
+
+class Width7(Width1):
+    width = 7
+
+
+class NoBias(MultiDConvSharedByHeadsAttention):
+    """Kernels without a bias, with PyTorch's initialization."""
+
+    def __init__(self, d_model: int, heads: int, dropout: float = 0.0):
+        super().__init__(d_model, heads, dropout)
+        for name in CONVOLUTIONS:
+            conv = SpatialDepthWiseConvolution(1, self.d_k)
+            bound = conv.kernel_size**-0.5
+            nn.init.uniform_(conv.weight, -bound, bound)
+            setattr(self, name, conv)
+
+
+class ReleasedStart(MultiDConvSharedByHeadsAttention):
+    """Kernels that start as in the released code: 0.5 for the current token, 0.5/3 for each earlier one."""
+
+    earlier, current = 0.5 / 3, 0.5
+
+    def __init__(self, d_model: int, heads: int, dropout: float = 0.0):
+        super().__init__(d_model, heads, dropout)
+        for name in CONVOLUTIONS:
+            conv = self.get_submodule(name)
+            nn.init.constant_(conv.get_parameter("weight"), self.earlier)
+            nn.init.constant_(conv.get_parameter("weight")[-1], self.current)
+            nn.init.zeros_(conv.get_parameter("bias"))
+
+
+class IdentityStart(ReleasedStart):
+    """Kernels that start as the identity: the new layer computes plain attention."""
+
+    earlier, current = 0.0, 1.0
+
+
+class OnlyQueries(MultiDConvSharedByHeadsAttention):
+    """Queries are convolved, keys and values are not."""
+
+    convolved = "query_conv"
+
+    def __init__(self, d_model: int, heads: int, dropout: float = 0.0):
+        super().__init__(d_model, heads, dropout)
+        for name in CONVOLUTIONS:
+            if name != self.convolved:
+                setattr(self, name, nn.Identity())
+
+
+class OnlyKeys(OnlyQueries):
+    convolved = "key_conv"
+
+
+class OnlyValues(OnlyQueries):
+    convolved = "value_conv"
+
+
+class CubedReLU(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return F.relu(x).pow(3)
+
+
+class SquaredLeakyReLU(nn.Module):
+    """The square of a leaky ReLU, which is positive on both sides of zero."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.leaky_relu(x, 0.01).square()
+
+
+class EncoderBlock(Block):
+    """The block of a language model without the causal mask: each position attends to all of them.
+
+    It computes what `labml_primer.transformer.encoder.EncoderBlock` does, with parts of a configuration.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.attention_norm(x)
+        x = x + self.dropout(self.attention(y, y))
+        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+
+
+class ScaledInput(NoPositions):
+    """Nothing is added to the tokens. They are multiplied by the root of their width.
+
+    The Transformer's paper does so, section 3.4.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(math.sqrt(x.shape[-1]) * x)
+
+
+def rotary_scaled(config: Config) -> Config:
+    """Return `config` with rotary positions and a scaled input."""
+    return replace(rotary(config), positions=ScaledInput)
+
 
 PARTS: dict[str, type[nn.Module]] = {
     # Attention. "mdha" is the paper's layer, "mdha-shared-by-heads" the walk-through's; each one
@@ -80,6 +192,8 @@ PARTS: dict[str, type[nn.Module]] = {
     "pre-norm-block": Block,
     "encoder-block": EncoderBlock,
 }
+"""Records of finished runs contain these names, and the digest of a run covers them. A class may move or be
+renamed; its name here stays."""
 
 
 def part(name: str) -> type[nn.Module]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from experiments.harness.configuration import Run
 from experiments.harness.plan import Plan
 from experiments.harness.provenance import surroundings
-from experiments.harness.start import this_worker, training_of
+from experiments.harness.training import Training
 from experiments.records.lines import write_json
 from experiments.records.runs import RESULTS, STEP_TIMES, RunRecord
 from labml_primer.training import median_seconds
@@ -41,21 +41,28 @@ def measure_missing(
 
     No recorded number changes. Seconds of two machines cannot be compared, so the first recorded model of a
     plan is measured again, next to the missing ones, and theirs are scaled by the ratio of its recorded
-    seconds to those of today. A model that several of the plans share is measured once.
+    seconds to those of today; without one, they are as measured here. A model that several of the plans share
+    is measured once.
     """
     known = read(results)
     lacking = {plan.name: missing_models(plan, known) for plan in plans if plan.timed}
     plans = [plan for plan in plans if lacking.get(plan.name)]
     if not plans:
         return
-    rulers = {plan.name: ruler(plan, lacking[plan.name]) for plan in plans}
+    rulers = {
+        plan.name: next((m for m in plan.models if m not in lacking[plan.name]), None)
+        for plan in plans
+    }
     models = {
         key(run): stand_in(run)
         for plan in plans
         for name, run in plan.models.items()
         if name in lacking[plan.name] or name == rulers[plan.name]
     }
-    taken = measure(models, built)
+    print(f"measuring a step of {len(models)} models, in turns")
+    taken = median_seconds(
+        {each: Training(run, built).begin().step for each, run in models.items()}
+    )
     seconds, digests = known.setdefault("seconds", {}), known.setdefault("models", {})
     for plan in plans:
         times, scale = seconds.setdefault(plan.name, {}), 1.0
@@ -90,17 +97,3 @@ def missing_models(plan: Plan, known: RunRecord) -> list[str]:
         for name, run in plan.models.items()
         if name not in seconds or digests.get(name) != key(run)
     ]
-
-
-def ruler(plan: Plan, lacking: Collection[str]) -> str | None:
-    """Return the first recorded model of a plan. Without one, the plan's seconds are as measured here."""
-    return next((name for name in plan.models if name not in lacking), None)
-
-
-def measure(models: dict[str, Run], built: Path) -> dict[str, float]:
-    """Return the seconds of a step of each of `models`, by their keys."""
-    print(f"measuring a step of {len(models)} models, in turns")
-    worker = this_worker()
-    return median_seconds(
-        {each: training_of(run, built, worker).step for each, run in models.items()}
-    )

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from experiments.harness.variants import EncoderBlock
+from experiments.harness.parts import EncoderBlock
 from labml_primer.compared.t5 import T5, corrupt_spans
 from labml_primer.training.costs import costs
 from labml_primer.training.loop import (

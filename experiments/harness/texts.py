@@ -4,11 +4,12 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from experiments.harness.sources import load_sources
 from experiments.records.runs import HELD_OUT
 from labml_primer.training.corpus import (
     VALIDATION_PLAYS,
@@ -20,6 +21,11 @@ from labml_primer.training.corpus import (
 SUBWORDS = 2048
 """Vocabulary size of the subwords. In the held-out plays, one has 2.6 to 2.8 characters on average."""
 
+SYMPY = "1.14.0"
+"""The version that `requirements.lock` has."""
+NOT_READ = {"tests", "benchmarks", "_antlr"}
+"""Folders that are left out: what tests the code, and what a program wrote."""
+
 
 @dataclass(frozen=True, eq=False)
 class Texts:
@@ -29,11 +35,21 @@ class Texts:
     per token into a loss per character. `digest` is a hash of own texts.
     """
 
-    train: Tensor  # own texts are `real_scale.texts.Files`, which are indexed in the same way
+    train: Tensor  # own texts are `experiments.real_scale.texts.Files`, which are indexed in the same way
     held_out: dict[str, Tensor]
     characters: dict[str, float]
     vocab_size: int
     digest: str = ""
+
+    def refuse_short(self, data: str, seq: int) -> None:
+        """Raise `ValueError` if a text, which is of `data`, is shorter than a window of `seq + 1` tokens."""
+        held_out = {f"held-out text {name!r}": x for name, x in self.held_out.items()}
+        for name, text in {"text to learn from": self.train, **held_out}.items():
+            if len(text) <= seq:
+                raise ValueError(
+                    f"{data}: the {name} has {len(text)} tokens, and a window has seq + 1 = "
+                    f"{seq + 1}; lower seq, or take a longer text"
+                )
 
 
 @cache
@@ -43,7 +59,10 @@ def load_texts(data: str) -> Texts:
     Raises `ValueError` for anything else.
     """
     if data not in HELD_OUT:
-        raise ValueError(f"data {data!r} is not one of {', '.join(HELD_OUT)}")
+        raise ValueError(
+            f"data {data!r} is not one of {', '.join(HELD_OUT)}. For texts of your own start the run with: "
+            "python -m experiments.real_scale.run RUN.toml FOLDER"
+        )
     if data == "code":
         return by_character(load_sources(), HELD_OUT[data])
     plays = load_plays()
@@ -87,12 +106,24 @@ def by_character(texts: Mapping[str, str], held_out: Sequence[str]) -> Texts:
     return Texts(encode_text(training, symbols), others, ones, len(symbols))
 
 
-def refuse_short_texts(texts: Texts, data: str, seq: int) -> None:
-    """Raise `ValueError` if a text of `data` is shorter than a window of `seq + 1` tokens."""
-    named = {f"held-out text {name!r}": text for name, text in texts.held_out.items()}
-    for name, text in {"text to learn from": texts.train, **named}.items():
-        if len(text) <= seq:
-            raise ValueError(
-                f"{data}: the {name} has {len(text)} tokens, and a window has seq + 1 = "
-                f"{seq + 1}; lower seq, or take a longer text"
-            )
+def load_sources() -> dict[str, str]:
+    """Return the code of each package of SymPy by name, sorted; the name of the modules outside is `sympy`.
+
+    The few files with characters that are not ASCII are left out. Raises `ValueError` for another version.
+    """
+    spec = find_spec("sympy")
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError(
+            f"the text `code` is in SymPy; install it: pip install sympy=={SYMPY}"
+        )
+    root = Path(spec.origin).parent
+    found: dict[str, list[str]] = {}
+    for path in sorted(root.rglob("*.py")):
+        first, *others = path.relative_to(root).parts
+        text = path.read_text(encoding="utf-8")
+        if text.isascii() and not NOT_READ & {first, *others}:
+            found.setdefault(first if others else "sympy", []).append(text)
+    release = (root / "release.py").read_text(encoding="utf-8")
+    if SYMPY not in release or not {*HELD_OUT["code"]} <= found.keys():
+        raise ValueError(f"{root} is not SymPy {SYMPY}, with which runs are recorded")
+    return {name: "".join(texts) for name, texts in sorted(found.items())}
