@@ -10,13 +10,13 @@ from benchmarks.generation import IN_A_ROW, Writer, uncached
 from benchmarks.measure import command, compared, in_turns
 from benchmarks.step import LAYERS, VOCAB_SIZE, sized
 from labml_primer import LanguageModel
-from labml_primer.primer.faster import (
+from labml_primer.primer.compiled_generation import (
     Text,
     add_fixed_caches,
     compiled,
-    faster,
     last_logits,
 )
+from labml_primer.primer.faster import faster
 from labml_primer.transformer.generation import share_weights
 
 NAMES = {"Transformer": "transformer", "Primer-EZ": "primer-ez"}
@@ -64,8 +64,6 @@ def measure(d_model: int, length: int) -> dict[str, object]:
     def before(name: str) -> None:
         if name in writers:
             writers[name].begin()
-        elif (cached := name.replace("uncached", "cached")) in writers:
-            writers[cached].cache.close()
 
     taken = in_turns(functions, seconds=10, rounds=15, before=before)
     tokens = {name: IN_A_ROW if name in writers else 1 for name in taken}

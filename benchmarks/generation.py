@@ -1,6 +1,5 @@
 """Tokens per second while a text is generated, at several lengths, with a KV cache and without."""
 
-from contextlib import ExitStack
 from functools import partial
 
 import torch
@@ -9,7 +8,7 @@ from benchmarks.measure import command, compared, in_turns
 from benchmarks.step import LAYERS, VOCAB_SIZE, sized
 from labml_primer import LanguageModel
 from labml_primer.primer.faster import faster
-from labml_primer.transformer.generation import kv_cache
+from labml_primer.transformer.generation import cached
 
 LENGTHS = (64, 128, 256, 512, 1024)
 IN_A_ROW = 16
@@ -27,18 +26,17 @@ class Writer:
     """A model that is `IN_A_ROW` tokens short of a length, again and again."""
 
     def __init__(self, model: LanguageModel, text: torch.Tensor):
-        self.model, self.text, self.cache = model, text, ExitStack()
+        self.model, self.text = model, text
 
     def begin(self) -> None:
         """Read the text except for the last tokens."""
-        self.cache.close()
-        self.cache.enter_context(kv_cache(self.model))
-        self.model(self.text[:, :-IN_A_ROW])
+        self.reader = cached(self.model)
+        self.reader(self.text[:, :-IN_A_ROW])
 
     def write(self) -> None:
         """Read those one by one, and choose the best next token after each."""
         for token in self.text[:, -IN_A_ROW:].split(1, dim=1):
-            self.model(token)[:, -1].argmax(dim=-1)
+            self.reader(token)[:, -1].argmax(dim=-1)
 
 
 def uncached(model: LanguageModel, text: torch.Tensor) -> None:

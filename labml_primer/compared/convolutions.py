@@ -104,7 +104,7 @@ class StandardConvolution(nn.Module):
 
     def __init__(self, heads: int, d_k: int, kernel_size: int = 3):
         super().__init__()
-        self.kernel_size = self.causal_window = kernel_size  # for kv_cache, too
+        self.kernel_size = kernel_size
         # A new layer computes the same as a new depthwise one, whose kernels are on the diagonals; everything
         # that would mix channels is zero. So any difference between two runs is learned.
         kernels = SpatialDepthWiseConvolution(heads, d_k, kernel_size).weight

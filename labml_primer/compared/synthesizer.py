@@ -103,8 +103,7 @@ class SyntheticAttention(MultiHeadAttention, ABC):
             raise ValueError(f"{keys} tokens are more than max_seq {self.max_seq}")
         if queries > keys:
             raise ValueError(f"{queries} queries are more than {keys} keys")
-        if mask is not None:
-            check_mask(mask)
+        check_mask(mask)
         if causal:
             earlier = causal_mask(queries, keys, x.device)
             mask = earlier if mask is None else mask & earlier

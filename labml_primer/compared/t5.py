@@ -219,8 +219,6 @@ class T5Block(nn.Module):
         super().__init__()
         d_model, heads = config.d_model, config.heads
         self.attention = parts.attention(d_model, heads)
-        # PyTorch's fused attention adds a mask of numbers to the scores, so the bias is passed as a mask.
-        self.attention.additive_mask = True
         self.attention_norm = parts.norm(d_model)
         if decoder:
             self.cross_attention = MultiHeadAttention(d_model, heads)
@@ -239,6 +237,7 @@ class T5Block(nn.Module):
     ) -> Tensor:
         """`bias` is for self-attention, the boolean `memory_mask` for cross-attention."""
         y = self.attention_norm(x)
+        # PyTorch's fused attention adds a mask of numbers to the scores, so the bias is passed as a mask.
         x = x + self.attention(y, y, bias)
         # Distances between positions of two different texts have no meaning, so cross-attention has no bias.
         if memory is not None:

@@ -2,7 +2,7 @@ r"""
 # The same, faster
 
 Two gradients written by hand, and three convolutions merged into one. One call swaps them into a finished
-model. For generating text, a step that can be compiled once.
+model.
 
 The squared ReLU and the convolution of {doc}`primer_ez` compute very little, yet they make a training step
 longer. Where does the time go, and how much of it can be saved without changing the model?
@@ -12,8 +12,8 @@ memory it reads and writes, not on its arithmetic. PyTorch's automatic different
 over memory for every step of a formula, mostly into new memory. A gradient written by hand reuses memory.
 {py:func}`~labml_primer.primer.faster.faster` swaps such versions into any model of this book and keeps its
 parameters, outputs and gradients. With {term}`torch.compile` they are not needed, because it fuses such
-operations itself, so most of this chapter is about {term}`eager mode`. Its last section makes
-{term}`inference` with a {term}`KV cache` ready for `torch.compile`.
+operations itself, so this chapter is about {term}`eager mode`, and {doc}`compiled_generation` about text that
+is generated in compiled steps.
 
 :::{picture} faster
 :::
@@ -22,12 +22,10 @@ Source: our own measurements; {doc}`/benchmarks/speed` has them for several size
 """
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
-from torch._C._functorch import is_batchedtensor, is_legacy_batchedtensor
 from torch.autograd import forward_ad
 from torch.linalg import vecdot
 from torch.nn import functional as F
@@ -46,13 +44,6 @@ from labml_primer.primer.variations import (
     SpatialDepthWiseSharedConvolution,
 )
 from labml_primer.transformer.attention import MultiHeadAttention
-from labml_primer.transformer.cache_check import LENGTHS, check_cache
-from labml_primer.transformer.generation import (
-    check_prompt,
-    generate_cached,
-    sample_token,
-    share_weights,
-)
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -162,11 +153,9 @@ class SquaredReLUFunction(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         (x,) = ctx.saved_tensors
-        slope = F.threshold(x, 0.0, 0.0)  # like ReLU, its own slope at zero is zero
-        # Gradients of many outputs at once (`is_grads_batched`) need more memory than the slope has.
-        if is_batchedtensor(grad) or is_legacy_batchedtensor(grad):
-            return 2 * slope * grad
-        return slope.mul_(grad).mul_(2)
+        # The gradient of ReLU, which at zero is zero, times $2x$.
+        slope: Tensor = torch.ops.aten.threshold_backward(grad, x, 0.0)
+        return slope.mul_(x).mul_(2)
 
 
 class FasterSquaredReLU(SquaredReLU):
@@ -248,49 +237,49 @@ class MergedConvolution(nn.Module):
     """
     ## Three convolutions in one
 
-    Concatenate the kernels of queries, keys and values, for inputs `[batch, seq, 3 * heads, d_k]`. Channels
-    are independent, so the result is the same. The parameters remain those of the three convolutions.
+    Compute the convolutions of queries, keys and values, with inputs side by side, `[batch, seq, 3 * heads,
+    d_k]`, by concatenating the kernels. Channels are independent, so the result is the same. The parameters
+    remain those of the three convolutions.
     """
 
-    def __init__(
-        self, convolutions: list[SpatialDepthWiseConvolution], size: torch.Size
-    ):
+    def __init__(self, kernel_size: int, size: tuple[int, int]):
         super().__init__()
-        self.causal_window = convolutions[0].causal_window
-        self.convolutions = convolutions  # a list, so they are not registered twice
-        self.size = size  # [heads, d_k], for kernels that heads or channels share
+        self.kernel_size = kernel_size
+        self.size = size  # heads and d_k, for kernels that heads or channels share
 
-    def replaces(self, *convolutions: SpatialDepthWiseConvolution) -> bool:
-        """Return whether these are the three as they were, without hooks, which expect a call each."""
-        return all(
-            type(now) is type(then)
-            and now.weight is then.weight
-            and getattr(now, "bias", None) is getattr(then, "bias", None)
-            and not has_hooks(now)
-            for now, then in zip(convolutions, self.convolutions, strict=True)
-        )
-
-    def joined(self, name: str) -> Tensor:
-        """Return a parameter of all three, `[..., 3 * heads, d_k]`."""
-        parameters = [getattr(conv, name) for conv in self.convolutions]
+    def joined(self, parameters: list[Tensor]) -> Tensor:
+        """Return one parameter of all three, `[..., 3 * heads, d_k]`."""
         return torch.cat([p.expand(*p.shape[:-2], *self.size) for p in parameters], -2)
 
-    def forward(self, x: Tensor) -> Tensor:
-        weight = self.joined("weight").to(x.dtype)
+    def forward(self, x: Tensor, *convolutions: Any) -> Tensor:
+        weight = self.joined([conv.weight for conv in convolutions]).to(x.dtype)
         y = CausalSum.apply(x, weight) if by_hand() else causal_sum(x, weight)
-        if hasattr(self.convolutions[0], "bias"):
-            y = y + self.joined("bias").to(y.dtype)
+        if hasattr(convolutions[0], "bias"):
+            y = y + self.joined([conv.bias for conv in convolutions]).to(y.dtype)
         return y
 
 
-def has_hooks(layer: nn.Module) -> bool:
-    """Return whether something is to be called before, after or instead of `layer`, other than a cache."""
-    instead = vars(vars(layer).get("_uncached", layer)).get("forward")
-    if instead is not None and not hasattr(instead, "cached"):
-        return True
-    forward = layer._forward_pre_hooks or layer._forward_hooks
-    backward = layer._backward_pre_hooks or layer._backward_hooks
-    return bool(forward or backward or nn.modules.module._has_any_global_hook())
+def can_merge(*convolutions: nn.Module) -> bool:
+    """
+    ## What can be merged
+
+    Three convolutions can be merged if they have the same kernel size, and all a bias or none. If an
+    experiment has replaced one by something else, each computes for itself. They also do if one has a hook or
+    a `forward` of its own, because these expect a call each.
+    """
+    kinds = {
+        (type(conv), getattr(conv, "kernel_size", 0), hasattr(conv, "bias"))
+        for conv in convolutions
+    }
+    return len(kinds) == 1 and not any(
+        not isinstance(conv, FasterConvolution)
+        or is_changed(conv)
+        or conv._forward_pre_hooks
+        or conv._forward_hooks
+        or conv._backward_pre_hooks
+        or conv._backward_hooks
+        for conv in convolutions
+    )
 
 
 class FasterMultiDConvHeadAttention(MultiDConvHeadAttention):
@@ -307,15 +296,10 @@ class FasterMultiDConvHeadAttention(MultiDConvHeadAttention):
     def project(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         three = self.query_conv, self.key_conv, self.value_conv
         # In cross-attention `x` and `y` may differ in length, so they cannot be concatenated.
-        merge = not self.training and x is y and self.merged.replaces(*three)
-        # A copy with a cache ({py:func}`~labml_primer.transformer.generation.share_weights`) reads one text.
-        # Its convolutions keep the last inputs of that text, so all of it goes through the same ones.
-        if "_uncached" in vars(self):
-            merge = vars(self).setdefault("_merge", merge)
-        if not merge:
+        if self.training or x is not y or not can_merge(*three):
             return super().project(x, y)
         projected = torch.cat(MultiHeadAttention.project(self, x, y), dim=2)
-        query, key, value = self.merged(projected).chunk(3, dim=2)
+        query, key, value = self.merged(projected, *three).chunk(3, dim=2)
         return query, key, value
 
 
@@ -369,25 +353,16 @@ def faster_form(layer: nn.Module) -> nn.Module:
 
 
 def merged_form(layer: nn.Module) -> nn.Module:
-    """
-    ## What can be merged
-
-    The three convolutions of a layer can be merged if they have the same kernel size, and all a bias or none.
-    If an experiment has replaced one by something else, the layer stays as it is.
-    """
+    """Return attention whose convolutions can be merged in a version that does so."""
     if type(layer) not in MERGEABLE or is_changed(layer):
         return layer
     attention = cast(MultiDConvHeadAttention, layer)
-    convolutions = [attention.query_conv, attention.key_conv, attention.value_conv]
-    kinds = {
-        (type(c), getattr(c, "kernel_size", 0), hasattr(c, "bias"))
-        for c in convolutions
-    }
-    if len(kinds) > 1 or type(convolutions[0]) is not FasterConvolution:
+    three = attention.query_conv, attention.key_conv, attention.value_conv
+    if not all(type(convolution) is FasterConvolution for convolution in three):
         return layer
-    size = torch.Size((attention.heads, attention.d_k))
     merged = twin(attention, FasterMultiDConvHeadAttention)
-    merged.merged = MergedConvolution(convolutions, size)
+    size = attention.heads, attention.d_k
+    merged.merged = MergedConvolution(three[0].kernel_size, size)
     return merged
 
 
@@ -430,201 +405,6 @@ if __name__ == "__main__":
     # lengths, with and without `torch.compile`.
 
 
-class Text:
-    """
-    ## Generating text, compiled
-
-    `torch.compile` helps most when each operation computes little, as when a model generates a text. But a
-    {term}`KV cache` grows by a token per step, so each step has tensors of another size, and would be
-    compiled again.
-
-    A cache of *fixed length* has room for the whole text from the start. A tensor counts the tokens read so
-    far, and a mask hides the places that are still empty. So all steps are the same computation with other
-    numbers. As in {doc}`../transformer/generation`, the cache is attached to a copy of the model. The layers
-    of a copy share a `Text`, which has the count.
-    """
-
-    def __init__(self, length: int, device: torch.device):
-        self.length = length
-        self.tokens = torch.zeros((), dtype=torch.long, device=device)
-
-    def positions(self, new: Tensor) -> Tensor:
-        """Return the positions of new tokens `[batch, seq, ...]`."""
-        return self.tokens + torch.arange(new.size(1), device=new.device)
-
-    def write(self, new: Tensor, places: Tensor | None) -> Tensor:
-        """Write `new` `[batch, seq, ...]` at its positions in `places` `[batch, length, ...]`."""
-        if places is None:
-            places = new.new_zeros(new.size(0), self.length, *new.shape[2:])
-        return places.index_copy_(1, self.positions(new), new)
-
-
-def fix_keys_and_values(layer: Any, text: Text) -> None:
-    """
-    ### Attention
-
-    Write keys and values at the positions of their tokens, and hide all later places from each query. Other
-    than causal self-attention raises `TypeError`.
-    """
-    project, forward = layer.project, layer.forward
-    keys: Tensor | None = None
-    values: Tensor | None = None
-
-    def project_new(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        nonlocal keys, values
-        query, key, value = project(x, y)
-        keys, values = text.write(key, keys), text.write(value, values)
-        return query, keys, values
-
-    def forward_new(
-        x: Tensor, y: Tensor, mask: Tensor | None = None, causal: bool = False
-    ) -> Tensor:
-        if x is not y or mask is not None or not causal:
-            raise TypeError("a cache of fixed length is for causal self-attention")
-        places = torch.arange(text.length, device=x.device)
-        visible = places <= text.positions(x)[:, None]  # [queries, length]
-        output: Tensor = forward(x, y, visible)
-        return output
-
-    layer.project, layer.forward = project_new, forward_new
-
-
-def fix_window(layer: Any) -> None:
-    """
-    ### Convolutions
-
-    Keep the last inputs of a convolution in one tensor.
-    """
-    back, forward = layer.causal_window - 1, layer.forward
-    window: Tensor | None = None
-
-    def forward_new(x: Tensor) -> Tensor:
-        nonlocal window
-        if window is None:
-            window = x.new_zeros(x.size(0), back, *x.shape[2:])
-        x = torch.cat([window, x], dim=1)
-        window.copy_(x[:, x.size(1) - back :])
-        y: Tensor = forward(x)
-        return y[:, back:]
-
-    layer.forward = forward_new
-
-
-def fix_positions(layer: Any, text: Text) -> None:
-    """
-    ### Positions
-
-    Look up the encodings of the new tokens' positions.
-    """
-
-    def forward_new(x: Tensor) -> Tensor:
-        y: Tensor = layer.dropout(x + layer.encoding[text.positions(x)])
-        return y
-
-    layer.forward = forward_new
-
-
-def add_fixed_caches(model: nn.Module, text: Text) -> Any:
-    """
-    ### Which layers?
-
-    Attach a cache of fixed length to each layer of `model` that depends on past tokens, in place, and return
-    the model. Layers are known by what they declare, as in
-    {py:func}`~labml_primer.transformer.generation.add_caches`. `tokens_before` becomes a tensor.
-    """
-    for layer in model.modules():
-        if hasattr(type(layer), "project") and hasattr(layer, "d_k"):
-            fix_keys_and_values(layer, text)
-        elif isinstance(getattr(layer, "encoding", None), Tensor):
-            fix_positions(layer, text)
-        elif hasattr(layer, "tokens_before"):
-            layer.tokens_before = text.tokens
-        elif hasattr(layer, "causal_window"):
-            fix_window(layer)
-    forward = model.forward
-
-    def forward_new(new: Tensor) -> Tensor:
-        output: Tensor = forward(new)
-        text.tokens += new.size(1)
-        return output
-
-    vars(model)["forward"] = forward_new
-    return model
-
-
-def last_logits(model: nn.Module, new: Tensor) -> Tensor:
-    """Return the logits after the last of the new tokens `[batch, seq]`."""
-    logits: Tensor = model(new)
-    return logits[:, -1]
-
-
-@cache
-def compiled() -> Callable[[nn.Module, Tensor], Tensor]:
-    """Return `last_logits`, compiled for each model at its first call."""
-    return torch.compile(last_logits)
-
-
-def check_fixed(model: nn.Module, tokens: Tensor) -> None:
-    """
-    ### Does it know every layer?
-
-    Raise `TypeError` if a cache of fixed length changes what `model` computes
-    ({py:func}`~labml_primer.transformer.generation.check`).
-    """
-    plain, fixed = (share_weights(model, training=False) for _ in range(2))
-    text = Text(max(*LENGTHS, plain.config.max_seq), tokens.device)
-    check_cache(plain, add_fixed_caches(fixed, text), (tokens,), {})
-
-
-@torch.no_grad()
-def generate_compiled(
-    model: nn.Module, tokens: Tensor, max_new_tokens: int, **settings: Any
-) -> Tensor:
-    """
-    ### The loop
-
-    Do the same as {py:func}`~labml_primer.transformer.generation.generate`, in compiled steps. The first one
-    takes as long as its compilation, half a minute or so; later texts of the same model, or of one of the
-    same shape, use what was compiled. The prompt is read without compilation, because its length differs from
-    text to text. So is what exceeds `max_seq`.
-
-    Raises `TypeError` for layers that cannot be cached at fixed length, such as
-    {py:class}`~labml_primer.since.rotary.BucketBias`. On a CPU, `torch.compile` needs a C++ compiler.
-    """
-    check_prompt(tokens, max_new_tokens)
-    end = tokens.size(1) + max_new_tokens
-    plain = share_weights(model, training=False)
-    max_seq = plain.config.max_seq
-    if tokens.size(1) < min(max_seq, end - 1):
-        check_fixed(plain, tokens)
-        text = Text(max_seq, tokens.device)
-        fixed = add_fixed_caches(share_weights(plain), text)
-        logits = last_logits(fixed, tokens)
-        while True:
-            new = sample_token(logits, **settings)[:, None]
-            tokens = torch.cat([tokens, new], dim=1)
-            if tokens.size(1) == min(end, max_seq + 1):
-                break
-            logits = compiled()(fixed, new)
-    rest = end - tokens.size(1)
-    return generate_cached(model, tokens, rest, **settings)
-
-
-if __name__ == "__main__":
-    # ### The same logits
-    #
-    # A Primer-EZ reads a text in pieces with a cache of fixed length, which has room for twice as many
-    # tokens, and then as a whole without a cache.
-    model = LanguageModel(config).double().eval()
-    tokens = torch.randint(256, (2, 20))
-    fixed = add_fixed_caches(share_weights(model), Text(40, tokens.device))
-    with torch.no_grad():
-        pieces = [fixed(piece) for piece in tokens.split([5, 1, 1, 13], dim=1)]
-        difference = (torch.cat(pieces, dim=1) - model(tokens)).abs().max()
-    print(f"largest difference {difference:.0e}")
-    # {doc}`/benchmarks/speed` has the tokens per second, eager and compiled.
-
-
 if __name__ == "__main__":
     # ## In short
     #
@@ -633,8 +413,6 @@ if __name__ == "__main__":
     # - Gradients written by hand reuse memory and save part of that time. `torch.compile` fuses such
     #   operations itself.
     # - One call swaps in the faster versions: same parameters, same outputs, same gradients.
-    # - With a KV cache of fixed length, all steps of generation are the same computation, which is compiled
-    #   once.
     #
     # ## Exercise
     #
@@ -692,5 +470,4 @@ if __name__ == "__main__":
 
     assert check_answer(solved, cases)
 
-    # How were Primer's changes found? The next part takes the search apart, and begins with its operations:
-    # {doc}`/labml_primer/search/primitives`.
+    # When a text is generated, each step has even less to compute: {doc}`compiled_generation`.

@@ -146,20 +146,16 @@ class SpatialDepthWiseConvolution(nn.Module):
 
     def __init__(self, heads: int, d_k: int, kernel_size: int = 3):
         super().__init__()
-        self.kernel_size = self.causal_window = kernel_size  # for kv_cache, too
+        self.kernel_size = kernel_size
         # As in the released code, the weight of the current token starts at 0.5, and that of each earlier
         # token at 0.5/3 (for a kernel of size 3). With `heads=1`, broadcasting gives all heads of the input
         # the same kernels.
-        self.weight = nn.Parameter(
-            torch.full((kernel_size, heads, d_k), 0.5 / kernel_size)
-        )
-        nn.init.constant_(self.weight[-1], 0.5)
+        start = torch.full((kernel_size, heads, d_k), 0.5 / kernel_size)
+        start[-1] = 0.5
+        self.weight = nn.Parameter(start)
 
     def forward(self, x: Tensor) -> Tensor:
         """`[batch, seq, heads, d_k]` to the same shape, for any `seq`."""
-        if x.dim() != 4 or not x.is_floating_point():
-            given = f"{x.dtype} {list(x.shape)}"
-            raise ValueError(f"{given} is not floating point [batch, seq, heads, d_k]")
         weight = self.weight.to(x.dtype)  # if x is in half precision, so is the result
         y = x * weight[-1]
         # Add the input `back` positions earlier, times its weight. The first `back` positions have none.

@@ -35,11 +35,12 @@ from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from labml_primer.primer.baselines import GatedFeedForward
 from labml_primer.primer.primer_ez import SpatialDepthWiseConvolution, SquaredReLU
 from labml_primer.since.rotary import rotary
-from labml_primer.transformer.attention import MultiHeadAttention
+from labml_primer.transformer.attention import MultiHeadAttention, causal_mask
 from labml_primer.transformer.feed_forward import PositionwiseFeedForward
 from labml_primer.transformer.language_model import Block, Config
 
@@ -78,6 +79,21 @@ class GroupedQueryAttention(MultiHeadAttention):
             self.key(y).unflatten(-1, (self.groups, self.d_k)),
             self.value(y).unflatten(-1, (self.groups, self.d_k)),
         )
+
+    def forward(
+        self, x: Tensor, y: Tensor, mask: Tensor | None = None, causal: bool = False
+    ) -> Tensor:
+        """As in {py:class}`~labml_primer.transformer.attention.MultiHeadAttention`."""
+        query, key, value = (t.transpose(1, 2) for t in self.project(x, y))
+        if causal and (mask is not None or query.size(2) != key.size(2)):
+            earlier = causal_mask(query.size(2), key.size(2), x.device)
+            mask = earlier if mask is None else mask & earlier
+        dropout = self.dropout if self.training else 0.0
+        # Each head of keys and values is for a group of queries.
+        heads = F.scaled_dot_product_attention(
+            query, key, value, mask, dropout, causal and mask is None, enable_gqa=True
+        )
+        return self.output(heads.transpose(1, 2).flatten(2))
 
 
 if __name__ == "__main__":

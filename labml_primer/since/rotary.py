@@ -48,10 +48,10 @@ class Rotation(nn.Module):
     Map queries and keys, each `[batch, seq, heads, d_k]`, to the same shapes: features $2k$ and $2k + 1$ of
     the token at position $t$ are rotated by the angle $\omega_k t$, with $\omega_k = 10000^{-2k/d_k}$.
 
-    `tokens_before` is the position of the first key. It is zero, except while text is generated:
-    {py:func}`~labml_primer.transformer.generation.kv_cache` moves it past the tokens that were read. If there
-    are fewer queries than keys, they are at the last positions, as for the {term}`causal mask`; if there are
-    more, it raises `ValueError`.
+    `tokens_before` is the position of the first key. It is zero, except while text is generated: a
+    {py:func}`~labml_primer.transformer.generation.cached` model moves it past the tokens that were read. If
+    there are fewer queries than keys, they are at the last positions, as for the {term}`causal mask`; if
+    there are more, it raises `ValueError`.
     """
 
     tokens_before = 0
@@ -240,8 +240,6 @@ class BucketedAttention(MultiHeadAttention):
     :::
     """
 
-    additive_mask = True
-
     def __init__(self, d_model: int, heads: int, dropout: float = 0.0):
         super().__init__(d_model, heads, dropout)
         self.bias = BucketBias(d_model, heads)
@@ -249,8 +247,7 @@ class BucketedAttention(MultiHeadAttention):
     def forward(
         self, x: Tensor, y: Tensor, mask: Tensor | None = None, causal: bool = False
     ) -> Tensor:
-        if mask is not None:
-            check_mask(mask)
+        check_mask(mask)
         bias: Tensor = self.bias(x, y)
         if causal:
             earlier = causal_mask(bias.size(1), bias.size(2), x.device)
@@ -382,15 +379,14 @@ if __name__ == "__main__":
     # The {term}`KV cache` keeps keys as they were rotated. A key's angle depends on its own position only, so
     # it stays right when the text grows. A model reads a text in pieces of 1, 5 and 14 tokens, and then as
     # a whole. The logits agree up to rounding in double precision.
-    from labml_primer.transformer.generation import kv_cache
+    from labml_primer.transformer.generation import cached
 
     for name in ("t5", "rotary"):
         torch.manual_seed(0)
         model = LanguageModel(POSITIONS[name](Config(vocab_size=83))).double()
-        tokens = torch.randint(83, (2, 20))
+        tokens, reader = torch.randint(83, (2, 20)), cached(model)
         with torch.no_grad():
-            with kv_cache(model):
-                pieces = [model(piece) for piece in tokens.split([1, 5, 14], dim=1)]
+            pieces = [reader(piece) for piece in tokens.split([1, 5, 14], dim=1)]
             difference = (torch.cat(pieces, dim=1) - model(tokens)).abs().max()
         print(f"{name:6s} largest difference {difference:.0e}")
 

@@ -63,7 +63,7 @@ class TokenShift(nn.Module):
     :::
     """
 
-    causal_window = 2  # how many tokens an output depends on
+    window = 2  # how many tokens an output depends on
 
     def __init__(self, d_model: int):
         super().__init__()
@@ -143,7 +143,7 @@ class Smear(nn.Module):
     trained models attended to the previous token. Its author estimates that the layer saves about 5 steps.
     """
 
-    causal_window = 2
+    window = 2
 
     def __init__(self, d_model: int, max_seq: int, dropout: float = 0.0):
         super().__init__()

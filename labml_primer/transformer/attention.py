@@ -228,9 +228,21 @@ if __name__ == "__main__":
             print(f"{dtype}: {error}")
 
 
-def check_mask(mask: Tensor) -> None:
-    """Raise `TypeError` unless `mask` is boolean, and has dimensions for batch and heads, or for neither."""
-    if mask.dtype != torch.bool or mask.dim() not in (2, 4):
+def check_vectors(*texts: Tensor) -> None:
+    """Raise `ValueError` unless each is `[batch, seq, d_model]`."""
+    for text in texts:
+        if text.dim() != 3:
+            raise ValueError(f"{list(text.shape)} must be [batch, seq, d_model]")
+
+
+def check_mask(mask: Tensor | None) -> None:
+    """
+    Raise `TypeError` unless a mask is boolean, and has dimensions for batch and heads, or for neither.
+
+    A model that is given vectors and a mask checks them once, not in each layer. PyTorch would add a mask of
+    numbers to the scores, and take `[batch, queries, keys]` for `[heads, queries, keys]`.
+    """
+    if mask is not None and (mask.dtype != torch.bool or mask.dim() not in (2, 4)):
         raise TypeError(
             f"{mask.dtype} mask {list(mask.shape)} is no boolean [queries, keys] or "
             "[batch, heads, queries, keys]; pass mask.bool(), or mask[:, None]"
@@ -269,15 +281,11 @@ class MultiHeadAttention(nn.Module):
     :::
     """
 
-    # A layer that adds numbers to the scores passes them as the mask, and says so here.
-    additive_mask = False
-
     def __init__(self, d_model: int, heads: int, dropout: float = 0.0):
         super().__init__()
         if d_model % heads:
             raise ValueError(f"d_model {d_model} is not a multiple of heads {heads}")
-        self.heads = heads
-        self.d_k = d_model // heads
+        self.heads, self.d_k = heads, d_model // heads
         # The $H$ narrow matrices $W^Q_1 \dots W^Q_H$, side by side, are one square matrix, because
         # $H \cdot d_k = d_\text{model}$. One large product is faster than $H$ small ones.
         #
@@ -292,7 +300,7 @@ class MultiHeadAttention(nn.Module):
 
     def project(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """
-        Return the queries of `x` and the keys and values of `y`, each `[batch, seq, heads, d_k]`.
+        Return queries of `x`, keys and values of `y`, each `[batch, seq, heads, d_k]`.
 
         This is a method of its own because {doc}`../primer/primer_ez` changes this step and nothing else.
         """
@@ -307,13 +315,11 @@ class MultiHeadAttention(nn.Module):
         self, x: Tensor, y: Tensor, mask: Tensor | None = None, causal: bool = False
     ) -> Tensor:
         """
-        Map `x` `[batch, queries, d_model]` and `y` `[batch, keys, d_model]` to the shape of `x`.
+        Map `x` and `y`, `[batch, seq, d_model]` each, to the shape of `x`.
 
         `mask` is boolean, `[batch, heads, queries, keys]`, each of which may be one, or `[queries, keys]`. It
         is true where a query may attend to a key. `causal` also hides all later keys. A query that may attend
-        to no key gets zeros from all heads. Raises `ValueError` if `x` or `y` has another number of
-        dimensions, and `TypeError` if the mask has, or if it is not boolean, because PyTorch's function would
-        add numbers to the scores.
+        to no key gets zeros from all heads.
 
         :::{deviation} the slides, multi-head attention
         Their mask is `[batch, queries, keys]`, and the layer inserts the dimension of the heads. Here the
@@ -321,12 +327,6 @@ class MultiHeadAttention(nn.Module):
         `[batch, 1, 1, keys]`.
         :::
         """
-        if x.dim() != 3 or y.dim() != 3:
-            raise ValueError(
-                f"x {list(x.shape)} and y {list(y.shape)} must be [batch, seq, d_model]"
-            )
-        if mask is not None and not self.additive_mask:
-            check_mask(mask)
         # Move the heads next to the batch, `[batch, heads, seq, d_k]`, so that each head of each sentence is
         # a look-up of its own.
         query, key, value = (t.transpose(1, 2) for t in self.project(x, y))
@@ -338,16 +338,10 @@ class MultiHeadAttention(nn.Module):
         # The same as {py:func}`~labml_primer.transformer.attention.attention`, in one *fused* operation,
         # which does all the steps at once. Without a mask, PyTorch can use {term}`FlashAttention`
         # {cite:p}`dao2022flashattention`, which never stores the scores of all pairs. A test checks that the
-        # two agree. `enable_gqa` is for layers with fewer heads of keys and values than of queries, as at the
-        # end of this chapter.
+        # two agree.
+        dropout = self.dropout if self.training else 0.0
         heads = F.scaled_dot_product_attention(
-            query,
-            key,
-            value,
-            attn_mask=mask,
-            dropout_p=self.dropout if self.training else 0.0,
-            is_causal=causal and mask is None,
-            enable_gqa=True,
+            query, key, value, mask, dropout, causal and mask is None
         )  # [batch, heads, queries, d_k]
         # Put the heads side by side again, `[batch, queries, d_model]`; $W^O$ combines their results.
         return self.output(heads.transpose(1, 2).flatten(2))

@@ -11,6 +11,9 @@ from torch import Tensor, nn
 LENGTHS = (64, 32, 8, 2)
 """How many tokens the check reads: the first of these numbers that the model can read."""
 
+BEGINNING = (4, 2)
+"""The same, to compare the first tokens of a text, before which nothing was read."""
+
 TOLERANCE = {torch.float64: 1e-5, torch.float32: 2e-3, torch.float16: 0.03}
 """The relative error that rounding may cause. For narrower types, such as `bfloat16`, it is 0.1."""
 
@@ -29,7 +32,11 @@ Calls = dict[tuple[str, int], Call]
 
 @torch.no_grad()
 def check_cache(
-    plain: nn.Module, cached: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+    plain: nn.Module,
+    cached: nn.Module,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    lengths: tuple[int, ...] = LENGTHS,
 ) -> None:
     """Read a short text as a whole, and with a cache in pieces. Raise `TypeError` if the results differ.
 
@@ -49,9 +56,10 @@ def check_cache(
         each = {key: text if x is given[0] else x for key, x in kwargs.items()}
         model(*(text if x is given[0] else x for x in args), **each)
 
+    replaced = {name for name, layer in named(plain) if "forward" in vars(layer)}
     whole, piece = watch(plain), watch(cached)
     with torch.random.fork_rng([given[0].device] if given[0].is_cuda else []):
-        for length in LENGTHS:
+        for length in lengths:
             text = random_text(given[0], length)
             whole.clear()
             try:
@@ -78,15 +86,18 @@ def check_cache(
         read(plain, text)
         if first_wrong(first, [whole], length):
             return unchecked(plain, "its results are random")
-        unknown = "reads other tokens, and declares nothing that add_caches knows"
-        reason = "is called twice per text" if (wrong, 1) in first else unknown
-        raise TypeError(f"{wrong} cannot be cached: it {reason}")
+        reason = "it reads other tokens than it declares"
+        if wrong in replaced:
+            reason = "its forward was replaced, and the new one calls the layer itself"
+        elif (wrong, 1) in first:
+            reason = "it is called twice per text"
+        raise TypeError(f"{wrong} cannot be cached: {reason}")
 
 
 def unchecked(model: nn.Module, reason: str) -> None:
-    """Warn the caller of `check_cache`'s caller."""
+    """Warn the caller of a cached model."""
     text = f"the KV cache of {type(model).__name__} could not be checked: {reason}"
-    warnings.warn(text, RuntimeWarning, stacklevel=5)
+    warnings.warn(text, RuntimeWarning, stacklevel=8)
 
 
 def random_text(like: Tensor, length: int) -> Tensor:
@@ -118,13 +129,19 @@ def watch(model: nn.Module) -> Calls:
         calls[layer, number] = call
         return outputs
 
-    for name, layer in model.named_modules():
-        kind = type(layer).__name__
-        named = f"{name} ({kind})" if name else kind
+    for name, layer in named(model):
         buffers = {k: b if b is None else b.clone() for k, b in layer._buffers.items()}
         vars(layer).update(_buffers=buffers, _forward_hooks={}, _forward_pre_hooks={})
-        vars(layer)["forward"] = partial(run, named, layer.forward)
+        vars(layer)["forward"] = partial(run, name, layer.forward)
     return calls
+
+
+def named(model: nn.Module) -> list[tuple[str, nn.Module]]:
+    """Return the layers of a model, each with its name and the name of its class."""
+    return [
+        (f"{name} ({type(layer).__name__})" if name else type(layer).__name__, layer)
+        for name, layer in model.named_modules()
+    ]
 
 
 def tensors(x: object) -> list[Tensor]:

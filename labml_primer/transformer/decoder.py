@@ -35,7 +35,11 @@ Source: {cite:t}`vaswani2017attention`, sections 3.1 and 3.2.3. The slides stop 
 
 from torch import Tensor, nn
 
-from labml_primer.transformer.attention import MultiHeadAttention
+from labml_primer.transformer.attention import (
+    MultiHeadAttention,
+    check_mask,
+    check_vectors,
+)
 from labml_primer.transformer.feed_forward import PositionwiseFeedForward
 
 
@@ -114,7 +118,13 @@ class Decoder(nn.Module):
         memory_mask: Tensor | None = None,
         mask: Tensor | None = None,
     ) -> Tensor:
-        """Shapes and masks are as for the block."""
+        """
+        Shapes and masks are as for the block. Raises `ValueError` if `x` or `memory` has other dimensions,
+        and `TypeError` for another kind of mask.
+        """
+        check_vectors(x, memory)
+        check_mask(memory_mask)
+        check_mask(mask)
         for block in self.blocks:
             x = block(x, memory, memory_mask, mask)
         return self.norm(x)

@@ -30,7 +30,11 @@ Source: {cite:t}`vaswani2017attention`, section 3.1; the order of the layers is 
 
 from torch import Tensor, nn
 
-from labml_primer.transformer.attention import MultiHeadAttention
+from labml_primer.transformer.attention import (
+    MultiHeadAttention,
+    check_mask,
+    check_vectors,
+)
 from labml_primer.transformer.feed_forward import PositionwiseFeedForward
 
 
@@ -123,7 +127,12 @@ class Encoder(nn.Module):
         self.norm = nn.LayerNorm(d_model)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """`mask` is as for the block, and the same for all layers."""
+        """
+        `mask` is as for the block, and the same for all layers. Raises `ValueError` if `x` has other
+        dimensions, and `TypeError` for another kind of mask.
+        """
+        check_vectors(x)
+        check_mask(mask)
         for block in self.blocks:
             x = block(x, mask)
         return self.norm(x)

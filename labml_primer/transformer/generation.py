@@ -18,7 +18,8 @@ $$P(t) \propto \exp\Big(\frac{z_t}{\tau}\Big) \quad \text{for } t \in \text{kept
 *How fast?* In a causal model, a new token changes nothing that was computed for the earlier ones. So a
 {term}`KV cache` stores their keys and values, and each step computes one token instead of the whole text.
 Only the first step, the {term}`prefill`, reads the whole prompt. The layers of this book contain no code for
-caching. This chapter attaches the cache from outside, to a copy of a finished model that shares its weights.
+caching. This chapter first shows the idea in fifteen lines, and then adds a cache from outside, to a copy of
+any finished model that shares its weights.
 
 :::{picture} kv_cache
 :::
@@ -28,16 +29,15 @@ Source: {cite:t}`fan2018hierarchical` for top-k; {cite:t}`holtzman2020curious` f
 """
 
 import math
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from labml_primer.transformer.cache_check import check_cache
+from labml_primer.training.loop import in_mode
+from labml_primer.transformer.cache_check import BEGINNING, LENGTHS, check_cache
 
 
 def keep_top_k(logits: Tensor, k: int) -> Tensor:
@@ -172,24 +172,15 @@ def generate(
     step reads the whole text again, although only the last position is used. The rest of this chapter saves
     that work: {py:func}`~labml_primer.transformer.generation.generate_cached` generates the same text.
 
-    Raises `ValueError` if `tokens` is empty or `max_new_tokens` negative, and `RuntimeError` inside
-    {py:func}`~labml_primer.transformer.generation.kv_cache`.
+    Raises `ValueError` if `tokens` is empty or `max_new_tokens` negative.
     """
     check_prompt(tokens, max_new_tokens)
-    if any(hasattr(layer.forward, "cached") for layer in model.modules()):
-        raise RuntimeError("a KV cache of the model is open; use generate_cached")
     config: Any = model.config
-    modes = {layer: layer.training for layer in model.modules()}
-    model.eval()
-    try:
+    with in_mode(model, training=False):
         for _ in range(max_new_tokens):
             logits = model(tokens[:, -config.max_seq :])[:, -1]  # [batch, vocab_size]
             new = sample_token(logits, **settings)
             tokens = torch.cat([tokens, new[:, None]], dim=1)
-    finally:
-        for layer, training in modes.items():  # a frozen layer stays in evaluation mode
-            if layer.training != training:
-                layer.train(training)
     return tokens
 
 
@@ -202,13 +193,38 @@ def check_prompt(tokens: Tensor, max_new_tokens: int) -> None:
         raise ValueError(f"max_new_tokens {max_new_tokens} is negative")
 
 
-def check_batch(before: Tensor | None, new: Tensor) -> None:
-    """Raise `ValueError` if a later piece of the texts has another batch size than the first."""
-    if before is not None and before.size(0) != new.size(0):
-        raise ValueError(
-            f"a batch of {new.size(0)} after one of {before.size(0)}: "
-            "a cache keeps all its texts"
-        )
+if __name__ == "__main__":
+    # ## The KV cache in fifteen lines
+    #
+    # In attention, past queries are not needed again, because their outputs are known. Past keys and values
+    # are needed, because the new query attends to all of them. So keep them: compute query, key and value of
+    # the new tokens only, put the past keys and values before the new ones, and attend as usual. The
+    # {py:func}`~labml_primer.transformer.attention.causal_mask` needs no change: it assumes that the queries
+    # belong to the last of the keys.
+    from labml_primer.transformer.attention import MultiHeadAttention
+
+    class RememberingAttention(MultiHeadAttention):
+        past: tuple[Tensor, Tensor] | None = None
+
+        def project(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            query, key, value = super().project(x, y)  # of the new tokens only
+            if self.past is not None:
+                key = torch.cat([self.past[0], key], dim=1)
+                value = torch.cat([self.past[1], value], dim=1)
+            self.past = key, value
+            return query, key, value
+
+    # That is the whole idea. This layer reads a text of 20 vectors one by one, and a plain layer with the
+    # same weights reads it as a whole. The results agree up to rounding.
+    torch.manual_seed(0)
+    plain, remembering = MultiHeadAttention(64, 4), RememberingAttention(64, 4)
+    remembering.load_state_dict(plain.state_dict())
+    text = torch.randn(1, 20, 64)
+    steps = [remembering(x, x, causal=True) for x in text.split(1, dim=1)]
+    difference = (torch.cat(steps, dim=1) - plain(text, text, causal=True)).abs().max()
+    print(f"largest difference {difference:.0e}")
+    # A model has other layers that depend on past tokens: its positions, and in later chapters convolutions.
+    # The next sections give each of them a memory, in a copy of any finished model.
 
 
 class Growing:
@@ -225,95 +241,118 @@ class Growing:
 
     def append(self, new: Tensor) -> Tensor:
         """Append `new` `[batch, seq, ...]` and return everything so far."""
-        check_batch(self.buffer, new)
-        end = self.length + new.size(1)
-        if self.buffer is None or end > self.buffer.size(1):
-            grown = new.new_empty(new.size(0), 2 * end, *new.shape[2:])
-            if self.buffer is not None:
-                grown[:, : self.length] = self.buffer[:, : self.length]
-            self.buffer = grown
-        self.buffer[:, self.length : end] = new
+        if self.buffer is None:
+            self.buffer = new[:, :0]
+        before, end = self.length, self.length + new.size(1)
+        if len(new) != len(self.buffer):
+            sizes = f"a batch of {len(new)} after one of {len(self.buffer)}"
+            raise ValueError(f"{sizes}: a cache keeps all its texts")
+        if end > self.buffer.size(1):
+            longer = new.new_empty(len(new), 2 * end, *new.shape[2:])
+            longer[:, :before] = self.buffer[:, :before]
+            self.buffer = longer
+        self.buffer[:, before:end] = new
         self.length = end
         return self.buffer[:, :end]
 
 
-def cache_keys_and_values(layer: Any) -> None:
+class Cache(nn.Module):
     """
-    ## Attention: keep keys and values
+    ## A layer that remembers
 
-    Past queries are not needed again, because their outputs are known. Past keys and values are needed,
-    because the new query attends to all of them. So
-    {py:meth}`~labml_primer.transformer.attention.MultiHeadAttention.project` now computes keys and values for
-    the new tokens only, and returns those of the whole text. The
-    {py:func}`~labml_primer.transformer.attention.causal_mask` needs no change: it assumes that the queries
-    belong to the last of the keys. Cross-attention raises `TypeError`, because its keys never grow.
+    A layer with a cache has the methods of one of the next classes, and for `super()` those of its own class.
+    `start` begins a text.
     """
-    keys, values, project = Growing(), Growing(), layer.project
 
-    def project_new(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def start(self) -> None:
+        """Remember nothing."""
+
+
+class CachedAttention(Cache):
+    """
+    ### Attention: keep keys and values
+
+    As above, for attention of any class: compute keys and values of the new tokens only, and return those of
+    the whole text. An attention that declares a `window` attends to that many positions at most, so it gets
+    no more. Cross-attention raises `TypeError`, because its keys never grow.
+    """
+
+    def start(self) -> None:
+        self.past_keys, self.past_values = Growing(), Growing()
+        self.reach = getattr(self, "window", None)
+
+    def project(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         if x is not y:
-            raise TypeError(
-                "cross-attention has no cache; kv_cache is for decoders alone"
-            )
-        query, key, value = project(x, y)
-        return query, keys.append(key), values.append(value)
+            raise TypeError("cross-attention has no cache; cached is for decoders")
+        layer: Any = super()
+        query, key, value = layer.project(x, y)
+        key, value = self.past_keys.append(key), self.past_values.append(value)
+        if self.reach is not None:
+            first = max(0, key.size(1) - x.size(1) - self.reach + 1)
+            key, value = key[:, first:], value[:, first:]
+        return query, key, value
 
-    layer.project = project_new
 
-
-def cache_window(layer: Any) -> None:
+class CachedWindow(Cache):
     """
-    ## Convolutions: keep a window
+    ### Convolutions: keep a window
 
     :::{deeper}
     For layers of later chapters.
     :::
 
     No layer so far has a convolution; this is for later ones. Each output of a {term}`causal convolution`
-    depends on the last `causal_window` positions of its input `[batch, seq, ...]`. So put the previous
-    `causal_window - 1` inputs before the new ones (zeros at first), and drop the outputs at those positions.
-    {doc}`../primer/primer_ez` has such a layer.
+    depends on the last `kernel_size` positions of its input `[batch, seq, ...]`. So put the previous
+    `kernel_size - 1` inputs before the new ones (zeros at first), and drop the outputs at those positions.
+    {doc}`../primer/primer_ez` has such a layer. A layer that is no convolution calls the number of positions
+    its `window`.
     """
-    back, forward = layer.causal_window - 1, layer.forward
-    window: Tensor | None = None
 
-    def forward_new(x: Tensor) -> Tensor:
-        nonlocal window
-        check_batch(window, x)
-        if window is None:
-            window = x.new_zeros(x.size(0), back, *x.shape[2:])
-        x = torch.cat([window, x], dim=1)
-        window = x[:, x.size(1) - back :]
-        y: Tensor = forward(x)
-        return y[:, back:]
+    def start(self) -> None:
+        self.back = window_of(self) - 1
+        self.past: Tensor | None = None
 
-    layer.forward = forward_new
+    def forward(self, x: Tensor, *others: Any) -> Tensor:
+        if self.past is None:
+            self.past = x.new_zeros(x.size(0), self.back, *x.shape[2:])
+        x = torch.cat([self.past, x], dim=1)
+        # An assignment would take longer, because a module first looks for parameters and layers.
+        vars(self)["past"] = x[:, x.size(1) - self.back :]
+        layer: Any = super()
+        y: Tensor = layer.forward(x, *others)
+        return y[:, self.back :]
 
 
-def count_positions(layer: Any) -> None:
+def window_of(layer: nn.Module) -> int:
+    """Return on how many positions an output depends, by the layer's own word, or zero."""
+    size = getattr(layer, "kernel_size", getattr(layer, "window", 0))
+    return size if isinstance(size, int) else 0
+
+
+class CachedPositions(Cache):
     """
-    ## Positions: keep counting
+    ### Positions: keep counting
 
     The new tokens come after `seen` others, so the first of them gets the encoding of position `seen`. More
     than `max_seq` tokens raise `ValueError`.
     """
-    seen, max_seq = 0, layer.encoding.size(0)
 
-    def forward_new(x: Tensor) -> Tensor:
-        nonlocal seen
-        start, end = seen, seen + x.size(1)
+    def start(self) -> None:
+        self.seen = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        layer: Any = self
+        start, end, max_seq = self.seen, self.seen + x.size(1), len(layer.encoding)
         if end > max_seq:
             raise ValueError(f"{end} tokens are more than max_seq {max_seq}")
-        seen = end
+        self.seen = end
         y: Tensor = layer.dropout(x + layer.encoding[start:end])
         return y
 
-    layer.forward = forward_new
 
-
-def count_tokens(layer: Any) -> None:
+class CachedDistances(Cache):
     """
-    ## Positions in attention: keep counting too
+    ### Positions in attention: keep counting too
 
     :::{deeper}
     For layers of later chapters.
@@ -323,42 +362,55 @@ def count_tokens(layer: Any) -> None:
     ({doc}`../since/rotary`). It finds the first one in its attribute `tokens_before`, which moves on after
     each call by the length of its input `[batch, seq, ...]`.
     """
-    layer.tokens_before, forward = 0, layer.forward
 
-    def forward_new(x: Tensor, *others: Tensor) -> object:
-        output = forward(x, *others)
-        layer.tokens_before += x.size(1)
+    def start(self) -> None:
+        self.tokens_before = 0
+
+    def forward(self, x: Tensor, *others: Any) -> object:
+        layer: Any = super()
+        output = layer.forward(x, *others)
+        self.tokens_before += x.size(1)
         return output
 
-    layer.forward = forward_new
 
-
-def add_caches(model: nn.Module) -> Any:
+def cache_of(layer: nn.Module) -> type[Cache] | None:
     """
-    ## Which layers?
+    ### Which layers?
 
-    Attach a cache to each layer of `model` that depends on past tokens, in place, and return the model. A
-    layer is known by what it declares, not by its class, so this also works for classes that you copied:
+    Return the cache that a layer needs. A layer is known by what it declares, not by its class, so this also
+    works for classes that you copied, and for your own:
 
     | a layer with | is | and remembers |
     |---|---|---|
     | a method `project`, and `d_k` | attention | keys and values |
     | a tensor `encoding` | positions | the number of tokens |
     | `tokens_before` | positions inside attention | the number of tokens |
-    | `causal_window` | a causal convolution | its last inputs |
+    | a number `kernel_size` or `window` | a causal convolution, or similar | its last inputs |
 
     All other layers should treat each position separately, and need no cache.
     """
-    for layer in model.modules():
-        if hasattr(type(layer), "project") and hasattr(layer, "d_k"):
-            cache_keys_and_values(layer)
-        elif isinstance(getattr(layer, "encoding", None), Tensor):
-            count_positions(layer)
-        elif hasattr(layer, "tokens_before"):
-            count_tokens(layer)
-        elif hasattr(layer, "causal_window"):
-            cache_window(layer)
-    return model
+    if hasattr(type(layer), "project") and hasattr(layer, "d_k"):
+        return CachedAttention
+    if isinstance(getattr(layer, "encoding", None), Tensor):
+        return CachedPositions
+    if hasattr(layer, "tokens_before"):
+        return CachedDistances
+    return CachedWindow if window_of(layer) else None
+
+
+@cache
+def with_cache(kind: Any, own: Any) -> Any:
+    """Return a class with the methods of `kind`, and for `super()` those of a layer's own class."""
+    return type(own.__name__, (kind, own), {"__module__": own.__module__})
+
+
+def give_cache(layer: Any, kind: Any) -> None:
+    """Give a layer of a copy, in place, a class with a cache."""
+    own: Any = type(layer)
+    if issubclass(own, Cache):
+        raise TypeError("the model has caches; pass the one that it was made of")
+    layer.__class__ = with_cache(kind, own)
+    layer.start()
 
 
 def share_weights(model: nn.Module, **changes: object) -> Any:
@@ -366,23 +418,24 @@ def share_weights(model: nn.Module, **changes: object) -> Any:
     ## A second model, the same weights
 
     :::{deeper}
-    How a cache is attached without changing the model.
+    How a cache is added without changing the model.
     :::
 
     Return a copy of `model` with layers of its own and the same weights. `changes` are attributes for each
     layer of the copy.
 
-    Caches are attached to such a copy, so they belong to one text, and the model itself does not change. It
+    Caches are added to such a copy, so they belong to one text, and the model itself does not change. It
     can generate other texts or be trained at the same time. A copy of a compiled model is not compiled,
     because `torch.compile` would compile it again as the cache grows.
     """
     copies: dict[nn.Module | None, Any] = {None: None}
     for layer in model.modules():
         copies[layer] = copy = object.__new__(type(layer))
-        vars(copy).update(vars(layer), _uncached=layer, **changes)
+        # Which hooks and which parameters a layer has is in dictionaries; the copy gets its own.
+        for name, value in vars(layer).items():
+            vars(copy)[name] = value.copy() if isinstance(value, dict) else value
+        vars(copy).update(changes)
         vars(copy).pop("_compiled_call_impl", None)
-        if hasattr(vars(copy).get("forward"), "cached"):
-            del vars(copy)["forward"]  # a CachedForward, the cache of another text
     for layer in model.modules():
         # `torch.compile` wraps a layer and keeps it as `_orig_mod`.
         vars(copies[layer])["_modules"] = {
@@ -392,120 +445,82 @@ def share_weights(model: nn.Module, **changes: object) -> Any:
     return copies[getattr(model, "_orig_mod", model)]
 
 
-INSIDE: ContextVar[frozenset[nn.Module]] = ContextVar("INSIDE", default=frozenset())
+def add_caches(model: nn.Module) -> Any:
+    """Give each layer of a copy the cache that it needs, and return the model."""
+    for layer in model.modules():
+        if kind := cache_of(layer):
+            give_cache(layer, kind)
+    return model
 
 
-class CachedForward:
-    """
-    ## Whose cache?
-
-    :::{deeper}
-    Two texts can be written at the same time, each with a cache of its own.
-    :::
-
-    Take the place of a layer's `forward` while a cache is open. Inside the `with` block, calls go to the
-    layer's copy in `cached`, a model with a cache. A `ContextVar` has a value of its own in each thread and
-    each `asyncio` task, so calls from others go to the layer itself, as usual.
-    """
-
-    def __init__(self, copy: Any, cached: nn.Module):
-        self.copy, self.cached, self.checked = copy, cached, False
-        self.layers = list(copy.modules())
-        self.forward, self.call = copy._uncached.forward, self.choose
-        if "torch._dynamo" in sys.modules:  # only then is anything compiled
-            self.call = torch.compiler.disable(self.choose)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.call(*args, **kwargs)
-
-    def choose(self, *args: Any, **kwargs: Any) -> Any:
-        if self.cached not in INSIDE.get():
-            return self.forward(*args, **kwargs)
-        if not self.checked:
-            check(self.copy._uncached, *args, **kwargs)
-            self.checked = True
-        if vars(self.cached).get("_failed"):
-            raise RuntimeError(
-                "an earlier call failed, so a part of the text is missing; "
-                "open a new cache"
-            )
-        for layer in self.layers:
-            vars(layer)["training"] = layer._uncached.training
-        try:
-            return self.copy.forward(*args, **kwargs)
-        except BaseException:
-            vars(self.cached)["_failed"] = True
-            raise
-
-    def __reduce_ex__(self, protocol: object) -> Any:
-        raise RuntimeError("copy or save the model outside of the kv_cache block")
-
-
-def check(model: nn.Module, *args: Any, **kwargs: Any) -> None:
-    """
-    ## Does the cache know every layer?
-
-    :::{deeper}
-    A layer that it does not know would make the text wrong, so the results are compared.
-    :::
-
-    Raise `TypeError` if `model` has a layer that needs a cache and does not declare it, such as `nn.GRU`.
-
-    `check_cache` reads a random text of 64 tokens twice, as a whole and with a cache in pieces, and compares
-    the results of all layers; the error names the first that differs. This takes as long as about ten tokens
-    more, so 10% of the time for a text of 100. It cannot find a dependence on tokens more than 60 back.
-    """
-    plain, cached = (share_weights(model, training=False) for _ in range(2))
-    check_cache(plain, add_caches(cached), args, kwargs)
-
-
-@contextmanager
-def kv_cache(model: nn.Module) -> Iterator[None]:
+class CachedModel(nn.Module):
     """
     ## KV cache
 
-    Cache everything that `model`, a decoder without an encoder, needs of past tokens. Inside
-    `with kv_cache(model):` each call of `model` gets the new tokens alone, and returns the same logits for
-    them as it would if given the whole text. The first call is the {term}`prefill`: it gets the whole prompt.
-    All texts of a batch must have the same length, and later calls the same texts in the same order. After
-    the `with` block the model is as it was before. Hooks are called with layers of a copy, and what a layer
-    writes into its attributes is the copy's.
+    `cached(model)` is a copy of `model`, a decoder without an encoder, that remembers what it needs of past
+    tokens. Each call gets the new tokens alone, and returns the same logits for them as `model` would if
+    given the whole text. The first call is the {term}`prefill`: it gets the whole prompt. All texts of a
+    batch must have the same length, and later calls the same texts in the same order. For another text, call
+    `cached` again.
 
-    Do not `yield` inside the block, because whoever takes the text is then inside too. A generator instead
-    calls `check(model, prompt)` once, and then a copy with a cache,
-    `add_caches(share_weights(model, training=False))`.
+    The copy shares the weights of `model` and is in evaluation mode; `model` does not change. What a layer of
+    the copy writes into its attributes is the copy's. Plain `generate` reads the whole text at each step, so
+    it does not take a cached model.
 
-    Raises `RuntimeError` if another cache of this model is open, because a call could belong to either text,
-    if a call failed before, or if the block is left in another thread or task than it was entered in. Raises
-    `TypeError` for layers that need earlier tokens in a way that is not in the table above, and `ValueError`
-    if the size of the batch changes.
+    Raises `RuntimeError` if a call failed before, because a part of the text is missing, and in training
+    mode. Raises `TypeError` for layers that need earlier tokens in a way that is not in the table above, and
+    `ValueError` if the size of the batch changes.
     """
-    cached = add_caches(share_weights(model))
-    replaced: list[nn.Module] = []
-    try:
-        for copy in cached.modules():
-            new = CachedForward(copy, cached)
-            # Of two threads, only one can set a default.
-            known = vars(copy._uncached).setdefault("forward", new)
-            if known is new:
-                replaced.append(copy._uncached)
-            elif isinstance(known, CachedForward):
-                raise RuntimeError(
-                    f"{type(copy._uncached).__name__} has a KV cache already: "
-                    "close that one, or use generate_cached, which works at any time"
-                )
-        INSIDE.set(INSIDE.get() | {cached})
-        yield
-        if cached not in INSIDE.get():
-            raise RuntimeError(
-                "the block of a KV cache was left in another thread or task than it "
-                "was entered in, so calls between did not use the cache; "
-                "do not yield inside it"
-            )
-    finally:
-        INSIDE.set(INSIDE.get() - {cached})
-        for layer in replaced:
-            del vars(layer)["forward"]
+
+    def __init__(self, model: nn.Module):
+        super().__init__()
+        self.model = add_caches(share_weights(model, training=False))
+        self.source: list[nn.Module] = [model]  # until it is checked
+        self.failed = False
+        self.eval()
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        if self.failed:
+            missing = "an earlier call failed, so a part of the text is missing"
+            raise RuntimeError(f"{missing}; call cached(model) again")
+        if self.source:
+            self.check(*args, **kwargs)
+        self.failed = True
+        output = self.model(*args, **kwargs)
+        self.failed = False
+        return output
+
+    def check(self, *args: Any, **kwargs: Any) -> None:
+        """
+        ### Does the cache know every layer?
+
+        :::{deeper}
+        A layer that it does not know would make the text wrong, so the results are compared.
+        :::
+
+        Raise `TypeError` if the model has a layer that needs a cache and does not declare it, such as
+        `nn.GRU`.
+
+        `check_cache` reads a random text of 64 tokens twice, as a whole and with a cache in pieces, and
+        compares the results of all layers; the error names the first that differs. It then does the same with
+        a text of 4. This takes as long as about 15 tokens more, so 15% of the time for a text of 100. It
+        cannot find a dependence on tokens more than 60 back.
+        """
+        for lengths in (LENGTHS, BEGINNING):
+            plain, other = (share_weights(self.source[0], training=False) for _ in "ab")
+            check_cache(plain, add_caches(other), args, kwargs, lengths)
+        self.source.clear()
+
+    def train(self, mode: bool = True) -> "CachedModel":
+        """Raise `RuntimeError` for training mode."""
+        if mode:
+            raise RuntimeError("a cached model is for inference; train the one without")
+        return super().train(mode)
+
+
+def cached(model: nn.Module) -> CachedModel:
+    """Return a {py:class}`~labml_primer.transformer.generation.CachedModel` for one text or batch."""
+    return CachedModel(model)
 
 
 @torch.no_grad()
@@ -516,28 +531,21 @@ def generate_cached(
     ## The loop with a cache
 
     Return the same text as {py:func}`~labml_primer.transformer.generation.generate`, up to rounding. Each
-    step reads one token, until the text is longer than the model's `max_seq`.
+    step reads one token, until the text is longer than the model's `max_seq`. From there on, each step shifts
+    every token to another position, so cached keys and values would be wrong.
 
-    The cache belongs to this call, so it works at any time: inside a block with another cache, in several
-    threads, and during training. Raises `ValueError` if `tokens` is empty or `max_new_tokens` negative, and
-    `TypeError` for a layer that the cache does not know.
+    The cache belongs to this call, so it works at any time: in several threads, and during training. Raises
+    `ValueError` if `tokens` is empty or `max_new_tokens` negative, and `TypeError` for a layer that the cache
+    does not know.
     """
     check_prompt(tokens, max_new_tokens)
     plain = share_weights(model, training=False)
-    cached = add_caches(share_weights(plain))
-    max_seq, end = plain.config.max_seq, tokens.size(1) + max_new_tokens
-    if tokens.size(1) < min(max_seq, end - 1):
-        check(plain, tokens)
-    new = tokens
-    while tokens.size(1) < end and tokens.size(1) <= max_seq:
-        new = sample_token(cached(new)[:, -1], **settings)[:, None]
+    end = tokens.size(1) + max_new_tokens
+    reader, new = cached(plain), tokens
+    while tokens.size(1) < min(end, plain.config.max_seq + 1):
+        new = sample_token(reader(new)[:, -1], **settings)[:, None]
         tokens = torch.cat([tokens, new], dim=1)
-    # Once the text is longer than `max_seq`, each step shifts every token to another position, so cached keys
-    # and values would be wrong.
-    while tokens.size(1) < end:
-        new = sample_token(plain(tokens[:, -max_seq:])[:, -1], **settings)[:, None]
-        tokens = torch.cat([tokens, new], dim=1)
-    return tokens
+    return generate(plain, tokens, end - tokens.size(1), **settings)
 
 
 if __name__ == "__main__":
@@ -550,9 +558,9 @@ if __name__ == "__main__":
     torch.manual_seed(0)
     model = LanguageModel(Config(vocab_size=83)).double()
     tokens = torch.randint(83, (2, 20))
+    reader = cached(model)
     with torch.no_grad():
-        with kv_cache(model):
-            pieces = [model(piece) for piece in tokens.split([1, 5, 14], dim=1)]
+        pieces = [reader(piece) for piece in tokens.split([1, 5, 14], dim=1)]
         difference = (torch.cat(pieces, dim=1) - model(tokens)).abs().max()
     print(f"largest difference {difference:.0e}")
     # With a cache, the linear layers process one token per step, and only the cost of attention grows with
@@ -706,7 +714,7 @@ if __name__ == "__main__":
     # - Sampling draws the next token by its probability; temperature, top-k and top-p make it more cautious.
     # - The plain loop reads the whole text for each new token, and only its last position counts.
     # - A KV cache stores keys and values of past tokens, so that each step computes one token instead of the
-    #   whole text. It is attached from outside, to a copy of a finished model that shares its weights. So the
+    #   whole text. It is added from outside, to a copy of a finished model that shares its weights. So the
     #   layers contain no code for it, and each text has a cache of its own.
     # - A layer that depends on earlier tokens in an unknown way would make a cache wrong, so the logits with
     #   and without it are compared before it is used.

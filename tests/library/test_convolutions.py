@@ -22,7 +22,7 @@ from labml_primer.primer.primer_ez import (
 )
 from labml_primer.training.costs import costs
 from labml_primer.transformer.attention import MultiHeadAttention
-from labml_primer.transformer.generation import kv_cache
+from labml_primer.transformer.generation import cached
 from labml_primer.transformer.language_model import Config, LanguageModel
 
 
@@ -119,10 +119,8 @@ def test_only_the_places_named_are_convolved(kind: type[ConvolvedAttention]) -> 
 @torch.no_grad()
 def test_with_a_kv_cache_pieces_equal_the_whole(kind: type[ConvolvedAttention]) -> None:
     layer, x = stirred(kind(12, 3)), reals(2, 9, 12)
-    with kv_cache(layer):
-        pieces = [
-            layer(piece, piece, causal=True) for piece in x.split([1, 5, 1, 2], 1)
-        ]
+    reader = cached(layer)
+    pieces = [reader(piece, piece, causal=True) for piece in x.split([1, 5, 1, 2], 1)]
     torch.testing.assert_close(torch.cat(pieces, dim=1), layer(x, x, causal=True))
 
 

@@ -1,13 +1,12 @@
 """What the chapter on generating text promises."""
 
-import asyncio
+import copy
 import inspect
 import math
 import re
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -26,7 +25,7 @@ from twins import stirred
 from write_notebooks import the_book
 
 from labml_primer.compared.evolved_transformer import GatedEvolvedBlock
-from labml_primer.primer.faster import generate_compiled
+from labml_primer.primer.compiled_generation import generate_compiled
 from labml_primer.primer.primer import SearchedAttention, SearchedBlock
 from labml_primer.primer.primer_ez import SpatialDepthWiseConvolution
 from labml_primer.primer.variations import (
@@ -39,16 +38,14 @@ from labml_primer.search.running import Program
 from labml_primer.transformer.attention import MultiHeadAttention
 from labml_primer.transformer.generation import (
     Growing,
-    add_caches,
     beam_search,
+    cached,
     generate,
     generate_cached,
     keep_top_k,
     keep_top_p,
-    kv_cache,
     length_penalty,
     sample_token,
-    share_weights,
 )
 from labml_primer.transformer.language_model import Block, Config, LanguageModel
 from labml_primer.transformer.model import Transformer, greedy_decode
@@ -215,8 +212,9 @@ def test_pieces_through_the_cache_give_the_logits_of_the_whole_text(
     model, tokens = model_of(MODELS[name]), tokens_of()
     ends = [*sorted(cuts), MAX_SEQ]
     lengths = [end - start for start, end in zip([0, *ends], ends, strict=False)]
-    with torch.no_grad(), kv_cache(model):
-        pieces = [model(piece) for piece in tokens.split(lengths, dim=1)]
+    reader = cached(model)
+    with torch.no_grad():
+        pieces = [reader(piece) for piece in tokens.split(lengths, dim=1)]
     torch.testing.assert_close(torch.cat(pieces, dim=1), model(tokens))
 
 
@@ -259,32 +257,39 @@ def test_the_cache_still_works_with_convolutions_replaced_by_identity(
 
 
 @every
-def test_after_the_cache_is_closed_the_model_is_as_before(name: str) -> None:
-    model, tokens = model_of(MODELS[name]), tokens_of()
-    before, parts = model(tokens), {n: dict(vars(m)) for n, m in model.named_modules()}
-    with pytest.raises(KeyError), torch.no_grad(), kv_cache(model):
-        model(tokens[:, :3])
-        raise KeyError
-    assert torch.equal(model(tokens), before)
-    for part, module in model.named_modules():
-        assert vars(module).keys() == parts[part].keys()
-        assert not module._forward_hooks and not module._forward_pre_hooks
+def test_two_texts_are_two_copies_and_the_model_stays_as_it_is(name: str) -> None:
+    model, tokens = model_of(MODELS[name]).train(), tokens_of()
+    before = {n: dict(vars(layer)) for n, layer in model.named_modules()}
+    first, second = cached(model), cached(model)
+    pieces: list[list[Tensor]] = [[], []]
+    with torch.no_grad():
+        for piece in tokens.split(3, dim=1):
+            pieces[0].append(first(piece))
+            pieces[1].append(second(piece.flip(0)))
+    after = {n: dict(vars(layer)) for n, layer in model.named_modules()}
+    assert after == before
+    whole = model.eval()(tokens)
+    torch.testing.assert_close(torch.cat(pieces[0], dim=1), whole)
+    torch.testing.assert_close(torch.cat(pieces[1], dim=1), whole.flip(0))
 
 
-def test_each_cache_starts_a_new_text() -> None:
+def test_a_cached_model_has_the_weights_that_are_trained_meanwhile() -> None:
     model, tokens = model_of(MODELS["primer-ez"]), tokens_of()
-    for batch in (3, 1):
-        with kv_cache(model):
-            first = model(tokens[:batch])
-        torch.testing.assert_close(first, model(tokens[:batch]))
+    reader = cached(model)
+    pairs = zip(reader.parameters(), model.parameters(), strict=True)
+    assert all(a is b for a, b in pairs)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.mul_(2)
+        torch.testing.assert_close(reader(tokens), model(tokens))
 
 
 def test_gradients_flow_through_a_piece_read_with_the_cache() -> None:
     model, tokens = model_of(MODELS["primer-ez"]), tokens_of()
-    with kv_cache(model):
-        with torch.no_grad():
-            model(tokens[:, :4])
-        model(tokens[:, 4:]).sum().backward()
+    reader = cached(model)
+    with torch.no_grad():
+        reader(tokens[:, :4])
+    reader(tokens[:, 4:]).sum().backward()
     assert all(weight.grad is not None for weight in model.parameters())
 
 
@@ -292,15 +297,14 @@ def test_a_cached_attention_layer_accepts_a_mask() -> None:
     torch.manual_seed(0)
     layer, x = MultiHeadAttention(12, 3).double(), torch.randn(2, 7, 12).double()
     mask = torch.rand(2, 1, 7, 7) < 0.6
-    whole, parts = layer(x, x, mask, causal=True), []
+    whole, parts, reader = layer(x, x, mask, causal=True), [], cached(layer)
     with (
         torch.no_grad(),
-        kv_cache(layer),
         pytest.warns(RuntimeWarning, match="MultiHeadAttention could not be checked"),
     ):
         for start, end in ((0, 3), (3, 4), (4, 7)):
             part = x[:, start:end]
-            parts.append(layer(part, part, mask[:, :, start:end, :end], True))
+            parts.append(reader(part, part, mask[:, :, start:end, :end], True))
     torch.testing.assert_close(torch.cat(parts, dim=1), whole)
 
 
@@ -309,85 +313,166 @@ def test_a_convolution_that_cannot_be_cached_is_an_error_and_leaves_the_model_as
 ):
     model = model_of(replace(SMALL, block=foreign(FOREIGN["Conv1d"])))
     expected = model(tokens_of())
-    with pytest.raises(TypeError, match=r"Conv1d.*cannot be cached"), kv_cache(model):
-        model(tokens_of())
+    with pytest.raises(TypeError, match=r"Conv1d.*cannot be cached"):
+        cached(model)(tokens_of())
     assert torch.equal(model(tokens_of()), expected)
 
 
 @pytest.mark.filterwarnings("ignore:the KV cache of")
-@pytest.mark.parametrize("encoded", ["before", "inside"])
-def test_a_cache_around_an_encoder_decoder_is_an_error(encoded: str) -> None:
+def test_a_cache_for_an_encoder_decoder_is_an_error() -> None:
     model = Transformer(20, 20, d_model=16, heads=2, d_ff=32, layers=1).eval()
     source = torch.arange(1, 6)[None]
-    memory, mask = model.encode(source)
-    with pytest.raises(TypeError, match="cross-attention"), kv_cache(model):
-        if encoded == "inside":
-            memory, mask = model.encode(source)
-        model.decode(source[:, :1], memory, mask)
+    with pytest.raises(TypeError, match="cross-attention"):
+        cached(model)(source, source[:, :1])
 
 
 def test_more_cached_tokens_than_max_seq_are_an_error() -> None:
-    model = model_of(SMALL)
-    with kv_cache(model), torch.no_grad():
-        model(tokens_of(2, 6))
-        with pytest.raises(ValueError, match=r"10.*9"):
-            model(tokens_of(2, 4))
+    reader = cached(model_of(SMALL))
+    reader(tokens_of(2, 6))
+    with pytest.raises(ValueError, match=r"10.*9"):
+        reader(tokens_of(2, 4))
 
 
 @pytest.mark.parametrize("name", ["transformer", "primer-ez"])
 @pytest.mark.parametrize("first, later", [(2, 1), (1, 2), (3, 2)])
-def test_a_cache_refuses_another_number_of_texts(
+def test_a_cache_refuses_another_number_of_texts_and_is_then_of_no_use(
     name: str, first: int, later: int
 ) -> None:
-    model = model_of(CONFIGS[name])
-    with kv_cache(model), torch.no_grad():
-        model(tokens_of(first, 4))
-        with pytest.raises(
-            ValueError, match=f"a batch of {later} after one of {first}"
-        ):
-            model(tokens_of(later, 1))
+    reader = cached(model_of(CONFIGS[name]))
+    reader(tokens_of(first, 4))
+    both = f"a batch of {later} after one of {first}|size {first} but got size {later}"
+    with pytest.raises((ValueError, RuntimeError), match=both):
+        reader(tokens_of(later, 1))
+    with pytest.raises(RuntimeError, match="a part of the text is missing"):
+        reader(tokens_of(first, 1))
 
 
-def test_after_a_call_that_failed_the_cache_takes_no_more_of_the_text() -> None:
-    model = model_of(CONFIGS["primer-ez"])
-    with kv_cache(model), torch.no_grad():
-        model(tokens_of(2, 4))
-        with pytest.raises(ValueError, match="a batch of 1"):
-            model(tokens_of(1, 1))
-        with pytest.raises(RuntimeError, match="a part of the text is missing"):
-            model(tokens_of(2, 1))
-    with kv_cache(model), torch.no_grad():
-        assert torch.isfinite(model(tokens_of(2, 4))).all()
+def test_plain_generation_does_not_take_a_cached_model() -> None:
+    with pytest.raises(AttributeError, match=r"'CachedModel' .* no attribute 'config'"):
+        generate(cached(model_of(SMALL)), tokens_of(2, 3), 2)
 
 
-def test_a_generator_that_yields_inside_the_block_is_an_error_or_calls_a_copy() -> None:
+def test_a_cached_model_is_not_cached_again_and_not_trained() -> None:
+    reader = cached(model_of(CONFIGS["primer-ez"]))
+    for part in (reader, reader.model, reader.model.blocks[0]):
+        with pytest.raises(TypeError, match="the model has caches"):
+            cached(part)
+    with pytest.raises(RuntimeError, match="for inference"):
+        reader.train()
+    assert not any(layer.training for layer in reader.eval().modules())
+
+
+class Sliding(MultiHeadAttention):
+    """Attention to the last positions, which the cache is told as a window."""
+
+    window: int
+
+    def forward(
+        self, x: Tensor, y: Tensor, mask: Tensor | None = None, causal: bool = False
+    ) -> Tensor:
+        back = torch.arange(x.size(1))[:, None] - torch.arange(y.size(1))
+        return super().forward(x, y, back < self.window, causal)
+
+
+@pytest.mark.parametrize("window", [1, 4, 80])
+def test_an_attention_with_a_window_is_right_with_the_cache(window: int) -> None:
+    kind = type("Windowed", (Sliding,), {"window": window})
+    model = model_of(replace(SMALL, attention=kind, max_seq=120))
+    tokens, reader = tokens_of(2, 100), cached(model)
+    with torch.no_grad():
+        pieces = [reader(piece) for piece in tokens.split(1, dim=1)]
+    torch.testing.assert_close(torch.cat(pieces, dim=1), model(tokens))
+
+
+class Delay(nn.Module):
+    """Adds the vector three positions back."""
+
+    window = 4
+
+    def __init__(self, config: Config):
+        super().__init__()
+        self.linear = nn.Linear(config.d_model, config.d_model, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + F.pad(self.linear(x), (0, 0, 3, 0))[:, : x.size(1)]
+
+
+class BiasedDelay(Delay):
+    """Has zeros before the text where others have the bias, so inputs of zero are not enough."""
+
+    def __init__(self, config: Config):
+        super().__init__(config)
+        self.linear = nn.Linear(config.d_model, config.d_model)
+
+
+def test_a_layer_of_the_readers_own_declares_how_far_back_it_reads() -> None:
+    model, tokens = model_of(replace(SMALL, block=Delay)), tokens_of()
+    reader = cached(model)
+    with torch.no_grad():
+        pieces = [reader(piece) for piece in tokens.split([1, 2, 6], dim=1)]
+    torch.testing.assert_close(torch.cat(pieces, dim=1), model(tokens))
+
+
+def test_a_layer_that_the_cache_gets_wrong_at_the_beginning_is_an_error() -> None:
+    reader = cached(model_of(replace(SMALL, block=BiasedDelay, max_seq=99)))
+    with pytest.raises(TypeError, match=r"blocks\.0 \(BiasedDelay\) cannot be cached"):
+        reader(tokens_of())
+
+
+def looked_at(layer: nn.Module) -> Callable[..., Any]:
+    forward = layer.forward
+    return lambda *args, **kwargs: forward(*args, **kwargs)
+
+
+@pytest.mark.parametrize("name", ["primer-ez", "modern", "switch-primer"])
+@pytest.mark.parametrize(
+    ("part", "named"),
+    [
+        ("", "LanguageModel"),
+        ("blocks.1", r"blocks\.1 \(.*Block"),
+        ("blocks.0.attention", r"blocks\.0\.attention \(.*Attention"),
+    ],
+)
+def test_a_forward_that_was_replaced_is_an_error_that_says_so(
+    name: str, part: str, named: str
+) -> None:
+    model, tokens = model_of(CONFIGS[name]), tokens_of(2, 3)
+    layer = model.get_submodule(part)
+    layer.forward = looked_at(layer)  # type: ignore[method-assign]
+    with pytest.raises(TypeError, match=f"^{named}.* its forward was replaced"):
+        cached(model)(tokens)
+    del layer.forward
+    assert torch.isfinite(cached(model)(tokens)).all()
+
+
+def test_a_forward_that_was_replaced_where_positions_are_separate_is_used() -> None:
+    model, tokens = model_of(SMALL), tokens_of()
+    layer, seen = model.blocks[0].feed_forward, []
+    forward = looked_at(layer)
+    layer.forward = lambda x: seen.append(x.size(1)) or forward(x)
+    reader = cached(model)
+    pieces = [reader(piece) for piece in tokens.split(3, dim=1)]
+    torch.testing.assert_close(torch.cat(pieces, dim=1), model(tokens))
+    assert seen[-4:] == [3, 3, 3, MAX_SEQ]
+
+
+def test_a_generator_and_copies_keep_texts_of_their_own() -> None:
     model, prompt = model_of(CONFIGS["primer-ez"]), tokens_of(1, 4)
 
     @torch.no_grad()
-    def inside() -> Iterator[int]:
-        with kv_cache(model):
-            yield from continued(model)
-
-    @torch.no_grad()
-    def with_a_copy() -> Iterator[int]:
-        yield from continued(add_caches(share_weights(model, training=False)))
-
-    def continued(cached: LanguageModel) -> Iterator[int]:
-        new = prompt
+    def written() -> Iterator[int]:
+        reader, new = cached(model), prompt
         for _ in range(4):
-            new = cached(new)[:, -1:].argmax(-1)
+            new = reader(new)[:, -1:].argmax(-1)
             yield new.item()
 
-    def as_a_server_does(stream: Iterator[int]) -> list[int]:
-        def next_of() -> int | None:
-            return copy_context().run(next, stream, None)
-
-        return list(iter(next_of, None))
-
     expected = generate(model, prompt, 4, temperature=0.0)[0, 4:].tolist()
-    assert as_a_server_does(with_a_copy()) == expected
-    with pytest.raises(RuntimeError, match="do not yield inside it"):
-        as_a_server_does(inside())
+    assert [*zip(written(), written(), strict=True)] == [(n, n) for n in expected]
+    reader = cached(model)
+    with torch.no_grad():
+        reader(prompt)
+        fork, after = copy.deepcopy(reader), tokens_of(1, 1)
+        torch.testing.assert_close(fork(after), reader(after))
 
 
 # Layers that the cache does not know
@@ -507,11 +592,8 @@ def test_a_layer_that_the_cache_does_not_know_is_an_error_that_names_it(
     for prompt in (torch.zeros(1, 1, dtype=torch.long), tokens_of(2, 4)):
         with pytest.raises(TypeError, match=f"^{name}.* cannot be cached"):
             generate_cached(model, prompt, 3)
-        with (
-            pytest.raises(TypeError, match=f"^{name}.* cannot be cached"),
-            kv_cache(model),
-        ):
-            model(prompt)
+        with pytest.raises(TypeError, match=f"^{name}.* cannot be cached"):
+            cached(model)(prompt)
 
 
 @pytest.mark.parametrize("kind", ["GRU", "Conv1d", "scaled_dot_product_attention"])
@@ -542,9 +624,9 @@ def test_a_layer_with_any_names_gives_the_same_text_with_the_cache() -> None:
     orthogonal = nn.utils.parametrizations.orthogonal
     attention.value = orthogonal(attention.value)
     model.double()
-    tokens = tokens_of(2, 6)
-    with torch.no_grad(), kv_cache(model):
-        pieces = torch.cat([model(part) for part in tokens.split(2, dim=1)], dim=1)
+    tokens, reader = tokens_of(2, 6), cached(model)
+    with torch.no_grad():
+        pieces = torch.cat([reader(part) for part in tokens.split(2, dim=1)], dim=1)
     torch.testing.assert_close(pieces, model(tokens))
 
 
@@ -558,16 +640,16 @@ def test_a_layer_that_a_model_calls_twice_is_an_error_that_says_so() -> None:
 def test_a_model_of_embeddings_is_checked_too() -> None:
     known, unknown = Block(SMALL).eval(), foreign(FOREIGN["GRU"])(SMALL).eval()
     x = torch.randn(2, 7, D_MODEL)
-    with kv_cache(known):
-        pieces = torch.cat([known(piece) for piece in x.split(1, dim=1)], dim=1)
+    reader = cached(known)
+    pieces = torch.cat([reader(piece) for piece in x.split(1, dim=1)], dim=1)
     torch.testing.assert_close(pieces, known(x))
-    with pytest.raises(TypeError, match="GRU"), kv_cache(unknown):
-        unknown(x[:, :1])
+    with pytest.raises(TypeError, match="GRU"):
+        cached(unknown)(x[:, :1])
 
 
 def test_names_used_for_other_things_do_not_confuse_the_cache() -> None:
     class Names(nn.Module):
-        kernel_size, start, encoding = 3, 0, "utf-8"
+        kernel_size, window, start, encoding = 3, "Hann", 0, "utf-8"
 
         def __init__(self, config: Config):
             super().__init__()
@@ -626,8 +708,7 @@ def test_the_check_leaves_seed_buffers_hooks_and_mode_alone() -> None:
     hooked = []
     model.blocks[0].register_forward_hook(lambda *_: hooked.append(1))
     torch.manual_seed(5)
-    with kv_cache(model):
-        model(tokens_of(1, 3))
+    cached(model)(tokens_of(1, 3))
     state = torch.get_rng_state()
     assert model.blocks[0].calls == len(hooked) == 1
     assert modes == {name: layer.training for name, layer in model.named_modules()}
@@ -654,93 +735,19 @@ def test_two_threads_generate_what_each_generates_alone() -> None:
                 assert torch.equal(text, expected)
 
 
-def test_a_second_cache_of_an_open_model_is_an_error_and_the_first_stays_right() -> (
-    None
-):
-    model, tokens = model_of(CONFIGS["primer-ez"]), tokens_of()
-    with torch.no_grad(), kv_cache(model):
-        pieces = [model(tokens[:, :4])]
-        for other in (model, model.blocks[0], nn.Sequential(model)):
-            with pytest.raises(RuntimeError, match="already"), kv_cache(other):
-                pass
-            with ThreadPoolExecutor(1) as pool, pytest.raises(RuntimeError):
-                pool.submit(kv_cache(other).__enter__).result()
-        pieces.append(model(tokens[:, 4:]))
-    torch.testing.assert_close(torch.cat(pieces, dim=1), model(tokens))
-    assert not any("forward" in vars(layer) for layer in model.modules())
-
-
-def test_generating_inside_a_block_disturbs_neither_text() -> None:
-    model, tokens = model_of(CONFIGS["primer-ez"]), tokens_of()
-    alone = generate_cached(model, tokens[:, :3], 5, temperature=0)
-    with torch.no_grad(), kv_cache(model):
-        pieces = [model(tokens[:, :4])]
-        assert torch.equal(
-            generate_cached(model, tokens[:, :3], 5, temperature=0), alone
-        )
-        pieces.append(model(tokens[:, 4:]))
-    torch.testing.assert_close(torch.cat(pieces, dim=1), model(tokens))
-
-
-def test_during_a_block_other_threads_and_tasks_use_the_model_without_a_cache() -> None:
-    model, tokens = model_of(CONFIGS["primer-ez"]), tokens_of()
-    expected = model(tokens)
-
-    async def cached(opened: asyncio.Event, closing: asyncio.Event) -> Tensor:
-        with kv_cache(model):
-            pieces = [model(tokens[:, :4])]
-            opened.set()
-            await closing.wait()
-            pieces.append(await asyncio.to_thread(model, tokens[:, 4:]))
-        return torch.cat(pieces, dim=1)
-
-    async def both() -> tuple[Tensor, Tensor, Tensor]:
-        opened, closing = asyncio.Event(), asyncio.Event()
-        task = asyncio.create_task(cached(opened, closing))
-        await opened.wait()
-        in_task = model(tokens)
-        with ThreadPoolExecutor(1) as pool:
-            in_thread = pool.submit(model, tokens).result()
-        closing.set()
-        return await task, in_task, in_thread
-
-    with ThreadPoolExecutor(
-        1
-    ) as pool:  # its own thread: this one may have a loop that runs
-        pieces, *others = pool.submit(asyncio.run, both()).result()
-    torch.testing.assert_close(pieces, expected)
-    assert all(torch.equal(other, expected) for other in others)
-
-
-def test_parts_of_the_model_are_cached_inside_the_block() -> None:
+def test_the_parts_of_a_cached_model_have_its_cache() -> None:
     model, tokens = model_of(CONFIGS["primer-ez"]), tokens_of()
 
-    def by_hand(tokens: Tensor) -> Tensor:
+    def by_hand(model: LanguageModel, tokens: Tensor) -> Tensor:
         x = model.positions(model.embedding(tokens))
         for block in model.blocks:
             x = block(x)
         return model.norm(x) @ model.embedding.weight.T
 
-    with torch.no_grad(), kv_cache(model):
-        pieces = [by_hand(piece) for piece in tokens.split(2, dim=1)]
+    with torch.no_grad():
+        copied = cached(model).model
+        pieces = [by_hand(copied, piece) for piece in tokens.split(2, dim=1)]
     torch.testing.assert_close(torch.cat(pieces, dim=1), model(tokens))
-
-
-def test_a_block_obeys_a_change_of_mode() -> None:
-    model, tokens = model_of(replace(SMALL, dropout=0.5)).train(), tokens_of()
-    with kv_cache(model):
-        model.eval()
-        pieces = [model(tokens[:, :4]), model(tokens[:, 4:])]
-    torch.testing.assert_close(torch.cat(pieces, dim=1), model(tokens))
-
-
-def test_the_model_can_be_trained_inside_and_after_the_block() -> None:
-    model, tokens = model_of(CONFIGS["primer-ez"]), tokens_of()
-    with kv_cache(model), ThreadPoolExecutor(1) as pool:
-        first = model(tokens[:, :3])
-        pool.submit(lambda: model(tokens).sum().backward()).result()
-    assert all(weight.grad is not None for weight in model.parameters())
-    torch.testing.assert_close(first, model(tokens[:, :3]))
 
 
 @pytest.mark.parametrize("compiled", ["wrapped", "in place", "a block"])
@@ -759,8 +766,9 @@ def test_a_compiled_model_generates_without_graphs_of_its_own_and_trains_compile
     else:
         plain.blocks[0] = torch.compile(plain.blocks[0], backend=graphs)
     assert torch.equal(generate_cached(model, tokens, 6, temperature=0), expected)
-    with torch.no_grad(), kv_cache(model):
-        pieces = [model(piece) for piece in expected.split(1, dim=1)]
+    reader = cached(model)
+    with torch.no_grad():
+        pieces = [reader(piece) for piece in expected.split(1, dim=1)]
     torch.testing.assert_close(torch.cat(pieces, dim=1), model(expected))
     model(expected).sum().backward()
     assert 1 <= graphs.frame_count <= 3
@@ -780,7 +788,7 @@ PASTED = {
     "NoPositions": "since/rotary.py",
     "generate": "transformer/generation.py",
     "generate_cached": "transformer/generation.py",
-    "kv_cache": "transformer/generation.py",
+    "cached": "transformer/generation.py",
 }
 
 
@@ -831,8 +839,9 @@ def test_classes_pasted_into_one_file_have_a_cache(
         )
         model = stirred(file["LanguageModel"](config))
         start = tokens_of(2, 3)
-        with torch.no_grad(), file["kv_cache"](model):
-            parts = [model(piece) for piece in tokens_of().split(1, dim=1)]
+        reader = file["cached"](model)
+        with torch.no_grad():
+            parts = [reader(piece) for piece in tokens_of().split(1, dim=1)]
         torch.testing.assert_close(torch.cat(parts, dim=1), model(tokens_of()))
         written = file["generate_cached"](model, start, 6, temperature=0)
         assert torch.equal(written, uncached(model, start, 6))
@@ -841,14 +850,14 @@ def test_classes_pasted_into_one_file_have_a_cache(
 
 
 def test_generate_pastes_without_the_classes_of_a_model(pasted: dict[str, str]) -> None:
-    assert len(pasted["generate_cached"].splitlines()) <= 380
+    assert len(pasted["generate_cached"].splitlines()) <= 500
     for name in ("generate", "generate_cached"):
         assert "class MultiHeadAttention" not in pasted[name]
 
 
 def test_generate_pastes_without_the_cache(pasted: dict[str, str]) -> None:
-    assert len(pasted["generate"].splitlines()) <= 85
-    assert not re.search("^(class|INSIDE)", pasted["generate"], re.MULTILINE)
+    assert len(pasted["generate"].splitlines()) <= 90
+    assert not re.search("^class", pasted["generate"], re.MULTILINE)
 
 
 # The loop, without a cache and with it
@@ -867,17 +876,6 @@ def test_the_plain_loop_reads_the_whole_text_or_the_last_max_seq_tokens(
     model, start = model_of(MODELS[name]), tokens_of(2, 3)
     written = generate(model, start, 12, temperature=0)
     assert torch.equal(written, uncached(model, start, 12))
-
-
-def test_the_plain_loop_inside_an_open_cache_is_an_error() -> None:
-    model, tokens = model_of(SMALL), tokens_of(2, 3)
-    for cached in (model, model.blocks[0]):
-        with (
-            kv_cache(cached),
-            pytest.raises(RuntimeError, match="use generate_cached"),
-        ):
-            generate(model, tokens, 2)
-    assert generate(model, tokens, 2).shape == (2, 5)
 
 
 @every
@@ -970,8 +968,9 @@ def test_a_wrong_setting_is_an_error_of_every_loop(loop: Loop) -> None:
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_the_cache_works_in_half_precision(dtype: torch.dtype) -> None:
     model, tokens = LanguageModel(MODELS["primer"]).to(dtype), tokens_of()
-    with torch.no_grad(), kv_cache(model):
-        pieces = [model(piece) for piece in tokens.split(3, dim=1)]
+    reader = cached(model)
+    with torch.no_grad():
+        pieces = [reader(piece) for piece in tokens.split(3, dim=1)]
     logits = torch.cat(pieces, dim=1)
     assert logits.dtype == dtype
     torch.testing.assert_close(logits, model(tokens), atol=0.05, rtol=0)

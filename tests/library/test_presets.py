@@ -17,7 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from labml_primer import PRESETS, SIZES, Config, LanguageModel
 from labml_primer.primer.primer import SearchedAttention, SearchedBlock
 from labml_primer.training.costs import costs
-from labml_primer.transformer.generation import kv_cache
+from labml_primer.transformer.generation import cached
 
 NAMES = [
     "transformer",
@@ -209,8 +209,9 @@ def test_every_combination_of_parts_works_with_its_cache(
     model = LanguageModel(config).double().eval()
     tokens = torch.arange(config.max_seq)[None] % config.vocab_size
     whole = model(tokens)
-    with torch.no_grad(), kv_cache(model):
-        pieces = [model(piece) for piece in tokens.split([4, 1, 4], dim=1)]
+    reader = cached(model)
+    with torch.no_grad():
+        pieces = [reader(piece) for piece in tokens.split([4, 1, 4], dim=1)]
     torch.testing.assert_close(torch.cat(pieces, dim=1), whole)
     whole.sum().backward()
     assert all(w.grad is None or w.grad.isfinite().all() for w in model.parameters())

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,13 @@ from torch import Tensor, nn
 
 from labml_primer.compared.synthesizer import DenseSynthesizer
 from labml_primer.primer.primer import PrimerNorm
-from labml_primer.primer.primer_ez import SpatialDepthWiseConvolution
 from labml_primer.saving import save_model
 from labml_primer.since.rotary import BucketedAttention
 from labml_primer.training import Corpus, train
 from labml_primer.transformer.attention import MultiHeadAttention
-from labml_primer.transformer.generation import beam_search, kv_cache, sample_token
+from labml_primer.transformer.decoder import Decoder
+from labml_primer.transformer.encoder import Encoder
+from labml_primer.transformer.generation import beam_search, sample_token
 from labml_primer.transformer.language_model import Config, LanguageModel
 from labml_primer.transformer.model import Transformer, greedy_decode
 from labml_primer.transformer.normalization import LayerNorm, RMSNorm
@@ -27,23 +27,58 @@ from labml_primer.transformer.positional_encoding import (
     rotate,
 )
 
-
-@pytest.mark.parametrize("shape", [(4, 5), (4, 1, 5), (4, 5, 5), (5,), (1, 1, 1, 1, 5)])
-@pytest.mark.parametrize(
-    "kind", [MultiHeadAttention, DenseSynthesizer, BucketedAttention]
+SHAPES = pytest.mark.parametrize(
+    "shape", [(4, 1, 5), (4, 5, 5), (5,), (1, 1, 1, 1, 5)], ids=str
 )
+NUMBERS = pytest.mark.parametrize("dtype", [torch.float32, torch.int64], ids=str)
+
+
+def models_with_masks() -> dict[str, Callable[[Tensor | None], Tensor]]:
+    """All that a reader gives a mask to, each with the vectors it needs."""
+    x = torch.randn(4, 5, 8)
+    encoder, decoder = (kind(2, 8, 4, 16) for kind in (Encoder, Decoder))
+    dense, buckets = DenseSynthesizer(8, 4), BucketedAttention(8, 4)
+    return {
+        "encoder": lambda mask: encoder(x, mask),
+        "decoder, memory": lambda mask: decoder(x, x, mask),
+        "decoder": lambda mask: decoder(x, x, None, mask),
+        "synthesizer": lambda mask: dense(x, x, mask),
+        "buckets": lambda mask: buckets(x, x, mask),
+    }
+
+
+masked = pytest.mark.parametrize("name", models_with_masks())
+
+
+@masked
+@SHAPES
 def test_a_mask_is_for_queries_and_keys_or_for_batch_and_heads_too(
-    shape: tuple[int, ...], kind: type[MultiHeadAttention]
+    name: str, shape: tuple[int, ...]
 ) -> None:
-    layer, x = kind(8, 4), torch.randn(4, 5, 8)
-    mask = torch.ones(shape, dtype=torch.bool)
-    if len(shape) == 2:  # not [queries, keys], here, but [batch, keys]
-        with pytest.raises(RuntimeError):
-            layer(x, x, mask)
-        layer(x, x, mask[:, None, None])
-    else:
-        with pytest.raises(TypeError, match=r"mask .* is no .*mask\[:, None\]"):
-            layer(x, x, mask)
+    model = models_with_masks()[name]
+    with pytest.raises(TypeError, match=r"mask .* is no .*mask\[:, None\]"):
+        model(torch.ones(shape, dtype=torch.bool))
+    padding = torch.ones(4, 5, dtype=torch.bool)  # [batch, keys], not [queries, keys]
+    with pytest.raises(RuntimeError):
+        model(padding)
+    torch.testing.assert_close(model(padding[:, None, None]), model(None))
+
+
+@masked
+@NUMBERS
+def test_a_mask_of_numbers_is_an_error(name: str, dtype: torch.dtype) -> None:
+    with pytest.raises(TypeError, match=r"is no boolean .*pass mask\.bool\(\)"):
+        models_with_masks()[name](torch.ones(4, 1, 1, 5, dtype=dtype))
+
+
+def test_texts_without_a_batch_are_refused() -> None:
+    x = torch.randn(5, 8)
+    encoder, decoder = (kind(1, 8, 1, 16) for kind in (Encoder, Decoder))
+    with pytest.raises(ValueError, match=r"must be \[batch, seq, d_model\]"):
+        encoder(x)
+    for target, memory in ((x, x), (x[None], x), (x, x[None])):
+        with pytest.raises(ValueError, match=r"must be \[batch, seq, d_model\]"):
+            decoder(target, memory)
 
 
 @pytest.mark.parametrize("kind", [LayerNorm, RMSNorm, PrimerNorm])
@@ -52,18 +87,6 @@ def test_a_norm_reads_as_many_features_as_it_has_weights(kind: Any) -> None:
     for x in (torch.randn(2, 5, 1), torch.tensor([[1, 2, 3, 4]])):
         with pytest.raises(ValueError, match=r"is not floating point \[\.\.\., 4\]"):
             norm(x)
-
-
-@pytest.mark.parametrize("heads", [1, 4])
-def test_a_convolution_reads_a_batch_of_numbers_that_are_not_integers(
-    heads: int,
-) -> None:
-    convolution = SpatialDepthWiseConvolution(heads, 8)
-    for x in (torch.randn(5, 4, 8), torch.ones(2, 5, 4, 8, dtype=torch.int64)):
-        with pytest.raises(
-            ValueError, match=r"is not floating point \[batch, seq, heads"
-        ):
-            convolution(x)
 
 
 @pytest.mark.parametrize("kind", [PositionalEncoding, LearnedPositionalEncoding])
@@ -144,13 +167,3 @@ def test_a_layer_that_differs_far_from_the_first_token_is_not_saved_as_another(
     model.blocks[0].attention = Window(8, 2)
     with pytest.raises(ValueError, match="other logits"):
         save_model(model, tmp_path / "model.pt")
-
-
-def test_a_model_is_not_copied_or_saved_with_an_open_cache(tmp_path: Path) -> None:
-    model = LanguageModel(Config(5, 8, 2, 16, layers=1)).eval()
-    with kv_cache(model):
-        with pytest.raises(RuntimeError, match="outside of the kv_cache block"):
-            deepcopy(model)
-        with pytest.raises(RuntimeError, match="outside of the kv_cache block"):
-            torch.save(model, tmp_path / "model.pt")
-    deepcopy(model)

@@ -105,7 +105,6 @@ def test_too_few_buckets_for_far_keys_are_an_error(buckets, max_distance):
 
 def test_attention_with_a_bias_is_the_formula():
     layer = stirred(MultiHeadAttention(12, 3))
-    layer.additive_mask = True
     bias = RelativePositionBias(3, bidirectional=True).double()(5, 5)
     x = torch.randn(2, 5, 12, dtype=torch.float64)
     query, key, value = layer.project(x, x)
