@@ -26,6 +26,7 @@ Source: {cite:t}`su2021roformer`; {cite:t}`raffel2020exploring` for the buckets.
 import copyreg
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import torch
 from torch import Tensor, nn
@@ -131,14 +132,15 @@ class Combined(type):
     """The type of the classes that `positioned` makes."""
 
 
+@cache
 def positioned(
     by: type[MultiHeadAttention], attention: type[MultiHeadAttention]
 ) -> type[MultiHeadAttention]:
     """
-    Return the class that is both `by` and `attention`, as `RotaryMultiDConvHeadAttention` is.
+    Return a class that is both `by` and `attention`, as `RotaryMultiDConvHeadAttention` is, made once.
 
-    If it is not written anywhere, it is made here. Raises `TypeError` unless both are made of the same
-    `MultiHeadAttention`. Copies pasted into one file may each have brought their own.
+    Raises `TypeError` unless both are made of the same `MultiHeadAttention`. Copies pasted into one file may
+    each have brought their own.
     """
     if attention is MultiHeadAttention:
         return by
@@ -150,12 +152,8 @@ def positioned(
                 f"{kind.__name__} is no subclass of MultiHeadAttention. If that was "
                 "defined twice, as by two copies in one file, keep one definition."
             )
-    bases = (by, attention)
-    for known in by.__subclasses__():
-        if known.__bases__ == bases:
-            return known
     name = by.__name__.removesuffix("Attention") + attention.__name__
-    return Combined(name, bases, {})  # type: ignore[return-value]
+    return Combined(name, (by, attention), {})  # type: ignore[return-value]
 
 
 # `pickle` stores a class by its name in a module. These are in none, so it stores how to make them.

@@ -11,7 +11,8 @@ from torch import nn
 
 from experiments.harness.configuration import Run
 from labml_primer.presets import PRESETS
-from labml_primer.since.rotary import NoPositions, RotaryMultiDConvHeadAttention
+from labml_primer.primer.primer_ez import MultiDConvHeadAttention
+from labml_primer.since.rotary import NoPositions, RotaryAttention
 
 
 def test_configuration_read_from_its_file_has_the_same_digest(
@@ -134,7 +135,8 @@ def test_positions_are_chosen_by_name() -> None:
     scaled = first(positions="rotary-scaled").get_submodule("positions")
     assert torch.equal(scaled(torch.ones(1, 1, 64)), torch.full((1, 1, 64), 8.0))
     attention = rotary.get_submodule("blocks.0.attention")
-    assert isinstance(attention, RotaryMultiDConvHeadAttention)
+    assert isinstance(attention, RotaryAttention)
+    assert isinstance(attention, MultiDConvHeadAttention)
     learned = first(positions="learned").state_dict()
     assert all(torch.equal(a, learned[k]) for k, a in first().state_dict().items())
     with pytest.raises(ValueError, match="'rotory' is not one of learned, sin"):

@@ -6,11 +6,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_plans import PLAN, TINY, found, record_of
-
-from experiments.harness.plan import PLANS, Plan
-from experiments.harness.step_times import stand_in
-from experiments.harness.training import Training
 from experiments.harness.variants import (
     CubedReLU,
     IdentityStart,
@@ -25,6 +20,11 @@ from experiments.harness.variants import (
     Width5,
     Width7,
 )
+from tiny_plans import PLAN, TINY, found, record_of
+
+from experiments.harness.plan import PLANS, Plan
+from experiments.harness.step_times import stand_in
+from experiments.harness.training import Training
 from experiments.records.runs import REPORTED_PLAYS, TUNING_PLAY, reported_loss
 from labml_primer.primer.baselines import GatedFeedForward
 from labml_primer.primer.variations import MultiDConvSharedByHeadsAttention

@@ -11,6 +11,11 @@ from typing import Any
 
 import pytest
 import torch
+from experiments.harness.real_scale.texts import Files, texts_of
+from experiments.harness.real_scale.training import ScaledTraining
+from experiments.harness.real_scale.workers import Workers
+from experiments.harness.start import training_of
+from experiments.harness.worker import Worker
 from pairs import (
     Ended,
     torchrun,
@@ -26,13 +31,8 @@ from torch import nn
 from experiments.chapters import method
 from experiments.harness.configuration import Run
 from experiments.harness.long_run import long_run
-from experiments.harness.real_scale.texts import Files, texts_of
-from experiments.harness.real_scale.training import ScaledTraining
-from experiments.harness.real_scale.workers import Workers
-from experiments.harness.start import training_of
 from experiments.harness.tasks import whole_loss
 from experiments.harness.training import Training
-from experiments.harness.worker import Worker
 from labml_primer.training.loop import draw_windows, held_out_windows
 
 __all__ = ["on_one_core"]  # a fixture that acts here too

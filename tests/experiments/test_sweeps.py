@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 import torch
+from experiments.harness.estimate import announce, recorded
+from experiments.harness.quick import quick
 from inline_ray import InlineRay
 from runs import on_one_core
 from tiny_plans import OTHER, PLAN, SIZES, TINY, write_plan
@@ -23,11 +25,9 @@ from experiments.harness import fingerprint as fingerprints
 from experiments.harness import run as module
 from experiments.harness import sweep as sweeping
 from experiments.harness.configuration import Run
-from experiments.harness.estimate import announce, recorded
 from experiments.harness.fingerprint import fingerprint, is_current
 from experiments.harness.long_run import long_run
 from experiments.harness.plan import Plan
-from experiments.harness.quick import quick
 from experiments.harness.run import run_missing, try_quickly
 from experiments.harness.tasks import LANGUAGE_MODELING
 from experiments.records.lines import read_lines, write_lines

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from experiments.harness.optimizer import not_matrices, optimizer_of, rate_at
 from runs import SIZES, TINY, on_one_core, same_bits, weights
 from torch import nn
 from torch.nn import functional as F
@@ -14,7 +15,6 @@ from torch.nn import functional as F
 from experiments.harness import tasks
 from experiments.harness.configuration import Run
 from experiments.harness.long_run import long_run
-from experiments.harness.optimizer import not_matrices, optimizer_of, rate_at
 from experiments.harness.texts import load_texts
 from experiments.harness.training import Training
 from experiments.records.counts import LENGTHS
