@@ -1,4 +1,4 @@
-"""A figure has a second drawing for a narrow screen, laid out anew, in which its words keep their size."""
+"""A figure has a second drawing for a narrow screen, in which its words keep their size."""
 
 import io
 import re
@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 from sphinx_annotated.page.html.figures import themed
 from sphinx_annotated.run.curves import note
-from sphinx_annotated.run.narrow import SMALLEST, WIDTHS, attempts, is_readable, narrow
+from sphinx_annotated.run.narrow import WIDTH, Narrow, narrow
 
 ORDER = "The panels, from left to right, are here from top to bottom."
 
@@ -37,23 +37,11 @@ def one_long_title() -> Figure:
     axes = figure.subplots()
     axes.plot([0, 1, 2], [0, 1, 2])
     axes.set_title(
-        "a title that is as long as the figure for which it was written, and not shorter",
+        "a title that is as long as the figure for which it was written, and not shorter, "
+        "and that goes on",
         fontsize=6,
     )
     return figure
-
-
-def heat_maps() -> Figure:
-    figure = Figure(figsize=(7, 3.2), layout="constrained")
-    for axes in figure.subplots(2, 8).flat:
-        axes.imshow([[0, 1], [1, 0]])
-        axes.set_axis_off()
-    return figure
-
-
-def laid_out(figure: Figure) -> Any:
-    """The first layout that can be read."""
-    return next(filter(is_readable, attempts(shown(figure))))
 
 
 def test_a_line_says_that_panels_are_below_each_other() -> None:
@@ -66,49 +54,59 @@ def test_a_line_says_that_panels_are_below_each_other() -> None:
     assert ORDER not in on_page(one_long_title())
 
 
+def size(svg: str) -> tuple[float, float]:
+    """The width and height of a drawing in inches."""
+    found = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
+    assert found
+    return float(found[1]) / 72, float(found[2]) / 72
+
+
 def test_panels_are_below_each_other_and_each_has_its_names() -> None:
-    other = laid_out(two_panels())
-    upper, lower = other.axes
-    assert other.get_figwidth() == WIDTHS[0]
-    assert upper.get_position().y0 > lower.get_position().y1
-    assert [axes.get_ylabel() for axes in other.axes] == ["loss", "loss"]
-    assert lower.yaxis.get_tick_params()["labelleft"]
-    assert [a.get_title() or a.get_title("left") for a in other.axes] == [
-        "before",
-        "after",
-    ]
+    drawing = narrow(shown(two_panels())) or ""
+    wide, high = size(drawing)
+    assert wide == pytest.approx(WIDTH) and high == pytest.approx(2 * 2.6, rel=0.05)
+    for words, count in (("before", 1), ("after", 1), ("loss", 2), ("1.0", 4)):
+        assert drawing.count(f"<!-- {words} -->") == count, words
 
 
-def test_a_panel_is_as_high_as_it_was() -> None:
-    figure = shown(two_panels())
-    before = figure.axes[0].get_position().height * figure.get_figheight()
-    other = laid_out(figure)
-    for axes in other.axes:
-        height = axes.get_position().height * other.get_figheight()
-        assert height == pytest.approx(before, rel=0.1)
+def test_a_long_title_takes_several_lines_and_nothing_from_the_panel() -> None:
+    drawing = narrow(shown(one_long_title())) or ""
+    lines = re.findall(
+        r"<!-- (.*?(?:title|figure|written|shorter|goes).*?) -->", drawing
+    )
+    assert len(lines) > 1 and "goes on" in " ".join(lines)
+    assert size(drawing)[1] > 2.6
 
 
-def test_a_legend_is_below_its_panel() -> None:
-    other = laid_out(two_panels())
-    lower = other.axes[1]
-    assert lower.get_legend().get_window_extent().y1 < lower.get_window_extent().y0
+def test_a_figure_with_many_panels_has_none() -> None:
+    figure = Figure(figsize=(7, 3.2), layout="constrained")
+    figure.subplots(2, 8)
+    assert narrow(shown(figure)) is None
 
 
-def test_a_long_title_takes_several_lines_and_small_words_grow() -> None:
-    other = laid_out(one_long_title())
-    title = other.axes[0].title
-    assert "\n" in title.get_text()
-    assert title.get_fontsize() == SMALLEST
+def test_a_figure_with_long_names_of_rows_has_none() -> None:
+    figure = Figure(figsize=(7, 2.6), layout="constrained")
+    figure.subplots().barh(["a name that is longer than a half of the figure"], [1])
+    assert narrow(shown(figure)) is None
 
 
-def test_many_panels_stay_about_as_wide_as_they_were() -> None:
-    other = laid_out(heat_maps())
-    tops = [round(axes.get_position().y1, 2) for axes in other.axes]
-    assert max(map(tops.count, tops)) == 4
-    assert len(other.axes) == 16
+def test_an_error_of_the_narrow_drawing_is_told_and_the_wide_one_stays(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    class Wide(Figure):
+        def savefig(self, *args: Any, **kwargs: Any) -> None:
+            if self.get_figwidth() < 7:
+                raise ValueError("too narrow")
+            super().savefig(*args, **kwargs)
+
+    figure = Wide(figsize=(7, 2.6))
+    figure.subplots().plot([1, 2])
+    assert Narrow()(shown(figure)) is None
+    assert "too narrow" in "".join(capsys.readouterr())
+    assert figure.get_figwidth() == 7
 
 
-@pytest.mark.parametrize("figure", [two_panels, one_long_title, heat_maps])
+@pytest.mark.parametrize("figure", [two_panels, one_long_title])
 def test_the_figure_itself_stays_as_it_is(figure: Callable[[], Figure]) -> None:
     def svg(one: Figure) -> str:
         file = io.StringIO()
@@ -165,5 +163,5 @@ def test_what_is_no_figure_has_none() -> None:
     class Grid:
         savefig = get_figwidth = axes = None
 
-    assert narrow(Grid()) is None
-    assert narrow(Figure) is None
+    assert Narrow()(Grid()) is None
+    assert Narrow()(Figure) is None
