@@ -358,7 +358,7 @@ if __name__ == "__main__":
     # ### Compiled
     #
     # With a cache of fixed length, all steps are the same computation, so one compilation serves all of them
-    # ({doc}`/labml_primer/primer/faster`). Tokens per second at 512 tokens, eager and compiled:
+    # ({doc}`/labml_primer/primer/compiled_generation`). Tokens per second at 512 tokens, eager and compiled:
     both_ways = recorded("compiled_generation")
     load = both_ways["settings"]["load"]
     speeds = {

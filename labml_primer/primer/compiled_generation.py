@@ -12,6 +12,9 @@ read so far, and a mask hides the places that are still empty. So all steps are 
 other numbers. As in {doc}`../transformer/generation`, the cache is added to a copy of the model, and a layer
 is known by what it declares.
 
+:::{picture} fixed_cache
+:::
+
 Source: {doc}`/benchmarks/speed` measures the tokens per second.
 """
 

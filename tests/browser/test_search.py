@@ -9,7 +9,7 @@ from visits import Reading
 
 SEARCHES = {
     "squared relu": "primer/primer_ez.html#SquaredReLU",
-    "KV cache": "transformer/generation.html#kv_cache",
+    "KV cache": "transformer/generation.html#CachedModel",
     "RoPE": "book/pages/glossary.html#term-RoPE",
     "cross-entropy": "training/counting.html",
     "MDHA": "primer/primer_ez.html#MultiDConvHeadAttention",

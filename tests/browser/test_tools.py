@@ -263,7 +263,7 @@ def test_search_answers_as_one_types_and_is_used_by_keyboard_alone(
     [
         ("causal_mask", "attention.html#causal_mask"),
         ("squaredrelu", "primer_ez.html#SquaredReLU"),
-        ("kv_cache", "generation.html#kv_cache"),
+        ("generate_cached", "generation.html#generate_cached"),
     ],
 )
 def test_whoever_types_the_name_of_a_definition_finds_it_first(

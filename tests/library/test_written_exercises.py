@@ -107,6 +107,11 @@ WRONG = {
         "returns 2 at [1], not -4",
         "multiplies each slope",
     ),
+    "labml_primer.primer.compiled_generation": (
+        "return torch.ones(new, length).tril().bool()",
+        "returns 0 at [0, 1], not 1",
+        "those before it",
+    ),
 }
 
 # Answers that are nearly right. Cases with equal or few numbers once took them for right.
@@ -188,6 +193,14 @@ return bias + weight[0] * x[:-2] + weight[1] * x[1:-1] + weight[2] * x[2:]
             "2 * F.relu(x) * upstream.mean()",
             "2 * F.relu(x) * upstream[0]",
             "6 * (x > 0) * upstream",
+        )
+    ],
+    "labml_primer.primer.compiled_generation": [
+        f"return torch.arange(length) {answer}"
+        for answer in (
+            "< seen + torch.arange(1, new + 1)[:, None] - 1",
+            "<= seen * torch.ones(new, 1)",
+            "<= torch.arange(new)[:, None] + new",
         )
     ],
 }

@@ -5,7 +5,7 @@ from drawing.links import GENERATION, WEIGHTS
 
 from pictures.transformer.attention import softmax
 
-CACHE = f"{GENERATION}.cache_keys_and_values"
+CACHE = f"{GENERATION}.CachedAttention"
 TOKENS = ["to", "be", "or", "not", "to"]
 QUERY = [1, 2, 0]
 KEYS = [[1, 0, 2], [2, 1, 1], [0, 0, 2], [1, 2, 0]]
@@ -40,7 +40,7 @@ def draw() -> str:
         with canvas.at(*steps):
             canvas.box(64, K - 12, width, V + 48 - K + 12, kind="area c1", round=10)
     _labels(canvas)
-    with canvas.link(f"{GENERATION}.kv_cache"):
+    with canvas.link(f"{GENERATION}.CachedModel"):
         canvas.words(72, V + 70, "KV cache", "c1 strong", side="left")
     for i, x in enumerate(COLUMNS[:3]):
         canvas.box(x - 24, 8, 48, 26, f"*{TOKENS[i]}*")
