@@ -5,22 +5,18 @@ import math
 import re
 import shutil
 import signal
-import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 from itertools import count
 from pathlib import Path
 from random import Random
-from statistics import correlation, fmean, median
-from types import SimpleNamespace
+from statistics import fmean, median
 from typing import Any
 
 import pytest
 import torch
-from forks import server
+from forks import server, start_command
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_ray import InlineRay, WorkerError
@@ -29,10 +25,10 @@ from searching import (
     TINY,
     compute_too_long,
     outcome_of,
-    run_until_killed,
     sleep_too_long,
 )
 
+from experiments.harness.sweep import alone
 from experiments.harness.texts import load_texts
 from experiments.records.lines import read_lines, write_lines
 from experiments.records.runs import REPORTED_PLAYS, RESULTS
@@ -46,9 +42,8 @@ from experiments.search.candidates import (
     fitting_width,
     parameters,
 )
-from experiments.search.log import Log, appending, read_log
+from experiments.search.log import appending, read_log
 from experiments.search.retrain import (
-    BEST,
     Retraining,
     best_programs,
     retrain,
@@ -79,26 +74,42 @@ ORDERS = ((1, False), (3, False), (3, True))
 BANKS = "constants 0.0 1e30\ndimensions 8 8 8 8 8 64\n"
 
 
-class KilledError(BaseException):
-    """A kill: nothing in the program may handle it."""
-
-
 def events(path: Path) -> list[dict[str, Any]]:
     """Return the lines of a log without those that say when a process began."""
     return [line for line in read_log(path) if "began" not in line]
 
 
+def events_of(log: bytes) -> list[dict[str, Any]]:
+    """Return the same of what a log has."""
+    return [line for line in map(json.loads, log.splitlines()) if "began" not in line]
+
+
 @pytest.fixture(scope="module")
-def unbroken(
+def logs(
     tmp_path_factory: pytest.TempPathFactory,
-) -> dict[tuple[int, bool], list[dict[str, Any]]]:
+) -> dict[tuple[int, bool], bytes]:
     """The logs of a search that nothing interrupts, for each of `ORDERS`."""
     found = {}
-    for cores, youngest_first in ORDERS:
+    for order in ORDERS:
         path = tmp_path_factory.mktemp("search") / "log.jsonl"
-        run_search(InlineRay(cores, youngest_first), TINY, path, outcome_of)
-        found[cores, youngest_first] = events(path)
+        run_search(InlineRay(*order), TINY, path, outcome_of)
+        found[order] = path.read_bytes()
     return found
+
+
+@pytest.fixture(scope="module")
+def unbroken(
+    logs: dict[tuple[int, bool], bytes],
+) -> dict[tuple[int, bool], list[dict[str, Any]]]:
+    """What happened in these searches."""
+    return {order: events_of(log) for order, log in logs.items()}
+
+
+@pytest.fixture
+def tiny(logs: dict[tuple[int, bool], bytes], tmp_path: Path) -> Path:
+    """A folder with the log of `TINY`."""
+    (tmp_path / "tiny.jsonl").write_bytes(logs[ORDERS[0]])
+    return tmp_path
 
 
 def test_every_individual_is_born_and_ends_once(
@@ -171,90 +182,70 @@ def test_children_are_those_of_the_chapter_on_mutations(
     assert made.mutations
 
 
-KILLS = st.lists(st.integers(1, 70), min_size=1, max_size=4)
+CUTS = st.lists(st.floats(0, 1), min_size=1, max_size=4)
 
 
 def check_killed_search(
-    order: tuple[int, bool],
-    kills: list[int],
-    path: Path,
-    expected: list[dict[str, Any]],
+    order: tuple[int, bool], cuts: list[float], path: Path, whole: bytes
 ) -> None:
-    """Kill a search after so many lines of its log, resume it, and compare its lines."""
-    calls: Counter[int] = Counter()
+    """Cut the log of a search, as its kill at any moment does, resume it, and compare its lines."""
+    ends: set[int] = set()
 
-    def counted(*arguments: Any) -> dict[str, Any]:
-        calls[arguments[1]] += 1
-        return outcome_of(*arguments)
+    def counted(dna: str, seed: int, *others: Any) -> dict[str, Any]:
+        assert seed not in ends, "evaluated twice"
+        return outcome_of(dna, seed, *others)
 
-    class KilledLog(Log):
-        """A log whose writer is killed while it writes a line."""
-
-        def write(self, **line: Any) -> None:
-            if left[0] == 0:
-                self.file.write('{"ended": 3, "los')
-                self.file.flush()
-                raise KilledError
-            left[0] -= 1
-            super().write(**line)
-
-    left, finished = [0], set[int]()
-    for lines in [*kills, -1]:
-        left[0] = lines
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("experiments.search.log.Log", KilledLog)
-            before = Counter(calls)
-            with suppress(KilledError):
-                run_search(InlineRay(*order), TINY, path, counted)
-        assert not finished & (calls - before).keys(), "evaluated twice"
-        finished = {line["ended"] for line in events(path) if "ended" in line}
-    assert events(path) == expected
+    path.write_bytes(whole)
+    for cut in cuts:
+        path.write_bytes(path.read_bytes()[: round(cut * len(whole))])
+        ends = {line["ended"] for line in events(path) if "ended" in line}
+        run_search(InlineRay(*order), TINY, path, counted)
+        assert events(path) == events_of(whole)
 
 
 @settings(max_examples=8)
-@given(kills=KILLS)
+@given(cuts=CUTS)
 @pytest.mark.parametrize("order", ORDERS)
 def test_killed_and_resumed_search_equals_the_unbroken_one(
     order: tuple[int, bool],
-    kills: list[int],
-    unbroken: dict[tuple[int, bool], list[dict[str, Any]]],
+    cuts: list[float],
+    logs: dict[tuple[int, bool], bytes],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     path = tmp_path_factory.mktemp("search") / "log.jsonl"
-    check_killed_search(order, kills, path, unbroken[order])
+    check_killed_search(order, cuts, path, logs[order])
 
 
 @pytest.mark.nightly
-@given(kills=KILLS)
+@given(cuts=CUTS)
 @pytest.mark.parametrize("order", ORDERS)
 def test_search_killed_in_a_hundred_ways_equals_the_unbroken_one(
     order: tuple[int, bool],
-    kills: list[int],
-    unbroken: dict[tuple[int, bool], list[dict[str, Any]]],
+    cuts: list[float],
+    logs: dict[tuple[int, bool], bytes],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     path = tmp_path_factory.mktemp("search") / "log.jsonl"
-    check_killed_search(order, kills, path, unbroken[order])
+    check_killed_search(order, cuts, path, logs[order])
 
 
-def test_a_finished_search_is_left_as_it_is(tmp_path: Path) -> None:
-    path = tmp_path / "log.jsonl"
-    run_search(InlineRay(1), TINY, path, outcome_of)
-    before = path.read_bytes()
-    run_search(InlineRay(1), TINY, path, outcome_of)
-    assert path.read_bytes() == before
+def test_a_finished_search_is_left_as_it_is(tiny: Path) -> None:
+    before = (tiny / "tiny.jsonl").read_bytes()
+    run_search(InlineRay(1), TINY, tiny / "tiny.jsonl", outcome_of)
+    assert (tiny / "tiny.jsonl").read_bytes() == before
 
 
-def test_log_of_another_search_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "log.jsonl"
-    run_search(InlineRay(1), TINY, path, outcome_of)
-    message = "log.jsonl: it is the log of another search: seed was 0, now 1. Restore"
+def test_log_of_another_search_is_an_error(tiny: Path) -> None:
+    path = tiny / "tiny.jsonl"
+    message = "tiny.jsonl: it is the log of another search: seed was 0, now 1. Restore"
     with pytest.raises(ValueError, match=message):
         run_search(InlineRay(1), replace(TINY, seed=1), path, outcome_of)
     longer = replace(TINY, task=replace(SMALL, budget=63.0))
     message = r"another search: budget was 62\.0, now 63\.0\. Restore"
     with pytest.raises(ValueError, match=message):
         run_search(InlineRay(1), longer, path, outcome_of)
+    with pytest.raises(ValueError, match="size was 8, now 9"):
+        run_search(InlineRay(1), replace(TINY, size=9), path, outcome_of)
 
 
 def test_a_line_of_the_log_that_cannot_be_read_is_named(tmp_path: Path) -> None:
@@ -341,32 +332,84 @@ def test_expected_time_is_that_of_half_of_the_programs_at_each_hurdle() -> None:
 
 # ## The command
 
+SEARCHES = {"tiny": TINY, "other": replace(TINY, seed=1)}
+
+
+def costly_outcome(*arguments: Any) -> dict[str, Any]:
+    """Return an outcome with the costs of a training."""
+    return outcome_of(*arguments) | {"used": 62.0, "seconds": 1.0, "steps": 62}
+
+
+def search_all(folder: Path, *only: str, evaluate: Any = costly_outcome) -> None:
+    """Run what is missing of these searches, in one process and without training."""
+    inline, chosen = nullcontext(InlineRay(1)), {name: SEARCHES[name] for name in only}
+    module.run_missing(SEARCHES, chosen, folder, inline, evaluate, not_trained)
+
+
+@pytest.mark.usefixtures("best_four")
+def test_what_is_missing_is_searched_trained_again_and_gathered(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    search_all(tmp_path, "tiny")
+    logs = tmp_path / "search"
+    assert {path.stem for path in logs.glob("*.jsonl")} == {"tiny", "retrained"}
+    search_all(tmp_path, *SEARCHES)
+    search_all(tmp_path, *SEARCHES)
+    printed = capsys.readouterr().out
+    assert printed.count("other: 30 of 30") == printed.count("tiny: 30 of 30") == 1
+    again, of_known_models = read_lines(logs / "retrained.jsonl"), 3 * 3 * 3
+    assert len(again) == FEW + FEW - of_known_models
+    gathered = json.loads((tmp_path / "searches.json").read_text())
+    assert [*gathered["searches"]] == [*SEARCHES]
+    assert printed.splitlines()[-1] == "Missing: 0 min on a core, 0 min on 1"
+
+
+def test_what_ended_is_gathered_also_if_the_command_is_stopped(tmp_path: Path) -> None:
+    def stopped(dna: str, seed: int, *others: Any) -> dict[str, Any]:
+        if seed == 20:
+            raise KeyboardInterrupt
+        return costly_outcome(dna, seed, *others)
+
+    with pytest.raises(KeyboardInterrupt):
+        search_all(tmp_path, "tiny", evaluate=stopped)
+    gathered = json.loads((tmp_path / "searches.json").read_text())
+    assert gathered["searches"]["tiny"]
+
+
+TOY = "[task]\n[search.tiny]\nsize = 9\n[search.other]\n"
+
+
+def refusal(folder: Path, plan: str, *words: object) -> str:
+    """Return the error with which the command ends."""
+    (folder / "plan.toml").write_text(plan)
+    words = ("--folder", folder, *words)
+    command = start_command(folder, "refused", "experiments.search.run", *words)
+    assert command.wait() == 1, command.printed
+    return command.printed
+
+
+@pytest.mark.usefixtures("best_four")
+def test_expected_time_contains_that_of_training_again(tmp_path: Path) -> None:
+    left = steps_left({"tiny": TINY}, tmp_path, tmp_path / "retrained.jsonl")
+    assert left == ((3 + 3) * 3 * (1 + 3 + 3) + 1 * 3) * SMALL.budget
+
+
+def test_unknown_search_error_lists_known_searches(tmp_path: Path) -> None:
+    message = "unknown search 'tny'; known searches: tiny, other"
+    assert message in refusal(tmp_path, TOY, "--only", "tny")
+
+
+def test_second_search_at_the_same_time_is_refused(tmp_path: Path) -> None:
+    with alone(tmp_path / "built" / "search"):
+        assert "another search is running" in refusal(tmp_path, TOY)
+
+
+def test_a_mistake_in_the_plan_ends_the_command_with_a_message(tmp_path: Path) -> None:
+    message = refusal(tmp_path, "[task]\nbudgets = 6")
+    assert re.search(r"plan.toml, \[task\]: .*'budgets'", message)
+
 
 @pytest.fixture
-def main(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """The command with two small searches, whose programs are not trained."""
-
-    def main(*arguments: str) -> None:
-        monkeypatch.setattr(sys, "argv", ["run", "--cores", "1", *arguments])
-        module.main()
-
-    other = replace(TINY, seed=1)
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    monkeypatch.setattr(module, "LOGS", tmp_path)
-    monkeypatch.setattr(module, "BUILT", tmp_path)
-    monkeypatch.setattr(module, "read_plan", lambda: {"tiny": TINY, "other": other})
-    monkeypatch.setattr(module, "cluster", lambda number: nullcontext(InlineRay(1)))
-    run = partial(module.run_search, evaluate=outcome_of)
-    monkeypatch.setattr(module, "run_search", run)
-    monkeypatch.setattr("experiments.search.retrain.retrain", not_trained)
-    minute = SimpleNamespace(seconds=60.0)
-    monkeypatch.setattr(module, "unit_of", lambda task, clock: minute)
-    written = partial(print, "gathered")
-    monkeypatch.setattr(module, "write_searches", lambda names: written(*names))
-    return main
-
-
-@pytest.fixture(autouse=True)
 def best_four(monkeypatch: pytest.MonkeyPatch) -> None:
     """Train the best four again, of the few programs of a tiny search."""
     monkeypatch.setattr("experiments.search.retrain.BEST", 4)
@@ -374,87 +417,6 @@ def best_four(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def not_trained(run: Retraining) -> dict[str, Any]:
     return {"rejected": "not trained in this test"}
-
-
-def test_command_runs_what_is_missing_and_gathers_it(
-    main: Callable[..., None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    main("--only", "tiny")
-    assert {path.stem for path in tmp_path.glob("*.jsonl")} == {"tiny", "retrained"}
-    main()
-    printed = capsys.readouterr().out
-    assert printed.count("other: 30 of 30") == printed.count("tiny: 30 of 30") == 1
-    assert printed.count("gathered tiny other") == 2
-    of_known_models = 3 * 3 * 3
-    again = read_lines(tmp_path / "retrained.jsonl")
-    assert len(again) == FEW + FEW - of_known_models
-    main("--list")
-    assert (
-        capsys.readouterr().out.splitlines()[-1]
-        == "Missing: 0 min on a core, 0 min on 1"
-    )
-
-
-def test_what_ended_is_gathered_also_if_the_command_is_stopped(
-    main: Callable[..., None],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    def stopped(*arguments: Any, **options: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(module, "run_search", stopped)
-    with pytest.raises(SystemExit, match="the same command resumes"):
-        main()
-    assert "gathered tiny other" in capsys.readouterr().out
-
-
-def test_expected_time_contains_that_of_training_again(
-    main: Callable[..., None], capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    left = steps_left({"tiny": TINY}, tmp_path, tmp_path / "retrained.jsonl")
-    assert left == ((3 + 3) * 3 * (1 + 3 + 3) + 1 * 3) * SMALL.budget
-    main("--only", "tiny", "--list")
-    expected = 60 * (TINY.expected_steps() + left)  # a step is a minute here
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert (
-        last
-        == f"Missing: {module.hours(expected)} on a core, {module.hours(expected)} on 1"
-    )
-
-
-def test_unknown_search_error_lists_known_searches(main: Callable[..., None]) -> None:
-    with pytest.raises(SystemExit, match="unknown search 'tny'; known searches: tiny"):
-        main("--only", "tny")
-
-
-def test_second_search_at_the_same_time_is_refused(
-    main: Callable[..., None], tmp_path: Path
-) -> None:
-    with (
-        module.alone(tmp_path / "search"),
-        pytest.raises(SystemExit, match="another search is running"),
-    ):
-        main()
-
-
-def test_a_mistake_in_the_plan_ends_the_command_with_a_message(
-    main: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "plan.toml").write_text("[task]\nbudgets = 6")
-    monkeypatch.setattr(module, "read_plan", lambda: read_plan(tmp_path / "plan.toml"))
-    with pytest.raises(SystemExit, match=r"plan.toml, \[task\]: .*'budgets'"):
-        main()
-
-
-def test_a_changed_plan_ends_the_command_with_a_message(
-    main: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    main("--only", "tiny")
-    changed = {"tiny": replace(TINY, size=9)}
-    monkeypatch.setattr(module, "read_plan", lambda: changed)
-    with pytest.raises(SystemExit, match="size was 8, now 9"):
-        main()
 
 
 def test_fitness_is_not_measured_on_reported_plays() -> None:
@@ -656,6 +618,7 @@ def test_search_joins_a_cluster_and_uses_all_of_its_nodes(
     def where(
         dna: str, seed: int, bars: tuple[float, ...], task: Task
     ) -> dict[str, Any]:
+
         import time
 
         import ray
@@ -684,25 +647,12 @@ def test_search_joins_a_cluster_and_uses_all_of_its_nodes(
     assert len(used) == len(set(used)) == 2
 
 
-@pytest.mark.slow
-def test_killed_driver_resumes(tmp_path: Path) -> None:
-    path = tmp_path / "log.jsonl"
-    process = server().Process(target=run_until_killed, args=(path,))
-    process.start()
-    process.join()
-    assert process.exitcode == -signal.SIGKILL
-    run_search(InlineRay(2), TINY, path, outcome_of)
-    expected = tmp_path / "unbroken.jsonl"
-    run_search(InlineRay(2), TINY, expected, outcome_of)
-    assert events(path) == events(expected)
-
-
 # ## Retraining
 
 
-def test_winners_are_the_best_that_were_trained_to_the_end(tmp_path: Path) -> None:
-    path = tmp_path / "tiny.jsonl"
-    run_search(InlineRay(1), TINY, path, outcome_of)
+@pytest.mark.usefixtures("best_four")
+def test_winners_are_the_best_that_were_trained_to_the_end(tiny: Path) -> None:
+    path = tiny / "tiny.jsonl"
     lines = events(path)
     ended = {line["ended"]: line["losses"] for line in lines if "ended" in line}
     whole = [n for n, losses in ended.items() if len(losses) == 5]
@@ -713,55 +663,54 @@ def test_winners_are_the_best_that_were_trained_to_the_end(tmp_path: Path) -> No
     assert best_programs(path, replace(TINY, individuals=31)) == {}, "not finished"
 
 
+def train_again(folder: Path, train: Callable[[Retraining], dict[str, Any]]) -> Path:
+    """Train again what is missing, and return the file of the records."""
+    records = folder / "retrained.jsonl"
+    retrain_missing(InlineRay(1), {"tiny": TINY}, folder, records, train)
+    return records
+
+
+@pytest.mark.usefixtures("best_four")
 def test_winners_and_known_models_are_retrained_once_with_each_seed_time_and_width(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: Path,
 ) -> None:
     runs: list[Retraining] = []
 
-    def fake(run: Retraining) -> dict[str, Any]:
+    def noted(run: Retraining) -> dict[str, Any]:
         runs.append(run)
         return not_trained(run)
 
-    monkeypatch.setattr("experiments.search.retrain.retrain", fake)
-    run_search(InlineRay(1), TINY, tmp_path / "tiny.jsonl", outcome_of)
     for _ in range(2):
-        retrain_missing(InlineRay(1), {"tiny": TINY}, tmp_path, tmp_path / "again")
+        train_again(tiny, noted)
     assert len(runs) == len(set(runs)) == FEW
     assert all(run.task.budget == run.longer * SMALL.budget for run in runs)
     assert all(run.task.hurdles == 4 for run in runs), "recorded at the paper's"
     assert {(run.longer, run.scale) for run in runs} == {(1, 1), (3, 1), (3, 2)}
     assert {run.dna for run in runs} > {str(TRANSFORMER), str(PRIMER)}
-    best = [f"tiny-{n}" for n in best_programs(tmp_path / "tiny.jsonl", TINY)]
+    best = [f"tiny-{n}" for n in best_programs(tiny / "tiny.jsonl", TINY)]
     long = {run.name for run in runs if run.longer == 3}
     assert long == {*best[:3], "transformer", "primer-ez", "primer"}
 
 
 def test_a_record_of_another_training_with_the_same_name_does_not_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: Path,
 ) -> None:
-    monkeypatch.setattr("experiments.search.retrain.retrain", not_trained)
-    run_search(InlineRay(1), TINY, tmp_path / "tiny.jsonl", outcome_of)
-    records = tmp_path / "retrained.jsonl"
-    retrain_missing(InlineRay(1), {"tiny": TINY}, tmp_path, records)
-    known = read_lines(records)
-    assert all(run.is_recorded(known) for run in retrainings({"tiny": TINY}, tmp_path))
+    known = read_lines(train_again(tiny, not_trained))
+    assert all(run.is_recorded(known) for run in retrainings({"tiny": TINY}, tiny))
     longer = replace(TINY, task=replace(SMALL, budget=100.0))
-    again = list(retrainings({"tiny": longer}, tmp_path))
+    again = list(retrainings({"tiny": longer}, tiny))
     assert again and not any(run.is_recorded(known) for run in again)
 
 
 def test_a_worker_that_ends_in_retraining_is_recorded_and_the_others_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     def ending(run: Retraining) -> dict[str, Any]:
         if run.name == "primer" and run.scale == 2:
             raise WorkerError
         return not_trained(run)
 
-    monkeypatch.setattr("experiments.search.retrain.retrain", ending)
-    file = tmp_path / "retrained.jsonl"
-    retrain_missing(InlineRay(1), {"tiny": TINY}, tmp_path, file)
-    records = list(read_lines(file).values())
+    records = list(read_lines(train_again(tmp_path, ending)).values())
     ended = [r for r in records if r["rejected"] == "ended its workers: WorkerError"]
     assert len(records) == 27 and len(ended) == 3
     assert {(record["name"], record["scale"]) for record in ended} == {("primer", 2)}
@@ -1033,10 +982,7 @@ def test_recorded_searches_are_those_of_the_plan() -> None:
         assert began and all(each == settings_of(plan[path.stem]) for each in began)
 
 
-def test_recorded_retrainings_are_those_of_the_plan(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("experiments.search.retrain.BEST", BEST)
+def test_recorded_retrainings_are_those_of_the_plan() -> None:
     logs = RESULTS / "search"
     recorded = read_lines(logs / "retrained.jsonl")
     planned = list(retrainings(read_plan(), logs))
@@ -1132,23 +1078,6 @@ def test_what_a_search_found_is_its_last_population_and_its_best_program_again()
     assert row[5:] == ["-", "-"], "not trained again yet"
 
 
-def test_what_is_said_of_second_looks_is_so() -> None:
-    searches, _ = tables.read_searches()
-    changed = 0
-    for name, search in searches.items():
-        looks = search["second_looks"]
-        again = [fmean(each) for each in looks["again"]]
-        chosen = tables.chosen_again(looks)
-        reported = [fmean(each) for each in looks["reported"]]
-        assert abs(reported[0] - reported[chosen]) < 0.02, "it matters little"
-        related = correlation(looks["found"], again)
-        assert related > 0.9 if name == "no-selection" else related < 0.5
-        assert fmean(again) > fmean(looks["found"]) and len(again) == BEST
-        changed += chosen != 0
-        assert chosen == 0 or name != "no-selection"
-    assert changed == len(searches) - 1
-
-
 def test_second_looks_say_which_program_is_best_after_all() -> None:
     looks = {
         "number": [7, 3, 9, 5],  # the best of the search first
@@ -1190,138 +1119,19 @@ def test_overview_and_lineage_say_how_the_search_went() -> None:
     assert tables.title(control) == "from random programs, seed 5, no selection"
 
 
-def evolved(searches: dict[str, Any]) -> dict[str, Any]:
-    """Return the searches from the Transformer; not the control, and not that from random programs."""
-    return {name: searches[name] for name in searches if name.startswith("transformer")}
+# ## What the chapter says, and only the logs know
 
 
-def test_the_control_and_the_random_start_are_as_the_chapter_says() -> None:
-    searches, retrained = tables.read_searches()
-    losses = {
-        name: [run["loss"] for run in runs]
-        for name, runs in tables.runs_by_program(retrained, 1, 1).items()
-    }
-    best = {n: losses[tables.winner(n, search)] for n, search in searches.items()}
-    control, from_random = searches["no-selection"], searches["random-start"]
-    assert max(best["no-selection"]) < min(losses["primer-ez"])
-    selected = [loss for name in evolved(searches) for loss in best[name]]
-    assert max(selected) < min(best["no-selection"]), "selection finds the rest"
-    gained = fmean(losses["transformer"]) - fmean(best["no-selection"])
-    assert gained > 0.5 * (fmean(losses["transformer"]) - fmean(selected)), "most"
-    operations = [line.split(" = ")[1].split("(")[0] for line in control["best"]]
-    assert operations[-6:] == ["MAX", "SHIFT", "CONV 1X1", "SHIFT", "DCONV 3X1", "ADD"]
-    assert not {"T-MAT MUL", "EXP"} & {*operations}, "without attention"
-    assert control["median"][-1] > control["median"][0]
-    first = searches["transformer-0"]["median"]
-    assert first[-1] < first[0]
+def test_search_from_random_programs_descends_from_a_convolution_alone() -> None:
+    origin = tables.gathered_search("random-start")["lineage"][0]["number"]
     log = read_log(RESULTS / "search" / "random-start.jsonl")
-    origin = from_random["lineage"][0]
-    (born,) = (line for line in log if line.get("born") == origin["number"])
+    (born,) = (line for line in log if line.get("born") == origin)
     assert summary.operations(born["dna"]) == {"CONV 3X1": 1}
-    assert origin["losses"][-1] < fmean(
-        run["losses"][-1]
-        for run in tables.runs_by_program(retrained, 1, 1)["transformer"]
-    )
-    assert from_random["at_the_end"].get("T-MAT MUL", 0) < 0.1
-    assert from_random["best"] == [
-        "h1 = SHIFT(h0)",
-        "h2 = CONV 3X1(h1)",
-        "h3 = C MUL(h2)",
-        "h4 = MULTIPLY(h3, h1)",
-    ]
 
 
-def test_the_recorded_searches_are_as_their_chapter_says() -> None:
-    searches, retrained = tables.read_searches()
-    for name, search in evolved(searches).items():
-        lines = search["best"]
-        width = 7 if name == "transformer-2" else 3
-        convolved = next(
-            k for k, line in enumerate(lines) if f" CONV {width}X1(" in line
-        )
-        squared = [
-            k
-            for k, line in enumerate(lines)
-            if (found := re.search(r"MULTIPLY\((h\d+), (h\d+)\)", line))
-            and found[1] == found[2]
-        ]
-        # In the third, the one square is that of the norm before the convolution.
-        assert (convolved < squared[0]) == (width == 3)
-        assert (search["at_the_end"]["square"] > 0.5) == (width == 3)
-        assert not any("T-MAT MUL" in line for line in lines)
-        assert search["at_the_end"].get("T-MAT MUL", 0) < 0.1
-        assert search["at_the_end"]["convolution"] > 0.9
-        assert search["tried"]["T-MAT MUL"][1] == 0, "never trained to the end"
-    for setting in ((1, 1), (3, 1), (3, 2)):
-        runs = tables.runs_by_program(retrained, *setting)
-        losses = {name: [run["loss"] for run in each] for name, each in runs.items()}
-        for name, search in evolved(searches).items():
-            for known in ("transformer", "primer-ez"):
-                best = losses[tables.winner(name, search)]
-                assert max(best) < min(losses[known]), "with every seed"
-    passed = {
-        row[0]: int(row[2]) / int(row[1]) for row in tables.mutations(searches).rows
-    }
-    in_order = sorted(passed, key=lambda name: passed[name])
-    assert {*in_order[:3]} == {"insert", "delete and insert", "mutate field"}
-    assert in_order[-1] == "mutate bank"
-
-
-def test_twice_the_width_says_less_as_the_chapter_says() -> None:
-    searches, retrained = tables.read_searches()
-    narrow, wide = (tables.runs_by_program(retrained, 3, scale) for scale in (1, 2))
-    mean = {
-        scale: {name: fmean(run["loss"] for run in each) for name, each in runs.items()}
-        for scale, runs in ((1, narrow), (2, wide))
-    }
-    best = {name: tables.winner(name, search) for name, search in searches.items()}
-    worse = {*best.values(), "transformer", "primer-ez"}
-    worse -= {best[name] for name in ("transformer-0", "transformer-1", "random-start")}
-    for name in [*best.values(), "transformer", "primer-ez"]:
-        assert (mean[2][name] > mean[1][name]) == (name in worse), name
-    missing = {name for name, runs in wide.items() if len(runs) < 3}
-    assert missing == {"primer-ez", "primer"}
-    assert all(len(runs) == 3 for runs in narrow.values())
+def test_transformer_of_twice_the_width_takes_about_half_as_many_steps() -> None:
     taken: dict[int, list[int]] = {1: [], 2: []}
     for record in read_lines(RESULTS / "search" / "retrained.jsonl").values():
         if record["longer"] == 3 and record["name"] == "transformer":
             taken[record["scale"]].append(record["steps"])
-    assert 0.4 < fmean(taken[2]) / fmean(taken[1]) < 0.6, "about half as many steps"
-
-
-def first_most(shares: list[float]) -> int:
-    """Return the first point at which more than half of the population has an operation."""
-    return next(k for k, share in enumerate(shares) if share > 0.5)
-
-
-def test_attention_was_lost_as_the_chapter_says() -> None:
-    searches, retrained = tables.read_searches()
-    first, second = searches["transformer-0"], searches["transformer-1"]
-    assert [line.split(" = ")[1] for line in first["best"][:3]] == [
-        "CONV 3X1(h0)",
-        "MULTIPLY(h1, h1)",
-        "SHIFT(h2)",
-    ]
-    attention, wide, narrow = (
-        first["spread"][name] for name in ("T-MAT MUL", "DCONV 7X1", "CONV 3X1")
-    )
-    lost = first_most([1 - share for share in attention])
-    assert first_most(wide) <= lost + 2 < first_most(narrow), "one after the other"
-    step = next(s for s in second["lineage"] if "CONV 3X1" in s["gained"])
-    assert {"EXP", "DIVIDE"} <= step["lost"].keys(), "the softmax"
-    lost = first_most([1 - share for share in second["spread"]["T-MAT MUL"]])
-    assert abs(first_most(second["spread"]["CONV 3X1"]) - lost) <= 5
-    assert not any("DIVIDE" in line for line in second["best"]), "no norm"
-    step = next(
-        s for s in searches["transformer-2"]["lineage"] if "CONV 7X1" in s["gained"]
-    )
-    assert {"T-MAT MUL", "MAT MUL"} <= step["lost"].keys(), "attention"
-    curves = tables.curves(retrained, first["task"]["budget"])
-    known = {row[0]: list(map(float, row[1:])) for row in curves.rows}
-    behind = [
-        ours > theirs
-        for ours, theirs in zip(known["Primer-EZ"], known["Transformer"], strict=True)
-    ]
-    assert behind == [True, True, True, False][: len(behind)] + [False] * (
-        len(behind) - 4
-    )
+    assert 0.4 < fmean(taken[2]) / fmean(taken[1]) < 0.6
