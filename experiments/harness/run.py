@@ -38,8 +38,7 @@ from filelock import Timeout
 from experiments.harness.command import hours, positive_integer
 from experiments.harness.configuration import Run
 from experiments.harness.fingerprint import is_current
-from experiments.harness.orphans import orphaned
-from experiments.harness.plan import PLANS, Plan, read_plans
+from experiments.harness.plan import PLANS, Plan, orphaned, read_plans
 from experiments.harness.provenance import commit
 from experiments.harness.step_times import measure_missing, stand_in
 from experiments.harness.sweep import BUILT, alone, cores, sweep

@@ -27,10 +27,6 @@ BUILT = RESULTS.parent.parent / "_build" / "experiments"
 """The checkpoints."""
 
 
-class UncommittedError(RuntimeError):
-    """A run ended whose code was not committed."""
-
-
 NICENESS = "19"
 """How far the workers of long runs stand back behind other processes."""
 
@@ -105,7 +101,7 @@ def sweep(
             record = read_record(folders[name] / "record.json", runs[name].digest)
             assert record, f"{name} has ended and has no record in {folders[name]}"
             if committed and of_modified_code(record):
-                ended = UncommittedError(
+                ended = RuntimeError(
                     f"the code was modified while it ran, so its record is not reported. It is in "
                     f"{folders[name]}: commit the code, delete this folder, and give the command again"
                 )

@@ -12,8 +12,7 @@ from tiny_plans import as_toml
 
 from experiments.harness import run as command
 from experiments.harness.configuration import Run
-from experiments.harness.orphans import orphaned
-from experiments.harness.plan import PLANS, Plan, read_plans
+from experiments.harness.plan import PLANS, Plan, orphaned, read_plans
 from experiments.harness.step_times import measure_missing
 from experiments.records.lines import write_json
 from experiments.records.runs import RESULTS, STEP_TIMES, read_step_times, write_run
