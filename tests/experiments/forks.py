@@ -44,7 +44,9 @@ def server() -> "multiprocessing.context.ForkServerContext":
     """Start the server from which processes are forked."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["forks"])
-    path = os.pathsep.join([str(ROOT), str(Path(__file__).parent)])
+    here = Path(__file__).parent
+    rooms = (ROOT, here, *(here / room for room in ("harness", "real_scale", "search")))
+    path = os.pathsep.join(map(str, rooms))
     with command.environment(ONE_CORE | {"PYTHONPATH": path, SERVER: "1"}):
         forkserver.ensure_running()
     return context

@@ -51,7 +51,8 @@ def torchrun(folder: Path, act: Callable[[], None]) -> Ended:
     # With an address there is no name to look up.
     launch = ["-m", "torch.distributed.run", "--standalone"]
     launch += ["--local-addr", "127.0.0.1", "--nproc-per-node", "2", "act.py"]
-    path = os.pathsep.join(map(str, (ROOT, Path(__file__).parent)))
+    here = Path(__file__).parent
+    path = os.pathsep.join(map(str, (ROOT, here, here.parent)))
     return subprocess.run(
         [sys.executable, *launch],
         cwd=folder,

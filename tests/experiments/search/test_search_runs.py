@@ -65,7 +65,6 @@ from labml_primer.search import primitives, programs
 from labml_primer.search.mutations import mutate
 from labml_primer.search.programs import PRIMER, TRANSFORMER, parse
 
-ROOT = Path(__file__).resolve().parents[2]
 OPEN = (math.inf,) * 4
 FEW = (3 + 3) * 3 * 3 + 1 * 3
 """Trainings of three known models and the best four of `TINY`, of which three are trained in all ways."""
