@@ -212,28 +212,25 @@ class Run:
         Raises `ValueError` for an unknown part, or one in another's place.
         """
         try:
-            return self._build(vocab_size)
+            changes: dict[str, Any] = {
+                name: part(value) if isinstance(value, str) else value
+                for name, value in self.model.items()
+                if name != "positions"
+            }
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(self.seed)
+                if self.preset in T5_PRESETS:
+                    changes["vocab_size"] = vocab_size + SENTINELS
+                    return T5(replace(T5_PRESETS[self.preset], **changes))
+                # An encoder has one token more, which masks others.
+                tokens = vocab_size if self.predicts_next else vocab_size + 1
+                changes |= {"vocab_size": tokens, "max_seq": self.seq}
+                config = replace(PRESETS[self.preset], **changes)
+                if "positions" in self.model:
+                    config = with_positions(config, self.model["positions"])
+                return LanguageModel(config)
         except (TypeError, ValueError) as error:
             raise ValueError(f"model: {error}") from error
-
-    def _build(self, vocab_size: int) -> LanguageModel | T5:
-        changes: dict[str, Any] = {
-            name: part(value) if isinstance(value, str) else value
-            for name, value in self.model.items()
-            if name != "positions"
-        }
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
-            if self.preset in T5_PRESETS:
-                changes["vocab_size"] = vocab_size + SENTINELS
-                return T5(replace(T5_PRESETS[self.preset], **changes))
-            # An encoder has one token more, which masks others.
-            tokens = vocab_size if self.predicts_next else vocab_size + 1
-            changes |= {"vocab_size": tokens, "max_seq": self.seq}
-            config = replace(PRESETS[self.preset], **changes)
-            if "positions" in self.model:
-                config = with_positions(config, self.model["positions"])
-            return LanguageModel(config)
 
 
 def with_positions(config: Config, name: str) -> Config:

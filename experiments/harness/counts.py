@@ -20,6 +20,7 @@ from torch import Tensor
 
 from experiments.harness.plan import Plan, read_plans
 from experiments.harness.provenance import surroundings
+from experiments.harness.tasks import whole_places
 from experiments.harness.texts import load_texts
 from experiments.records.counts import COUNTS, key
 from experiments.records.lines import write_json
@@ -45,12 +46,6 @@ def amounts(plans: Iterable[Plan]) -> list[tuple[str, int, int, int]]:
     return [found[each] for each in sorted(found)]
 
 
-def whole_windows(text: Tensor, seq: int) -> Tensor:
-    """Return the windows in which a model reads a whole play."""
-    starts = torch.arange(0, len(text) - seq, seq)[:, None]
-    return text[starts + torch.arange(seq + 1)]
-
-
 def counted(data: str, steps: int, batch: int, seq: int) -> dict[str, Any]:
     """Return the entry of a text and an amount."""
     texts = load_texts(data)
@@ -68,7 +63,7 @@ def counted(data: str, steps: int, batch: int, seq: int) -> dict[str, Any]:
         "data": data,
         "tokens": len(places),
         "windows": reported(held_out_windows(play, seq) for play in plays),
-        "whole": reported(whole_windows(play, seq) for play in plays),
+        "whole": reported(play[whole_places(play, seq)] for play in plays),
         "text": reported(play[None] for play in plays),
     }
 

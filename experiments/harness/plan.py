@@ -9,14 +9,29 @@ that two plans share is run once. The time of a training step of each model is r
 
 import math
 import tomllib
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from experiments.harness.configuration import WRITTEN, Run, is_of_type, try_to_build
-from experiments.records.runs import HELD_OUT, TUNING, RunRecord, tuning_loss
+from experiments.harness.configuration import (
+    WRITTEN,
+    Run,
+    changes,
+    is_of_type,
+    try_to_build,
+)
+from experiments.records.runs import (
+    HELD_OUT,
+    RESULTS,
+    TUNING,
+    RunRecord,
+    file_of,
+    read_plan,
+    tuning_loss,
+)
 
 PLANS = Path(__file__).parent.parent / "plans"
 NEEDED = {
@@ -73,17 +88,14 @@ class Plan:
                 models[model] = run_of(shared | own | {"model": both})
             except ValueError as error:
                 raise ValueError(f"{model}: {error}") from error
+        tables = ("tuning", "shared", "models")
         return cls(
             name,
-            plan["title"],
-            plan["turn"],
-            plan["seeds"],
-            tuple(tuning["rates"]),
-            tuning["steps"],
-            models,
-            tuning.get("seed", 0),
-            plan.get("unfinished", False),
-            plan.get("timed", True),
+            rates=tuple(tuning["rates"]),
+            tuning_steps=tuning["steps"],
+            tuning_seed=tuning.get("seed", 0),
+            models=models,
+            **{key: value for key, value in plan.items() if key not in tables},
         )
 
     def belongs_to(self, family: str) -> bool:
@@ -204,3 +216,57 @@ def read_plans(folder: Path = PLANS) -> dict[str, Plan]:
     """Return all plans by name, in the order of their turns."""
     plans = sorted(map(Plan.read, folder.glob("*.toml")), key=attrgetter("turn"))
     return {plan.name: plan for plan in plans}
+
+
+# Recorded runs that a plan does not have any more, because its file was changed
+
+SHOWN = 3
+"""So many names of a group are listed, and the number of the others."""
+
+
+def orphaned(
+    plans: Iterable[Plan], results: Path = RESULTS, folder: Path = PLANS
+) -> str:
+    """Return what to tell an author whose plans lost recorded runs: files, changes, and what to do.
+
+    The text is empty if no record is lost. A run that was only given another name is not lost.
+    """
+    lines = []
+    for plan in plans:
+        file, recorded = folder / f"{plan.name}.toml", file_of(plan.name, results)
+        if not (lost := lost_runs(plan, results)):
+            continue
+        count = sum(map(len, lost.values()))
+        runs = "1 run" if count == 1 else f"{count} runs"
+        lines.append(f"{file} has changed, and {recorded} has {runs} of before:")
+        for changed, names in lost.items():
+            more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+            lines.append(f"  {', '.join(names[:SHOWN])}{more}: {changed}")
+        lines += [
+            f"Keep them: restore the plan (git checkout {file}), or give the changed one a name of its own.",
+            f"Replace them: delete their lines in {recorded}, and give this command again.",
+        ]
+    return "\n".join(lines)
+
+
+def lost_runs(plan: Plan, results: Path) -> dict[str, list[str]]:
+    """Return the names of lost runs, by what has changed."""
+    planned, lost = plan.digests(), defaultdict[str, list[str]](list)
+    for name, record in read_plan(plan.name, results).items():
+        if record["digest"] not in planned:
+            before = Run.of(record["configuration"])
+            lost[change(plan, name, before)].append(name)
+    return lost
+
+
+def change(plan: Plan, name: str, before: Run) -> str:
+    """Return what a plan has instead of a recorded run."""
+    if name in (tuning := plan.tuning()):
+        return changes(before, tuning[name])
+    model, _, seed = name.rpartition("-")
+    if model not in plan.models or int(seed) >= plan.seeds:
+        return "the plan has no run of this name"
+    now = replace(plan.models[model], seed=before.seed, rate=before.rate)
+    if changed := changes(before, now):
+        return changed
+    return f"the rate {before.rate:g} is not in tuning.rates"

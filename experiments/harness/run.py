@@ -38,8 +38,7 @@ from filelock import Timeout
 from experiments.harness.command import hours, positive_integer
 from experiments.harness.configuration import Run
 from experiments.harness.fingerprint import is_current
-from experiments.harness.orphans import orphaned
-from experiments.harness.plan import PLANS, Plan, read_plans
+from experiments.harness.plan import PLANS, Plan, orphaned, read_plans
 from experiments.harness.provenance import commit
 from experiments.harness.step_times import measure_missing, stand_in
 from experiments.harness.sweep import BUILT, alone, cores, sweep
@@ -80,8 +79,8 @@ def chosen_plans(only: str | None, folder: Path = PLANS) -> list[Plan]:
 
 @cache
 def pace() -> float:
-    """Measure the seconds that this machine takes per weight and token of a step, with the default run."""
-    training = Training(Run(), Path()).begin()
+    """Measure the seconds that this machine takes per weight and token of a step."""
+    training = Training(Run(batch=4), Path()).begin()
     training.step()
     before = training.seconds
     for _ in range(3):
@@ -152,10 +151,11 @@ def run_missing(
     results: Path,
     built: Path,
     workers: AbstractContextManager[Any],
+    committed: bool = False,
 ) -> int:
     """Run what is missing with these workers, and return the number of failed runs.
 
-    `left` is the estimate of the seconds on one core.
+    `left` is the estimate of the seconds on one core. With `committed`, a record of modified code is refused.
     """
     failed, done, began = 0, 0.0, time.monotonic()
     with workers as ray:
@@ -164,20 +164,24 @@ def run_missing(
             if part and missing[0]:
                 continue  # a short run failed, so a rate is unknown
             runs = missing[part]
-            for name, ended in sweep(ray, runs, plan.name, built, results):
+            for name, ended in sweep(ray, runs, built / plan.name, results, committed):
                 cost = expected_seconds(runs[name])
                 left, done = max(left - cost, 0.0), done + cost
                 speed = (time.monotonic() - began) / done
-                error = isinstance(ended, BaseException)
-                failed += error and not isinstance(ended, DivergedError)
-                print(f"{plan.name}/{name}: {ended if error else outcome(ended)}")
+                if isinstance(ended, BaseException):
+                    failed += not isinstance(ended, DivergedError)
+                    print(f"{plan.name}/{name}: {ended}")
+                else:
+                    print(f"{plan.name}/{name}: {outcome(ended)}")
                 print(f"about {hours(left * speed)} left")
             arrange(plan.name, plan.lines(read_results(results)), results)
     return failed
 
 
-def outcome(record: Any) -> str:
+def outcome(record: RunRecord) -> str:
     """Summarize a run: its loss and its time."""
+    if step := record["diverged_at_step"]:
+        return f"diverged at step {step}"
     return f"{reported_loss(record):.4f} nats, {hours(record['curve']['seconds'][-1])}"
 
 
@@ -206,12 +210,17 @@ def quick(plan: Plan, number: int) -> Plan:
     )
 
 
-def try_quickly(plans: Iterable[Plan], number: int, built: Path) -> int:
-    """Run small versions of plans in a folder of their own, and return the number of failed runs."""
+def try_quickly(
+    plans: Iterable[Plan],
+    number: int,
+    built: Path,
+    workers: AbstractContextManager[Any],
+) -> int:
+    """Run small versions of plans in a folder, which is emptied, and return the number of failed runs."""
     shutil.rmtree(built, ignore_errors=True)
     small, results = [quick(plan, number) for plan in plans], built / "results"
     left = announce(small, number, results)
-    failed = run_missing(small, left, results, built, cores(number, long=False))
+    failed = run_missing(small, left, results, built, workers)
     print(f"The records are in {results}. No page reads them.")
     return failed
 
@@ -244,11 +253,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         results = built / "trials"
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     torch.set_num_threads(1)
+    failed = 0
     try:
         plans = chosen_plans(chosen.only, where)
         if chosen.quick:
             with alone(built):
-                sys.exit(1 if try_quickly(plans, number, built / "quick") else 0)
+                workers = cores(number, long=False)
+                sys.exit(try_quickly(plans, number, built / "quick", workers) > 0)
         orphans = orphaned(plans, results, where)
         if orphans and not chosen.list:
             sys.exit(orphans)
@@ -257,12 +268,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         left = announce(plans, number, results, not chosen.list)
         if chosen.list:
             return
-        if left and results == RESULTS and commit().endswith("+"):
+        if left and not chosen.trial and commit().endswith("+"):
             sys.exit(MODIFIED)
         with alone(built):
             measure_missing(plans, built, results)
-            workers = cores(number)
-            failed = run_missing(plans, left, results, built, workers) if left else 0
+            if left:
+                workers, committed = cores(number), not chosen.trial
+                failed = run_missing(plans, left, results, built, workers, committed)
     except KeyboardInterrupt:
         sys.exit("stopped; the same command resumes from here")
     except Timeout:

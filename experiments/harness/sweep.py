@@ -27,10 +27,6 @@ BUILT = RESULTS.parent.parent / "_build" / "experiments"
 """The checkpoints."""
 
 
-class UncommittedError(RuntimeError):
-    """A run ended whose code was not committed."""
-
-
 NICENESS = "19"
 """How far the workers of long runs stand back behind other processes."""
 
@@ -78,17 +74,20 @@ def cores(number: int, long: bool = True) -> Iterator[Any]:
 
 
 def sweep(
-    ray: Any, runs: Mapping[str, Run], plan: str, built: Path, results: Path
+    ray: Any,
+    runs: Mapping[str, Run],
+    plan: Path,
+    results: Path,
+    committed: bool = False,
 ) -> Iterator[tuple[str, RunRecord | BaseException]]:
     """Run each in a process with one core, record it when it ends, and yield its record, or its error.
 
-    A run whose process is killed is restarted, and resumes from its last checkpoint. The record is first in
-    the run's own folder, so one that a killed sweep has not written to `results` is not lost.
+    `plan` is the folder of the plan's runs. A run whose process is killed is restarted, and resumes from its
+    last checkpoint. The record is first in the run's own folder, so one that a killed sweep has not written
+    to `results` is not lost. With `committed`, a record of code that was not committed is not written there.
     """
     start = ray.remote(num_cpus=1, max_calls=1, max_retries=3)(long_run)
-    folders = {
-        name: built / plan / f"{name}-{run.digest[:8]}" for name, run in runs.items()
-    }
+    folders = {name: plan / f"{name}-{run.digest[:8]}" for name, run in runs.items()}
     running = {start.remote(run, folders[name]): name for name, run in runs.items()}
     while running:
         (future,), _ = ray.wait(list(running))
@@ -101,13 +100,13 @@ def sweep(
         if not isinstance(ended, BaseException) or isinstance(ended, DivergedError):
             record = read_record(folders[name] / "record.json", runs[name].digest)
             assert record, f"{name} has ended and has no record in {folders[name]}"
-            if results == RESULTS and of_modified_code(record):
-                ended = UncommittedError(
+            if committed and of_modified_code(record):
+                ended = RuntimeError(
                     f"the code was modified while it ran, so its record is not reported. It is in "
                     f"{folders[name]}: commit the code, delete this folder, and give the command again"
                 )
             else:
-                write_run(plan, name, record, results)
+                write_run(plan.name, name, record, results)
         yield name, ended
 
 

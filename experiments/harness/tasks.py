@@ -50,21 +50,26 @@ def task_of(model: nn.Module, seq: int) -> Task:
     return LANGUAGE_MODELING
 
 
-@torch.no_grad()
-def whole_loss(model: nn.Module, text: Tensor, batch: int, seq: int) -> float:
-    """Return the mean loss over a whole text, read in windows that follow one another.
+def whole_places(text: Tensor, seq: int) -> Tensor:
+    """Return the places `[windows, seq + 1]` of windows that follow one another.
 
     What is left after the last full window is not read.
     """
+    return torch.arange(0, len(text) - seq, seq)[:, None] + torch.arange(seq + 1)
+
+
+@torch.no_grad()
+def whole_loss(model: nn.Module, text: Tensor, batch: int, seq: int) -> float:
+    """Return the mean loss over a whole text, read in windows that follow one another."""
     device = next(model.parameters()).device
-    starts = torch.arange(0, len(text) - seq, seq)[:, None]
+    places = whole_places(text, seq)
     model.eval()
     total = 0.0
-    for part in starts.split(batch):
-        windows = text[part + torch.arange(seq + 1)].to(device)
+    for part in places.split(batch):
+        windows = text[part].to(device)
         total += next_character_loss(model, windows).item() * len(windows)
     model.train()
-    return total / len(starts)
+    return total / len(places)
 
 
 def language_model_multiply_adds(model: nn.Module) -> int:

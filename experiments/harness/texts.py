@@ -12,9 +12,7 @@ from torch import Tensor
 
 from experiments.records.runs import HELD_OUT
 from labml_primer.training.corpus import (
-    VALIDATION_PLAYS,
     encode_text,
-    load_corpus,
     load_plays,
 )
 
@@ -63,22 +61,18 @@ def load_texts(data: str) -> Texts:
             f"data {data!r} is not one of {', '.join(HELD_OUT)}. For texts of your own start the run with: "
             "python -m experiments.real_scale.run RUN.toml FOLDER"
         )
-    if data == "code":
-        return by_character(load_sources(), HELD_OUT[data])
-    plays = load_plays()
-    if data == "characters":
-        corpus = load_corpus()
-        held_out = {play: corpus.encode(plays[play]) for play in VALIDATION_PLAYS}
-        ones = dict.fromkeys(VALIDATION_PLAYS, 1.0)
-        return Texts(corpus.train, held_out, ones, corpus.vocab_size)
+    texts = load_sources() if data == "code" else load_plays()
+    read = by_subword if data == "subwords" else by_character
+    return read(texts, HELD_OUT[data])
 
+
+def by_subword(texts: Mapping[str, str], held_out: Sequence[str]) -> Texts:
+    """Return texts by subword, with those of these names held out."""
     # Its threads would use a second core, and warn whenever a process is forked.
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-    training = "\n".join(
-        text for play, text in plays.items() if play not in VALIDATION_PLAYS
-    )
+    training = "\n".join(text for name, text in texts.items() if name not in held_out)
     # The alphabet is all bytes, so every text can be encoded.
     subwords = Tokenizer(models.BPE())
     subwords.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -92,9 +86,9 @@ def load_texts(data: str) -> Texts:
     def encode(text: str) -> Tensor:
         return torch.tensor(subwords.encode(text).ids)
 
-    held_out = {play: encode(plays[play]) for play in VALIDATION_PLAYS}
-    characters = {play: len(plays[play]) / len(held_out[play]) for play in held_out}
-    return Texts(encode(training), held_out, characters, subwords.get_vocab_size())
+    others = {name: encode(texts[name]) for name in held_out}
+    characters = {name: len(texts[name]) / len(others[name]) for name in held_out}
+    return Texts(encode(training), others, characters, subwords.get_vocab_size())
 
 
 def by_character(texts: Mapping[str, str], held_out: Sequence[str]) -> Texts:
@@ -109,6 +103,7 @@ def by_character(texts: Mapping[str, str], held_out: Sequence[str]) -> Texts:
 def load_sources() -> dict[str, str]:
     """Return the code of each package of SymPy by name, sorted; the name of the modules outside is `sympy`.
 
+    PyTorch requires SymPy, so it is there wherever a model can be trained. It is read, and never imported.
     The few files with characters that are not ASCII are left out. Raises `ValueError` for another version.
     """
     spec = find_spec("sympy")

@@ -7,7 +7,7 @@ chosen.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -135,11 +135,19 @@ def retrain(run: Retraining) -> dict[str, Any]:
     return {**surroundings(), **found}
 
 
+Train = Callable[[Retraining], dict[str, Any]]
+"""Train once more, and return what is recorded."""
+
+
 def retrain_missing(
-    ray: Any, searches: Mapping[str, Search], logs: Path, records: Path
+    ray: Any,
+    searches: Mapping[str, Search],
+    logs: Path,
+    records: Path,
+    train: Train = retrain,
 ) -> None:
     """Train again what is not in the file `records`, one per core at a time."""
-    start, known = ray.remote(num_cpus=1, max_retries=1)(retrain), read_lines(records)
+    start, known = ray.remote(num_cpus=1, max_retries=1)(train), read_lines(records)
     running = {
         start.remote(run): run
         for run in retrainings(searches, logs)

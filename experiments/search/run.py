@@ -1,10 +1,13 @@
 """Run the searches of the plan: one program per core at a time, each recorded as it ends.
 
-    python -m experiments.search.run [--only SEARCH] [--cores N] [--list]
+    python -m experiments.search.run [--only SEARCH] [--cores N] [--list] [--folder F]
 
 It can be stopped at any time. The same command continues from the logs: nothing that ended is trained
 again, and programs that had not ended are trained from their beginning. When the searches have ended, their
 winners are trained again with other seeds, as long as in the search and longer.
+
+A plan of your own can be in another folder: with `--folder F` it is `F/plan.toml`, and all records and logs
+are in `F/results`.
 
 With RAY_ADDRESS set, the searches join the Ray cluster at this address and use all of its cores, instead of
 those of this machine. Every machine of the cluster needs the book in the same folder.
@@ -16,8 +19,8 @@ import os
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -31,8 +34,9 @@ from experiments.harness.sweep import BUILT, alone, cores
 from experiments.records.runs import RESULTS
 from experiments.search.candidates import Task, evaluate_in_worker, unit_of
 from experiments.search.log import Log, appending, read_log
-from experiments.search.retrain import retrain_missing, steps_left
+from experiments.search.retrain import Train, retrain, retrain_missing, steps_left
 from experiments.search.searches import (
+    PLAN,
     Candidate,
     Search,
     read_plan,
@@ -43,7 +47,6 @@ from experiments.search.searches import (
 from experiments.search.summary import write_searches
 from labml_primer.search.evolution import Individual
 
-LOGS = RESULTS / "search"
 ATTEMPTS = 2
 """A worker may be killed for other reasons than its program, so a program has two of them."""
 
@@ -229,38 +232,54 @@ def selected(plan: Mapping[str, Search], only: str | None) -> Mapping[str, Searc
 
 
 def run_missing(
-    plan: Mapping[str, Search], searches: Mapping[str, Search], number: int
+    plan: Mapping[str, Search],
+    searches: Mapping[str, Search],
+    results: Path,
+    workers: AbstractContextManager[Any],
+    evaluate: Evaluate = evaluate_in_worker,
+    train: Train = retrain,
 ) -> None:
     """Run what is missing of these searches, and gather the records of the whole plan, however it ends."""
-    with alone(BUILT / "search"), cluster(number) as ray:
-        announce(searches, core_count(ray), LOGS)
+    logs = results / "search"
+    with workers as ray:
+        announce(searches, core_count(ray), logs)
         try:
             for name, search in searches.items():
-                path = LOGS / f"{name}.jsonl"
-                run_search(ray, search, path, report=Report(name, search))
-            retrain_missing(ray, searches, LOGS, LOGS / "retrained.jsonl")
+                path = logs / f"{name}.jsonl"
+                run_search(ray, search, path, evaluate, Report(name, search))
+            retrain_missing(ray, searches, logs, logs / "retrained.jsonl", train)
         finally:
-            write_searches(plan)
+            write_searches(plan, results)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Run the searches of the plan.")
     parser.add_argument("--only", metavar="SEARCH", help="run this search only")
     parser.add_argument("--cores", type=positive_integer, default=os.cpu_count())
     parser.add_argument(
         "--list", action="store_true", help="print the expected time and stop"
     )
-    chosen = parser.parse_args()
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        metavar="F",
+        help="read the plan from F/plan.toml, and keep records in F",
+    )
+    chosen = parser.parse_args(arguments)
+    folder, number = chosen.folder, chosen.cores
+    own = folder and (folder / name for name in ("plan.toml", "results", "built"))
+    where, results, built = own or (PLAN, RESULTS, BUILT)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     torch.set_num_threads(1)
     try:
-        plan = read_plan()
+        plan = read_plan(where)
         searches = selected(plan, chosen.only)
         if chosen.list:
-            announce(searches, chosen.cores, LOGS)
+            announce(searches, number, results / "search")
         else:
-            run_missing(plan, searches, chosen.cores)
+            with alone(built / "search"):
+                run_missing(plan, searches, results, cluster(number))
     except KeyboardInterrupt:
         sys.exit("stopped; the same command resumes from here")
     except ValueError as error:

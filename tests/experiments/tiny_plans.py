@@ -1,5 +1,6 @@
 """Small plans of small models, and records of their runs."""
 
+import json
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -39,3 +40,20 @@ def write_plan(plan: Plan, folder: Path) -> None:
     runs = plan.runs(found(*trials.values())).items()
     for name, each in (trials | {name: record_of(run) for name, run in runs}).items():
         write_run(plan.name, name, each, folder)
+
+
+def as_toml(plan: Plan) -> str:
+    """Return the file of a plan."""
+    lines = [f'title = "{plan.title}"', f"turn = {plan.turn}", f"seeds = {plan.seeds}"]
+    lines += ["[tuning]", f"rates = {list(plan.rates)}", f"steps = {plan.tuning_steps}"]
+    lines += ["[shared]"]
+    for name, run in plan.models.items():
+        lines += [f"[models.{name}]"]
+        lines += [
+            f"{key} = {json.dumps(value)}"
+            for key, value in asdict(run).items()
+            if key != "model" and value != getattr(Run(), key)
+        ]
+        lines += [f"[models.{name}.model]"]
+        lines += [f"{key} = {json.dumps(value)}" for key, value in run.model.items()]
+    return "\n".join(lines)

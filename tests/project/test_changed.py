@@ -20,7 +20,9 @@ def test_a_changed_module_selects_the_tests_that_import_it_or_else_the_nearest()
     generation = "tests/library/test_generation.py"
     assert breaks("labml_primer/transformer/generation.py", generation)
     assert breaks("labml_primer/transformer/attention.py", generation)
-    far = "tests/experiments/test_sweeps.py"  # through the models that it trains
+    far = (
+        "tests/experiments/harness/test_sweeps.py"  # through the models that it trains
+    )
     assert not breaks("labml_primer/transformer/attention.py", far)
     decoder = "tests/library/test_decoder.py"
     assert not breaks("labml_primer/search/mutations.py", decoder)

@@ -16,7 +16,7 @@ from experiments.harness import tasks
 from experiments.harness.configuration import Run
 from experiments.harness.long_run import long_run
 from experiments.harness.texts import load_texts
-from experiments.harness.training import Training
+from experiments.harness.training import Training, not_matrices, optimizer_of, rate_at
 from experiments.records.counts import LENGTHS
 from experiments.records.runs import (
     HELD_OUT,
@@ -113,7 +113,7 @@ def test_steps_match_the_optimizer_by_hand_with_clipping_for_adamw(
     kind, peak, rates = STEPS[optimizer]
     # A small batch has large gradients, so that clipping matters.
     run = replace(TINY, optimizer=optimizer, rate=peak, batch=2, seq=4)
-    training = Training(run, tmp_path)
+    training = Training(run, tmp_path).begin()
     texts = load_texts("characters")
     model = faster(run.build(texts.vocab_size))
     by_hand = kind(model.parameters())
@@ -157,7 +157,7 @@ def test_steps_of_a_plain_run_are_those_of_a_plain_loop_to_the_bit(
     tmp_path: Path,
 ) -> None:
     """So no setting that has a default changes a step."""
-    plain, texts = Training(TINY, tmp_path), load_texts("characters")
+    plain, texts = Training(TINY, tmp_path).begin(), load_texts("characters")
     model = faster(TINY.build(texts.vocab_size))
     optimizer = torch.optim.AdamW(
         model.parameters(), betas=(0.9, 0.98), weight_decay=0.01

@@ -4,22 +4,18 @@ import json
 import math
 import shutil
 import signal
-import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 from itertools import count
 from pathlib import Path
 from random import Random
 from statistics import fmean, median
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from forks import server
+from forks import server, start_command
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_ray import InlineRay, WorkerError
@@ -28,10 +24,10 @@ from searching import (
     TINY,
     compute_too_long,
     outcome_of,
-    run_until_killed,
     sleep_too_long,
 )
 
+from experiments.harness.sweep import alone
 from experiments.harness.texts import load_texts
 from experiments.records.lines import read_lines, write_lines
 from experiments.records.runs import REPORTED_PLAYS, RESULTS
@@ -45,9 +41,8 @@ from experiments.search.candidates import (
     fitting_width,
     parameters,
 )
-from experiments.search.log import Log, appending, read_log
+from experiments.search.log import appending, read_log
 from experiments.search.retrain import (
-    BEST,
     Retraining,
     best_programs,
     retrain,
@@ -69,7 +64,6 @@ from labml_primer.search import primitives, programs
 from labml_primer.search.mutations import mutate
 from labml_primer.search.programs import PRIMER, TRANSFORMER, parse
 
-ROOT = Path(__file__).resolve().parents[2]
 OPEN = (math.inf,) * 4
 FEW = (3 + 3) * 3 * 3 + 1 * 3
 """Trainings of three known models and the best four of `TINY`, of which three are trained in all ways."""
@@ -78,26 +72,42 @@ ORDERS = ((1, False), (3, False), (3, True))
 BANKS = "constants 0.0 1e30\ndimensions 8 8 8 8 8 64\n"
 
 
-class KilledError(BaseException):
-    """A kill: nothing in the program may handle it."""
-
-
 def events(path: Path) -> list[dict[str, Any]]:
     """Return the lines of a log without those that say when a process began."""
     return [line for line in read_log(path) if "began" not in line]
 
 
+def events_of(log: bytes) -> list[dict[str, Any]]:
+    """Return the same of what a log has."""
+    return [line for line in map(json.loads, log.splitlines()) if "began" not in line]
+
+
 @pytest.fixture(scope="module")
-def unbroken(
+def logs(
     tmp_path_factory: pytest.TempPathFactory,
-) -> dict[tuple[int, bool], list[dict[str, Any]]]:
+) -> dict[tuple[int, bool], bytes]:
     """The logs of a search that nothing interrupts, for each of `ORDERS`."""
     found = {}
-    for cores, youngest_first in ORDERS:
+    for order in ORDERS:
         path = tmp_path_factory.mktemp("search") / "log.jsonl"
-        run_search(InlineRay(cores, youngest_first), TINY, path, outcome_of)
-        found[cores, youngest_first] = events(path)
+        run_search(InlineRay(*order), TINY, path, outcome_of)
+        found[order] = path.read_bytes()
     return found
+
+
+@pytest.fixture(scope="module")
+def unbroken(
+    logs: dict[tuple[int, bool], bytes],
+) -> dict[tuple[int, bool], list[dict[str, Any]]]:
+    """What happened in these searches."""
+    return {order: events_of(log) for order, log in logs.items()}
+
+
+@pytest.fixture
+def tiny(logs: dict[tuple[int, bool], bytes], tmp_path: Path) -> Path:
+    """A folder with the log of `TINY`."""
+    (tmp_path / "tiny.jsonl").write_bytes(logs[ORDERS[0]])
+    return tmp_path
 
 
 def test_every_individual_is_born_and_ends_once(
@@ -170,90 +180,70 @@ def test_children_are_those_of_the_chapter_on_mutations(
     assert made.mutations
 
 
-KILLS = st.lists(st.integers(1, 70), min_size=1, max_size=4)
+CUTS = st.lists(st.floats(0, 1), min_size=1, max_size=4)
 
 
 def check_killed_search(
-    order: tuple[int, bool],
-    kills: list[int],
-    path: Path,
-    expected: list[dict[str, Any]],
+    order: tuple[int, bool], cuts: list[float], path: Path, whole: bytes
 ) -> None:
-    """Kill a search after so many lines of its log, resume it, and compare its lines."""
-    calls: Counter[int] = Counter()
+    """Cut the log of a search, as its kill at any moment does, resume it, and compare its lines."""
+    ends: set[int] = set()
 
-    def counted(*arguments: Any) -> dict[str, Any]:
-        calls[arguments[1]] += 1
-        return outcome_of(*arguments)
+    def counted(dna: str, seed: int, *others: Any) -> dict[str, Any]:
+        assert seed not in ends, "evaluated twice"
+        return outcome_of(dna, seed, *others)
 
-    class KilledLog(Log):
-        """A log whose writer is killed while it writes a line."""
-
-        def write(self, **line: Any) -> None:
-            if left[0] == 0:
-                self.file.write('{"ended": 3, "los')
-                self.file.flush()
-                raise KilledError
-            left[0] -= 1
-            super().write(**line)
-
-    left, finished = [0], set[int]()
-    for lines in [*kills, -1]:
-        left[0] = lines
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("experiments.search.log.Log", KilledLog)
-            before = Counter(calls)
-            with suppress(KilledError):
-                run_search(InlineRay(*order), TINY, path, counted)
-        assert not finished & (calls - before).keys(), "evaluated twice"
-        finished = {line["ended"] for line in events(path) if "ended" in line}
-    assert events(path) == expected
+    path.write_bytes(whole)
+    for cut in cuts:
+        path.write_bytes(path.read_bytes()[: round(cut * len(whole))])
+        ends = {line["ended"] for line in events(path) if "ended" in line}
+        run_search(InlineRay(*order), TINY, path, counted)
+        assert events(path) == events_of(whole)
 
 
 @settings(max_examples=8)
-@given(kills=KILLS)
+@given(cuts=CUTS)
 @pytest.mark.parametrize("order", ORDERS)
 def test_killed_and_resumed_search_equals_the_unbroken_one(
     order: tuple[int, bool],
-    kills: list[int],
-    unbroken: dict[tuple[int, bool], list[dict[str, Any]]],
+    cuts: list[float],
+    logs: dict[tuple[int, bool], bytes],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     path = tmp_path_factory.mktemp("search") / "log.jsonl"
-    check_killed_search(order, kills, path, unbroken[order])
+    check_killed_search(order, cuts, path, logs[order])
 
 
 @pytest.mark.nightly
-@given(kills=KILLS)
+@given(cuts=CUTS)
 @pytest.mark.parametrize("order", ORDERS)
 def test_search_killed_in_a_hundred_ways_equals_the_unbroken_one(
     order: tuple[int, bool],
-    kills: list[int],
-    unbroken: dict[tuple[int, bool], list[dict[str, Any]]],
+    cuts: list[float],
+    logs: dict[tuple[int, bool], bytes],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     path = tmp_path_factory.mktemp("search") / "log.jsonl"
-    check_killed_search(order, kills, path, unbroken[order])
+    check_killed_search(order, cuts, path, logs[order])
 
 
-def test_a_finished_search_is_left_as_it_is(tmp_path: Path) -> None:
-    path = tmp_path / "log.jsonl"
-    run_search(InlineRay(1), TINY, path, outcome_of)
-    before = path.read_bytes()
-    run_search(InlineRay(1), TINY, path, outcome_of)
-    assert path.read_bytes() == before
+def test_a_finished_search_is_left_as_it_is(tiny: Path) -> None:
+    before = (tiny / "tiny.jsonl").read_bytes()
+    run_search(InlineRay(1), TINY, tiny / "tiny.jsonl", outcome_of)
+    assert (tiny / "tiny.jsonl").read_bytes() == before
 
 
-def test_log_of_another_search_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "log.jsonl"
-    run_search(InlineRay(1), TINY, path, outcome_of)
-    message = "log.jsonl: it is the log of another search: seed was 0, now 1. Restore"
+def test_log_of_another_search_is_an_error(tiny: Path) -> None:
+    path = tiny / "tiny.jsonl"
+    message = "tiny.jsonl: it is the log of another search: seed was 0, now 1. Restore"
     with pytest.raises(ValueError, match=message):
         run_search(InlineRay(1), replace(TINY, seed=1), path, outcome_of)
     longer = replace(TINY, task=replace(SMALL, budget=63.0))
     message = r"another search: budget was 62\.0, now 63\.0\. Restore"
     with pytest.raises(ValueError, match=message):
         run_search(InlineRay(1), longer, path, outcome_of)
+    with pytest.raises(ValueError, match="size was 8, now 9"):
+        run_search(InlineRay(1), replace(TINY, size=9), path, outcome_of)
 
 
 def test_a_line_of_the_log_that_cannot_be_read_is_named(tmp_path: Path) -> None:
@@ -340,32 +330,84 @@ def test_expected_time_is_that_of_half_of_the_programs_at_each_hurdle() -> None:
 
 # ## The command
 
+SEARCHES = {"tiny": TINY, "other": replace(TINY, seed=1)}
+
+
+def costly_outcome(*arguments: Any) -> dict[str, Any]:
+    """Return an outcome with the costs of a training."""
+    return outcome_of(*arguments) | {"used": 62.0, "seconds": 1.0, "steps": 62}
+
+
+def search_all(folder: Path, *only: str, evaluate: Any = costly_outcome) -> None:
+    """Run what is missing of these searches, in one process and without training."""
+    inline, chosen = nullcontext(InlineRay(1)), {name: SEARCHES[name] for name in only}
+    module.run_missing(SEARCHES, chosen, folder, inline, evaluate, not_trained)
+
+
+@pytest.mark.usefixtures("best_four")
+def test_what_is_missing_is_searched_trained_again_and_gathered(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    search_all(tmp_path, "tiny")
+    logs = tmp_path / "search"
+    assert {path.stem for path in logs.glob("*.jsonl")} == {"tiny", "retrained"}
+    search_all(tmp_path, *SEARCHES)
+    search_all(tmp_path, *SEARCHES)
+    printed = capsys.readouterr().out
+    assert printed.count("other: 30 of 30") == printed.count("tiny: 30 of 30") == 1
+    again, of_known_models = read_lines(logs / "retrained.jsonl"), 3 * 3 * 3
+    assert len(again) == FEW + FEW - of_known_models
+    gathered = json.loads((tmp_path / "searches.json").read_text())
+    assert [*gathered["searches"]] == [*SEARCHES]
+    assert printed.splitlines()[-1] == "Missing: 0 min on a core, 0 min on 1"
+
+
+def test_what_ended_is_gathered_also_if_the_command_is_stopped(tmp_path: Path) -> None:
+    def stopped(dna: str, seed: int, *others: Any) -> dict[str, Any]:
+        if seed == 20:
+            raise KeyboardInterrupt
+        return costly_outcome(dna, seed, *others)
+
+    with pytest.raises(KeyboardInterrupt):
+        search_all(tmp_path, "tiny", evaluate=stopped)
+    gathered = json.loads((tmp_path / "searches.json").read_text())
+    assert gathered["searches"]["tiny"]
+
+
+TOY = "[task]\n[search.tiny]\nsize = 9\n[search.other]\n"
+
+
+def refusal(folder: Path, plan: str, *words: object) -> str:
+    """Return the error with which the command ends."""
+    (folder / "plan.toml").write_text(plan)
+    words = ("--folder", folder, *words)
+    command = start_command(folder, "refused", "experiments.search.run", *words)
+    assert command.wait() == 1, command.printed
+    return command.printed
+
+
+@pytest.mark.usefixtures("best_four")
+def test_expected_time_contains_that_of_training_again(tmp_path: Path) -> None:
+    left = steps_left({"tiny": TINY}, tmp_path, tmp_path / "retrained.jsonl")
+    assert left == ((3 + 3) * 3 * (1 + 3 + 3) + 1 * 3) * SMALL.budget
+
+
+def test_unknown_search_error_lists_known_searches(tmp_path: Path) -> None:
+    message = "unknown search 'tny'; known searches: tiny, other"
+    assert message in refusal(tmp_path, TOY, "--only", "tny")
+
+
+def test_second_search_at_the_same_time_is_refused(tmp_path: Path) -> None:
+    with alone(tmp_path / "built" / "search"):
+        assert "another search is running" in refusal(tmp_path, TOY)
+
+
+def test_a_mistake_in_the_plan_ends_the_command_with_a_message(tmp_path: Path) -> None:
+    message = refusal(tmp_path, "[task]\nbudgets = 6")
+    assert re.search(r"plan.toml, \[task\]: .*'budgets'", message)
+
 
 @pytest.fixture
-def main(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """The command with two small searches, whose programs are not trained."""
-
-    def main(*arguments: str) -> None:
-        monkeypatch.setattr(sys, "argv", ["run", "--cores", "1", *arguments])
-        module.main()
-
-    other = replace(TINY, seed=1)
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    monkeypatch.setattr(module, "LOGS", tmp_path)
-    monkeypatch.setattr(module, "BUILT", tmp_path)
-    monkeypatch.setattr(module, "read_plan", lambda: {"tiny": TINY, "other": other})
-    monkeypatch.setattr(module, "cluster", lambda number: nullcontext(InlineRay(1)))
-    run = partial(module.run_search, evaluate=outcome_of)
-    monkeypatch.setattr(module, "run_search", run)
-    monkeypatch.setattr("experiments.search.retrain.retrain", not_trained)
-    minute = SimpleNamespace(seconds=60.0)
-    monkeypatch.setattr(module, "unit_of", lambda task, clock: minute)
-    written = partial(print, "gathered")
-    monkeypatch.setattr(module, "write_searches", lambda names: written(*names))
-    return main
-
-
-@pytest.fixture(autouse=True)
 def best_four(monkeypatch: pytest.MonkeyPatch) -> None:
     """Train the best four again, of the few programs of a tiny search."""
     monkeypatch.setattr("experiments.search.retrain.BEST", 4)
@@ -373,87 +415,6 @@ def best_four(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def not_trained(run: Retraining) -> dict[str, Any]:
     return {"rejected": "not trained in this test"}
-
-
-def test_command_runs_what_is_missing_and_gathers_it(
-    main: Callable[..., None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    main("--only", "tiny")
-    assert {path.stem for path in tmp_path.glob("*.jsonl")} == {"tiny", "retrained"}
-    main()
-    printed = capsys.readouterr().out
-    assert printed.count("other: 30 of 30") == printed.count("tiny: 30 of 30") == 1
-    assert printed.count("gathered tiny other") == 2
-    of_known_models = 3 * 3 * 3
-    again = read_lines(tmp_path / "retrained.jsonl")
-    assert len(again) == FEW + FEW - of_known_models
-    main("--list")
-    assert (
-        capsys.readouterr().out.splitlines()[-1]
-        == "Missing: 0 min on a core, 0 min on 1"
-    )
-
-
-def test_what_ended_is_gathered_also_if_the_command_is_stopped(
-    main: Callable[..., None],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    def stopped(*arguments: Any, **options: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(module, "run_search", stopped)
-    with pytest.raises(SystemExit, match="the same command resumes"):
-        main()
-    assert "gathered tiny other" in capsys.readouterr().out
-
-
-def test_expected_time_contains_that_of_training_again(
-    main: Callable[..., None], capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    left = steps_left({"tiny": TINY}, tmp_path, tmp_path / "retrained.jsonl")
-    assert left == ((3 + 3) * 3 * (1 + 3 + 3) + 1 * 3) * SMALL.budget
-    main("--only", "tiny", "--list")
-    expected = 60 * (TINY.expected_steps() + left)  # a step is a minute here
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert (
-        last
-        == f"Missing: {module.hours(expected)} on a core, {module.hours(expected)} on 1"
-    )
-
-
-def test_unknown_search_error_lists_known_searches(main: Callable[..., None]) -> None:
-    with pytest.raises(SystemExit, match="unknown search 'tny'; known searches: tiny"):
-        main("--only", "tny")
-
-
-def test_second_search_at_the_same_time_is_refused(
-    main: Callable[..., None], tmp_path: Path
-) -> None:
-    with (
-        module.alone(tmp_path / "search"),
-        pytest.raises(SystemExit, match="another search is running"),
-    ):
-        main()
-
-
-def test_a_mistake_in_the_plan_ends_the_command_with_a_message(
-    main: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "plan.toml").write_text("[task]\nbudgets = 6")
-    monkeypatch.setattr(module, "read_plan", lambda: read_plan(tmp_path / "plan.toml"))
-    with pytest.raises(SystemExit, match=r"plan.toml, \[task\]: .*'budgets'"):
-        main()
-
-
-def test_a_changed_plan_ends_the_command_with_a_message(
-    main: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    main("--only", "tiny")
-    changed = {"tiny": replace(TINY, size=9)}
-    monkeypatch.setattr(module, "read_plan", lambda: changed)
-    with pytest.raises(SystemExit, match="size was 8, now 9"):
-        main()
 
 
 def test_fitness_is_not_measured_on_reported_plays() -> None:
@@ -655,6 +616,7 @@ def test_search_joins_a_cluster_and_uses_all_of_its_nodes(
     def where(
         dna: str, seed: int, bars: tuple[float, ...], task: Task
     ) -> dict[str, Any]:
+
         import time
 
         import ray
@@ -683,25 +645,12 @@ def test_search_joins_a_cluster_and_uses_all_of_its_nodes(
     assert len(used) == len(set(used)) == 2
 
 
-@pytest.mark.slow
-def test_killed_driver_resumes(tmp_path: Path) -> None:
-    path = tmp_path / "log.jsonl"
-    process = server().Process(target=run_until_killed, args=(path,))
-    process.start()
-    process.join()
-    assert process.exitcode == -signal.SIGKILL
-    run_search(InlineRay(2), TINY, path, outcome_of)
-    expected = tmp_path / "unbroken.jsonl"
-    run_search(InlineRay(2), TINY, expected, outcome_of)
-    assert events(path) == events(expected)
-
-
 # ## Retraining
 
 
-def test_winners_are_the_best_that_were_trained_to_the_end(tmp_path: Path) -> None:
-    path = tmp_path / "tiny.jsonl"
-    run_search(InlineRay(1), TINY, path, outcome_of)
+@pytest.mark.usefixtures("best_four")
+def test_winners_are_the_best_that_were_trained_to_the_end(tiny: Path) -> None:
+    path = tiny / "tiny.jsonl"
     lines = events(path)
     ended = {line["ended"]: line["losses"] for line in lines if "ended" in line}
     whole = [n for n, losses in ended.items() if len(losses) == 5]
@@ -712,55 +661,54 @@ def test_winners_are_the_best_that_were_trained_to_the_end(tmp_path: Path) -> No
     assert best_programs(path, replace(TINY, individuals=31)) == {}, "not finished"
 
 
+def train_again(folder: Path, train: Callable[[Retraining], dict[str, Any]]) -> Path:
+    """Train again what is missing, and return the file of the records."""
+    records = folder / "retrained.jsonl"
+    retrain_missing(InlineRay(1), {"tiny": TINY}, folder, records, train)
+    return records
+
+
+@pytest.mark.usefixtures("best_four")
 def test_winners_and_known_models_are_retrained_once_with_each_seed_time_and_width(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: Path,
 ) -> None:
     runs: list[Retraining] = []
 
-    def fake(run: Retraining) -> dict[str, Any]:
+    def noted(run: Retraining) -> dict[str, Any]:
         runs.append(run)
         return not_trained(run)
 
-    monkeypatch.setattr("experiments.search.retrain.retrain", fake)
-    run_search(InlineRay(1), TINY, tmp_path / "tiny.jsonl", outcome_of)
     for _ in range(2):
-        retrain_missing(InlineRay(1), {"tiny": TINY}, tmp_path, tmp_path / "again")
+        train_again(tiny, noted)
     assert len(runs) == len(set(runs)) == FEW
     assert all(run.task.budget == run.longer * SMALL.budget for run in runs)
     assert all(run.task.hurdles == 4 for run in runs), "recorded at the paper's"
     assert {(run.longer, run.scale) for run in runs} == {(1, 1), (3, 1), (3, 2)}
     assert {run.dna for run in runs} > {str(TRANSFORMER), str(PRIMER)}
-    best = [f"tiny-{n}" for n in best_programs(tmp_path / "tiny.jsonl", TINY)]
+    best = [f"tiny-{n}" for n in best_programs(tiny / "tiny.jsonl", TINY)]
     long = {run.name for run in runs if run.longer == 3}
     assert long == {*best[:3], "transformer", "primer-ez", "primer"}
 
 
 def test_a_record_of_another_training_with_the_same_name_does_not_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: Path,
 ) -> None:
-    monkeypatch.setattr("experiments.search.retrain.retrain", not_trained)
-    run_search(InlineRay(1), TINY, tmp_path / "tiny.jsonl", outcome_of)
-    records = tmp_path / "retrained.jsonl"
-    retrain_missing(InlineRay(1), {"tiny": TINY}, tmp_path, records)
-    known = read_lines(records)
-    assert all(run.is_recorded(known) for run in retrainings({"tiny": TINY}, tmp_path))
+    known = read_lines(train_again(tiny, not_trained))
+    assert all(run.is_recorded(known) for run in retrainings({"tiny": TINY}, tiny))
     longer = replace(TINY, task=replace(SMALL, budget=100.0))
-    again = list(retrainings({"tiny": longer}, tmp_path))
+    again = list(retrainings({"tiny": longer}, tiny))
     assert again and not any(run.is_recorded(known) for run in again)
 
 
 def test_a_worker_that_ends_in_retraining_is_recorded_and_the_others_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     def ending(run: Retraining) -> dict[str, Any]:
         if run.name == "primer" and run.scale == 2:
             raise WorkerError
         return not_trained(run)
 
-    monkeypatch.setattr("experiments.search.retrain.retrain", ending)
-    file = tmp_path / "retrained.jsonl"
-    retrain_missing(InlineRay(1), {"tiny": TINY}, tmp_path, file)
-    records = list(read_lines(file).values())
+    records = list(read_lines(train_again(tmp_path, ending)).values())
     ended = [r for r in records if r["rejected"] == "ended its workers: WorkerError"]
     assert len(records) == 27 and len(ended) == 3
     assert {(record["name"], record["scale"]) for record in ended} == {("primer", 2)}
@@ -1032,10 +980,7 @@ def test_recorded_searches_are_those_of_the_plan() -> None:
         assert began and all(each == settings_of(plan[path.stem]) for each in began)
 
 
-def test_recorded_retrainings_are_those_of_the_plan(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("experiments.search.retrain.BEST", BEST)
+def test_recorded_retrainings_are_those_of_the_plan() -> None:
     logs = RESULTS / "search"
     recorded = read_lines(logs / "retrained.jsonl")
     planned = list(retrainings(read_plan(), logs))

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from experiments.harness.variants import (
+from tiny_plans import PLAN, TINY, found, record_of
+
+from experiments.harness.parts import (
     CubedReLU,
     IdentityStart,
     NoBias,
@@ -20,8 +22,6 @@ from experiments.harness.variants import (
     Width5,
     Width7,
 )
-from tiny_plans import PLAN, TINY, found, record_of
-
 from experiments.harness.plan import PLANS, Plan
 from experiments.harness.step_times import stand_in
 from experiments.harness.training import Training
@@ -132,10 +132,9 @@ def test_every_model_of_every_plan_can_take_a_step(
     name: str, plans: dict[str, Plan], stepped: set[str]
 ) -> None:
     for run in plans[name].models.values():
-        small = replace(stand_in(run), batch=2, seq=32, pieces=1, bfloat16=False)
-        small = replace(small, data="characters")  # subwords would have to be learned
+        small = replace(stand_in(run), batch=2, seq=32, data="characters")
         if small.digest not in stepped:
-            training = Training(small, Path())
+            training = Training(small, Path()).begin()
             training.step()
             assert math.isfinite(training.losses[0])
             stepped.add(small.digest)

@@ -6,6 +6,7 @@ import resource
 import tomllib
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,6 @@ import pytest
 import torch
 from experiments.harness.real_scale.texts import Files, texts_of
 from experiments.harness.real_scale.training import ScaledTraining
-from experiments.harness.real_scale.workers import Workers
-from experiments.harness.start import training_of
-from experiments.harness.worker import Worker
 from pairs import (
     Ended,
     torchrun,
@@ -32,14 +30,27 @@ from experiments.chapters import method
 from experiments.harness.configuration import Run
 from experiments.harness.long_run import long_run
 from experiments.harness.tasks import whole_loss
-from experiments.harness.training import Training
+from experiments.real_scale.texts import Files, texts_of
+from experiments.real_scale.training import ScaledTraining
 from labml_primer.training.loop import draw_windows, held_out_windows
 
 __all__ = ["on_one_core"]  # a fixture that acts here too
 
 
-def training(run: Run, folder: Path) -> Training:
-    return training_of(run, folder, Worker())
+plain_run, long_run = long_run, partial(long_run, kind=ScaledTraining)
+"""The harness's own way of training, and that at real scale."""
+
+
+def training(run: Run, folder: Path) -> ScaledTraining:
+    return ScaledTraining(run, folder).begin()
+
+
+class OneOfTwo(ScaledTraining):
+    """The second of two workers, alone."""
+
+    def __init__(self, run: Run, folder: Path):
+        super().__init__(run, folder)
+        self.rank, self.count = 1, 2
 
 
 # Own texts
@@ -273,9 +284,9 @@ def test_two_workers_match_one(
     tmp_path: Path, way: str, start: Callable[[Path, Callable[[], None]], Ended]
 ) -> None:
     """Losses agree within 1e-5 and weights within 1e-4, as the page on real scale says."""
-    alone = long_run(replace(WAYS[way], sharded=False), tmp_path / "alone")
+    alone = plain_run(replace(WAYS[way], sharded=False), tmp_path / "alone")
     ran = start(started(tmp_path, WAYS[way]), train)
-    assert ran.returncode == 0, ran.stderr
+    assert ran.returncode == 0, ran.stdout
     two = json.loads((tmp_path / "two" / "record.json").read_text())
     assert two["machine"]["workers"] == 2
     for name in ("steps", "multiply_adds"):
@@ -294,11 +305,11 @@ def test_two_workers_that_resume_match_one(tmp_path: Path, way: str) -> None:
     stopped = two_workers(started(tmp_path, WAYS[way]), train_half)
     # A sharded weight is a DTensor.
     held = "DTensor" if way == "fsdp" else "Parameter"
-    assert stopped.stdout.split() == [held] * 2, stopped.stderr
+    assert stopped.stdout.split("\n").count(held) == 2, stopped.stdout
     assert (tmp_path / "two" / "checkpoint.pt").exists()
     ran = two_workers(tmp_path, train)
-    assert ran.returncode == 0, ran.stderr
-    long_run(TINY, tmp_path / "alone")
+    assert ran.returncode == 0, ran.stdout
+    plain_run(TINY, tmp_path / "alone")
     assert_same_weights(tmp_path / "two", tmp_path / "alone")
 
 
@@ -319,7 +330,7 @@ def test_workers_that_find_different_files_are_refused_without_deadlock(
     (tmp_path / one_has).rename(tmp_path / "0" / one_has)
     ran = start(started(tmp_path, TINY), train_apart)
     assert ran.returncode != 0
-    assert f"{one_has} is not the same for all workers: put it on a" in ran.stderr
+    assert f"{one_has} is not the same for all workers: put it on a" in ran.stdout
 
 
 @pytest.mark.slow
@@ -327,33 +338,28 @@ def test_two_workers_do_not_repeat_a_recorded_run(tmp_path: Path) -> None:
     long_run(TINY, tmp_path / "two")
     before = (tmp_path / "two" / "record.json").read_text()
     ran = two_workers(started(tmp_path, TINY), train)
-    assert ran.returncode == 0, ran.stderr
+    assert ran.returncode == 0, ran.stdout
     assert (tmp_path / "two" / "record.json").read_text() == before
 
 
-def test_workers_have_different_dropout_masks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The same rows for both, so that only dropout can differ.
-    monkeypatch.setattr(Workers, "part", lambda _, batch: batch)
+def test_workers_have_different_dropout_masks(tmp_path: Path) -> None:
+    class SameRows(ScaledTraining):
+        def part(self, batch: torch.Tensor) -> torch.Tensor:
+            return batch
+
     run = replace(TINY, model=SIZES | {"dropout": 0.5})
-    seen = []
+    losses = []
     for rank in range(2):
-        workers = Workers()
-        workers.rank = rank
-        training = ScaledTraining(run, tmp_path, workers)
-        training.step()
-        seen.append(training.losses[0])
-    assert seen[0] != seen[1]
+        worker = SameRows(run, tmp_path)
+        worker.rank = rank
+        losses.append(worker.begin().step()["loss"])
+    assert losses[0] != losses[1]
 
 
-def test_batch_that_cannot_be_split_equally_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workers = Workers()
-    workers.count = 3
-    with pytest.raises(ValueError, match="batch 4 cannot be split between 3 workers"):
-        workers.part(torch.zeros(4, 17))
+def test_batch_that_cannot_be_split_equally_is_refused(tmp_path: Path) -> None:
+    odd = replace(TINY, batch=3)
+    with pytest.raises(ValueError, match="batch 3 cannot be split between 2 workers"):
+        OneOfTwo(odd, tmp_path).begin()
 
 
 def test_sharded_run_needs_torchrun(tmp_path: Path) -> None:
@@ -361,9 +367,9 @@ def test_sharded_run_needs_torchrun(tmp_path: Path) -> None:
         long_run(replace(TINY, sharded=True), tmp_path)
 
 
-def test_sharded_adafactor_is_refused() -> None:
+def test_sharded_adafactor_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="Adafactor needs whole matrices"):
-        replace(TINY, sharded=True, optimizer="adafactor")
+        long_run(replace(TINY, sharded=True, optimizer="adafactor"), tmp_path)
 
 
 def test_compiling_on_a_cpu_is_refused(tmp_path: Path) -> None:
@@ -383,7 +389,7 @@ def test_bfloat16_run_uses_bfloat16_and_learns_as_well(
     tmp_path: Path, preset: str
 ) -> None:
     run = replace(TINY, preset=preset, steps=40, rate=1e-2)
-    wide = long_run(run, tmp_path / "wide")
+    wide = plain_run(run, tmp_path / "wide")
     seen = set[torch.dtype]()
 
     def see(layer: nn.Module, _: Any, out: torch.Tensor) -> None:
@@ -421,14 +427,14 @@ def test_gpu_run_in_bfloat16_and_compiled_learns_as_well(tmp_path: Path) -> None
 def test_error_of_a_sharded_checkpoint_that_cannot_be_written_says_why(
     tmp_path: Path,
 ) -> None:
-    training = ScaledTraining(TINY, tmp_path, Workers())
-    training.save_parts(tmp_path / "checkpoint-1")
+    half = training(TINY, tmp_path)
+    half.save_parts(tmp_path / "checkpoint-1")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
     try:
         message = r"checkpoint-2 cannot be written \(.* File too large\)\. If the disk"
         with pytest.raises(OSError, match=message):
-            training.save_parts(tmp_path / "checkpoint-2")
+            half.save_parts(tmp_path / "checkpoint-2")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert [path.name for path in tmp_path.glob("checkpoint-*")] == ["checkpoint-1"]
@@ -443,7 +449,7 @@ def test_workers_stop_together_and_a_sharded_checkpoint_is_in_parts(
     started(tmp_path, replace(TINY, sharded=sharded))
     stopped = two_workers(tmp_path, train_until_one_is_asked_to_stop)
     assert stopped.returncode != 0
-    assert stopped.stderr.count("stopped after step 5") >= 2
+    assert stopped.stdout.count("stopped after step 5") >= 2
     saved = torch.load(tmp_path / "two" / "checkpoint.pt", weights_only=True)
     assert saved["done"] == 5
     parts = sorted(path.name for path in (tmp_path / "two").glob("checkpoint-5/*"))
@@ -451,11 +457,11 @@ def test_workers_stop_together_and_a_sharded_checkpoint_is_in_parts(
     assert parts == expected
     assert ("model" in saved) is not sharded
     ran = two_workers(tmp_path, train)
-    assert ran.returncode == 0, ran.stderr
+    assert ran.returncode == 0, ran.stdout
     # Of several checkpoints the last one stays, from which the run can be prolonged.
     kept = [path.name for path in (tmp_path / "two").glob("checkpoint-*")]
     assert kept == (["checkpoint-8"] if sharded else [])
-    long_run(TINY, tmp_path / "alone")
+    plain_run(TINY, tmp_path / "alone")
     assert_same_weights(tmp_path / "two", tmp_path / "alone")
 
 
@@ -466,8 +472,7 @@ def test_only_older_parts_of_a_sharded_checkpoint_are_removed(
     names = {f"checkpoint-{what}" for what in ("2", "4", "best", "4-copy", "-1")}
     for name in names:
         (tmp_path / name).mkdir()
-    stopped = ScaledTraining(TINY, tmp_path, Workers())
-    stopped.run = replace(TINY, sharded=sharded)  # without torchrun
+    stopped = ScaledTraining(replace(TINY, sharded=sharded), tmp_path)
     stopped.forget_parts(but="checkpoint-4")
     left = {path.name for path in tmp_path.glob("checkpoint-*")}
     assert left == (names - {"checkpoint-2"} if sharded else names)
@@ -486,7 +491,7 @@ PIECES = {
 def test_batch_in_pieces_takes_the_same_steps(name: str, tmp_path: Path) -> None:
     run = PIECES[name]
     long_run(run, tmp_path / "pieces")
-    long_run(replace(run, pieces=1), tmp_path / "whole")
+    plain_run(replace(run, pieces=1), tmp_path / "whole")
     torch.testing.assert_close(
         weights(tmp_path / "pieces"), weights(tmp_path / "whole"), rtol=0, atol=1e-4
     )
@@ -505,7 +510,8 @@ def test_pieces_of_a_batch_are_read_one_after_another(
 def test_auxiliary_losses_of_pieces_are_averaged(tmp_path: Path) -> None:
     torch.manual_seed(0)
     run = training(replace(TINY, preset="switch-transformer", pieces=4), tmp_path)
-    _, inputs = run.batch(1)
+    windows = draw_windows(run.texts.train, 4, 16, 0, 1)
+    inputs = run.task.inputs(windows, torch.Generator())
     run.gradients(inputs)
     found = [weight.grad.clone() for weight in run.model.parameters()]
     run.optimizer.zero_grad()
@@ -516,12 +522,10 @@ def test_auxiliary_losses_of_pieces_are_averaged(tmp_path: Path) -> None:
 
 
 def test_pieces_that_are_not_equal_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="batch 4 cannot be read in 3 equal pieces"):
-        replace(TINY, pieces=3)
-    workers = Workers()
-    workers.count = 2
+    with pytest.raises(ValueError, match="between 1 workers in 3 pieces"):
+        long_run(replace(TINY, pieces=3), tmp_path)
     with pytest.raises(ValueError, match="4 cannot be split between 2 workers in 4"):
-        training_of(replace(TINY, pieces=4), tmp_path, workers)
+        OneOfTwo(replace(TINY, pieces=4), tmp_path).begin()
 
 
 @pytest.mark.slow
@@ -533,8 +537,8 @@ def test_two_workers_match_one_in_pieces_and_recomputed(
 ) -> None:
     run = replace(TINY, pieces=2, recomputed=True, sharded=sharded)
     ran = two_workers(started(tmp_path, run), train)
-    assert ran.returncode == 0, ran.stderr
-    long_run(TINY, tmp_path / "alone")
+    assert ran.returncode == 0, ran.stdout
+    plain_run(TINY, tmp_path / "alone")
     assert_same_weights(tmp_path / "two", tmp_path / "alone")
 
 
@@ -550,7 +554,7 @@ def test_recomputed_blocks_take_the_same_steps(preset: str, tmp_path: Path) -> N
     run = replace(TINY, preset=preset, model=SIZES | {"layers": 2})
     if preset != "t5":
         run = replace(run, model=run.model | {"dropout": 0.1})
-    long_run(run, tmp_path / "kept")
+    plain_run(run, tmp_path / "kept")
     long_run(replace(run, recomputed=True), tmp_path / "recomputed")
     assert same_bits(weights(tmp_path / "kept"), weights(tmp_path / "recomputed"))
 

@@ -1,16 +1,10 @@
 """A small search without Ray and without training, and processes that end before their time."""
 
-import os
-import signal
 import time
-from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from inline_ray import InlineRay
-
 from experiments.search.candidates import Task, time_limits
-from experiments.search.run import run_search
 from experiments.search.searches import Search
 
 SMALL = Task(budget=62.0, parameters=9000, layers=1, seq=8, batch=2, hurdles=4)
@@ -28,17 +22,6 @@ def outcome_of(
     passed = [loss <= bar for loss, bar in zip(losses, bars, strict=False)]
     end = passed.index(False) + 1 if False in passed else 5
     return {"losses": losses[:end], "rejected": "", "whole": 1.0}
-
-
-def run_until_killed(path: Path) -> None:
-    """Search, and be killed in the middle."""
-
-    def evaluation(dna: str, seed: int, *task: Any) -> dict[str, Any]:
-        if seed == 11:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return outcome_of(dna, seed, *task)
-
-    run_search(InlineRay(2), TINY, path, evaluation)
 
 
 def sleep_too_long() -> None:

@@ -1,18 +1,18 @@
 """Tests of what the command says and measures before it runs the missing runs of a plan."""
 
 import json
-import sys
+import re
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from runs import ROOT, SIZES
+from tiny_plans import as_toml
 
 from experiments.harness import run as command
-from experiments.harness import step_times
 from experiments.harness.configuration import Run
-from experiments.harness.orphans import orphaned
-from experiments.harness.plan import PLANS, Plan, read_plans
+from experiments.harness.plan import PLANS, Plan, orphaned, read_plans
 from experiments.harness.step_times import measure_missing
 from experiments.records.lines import write_json
 from experiments.records.runs import RESULTS, STEP_TIMES, read_step_times, write_run
@@ -78,95 +78,62 @@ def test_recorded_runs_of_every_plan_are_still_of_it() -> None:
 
 
 def test_command_with_orphaned_runs_ends_before_anything_is_computed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(command, "read_plans", lambda: {"tiny": PLAN})
-    monkeypatch.setattr(command, "orphaned", lambda *_: "tiny.toml has changed")
-    monkeypatch.setattr(command, "announce", None)
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    monkeypatch.setattr(sys, "argv", ["run"])
-    with pytest.raises(SystemExit, match=r"^tiny\.toml has changed$"):
-        command.main()
+    (tmp_path / "plans").mkdir()
+    changed = replace(PLAN, models={"plain": WIDER})
+    (tmp_path / "plans" / "tiny.toml").write_text(as_toml(changed))
+    recorded(PLAN, tmp_path / "results")
+    with pytest.raises(SystemExit, match=r"^\S+/plans/tiny\.toml has changed, and "):
+        command.main(["--folder", str(tmp_path)])
+    assert capsys.readouterr().out == "" and not (tmp_path / "built").exists()
     # A list is given all the same.
-    monkeypatch.setattr(command, "announce", lambda *_: print("estimated"))
-    monkeypatch.setattr(sys, "argv", ["run", "--list"])
-    command.main()
-    assert capsys.readouterr().out == "tiny.toml has changed\nestimated\n"
+    command.main(["--folder", str(tmp_path), "--list"])
+    assert re.search("has changed.*\n(.*\n)*Missing: ", capsys.readouterr().out)
 
 
-@pytest.fixture
-def seconds(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
-    """The seconds that a step of each model takes on this machine, by its width; none is run."""
-    widths = {"32": 1.0, "64": 2.0}
-
-    def measured(models: dict[str, Run], built: Path) -> dict[str, float]:
-        return {key: widths[str(run.model["d_ff"])] for key, run in models.items()}
-
-    monkeypatch.setattr(step_times, "measure", measured)
-    return widths
+def times_in(folder: Path) -> dict[str, Any]:
+    times: dict[str, Any] = json.loads((folder / STEP_TIMES).read_text())
+    return times
 
 
 def test_only_models_without_step_times_are_measured_and_no_recorded_time_changes(
-    tmp_path: Path, seconds: dict[str, float]
+    tmp_path: Path,
 ) -> None:
     other = replace(PLAN, name="other")
     measure_missing([other], tmp_path, tmp_path)
-    first = json.loads((tmp_path / STEP_TIMES).read_text())
-    seconds["32"] = 10.0  # on another machine
+    first = times_in(tmp_path)
     measure_missing([PLAN], tmp_path, tmp_path)
-    assert read_step_times(tmp_path) == {"other": {"plain": 1.0}, "tiny": {"plain": 10}}
-    again = json.loads((tmp_path / STEP_TIMES).read_text())
-    assert {name: again[name] for name in ("commit", "machine")} == {
-        name: first[name] for name in ("commit", "machine")
-    }
+    again = times_in(tmp_path)
+    assert first["seconds"]["other"] == again["seconds"]["other"]
+    assert again["seconds"].keys() == {"other", "tiny"}
+    assert again["machine"] == first["machine"]
     assert [each["models"] for each in again["later"]] == [{"tiny": ["plain"]}]
     measure_missing([PLAN, other], tmp_path, tmp_path)
-    assert json.loads((tmp_path / STEP_TIMES).read_text()) == again
+    assert times_in(tmp_path) == again
 
 
 def test_times_of_a_new_model_are_scaled_to_the_machine_of_the_recorded_ones(
-    tmp_path: Path, seconds: dict[str, float]
+    tmp_path: Path,
 ) -> None:
     measure_missing([PLAN], tmp_path, tmp_path)
-    seconds |= {"32": 10.0, "64": 30.0}
+    slow = times_in(tmp_path) | {"seconds": {"tiny": {"plain": 1000.0}}}
+    write_json(tmp_path / STEP_TIMES, slow)
     more = replace(PLAN, models={"plain": SMALL, "wider": WIDER})
     measure_missing([more], tmp_path, tmp_path)
-    assert read_step_times(tmp_path)["tiny"] == {"plain": 1.0, "wider": 3.0}
+    seconds = read_step_times(tmp_path)["tiny"]
+    assert seconds["plain"] == 1000 and seconds["wider"] > 100
 
 
-def test_time_of_a_model_is_measured_again_if_the_plan_has_another_under_its_name(
-    tmp_path: Path, seconds: dict[str, float]
+@pytest.mark.parametrize("digest", ["of another", None])
+def test_time_of_a_model_is_measured_again_unless_it_is_known_to_be_of_this_model(
+    tmp_path: Path, digest: str | None
 ) -> None:
+    recorded = {"seconds": {"tiny": {"plain": 1000.0}}}
+    models = {"models": {"tiny": {"plain": digest}}} if digest else {}
+    write_json(tmp_path / STEP_TIMES, recorded | models)
     measure_missing([PLAN], tmp_path, tmp_path)
-    measure_missing([replace(PLAN, models={"plain": WIDER})], tmp_path, tmp_path)
-    assert read_step_times(tmp_path)["tiny"] == {"plain": 2.0}
-
-
-def test_time_without_the_digest_of_its_model_is_measured_again(
-    tmp_path: Path, seconds: dict[str, float]
-) -> None:
-    write_json(tmp_path / STEP_TIMES, {"seconds": {"tiny": {"plain": 0.25}}})
-    measure_missing([PLAN], tmp_path, tmp_path)
-    assert read_step_times(tmp_path)["tiny"] == {"plain": 1.0}
-
-
-def test_command_measures_only_the_plans_that_were_asked_for(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    other = replace(PLAN, name="other")
-    measured: list[str] = []
-
-    def noted(plans: list[Plan], built: Path, results: Path) -> None:
-        measured.extend(plan.name for plan in plans)
-
-    monkeypatch.setattr(command, "read_plans", lambda: {"tiny": PLAN, "other": other})
-    monkeypatch.setattr(command, "BUILT", tmp_path)
-    monkeypatch.setattr(command, "announce", lambda *_: 0)
-    monkeypatch.setattr(command, "measure_missing", noted)
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    monkeypatch.setattr(sys, "argv", ["run", "--only", "tiny"])
-    command.main()
-    assert measured == ["tiny"]
+    assert read_step_times(tmp_path)["tiny"]["plain"] < 1000
 
 
 def test_no_module_of_the_experiments_imports_a_library_for_tests() -> None:
