@@ -192,6 +192,11 @@ def speedup(
     return MeanFactor.of(seed_factors(baseline, runs, cost))
 
 
+def times_as_large(more: Sequence[float], less: Sequence[float]) -> MeanFactor:
+    """Return how many times larger factors are than others, seed by seed."""
+    return MeanFactor.of([a / b for a, b in zip(more, less, strict=True)])
+
+
 def factors(runs: Runs, cost: str) -> dict[str, MeanFactor]:
     """Return the speed-up factors over the Transformer of all other models of a plan, in `cost`."""
     return {
