@@ -55,7 +55,6 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_number_in_prose_changes_with_the_record(results: Path) -> None:
-    assert " 777.7 million" not in prose_of(parts)
     records = read_lines(results / "speedup.jsonl")
     records["transformer-0"]["parameters"] = 777_700_000
     write_lines(results / "speedup.jsonl", records)
