@@ -139,6 +139,8 @@ if __name__ == "__main__":
             "Our factors and the paper's", "Table 4 in the last columns", columns, rows
         )
     )
+    without = [model for model in runs if not theirs(model, __data__[0])]
+    assert without == ["transformer", "squared-relu"], "the others have the paper's"
     v100 = theirs("pp", __data__[0])["Tensor2Tensor, V100"]
     last = [run["loss"][-1] for run in vanilla]
     for model in ("primer-ez", "primer"):

@@ -64,6 +64,7 @@ from experiments.measured.analysis import (
     last_loss,
     seed_factors,
     setting,
+    times_as_large,
     until,
 )
 from experiments.measured.figures import (
@@ -333,8 +334,7 @@ if __name__ == "__main__":
     }
     on_average = {name: MeanFactor.of(factors) for name, factors in saved.items()}
     assert [*map(len, saved.values())] == [3, 5] and on_average["rotary"].low > 1
-    of_both_kinds = zip(saved["rotary"], saved["learned"], strict=False)
-    left = MeanFactor.of([rotary / learned for rotary, learned in of_both_kinds])
+    left = times_as_large(saved["rotary"][:3], saved["learned"])
     assert left.includes_one, "that any of it is lost is not shown"
     assert share_on_subwords < share, "less than on characters"
     for other in ("pp", "squared-relu"):
@@ -343,12 +343,11 @@ if __name__ == "__main__":
         assert 0.95 < over_it.low < 1.05 < over_it.high, "at the limit"
     assert mean_factor(subwords["rotary"], "squared-relu").low > 1
     assert mean_factor(subwords["rotary"], "mdha").includes_one
-    for plain, changes in zip(
-        subwords["rotary"]["transformer"],
-        subwords["learned"]["primer-ez"],
-        strict=False,
-    ):
-        assert last_loss(plain) > last_loss(changes), "rotary positions save less here"
+    by_positions = {
+        "rotary": subwords["rotary"]["transformer"][:3],
+        "changes": subwords["learned"]["primer-ez"],
+    }
+    assert all(ahead(by_positions, "changes", "rotary")), "for each seed"
     draw_by_compute(subwords)
 
     # ## With other positions
@@ -380,15 +379,12 @@ if __name__ == "__main__":
     assert all(len(each) == 3 and min(each) > 1 for each in of_kinds.values())
     means = {kind: MeanFactor.of(of_kinds[KINDS[kind]]).mean for kind in kinds}
     assert sorted(means, key=means.__getitem__)[::3] == ["rotary", "learned"]
-
-    def times(more: str, less: str) -> MeanFactor:
-        """How many times more is saved with positions than with others."""
-        pairs = zip(of_kinds[KINDS[more]], of_kinds[KINDS[less]], strict=True)
-        return MeanFactor.of([one / other for one, other in pairs])
-
-    assert min(times(kind, "rotary").low for kind in ("learned", "sinusoidal")) > 1
-    for order in (("t5", "rotary"), ("learned", "sinusoidal"), ("learned", "t5")):
-        assert times(*order).includes_one, "the rest of the order is not shown"
+    table, sines, buckets, least = of_kinds.values()
+    assert min(times_as_large(table, least).low, times_as_large(sines, least).low) > 1
+    for more, less in ((buckets, least), (table, sines), (table, buckets)):
+        assert times_as_large(more, less).includes_one, (
+            "the rest of the order is not shown"
+        )
     of_pairs = [seeds for runs in kinds.values() for seeds in runs.values()]
     fig.suptitle(f"each of {setting(of_pairs)}", fontsize="medium")
     plt.show()
@@ -412,11 +408,8 @@ if __name__ == "__main__":
         pairs = zip(full_length[model], seeds, strict=True)
         low, high = interval([last_loss(a) - last_loss(b) for a, b in pairs])
         assert (low > 0) == (model == "transformer") and high > 0, "only that gains"
-    of_scaled = zip(
-        savings(scaled, "primer-ez"), savings(full_length, "primer-ez"), strict=True
-    )
-    difference = MeanFactor.of([scaled / as_is for scaled, as_is in of_scaled])
-    assert difference.includes_one, "the difference may be noise"
+    with_and_without = (savings(runs, "primer-ez") for runs in (scaled, full_length))
+    assert times_as_large(*with_and_without).includes_one, "the difference may be noise"
 
     # ## Four times the steps
     #
@@ -525,16 +518,14 @@ if __name__ == "__main__":
     of_rates = with_both | {"plain": long["transformer"]}
     assert all(ahead(of_rates, "0.002", "0.001")), "the choice was wrong"
     assert ahead(of_rates, "0.001", "plain").count(False) == 1, "one is above it"
-    for other, seeds_below in {"transformer": (4, 5), "pp": (1, 5)}.items():
-        plan = "today-longer" if other == "transformer" else "today-longer-others"
-        plays = zip(
-            whole_of("today-longer", "primer-ez").items(),
-            whole_of(plan, other).values(),
-            seeds_below,
-            strict=True,
-        )
-        for (play, ours), theirs, count in plays:  # see Limits
-            assert sum(map(float.__lt__, ours, theirs)) == count, play
+    on_plays = whole_of("today-longer", "primer-ez")
+    for of_other, on_macbeth in (
+        (whole_of("today-longer", "transformer"), 4),
+        (whole_of("today-longer-others", "pp"), 1),
+    ):
+        for play, count in (("macbeth", on_macbeth), ("richard-ii", 5)):
+            wins = map(float.__lt__, on_plays[play], of_other[play])
+            assert sum(wins) == count, "as Limits says"
     draw_gaps(of_steps[4800], ("primer", "primer-ez", "mdha", "squared-relu", "pp"))
     display(length_table())
 
@@ -714,7 +705,9 @@ if __name__ == "__main__":
     over_both = [
         savings(each, "changed", over="plain") for each in of_baselines().values()
     ]
-    of_both = written([modern / pp for pp, modern in zip(*over_both, strict=True)])
+    in_both = times_as_large(over_both[1], over_both[0])
+    of_both = f"{in_both:.2f}"
+    assert in_both.includes_one, "the runs show no difference between the two"
     product = math.prod(factor.mean for factor in alone_there.values())
     pair = {model: on_pieces[model] for model in ("modern", "modern-primer-ez")}
     below_modern = f"{gain(pair, 'modern-primer-ez', 'modern'):.3f}"
@@ -734,11 +727,10 @@ if __name__ == "__main__":
     (rate,) = set.union(*(each for model, each in rates.items() if model != "mdha"))
     assert rates["mdha"] == {rate / 2}, "half of the others'"
     assert shown["primer-ez"].low > product, "more than the product"
-    over_other = savings(today, "primer-ez", over="mdha-same-rate")
-    assert MeanFactor.of(over_other).includes_one, "what the ReLU adds is not shown"
+    adds = mean_factor(today, "primer-ez", over="mdha-same-rate")
+    assert adds.includes_one, "that the squared ReLU adds anything is not shown"
     both_plain = {name: each["plain"] for name, each in of_baselines().items()}
     assert abs(gain(both_plain, *both_plain)) < 0.01, "nearly the same loss"
-    assert MeanFactor.of([b / a for a, b in zip(*over_both, strict=True)]).includes_one
     over_one, over_the_modern = map(Spread.of, over_both)
     assert over_one.deviation > over_the_modern.deviation, "so its interval is wider"
     assert all(ahead(pair, "modern-primer-ez", "modern")), "with each of three seeds"

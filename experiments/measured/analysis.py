@@ -192,6 +192,11 @@ def speedup(
     return MeanFactor.of(seed_factors(baseline, runs, cost))
 
 
+def times_as_large(more: Sequence[float], less: Sequence[float]) -> MeanFactor:
+    """Return how many times larger factors are than others, seed by seed."""
+    return MeanFactor.of([a / b for a, b in zip(more, less, strict=True)])
+
+
 def factors(runs: Runs, cost: str) -> dict[str, MeanFactor]:
     """Return the speed-up factors over the Transformer of all other models of a plan, in `cost`."""
     return {
@@ -215,7 +220,6 @@ def relative_perplexity(
 
 STUDENT = {
     1: {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776},
-    3: {2: 38.188, 3: 7.649, 4: 4.857, 5: 3.961},
     4: {2: 50.923, 3: 8.860, 4: 5.392, 5: 4.315},
     5: {2: 63.657, 3: 9.925, 4: 5.841, 5: 4.604},
 }

@@ -5,7 +5,7 @@ Factors are in multiply-adds, and averaged as logarithms.
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from experiments.measured.analysis import (
     MeanFactor,
@@ -144,18 +144,21 @@ def read_rates() -> dict[int, Runs]:
 
 def read_lengths() -> dict[int, Runs]:
     """Return the runs with rotary positions on characters by number of steps, with the same rates in both."""
-    found: dict[int, Runs] = {1200: {}, 4800: {}}
-    for steps, runs in found.items():
-        for models, rate in ((list(MODELS), 0.002), (["primer"], 0.004)):
-            runs |= read_runs(
-                model=models,
-                text="characters",
-                positions="rotary",
-                steps=steps,
-                schedule="inverse square root",
-                rate=rate,
-            )
-    return found
+
+    def trained(steps: int, rate: float, models: Iterable[str]) -> Runs:
+        return read_runs(
+            model=models,
+            text="characters",
+            positions="rotary",
+            steps=steps,
+            schedule="inverse square root",
+            rate=rate,
+        )
+
+    return {
+        steps: trained(steps, 0.002, MODELS) | trained(steps, 0.004, ["primer"])
+        for steps in (1200, 4800)
+    }
 
 
 def written_mean(runs: Runs, model: str) -> str:

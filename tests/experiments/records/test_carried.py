@@ -1,5 +1,6 @@
 """The notebooks of the measured chapters carry the records that the chapters read."""
 
+import json
 from functools import cache
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from carried import carried, json_in
 from experiments.records import counts, query, timings
 from experiments.search import tables
 
-NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
 MEASURED = sorted(
     path.stem
     for path in (NOTEBOOKS.parent / "experiments" / "chapters").glob("*.py")
@@ -19,10 +20,10 @@ RECORDED = (counts, query, timings, tables)
 
 
 @cache
-def read(function: str, *arguments: str) -> object:
-    """Return what a recorded function returns: chapters have many calls in common."""
+def read(function: str, arguments: str) -> object:
+    """Return what a recorded function returns for JSON: chapters have many calls in common."""
     modules = {name: m for m in RECORDED for name in m.__recorded__}
-    return getattr(modules[function], function)(*arguments)
+    return getattr(modules[function], function)(*json.loads(arguments))
 
 
 @pytest.mark.parametrize("name", MEASURED)
@@ -31,7 +32,8 @@ def test_a_notebook_carries_the_records_as_they_are(name: str) -> None:
     assert calls, "make notebooks"
     for function, each in calls.items():
         for arguments, value in each:
-            assert read(function, *arguments) == value, "make notebooks"
+            again = read(function, json.dumps(arguments))
+            assert again == value, "make notebooks"
 
 
 @pytest.mark.parametrize("name", MEASURED)

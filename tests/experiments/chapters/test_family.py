@@ -12,7 +12,7 @@ from experiments.paper.tables import COLOURS, read_paper
 from labml_primer.compared.t5 import T5_PRESETS
 from labml_primer.presets import PRESETS
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_family_has_exactly_the_presets():

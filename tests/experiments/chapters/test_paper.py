@@ -26,7 +26,7 @@ from experiments.paper.claims import (
 from experiments.paper.rounding import Rounded, claim, recompute
 from experiments.paper.tables import Paper, read_paper
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SHAPES = {  # rows and columns, counted in the paper
     "table_1": (6, 4),
     "table_4": (18, 7),

@@ -8,12 +8,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.chapters import sizes
 from experiments.measured.analysis import (
     MeanFactor,
     interval,
 )
 from experiments.measured.scaling import (
+    WIDTHS,
     best_width,
     budgets_up_to,
     frontier,
@@ -72,7 +72,7 @@ def test_budgets_double_in_six_steps_and_end_at_the_last() -> None:
 
 
 def test_whole_budget_is_reached_by_all_widths_but_one() -> None:
-    ends = dict(zip(sizes.WIDTHS, (3.0, 9.0, 7.0, 8.0, 6.0), strict=True))
+    ends = dict(zip(WIDTHS, (3.0, 9.0, 7.0, 8.0, 6.0), strict=True))
     widths = {width: [run_of([1.0, end], [2.0, 1.0])] for width, end in ends.items()}
     assert full_budget({"a": widths, "b": widths}, "cost") == 6
 

@@ -1,19 +1,17 @@
-"""Tests of the chapter on MDHA: its critical difference, and claims that hold for the records."""
+"""The noise of recorded runs is that of models and seeds, and its range the studentized one."""
 
 import math
-from copy import deepcopy
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import Tensor
 
 from experiments.measured.analysis import (
     noise,
     widest,
 )
-from labml_primer.primer.variations import MultiDConvSharedByHeadsAttention
 
 
 def by_regression(losses: Tensor) -> Tensor:
@@ -73,20 +71,3 @@ def test_range_of_equal_models_is_the_studentized_range(
     q = float(widest(pages).quantile(0.95)) * math.sqrt(seeds)
     freedom = (models - 1) * (seeds - 1)
     assert below(q, models, freedom) == pytest.approx(0.95, abs=0.004)
-
-
-def test_bias_of_the_convolution_adds_little() -> None:
-    """On keys it has no effect; on values it equals an output bias; on queries, a projection bias."""
-    torch.manual_seed(0)
-    layer = MultiDConvSharedByHeadsAttention(16, 2).double()
-    x = torch.randn(3, 9, 16, dtype=torch.float64)
-    without = deepcopy(layer)
-    for conv in (without.query_conv, without.key_conv, without.value_conv):
-        nn.init.zeros_(conv.bias)
-    with torch.no_grad():
-        to_all_heads = layer.value_conv.bias.flatten().repeat(2)
-        without.output.bias += without.output.weight @ to_all_heads
-        through = layer.query_conv.weight.sum(0)
-        without.query.bias += (layer.query_conv.bias / through).flatten().repeat(2)
-    same = torch.isclose(layer(x, x, causal=True), without(x, x, causal=True)).all(-1)
-    assert same.all(0).tolist() == [True, False] + [True] * 7
