@@ -56,6 +56,7 @@ def build(strict: bool, drafts: bool = False) -> int:
     }
     try:
         result = build_one("", strict, drafts)
+        left = [] if result else report(found)  # while the editions are being written
         for code, edition in editions.items():
             if result:
                 break  # what concerns both was said already
@@ -70,19 +71,20 @@ def build(strict: bool, drafts: bool = False) -> int:
             edition.wait()
     if not result:
         forget_others(codes)
-        report(found)
+        print(*left, sep="\n", end="\n" if left else "")
     return result
 
 
-def report(found: list[Language]) -> None:
-    """Print what the editions lack. A translation may come later, so it is no error of a strict build."""
+def report(found: list[Language]) -> list[str]:
+    """Return what editions lack. A translation may come later, so it is no error of a strict build."""
     import translations
 
     now = translations.everything() if found else {}
-    for language in found:
-        print(
-            *translations.report(language, translations.counts(language, now)), sep="\n"
-        )
+    return [
+        line
+        for each in found
+        for line in translations.report(each, translations.counts(each, now))
+    ]
 
 
 def build_edition(code: str) -> int:
