@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from experiments.harness.optimizer import not_matrices, optimizer_of, rate_at
 from runs import SIZES, TINY, on_one_core, same_bits, weights
 from torch import nn
 from torch.nn import functional as F

@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 import torch
-from experiments.harness.real_scale.texts import Files, texts_of
-from experiments.harness.real_scale.training import ScaledTraining
 from pairs import (
     Ended,
     torchrun,
