@@ -26,7 +26,6 @@ Source: {cite:t}`su2021roformer`; {cite:t}`raffel2020exploring` for the buckets.
 import copyreg
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 
 import torch
 from torch import Tensor, nn
@@ -132,7 +131,9 @@ class Combined(type):
     """The type of the classes that `positioned` makes."""
 
 
-@cache
+MADE: dict[tuple[type, type], type[MultiHeadAttention]] = {}  # by `positioned`
+
+
 def positioned(
     by: type[MultiHeadAttention], attention: type[MultiHeadAttention]
 ) -> type[MultiHeadAttention]:
@@ -152,8 +153,11 @@ def positioned(
                 f"{kind.__name__} is no subclass of MultiHeadAttention. If that was "
                 "defined twice, as by two copies in one file, keep one definition."
             )
-    name = by.__name__.removesuffix("Attention") + attention.__name__
-    return Combined(name, (by, attention), {})  # type: ignore[return-value]
+    bases = (by, attention)
+    if bases not in MADE:
+        name = by.__name__.removesuffix("Attention") + attention.__name__
+        MADE[bases] = Combined(name, bases, {})  # type: ignore[assignment]
+    return MADE[bases]
 
 
 # `pickle` stores a class by its name in a module. These are in none, so it stores how to make them.
