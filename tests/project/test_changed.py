@@ -26,12 +26,14 @@ def test_a_changed_module_selects_the_tests_that_import_it_or_else_the_nearest()
     assert not breaks("labml_primer/transformer/attention.py", far)
     decoder = "tests/library/test_decoder.py"
     assert not breaks("labml_primer/search/mutations.py", decoder)
-    assert breaks("engine/sphinx_annotated/read/parse.py", "engine/tests/test_parse.py")
+    assert breaks(
+        "engine/sphinx_annotated/read/parse.py", "engine/tests/read/test_parse.py"
+    )
     assert not breaks("engine/sphinx_annotated/read/parse.py", decoder)
 
 
 def test_a_changed_test_selects_itself_and_its_conftest_all_beside_it() -> None:
-    parse, code = "engine/tests/test_parse.py", "engine/tests/test_code.py"
+    parse, code = "engine/tests/read/test_parse.py", "engine/tests/page/test_code.py"
     assert breaks(parse, parse)
     assert not breaks(parse, code)
     assert breaks("engine/tests/conftest.py", code)
@@ -41,15 +43,17 @@ def test_a_changed_test_selects_itself_and_its_conftest_all_beside_it() -> None:
 
 def test_a_changed_file_that_is_not_python_selects_the_tests_of_its_room() -> None:
     assert breaks(
-        "engine/sphinx_annotated/static/annotated.js", "engine/tests/test_code.py"
+        "engine/sphinx_annotated/static/annotated.js", "engine/tests/page/test_code.py"
     )
     assert breaks("tests/library/figures/any.svg", "tests/library/test_generation.py")
-    assert not breaks("experiments/plans/any.toml", "engine/tests/test_code.py")
+    assert not breaks("experiments/plans/any.toml", "engine/tests/page/test_code.py")
 
 
 def test_a_changed_picture_selects_the_tests_that_draw_it() -> None:
     assert breaks("book/pictures/primer/primer_ez.py", "tests/book/test_pictures.py")
-    assert not breaks("book/pictures/primer/primer_ez.py", "engine/tests/test_code.py")
+    assert not breaks(
+        "book/pictures/primer/primer_ez.py", "engine/tests/page/test_code.py"
+    )
 
 
 def test_the_whole_project_is_checked_at_every_change() -> None:

@@ -12,7 +12,7 @@ from small_books import Built, Shelf, plain, run
 
 pytestmark = pytest.mark.slow
 New = Callable[[dict[str, str]], Shelf]
-LOCK = Path(__file__).with_name("current.lock")
+LOCK = ENGINE / "tests" / "current.lock"
 
 FILES = {
     "one.py": '''
