@@ -265,7 +265,8 @@ def can_merge(*convolutions: nn.Module) -> bool:
 
     Three convolutions can be merged if they have the same kernel size, and all a bias or none. If an
     experiment has replaced one by something else, each computes for itself. They also do if one has a hook or
-    a `forward` of its own, because these expect a call each.
+    a `forward` of its own, because these expect a call each. (Hooks of PyTorch for all modules see the merged
+    convolution as a module.)
     """
     kinds = {
         (type(conv), getattr(conv, "kernel_size", 0), hasattr(conv, "bias"))

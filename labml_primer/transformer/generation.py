@@ -256,7 +256,7 @@ class Growing:
         return self.buffer[:, :end]
 
 
-class Cache(nn.Module):
+class Cache:
     """
     ## A layer that remembers
 
@@ -323,7 +323,7 @@ class CachedWindow(Cache):
         return y[:, self.back :]
 
 
-def window_of(layer: nn.Module) -> int:
+def window_of(layer: object) -> int:
     """Return on how many positions an output depends, by the layer's own word, or zero."""
     size = getattr(layer, "kernel_size", getattr(layer, "window", 0))
     return size if isinstance(size, int) else 0
@@ -382,7 +382,7 @@ def cache_of(layer: nn.Module) -> type[Cache] | None:
 
     | a layer with | is | and remembers |
     |---|---|---|
-    | a method `project`, and `d_k` | attention | keys and values |
+    | a method `project`, and `d_k` | attention | keys and values, the last `window` if it has one |
     | a tensor `encoding` | positions | the number of tokens |
     | `tokens_before` | positions inside attention | the number of tokens |
     | a number `kernel_size` or `window` | a causal convolution, or similar | its last inputs |
@@ -463,9 +463,9 @@ class CachedModel(nn.Module):
     batch must have the same length, and later calls the same texts in the same order. For another text, call
     `cached` again.
 
-    The copy shares the weights of `model` and is in evaluation mode; `model` does not change. What a layer of
-    the copy writes into its attributes is the copy's. Plain `generate` reads the whole text at each step, so
-    it does not take a cached model.
+    The copy, `cached(model).model`, shares the weights of `model` and is in evaluation mode; `model` does not
+    change. What a layer of the copy writes into its attributes is the copy's. Plain `generate` gives a model
+    the whole text at each step, so it does not take a cached one.
 
     Raises `RuntimeError` if a call failed before, because a part of the text is missing, and in training
     mode. Raises `TypeError` for layers that need earlier tokens in a way that is not in the table above, and
@@ -507,7 +507,9 @@ class CachedModel(nn.Module):
         cannot find a dependence on tokens more than 60 back.
         """
         for lengths in (LENGTHS, BEGINNING):
-            plain, other = (share_weights(self.source[0], training=False) for _ in "ab")
+            plain, other = (
+                share_weights(self.source[0], training=False) for _ in range(2)
+            )
             check_cache(plain, add_caches(other), args, kwargs, lengths)
         self.source.clear()
 
