@@ -56,7 +56,7 @@ def check_cache(
         each = {key: text if x is given[0] else x for key, x in kwargs.items()}
         model(*(text if x is given[0] else x for x in args), **each)
 
-    replaced = {name for name, layer in named(plain) if "forward" in vars(layer)}
+    replaced = {name for name, layer in named_layers(plain) if "forward" in vars(layer)}
     whole, piece = watch(plain), watch(cached)
     with torch.random.fork_rng([given[0].device] if given[0].is_cuda else []):
         for length in lengths:
@@ -129,14 +129,14 @@ def watch(model: nn.Module) -> Calls:
         calls[layer, number] = call
         return outputs
 
-    for name, layer in named(model):
+    for name, layer in named_layers(model):
         buffers = {k: b if b is None else b.clone() for k, b in layer._buffers.items()}
         vars(layer).update(_buffers=buffers, _forward_hooks={}, _forward_pre_hooks={})
         vars(layer)["forward"] = partial(run, name, layer.forward)
     return calls
 
 
-def named(model: nn.Module) -> list[tuple[str, nn.Module]]:
+def named_layers(model: nn.Module) -> list[tuple[str, nn.Module]]:
     """Return the layers of a model, each with its name and the name of its class."""
     return [
         (f"{name} ({type(layer).__name__})" if name else type(layer).__name__, layer)
