@@ -98,7 +98,7 @@ def belongs(changed: set[Path], test: Path) -> bool:
 
 
 def room_of(file: Path) -> str | None:
-    """Return the folder of tests that a file belongs to; ``tests/library/figures/x.svg`` is a part of one."""
+    """Return the folder of tests that a file belongs to; ``tests/library/search/x.svg`` is a part of one."""
     name = file.relative_to(ROOT).as_posix()
     if name.startswith("tests/"):
         return name.split("/")[1]

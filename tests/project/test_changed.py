@@ -17,14 +17,14 @@ def breaks(file: str, test: str) -> bool:
 def test_a_changed_module_selects_the_tests_that_import_it_or_else_the_nearest() -> (
     None
 ):
-    generation = "tests/library/test_generation.py"
+    generation = "tests/library/transformer/test_generation.py"
     assert breaks("labml_primer/transformer/generation.py", generation)
     assert breaks("labml_primer/transformer/attention.py", generation)
     far = (
         "tests/experiments/harness/test_sweeps.py"  # through the models that it trains
     )
     assert not breaks("labml_primer/transformer/attention.py", far)
-    decoder = "tests/library/test_decoder.py"
+    decoder = "tests/library/transformer/test_decoder.py"
     assert not breaks("labml_primer/search/mutations.py", decoder)
     assert breaks(
         "engine/sphinx_annotated/read/parse.py", "engine/tests/read/test_parse.py"
@@ -37,7 +37,9 @@ def test_a_changed_test_selects_itself_and_its_conftest_all_beside_it() -> None:
     assert breaks(parse, parse)
     assert not breaks(parse, code)
     assert breaks("engine/tests/conftest.py", code)
-    assert not breaks("engine/tests/conftest.py", "tests/library/test_generation.py")
+    assert not breaks(
+        "engine/tests/conftest.py", "tests/library/transformer/test_generation.py"
+    )
     assert breaks("tests/conftest.py", "tests/book/test_stages.py")
 
 
@@ -45,7 +47,10 @@ def test_a_changed_file_that_is_not_python_selects_the_tests_of_its_room() -> No
     assert breaks(
         "engine/sphinx_annotated/static/annotated.js", "engine/tests/page/test_code.py"
     )
-    assert breaks("tests/library/figures/any.svg", "tests/library/test_generation.py")
+    assert breaks(
+        "tests/library/search/figures/any.svg",
+        "tests/library/transformer/test_generation.py",
+    )
     assert not breaks("experiments/plans/any.toml", "engine/tests/page/test_code.py")
 
 

@@ -35,7 +35,7 @@ from labml_primer.transformer.positional_encoding import (
     rotate,
 )
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 IN_ATTENTION = {
     "rotary": RotaryAttention,
     "rotary, convolved": RotaryMultiDConvHeadAttention,

@@ -39,7 +39,7 @@ from labml_primer.training.loop import (
 )
 from labml_primer.transformer.language_model import Config, LanguageModel
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 the_corpus, the_plays = cache(load_corpus), cache(load_plays)
 
