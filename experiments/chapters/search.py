@@ -35,7 +35,6 @@ Source: {cite:t}`so2021primer`, section 2, appendices A.1 to A.5; our own runs.
 import re
 from collections import Counter
 from statistics import correlation, fmean
-from typing import Any
 
 import torch
 
@@ -45,6 +44,7 @@ from experiments.records.query import read_runs
 from experiments.search.summary import CONVOLUTIONS
 from experiments.search.tables import (
     KNOWN,
+    Search,
     ancestors,
     chosen_again,
     curves,
@@ -381,15 +381,13 @@ if __name__ == "__main__":
     # The convolutions and the squares resemble Primer-EZ's changes. But the convolutions are dense instead of
     # depthwise, the squares are those of any number instead of a ReLU's output, and they replace attention
     # and the feed-forward layer instead of improving them.
-    def lines_with(pattern: str, search: dict[str, Any]) -> list[int]:
-        """The lines of a search's best program that a pattern is found in."""
+    def lines_with(pattern: str, search: Search) -> list[int]:  # of its best
         return [k for k, line in enumerate(search["best"]) if re.search(pattern, line)]
 
     for name, search in evolved.items():
         width = 7 if name == "transformer-2" else 3
         convolved = lines_with(rf" CONV {width}X1\(", search)[0]
-        # In the third, the one square is that of the norm before the convolution.
-        squared = lines_with(r"MULTIPLY\((h\d+), \1\)", search)[0]
+        squared = lines_with(r"MULTIPLY\((h\d+), \1\)", search)[0]  # or the norm's
         assert (convolved < squared) == (width == 3), "a convolution, then a square"
         assert (search["at_the_end"]["square"] > 0.5) == (width == 3)
         assert search["at_the_end"]["convolution"] > 0.9
@@ -442,16 +440,13 @@ if __name__ == "__main__":
     # How often were these operations tried, and what became of them? Primer-EZ is two insertions away from
     # the Transformer: a depthwise convolution after the shared projection of queries, keys and values, and a
     # `SQUARE` after the ReLU.
-    def most_have(shares: list[float]) -> int:
-        """The first point at which more than half of the population has an operation."""
+    def most_have(shares: list[float]) -> int:  # the first point at which they do
         return next(k for k, share in enumerate(shares) if share > 0.5)
 
-    def lost_attention(search: dict[str, Any]) -> int:
-        """The first point at which more than half of the population has none."""
+    def lost_attention(search: Search) -> int:  # the first point at which most have
         return most_have([1 - share for share in search["spread"]["T-MAT MUL"]])
 
-    def step_to(operation: str, search: dict[str, Any]) -> dict[str, int]:
-        """The operations that the ancestor lost which gained one."""
+    def lost_for(operation: str, search: Search) -> dict[str, int]:  # in one step
         steps = search["lineage"]
         return next(step["lost"] for step in steps if operation in step["gained"])
 
@@ -460,10 +455,10 @@ if __name__ == "__main__":
     )
     assert wide <= lost_attention(first) + 2 < narrow, "one after the other"
     second, third = searches["transformer-1"], searches["transformer-2"]
-    assert {"EXP", "DIVIDE"} <= step_to("CONV 3X1", second).keys(), "the softmax"
+    assert {"EXP", "DIVIDE"} <= lost_for("CONV 3X1", second).keys(), "the softmax"
     apart = most_have(second["spread"]["CONV 3X1"]) - lost_attention(second)
     assert abs(apart) <= 5, "both spread together"
-    assert {"T-MAT MUL", "MAT MUL"} <= step_to("CONV 7X1", third).keys(), "attention"
+    assert {"T-MAT MUL", "MAT MUL"} <= lost_for("CONV 7X1", third).keys(), "attention"
     tried_again = [search["tried"]["T-MAT MUL"][1] for search in evolved.values()]
     assert not any(tried_again), "no new comparison was trained to the end"
     display(trials(evolved, ("T-MAT MUL", "SQUARE", *CONVOLUTIONS)))

@@ -323,8 +323,7 @@ if __name__ == "__main__":
         if budget <= min(run["multiply_adds"][-1] for run in narrow)
     ]
 
-    def narrow_loss(model: str, budget: float) -> float:
-        """The mean loss of a model with a width of 32 at a budget."""
+    def narrow_loss(model: str, budget: float) -> float:  # with a width of 32
         runs = sweep[model][32]
         return statistics.fmean(loss_at(run, budget, "multiply_adds") for run in runs)
 
