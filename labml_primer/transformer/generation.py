@@ -401,7 +401,7 @@ def cache_of(layer: nn.Module) -> type[Cache] | None:
 @cache
 def with_cache(kind: Any, own: Any) -> Any:
     """Return a class with the methods of `kind`, and for `super()` those of a layer's own class."""
-    return type(own.__name__, (kind, own), {"__module__": own.__module__})
+    return type(own.__name__, (kind, own), {})
 
 
 def give_cache(layer: Any, kind: Any) -> None:
