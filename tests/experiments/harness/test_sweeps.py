@@ -5,9 +5,10 @@ import math
 import os
 import re
 import shutil
+import signal
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -94,16 +95,27 @@ def refusal(folder: Path, *words: object) -> str:
 
 @dataclass
 class Swept:
-    """A folder in which a sweep was killed, and given again until nothing was missing."""
+    """A folder in which a sweep was killed, and then a worker of the next one, which ended."""
 
     folder: Path
     saved: dict[Path, int]
-    """The steps that each run had saved when the sweep was killed."""
+    """The steps that each run had saved when its worker was killed."""
     printed: str
 
     @property
     def records(self) -> dict[str, dict[str, Any]]:
         return read_lines(self.folder / "results" / "toy-first.jsonl")
+
+
+def kill_worker(run: Path, sweep: Started) -> None:
+    """Kill the process that trains a run: the one that has its lock open."""
+    while True:
+        assert sweep.process.is_alive(), sweep.printed
+        for opened in Path("/proc").glob("[0-9]*/fd/*"):
+            with suppress(OSError):
+                if opened.readlink() == run / "lock":
+                    os.kill(int(opened.parts[2]), signal.SIGKILL)
+                    return
 
 
 @pytest.fixture(scope="module")
@@ -115,15 +127,18 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Swept:
         assert killed.process.is_alive(), killed.printed
         time.sleep(0.01)
     killed.kill()
-    saved = {
-        path.parent: torch.load(path, weights_only=True)["done"]
-        for path in runs.glob("*/checkpoint.pt")
-    }
-    return Swept(folder, saved, printed(folder, "--only", "toy"))
+    (run,) = runs.glob("plain-*")
+    resumed = command_in(folder, "resumed", "--only", "toy")
+    kill_worker(run, resumed)
+    saved = {run: torch.load(run / "checkpoint.pt", weights_only=True)["done"]}
+    assert resumed.wait() == 0, resumed.printed
+    return Swept(folder, saved, resumed.printed)
 
 
 @pytest.mark.slow
-def test_killed_sweep_resumes_each_run_at_its_last_checkpoint(swept: Swept) -> None:
+def test_run_of_a_killed_sweep_and_of_a_killed_worker_resumes_at_its_last_checkpoint(
+    swept: Swept,
+) -> None:
     assert swept.saved
     for folder, done in swept.saved.items():
         last = max((folder / "labml").rglob("log.jsonl"), key=os.path.getmtime)
