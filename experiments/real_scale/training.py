@@ -20,7 +20,6 @@ from torch.utils.checkpoint import checkpoint
 
 from experiments.harness.checkpoint import not_written
 from experiments.harness.configuration import Run
-from experiments.harness.provenance import surroundings
 from experiments.harness.texts import Texts
 from experiments.harness.training import ASKED_TO_STOP, Training, states
 from experiments.real_scale.texts import texts_of
@@ -61,9 +60,10 @@ class ScaledTraining(Training):
 
     def surroundings(self) -> dict[str, Any]:
         on_gpu = self.device.type == "cuda"
-        return surroundings(
-            torch.cuda.get_device_name() if on_gpu else None, self.count
-        )
+        gpu = torch.cuda.get_device_name() if on_gpu else None
+        here = super().surroundings()
+        here["machine"] |= {"gpu": gpu, "workers": self.count}
+        return here
 
     def prepare(self) -> None:
         """Put the model on its device, and share it. Raises `ValueError` for settings that do not fit."""

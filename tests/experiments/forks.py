@@ -3,9 +3,9 @@
 A new Python would take four CPU seconds to import torch and labml.
 """
 
+import importlib
 import multiprocessing
 import os
-import runpy
 import sys
 import traceback
 from collections.abc import Callable, Mapping
@@ -100,13 +100,13 @@ def start(
 def start_command(
     folder: Path, name: str, module: str, *words: object, **settings: str
 ) -> Started:
-    """Give a command: the module, run as Python would, with these words and environment."""
+    """Give a command: that of the module, with these words and environment."""
     return start(folder, name, give, module, *map(str, words), settings=settings)
 
 
 def give(module: str, *words: str) -> None:
     sys.argv = [module, *words]
-    runpy.run_path(f"{ROOT}/{module.replace('.', '/')}.py", run_name="__main__")
+    importlib.import_module(module).main()
 
 
 def lead(
