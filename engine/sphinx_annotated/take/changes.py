@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from copy import deepcopy
 
 from sphinx_annotated.read.names import bound_names, free_names
-from sphinx_annotated.read.parse import DEFINITIONS
+from sphinx_annotated.read.syntax import DEFINITIONS
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

@@ -6,13 +6,9 @@ import ast
 import re
 from typing import Any
 
-from sphinx_annotated.read.parse import (
-    ChapterError,
-    Kind,
-    Manner,
-    comment_tokens,
-    first_line,
-)
+from sphinx_annotated.read.chapter import Kind
+from sphinx_annotated.read.parse import Manner, comment_tokens
+from sphinx_annotated.read.syntax import ChapterError, first_line
 
 # Its settings at the start of a file, and the mark of a cell that is prose.
 JUPYTEXT = re.compile(r"(?m)^#  +jupytext:|^# (%%|\+) (.* )?\[(markdown|md|raw)\]")
