@@ -15,7 +15,7 @@ sys.path[:0] = [str(ROOT / "book"), str(ROOT / "engine")]
 from sphinx_annotated.page.build.book import Book, book_of  # noqa: E402
 from sphinx_annotated.read.expressions import of_others, with_others  # noqa: E402
 from sphinx_annotated.read.modules import Project  # noqa: E402
-from sphinx_annotated.read.parse import ChapterError  # noqa: E402
+from sphinx_annotated.read.syntax import ChapterError  # noqa: E402
 from sphinx_annotated.run.job import Job, job_of  # noqa: E402
 from sphinx_annotated.run.store import Record, Store  # noqa: E402
 from sphinx_annotated.take.compare import (  # noqa: E402

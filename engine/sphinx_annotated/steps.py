@@ -29,7 +29,7 @@ from sphinx_annotated.page.html.limits import with_links
 from sphinx_annotated.page.html.outputs import problem
 from sphinx_annotated.read.manners.notebooks import is_of_marimo
 from sphinx_annotated.read.modules import text_of
-from sphinx_annotated.read.parse import ChapterError
+from sphinx_annotated.read.syntax import ChapterError
 from sphinx_annotated.run.clean import CONTROL
 from sphinx_annotated.run.execute import execute_all
 from sphinx_annotated.run.fonts import unpacked

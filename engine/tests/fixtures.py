@@ -8,8 +8,9 @@ import pytest
 from builds import ENGINE
 from forked_kernels import nursery, use
 from small_books import CONF, Shelf, Write
+from sphinx_annotated.read.chapter import Chapter
 from sphinx_annotated.read.modules import Project
-from sphinx_annotated.read.parse import Chapter, parse
+from sphinx_annotated.read.parse import parse
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 import torch
 import yaml
-from sphinx_annotated.read.parse import Cell, is_unwritten, parse
+from sphinx_annotated.read.chapter import Cell
+from sphinx_annotated.read.parse import parse
+from sphinx_annotated.read.syntax import is_unwritten
 from torch.nn import functional as F
 
 from labml_primer.training.exercises import Case, check_answer

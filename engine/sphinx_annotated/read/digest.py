@@ -24,7 +24,7 @@ from sphinx_annotated.read.expressions import expressions
 from sphinx_annotated.read.memo import digest_of
 from sphinx_annotated.read.modules import Module, Project, imported_names
 from sphinx_annotated.read.names import bound_names
-from sphinx_annotated.read.parse import ChapterError, bare
+from sphinx_annotated.read.syntax import ChapterError, bare
 
 # Names by which code asks for documentation, and for source text or places in it.
 DOCUMENTATION = {"__doc__", "help", "getdoc", "pydoc", "doctest", "unittest"}

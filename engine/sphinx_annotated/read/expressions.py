@@ -11,7 +11,8 @@ import ast
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from sphinx_annotated.read.parse import Chapter, ChapterError
+from sphinx_annotated.read.chapter import Chapter
+from sphinx_annotated.read.syntax import ChapterError
 
 COST = re.compile(
     r"^ *(?:[:`]{3,}\{variant\}|\.\. variant::).*\n"

@@ -14,8 +14,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from sphinx_annotated.read.chapter import Cell, Chapter, Row
 from sphinx_annotated.read.names import bound_names, free_names
-from sphinx_annotated.read.parse import DEFINITIONS, Cell, Chapter, Row, first_line
+from sphinx_annotated.read.syntax import DEFINITIONS, first_line
 
 PACKAGES = {"matplotlib", "mpl_toolkits", "seaborn"}
 CUSTOMARY = {"fig", "ax", "axes"}  # names of a figure's parts, if the chapter draws

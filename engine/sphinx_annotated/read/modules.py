@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from sphinx_annotated.read.chapter import Chapter
 from sphinx_annotated.read.manners.styles import (
     MARKDOWN,
     manner_of,
@@ -17,14 +18,13 @@ from sphinx_annotated.read.manners.styles import (
     styled,
 )
 from sphinx_annotated.read.memo import Memo, digest_of
-from sphinx_annotated.read.parse import (
-    Chapter,
+from sphinx_annotated.read.parse import parse
+from sphinx_annotated.read.syntax import (
     ChapterError,
     bare,
     docstring,
     is_demo,
     is_for_types,
-    parse,
     syntax_tree,
 )
 from sphinx_annotated.read.titles import titled

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from sphinx_annotated.read.modules import absolute
-from sphinx_annotated.read.parse import DEFINITIONS, split_lines
+from sphinx_annotated.read.syntax import DEFINITIONS, split_lines
 
 
 @dataclass(frozen=True)

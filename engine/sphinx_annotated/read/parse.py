@@ -11,24 +11,30 @@ that a comment, which may cut a cell in two, changes nothing that runs.
 from __future__ import annotations
 
 import ast
-import hashlib
 import inspect
 import io
 import re
 import tokenize
-import warnings
 from bisect import bisect, bisect_left
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
+from sphinx_annotated.read.chapter import Block, Cell, Chapter, Kind, Name, Row
 from sphinx_annotated.read.docstrings import as_written
-from sphinx_annotated.read.prose import as_typed
+from sphinx_annotated.read.syntax import (
+    DEFINITIONS,
+    Definition,
+    check_docstrings,
+    docstring,
+    first_line,
+    is_demo,
+    last_line,
+    split_lines,
+    syntax_tree,
+)
 
-Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 PRAGMA = re.compile(
     r"#(!|:|\s*(noqa\b|nosec\b|(type|fmt|mypy|pyright|pragma|pylint|ruff|isort|yapf|vim):"
     r"|(end)?region\b|%%|%[a-z_]{2,}\b|![a-z]+ |-\*-|(en)?coding[:=]))"
@@ -39,17 +45,6 @@ SIDES = re.compile(r"(?m)^(#+ +|[-=]{2,} )(.*?)( +#+| [-=]{3,})?$")  # of a titl
 SCRIPT = re.compile(r"(?m)^/// [\w-]+\s*$")
 LICENSE = re.compile(r"(?im)^(SPDX-License-Identifier:|copyright\b|\(c\) |license: )")
 ROW = re.compile(r"#{3,}\s*")  # of a box around a comment
-DEPTH = 200  # of nesting: a term of a sum is one deeper than the next
-LABELS = r"(?:\([^()\n]+\)=\n+)*"  # targets of cross-references, before a heading
-HEADING = re.compile(LABELS + r"(#{1,6}) +(.+?)\s*(?:\n|$)")
-
-EXERCISE = re.compile(r"^:{3,}\{exercise\}", re.MULTILINE)
-SOLUTION = re.compile(r"^:{3,}\{solution\}", re.MULTILINE)
-
-
-# A docstring, a comment in Markdown or without markup, the prose of a cell in the style of the book, prose
-# that is Markdown in any style, and a comment that is no prose.
-Kind = Literal["docstring", "comment", "plain", "block", "markdown", "code"]
 
 
 @dataclass(frozen=True)
@@ -68,369 +63,12 @@ class Manner:
     titles: Mapping[int, str] = field(default_factory=dict)
 
 
-class ChapterError(Exception):
-    """An error in a module. The message gives the file, the line and the fix."""
-
-    def __init__(self, path: str, line: int, message: str):
-        super().__init__(f"{path}:{line}: {message}")
-
-
-@dataclass(frozen=True)
-class Name:
-    """A definition: its ``qualname`` in the module, and its nesting level (1 is the top)."""
-
-    kind: Literal["class", "function", "method"]
-    qualname: str
-    level: int
-
-
-@dataclass
-class Block:
-    """Consecutive lines of code in a row. The first line of a definition starts a block."""
-
-    lines: list[int] = field(default_factory=list)
-    name: Name | None = None
-
-
-@dataclass
-class Row:
-    """A note and its lines of code. ``notes`` holds texts with the lines they start on."""
-
-    notes: list[tuple[int, str]] = field(default_factory=list)
-    blocks: list[Block] = field(default_factory=list)
-
-    @property
-    def prose(self) -> str:
-        """The note: comments and a docstring, separated by blank lines."""
-        return "\n\n".join(text for _, text in self.notes)
-
-    @property
-    def line(self) -> int:
-        """The line on which the note starts; 0 if there is none."""
-        return self.notes[0][0] if self.notes else 0
-
-    @property
-    def placed(self) -> str:
-        """The note as Markdown, its lines spaced as in the module, so that they can be counted."""
-        out = ""
-        for line, text in self.notes:
-            gap = line - self.line - out.count("\n")
-            out += "\n" * (max(2, gap) if out else 0) + as_typed(text)
-        return out
-
-    @property
-    def heading(self) -> re.Match[str] | None:
-        """The heading that the note starts with."""
-        return HEADING.match(self.prose)
-
-    @property
-    def name(self) -> Name | None:
-        """The definition that this row opens."""
-        return self.blocks[0].name if self.blocks else None
-
-
-@dataclass
-class Cell:
-    """Code that runs as one piece. ``dedent`` columns are cut from each line (4 in a demo)."""
-
-    kind: Literal["definition", "demo", "code"]
-    rows: list[Row] = field(default_factory=list)
-    nodes: list[ast.stmt] = field(default_factory=list)
-    dedent: int = 0
-
-    @property
-    def is_stub(self) -> bool:
-        """Whether this is the exercise itself: it has a function that the reader is to write."""
-        asks = bool(self.rows) and EXERCISE.search(self.rows[0].prose) is not None
-        return asks and any(map(is_unwritten, self.nodes))
-
-    @property
-    def is_solution(self) -> bool:
-        """Whether this is the solution of an exercise."""
-        if not self.rows or self.is_stub:
-            return False
-        prose = self.rows[0].prose
-        return bool(EXERCISE.search(prose) or SOLUTION.search(prose))
-
-    @property
-    def line(self) -> int:
-        """The first line of its code."""
-        return first_line(self.nodes[0])
-
-    @property
-    def end(self) -> int:
-        """The last line of its code."""
-        return self.nodes[-1].end_lineno or self.line
-
-
-@dataclass(frozen=True)
-class Chapter:
-    """A parsed module."""
-
-    text: str
-    tree: ast.Module
-    cells: list[Cell]
-    verbatim: frozenset[int]  # lines that start inside a string: never dedented
-    aside: frozenset[int]  # lines of comments and docstrings
-    misread: dict[int, str] = field(
-        default_factory=dict
-    )  # words in docstrings, by line
-    kinds: dict[int, Kind] = field(default_factory=dict)  # of notes, by line
-
-    @property
-    def opening(self) -> Row | None:
-        """The row that contains the chapter's title."""
-        row = self.cells[0].rows[0] if self.cells and self.cells[0].rows else None
-        return row if row and row.heading else None
-
-    @property
-    def title(self) -> str:
-        """The heading of the module's docstring."""
-        heading = self.opening and self.opening.heading
-        return heading.group(2) if heading else ""
-
-    @cached_property
-    def lines(self) -> list[str]:
-        """The module's lines. They are counted from 1, so ``lines[n - 1]`` is line n."""
-        return split_lines(self.text)
-
-    @cached_property
-    def key(self) -> str:
-        """An argument of the engine's own directives, which no author can write."""
-        return hashlib.sha256(self.text.encode()).hexdigest()[:8]
-
-    def names(self) -> Iterator[tuple[Name, int]]:
-        """Yield every definition outside the demos, with the line it starts on."""
-        for cell in self.cells:
-            for row in cell.rows if cell.kind != "demo" else ():
-                for block in row.blocks:
-                    if block.name:
-                        yield block.name, block.lines[0]
-
-    @cached_property
-    def spans(self) -> list[tuple[Name, int, int]]:
-        """Every definition, also in demos, with its first and last line, outermost first."""
-        blocks = (
-            block for cell in self.cells for row in cell.rows for block in row.blocks
-        )
-        named = {block.lines[0]: block.name for block in blocks if block.name}
-        found = []
-        for node in ast.walk(self.tree):
-            if isinstance(node, DEFINITIONS) and (name := named.get(first_line(node))):
-                found.append((name, first_line(node), node.end_lineno or node.lineno))
-        return found
-
-    @cached_property
-    def shown(self) -> frozenset[int]:
-        """The lines that are code on the page."""
-        blocks = (
-            block for cell in self.cells for row in cell.rows for block in row.blocks
-        )
-        return frozenset(n for block in blocks for n in block.lines)
-
-    @cached_property
-    def _around(self) -> dict[int, list[tuple[Name, int]]]:
-        found: dict[int, list[tuple[Name, int]]] = {}
-        for name, first, last in self.spans:
-            for line in range(first, last + 1):
-                found.setdefault(line, []).append((name, first))
-        return found
-
-    def around(self, line: int) -> list[tuple[Name, int]]:
-        """Return the definitions around a line, outermost first, with their first lines."""
-        return self._around.get(line, [])
-
-    @cached_property
-    def _firsts(self) -> dict[str, int]:
-        """The line of the first definition of each name."""
-        found: dict[str, int] = {}
-        for name, line, _ in self.spans:
-            found[name.qualname] = min(line, found.get(name.qualname, line))
-        return found
-
-    def anchor(self, line: int) -> str:
-        """Return the anchor of a line: its number in its definition, else in the module."""
-        for name, first in self.around(line)[-1:]:
-            if first == self._firsts[name.qualname]:  # not an overload of that name
-                return f"{name.qualname}:{line - first + 1}"
-        return f"L{line}"
-
-    def line_of(self, cell: Cell, number: int) -> str:
-        """Return line ``number`` as the page shows it in ``cell``."""
-        return self.lines[number - 1][self.cut(cell, number) :]
-
-    def cut(self, cell: Cell, number: int) -> int:
-        """Return how many blanks ``cell`` cuts from the start of a line."""
-        line = self.lines[number - 1]
-        blanks = len(line) - len(line.lstrip())
-        return 0 if number in self.verbatim else min(cell.dedent, blanks)
-
-    def source(self, cell: Cell, nodes: Sequence[ast.stmt] | None = None) -> str:
-        """Return the code of a cell, or of some of its statements, with the comments in it."""
-        nodes = cell.nodes if nodes is None else nodes
-        if not nodes:
-            return ""
-        lines = range(first_line(nodes[0]), (nodes[-1].end_lineno or 0) + 1)
-        return "\n".join(self.line_of(cell, n) for n in lines)
-
-    def pieces(self) -> Iterator[tuple[Cell, list[ast.stmt]]]:
-        """Yield what runs at once: one statement, or those that share a line."""
-        for cell in self.cells:
-            piece: list[ast.stmt] = []
-            for node in cell.nodes:
-                if piece and first_line(node) > (piece[-1].end_lineno or 0):
-                    yield cell, piece
-                    piece = []
-                piece.append(node)
-            if piece:
-                yield cell, piece
-
-
 def parse(text: str, path: str = "<module>", manner: Manner | None = None) -> Chapter:
     """Parse a module. Raises ``ChapterError`` if it is not valid Python."""
     text = re.sub(r"\r\n?", "\n", text.removeprefix("\ufeff"))
     tree = syntax_tree(text, path)
-    _check_docstrings(tree, path)
+    check_docstrings(tree, path)
     return _Reader(text, tree, manner or Manner()).chapter()
-
-
-def syntax_tree(text: str, path: str) -> ast.Module:
-    """Return Python's syntax tree. Raises ``ChapterError`` if the text is not valid Python."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # importing the module shows them
-            tree = ast.parse(text)
-            _check_depth(tree, path)
-            # This finds errors beyond grammar.
-            compile(text, path, "exec", dont_inherit=True)
-            return tree
-    except (RecursionError, MemoryError):
-        raise _deep(path, _longest(text)) from None
-    except (SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None) or 1
-        reason = getattr(error, "msg", None) or str(error)
-        raise ChapterError(
-            path, line, f"this is not Python: {reason}. Correct the line."
-        ) from None
-
-
-def _check_depth(tree: ast.Module, path: str) -> None:
-    """Raise ``ChapterError`` if code is nested too deeply to be read."""
-    level: list[ast.AST] = [tree]
-    for _ in range(DEPTH):
-        level = [child for node in level for child in ast.iter_child_nodes(node)]
-    line = next((node.lineno for node in level if hasattr(node, "lineno")), None)
-    if line:
-        raise _deep(path, line)
-
-
-def _deep(path: str, line: int) -> ChapterError:
-    message = f"this is nested more than {DEPTH} deep, as a sum of {DEPTH} terms is. "
-    return ChapterError(path, line, message + "Split it, or read it from a file.")
-
-
-def _longest(text: str) -> int:
-    """Return the line on which the longest statement starts. Python does not say what is deep."""
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    ends = [0] + [token.end[0] for token in tokens if token.type == tokenize.NEWLINE]
-    lines = text.split("\n")
-    sizes = [(sum(map(len, lines[a:b])), a + 1) for a, b in pairwise(ends)]
-    return max(sizes)[1]
-
-
-def _check_docstrings(tree: ast.Module, path: str) -> None:
-    """Raise ``ChapterError`` for a docstring that cannot be written to a page."""
-    for node in ast.walk(tree):
-        text = docstring(node)
-        if text and re.search("[\ud800-\udfff]", ast.literal_eval(text.value)):
-            message = 'this docstring contains half of a character, as in "\\ud83d". '
-            message += 'Write the whole character, or start the docstring with r""".'
-            raise ChapterError(path, text.lineno, message)
-
-
-# -- helpers on syntax trees, used by every group --------------------------------------
-
-
-def split_lines(text: str) -> list[str]:
-    """Split into lines as Python counts them: a form feed does not end a line."""
-    return text.split("\n")
-
-
-def first_line(node: ast.AST) -> int:
-    """Return the line on which a statement starts, including decorators."""
-    decorators = getattr(node, "decorator_list", [])
-    return min([node.lineno, *(d.lineno for d in decorators)])  # type: ignore[attr-defined]
-
-
-def _last(node: ast.stmt) -> int:
-    return node.end_lineno or node.lineno
-
-
-def docstring(node: ast.AST) -> ast.Expr | None:
-    """Return the statement that is the docstring of a module, class or function."""
-    body = getattr(node, "body", None)
-    if isinstance(node, (ast.Module, *DEFINITIONS)) and body:
-        first = body[0]
-        if (
-            isinstance(first, ast.Expr)
-            and isinstance(first.value, ast.Constant)
-            and isinstance(first.value.value, str)
-        ):
-            return first
-    return None
-
-
-def is_unwritten(node: ast.AST) -> bool:
-    """Return whether this is a function whose body only raises ``NotImplementedError``."""
-    if not isinstance(node, ast.FunctionDef):
-        return False
-    body = node.body[1:] if docstring(node) else node.body
-    raised = body[0].exc if len(body) == 1 and isinstance(body[0], ast.Raise) else None
-    called = raised.func if isinstance(raised, ast.Call) else raised
-    return isinstance(called, ast.Name) and called.id == "NotImplementedError"
-
-
-def is_demo(node: ast.AST) -> bool:
-    """Return whether this is ``if __name__ == "__main__":`` with a body on its own lines."""
-    return (
-        isinstance(node, ast.If)
-        and not node.orelse
-        and ast.unparse(node.test)
-        in ("__name__ == '__main__'", "'__main__' == __name__")
-        and node.test.end_lineno == node.lineno
-        and node.body[0].lineno > node.lineno
-    )
-
-
-def is_for_types(node: ast.AST) -> bool:
-    """Return whether this is ``if TYPE_CHECKING:``, which never runs."""
-    if not isinstance(node, ast.If) or node.orelse:
-        return False
-    return bool(re.fullmatch(r"(\w+\.)?TYPE_CHECKING", ast.unparse(node.test)))
-
-
-def bare(nodes: Sequence[ast.stmt]) -> str:
-    """Return the code without comments, docstrings and layout: outputs depend on it."""
-    return "\n".join(
-        ast.unparse(_Undocumented().visit(node)) for node in _copies(nodes)
-    )
-
-
-def _copies(nodes: Sequence[ast.stmt]) -> list[ast.stmt]:
-    return ast.parse(ast.unparse(ast.Module(list(nodes), []))).body
-
-
-class _Undocumented(ast.NodeTransformer):
-    """Removes docstrings."""
-
-    def generic_visit(self, node: ast.AST) -> ast.AST:
-        super().generic_visit(node)
-        if isinstance(node, DEFINITIONS) and docstring(node):
-            node.body = node.body[1:] or [ast.Pass()]
-        return node
-
-
-# -- comments ------------------------------------------------------------------------------
 
 
 class CommentToken(NamedTuple):
@@ -519,9 +157,6 @@ def comments(
     return sorted(found, key=lambda comment: comment.line), trailing
 
 
-# -- rows and cells ------------------------------------------------------------------------
-
-
 class _Reader:
     """Sorts a module's lines into cells and rows."""
 
@@ -582,7 +217,7 @@ class _Reader:
                 notes = self._prose_of(node)
                 self.kinds[notes[0][0]] = self.manner.kinds[line]
                 self.notes.setdefault(line, []).extend(notes)
-                self.hidden.update(range(line, _last(node) + 1))
+                self.hidden.update(range(line, last_line(node) + 1))
                 found.add(line)
         return found
 
@@ -757,7 +392,9 @@ class _Reader:
         inside = {
             c
             for node in demo.body
-            for c in cuts[bisect(cuts, first_line(node)) : bisect(cuts, _last(node))]
+            for c in cuts[
+                bisect(cuts, first_line(node)) : bisect(cuts, last_line(node))
+            ]
         }
         starts = sorted({demo.lineno + 1, *(c for c in cuts if c not in inside)})
         firsts = [first_line(node) for node in inner]

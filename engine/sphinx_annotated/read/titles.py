@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from sphinx_annotated.read.chapter import HEADING, LABELS, Cell, Chapter, Row
 from sphinx_annotated.read.manners.rest import Title, titles
-from sphinx_annotated.read.parse import HEADING, LABELS, Cell, Chapter, Row, docstring
+from sphinx_annotated.read.syntax import docstring
 
 FRONT = re.compile(r"(?s)-{3,}\n(.*?\n)?title: *(?P<title>[^\n]+)\n(.*?\n)?-{3,}\n+")
 LINE = re.compile(r"(?P<title>[^\W_`*][^\n]{0,78})\n*(?:\n\n|$)")

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from sphinx_annotated.read.digest import imported
 from sphinx_annotated.read.expressions import expressions
 from sphinx_annotated.read.modules import Project
-from sphinx_annotated.read.parse import ChapterError, first_line
+from sphinx_annotated.read.syntax import ChapterError, first_line
 from sphinx_annotated.run.clean import cleaned
 from sphinx_annotated.run.job import Job
 from sphinx_annotated.run.kernel import OURS, look_up, name_lines, prelude, run, starts

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sphinx_annotated.read.chapter import Chapter
 from sphinx_annotated.read.digest import content, digest, recorded, versions
 from sphinx_annotated.read.modules import Module, Project
-from sphinx_annotated.read.parse import Chapter
 
 MATPLOTLIBRC = Path(__file__).parent / "matplotlibrc"
 RECORDER = Path(__file__).parent / "recorder.py"

@@ -21,8 +21,9 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from traitlets.config import Config
 
+from sphinx_annotated.read.chapter import Cell
 from sphinx_annotated.read.modules import tops
-from sphinx_annotated.read.parse import Cell, ChapterError, first_line
+from sphinx_annotated.read.syntax import ChapterError, first_line
 from sphinx_annotated.run.clean import cleaned
 from sphinx_annotated.run.job import (
     CURVES,

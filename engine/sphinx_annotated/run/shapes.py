@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sphinx_annotated.read.parse import Chapter, ChapterError, docstring, first_line
+from sphinx_annotated.read.chapter import Chapter
+from sphinx_annotated.read.syntax import ChapterError, docstring, first_line
 
 NAMED = re.compile(
     r"(?P<names>`[A-Za-z_]\w*`(?:(?:,\s+|,?\s+and\s+)`[A-Za-z_]\w*`)*)"

@@ -12,9 +12,10 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from sphinx_annotated.read.chapter import Cell, Chapter
 from sphinx_annotated.read.digest import imported
 from sphinx_annotated.read.modules import Project
-from sphinx_annotated.read.parse import Cell, Chapter, first_line
+from sphinx_annotated.read.syntax import first_line
 from sphinx_annotated.run.job import Job
 from sphinx_annotated.run.reads import file_digest, variable_digest
 

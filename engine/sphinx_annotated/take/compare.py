@@ -24,7 +24,7 @@ from sphinx_annotated.read.digest import DOCUMENTATION, recorded, words_in
 from sphinx_annotated.read.memo import engine
 from sphinx_annotated.read.modules import Module, Project, absolute, tops
 from sphinx_annotated.read.names import bound_names
-from sphinx_annotated.read.parse import ChapterError, bare, docstring
+from sphinx_annotated.read.syntax import ChapterError, bare, docstring
 from sphinx_annotated.run import described
 from sphinx_annotated.take.notebook import Calls, library_code
 from sphinx_annotated.take.standalone import (

@@ -20,7 +20,7 @@ from sphinx_annotated.page.build.catalogues import say_of
 from sphinx_annotated.page.chapter.site_notebook import visible
 from sphinx_annotated.page.html.limits import FOLDER, write_whole
 from sphinx_annotated.page.html.words import spoken
-from sphinx_annotated.read.parse import ChapterError
+from sphinx_annotated.read.syntax import ChapterError
 from sphinx_annotated.run.job import Job
 from sphinx_annotated.run.store import Record
 from sphinx_annotated.take.compare import NOTEBOOK, Verdict

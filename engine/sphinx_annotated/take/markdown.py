@@ -15,8 +15,8 @@ from sphinx_annotated.page.directives.difference import as_markdown, changes
 from sphinx_annotated.read.expressions import ROLE, one_line
 from sphinx_annotated.read.manners import styles
 from sphinx_annotated.read.modules import Module
-from sphinx_annotated.read.parse import ChapterError
 from sphinx_annotated.read.prose import as_typed
+from sphinx_annotated.read.syntax import ChapterError
 from sphinx_annotated.take import written
 from sphinx_annotated.take.translated import Say, translated
 

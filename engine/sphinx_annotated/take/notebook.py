@@ -15,6 +15,7 @@ from sphinx.locale import _
 from sphinx_annotated.page.build.book import Book
 from sphinx_annotated.page.chapter.site_notebook import visible
 from sphinx_annotated.page.directives.folding import named
+from sphinx_annotated.read.chapter import Cell, Row
 from sphinx_annotated.read.digest import (
     DOCUMENTATION,
     data,
@@ -25,14 +26,7 @@ from sphinx_annotated.read.digest import (
 from sphinx_annotated.read.folds import Folds
 from sphinx_annotated.read.modules import Module, text_of
 from sphinx_annotated.read.names import bound_names
-from sphinx_annotated.read.parse import (
-    Cell,
-    ChapterError,
-    Row,
-    bare,
-    docstring,
-    is_for_types,
-)
+from sphinx_annotated.read.syntax import ChapterError, bare, docstring, is_for_types
 from sphinx_annotated.run.kernel import KERNEL
 from sphinx_annotated.run.narrow import FORMAT as NARROW
 from sphinx_annotated.run.store import Record

@@ -17,7 +17,7 @@ from sphinx_annotated.page.build.state import Shown, State, state_of
 from sphinx_annotated.page.directives.difference import code_lines
 from sphinx_annotated.page.html.boxes import is_sheet
 from sphinx_annotated.read.memo import digest_of
-from sphinx_annotated.read.parse import ChapterError
+from sphinx_annotated.read.syntax import ChapterError
 from sphinx_annotated.take.compare import Verdict
 from sphinx_annotated.take.standalone import NEEDED, snippet, summary
 

@@ -25,7 +25,7 @@ from sphinx_annotated.read.names import (
     free_names,
     quoted_names,
 )
-from sphinx_annotated.read.parse import (
+from sphinx_annotated.read.syntax import (
     DEFINITIONS,
     ChapterError,
     bare,

@@ -10,7 +10,7 @@ import pytest
 from small_books import Built, Shelf
 from sphinx_annotated.page.build.book import book_of
 from sphinx_annotated.read.modules import Module, Project
-from sphinx_annotated.read.parse import ChapterError
+from sphinx_annotated.read.syntax import ChapterError
 from sphinx_annotated.run.execute import execute
 from sphinx_annotated.run.job import Job
 from sphinx_annotated.take.notebook import reader_notebook

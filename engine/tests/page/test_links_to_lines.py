@@ -1,6 +1,7 @@
 """Links to lines: each names a line by its place in a definition."""
 
-from sphinx_annotated.read.parse import Chapter, parse
+from sphinx_annotated.read.chapter import Chapter
+from sphinx_annotated.read.parse import parse
 
 MODULE = '''
 """# T"""

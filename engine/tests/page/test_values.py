@@ -10,7 +10,8 @@ import pytest
 from small_books import Built, Shelf
 from sphinx_annotated.read.expressions import expressions
 from sphinx_annotated.read.modules import Module
-from sphinx_annotated.read.parse import ChapterError, parse
+from sphinx_annotated.read.parse import parse
+from sphinx_annotated.read.syntax import ChapterError
 from sphinx_annotated.run.execute import execute
 from sphinx_annotated.run.job import Job
 

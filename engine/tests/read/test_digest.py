@@ -8,7 +8,7 @@ import pytest
 from sphinx_annotated.read import digest as digest_module
 from sphinx_annotated.read.digest import digest, versions
 from sphinx_annotated.read.modules import Project
-from sphinx_annotated.read.parse import ChapterError
+from sphinx_annotated.read.syntax import ChapterError
 
 CHAPTER = '''
 """# T

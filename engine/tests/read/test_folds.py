@@ -4,8 +4,8 @@ import textwrap
 from collections.abc import Callable
 
 import pytest
+from sphinx_annotated.read.chapter import Chapter
 from sphinx_annotated.read.folds import folds
-from sphinx_annotated.read.parse import Chapter
 
 Parse = Callable[[str], Chapter]
 

@@ -7,8 +7,9 @@ from html import unescape
 
 import pytest
 from small_books import Built, Shelf
+from sphinx_annotated.read.chapter import Chapter
 from sphinx_annotated.read.modules import Project
-from sphinx_annotated.read.parse import Chapter, ChapterError
+from sphinx_annotated.read.syntax import ChapterError
 
 New = Callable[..., Shelf]
 Make = Callable[[dict[str, str]], Project]

@@ -11,15 +11,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sphinx_annotated.read.parse import (
-    Cell,
-    Chapter,
-    ChapterError,
-    docstring,
-    is_demo,
-    parse,
-    split_lines,
-)
+from sphinx_annotated.read.chapter import Cell, Chapter
+from sphinx_annotated.read.parse import parse
+from sphinx_annotated.read.syntax import ChapterError, docstring, is_demo, split_lines
 
 Make = Callable[[str], Chapter]
 STDLIB = Path(sysconfig.get_path("stdlib"))

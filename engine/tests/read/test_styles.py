@@ -8,9 +8,10 @@ from html import unescape
 import pytest
 from small_books import Built, Shelf
 from sphinx_annotated.page.build.book import Book
+from sphinx_annotated.read.chapter import Chapter
 from sphinx_annotated.read.manners.plain import is_code
 from sphinx_annotated.read.modules import Project
-from sphinx_annotated.read.parse import Chapter, ChapterError
+from sphinx_annotated.read.syntax import ChapterError
 from sphinx_annotated.take.markdown import MarkdownWriter
 from sphinx_annotated.take.written import as_markdown
 

@@ -1,7 +1,8 @@
 """Every chapter has one title, whatever its module starts with."""
 
 import pytest
-from sphinx_annotated.read.parse import Chapter, parse
+from sphinx_annotated.read.chapter import Chapter
+from sphinx_annotated.read.parse import parse
 from sphinx_annotated.read.titles import titled
 
 

@@ -16,7 +16,7 @@ import pytest
 from builds import ENGINE
 from small_books import Built, Shelf, environment
 from sphinx_annotated.read.modules import Module, Project
-from sphinx_annotated.read.parse import ChapterError
+from sphinx_annotated.read.syntax import ChapterError
 from sphinx_annotated.run.execute import execute, stderr_lines
 from sphinx_annotated.run.job import Job, job_of
 from sphinx_annotated.run.store import Record, Store, is_current

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from small_books import Built, Shelf
 from sphinx_annotated.read.modules import Module
-from sphinx_annotated.read.parse import ChapterError
+from sphinx_annotated.read.syntax import ChapterError
 from sphinx_annotated.run.execute import execute
 from sphinx_annotated.run.job import Job
 from sphinx_annotated.run.store import Record

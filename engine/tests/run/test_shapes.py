@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
+from sphinx_annotated.read.chapter import Chapter
 from sphinx_annotated.read.modules import Module
-from sphinx_annotated.read.parse import Chapter, ChapterError, parse
+from sphinx_annotated.read.parse import parse
+from sphinx_annotated.read.syntax import ChapterError
 from sphinx_annotated.run.execute import execute
 from sphinx_annotated.run.job import Job
 from sphinx_annotated.run.shapes import by_line, check, moved, positions

@@ -11,7 +11,7 @@ from idioms import IDIOMS
 from small_books import Built, Shelf
 from sphinx_annotated.page.build.book import Book
 from sphinx_annotated.read.modules import Module, Project
-from sphinx_annotated.read.parse import ChapterError
+from sphinx_annotated.read.syntax import ChapterError
 from sphinx_annotated.take.compare import NOTEBOOK, Chapter, Comparison, Verdict
 from sphinx_annotated.take.standalone import MENTIONING, NEEDED, WHOLE, snippet
 

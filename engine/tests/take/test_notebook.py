@@ -14,7 +14,8 @@ import pytest
 from sphinx_annotated.page.build.book import Book, book_of, verified
 from sphinx_annotated.page.build.repository import Repository
 from sphinx_annotated.read.modules import Project
-from sphinx_annotated.read.parse import ChapterError, parse
+from sphinx_annotated.read.parse import parse
+from sphinx_annotated.read.syntax import ChapterError
 from sphinx_annotated.run.execute import execute
 from sphinx_annotated.run.job import job_of
 from sphinx_annotated.run.returned import Returned

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 from sphinx_annotated.read.modules import Project
-from sphinx_annotated.read.parse import ChapterError
+from sphinx_annotated.read.syntax import ChapterError
 from sphinx_annotated.take.standalone import Collector
 
 Make = Callable[[dict[str, str]], Project]

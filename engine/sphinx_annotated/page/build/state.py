@@ -17,12 +17,12 @@ from sphinx.errors import ConfigError
 from sphinx_annotated.page.build.book import Book, book_of, is_below
 from sphinx_annotated.page.build.contents import Entry
 from sphinx_annotated.page.html.code import Highlighter
+from sphinx_annotated.read.chapter import Chapter
 from sphinx_annotated.read.expressions import of_others, with_others
 from sphinx_annotated.read.folds import Folds, folds
 from sphinx_annotated.read.manners.styles import STYLES, known
 from sphinx_annotated.read.memo import Memo, digest_of
 from sphinx_annotated.read.modules import Module, Project
-from sphinx_annotated.read.parse import Chapter
 from sphinx_annotated.read.patterns import matches
 from sphinx_annotated.run.job import Job, job_of
 from sphinx_annotated.run.shapes import by_line, moved, positions

@@ -18,8 +18,8 @@ from sphinx_annotated.page.directives.pictures import picture
 from sphinx_annotated.page.directives.variants import variant
 from sphinx_annotated.page.html.boxes import box
 from sphinx_annotated.page.html.code import Highlighter, code_lines, code_node
+from sphinx_annotated.read.chapter import Block, Cell, Name, Row
 from sphinx_annotated.read.folds import Folds
-from sphinx_annotated.read.parse import Block, Cell, Name, Row
 
 
 class AnnotatedRow(SphinxDirective):

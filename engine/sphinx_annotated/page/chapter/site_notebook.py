@@ -16,9 +16,9 @@ from sphinx_annotated.page.html.figures import themed
 from sphinx_annotated.page.html.limits import limited
 from sphinx_annotated.page.html.outputs import portrayed
 from sphinx_annotated.page.html.words import said, spoken
+from sphinx_annotated.read.chapter import HEADING, Cell, Chapter, Row
 from sphinx_annotated.read.folds import Folds
 from sphinx_annotated.read.manners.styles import DIRECTIVE
-from sphinx_annotated.read.parse import HEADING, Cell, Chapter, Row
 from sphinx_annotated.read.prose import as_typed
 from sphinx_annotated.run.clean import cleaned
 from sphinx_annotated.run.kernel import KERNEL

@@ -13,7 +13,7 @@ from sphinx.locale import _
 
 from sphinx_annotated.page.build.contents import Entry
 from sphinx_annotated.page.build.state import Head
-from sphinx_annotated.read.parse import Chapter, Name
+from sphinx_annotated.read.chapter import Chapter, Name
 from sphinx_annotated.run.store import Record
 
 

@@ -14,7 +14,7 @@ from sphinx.locale import _
 from sphinx.util.docutils import SphinxDirective
 
 from sphinx_annotated.page.build.state import state_of
-from sphinx_annotated.read.parse import Row
+from sphinx_annotated.read.chapter import Row
 
 MISPLACED = (
     "deeper: it folds the section that it is in, so it stands below the heading of a section, in the "

@@ -20,8 +20,8 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx_annotated.page.build.contents import in_order
 from sphinx_annotated.page.build.state import Shown, State, state_of
 from sphinx_annotated.page.directives.values import with_values
+from sphinx_annotated.read.chapter import Chapter
 from sphinx_annotated.read.memo import digest_of
-from sphinx_annotated.read.parse import Chapter
 from sphinx_annotated.read.prose import as_typed
 from sphinx_annotated.run.job import Job
 

@@ -18,12 +18,7 @@ from itertools import pairwise
 from typing import Literal
 
 from sphinx_annotated.read.modules import Module, Project, absolute
-from sphinx_annotated.read.parse import (
-    DEFINITIONS,
-    Definition,
-    docstring,
-    first_line,
-)
+from sphinx_annotated.read.syntax import DEFINITIONS, Definition, docstring, first_line
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from pygments import lex
 from pygments.lexers import PythonLexer
 from pygments.token import STANDARD_TYPES, _TokenType
 
+from sphinx_annotated.read.chapter import Cell, Chapter
 from sphinx_annotated.read.names import uses
-from sphinx_annotated.read.parse import Cell, Chapter, split_lines
+from sphinx_annotated.read.syntax import split_lines
 
 # A tensor's sizes and dtype, and whether it is assigned here.
 Tensor = tuple[str, str, bool]

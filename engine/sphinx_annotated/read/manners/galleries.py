@@ -8,14 +8,9 @@ from __future__ import annotations
 import ast
 import re
 
-from sphinx_annotated.read.parse import (
-    Kind,
-    Manner,
-    comment_tokens,
-    comments,
-    docstring,
-    first_line,
-)
+from sphinx_annotated.read.chapter import Kind
+from sphinx_annotated.read.parse import Manner, comment_tokens, comments
+from sphinx_annotated.read.syntax import docstring, first_line
 
 HASHES = re.compile(r"(?m)#{20,}\s*$")  # above a cell
 CELL = re.compile(r"#\s*%%+(?P<words>(?:\s.*)?)")  # the first line of one

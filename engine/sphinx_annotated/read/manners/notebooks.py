@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from typing import Any
 
-from sphinx_annotated.read.parse import (
-    ChapterError,
-    Kind,
-    Manner,
-    comment_tokens,
-    first_line,
-)
+from sphinx_annotated.read.chapter import Kind
+from sphinx_annotated.read.parse import Manner, comment_tokens
+from sphinx_annotated.read.syntax import ChapterError, first_line
 
 # Its settings at the start of a file, and the mark of a cell that is prose.
 JUPYTEXT = re.compile(r"(?m)^#  +jupytext:|^# (%%|\+) (.* )?\[(markdown|md|raw)\]")
@@ -38,47 +35,49 @@ def read(text: str, tree: ast.Module, path: str) -> Manner:
 
     Raises ``ChapterError`` if Jupytext is not installed.
     """
-    lines = text.split("\n")
-    at = (
-        lines.index("# ---", 1) + 1
-        if "# ---" in lines[1:] and lines[0] == "# ---"
-        else 0
-    )
     kinds: dict[int, Kind] = {}
     titles: dict[int, str] = {}
     starts: set[int] = set()
     inside: set[int] = set()
-    for cell in _cells(text, path):
-        if title := cell.metadata.get("title"):
-            at = next(n for n in range(at, len(lines)) if title in lines[n])
-            titles[at + 1] = title
-        found = []
-        for words in filter(_bare, cell.source.split("\n")):
-            place = next(
-                (n for n in range(at, len(lines)) if _bare(lines[n]) == _bare(words)),
-                None,
-            )
-            if place is None:  # Jupytext made it of the mark of the cell
-                continue
-            at = place + 1
-            found.append(at)
-            if _is_comment(lines[place]) and not _is_comment(words):
-                kinds[at] = "code"  # in another language, or for the notebook
+    for cell, mark, found in _placed(_cells(text, path), text.split("\n")):
+        if mark:
+            titles[mark] = cell.metadata["title"]
         if not found:
             continue
-        own = range(found[0], found[-1] + 1)
-        inside.update(own)
+        first, last = min(found), max(found)
+        inside.update(range(first, last + 1))
         if cell.cell_type == "markdown":
-            around = [
-                first_line(n)
-                for n in tree.body
-                if n.lineno <= own[0] <= (n.end_lineno or 0)
-            ]
-            kinds |= dict.fromkeys([*own, *around], "markdown")
+            kinds |= dict.fromkeys(range(first, last + 1), "markdown")
+            ends = ((node, node.end_lineno or 0) for node in tree.body)
+            within = [node for node, end in ends if node.lineno <= first <= end]
+            kinds |= {first_line(node): "markdown" for node in within}
         elif cell.cell_type == "code":
-            starts.add(own[0])
+            starts.add(first)
+            # What Jupytext reads as no comment is in another language, or for the notebook alone.
+            kinds |= {line: "code" for line, typed in found.items() if typed}
     margin = {token.line for token in comment_tokens(text) if token.column == 0}
     return Manner(kinds=kinds, marks=margin - inside, starts=starts, titles=titles)
+
+
+def _placed(
+    cells: list[Any], lines: list[str]
+) -> Iterator[tuple[Any, int, dict[int, bool]]]:
+    """Yield each cell with the line of its title, and its lines: which are comments in the file alone."""
+    header = lines[0] == "# ---" and "# ---" in lines[1:]
+    at = lines.index("# ---", 1) + 1 if header else 0
+    for cell in cells:
+        mark = 0
+        if title := cell.metadata.get("title"):
+            at = next((n for n in range(at, len(lines)) if title in lines[n]), at)
+            mark = at + 1
+        found: dict[int, bool] = {}
+        for words in filter(_bare, cell.source.split("\n")):
+            same = (n for n in range(at, len(lines)) if _bare(lines[n]) == _bare(words))
+            place = next(same, None)
+            if place is not None:  # else Jupytext made it of the mark of the cell
+                at = place + 1
+                found[at] = _is_comment(lines[place]) and not _is_comment(words)
+        yield cell, mark, found
 
 
 def _is_comment(line: str) -> bool:

@@ -20,20 +20,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from sphinx_annotated.read.chapter import HEADING, Chapter, Row
 from sphinx_annotated.read.manners import galleries, notebooks
 from sphinx_annotated.read.manners.galleries import as_shell
 from sphinx_annotated.read.manners.plain import is_code
 from sphinx_annotated.read.manners.rest import LINK, ROLE, named, titles
-from sphinx_annotated.read.parse import (
-    HEADING,
-    Chapter,
-    ChapterError,
-    Manner,
-    Row,
-    comments,
-    docstring,
-)
+from sphinx_annotated.read.parse import Manner, comments
 from sphinx_annotated.read.patterns import matches
+from sphinx_annotated.read.syntax import ChapterError, docstring
 
 MARKDOWN = "markdown"
 PLAIN = "plain"
