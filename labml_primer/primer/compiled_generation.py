@@ -279,18 +279,19 @@ if __name__ == "__main__":
     #
     # ## Exercise
     #
-    # :::{exercise} What does the empty room cost?
+    # :::{exercise} The cost of the empty places
     # A cache of fixed length computes scores for all its places, also for those that are still empty. A text
-    # of 128 tokens is generated from one token, in a cache with room for 128. How many scores does each head
-    # compute in a layer, and how many would it compute with a cache that grows?
+    # of $n$ tokens is read one by one, in a cache with room for $n$. How many scores does a head compute, and
+    # how many with a cache that grows?
     # :::
     # :::{solution}
-    # Each of the 127 steps after the prompt compares one query with 128 places, and the first one too:
-    # 16,384 scores. With a growing cache it is the sum from 1 to 128, about half.
+    # Each of $n$ queries is compared with $n$ places, which makes $n^2$ scores. With a growing cache it is
+    # $1 + 2 + \dots + n = n\,(n + 1) / 2$, about half.
     # :::
-    fixed_scores, growing_scores = 128 * 128, sum(range(1, 129))
-    print(f"{fixed_scores:,} scores and {growing_scores:,}")
-    assert growing_scores / fixed_scores < 0.51
+    n = 100
+    grows = sum(read for read in range(1, n + 1))
+    print(f"for {n} tokens: {n * n} and {grows} scores")
+    assert grows == n * (n + 1) // 2
 
     # :::{exercise} Write it: what each query sees
     # `seen` tokens were read before, and `new` ones are read now, in a cache with room for `length`. Write
