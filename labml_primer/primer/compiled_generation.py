@@ -38,7 +38,6 @@ from labml_primer.transformer.generation import (
     give_cache,
     sample_token,
     share_weights,
-    window_of,
 )
 
 
@@ -99,27 +98,6 @@ class FixedAttention(Cache):
         return output
 
 
-class FixedWindow(Cache):
-    """
-    ## Convolutions
-
-    Keep the last inputs of a convolution in one tensor.
-    """
-
-    def start(self) -> None:
-        self.back = window_of(self) - 1
-        self.past: Tensor | None = None
-
-    def forward(self, x: Tensor, *others: Any) -> Tensor:
-        if self.past is None:
-            self.past = x.new_zeros(x.size(0), self.back, *x.shape[2:])
-        x = torch.cat([self.past, x], dim=1)
-        self.past.copy_(x[:, x.size(1) - self.back :])
-        layer: Any = super()
-        y: Tensor = layer.forward(x, *others)
-        return y[:, self.back :]
-
-
 class FixedPositions(Cache):
     """
     ## Positions
@@ -168,7 +146,7 @@ FIXED: dict[type[Cache], type[Cache]] = {
     CachedAttention: FixedAttention,
     CachedPositions: FixedPositions,
     CachedDistances: FixedDistances,
-    CachedWindow: FixedWindow,
+    CachedWindow: CachedWindow,  # its size never changes
 }
 
 

@@ -316,8 +316,7 @@ class CachedWindow(Cache):
         if self.past is None:
             self.past = x.new_zeros(x.size(0), self.back, *x.shape[2:])
         x = torch.cat([self.past, x], dim=1)
-        # An assignment would take longer, because a module first looks for parameters and layers.
-        vars(self)["past"] = x[:, x.size(1) - self.back :]
+        self.past.copy_(x[:, x.size(1) - self.back :])
         layer: Any = super()
         y: Tensor = layer.forward(x, *others)
         return y[:, self.back :]
