@@ -25,7 +25,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from labml_primer.transformer.cache_check import BEGINNING, LENGTHS, check_cache
+from labml_primer.transformer.cache_check import LENGTHS, check_cache
 from labml_primer.transformer.generation import (
     Cache,
     CachedAttention,
@@ -208,10 +208,10 @@ def check_fixed(model: nn.Module, tokens: Tensor) -> None:
     Raise `TypeError` if a cache of fixed length changes what `model` computes
     ({py:meth}`~labml_primer.transformer.generation.CachedModel.check`).
     """
-    for lengths in (LENGTHS, BEGINNING):
-        plain, fixed = (share_weights(model, training=False) for _ in range(2))
-        text = Text(max(*LENGTHS, plain.config.max_seq), tokens.device)
-        check_cache(plain, add_fixed_caches(fixed, text), (tokens,), {}, lengths)
+    plain, *others = (share_weights(model, training=False) for _ in range(3))
+    length = max(*LENGTHS, plain.config.max_seq)
+    fixed = [add_fixed_caches(each, Text(length, tokens.device)) for each in others]
+    check_cache(plain, fixed, (tokens,), {})
 
 
 @torch.no_grad()
