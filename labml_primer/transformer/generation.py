@@ -502,7 +502,7 @@ class CachedModel(nn.Module):
 
         `check_cache` reads a random text of 64 tokens twice, as a whole and with a cache in pieces, and
         compares the results of all layers; the error names the first that differs. This takes as long as
-        about 15 tokens more, so 15% of the time for a text of 100. It cannot find a dependence on tokens more
+        about 20 tokens more, so 20% of the time for a text of 100. It cannot find a dependence on tokens more
         than 60 back.
         """
         plain, *others = (
