@@ -25,7 +25,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from labml_primer.transformer.cache_check import BEGINNING, LENGTHS, check_cache
+from labml_primer.transformer.cache_check import LENGTHS, check_cache
 from labml_primer.transformer.generation import (
     Cache,
     CachedAttention,
@@ -38,7 +38,6 @@ from labml_primer.transformer.generation import (
     give_cache,
     sample_token,
     share_weights,
-    window_of,
 )
 
 
@@ -99,27 +98,6 @@ class FixedAttention(Cache):
         return output
 
 
-class FixedWindow(Cache):
-    """
-    ## Convolutions
-
-    Keep the last inputs of a convolution in one tensor.
-    """
-
-    def start(self) -> None:
-        self.back = window_of(self) - 1
-        self.past: Tensor | None = None
-
-    def forward(self, x: Tensor, *others: Any) -> Tensor:
-        if self.past is None:
-            self.past = x.new_zeros(x.size(0), self.back, *x.shape[2:])
-        x = torch.cat([self.past, x], dim=1)
-        self.past.copy_(x[:, x.size(1) - self.back :])
-        layer: Any = super()
-        y: Tensor = layer.forward(x, *others)
-        return y[:, self.back :]
-
-
 class FixedPositions(Cache):
     """
     ## Positions
@@ -168,7 +146,7 @@ FIXED: dict[type[Cache], type[Cache]] = {
     CachedAttention: FixedAttention,
     CachedPositions: FixedPositions,
     CachedDistances: FixedDistances,
-    CachedWindow: FixedWindow,
+    CachedWindow: CachedWindow,  # its size never changes
 }
 
 
@@ -230,10 +208,10 @@ def check_fixed(model: nn.Module, tokens: Tensor) -> None:
     Raise `TypeError` if a cache of fixed length changes what `model` computes
     ({py:meth}`~labml_primer.transformer.generation.CachedModel.check`).
     """
-    for lengths in (LENGTHS, BEGINNING):
-        plain, fixed = (share_weights(model, training=False) for _ in range(2))
-        text = Text(max(*LENGTHS, plain.config.max_seq), tokens.device)
-        check_cache(plain, add_fixed_caches(fixed, text), (tokens,), {}, lengths)
+    plain, *others = (share_weights(model, training=False) for _ in range(3))
+    length = max(*LENGTHS, plain.config.max_seq)
+    fixed = [add_fixed_caches(each, Text(length, tokens.device)) for each in others]
+    check_cache(plain, fixed, (tokens,), {})
 
 
 @torch.no_grad()
@@ -279,18 +257,19 @@ if __name__ == "__main__":
     #
     # ## Exercise
     #
-    # :::{exercise} What does the empty room cost?
+    # :::{exercise} The cost of the empty places
     # A cache of fixed length computes scores for all its places, also for those that are still empty. A text
-    # of 128 tokens is generated from one token, in a cache with room for 128. How many scores does each head
-    # compute in a layer, and how many would it compute with a cache that grows?
+    # of $n$ tokens is read one by one, in a cache with room for $n$. How many scores does a head compute, and
+    # how many with a cache that grows?
     # :::
     # :::{solution}
-    # Each of the 127 steps after the prompt compares one query with 128 places, and the first one too:
-    # 16,384 scores. With a growing cache it is the sum from 1 to 128, about half.
+    # Each of $n$ queries is compared with $n$ places, which makes $n^2$ scores. With a growing cache it is
+    # $1 + 2 + \dots + n = n\,(n + 1) / 2$, about half.
     # :::
-    fixed_scores, growing_scores = 128 * 128, sum(range(1, 129))
-    print(f"{fixed_scores:,} scores and {growing_scores:,}")
-    assert growing_scores / fixed_scores < 0.51
+    n = 100
+    grows = sum(read for read in range(1, n + 1))
+    print(f"for {n} tokens: {n * n} and {grows} scores")
+    assert grows == n * (n + 1) // 2
 
     # :::{exercise} Write it: what each query sees
     # `seen` tokens were read before, and `new` ones are read now, in a cache with room for `length`. Write

@@ -11,9 +11,6 @@ from torch import Tensor, nn
 LENGTHS = (64, 32, 8, 2)
 """How many tokens the check reads: the first of these numbers that the model can read."""
 
-BEGINNING = (4, 2)
-"""The same, to compare the first tokens of a text, before which nothing was read."""
-
 TOLERANCE = {torch.float64: 1e-5, torch.float32: 2e-3, torch.float16: 0.03}
 """The relative error that rounding may cause. For narrower types, such as `bfloat16`, it is 0.1."""
 
@@ -33,16 +30,16 @@ Calls = dict[tuple[str, int], Call]
 @torch.no_grad()
 def check_cache(
     plain: nn.Module,
-    cached: nn.Module,
+    cached: list[nn.Module],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    lengths: tuple[int, ...] = LENGTHS,
 ) -> None:
     """Read a short text as a whole, and with a cache in pieces. Raise `TypeError` if the results differ.
 
     `plain` and `cached` are copies of a model in evaluation mode, which the check uses up. `args` and
     `kwargs` are the arguments of the model's first call. The text is random and consists of the values of
-    their first tensor, 0 and 1. Each of its last three tokens is a piece.
+    their first tensor, 0 and 1. One cached copy reads its first three tokens, one by one; the other reads its
+    last three so, after the others at once.
 
     The error names the first layer whose inputs agree and whose outputs do not. Warn if the check is
     impossible, because there are other tensors among the arguments, or because the outputs are random.
@@ -57,9 +54,9 @@ def check_cache(
         model(*(text if x is given[0] else x for x in args), **each)
 
     replaced = {name for name, layer in named_layers(plain) if "forward" in vars(layer)}
-    whole, piece = watch(plain), watch(cached)
+    whole = watch(plain)
     with torch.random.fork_rng([given[0].device] if given[0].is_cuda else []):
-        for length in lengths:
+        for length in LENGTHS:
             text = random_text(given[0], length)
             whole.clear()
             try:
@@ -69,22 +66,32 @@ def check_cache(
                 continue
         else:
             return unchecked(plain, f"it does not read {length} tokens")
-        steps, alone = [], min(3, length - 1)
-        for part in text.split([length - alone] + [1] * alone, dim=1):
-            piece.clear()
-            try:
-                read(cached, part)
-            except Exception as error:
-                layer = vars(error).get("layer", type(plain).__name__)
-                raise TypeError(f"{layer} cannot be cached: {error}") from error
-            steps.append(piece.copy())
-        wrong = first_wrong(whole, steps[1:], length)
+
+        def read_in_pieces(model: nn.Module, sizes: list[int]) -> list[Calls]:
+            """Return the calls of each piece."""
+            piece, steps = watch(model), []
+            for part in text[:, : sum(sizes)].split(sizes, dim=1):
+                piece.clear()
+                try:
+                    read(model, part)
+                except Exception as error:
+                    layer = vars(error).get("layer", type(plain).__name__)
+                    raise TypeError(f"{layer} cannot be cached: {error}") from error
+                steps.append(piece.copy())
+            return steps
+
+        single = [1] * min(3, length - 1)
+        before = length - len(single)
+        last = read_in_pieces(cached[0], [before, *single])[1:]
+        wrong = first_wrong(whole, last, before, length) or first_wrong(
+            whole, read_in_pieces(cached[1], single), 0, length
+        )
         if not wrong:
             return None
         first = whole.copy()
         whole.clear()
         read(plain, text)
-        if first_wrong(first, [whole], length):
+        if first_wrong(first, [whole], length - 1, length):
             return unchecked(plain, "its results are random")
         reason = "it reads other tokens than it declares"
         if wrong in replaced:
@@ -154,8 +161,8 @@ def tensors(x: object) -> list[Tensor]:
     return [each for part in parts for each in tensors(part)]
 
 
-def first_wrong(whole: Calls, steps: list[Calls], length: int) -> str:
-    """Return the first layer that computes the last tokens of a text wrongly, each in a step, or nothing.
+def first_wrong(whole: Calls, steps: list[Calls], start: int, length: int) -> str:
+    """Return the first layer that computes the tokens from `start` on wrongly, each in a step, or nothing.
 
     The last layer that can be compared decides whether anything is wrong. Most steps must be, because
     rounding can change all of one, for example the expert that its token is sent to.
@@ -167,7 +174,7 @@ def first_wrong(whole: Calls, steps: list[Calls], length: int) -> str:
     def largest_errors(key: tuple[str, int], part: str) -> list[float]:
         """Return the largest error of the inputs or outputs in each step that can be compared."""
         found = []
-        for at, step in enumerate(steps, start=length - len(steps)):
+        for at, step in enumerate(steps, start):
             if key in step:  # an expert may have no tokens in some steps
                 right, new = getattr(whole[key], part), getattr(step[key], part)
                 found.append(max(relative_errors(right, new, at, length), default=-1.0))

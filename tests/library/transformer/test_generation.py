@@ -37,7 +37,6 @@ from labml_primer.search.programs import PRIMER, TRANSFORMER
 from labml_primer.search.running import Program
 from labml_primer.transformer.attention import MultiHeadAttention
 from labml_primer.transformer.generation import (
-    Growing,
     beam_search,
     cached,
     generate,
@@ -192,15 +191,6 @@ def test_error_names_the_invalid_setting(setting: dict, named: str) -> None:
 
 
 # The KV cache
-
-
-@given(st.lists(st.integers(1, 5), min_size=1, max_size=6))
-def test_a_growing_tensor_returns_all_that_was_appended(lengths: list[int]) -> None:
-    x, growing = torch.randn(2, sum(lengths), 3), Growing()
-    end = 0
-    for piece in x.split(lengths, dim=1):
-        end += piece.size(1)
-        assert torch.equal(growing.append(piece), x[:, :end])
 
 
 @every
