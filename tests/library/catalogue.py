@@ -208,6 +208,7 @@ class Layer:
     reach: float = math.inf  # how many outputs an input changes: its own and later ones
     causal: bool = True
     drops: bool = True  # has dropout
+    cached: bool = True  # takes a KV cache; layers that are not causal never do
 
     def make(self, dropout: float = 0.0, seed: int = 0) -> nn.Module:
         """A fresh layer in float32, in eval mode if nothing is to be dropped."""
@@ -255,7 +256,7 @@ def block(config: Config) -> Layer:
 
 
 def program(dna: DNA) -> Layer:
-    return Layer(lambda _: Program(dna, 16, MAX_SEQ), (16,), drops=False)
+    return Layer(lambda _: Program(dna, 16, MAX_SEQ), (16,), drops=False, cached=False)
 
 
 def model(config: Config) -> Layer:
@@ -361,8 +362,8 @@ LAYERS: dict[str, Layer] = {
     ),
     "EncoderBlock": Layer(lambda d: EncoderBlock(*_sizes, d), causal=False),
     "Encoder": Layer(lambda d: Encoder(2, *_sizes, d), causal=False),
-    "DecoderBlock": Layer(lambda d: WithMemory(DecoderBlock(*_sizes, d))),
-    "Decoder": Layer(lambda d: WithMemory(Decoder(2, *_sizes, d))),
+    "DecoderBlock": Layer(lambda d: WithMemory(DecoderBlock(*_sizes, d)), cached=False),
+    "Decoder": Layer(lambda d: WithMemory(Decoder(2, *_sizes, d)), cached=False),
     "Block": block(SMALL),
     "BlockWithoutBiases": block(replace(SMALL, block=BlockWithoutBiases)),
     "CanonBlock": block(replace(SMALL, block=CanonBlock)),
@@ -377,7 +378,8 @@ LAYERS: dict[str, Layer] = {
             Transformer(VOCAB, VOCAB, *_sizes, layers=1, max_seq=MAX_SEQ, dropout=d)
         ),
         (),
+        cached=False,
     ),
-    "T5": Layer(lambda _: WithSource(T5(_t5)), (), drops=False),
+    "T5": Layer(lambda _: WithSource(T5(_t5)), (), drops=False, cached=False),
     **{name: model(replace(config, layers=1)) for name, config in CONFIGS.items()},
 }

@@ -38,7 +38,7 @@ from labml_primer.since.short_convolutions import (
     TokenShiftAttention,
 )
 from labml_primer.transformer.attention import MultiHeadAttention, causal_mask
-from labml_primer.transformer.generation import CachedModel
+from labml_primer.transformer.generation import CachedModel, cached
 from labml_primer.transformer.language_model import LanguageModel
 
 every = pytest.mark.parametrize("layer", LAYERS.values(), ids=LAYERS)
@@ -235,6 +235,18 @@ def test_a_prefix_gives_what_it_gives_within_the_whole(layer: Layer) -> None:
 def test_a_sequence_gives_alone_what_it_gives_in_a_batch(layer: Layer) -> None:
     module, x = layer.stirred(), layer.input(3, 7)
     torch.testing.assert_close(module(x[1:2]), module(x)[1:2])
+
+
+@those(lambda layer: layer.causal and layer.cached)
+@pytest.mark.parametrize("lengths", [[1] * MAX_SEQ, [2, 1, 6], [MAX_SEQ]], ids=str)
+@torch.no_grad()
+def test_pieces_read_with_a_kv_cache_give_what_they_give_within_the_whole(
+    layer: Layer, lengths: list[int]
+) -> None:
+    module, x = layer.stirred(), layer.input(2, MAX_SEQ)
+    reader = cached(module)
+    pieces = [reader(piece) for piece in x.split(lengths, dim=1)]
+    torch.testing.assert_close(torch.cat(pieces, dim=1), module(x))
 
 
 # Gradients
