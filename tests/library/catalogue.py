@@ -33,7 +33,7 @@ from labml_primer.compared.synthesizer import (
     FactorizedRandomSynthesizer,
     RandomSynthesizer,
 )
-from labml_primer.compared.t5 import T5, T5_PRESETS
+from labml_primer.compared.t5 import T5, T5_PRESETS, T5Config
 from labml_primer.presets import PRESETS
 from labml_primer.primer.baselines import GatedFeedForward
 from labml_primer.primer.primer import (
@@ -307,14 +307,13 @@ CONFIGS |= {
 
 _sizes = (D_MODEL, HEADS, D_FF)
 _searched = replace(SMALL, attention=SearchedAttention, norm=PrimerNorm)
-_t5 = replace(
-    T5_PRESETS["t5-primer-ez-decoder"],
-    vocab_size=VOCAB,
-    d_model=D_MODEL,
-    heads=HEADS,
-    d_ff=D_FF,
-    layers=1,
-)
+
+
+def t5(config: T5Config) -> Layer:
+    sizes = {"d_model": D_MODEL, "heads": HEADS, "d_ff": D_FF, "layers": 1}
+    small = replace(config, vocab_size=VOCAB, **sizes)
+    return Layer(lambda _: WithSource(T5(small)), (), drops=False, cached=False)
+
 
 LAYERS: dict[str, Layer] = {
     **{name: attention(kind) for name, kind in ATTENTIONS.items()},
@@ -380,6 +379,6 @@ LAYERS: dict[str, Layer] = {
         (),
         cached=False,
     ),
-    "T5": Layer(lambda _: WithSource(T5(_t5)), (), drops=False, cached=False),
+    **{name: t5(config) for name, config in T5_PRESETS.items()},
     **{name: model(replace(config, layers=1)) for name, config in CONFIGS.items()},
 }

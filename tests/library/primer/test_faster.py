@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from catalogue import CONFIGS, D_MODEL, HEADS, LAYERS, MAX_SEQ, VOCAB, is_written
-from hypothesis import given, settings
+from catalogue import CONFIGS, D_MODEL, HEADS, LAYERS, MAX_SEQ, is_written
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.autograd import forward_ad, gradcheck, gradgradcheck
@@ -19,7 +19,6 @@ from twins import reals, stirred
 from labml_primer.primer.faster import (
     CausalSum,
     FasterConvolution,
-    FasterMultiDConvHeadAttention,
     FasterSquaredReLU,
     MergedConvolution,
     SquaredReLUFunction,
@@ -36,7 +35,7 @@ from labml_primer.primer.variations import (
     MultiDPHConvHeadAttention,
     MultiDSharedConvHeadAttention,
 )
-from labml_primer.transformer.generation import cached, generate_cached
+from labml_primer.transformer.generation import generate_cached
 from labml_primer.transformer.language_model import LanguageModel
 
 every_layer = pytest.mark.parametrize("name", LAYERS)
@@ -120,18 +119,6 @@ def test_generated_text_is_the_same(name: str) -> None:
             for model in (plain, fast)
         ]
         assert torch.equal(*written)
-
-
-@every_preset
-def test_weights_of_one_form_load_into_the_other(name: str) -> None:
-    plain, fast = both(name)
-    tokens, fresh = LAYERS[name].input(2, 7), LAYERS[name].make(seed=5).double()
-    fresh.load_state_dict(fast.state_dict())
-    assert torch.equal(fresh(tokens), plain(tokens))
-    refilled = faster(LAYERS[name].make(seed=5).double())
-    refilled.load_state_dict(plain.state_dict())
-    with torch.no_grad():
-        assert torch.equal(refilled(tokens), fast(tokens))
 
 
 @every_preset
@@ -251,19 +238,6 @@ def test_under_autocast_projections_stay_in_bfloat16(
             kinds |= {t.dtype for t in layer.project(x, x)}
     assert kinds == {torch.bfloat16}
     torch.testing.assert_close(rounded.float(), exact, atol=0.05, rtol=0.05)
-
-
-@attentions
-def test_merged_convolutions_give_what_the_three_give_alone(
-    kind: type[MultiDConvHeadAttention],
-) -> None:
-    layer = faster(stirred(kind(D_MODEL, HEADS)))
-    assert type(layer) is FasterMultiDConvHeadAttention
-    for seq in (1, 2, 5):
-        x = reals(2, seq, D_MODEL)
-        with torch.no_grad():
-            merged = layer.project(x, x)
-        torch.testing.assert_close(merged, layer.project(x, x))
 
 
 @attentions
@@ -535,42 +509,6 @@ def test_convolutions_that_differ_or_are_gone_stay_separate(
     torch.testing.assert_close(fast(x, x), plain(x, x))
     with torch.no_grad():
         torch.testing.assert_close(fast(x, x), plain(x, x))
-
-
-@given(cuts=st.sets(st.integers(1, MAX_SEQ - 1)))
-@settings(max_examples=10)
-def test_with_the_cache_in_pieces_it_is_the_same(cuts: set[int]) -> None:
-    plain, fast = both("primer-ez")
-    tokens = torch.arange(MAX_SEQ)[None] % VOCAB
-    ends = [*sorted(cuts), MAX_SEQ]
-    lengths = [end - start for start, end in zip([0, *ends], ends, strict=False)]
-    reader = cached(fast)
-    with torch.no_grad():
-        pieces = [reader(piece) for piece in tokens.split(lengths, dim=1)]
-    torch.testing.assert_close(torch.cat(pieces, dim=1), plain(tokens))
-
-
-def test_a_prompt_may_be_read_with_gradients_and_the_rest_without() -> None:
-    plain, fast = both("primer-ez")
-    tokens = torch.arange(MAX_SEQ)[None] % VOCAB
-    reader = cached(fast)
-    prompt = reader(tokens[:, :4])
-    with torch.no_grad():
-        rest = reader(tokens[:, 4:])
-    torch.testing.assert_close(torch.cat([prompt, rest], dim=1), plain(tokens))
-
-
-def test_what_happens_to_the_model_between_two_pieces_does_not_change_a_text() -> None:
-    plain, fast = both("primer-ez")
-    tokens, reader = torch.arange(MAX_SEQ)[None] % VOCAB, cached(fast)
-    with torch.no_grad():
-        pieces = [reader(tokens[:, :4])]
-        for layer in fast.train().modules():
-            layer.register_forward_hook(lambda *_: None)
-        for block in fast.blocks:
-            block.attention.key_conv = SpatialDepthWiseConvolution(HEADS, 4)
-        pieces.append(reader(tokens[:, 4:]))
-    torch.testing.assert_close(torch.cat(pieces, dim=1), plain(tokens))
 
 
 def test_a_bias_exchanged_afterwards_is_the_one_that_counts() -> None:
