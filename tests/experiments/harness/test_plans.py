@@ -157,16 +157,6 @@ def test_plans_of_today_tune_longer_and_report_other_seeds(
         assert run.whole and plan.tuning_steps >= run.steps / 4
 
 
-def test_error_of_an_invalid_plan_names_file_and_model(tmp_path: Path) -> None:
-    path = tmp_path / "new.toml"
-    path.write_text(
-        'title = ""\nturn = 1\nseeds = 1\n[tuning]\nrates = [1e-3]\nsteps = 1\n[shared]\n'
-        '[models.odd]\npreset = "trnsformer"\n'
-    )
-    with pytest.raises(ValueError, match=r"new\.toml: odd: preset 'trnsformer'"):
-        Plan.read(path)
-
-
 WHOLE = {
     "title": '"A plan"',
     "turn": "1",

@@ -23,7 +23,7 @@ from write_notebooks import the_book
 
 from labml_primer.primer.compiled_generation import generate_compiled
 from labml_primer.primer.primer_ez import SpatialDepthWiseConvolution
-from labml_primer.search.programs import PRIMER, TRANSFORMER
+from labml_primer.search.programs import PRIMER
 from labml_primer.search.running import Program
 from labml_primer.transformer.attention import MultiHeadAttention
 from labml_primer.transformer.generation import (
@@ -413,20 +413,12 @@ def fused_attention(layer: nn.Module, x: Tensor) -> Tensor:
     return x + F.scaled_dot_product_attention(layer(x), x, x, is_causal=True)
 
 
-def running_mean(_: nn.Module, x: Tensor) -> Tensor:
-    return x + x.cumsum(1) / torch.arange(1, x.size(1) + 1)[:, None]
-
-
 def shifted(_: nn.Module, x: Tensor) -> Tensor:
     return x + F.pad(x, (0, 0, 1, 0))[:, :-1]
 
 
 def convolved(layer: nn.Module, x: Tensor) -> Tensor:
     return x + layer(F.pad(x.mT, (2, 0))).mT
-
-
-def convolved_image(layer: nn.Module, x: Tensor) -> Tensor:
-    return x + layer(F.pad(x[:, None], (0, 0, 2, 0)))[:, 0]
 
 
 Forward = Callable[[nn.Module, Tensor], Tensor]
@@ -447,43 +439,21 @@ FOREIGN: dict[str, tuple[Callable[[], nn.Module], Forward, str]] = {
         lambda layer, x: x + layer(x)[0],
         "blocks.0.layer (GRU)",
     ),
-    "LSTM": (
-        lambda: nn.LSTM(D_MODEL, D_MODEL, batch_first=True),
-        lambda layer, x: x + layer(x)[0],
-        "blocks.0.layer (LSTM)",
-    ),
     "Conv1d": (
         lambda: nn.Conv1d(D_MODEL, D_MODEL, 3),
         convolved,
         "blocks.0.layer (Conv1d)",
-    ),
-    "Conv2d": (
-        lambda: nn.Conv2d(1, 1, (3, 1)),
-        convolved_image,
-        "blocks.0.layer (Conv2d)",
-    ),
-    "AvgPool1d": (
-        lambda: nn.AvgPool1d(3, stride=1),
-        convolved,
-        "blocks.0.layer (AvgPool1d)",
     ),
     "scaled_dot_product_attention": (
         lambda: nn.Linear(D_MODEL, D_MODEL),
         fused_attention,
         "blocks.0 (Foreign)",
     ),
-    "cumulative mean": (nn.Identity, running_mean, "blocks.0 (Foreign)"),
     "shift": (nn.Identity, shifted, "blocks.0 (Foreign)"),
-    "roll": (nn.Identity, lambda _, x: x + x.roll(1, 1), "blocks.0 (Foreign)"),
     "attention used twice": (
         lambda: CONFIGS["transformer"].block(SMALL),
         lambda block, x: block(block(x)),
         "blocks.0.layer.attention (MultiHeadAttention)",
-    ),
-    "the Transformer's program": (
-        lambda: Program(TRANSFORMER, 16, MAX_SEQ),
-        lambda program, x: x + program(F.pad(x, (0, 4)))[..., :D_MODEL],
-        "blocks.0.layer (Program)",
     ),
     "Primer's program": (
         lambda: Program(PRIMER, 16, MAX_SEQ),
