@@ -910,25 +910,6 @@ def test_it_returns_the_log_probability_of_each_answer() -> None:
             assert value.item() == pytest.approx(expected, abs=1e-4)
 
 
-def test_each_source_of_a_batch_is_searched_separately() -> None:
-    model, source = transformer(), sources()
-    answers, log_p = search(model, source, 5, beams=3)
-    for row in range(6):
-        alone, value = search(model, source[row : row + 1], 5, beams=3)
-        assert torch.equal(answers[row, :, : alone.size(2)], alone[0])
-        torch.testing.assert_close(log_p[row], value[0])
-
-
-def test_a_length_penalty_prefers_longer_answers() -> None:
-    lengths = {0.0: 0, 3.0: 0}
-    for _ in range(5):
-        model, source = transformer(), sources()
-        for alpha in lengths:
-            answers, _ = search(model, source, 6, beams=8, alpha=alpha)
-            lengths[alpha] += sum(len(cut(answer)) for answer in answers[:, 0])
-    assert lengths[3.0] > lengths[0.0]
-
-
 def test_it_continues_the_text_of_a_language_model() -> None:
     model, tokens = model_of(SMALL), tokens_of(2, 3)
     answers, _ = beam_search(
