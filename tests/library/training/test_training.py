@@ -9,7 +9,6 @@ import pty
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import asdict
 from functools import cache
 from importlib.metadata import PackageNotFoundError
@@ -307,28 +306,14 @@ def test_history_round_trips_through_json() -> None:
     assert History(**json.loads(json.dumps(asdict(history)))) == history
 
 
-class Loud(nn.Module):
-    """A model with large gradients, so that clipping has an effect."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.model = small_model(dropout=0.1)
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        return self.model(tokens) * 100
-
-
-@pytest.mark.parametrize("kind", [lambda: small_model(dropout=0.1), Loud])
-def test_the_loop_equals_a_plain_loop_to_the_last_bit(
-    kind: Callable[[], nn.Module],
-) -> None:
+def test_the_loop_equals_a_plain_loop_to_the_last_bit() -> None:
     """Same losses and weights as an independent loop without history, checks or tracking."""
-    ours, theirs = kind(), kind()
+    ours, theirs = small_model(dropout=0.1), small_model(dropout=0.1)
     history = short_run(ours, steps=8, evaluations=8, rate=1e-2, warmup=4, seed=3)
     optimizer = torch.optim.AdamW(
         theirs.parameters(), betas=(0.9, 0.98), weight_decay=0.01
     )
-    losses = []
+    losses, norms = [], []
     for step in range(1, 9):
         generator = torch.Generator().manual_seed(3 * 1_000_003 + step)
         starts = torch.randint(
@@ -344,12 +329,12 @@ def test_the_loop_equals_a_plain_loop_to_the_last_bit(
         )
         optimizer.zero_grad()
         loss.backward()
-        norm = nn.utils.clip_grad_norm_(theirs.parameters(), 1.0)
-        assert norm > 1 or kind is not Loud
+        norms.append(nn.utils.clip_grad_norm_(theirs.parameters(), 1.0).item())
         optimizer.param_groups[0]["lr"] = 1e-2 * min(step / 4, (4 / step) ** 0.5)
         optimizer.step()
         losses.append(loss.item())
     assert history.train_loss == losses
+    assert max(norms) > 1, "clipping acts"
     for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
         assert torch.equal(a, b)
 
