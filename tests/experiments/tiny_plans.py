@@ -5,11 +5,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from runs import SIZES
+
 from experiments.harness.configuration import Run
 from experiments.harness.plan import Plan
 from experiments.records.runs import REPORTED_PLAYS, TUNING_PLAY, evaluated, write_run
 
-SIZES = {"d_model": 16, "heads": 2, "d_ff": 32, "layers": 1}
 TINY = Run(model=SIZES, steps=4, batch=4, seq=16, warmup=4, evaluations=2)
 PLAN = Plan("tiny", "A small one", 1, 2, (1e-3, 1e9), 2, {"plain": TINY})
 WIDER = replace(TINY, model=SIZES | {"d_ff": 64})

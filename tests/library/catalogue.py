@@ -33,7 +33,7 @@ from labml_primer.compared.synthesizer import (
     FactorizedRandomSynthesizer,
     RandomSynthesizer,
 )
-from labml_primer.compared.t5 import T5, T5_PRESETS
+from labml_primer.compared.t5 import T5, T5_PRESETS, T5Config
 from labml_primer.presets import PRESETS
 from labml_primer.primer.baselines import GatedFeedForward
 from labml_primer.primer.primer import (
@@ -208,6 +208,7 @@ class Layer:
     reach: float = math.inf  # how many outputs an input changes: its own and later ones
     causal: bool = True
     drops: bool = True  # has dropout
+    cached: bool = True  # takes a KV cache; layers that are not causal never do
 
     def make(self, dropout: float = 0.0, seed: int = 0) -> nn.Module:
         """A fresh layer in float32, in eval mode if nothing is to be dropped."""
@@ -255,7 +256,7 @@ def block(config: Config) -> Layer:
 
 
 def program(dna: DNA) -> Layer:
-    return Layer(lambda _: Program(dna, 16, MAX_SEQ), (16,), drops=False)
+    return Layer(lambda _: Program(dna, 16, MAX_SEQ), (16,), drops=False, cached=False)
 
 
 def model(config: Config) -> Layer:
@@ -306,14 +307,13 @@ CONFIGS |= {
 
 _sizes = (D_MODEL, HEADS, D_FF)
 _searched = replace(SMALL, attention=SearchedAttention, norm=PrimerNorm)
-_t5 = replace(
-    T5_PRESETS["t5-primer-ez-decoder"],
-    vocab_size=VOCAB,
-    d_model=D_MODEL,
-    heads=HEADS,
-    d_ff=D_FF,
-    layers=1,
-)
+
+
+def t5(config: T5Config) -> Layer:
+    sizes = {"d_model": D_MODEL, "heads": HEADS, "d_ff": D_FF, "layers": 1}
+    small = replace(config, vocab_size=VOCAB, **sizes)
+    return Layer(lambda _: WithSource(T5(small)), (), drops=False, cached=False)
+
 
 LAYERS: dict[str, Layer] = {
     **{name: attention(kind) for name, kind in ATTENTIONS.items()},
@@ -361,8 +361,8 @@ LAYERS: dict[str, Layer] = {
     ),
     "EncoderBlock": Layer(lambda d: EncoderBlock(*_sizes, d), causal=False),
     "Encoder": Layer(lambda d: Encoder(2, *_sizes, d), causal=False),
-    "DecoderBlock": Layer(lambda d: WithMemory(DecoderBlock(*_sizes, d))),
-    "Decoder": Layer(lambda d: WithMemory(Decoder(2, *_sizes, d))),
+    "DecoderBlock": Layer(lambda d: WithMemory(DecoderBlock(*_sizes, d)), cached=False),
+    "Decoder": Layer(lambda d: WithMemory(Decoder(2, *_sizes, d)), cached=False),
     "Block": block(SMALL),
     "BlockWithoutBiases": block(replace(SMALL, block=BlockWithoutBiases)),
     "CanonBlock": block(replace(SMALL, block=CanonBlock)),
@@ -377,7 +377,8 @@ LAYERS: dict[str, Layer] = {
             Transformer(VOCAB, VOCAB, *_sizes, layers=1, max_seq=MAX_SEQ, dropout=d)
         ),
         (),
+        cached=False,
     ),
-    "T5": Layer(lambda _: WithSource(T5(_t5)), (), drops=False),
+    **{name: t5(config) for name, config in T5_PRESETS.items()},
     **{name: model(replace(config, layers=1)) for name, config in CONFIGS.items()},
 }

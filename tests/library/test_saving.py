@@ -1,6 +1,5 @@
 """What a model promises to whoever saves it, loads it, or gives it a wrong input."""
 
-import pickle
 import subprocess
 import sys
 from collections.abc import Callable
@@ -41,28 +40,6 @@ def test_a_saved_preset_gives_the_same_logits_when_it_is_loaded(
     assert torch.equal(torch.random.get_rng_state(), before)
     assert symbols == characters and loaded.config == model.config
     assert torch.equal(loaded(tokens), model(tokens))
-    again = pickle.loads(pickle.dumps(model))
-    assert torch.equal(again(tokens), model(tokens))
-
-
-# What the page "Use it" says of each preset.
-COMPILED = {"primer-ez"}
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[] if name in COMPILED else [pytest.mark.nightly])
-        for name in PRESETS
-    ],
-)
-def test_a_preset_compiles_as_one_graph_and_exports(name: str) -> None:
-    model, tokens = model_of(name), LAYERS[name].input(2, 7)
-    torch._dynamo.reset()
-    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
-    torch.testing.assert_close(compiled(tokens), model(tokens))
-    exported = torch.export.export(model, (tokens,)).module()
-    torch.testing.assert_close(exported(tokens), model(tokens))
 
 
 def test_a_saved_model_keeps_its_type_and_is_read_without_running_code(

@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.chapters import paper as chapter
-from experiments.measured.tables import SourcedTable
 from experiments.paper.claims import (
     average_time,
     by_intervals,
@@ -302,13 +301,6 @@ def test_hurdles_halve_and_every_band_costs_the_same(longest: float, n: int) -> 
     assert average_time(*marks) == pytest.approx(longest * (n + 1) / (2 ** (n + 1) - 1))
 
 
-def test_the_average_time_is_that_of_trainings_that_stop_at_hurdles() -> None:
-    marks = hurdle_marks(25_200, 4)
-    # Of 16 trainings 8 end at the first hurdle, 4 at the second, 2, 1, and the last one runs to the end.
-    times = [marks[0]] * 8 + [marks[1]] * 4 + [marks[2]] * 2 + marks[3:]
-    assert average_time(*marks) == pytest.approx(sum(times) / 16)
-
-
 def compute_to(target: float, a: float, k: float) -> float:
     """Where a falling line reaches a loss, by halving an interval of logarithms."""
     low, high = -200.0, 400.0
@@ -346,19 +338,3 @@ def test_error_of_an_ambiguous_entry_names_table_and_condition() -> None:
         LookupError, match=r"3 rows of .*Table 1 match .*Primer.*not one"
     ):
         tables_of_paper()["table_1"].entry("hours", model="Primer")
-
-
-def test_a_table_for_the_page_sorts_numbers_by_their_size() -> None:
-    table = SourcedTable(
-        "T & t",
-        "s",
-        {"model": "", "n": "<count>"},
-        [["a", "1M"], ["b", "-"], ["c", "13.25"], ["d", "35.4 ± 0.3"]],
-    )
-    html = table._repr_html_()
-    assert '<td class="number" data-value="1000000">1M</td>' in html
-    assert '<td class="number" data-value="">-</td>' in html
-    assert '<td class="number">13.25</td>' in html
-    assert '<td class="number">35.4 ± 0.3</td>' in html
-    assert "<td>a</td>" in html
-    assert "T &amp; t" in html and "&lt;count&gt;" in html

@@ -101,24 +101,6 @@ def test_named_part_replaces_that_of_the_preset() -> None:
     assert config.attention is PRESETS["primer-ez"].attention
 
 
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        ({"activation": "torch.nn.ReLU"}, "unknown part 'torch.nn.ReLU'"),
-        (
-            {"attention": "mhda"},
-            "'mhda'; known parts: shared-query, mdha, .*, pre-norm",
-        ),
-        ({"attentoin": "mdha"}, "attentoin"),
-    ],
-)
-def test_unknown_part_error_lists_known_parts_and_unknown_field_is_named(
-    model: Any, message: str
-) -> None:
-    with pytest.raises(ValueError, match=f"model: .*{message}"):
-        replace(TINY, model=SIZES | model).build(9)
-
-
 def test_seed_determines_the_initial_weights() -> None:
     first, again, other = (
         replace(TINY, seed=seed).build(9).state_dict() for seed in (1, 1, 2)

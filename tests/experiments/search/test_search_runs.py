@@ -57,7 +57,6 @@ from experiments.search.searches import (
     Search,
     child,
     read_plan,
-    restore,
 )
 from experiments.search.searches import settings as settings_of
 from labml_primer.search import primitives, programs
@@ -214,25 +213,6 @@ def test_killed_and_resumed_search_equals_the_unbroken_one(
     check_killed_search(order, cuts, path, logs[order])
 
 
-@pytest.mark.nightly
-@given(cuts=CUTS)
-@pytest.mark.parametrize("order", ORDERS)
-def test_search_killed_in_a_hundred_ways_equals_the_unbroken_one(
-    order: tuple[int, bool],
-    cuts: list[float],
-    logs: dict[tuple[int, bool], bytes],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    path = tmp_path_factory.mktemp("search") / "log.jsonl"
-    check_killed_search(order, cuts, path, logs[order])
-
-
-def test_a_finished_search_is_left_as_it_is(tiny: Path) -> None:
-    before = (tiny / "tiny.jsonl").read_bytes()
-    run_search(InlineRay(1), TINY, tiny / "tiny.jsonl", outcome_of)
-    assert (tiny / "tiny.jsonl").read_bytes() == before
-
-
 def test_log_of_another_search_is_an_error(tiny: Path) -> None:
     path = tiny / "tiny.jsonl"
     message = "tiny.jsonl: it is the log of another search: seed was 0, now 1. Restore"
@@ -260,13 +240,6 @@ def test_a_line_cut_short_is_removed(tmp_path: Path) -> None:
     with appending(path) as log:
         log.write(ended=2)
     assert read_log(path) == [{"ended": 0}, {"ended": 2}]
-
-
-def test_settings_survive_the_log() -> None:
-    assert json.loads(json.dumps(settings_of(TINY))) == settings_of(TINY)
-    evolution, unfinished = restore(TINY, [{"began": settings_of(TINY)}])
-    assert evolution.ask().program.dna == TRANSFORMER
-    assert not unfinished
 
 
 def test_progress_shows_best_median_and_time_left(

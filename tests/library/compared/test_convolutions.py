@@ -7,7 +7,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
-from torch.nn import functional as F
 from twins import reals, stirred
 
 from labml_primer.compared.convolutions import (
@@ -22,7 +21,6 @@ from labml_primer.primer.primer_ez import (
 )
 from labml_primer.training.costs import costs
 from labml_primer.transformer.attention import MultiHeadAttention
-from labml_primer.transformer.generation import cached
 from labml_primer.transformer.language_model import Config, LanguageModel
 
 
@@ -78,14 +76,6 @@ def test_a_standard_convolution_is_its_formula(
     torch.testing.assert_close(layer(x), by_hand(layer, x))
 
 
-def test_a_standard_convolution_is_pytorchs_with_one_group_per_head() -> None:
-    layer, x = stirred(StandardConvolution(3, 4)), reals(2, 7, 3, 4)
-    weight = layer.weight.permute(1, 3, 2, 0).flatten(0, 1)  # [heads * d_k, d_k, K]
-    padded = F.pad(x.flatten(2).mT, (2, 0))
-    expected = F.conv1d(padded, weight, groups=3).mT.unflatten(-1, (3, 4))
-    torch.testing.assert_close(layer(x), expected)
-
-
 @pytest.mark.parametrize("width", [1, 3, 7])
 def test_a_new_standard_convolution_is_a_new_depth_wise_one(width: int) -> None:
     standard = StandardConvolution(3, 4, width)
@@ -113,15 +103,6 @@ def test_only_the_places_named_are_convolved(kind: type[ConvolvedAttention]) -> 
         if place in kind.places:
             theirs = by_hand(layer.get_submodule(f"{place}_conv"), theirs)
         torch.testing.assert_close(ours, theirs)
-
-
-@every
-@torch.no_grad()
-def test_with_a_kv_cache_pieces_equal_the_whole(kind: type[ConvolvedAttention]) -> None:
-    layer, x = stirred(kind(12, 3)), reals(2, 9, 12)
-    reader = cached(layer)
-    pieces = [reader(piece, piece, causal=True) for piece in x.split([1, 5, 1, 2], 1)]
-    torch.testing.assert_close(torch.cat(pieces, dim=1), layer(x, x, causal=True))
 
 
 def test_multiply_adds_are_those_counted_by_hand() -> None:

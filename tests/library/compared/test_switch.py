@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 import torch
+from catalogue import CONFIGS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from labml_primer.compared.switch import AddLoss, SwitchFeedForward, places
+from labml_primer.compared.switch import AddLoss, SwitchFeedForward
 from labml_primer.compared.t5 import T5, Parts, T5Config
 from labml_primer.presets import PRESETS
 from labml_primer.training import Corpus, train
@@ -70,123 +71,12 @@ def test_it_equals_a_loop_over_tokens(
     torch.testing.assert_close(layer.eval()(x), one_by_one(layer, x, math.inf))
 
 
-@torch.no_grad()
-def test_it_equals_the_released_codes_products_with_ones_and_zeros() -> None:
-    layer, x = layer_of(3, 0.7), text()
-    # The released code has tensors that dispatch and combine.
-    tokens = x.transpose(0, 1).flatten(0, 1)
-    odds = (tokens @ layer.router.weight.T).softmax(dim=-1)
-    mask = nn.functional.one_hot(odds.argmax(dim=-1), 3).double()
-    place = (mask.cumsum(dim=0) - mask) * mask
-    capacity = math.ceil(21 / 3 * 0.7)
-    mask = mask * (place < capacity)
-    place = nn.functional.one_hot(place.sum(dim=1).long(), 21).double()
-    dispatch = torch.einsum("te, tc -> tec", mask, place)[..., :capacity]
-    combine = dispatch * odds.amax(dim=-1)[:, None, None]
-    sent = torch.einsum("tec, td -> ecd", dispatch, tokens)
-    hidden = torch.einsum("ecd, edf -> ecf", sent, layer.expand.weight)
-    hidden = layer.activation(hidden + layer.expand.bias)
-    answers = torch.einsum("ecf, efd -> ecd", hidden, layer.contract.weight)
-    y = torch.einsum("tec, ecd -> td", combine, answers + layer.contract.bias)
-    assert (mask.sum(dim=1) == 0).any()
-    torch.testing.assert_close(layer(x), y.view(7, 3, 6).transpose(0, 1))
-
-
-def test_one_expert_with_room_for_all_is_the_plain_layer() -> None:
-    layer, plain = layer_of(1), PositionwiseFeedForward(6, 10).double()
-    weights = layer.state_dict()
-    plain.load_state_dict(
-        {
-            f"{part}.weight": weights[f"{part}.weight"][0].T
-            for part in ("expand", "contract")
-        }
-        | {
-            f"{part}.bias": weights[f"{part}.bias"][0, 0]
-            for part in ("expand", "contract")
-        }
-    )
-    torch.testing.assert_close(layer(text()), plain(text()))
-
-
-@given(st.lists(st.integers(0, 4), max_size=20))
-def test_a_place_is_the_number_of_earlier_tokens_for_the_same_expert(
-    chosen: list[int],
-) -> None:
-    expected = [chosen[:t].count(i) for t, i in enumerate(chosen)]
-    assert places(torch.tensor(chosen, dtype=torch.long), 5).tolist() == expected
-
-
-def test_if_all_tokens_choose_one_expert_the_first_few_get_it() -> None:
-    layer, x = layer_of(4, 1.25), text().abs()
-    layer.router.weight.data = torch.eye(4, 6).double() * 0
-    layer.router.weight.data[2] = 1.0
-    # 21 tokens and 4 experts make 7 places: the first two of each text and one more.
-    answered = (layer(x) != 0).any(dim=-1).T.flatten()
-    assert answered.tolist() == [True] * 7 + [False] * 14
-    assert (layer.eval()(x) != 0).any(dim=-1).all()
-
-
-def test_with_a_capacity_of_one_each_expert_answers_one_token() -> None:
-    layer, x = layer_of(3, 0.01), text()
-    answered = (layer(x) != 0).any(dim=-1).sum()
-    assert answered == len(layer.probabilities(x.flatten(0, 1)).argmax(dim=-1).unique())
-
-
-@given(place=st.integers(1, 6))
-@settings(max_examples=6)
-def test_no_later_token_of_any_text_takes_a_place(place: int) -> None:
-    layer, x = layer_of(3, 0.5), text()
-    other = x.clone()
-    other[:, place:] = other[:, place:].flip(0) - 1
-    assert torch.equal(layer(x)[:, :place], layer(other)[:, :place])
-
-
-def test_earlier_tokens_of_other_texts_take_places_only_in_training() -> None:
-    layer, x = layer_of(3, 0.5), text()
-    other = x.clone()
-    other[0] = -other[0]
-    assert not torch.equal(layer(x)[1:], layer(other)[1:])
-    layer.eval()
-    torch.testing.assert_close(layer(x)[1:], layer(other)[1:])
-    torch.testing.assert_close(layer(x)[1:], layer(x[1:]))
-
-
-def test_fewer_tokens_have_fewer_places_only_in_training() -> None:
-    layer, x = layer_of(3, 0.5), text(1, 30)
-    assert not torch.equal(layer(x[:, :15]), layer(x)[:, :15])
-    layer.eval()
-    torch.testing.assert_close(layer(x[:, :15]), layer(x)[:, :15])
-
-
 @pytest.mark.parametrize("shape", [(0, 5, 6), (3, 0, 6), (1, 1, 6)])
 def test_empty_batches_and_single_tokens_keep_their_shape(
     shape: tuple[int, int, int],
 ) -> None:
     for layer in (layer_of(), layer_of().eval()):
         assert layer(torch.randn(shape, dtype=torch.float64)).shape == shape
-
-
-def test_the_router_learns_from_the_probability_of_the_chosen_expert() -> None:
-    layer, x = layer_of().eval(), text()
-    layer(x).sum().backward()
-    tokens = x.transpose(0, 1).flatten(0, 1)
-    router = layer.router.weight.detach().clone().requires_grad_()
-    gate = (tokens @ router.T).softmax(dim=-1).amax(dim=-1)
-    with torch.no_grad():
-        answers = layer(x).transpose(0, 1).flatten(0, 1) / gate[:, None]
-    (gate[:, None] * answers).sum().backward()
-    torch.testing.assert_close(layer.router.weight.grad, router.grad)
-
-
-def test_dropped_tokens_have_no_gradient() -> None:
-    layer, x = layer_of(3, 0.5), text().requires_grad_()
-    layer.balance = 0.0  # the balancing loss is for all tokens
-    y = layer(x)
-    dropped = (y == 0).all(dim=-1)
-    assert dropped.any()
-    y.sum().backward()
-    assert x.grad is not None
-    assert torch.equal((x.grad == 0).all(dim=-1), dropped)
 
 
 def test_the_router_computes_in_float32_whatever_the_dtype() -> None:
@@ -220,28 +110,7 @@ def test_the_balancing_loss_is_equations_4_to_6(experts: int, seq: int) -> None:
     torch.testing.assert_close(layer.auxiliary_loss(x), expected)
 
 
-def test_the_balancing_loss_lowers_the_probability_of_a_crowded_expert() -> None:
-    layer, x = layer_of(3), text().abs()
-    layer.router.weight.data = torch.zeros(3, 6).double()
-    layer.router.weight.data[1] = 0.1
-    tokens = x.flatten(0, 1)
-    before = layer.probabilities(tokens)
-    assert (before.argmax(dim=-1) == 1).all()
-    layer.auxiliary_loss(x).backward()
-    assert layer.router.weight.grad is not None
-    layer.router.weight.data -= layer.router.weight.grad
-    assert (layer.probabilities(tokens)[:, 1] < before[:, 1]).all()
-
-
-SMALL = replace(
-    PRESETS["switch-transformer"],
-    vocab_size=5,
-    d_model=12,
-    heads=3,
-    d_ff=20,
-    layers=2,
-    max_seq=8,
-)
+SMALL = CONFIGS["switch-transformer"]
 
 
 def test_a_layers_loss_adds_its_gradient_and_changes_no_result() -> None:
@@ -339,18 +208,6 @@ def test_auxiliary_losses_have_their_gradients_under_activation_checkpointing(
     expected = gradients(model)
     assert any("router" in name for name, _ in model.named_parameters())
     torch.testing.assert_close(gradients(Checkpointed(model, reentrant)), expected)
-
-
-def test_training_is_the_same_with_activation_checkpointing() -> None:
-    losses = []
-    for checkpointed in (False, True):
-        torch.manual_seed(0)
-        model: nn.Module = LanguageModel(SMALL)
-        if checkpointed:
-            model = Checkpointed(model, reentrant=False)
-        history = train(model, corpus(), name="again", steps=3, seq=8, evaluations=3)
-        losses.append(history.validation_loss)
-    assert losses[0] == pytest.approx(losses[1], abs=1e-5)
 
 
 # In a model

@@ -131,26 +131,6 @@ def test_keys_have_no_features_so_a_cache_keeps_values_alone(
     assert value.shape == (2, 7, 3, 4)
 
 
-@pytest.mark.parametrize("kind", KINDS[:2])
-def test_a_dense_weight_depends_on_its_own_token_alone(
-    kind: type[SyntheticAttention],
-) -> None:
-    layer, x = layer_of(kind), text()
-    other = x.clone()
-    other[:, 4] += 1
-    moved = layer.weights(other, 7) - layer.weights(x, 7)
-    moved = moved.abs().amax(dim=(0, 1, 3))
-    assert (moved > 0).tolist() == [False] * 4 + [True] + [False] * 2
-
-
-@pytest.mark.parametrize("kind", KINDS[2:])
-def test_a_random_weight_depends_on_no_token(kind: type[SyntheticAttention]) -> None:
-    layer = layer_of(kind)
-    weights = layer.weights(text(), 7)
-    assert torch.equal(weights, layer.weights(text() + 1, 7))
-    assert weights.size(0) == 1
-
-
 @given(max_seq=st.integers(1, 200))
 @settings(max_examples=40)
 def test_factorized_scores_cover_every_position_at_any_length(max_seq: int) -> None:
@@ -239,12 +219,3 @@ def test_more_tokens_than_max_seq_are_an_error(kind: type[SyntheticAttention]) -
     layer = layer_of(kind, max_seq=6)
     with pytest.raises(ValueError, match=r"7.*max_seq 6"):
         layer(text(), text())
-
-
-@every
-def test_dropout_is_on_only_in_training(kind: type[SyntheticAttention]) -> None:
-    torch.manual_seed(0)
-    layer, x = kind(12, 3, dropout=0.5, max_seq=9).double(), text()
-    assert not torch.equal(layer(x, x), layer(x, x))
-    layer.eval()
-    assert torch.equal(layer(x, x), layer(x, x))

@@ -15,7 +15,6 @@ from labml_primer.compared.t5 import (
     T5,
     T5_PRESETS,
     RelativePositionBias,
-    T5Config,
     adafactor,
     corrupt_spans,
     relative_position_bucket,
@@ -71,13 +70,6 @@ def test_a_bucket_is_that_of_the_formula_in_integers(n, bidirectional, half, rea
     assert found.item() == expected
 
 
-def test_all_buckets_except_one_are_used():
-    distance = torch.arange(-500, 501)
-    found = set(relative_position_bucket(distance, True).tolist())
-    assert found == set(range(32)) - {16}  # distance zero among later keys
-    assert set(relative_position_bucket(distance, False).tolist()) == set(range(32))
-
-
 @pytest.mark.parametrize("bidirectional", [True, False])
 @pytest.mark.parametrize("seq", [1, 7, 300])
 def test_the_bias_is_that_of_x_transformers(seq, bidirectional):
@@ -116,22 +108,6 @@ def test_attention_with_a_bias_is_the_formula():
             heads[:, i, h] = (weights[..., None] * value[:, :, h]).sum(dim=1)
     expected = layer.output(heads.flatten(2))
     torch.testing.assert_close(layer(x, x, bias), expected)
-
-
-def test_a_bias_depends_on_the_distance_alone():
-    bias = RelativePositionBias(4, bidirectional=True)(30, 30)
-    torch.testing.assert_close(bias[:, 1:, 1:], bias[:, :-1, :-1])
-
-
-@pytest.mark.parametrize("name", T5_PRESETS)
-def test_no_target_position_sees_later_ones(name):
-    model = small(name)
-    source, target = texts()
-    later = target.clone()
-    later[:, 3:] = (later[:, 3:] + 1) % 20
-    moved = (model(source, later) - model(source, target)).abs().amax(dim=(0, 2))
-    assert moved[:3].max() == 0
-    assert moved[3:].min() > 1e-6
 
 
 @pytest.mark.parametrize("name", T5_PRESETS)
@@ -177,41 +153,11 @@ def test_without_relative_positions_the_vanilla_encoder_is_pytorchs():
     torch.testing.assert_close(block(x, model.encoder.positions(6, 6)), encoder(x))
 
 
-@pytest.mark.parametrize("name", T5_PRESETS)
-def test_every_parameter_learns(name):
-    model = small(name)
-    source, target = texts(source=40, target=40)
-    model(source, target).square().sum().backward()
-    still = [
-        n for n, p in model.named_parameters() if p.grad is None or not p.grad.any()
-    ]
-    assert not still
-
-
-@pytest.mark.parametrize("source", [1, 2, 200])
-@pytest.mark.parametrize("target", [1, 2, 150])
+@pytest.mark.parametrize(("source", "target"), [(1, 150), (200, 1), (200, 150)])
 def test_texts_of_any_length_have_finite_logits(source, target):
     logits = small("t5-primer-ez-decoder")(*texts(source, target))
     assert logits.shape == (2, target, 20)
     assert logits.isfinite().all()
-
-
-def test_an_empty_batch_has_empty_logits():
-    source, target = texts()
-    assert small("t5")(source[:0], target[:0]).shape == (0, 5, 20)
-
-
-def test_bfloat16_is_close_to_float64():
-    model, (source, target) = small("t5-primer-ez-decoder"), texts()
-    nn.init.normal_(model.embedding.weight, std=0.5)
-    exact = model(source, target)
-    rough = model.bfloat16()(source, target).double()
-    assert (exact - rough).abs().max() < 0.1 * exact.abs().max()
-
-
-def test_heads_that_do_not_divide_d_model_are_an_error():
-    with pytest.raises(ValueError, match="heads 5"):
-        T5(T5Config(vocab_size=20, d_model=12, heads=5, d_ff=24, layers=1))
 
 
 def test_no_linear_layer_has_a_bias():

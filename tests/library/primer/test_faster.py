@@ -6,23 +6,18 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from catalogue import CONFIGS, D_MODEL, HEADS, LAYERS, MAX_SEQ, VOCAB, is_written
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from catalogue import CONFIGS, D_MODEL, HEADS, LAYERS, MAX_SEQ, is_written
 from torch import Tensor, nn
-from torch.autograd import forward_ad, gradcheck, gradgradcheck
+from torch.autograd import forward_ad
 from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, vmap
 from torch.nn import functional as F
 from torch.nn.utils import parametrizations
 from twins import reals, stirred
 
 from labml_primer.primer.faster import (
-    CausalSum,
     FasterConvolution,
-    FasterMultiDConvHeadAttention,
     FasterSquaredReLU,
     MergedConvolution,
-    SquaredReLUFunction,
     faster,
 )
 from labml_primer.primer.primer_ez import (
@@ -36,7 +31,7 @@ from labml_primer.primer.variations import (
     MultiDPHConvHeadAttention,
     MultiDSharedConvHeadAttention,
 )
-from labml_primer.transformer.generation import cached, generate_cached
+from labml_primer.transformer.generation import generate_cached
 from labml_primer.transformer.language_model import LanguageModel
 
 every_layer = pytest.mark.parametrize("name", LAYERS)
@@ -75,16 +70,19 @@ def test_state_dict_is_the_same(name: str) -> None:
 @every_layer
 def test_outputs_are_the_same_with_and_without_gradients(name: str) -> None:
     plain, fast = both(name)
-    for seq in (1, 2, 7):
-        x = LAYERS[name].input(2, seq)
-        torch.testing.assert_close(fast(x), plain(x))
-        with torch.no_grad():
-            torch.testing.assert_close(fast(x), plain(x))
+    for batch, seq in ((2, 1), (2, 2), (3, 7), (0, 5)):
+        x = LAYERS[name].input(batch, seq)
+        turned = x.transpose(0, 1).contiguous().transpose(0, 1)
+        for given in (x, turned):
+            torch.testing.assert_close(fast(given), plain(x))
+            with torch.no_grad():
+                torch.testing.assert_close(fast(given), plain(x))
 
 
 @every_layer
-def test_gradients_are_the_same(name: str) -> None:
-    (plain, fast), x = both(name), LAYERS[name].input(3, MAX_SEQ)
+@pytest.mark.parametrize("seq", [1, 2, MAX_SEQ])
+def test_gradients_are_the_same(name: str, seq: int) -> None:
+    (plain, fast), x = both(name), LAYERS[name].input(3, seq)
     if x.is_floating_point():
         x.requires_grad_()
     upstream = torch.randn_like(plain(x))
@@ -123,18 +121,6 @@ def test_generated_text_is_the_same(name: str) -> None:
 
 
 @every_preset
-def test_weights_of_one_form_load_into_the_other(name: str) -> None:
-    plain, fast = both(name)
-    tokens, fresh = LAYERS[name].input(2, 7), LAYERS[name].make(seed=5).double()
-    fresh.load_state_dict(fast.state_dict())
-    assert torch.equal(fresh(tokens), plain(tokens))
-    refilled = faster(LAYERS[name].make(seed=5).double())
-    refilled.load_state_dict(plain.state_dict())
-    with torch.no_grad():
-        assert torch.equal(refilled(tokens), fast(tokens))
-
-
-@every_preset
 def test_a_faster_model_can_be_copied_and_made_faster_again(name: str) -> None:
     plain, fast = both(name)
     tokens = LAYERS[name].input(2, 7)
@@ -166,16 +152,6 @@ def test_compiled_without_a_graph_break_it_gives_the_same(name: str) -> None:
 # The two gradients by hand
 
 
-@given(st.integers(0, 3), st.integers(1, 9))
-def test_gradient_of_squared_relu_is_that_of_the_plain_form(
-    batch: int, seq: int
-) -> None:
-    x, upstream = reals(batch, seq).requires_grad_(), reals(batch, seq)
-    ours = torch.autograd.grad(SquaredReLUFunction.apply(x), x, upstream)
-    theirs = torch.autograd.grad(F.relu(x).square(), x, upstream)
-    torch.testing.assert_close(ours, theirs)
-
-
 def test_second_gradients_of_squared_relu_at_zero_are_the_plain_ones() -> None:
     found = []
     for layer in (SquaredReLU(), FasterSquaredReLU()):
@@ -196,44 +172,6 @@ def test_a_convolution_that_is_patched_afterwards_computes_what_it_is_told(
     torch.testing.assert_close(fast(x, x), plain(x, x))
 
 
-def test_squared_relu_has_second_gradients() -> None:
-    assert gradgradcheck(FasterSquaredReLU(), reals(3, 5).requires_grad_())
-
-
-def plain_sum(x: Tensor, weight: Tensor) -> Tensor:
-    """The formula of the causal convolution, on a padded copy."""
-    padded = F.pad(x, (0, 0) * (x.dim() - 2) + (len(weight) - 1, 0))
-    return sum(padded[:, i : i + x.size(1)] * w for i, w in enumerate(weight))
-
-
-@given(
-    batch=st.integers(0, 3),
-    seq=st.integers(0, 6),
-    kernel_size=st.integers(1, 5),
-    heads=st.sampled_from([1, 2]),
-    channels=st.sampled_from([1, 4]),
-)
-def test_causal_sum_and_its_gradients_are_those_of_the_formula(
-    batch: int, seq: int, kernel_size: int, heads: int, channels: int
-) -> None:
-    x = reals(batch, 2, seq, 4).transpose(1, 2).requires_grad_()
-    weight = reals(kernel_size, heads, channels).requires_grad_()
-    ours, plain = CausalSum.apply(x, weight), plain_sum(x, weight)
-    torch.testing.assert_close(ours, plain)
-    upstream = torch.randn_like(plain)
-    torch.testing.assert_close(
-        torch.autograd.grad(ours, (x, weight), upstream),
-        torch.autograd.grad(plain, (x, weight), upstream),
-    )
-
-
-@pytest.mark.parametrize("seq", [1, 2, 4])
-def test_causal_sum_has_first_and_second_gradients(seq: int) -> None:
-    x, weight = reals(2, seq, 2, 3).requires_grad_(), reals(3, 2, 3).requires_grad_()
-    assert gradcheck(CausalSum.apply, (x, weight))
-    assert gradgradcheck(CausalSum.apply, (x, weight))
-
-
 # Under autocast, and with other parts
 
 
@@ -251,19 +189,6 @@ def test_under_autocast_projections_stay_in_bfloat16(
             kinds |= {t.dtype for t in layer.project(x, x)}
     assert kinds == {torch.bfloat16}
     torch.testing.assert_close(rounded.float(), exact, atol=0.05, rtol=0.05)
-
-
-@attentions
-def test_merged_convolutions_give_what_the_three_give_alone(
-    kind: type[MultiDConvHeadAttention],
-) -> None:
-    layer = faster(stirred(kind(D_MODEL, HEADS)))
-    assert type(layer) is FasterMultiDConvHeadAttention
-    for seq in (1, 2, 5):
-        x = reals(2, seq, D_MODEL)
-        with torch.no_grad():
-            merged = layer.project(x, x)
-        torch.testing.assert_close(merged, layer.project(x, x))
 
 
 @attentions
@@ -535,42 +460,6 @@ def test_convolutions_that_differ_or_are_gone_stay_separate(
     torch.testing.assert_close(fast(x, x), plain(x, x))
     with torch.no_grad():
         torch.testing.assert_close(fast(x, x), plain(x, x))
-
-
-@given(cuts=st.sets(st.integers(1, MAX_SEQ - 1)))
-@settings(max_examples=10)
-def test_with_the_cache_in_pieces_it_is_the_same(cuts: set[int]) -> None:
-    plain, fast = both("primer-ez")
-    tokens = torch.arange(MAX_SEQ)[None] % VOCAB
-    ends = [*sorted(cuts), MAX_SEQ]
-    lengths = [end - start for start, end in zip([0, *ends], ends, strict=False)]
-    reader = cached(fast)
-    with torch.no_grad():
-        pieces = [reader(piece) for piece in tokens.split(lengths, dim=1)]
-    torch.testing.assert_close(torch.cat(pieces, dim=1), plain(tokens))
-
-
-def test_a_prompt_may_be_read_with_gradients_and_the_rest_without() -> None:
-    plain, fast = both("primer-ez")
-    tokens = torch.arange(MAX_SEQ)[None] % VOCAB
-    reader = cached(fast)
-    prompt = reader(tokens[:, :4])
-    with torch.no_grad():
-        rest = reader(tokens[:, 4:])
-    torch.testing.assert_close(torch.cat([prompt, rest], dim=1), plain(tokens))
-
-
-def test_what_happens_to_the_model_between_two_pieces_does_not_change_a_text() -> None:
-    plain, fast = both("primer-ez")
-    tokens, reader = torch.arange(MAX_SEQ)[None] % VOCAB, cached(fast)
-    with torch.no_grad():
-        pieces = [reader(tokens[:, :4])]
-        for layer in fast.train().modules():
-            layer.register_forward_hook(lambda *_: None)
-        for block in fast.blocks:
-            block.attention.key_conv = SpatialDepthWiseConvolution(HEADS, 4)
-        pieces.append(reader(tokens[:, 4:]))
-    torch.testing.assert_close(torch.cat(pieces, dim=1), plain(tokens))
 
 
 def test_a_bias_exchanged_afterwards_is_the_one_that_counts() -> None:

@@ -3,11 +3,10 @@
 import pytest
 import torch
 from torch import Tensor, nn
-from twins import reals, stirred
+from twins import reals
 
 from labml_primer.primer.primer_ez import (
     MultiDConvHeadAttention,
-    SpatialDepthWiseConvolution,
 )
 from labml_primer.primer.variations import (
     BiasedConvolution,
@@ -94,35 +93,6 @@ def test_attention_convolves_queries_keys_and_values(kind: str) -> None:
         torch.testing.assert_close(result, expected.transpose(0, 1))
 
 
-@every
-def test_no_channel_and_no_head_sees_another(kind: str) -> None:
-    layer, x = make(kind), reals(2, 6, HEADS, D_K)
-    other = x.clone()
-    other[:, :, 1, 2] += 1
-    moved = (layer(other) - layer(x)).abs().amax(dim=(0, 1))
-    assert moved.nonzero().tolist() == [[1, 2]]
-
-
-@every
-def test_kernels_are_shared_as_the_name_says(kind: str) -> None:
-    layer, row = make(kind), reals(1, 6, 1, 1)
-    y = layer(row.expand(1, 6, HEADS, D_K))[0].flatten(1).T  # [heads * d_k, seq]
-    same = torch.cdist(y, y) < 1e-12
-    index = torch.arange(HEADS * D_K)
-    channel = {"shared by heads": index % D_K, "shared by all": 0 * index}
-    groups = channel.get(kind, index)
-    assert torch.equal(same, groups[:, None] == groups)
-
-
-@every
-def test_without_its_bias_and_with_equal_kernels_it_is_primer_ez(kind: str) -> None:
-    layer, plain = make(kind), SpatialDepthWiseConvolution(HEADS, D_K).double()
-    nn.init.zeros_(layer.bias)
-    plain.weight.data = layer.weight.data.expand(3, HEADS, D_K).clone()
-    x = reals(2, 6, HEADS, D_K)
-    torch.testing.assert_close(layer(x), plain(x))
-
-
 def test_a_fresh_kernel_is_initialized_as_pytorchs() -> None:
     torch.manual_seed(0)
     layer = BiasedConvolution(8, 512, kernel_size=5)
@@ -149,13 +119,3 @@ def test_parameters_added_at_512_and_8_heads(
         for layer in (kind, MultiHeadAttention)
     ]
     assert sizes[0] - sizes[1] == added
-
-
-def test_without_biases_kernels_per_head_are_primer_ez() -> None:
-    layer, x = stirred(MultiDConvHeadAttention(12, 3)), reals(2, 5, 12)
-    other = MultiDPHConvHeadAttention(12, 3).double()
-    missing = other.load_state_dict(layer.state_dict(), strict=False)[0]
-    assert sorted(missing) == ["key_conv.bias", "query_conv.bias", "value_conv.bias"]
-    for name in missing:
-        nn.init.zeros_(other.get_parameter(name))
-    torch.testing.assert_close(layer(x, x, causal=True), other(x, x, causal=True))

@@ -17,7 +17,6 @@ from labml_primer.since.modern import (
 from labml_primer.since.rotary import Rotation
 from labml_primer.training.costs import costs
 from labml_primer.transformer.attention import MultiHeadAttention
-from labml_primer.transformer.generation import generate_cached
 from labml_primer.transformer.language_model import Config, LanguageModel
 
 CONFIG = replace(SMALL, d_model=16, heads=4)
@@ -83,13 +82,6 @@ def test_todays_models_depend_on_distances_only(today) -> None:
         if isinstance(layer, Rotation):
             layer.tokens_before = 1000
     torch.testing.assert_close(model(tokens), before)
-
-
-@both
-def test_todays_models_generate_beyond_the_length_of_training(today) -> None:
-    model = LanguageModel(today(CONFIG))
-    tokens = torch.zeros(1, 3, dtype=torch.long)
-    assert generate_cached(model, tokens, 20).shape == (1, 23)
 
 
 def test_the_costs_count_each_kernel_once_for_each_of_its_features() -> None:

@@ -68,17 +68,6 @@ def test_moving_a_text_changes_nothing(kind: type[MultiHeadAttention]) -> None:
         torch.testing.assert_close(there[:, 3:], here)
 
 
-@in_attention
-def test_order_of_earlier_tokens_matters(kind: type[MultiHeadAttention]) -> None:
-    layer, x = stirred(kind(D_MODEL, HEADS)), reals(1, 7, D_MODEL)
-    exchanged = x[:, [1, 0, 2, 3, 4, 5, 6]]
-    same = layer(x, x, causal=True) - layer(exchanged, exchanged, causal=True)
-    assert same[:, -1].abs().max() > 1e-3
-    plain = stirred(MultiHeadAttention(D_MODEL, HEADS))
-    same = plain(x, x, causal=True) - plain(exchanged, exchanged, causal=True)
-    assert same[:, -1].abs().max() < 1e-12
-
-
 def test_rotation_turns_each_token_by_its_position_and_queries_as_the_last() -> None:
     rotation, query, key = Rotation(), reals(2, 3, HEADS, 4), reals(2, 5, HEADS, 4)
     turned_query, turned_key = rotation(query, key)
@@ -94,10 +83,18 @@ def test_more_queries_than_keys_have_no_positions() -> None:
         Rotation()(reals(2, 3, HEADS, 4), reals(2, 2, HEADS, 4))
 
 
-def test_rotary_mdha_convolves_before_it_rotates() -> None:
-    layer = stirred(RotaryMultiDConvHeadAttention(D_MODEL, HEADS))
-    x = reals(2, 7, D_MODEL)
-    query, key, value = MultiDConvHeadAttention.project(layer, x, x)
+@pytest.mark.parametrize(
+    ("kind", "plain"),
+    [
+        (RotaryAttention, MultiHeadAttention),
+        (RotaryMultiDConvHeadAttention, MultiDConvHeadAttention),
+    ],
+)
+def test_rotary_attention_rotates_what_the_plain_one_projects_and_convolves(
+    kind: type[RotaryAttention], plain: type[MultiHeadAttention]
+) -> None:
+    layer, x = stirred(kind(D_MODEL, HEADS)), reals(2, 7, D_MODEL)
+    query, key, value = plain.project(layer, x, x)
     expected = *Rotation()(query, key), value
     for ours, theirs in zip(layer.project(x, x), expected, strict=True):
         torch.testing.assert_close(ours, theirs)

@@ -1,7 +1,6 @@
 """The promises of token shift, smear and Canon layers."""
 
 import torch
-from catalogue import SMALL
 from torch import nn
 
 from labml_primer.primer.primer import SeparableConvolutionAttention
@@ -11,11 +10,7 @@ from labml_primer.primer.primer_ez import (
 )
 from labml_primer.since.short_convolutions import (
     CanonAttention,
-    CanonBlock,
-    CanonFeedForward,
-    CanonLayer,
     Smear,
-    TokenShift,
     TokenShiftAttention,
 )
 
@@ -52,13 +47,6 @@ def test_token_shift_is_a_separable_convolution_of_width_two() -> None:
     torch.testing.assert_close(shifted(x, x, causal=True), expected)
 
 
-def test_token_shift_mixes_each_feature_with_the_one_before() -> None:
-    layer = TokenShift(2)
-    layer.mu.data = torch.tensor([1.0, 0.25])
-    x = torch.tensor([[[1.0, 4.0], [2.0, 8.0]]])
-    assert layer(x).tolist() == [[[1.0, 1.0], [2.0, 5.0]]]
-
-
 def test_a_new_smear_changes_nothing() -> None:
     x = torch.randn(2, 9, 16)
     assert torch.equal(Smear(16, 9)(x), x)
@@ -69,21 +57,3 @@ def test_smear_adds_the_previous_token_times_the_factor_and_the_gate() -> None:
     nn.init.constant_(layer.factor, 0.5)
     x = torch.tensor([[[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]]])  # a gate of 1/2
     assert layer(x)[0, 1].tolist() == [0.25, 0.5, 0.75]
-
-
-def test_a_canon_layer_adds_its_convolution_to_its_input() -> None:
-    layer = CanonLayer(1, 3)
-    nn.init.zeros_(layer.canon_conv.weight)
-    x = torch.randn(2, 9, 3)
-    assert torch.equal(layer(x), x)
-
-
-def test_canon_c_and_d_together_look_six_positions_back() -> None:
-    torch.manual_seed(0)
-    block = CanonBlock(SMALL)
-    part = nn.Sequential(block.feed_forward_norm, CanonFeedForward(12, 20))
-    x = torch.randn(1, 16, 12)
-    changed = x.clone()
-    changed[:, 5] += torch.randn(12)
-    moved = (part(changed) - part(x)).abs().amax(dim=(0, 2)) > 1e-7
-    assert moved.nonzero().flatten().tolist() == list(range(5, 12))

@@ -35,7 +35,6 @@ from labml_primer.training.loop import (
     held_out_loss,
     held_out_windows,
     next_character_loss,
-    warmed_up_rate,
 )
 from labml_primer.transformer.language_model import Config, LanguageModel
 
@@ -276,20 +275,15 @@ def test_a_text_shorter_than_a_window_has_none(length: int) -> None:
     assert held_out_windows(torch.arange(9), 8).unique(dim=0).tolist() == [[*range(9)]]
 
 
-def test_runs_do_not_depend_on_the_global_random_state() -> None:
+def test_runs_do_not_depend_on_the_global_random_state_and_leave_it_alone() -> None:
     histories = []
     for disturbance in (1, 2):
         model = small_model(dropout=0.1)
         torch.manual_seed(disturbance)
+        before = torch.get_rng_state()
         histories.append(short_run(model))
+        assert torch.equal(torch.get_rng_state(), before)
     assert numbers(histories[0]) == numbers(histories[1])
-
-
-def test_training_restores_the_global_random_state() -> None:
-    model = small_model(dropout=0.1)
-    before = torch.get_rng_state()
-    short_run(model)
-    assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_training_lowers_the_loss() -> None:
@@ -312,11 +306,6 @@ def test_history_round_trips_through_json() -> None:
     assert History(**json.loads(json.dumps(asdict(history)))) == history
 
 
-def test_rate_rises_linearly_then_falls_with_the_square_root() -> None:
-    rates = [warmed_up_rate(step, 1.0, 100) for step in (1, 50, 100, 400)]
-    assert rates == pytest.approx([0.01, 0.5, 1.0, 0.5])
-
-
 def test_the_loop_equals_a_plain_loop_to_the_last_bit() -> None:
     """Same losses and weights as an independent loop without history, checks or tracking."""
     ours, theirs = small_model(dropout=0.1), small_model(dropout=0.1)
@@ -324,7 +313,7 @@ def test_the_loop_equals_a_plain_loop_to_the_last_bit() -> None:
     optimizer = torch.optim.AdamW(
         theirs.parameters(), betas=(0.9, 0.98), weight_decay=0.01
     )
-    losses = []
+    losses, norms = [], []
     for step in range(1, 9):
         generator = torch.Generator().manual_seed(3 * 1_000_003 + step)
         starts = torch.randint(
@@ -340,57 +329,14 @@ def test_the_loop_equals_a_plain_loop_to_the_last_bit() -> None:
         )
         optimizer.zero_grad()
         loss.backward()
-        nn.utils.clip_grad_norm_(theirs.parameters(), 1.0)
+        norms.append(nn.utils.clip_grad_norm_(theirs.parameters(), 1.0).item())
         optimizer.param_groups[0]["lr"] = 1e-2 * min(step / 4, (4 / step) ** 0.5)
         optimizer.step()
         losses.append(loss.item())
     assert history.train_loss == losses
+    assert max(norms) > 1, "clipping acts"
     for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
         assert torch.equal(a, b)
-
-
-def test_steps_are_adamw_on_clipped_gradients() -> None:
-    class Loud(nn.Module):
-        """A model with large gradients, so that clipping has an effect."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = small_model()
-
-        def forward(self, tokens: Tensor) -> Tensor:
-            return self.model(tokens) * 100
-
-    ours, theirs = Loud(), Loud()
-    short_run(ours, steps=3, evaluations=1, rate=1e-2, warmup=2)
-    optimizer = torch.optim.AdamW(
-        theirs.parameters(), betas=(0.9, 0.98), weight_decay=0.01
-    )
-    for step, rate in ((1, 5e-3), (2, 1e-2), (3, 1e-2 * math.sqrt(2 / 3))):
-        optimizer.param_groups[0]["lr"] = rate
-        optimizer.zero_grad()
-        windows = draw_windows(the_corpus().train, 4, 16, seed=0, step=step)
-        next_character_loss(theirs, windows).backward()
-        length = torch.stack([p.grad.norm() for p in theirs.parameters()]).norm()
-        assert length > 1
-        for parameter in theirs.parameters():
-            parameter.grad /= length + 1e-6
-        optimizer.step()
-    torch.testing.assert_close(
-        ours.model.embedding.weight, theirs.model.embedding.weight, rtol=1e-4, atol=1e-5
-    )
-
-
-def test_loss_is_the_cross_entropy_of_each_next_character() -> None:
-    model, windows = small_model(), the_corpus().validation[:34].view(2, 17)
-    odds = model(windows[:, :16]).log_softmax(dim=-1)
-    by_hand = [
-        -odds[row, place, windows[row, place + 1]]
-        for row in (0, 1)
-        for place in range(16)
-    ]
-    torch.testing.assert_close(
-        next_character_loss(model, windows), torch.stack(by_hand).mean()
-    )
 
 
 def test_held_out_loss_does_not_depend_on_batch_size() -> None:

@@ -29,15 +29,6 @@ def test_a_look_up_is_the_product_with_one_hot_rows(
     torch.testing.assert_close(embedding(tokens), expected)
 
 
-def test_the_slides_sentence_is_rows_three_two_zero_four():
-    embedding = Embedding(5, 7)
-    rows = embedding.table.weight * 7**0.5
-    x = embedding(torch.tensor([[3, 2, 0, 4]]))
-    torch.testing.assert_close(
-        x, torch.stack([rows[3], rows[2], rows[0], rows[4]])[None]
-    )
-
-
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
 def test_tokens_may_be_of_any_integer_type(dtype: torch.dtype):
     embedding = Embedding(100, 8)
@@ -73,25 +64,6 @@ def test_as_an_output_a_fresh_table_gives_scores_of_variance_one(d_model: int):
     final = F.layer_norm(torch.randn(500, d_model), (d_model,))
     scores = final @ Embedding(500, d_model).table.weight.T
     assert scores.var().item() == pytest.approx(1, rel=0.05)
-
-
-def test_only_the_rows_of_the_words_read_learn():
-    embedding = Embedding(5, 4)
-    embedding(torch.tensor([[3, 2, 0, 4]])).square().sum().backward()
-    assert embedding.table.weight.grad is not None
-    assert (embedding.table.weight.grad != 0).any(1).tolist() == [
-        True,
-        False,
-        *[True] * 3,
-    ]
-
-
-def test_a_word_read_twice_learns_twice():
-    embedding = Embedding(3, 4)
-    embedding(torch.tensor([[1, 1, 2]])).sum().backward()
-    grad = embedding.table.weight.grad
-    assert grad is not None
-    torch.testing.assert_close(grad[1], 2 * grad[2])
 
 
 def test_the_table_is_all_that_is_stored():

@@ -2,8 +2,7 @@
 
 import pytest
 import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
+from twins import END, START, cut, sources, transformer
 
 from labml_primer.transformer.model import (
     Transformer,
@@ -11,32 +10,10 @@ from labml_primer.transformer.model import (
     learning_rate,
 )
 
-START, END = 1, 2
-
 
 @pytest.fixture(autouse=True)
 def seed() -> None:
     torch.manual_seed(0)
-
-
-def transformer(target_vocab: int = 5, std: float = 0.5) -> Transformer:
-    """Random, with large weights, so that its probabilities differ clearly."""
-    model = Transformer(9, target_vocab, 12, 3, 20, layers=2, max_seq=16, dropout=0.0)
-    for parameter in model.parameters():
-        nn.init.normal_(parameter, std=std)
-    return model.double().eval()
-
-
-def sources(batch: int = 6) -> Tensor:
-    source = torch.randint(1, 9, (batch, 7))
-    source[1:, 5:] = 0
-    return source
-
-
-def cut(tokens: Tensor) -> list[int]:
-    """Up to the end token, included."""
-    row = tokens.tolist()
-    return row[: row.index(END) + 1] if END in row else row
 
 
 # The Transformer
@@ -78,27 +55,6 @@ def test_the_base_model_of_the_paper_has_63_million_parameters() -> None:
     expected = 6 * (encoder + decoder) + 4 * d + 2 * 37_000 * d
     assert sum(p.numel() for p in model.parameters()) == expected
     assert round((expected - 37_000 * d) / 1e6) == 63
-
-
-def test_it_learns_to_reverse_a_sequence() -> None:
-    model = Transformer(9, 9, 32, 2, 64, layers=1, max_seq=8, dropout=0.0)
-    optimizer = torch.optim.Adam(model.parameters(), 3e-3)
-    losses = []
-    for _ in range(120):
-        source = torch.randint(3, 9, (64, 3))
-        start = torch.full((64, 1), START)
-        target = torch.cat([start, source.flip(1)], dim=1)
-        loss = F.cross_entropy(model(source, target[:, :-1]).mT, target[:, 1:])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    assert losses[-1] < losses[0] / 3
-
-
-def test_a_source_longer_than_max_seq_is_an_error() -> None:
-    with pytest.raises(ValueError, match="16"):
-        transformer().encode(torch.ones(1, 17, dtype=torch.long))
 
 
 # The learning rate
@@ -151,8 +107,3 @@ def test_an_empty_batch_is_decoded_to_an_empty_batch() -> None:
 def test_a_negative_length_is_an_error() -> None:
     with pytest.raises(ValueError, match="max_length -1 is negative"):
         greedy_decode(transformer(), sources(), START, END, -1)
-
-
-def test_decoding_in_training_mode_is_an_error_that_says_what_to_call() -> None:
-    with pytest.raises(ValueError, match=r"call model\.eval\(\) first"):
-        greedy_decode(transformer().train(), sources(), START, END, 6)
