@@ -106,13 +106,7 @@ def _in_bibliography(node: nodes.Node | None) -> bool:
 # -- an edition ------------------------------------------------------------------------------
 
 
-def outdated(
-    app: Sphinx,
-    env: BuildEnvironment,
-    added: set[str],
-    edited: set[str],
-    gone: set[str],
-) -> list[str]:
+def outdated(app: Sphinx, env: BuildEnvironment, *changes: set[str]) -> list[str]:
     """Return the pages whose catalogue, or that of all pages, has changed; in English, those not noted."""
     if not app.config.editions_locale:
         return []

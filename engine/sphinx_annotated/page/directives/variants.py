@@ -79,8 +79,7 @@ def _lines_of(state: State, name: str) -> str:
     def work() -> str:
         return digest_of(f"{line.number} {line.text}" for line in code_lines(module))
 
-    found: str = state.project.once(module, "lines", work)
-    return found
+    return state.project.once(module, "lines", work)
 
 
 Shown.kinds["lines"] = _lines_of
