@@ -173,9 +173,7 @@ def in_plain_words(
             context[name] = without_formulas(context[name])
     for name in ("prev", "next"):
         if context.get(name):
-            context[name] = {
-                **context[name],
-                "title": without_formulas(context[name]["title"]),
-            }
+            title = without_formulas(context[name]["title"])
+            context[name] = {**context[name], "title": title}
     if context.get("body"):
         context["body"] = searchable(context["body"])

@@ -35,6 +35,7 @@ from sphinx_annotated.page.directives import (
     values,
     variants,
 )
+from sphinx_annotated.page.html.boxes import skip
 from sphinx_annotated.page.html.code import code_lines, visit_code_lines
 from sphinx_annotated.page.manners import written
 from sphinx_annotated.settings import CONFIGURATION, check
@@ -126,13 +127,15 @@ def _add_nodes(app: Sphinx) -> None:
     app.add_node(bibtex.bibtex, html=(bibtex.visit_bibtex, None))
     html = (snippets.visit_standalone_code, None)
     app.add_node(snippets.standalone_code, html=html)
-    skip = (variants.skip_variant, None)
+    left_out = (skip, None)
     html = (variants.visit_variant, None)
-    app.add_node(variants.variant, html=html, latex=skip, text=skip)
-    skip = (pictures.skip_picture, None)
+    app.add_node(variants.variant, html=html, latex=left_out, text=left_out)
     html = (pictures.visit_picture, None)
-    app.add_node(pictures.picture, html=html, latex=skip, text=skip)
-    paragraph = (deviations.visit_paragraph, deviations.depart_paragraph)
+    app.add_node(pictures.picture, html=html, latex=left_out, text=left_out)
+    paragraph = (
+        lambda translator, node: translator.visit_paragraph(node),
+        lambda translator, node: translator.depart_paragraph(node),
+    )
     title = deviations.deviation_title
     tags = deviations.TITLE_HTML
     app.add_node(title, html=tags, latex=paragraph, text=paragraph)

@@ -89,6 +89,7 @@ from experiments.measured.settings import (
     mean_factor,
     modern_table,
     of_baselines,
+    of_text,
     place,
     rate_table,
     read_annealed,
@@ -111,11 +112,7 @@ if __name__ == "__main__":
     # table. The thin line is the loss of counting the same text. With a learned table both models end above
     # it; with rotary positions both end near it. The first eighth of the runs is left out.
     recorded = read_settings()
-    characters = {
-        positions: runs
-        for (text, positions), runs in recorded.items()
-        if text == "characters"
-    }
+    characters = of_text(recorded, "characters")
     draw_by_compute(characters)
     learned, rotary = characters["learned"], characters["rotary"]
     best = min(run["loss"][-1] for run in learned["primer-ez"])
@@ -311,11 +308,7 @@ if __name__ == "__main__":
     #
     # Rotary positions alone do not save more than Primer-EZ's changes here: the Transformer with them ends
     # above Primer-EZ with a learned table for each seed.
-    subwords = {
-        positions: runs
-        for (text, positions), runs in recorded.items()
-        if text == "subwords"
-    }
+    subwords = of_text(recorded, "subwords")
     saved = {name: savings(runs, "primer-ez") for name, runs in subwords.items()}
     on_subwords = {name: written(factors) for name, factors in saved.items()}
     leading = ("transformer", "primer-ez", "pp", "primer")

@@ -285,21 +285,9 @@ def table(
             "-" if model == baseline else f"{speedup(runs[baseline], seeds, cost):.2f}"
             for cost in ("multiply_adds", "seconds")
         ]
-        rows.append(
-            [
-                name,
-                f"{seeds[0]['rate']:.3f}",
-                f"{final_loss(seeds):.3f}",
-                f"{Spread.of(relative_perplexity(runs[baseline], seeds)):.1f}",
-                *factors,
-            ]
-        )
-    columns = {
-        "model": "",
-        "learning rate": "",
-        "loss": "nats",
-        "perplexity": "%",
-        "multiply-adds": "factor",
-        "seconds": "factor",
-    }
+        perplexity = Spread.of(relative_perplexity(runs[baseline], seeds))
+        rate, loss = f"{seeds[0]['rate']:.3f}", f"{final_loss(seeds):.3f}"
+        rows.append([name, rate, loss, f"{perplexity:.1f}", *factors])
+    columns = {"model": "", "learning rate": "", "loss": "nats", "perplexity": "%"}
+    columns |= {"multiply-adds": "factor", "seconds": "factor"}
     return SourcedTable(f"Compared with {names[baseline][0]}", source, columns, rows)

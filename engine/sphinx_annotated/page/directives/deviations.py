@@ -162,14 +162,5 @@ def _absolute(match: re.Match[str], docname: str) -> str:
     return f"{{doc}}`{match[1]}<{target}>`" if match[1] else f"{{doc}}`{target}`"
 
 
-def visit_paragraph(translator: Any, node: deviation_title) -> None:
-    """Builders other than HTML show the title as a paragraph."""
-    translator.visit_paragraph(node)
-
-
-def depart_paragraph(translator: Any, node: deviation_title) -> None:
-    translator.depart_paragraph(node)
-
-
 NOTE_HTML = between(lambda node: '<details class="note note--deviation">', "</details>")
 TITLE_HTML = between(lambda node: '<summary class="note__title">', "</summary>")

@@ -138,7 +138,3 @@ def _code(text: str, indent: int, marked: list[Stretch]) -> Iterator[str]:
             inside = any(a <= start and stop <= b for a, b in marked)
             yield f"<mark>{html}</mark>" if inside else html
         at += len(part)
-
-
-def skip_variant(translator: Any, node: variant) -> None:
-    raise nodes.SkipNode

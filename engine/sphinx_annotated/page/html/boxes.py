@@ -22,6 +22,11 @@ def between(before: Callable[[Any], str], after: str) -> tuple[Write, Write]:
     return visit, depart
 
 
+def skip(translator: Any, node: nodes.Element) -> None:
+    """Leave a node out, where it cannot be shown."""
+    raise nodes.SkipNode
+
+
 def box(*classes: str) -> nodes.container:
     return nodes.container(classes=list(classes))
 
