@@ -106,13 +106,7 @@ def _in_bibliography(node: nodes.Node | None) -> bool:
 # -- an edition ------------------------------------------------------------------------------
 
 
-def outdated(
-    app: Sphinx,
-    env: BuildEnvironment,
-    added: set[str],
-    edited: set[str],
-    gone: set[str],
-) -> list[str]:
+def outdated(app: Sphinx, env: BuildEnvironment, *changes: set[str]) -> list[str]:
     """Return the pages whose catalogue, or that of all pages, has changed; in English, those not noted."""
     if not app.config.editions_locale:
         return []
@@ -149,12 +143,9 @@ class Status(SphinxTransform):
         counts = {"messages": len(found), "missing": 0, "stale": 0}
         messages = current(path, [text for _node, text in found])
         for (node, _text), message in zip(found, messages, strict=True):
-            status = (
-                "missing" if not message.shown else "stale" if message.stale else ""
-            )
-            if status:
-                counts[status] += 1
-                node[STATUS] = status
+            if not message.shown or message.stale:
+                node[STATUS] = "stale" if message.shown else "missing"
+                counts[node[STATUS]] += 1
         self.env.metadata[self.env.docname]["edition"] = counts
 
 
@@ -192,9 +183,8 @@ class Marks(SphinxPostTransform):
                 break
             anchor = next(iter(other.get("ids", [])), anchor)
         docname = self.env.docname
-        uri = "../" * (docname.count("/") + 1) + self.app.builder.get_target_uri(
-            docname
-        )
+        up = "../" * (docname.count("/") + 1)
+        uri = up + self.app.builder.get_target_uri(docname)
         link = nodes.reference("", "EN", refuri=f"{uri}#{anchor}", classes=["older"])
         link["reftitle"] = _("The English text has changed since it was translated.")
         return link
@@ -352,12 +342,9 @@ def name_catalogues(app: Sphinx, config: Any) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    app.add_config_value(
-        "editions_locale", "", "env", types=[str]
-    )  # the folder of translations
-    app.add_config_value(
-        "editions_code", "", "env", types=[str]
-    )  # the language of this build
+    # The folder of translations, the language of this build, and whether drafts are built.
+    app.add_config_value("editions_locale", "", "env", types=[str])
+    app.add_config_value("editions_code", "", "env", types=[str])
     app.add_config_value("editions_drafts", False, "env", types=[bool])
     app.add_transform(Status)
     app.add_post_transform(Marks)

@@ -115,12 +115,8 @@ def language(folder: Path) -> Language:
     if not about.get("name"):
         message = f'{path}:1: does not name the language. Add: name = "the name of the language, in it"'
         raise CatalogueError(message)
-    return Language(
-        folder.name,
-        folder,
-        about["name"],
-        bool(about.get("draft", False)),
-    )
+    draft = bool(about.get("draft", False))
+    return Language(folder.name, folder, about["name"], draft)
 
 
 # -- reading -------------------------------------------------------------------------------
@@ -200,11 +196,13 @@ def written(messages: Iterable[Message], code: str) -> str:
 
 def entry(message: Message) -> str:
     """Return a message as the lines of a catalogue. (Babel wraps previous English so that it is lost.)"""
-    lines = [f"msgid {normalize(message.english, width=WIDTH)}"]
-    lines.append(f"msgstr {normalize(message.text, width=WIDTH)}")
-    text = "\n".join(lines)
+    english, shown, previous = (
+        normalize(text, width=WIDTH)
+        for text in (message.english, message.text, message.previous)
+    )
+    text = f"msgid {english}\nmsgstr {shown}"
     if message.stale:
-        previous = f"msgid {normalize(message.previous, width=WIDTH)}"
+        previous = f"msgid {previous}"
         text = f"#, fuzzy\n{_prefixed('#| ', previous)}\n{text}"
     return (_prefixed("#~ ", text) if message.obsolete else text) + "\n"
 

@@ -19,26 +19,16 @@ WORD = re.compile(r"[^\W\d_][^\W_]*(?:[-'’][^\W_]+)*")
 NUMBER = re.compile(
     r"(?<![A-Za-z0-9_.])(?:\d[\d,]*(?:\.\d+)?億)?(?:\d[\d,]*(?:\.\d+)?万)?\d[\d,]*(?:\.\d+)?[万億]?"
 )
-SCALES = {
-    "万": 10**4,
-    "億": 10**8,
-    "thousand": 10**3,
-    "million": 10**6,
-    "billion": 10**9,
-}
+SCALES = {"万": 10**4, "億": 10**8}
+SCALES |= {"thousand": 10**3, "million": 10**6, "billion": 10**9}
 SCALE = re.compile(  # also that of the second number, as in "34 and 35 million"
     r"(?: (?:and|to|or|instead of) [\d.,]+)?[ -]*(thousand|million|billion)"
 )
 PLACED = re.compile(r"\{\w*\}(?!`)")  # of a text into which Python puts a value
-TERMS = {
-    "term",
-    "index",
-    "abbr",
-    "repository",
-}  # roles with words: a translation writes its own
+# Roles with words: a translation writes its own.
+TERMS = {"term", "index", "abbr", "repository"}
 SMALL_LETTERS = re.compile(r"[a-z]{2}")
 HALF_WIDTH = re.compile(r"[\uff65-\uff9f]")
-EMPHASIS = re.compile(r"(?<![\\*])(\*\*?\*?)(?!\*)")
 
 
 def parts(text: str) -> tuple[str, dict[str, Counter[str]]]:
@@ -123,19 +113,11 @@ def differences(english: str, text: str) -> Iterator[str]:
     plain, wanted = parts(english)
     own, found = parts(text)
     for kind in wanted:
-        as_set = kind == "code"  # a name may be repeated, or be said by a pronoun
-        a, b = (set(each) if as_set else each for each in (wanted[kind], found[kind]))
+        a, b = wanted[kind], found[kind]
+        if kind == "code":  # a name may be repeated, or be said by a pronoun
+            a, b = Counter(a.keys()), Counter(b.keys())
         if a != b:
-            lost = [
-                x
-                for x in wanted[kind]
-                if wanted[kind][x] > found[kind][x] and (not as_set or x not in b)
-            ]
-            more = [
-                x
-                for x in found[kind]
-                if found[kind][x] > wanted[kind][x] and (not as_set or x not in a)
-            ]
+            lost, more = a - b, b - a
             said = [f"has no {kind} {x!r}, which the English has" for x in lost]
             said += [f"has a {kind} {x!r} that the English has not" for x in more]
             yield f"the translation {' and '.join(said)}. Correct it."

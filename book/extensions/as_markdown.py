@@ -65,9 +65,8 @@ class Writer:
         return text
 
     def _title(self, node: nodes.Element) -> str:
-        if isinstance(node.parent, nodes.section):
-            return f"{'#' * min(self.level, 6)} {self.words(node)}"
-        return f"**{self.words(node)}**"
+        inside = isinstance(node.parent, nodes.section)
+        return self._heading(node) if inside else self._rubric(node)
 
     def _heading(self, node: nodes.Element) -> str:
         return f"{'#' * min(self.level, 6)} {self.words(node)}"
@@ -110,9 +109,6 @@ class Writer:
         place = self.address(node.get("uri", ""))
         return f"![{node.get('alt', '')}]({place})"
 
-    def _fold(self, node: nodes.Element) -> str:
-        return self.blocks(node.children)
-
     def _exercise(self, node: nodes.Element) -> str:
         title, *rest = node.children
         return f"**Exercise: {self.words(title)}**\n\n{self.blocks(rest)}"
@@ -130,8 +126,7 @@ class Writer:
     def _block_quote(self, node: nodes.Element) -> str:
         return quoted(self.blocks(node.children))
 
-    def _admonition(self, node: nodes.Element) -> str:
-        return quoted(self.blocks(node.children))
+    _admonition = _block_quote
 
     def _note(self, node: nodes.Element) -> str:
         name = type(node).__name__.capitalize()

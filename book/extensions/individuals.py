@@ -76,13 +76,9 @@ def read_search(path: Path) -> list[Individual]:
     individuals: dict[int, Individual] = {}
     for line in _lines(path):
         if "born" in line:
-            individuals[line["born"]] = Individual(
-                line["born"],
-                line["parent"],
-                line["mutations"],
-                line["dna"],
-                line["bars"],
-            )
+            given = ("parent", "mutations", "dna", "bars")
+            number = line["born"]
+            individuals[number] = Individual(number, *map(line.__getitem__, given))
         elif "ended" in line:
             ended = individuals[line["ended"]]
             ended.losses, ended.rejected = line["losses"], line["rejected"]
@@ -297,13 +293,7 @@ def shown_searches(env: BuildEnvironment) -> dict[str, Path]:
     return searches
 
 
-def outdated(
-    app: Sphinx,
-    env: BuildEnvironment,
-    added: set[str],
-    edited: set[str],
-    gone: set[str],
-) -> list[str]:
+def outdated(app: Sphinx, env: BuildEnvironment, *changes: set[str]) -> list[str]:
     """Read a page again if there are other searches than those that it knows."""
     now = list(recorded(app))
     return [

@@ -31,13 +31,7 @@ def found(site: Path) -> list[dict[str, str]]:
     ]
 
 
-def changed(
-    app: Sphinx,
-    env: BuildEnvironment,
-    added: set[str],
-    edited: set[str],
-    gone: set[str],
-) -> list[str]:
+def changed(app: Sphinx, env: BuildEnvironment, *changes: set[str]) -> list[str]:
     """Write the welcome page again if the downloads have changed."""
     before, now = getattr(env, "offline", []), found(Path(app.outdir))
     env.offline = now  # type: ignore[attr-defined]

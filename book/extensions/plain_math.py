@@ -44,26 +44,9 @@ NAMED = {
     "rceil": "⌉",
 }
 # They change the look of what follows.
-DROPPED = {
-    "left",
-    "right",
-    "text",
-    "mathrm",
-    "operatorname",
-    "mathbf",
-    "mathit",
-    "textit",
-}
-DROPPED |= {
-    "displaystyle",
-    "tfrac",
-    "boldsymbol",
-    "mathcal",
-    "big",
-    "bigl",
-    "bigr",
-    "limits",
-}
+DROPPED = {"left", "right", "text", "mathrm", "operatorname", "mathbf", "mathit"}
+DROPPED |= {"textit", "displaystyle", "boldsymbol", "mathcal", "big", "bigl", "bigr"}
+DROPPED |= {"limits"}
 RAISED = str.maketrans("0123456789+-nTi", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿᵀⁱ")
 FORMULA = re.compile(
     r'<(?:span|div) class="math[^"]*"[^>]*>'
@@ -74,8 +57,7 @@ FORMULA = re.compile(
 
 def plain(tex: str) -> str:
     """Return a formula as one line of text."""
-    tokens = TOKEN.findall(tex)
-    text = _row(tokens)
+    text = _row(TOKEN.findall(tex))
     text = re.sub(r"\b(max|min|log|exp|sin|cos|tanh|softmax) \(", r"\1(", text)
     return re.sub(r"\s+", " ", text).strip()
 
@@ -191,9 +173,7 @@ def in_plain_words(
             context[name] = without_formulas(context[name])
     for name in ("prev", "next"):
         if context.get(name):
-            context[name] = {
-                **context[name],
-                "title": without_formulas(context[name]["title"]),
-            }
+            title = without_formulas(context[name]["title"])
+            context[name] = {**context[name], "title": title}
     if context.get("body"):
         context["body"] = searchable(context["body"])

@@ -107,13 +107,9 @@ def _run_pagefind(site: Path, target: Path, others: set[str], whole: bool) -> No
     command = [sys.executable, "-m", "pagefind_bin", "--site", str(site)]
     command += ["--output-path", str(target), "--quiet"]
     if others and any((site / name).is_dir() for name in others):
-        folders = [
-            p.name for p in site.iterdir() if p.is_dir() and p.name not in others
-        ]
-        command += [
-            "--glob",
-            f"{{*.html,{','.join(f'{n}/**/*.html' for n in sorted(folders))}}}",
-        ]
+        own = {p.name for p in site.iterdir() if p.is_dir()} - others
+        pages = ["*.html", *(f"{name}/**/*.html" for name in sorted(own))]
+        command += ["--glob", f"{{{','.join(pages)}}}"]
     # Of a formula, the plain text in an attribute around it is indexed. A term of the glossary is found by
     # its name, in the list of places.
     left_out = [".katex", ".headerlink", ".letters", "dl.glossary"]
@@ -121,9 +117,8 @@ def _run_pagefind(site: Path, target: Path, others: set[str], whole: bool) -> No
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise ExtensionError(f"Pagefind made no index: {done.stderr.strip()}")
-    unused_engine = (
-        () if whole else ("wasm.unknown.*",)
-    )  # of languages without a stemmer
+    # The engine of languages without a stemmer.
+    unused_engine = () if whole else ("wasm.unknown.*",)
     for pattern in ("*ui.*", "pagefind-highlight.js", *unused_engine):
         for unused in target.glob(pattern):
             unused.unlink()  # the theme has a field and a list of its own
@@ -136,12 +131,8 @@ def places(app: Sphinx) -> Iterator[Place]:
     for docname in env.collect_relations():
         page, url = plain_title(env.titles[docname]), address(docname)
         first = env.get_doctree(docname).next_node(nodes.title) or nodes.title()
-        yield {
-            "kind": "page",
-            "names": [page, *_english(env, first)],
-            "url": url,
-            "page": page,
-        }
+        names = [page, *_english(env, first)]
+        yield {"kind": "page", "names": names, "url": url, "page": page}
         left = defined.get(docname, [])
         for section in _sections(env, docname):
             title = plain_title(section[0])

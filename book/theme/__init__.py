@@ -107,16 +107,14 @@ def names(app: Any) -> list[Any]:
     """
     letters: dict[str, list[tuple[str, str, str]]] = {}
     objects = app.env.get_domain("py").objects
-    for full, entry in sorted(
-        objects.items(), key=lambda item: item[1].node_id.lower()
-    ):
+    by_name = sorted(objects.items(), key=lambda item: item[1].node_id.lower())
+    for full, entry in by_name:
         name = entry.node_id
         if full.endswith(f".{name}") and not full.endswith("__") and not entry.aliased:
             page = app.builder.get_relative_uri("genindex", entry.docname)
             chapter = app.env.titles[entry.docname].astext()
-            letters.setdefault(name[0].upper(), []).append(
-                (name, chapter, f"{page}#{name}")
-            )
+            of_letter = letters.setdefault(name[0].upper(), [])
+            of_letter.append((name, chapter, f"{page}#{name}"))
     return list(letters.items())
 
 

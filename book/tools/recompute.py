@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from io import StringIO
-from itertools import chain, takewhile
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -116,12 +116,9 @@ def recompute(chapters: list[Path], pages: Path) -> int:
             same += now == shown
             differ += now != shown
             mark = "  " if now == shown else "! "
-            same_until = sum(
-                1
-                for _ in takewhile(
-                    lambda pair: pair[0] == pair[1], zip(now, shown, strict=False)
-                )
-            )
+            pairs = enumerate(zip(now, shown, strict=False))
+            differs = (at for at, (new, old) in pairs if new != old)
+            same_until = next(differs, min(len(now), len(shown)))
             first = max(same_until - LONG // 2, 0) if now != shown else 0
             seen = slice(first, first + LONG)
             print(

@@ -35,6 +35,7 @@ from sphinx_annotated.page.directives import (
     values,
     variants,
 )
+from sphinx_annotated.page.html.boxes import skip
 from sphinx_annotated.page.html.code import code_lines, visit_code_lines
 from sphinx_annotated.page.manners import written
 from sphinx_annotated.settings import CONFIGURATION, check
@@ -126,32 +127,30 @@ def _add_nodes(app: Sphinx) -> None:
     app.add_node(bibtex.bibtex, html=(bibtex.visit_bibtex, None))
     html = (snippets.visit_standalone_code, None)
     app.add_node(snippets.standalone_code, html=html)
-    skip = (variants.skip_variant, None)
+    left_out = (skip, None)
     html = (variants.visit_variant, None)
-    app.add_node(variants.variant, html=html, latex=skip, text=skip)
-    skip = (pictures.skip_picture, None)
+    app.add_node(variants.variant, html=html, latex=left_out, text=left_out)
     html = (pictures.visit_picture, None)
-    app.add_node(pictures.picture, html=html, latex=skip, text=skip)
-    paragraph = (deviations.visit_paragraph, deviations.depart_paragraph)
-    titled = (deviations.visit_title, deviations.depart_title)
+    app.add_node(pictures.picture, html=html, latex=left_out, text=left_out)
+    paragraph = (
+        lambda translator, node: translator.visit_paragraph(node),
+        lambda translator, node: translator.depart_paragraph(node),
+    )
     title = deviations.deviation_title
-    app.add_node(title, html=titled, latex=paragraph, text=paragraph)
-    for node, visit, depart in (
-        (
-            deviations.deviation,
-            deviations.visit_deviation,
-            deviations.depart_deviation,
-        ),
-        (deviations.deviations, _plain, _plain),
-        (deeper.deeper, deeper.visit_deeper, deeper.depart_deeper),
-        (deeper.deeper_section, deeper.visit_section, deeper.depart_section),
-        (folding.fold, folding.visit_fold, folding.depart_fold),
-        (exercises.exercise, exercises.visit_exercise, exercises.depart_exercise),
-        (exercises.solution, exercises.visit_solution, exercises.depart_solution),
-        (ties.tie, ties.visit_tie, ties.depart_tie),
+    tags = deviations.TITLE_HTML
+    app.add_node(title, html=tags, latex=paragraph, text=paragraph)
+    plain = (_plain, _plain)
+    for node, tags in (
+        (deviations.deviation, deviations.NOTE_HTML),
+        (deviations.deviations, plain),
+        (deeper.deeper, deeper.ABOUT),
+        (deeper.deeper_section, deeper.SECTION),
+        (folding.fold, folding.FOLD),
+        (exercises.exercise, exercises.QUESTION),
+        (exercises.solution, exercises.ANSWER),
+        (ties.tie, ties.TIE_HTML),
     ):
-        plain = (_plain, _plain)
-        app.add_node(node, html=(visit, depart), latex=plain, text=plain)
+        app.add_node(node, html=tags, latex=plain, text=plain)
 
 
 def _version() -> int:

@@ -80,13 +80,9 @@ if __name__ == "__main__":
                 f"{final_loss(ends[name]):.3f}" if name in ends else "-",
             ]
         )
-    columns = {
-        "model": "",
-        "parameters": "millions",
-        "multiply-adds": "millions per token",
-        "time": "x Transformer",
-        "loss": "nats per character",
-    }
+    columns = {"model": "", "parameters": "millions"}
+    columns |= {"multiply-adds": "millions per token", "time": "x Transformer"}
+    columns |= {"loss": "nats per character"}
     source = "Times and losses from our records"
     display(SourcedTable("All language models", source, columns, rows))
     # The recorded models have {value}`millions` million parameters, except the Switch Transformers

@@ -26,8 +26,8 @@ from collections.abc import Iterable
 
 from experiments.measured.analysis import (
     Spread,
-    ahead,
     critical_difference,
+    every_seed,
     final_loss,
     final_losses,
     gain,
@@ -89,8 +89,8 @@ if __name__ == "__main__":
     deviations = {model: final_loss(runs[model]).deviation for model in MODELS}
     noisy = [model for model in MODELS if deviations[model] > 0.03]
     quiet = [model for model in MODELS if model not in noisy]
-    worse = [model for model in MODELS if all(ahead(runs, "channel", model))]
-    better = [model for model in MODELS if all(ahead(runs, model, "channel"))]
+    worse = [model for model in MODELS if every_seed(runs, "channel", model)]
+    better = [model for model in MODELS if every_seed(runs, model, "channel")]
 
     spreads = sorted(deviations, key=deviations.__getitem__)
     assert spreads[-1] == "shared" and {"none", "width-1"} <= {*noisy}
@@ -143,11 +143,11 @@ if __name__ == "__main__":
         *(("width-5", "width-2"), ("width-7", "width-2")),
     ):
         assert gain(runs, better_one, worse_one) > critical, "more than noise"
-    assert not all(ahead(runs, "none", "width-1")), "the seeds disagree"
+    assert not every_seed(runs, "none", "width-1"), "the seeds disagree"
     for better_one, worse_one in (
         *(("channel", "width-2"), ("width-5", "channel"), ("width-7", "channel")),
     ):
-        assert all(ahead(runs, better_one, worse_one)), "with every seed"
+        assert every_seed(runs, better_one, worse_one), "with every seed"
         assert gain(runs, better_one, worse_one) < critical, "but by less"
     # The convolution helps by seeing other tokens. With width 1, the layer can compute only what plain
     # attention can, because its factors could be part of the projections. It ends
@@ -177,10 +177,10 @@ if __name__ == "__main__":
         ("channel", "identity-start"),
         ("identity-start", "none"),
     ):
-        assert all(ahead(runs, better_one, worse_one)), "with every seed"
+        assert every_seed(runs, better_one, worse_one), "with every seed"
         assert gain(runs, better_one, worse_one) < critical
     assert gain(runs, "no-bias", "identity-start") > critical, "more than noise"
-    assert all(ahead(runs, "no-bias", "channel")), "with every seed"
+    assert every_seed(runs, "no-bias", "channel"), "with every seed"
     assert gain(runs, "no-bias", "channel") < critical
 
     def after(steps: int) -> Runs:
@@ -226,7 +226,7 @@ if __name__ == "__main__":
 
     for worse_one in ("only-queries", "only-keys"):
         assert gain(runs, "only-values", worse_one) > critical, "values alone are best"
-    assert all(ahead(runs, "only-values", "channel")), "with every seed"
+    assert every_seed(runs, "only-values", "channel"), "with every seed"
     assert gain(runs, "only-values", "channel") < critical
     for model in ("only-queries", "only-keys", "only-values"):
         assert gain(runs, model, "none") > 0, "it helps on each of the three"
@@ -286,7 +286,7 @@ if __name__ == "__main__":
         *(("channel", "width-2"), ("channel", "only-keys"), ("only-keys", "none")),
         *(("only-values", "only-keys"), ("channel", "shared"), ("no-bias", "channel")),
     ):
-        assert all(ahead(rotary, better_one, worse_one)), "with every seed"
+        assert every_seed(rotary, better_one, worse_one), "with every seed"
     for better_one, worse_one in (
         ("only-values", "only-queries"),
         ("channel", "shared"),
@@ -298,7 +298,7 @@ if __name__ == "__main__":
     for first in per_channel:
         assert max(gain(rotary, first, second) for second in per_channel) < band
     for wider in ("width-5", "width-7"):
-        assert not all(ahead(rotary, wider, "channel")), "no gain is shown"
+        assert not every_seed(rotary, wider, "channel"), "no gain is shown"
     assert rotary["width-2"][0]["rate"] > rotary["channel"][0]["rate"]
 
     def apart(worse: str, better: str) -> str:

@@ -28,8 +28,8 @@ Source: {cite:t}`so2021primer`, section 3 and appendix A.7, Figures 5 and 26.
 import math
 
 from experiments.measured.analysis import (
-    ahead,
     critical_difference,
+    every_seed,
     final_loss,
     final_losses,
     gain,
@@ -95,7 +95,7 @@ if __name__ == "__main__":
     assert max(missed, key=missed.__getitem__) == "without-mdha", "it hurts most"
     assert missed["without-mdha"] > gain(changes, "primer", "transformer") / 2
     for part in ("squared-relu", "order"):
-        assert all(ahead(changes, "primer", f"without-{part}")), "helps with every seed"
+        assert every_seed(changes, "primer", f"without-{part}"), "helps with every seed"
         by_itself = gain(changes, f"with-{part}", "transformer")
         assert by_itself > 2 * missed[f"without-{part}"], "much more than within Primer"
     assert gain(changes, "with-order", "without-mdha") > 0, "so the changes overlap"
@@ -144,15 +144,15 @@ if __name__ == "__main__":
     apart = gain(rotary, "without-mdha", "without-squared-relu")
     without = {model: rotary[model] for model in REMOVED}
     differ = float(critical_difference(final_losses(without)))
-    assert all(ahead(rotary, "without-mdha", "without-squared-relu"))
-    assert all(ahead(rotary, "primer", "without-mdha")), "with each of three seeds"
+    assert every_seed(rotary, "without-mdha", "without-squared-relu")
+    assert every_seed(rotary, "primer", "without-mdha"), "with each of three seeds"
     assert apart < differ, "their order is not certain"
     for part in ("order", "norm", "shared-query"):
         removed = perplexity_change(rotary, "primer", f"without-{part}")
         assert abs(removed.mean) < removed.deviation, "it is not shown to help"
-    assert all(ahead(rotary, "with-order", "transformer")), "lower with each seed"
+    assert every_seed(rotary, "with-order", "transformer"), "lower with each seed"
     for part in ("shared-query", "12x"):
-        assert all(ahead(rotary, "transformer", f"with-{part}")), "worse with each seed"
+        assert every_seed(rotary, "transformer", f"with-{part}"), "worse with each seed"
     display(part_table())
     # None of Primer's other three changes is shown to help: removing them changes the perplexity by less than
     # its spread. Alone, the norm after the feed-forward layer, which helped a Transformer with a table as
@@ -188,9 +188,9 @@ if __name__ == "__main__":
     draw(activations, ACTIVATIONS, "relu")
     display(table(activations, ACTIVATIONS, "relu", "Compare Figure 5"))
     reglu, swiglu = (gain(activations, gate, "relu") for gate in ("reglu", "swiglu"))
-    assert all(ahead(activations, "swiglu", "relu")), "with every seed"
-    assert not all(ahead(activations, "reglu", "relu")), "may be noise"
-    assert not all(ahead(activations, "squared-relu", "swiglu")), "no difference shown"
+    assert every_seed(activations, "swiglu", "relu"), "with every seed"
+    assert not every_seed(activations, "reglu", "relu"), "may be noise"
+    assert not every_seed(activations, "squared-relu", "swiglu"), "no difference shown"
     for smooth in ("gelu", "swish"):
         assert gain(activations, "relu", smooth) > 0, "they gain nothing"
     # Both gated units end below the ReLU: ReGLU by {value}`f"{reglu:.2f}"` nats, which may be noise, and

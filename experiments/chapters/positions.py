@@ -57,6 +57,7 @@ from experiments.measured.analysis import (
     Spread,
     ahead,
     critical_difference,
+    every_seed,
     final_losses,
     fitted,
     gain,
@@ -88,6 +89,7 @@ from experiments.measured.settings import (
     mean_factor,
     modern_table,
     of_baselines,
+    of_text,
     place,
     rate_table,
     read_annealed,
@@ -110,11 +112,7 @@ if __name__ == "__main__":
     # table. The thin line is the loss of counting the same text. With a learned table both models end above
     # it; with rotary positions both end near it. The first eighth of the runs is left out.
     recorded = read_settings()
-    characters = {
-        positions: runs
-        for (text, positions), runs in recorded.items()
-        if text == "characters"
-    }
+    characters = of_text(recorded, "characters")
     draw_by_compute(characters)
     learned, rotary = characters["learned"], characters["rotary"]
     best = min(run["loss"][-1] for run in learned["primer-ez"])
@@ -274,11 +272,11 @@ if __name__ == "__main__":
     for runs, twice in ((learned, 2), (rates_of_300, 2), (full_length, 1)):
         plain, own = (runs[m][0]["rate"] for m in ("transformer", "primer-ez"))
         assert own == twice * plain, "as the chapter on the paper's numbers says"
-    assert all(ahead(of_primer_ez, "later", "earlier")), "with each of five seeds"
+    assert every_seed(of_primer_ez, "later", "earlier"), "with each of five seeds"
     (lowest, at_lowest), (second, at_second) = tried_of("today-rates", "squared-relu")
     assert lowest == second / 2 and at_second - at_lowest < 0.001, "almost equal"
     assert gain(of_relu, "earlier", "later") > 0, "one seed was not enough to choose"
-    assert all(ahead(lower_losses, "primer-ez", "squared-relu"))
+    assert every_seed(lower_losses, "primer-ez", "squared-relu")
     assert gain(lower_losses, "primer-ez", "squared-relu") > differ_then
     full_over_pp = mean_factor(lower_losses, "primer-ez", over="pp")
     assert full_over_pp.includes_one, "no lead over Transformer++ is shown"
@@ -310,11 +308,7 @@ if __name__ == "__main__":
     #
     # Rotary positions alone do not save more than Primer-EZ's changes here: the Transformer with them ends
     # above Primer-EZ with a learned table for each seed.
-    subwords = {
-        positions: runs
-        for (text, positions), runs in recorded.items()
-        if text == "subwords"
-    }
+    subwords = of_text(recorded, "subwords")
     saved = {name: savings(runs, "primer-ez") for name, runs in subwords.items()}
     on_subwords = {name: written(factors) for name, factors in saved.items()}
     leading = ("transformer", "primer-ez", "pp", "primer")
@@ -338,7 +332,7 @@ if __name__ == "__main__":
     assert left.includes_one, "that any of it is lost is not shown"
     assert share_on_subwords < share, "less than on characters"
     for other in ("pp", "squared-relu"):
-        assert all(ahead(subwords["rotary"], "primer-ez", other)), "with each seed"
+        assert every_seed(subwords["rotary"], "primer-ez", other), "with each seed"
         over_it = mean_factor(subwords["rotary"], "primer-ez", over=other)
         assert 0.95 < over_it.low < 1.05 < over_it.high, "at the limit"
     assert mean_factor(subwords["rotary"], "squared-relu").low > 1
@@ -347,7 +341,7 @@ if __name__ == "__main__":
         "rotary": subwords["rotary"]["transformer"][:3],
         "changes": subwords["learned"]["primer-ez"],
     }
-    assert all(ahead(by_positions, "changes", "rotary")), "for each seed"
+    assert every_seed(by_positions, "changes", "rotary"), "for each seed"
     draw_by_compute(subwords)
 
     # ## With other positions
@@ -402,7 +396,7 @@ if __name__ == "__main__":
         model: gain({"as is": full_length[model], "scaled": seeds}, "scaled", "as is")
         for model, seeds in scaled.items()
     }
-    assert all(ahead(scaled, "primer-ez", "transformer"))
+    assert every_seed(scaled, "primer-ez", "transformer")
     assert min(lower_if_scaled.values()) > 0, "on average"
     for model, seeds in scaled.items():
         pairs = zip(full_length[model], seeds, strict=True)
@@ -491,7 +485,7 @@ if __name__ == "__main__":
     cost_of_rate = gain(with_both, "0.002", "0.001")
     short, long = of_steps.values()
     for model in ("primer-ez", "mdha", "squared-relu"):
-        assert all(ahead(long, model, "transformer")), "with each seed"
+        assert every_seed(long, model, "transformer"), "with each seed"
     assert all(map(float.__gt__, long_factors, savings(short, "primer-ez")))
     for plain, changes in zip(long["transformer"], long["primer-ez"], strict=True):
         first = plain["steps"].index(1200)
@@ -508,7 +502,7 @@ if __name__ == "__main__":
     assert noise_of[0].mean < noise_of[1].mean, "the long curves are noisier"
     over_the_other = mean_factor(long, "mdha", over="squared-relu")
     assert over_the_other.includes_one, "which saves more is not shown"
-    assert all(ahead(long, "primer-ez", "squared-relu"))
+    assert every_seed(long, "primer-ez", "squared-relu")
     for model in ("primer-ez", "primer"):
         lead = mean_factor(long, model, over="pp")
         assert lead.includes_one, "no lead over Transformer++ is shown"
@@ -516,7 +510,7 @@ if __name__ == "__main__":
     assert ahead(long, "primer", "primer-ez").count(True) == 4, "of five seeds"
     assert 0 < below_primer_ez < differ_in_long, "which may be noise"
     of_rates = with_both | {"plain": long["transformer"]}
-    assert all(ahead(of_rates, "0.002", "0.001")), "the choice was wrong"
+    assert every_seed(of_rates, "0.002", "0.001"), "the choice was wrong"
     assert ahead(of_rates, "0.001", "plain").count(False) == 1, "one is above it"
     on_plays = whole_of("today-longer", "primer-ez")
     for of_other, on_macbeth in (
@@ -562,8 +556,9 @@ if __name__ == "__main__":
     five_looks = MeanFactor.of(over_pp_if_annealed, looks=5)
     corrected["annealed"] = f"{five_looks:.2f}"
     assert MeanFactor.of(over_pp_if_annealed).low > 1 and five_looks.includes_one
-    for other in ("transformer", "pp", "primer-ez-half"):
-        assert all(ahead(annealed, "primer-ez", other)), "with each of five seeds"
+    assert every_seed(annealed, "primer-ez", "transformer", "pp", "primer-ez-half"), (
+        "with each of five seeds"
+    )
     assert min(lower_by.values()) > 0
     of_annealed = {run["rate"] for seeds in annealed.values() for run in seeds}
     assert len(of_annealed) == 1, "all have the same rate"
@@ -603,8 +598,7 @@ if __name__ == "__main__":
     assert len(of_pieces) == 1 and {*map(len, on_pieces.values())} == {3}
     leads = [gain(on_pieces, "primer-ez", other) for other in ("transformer", "pp")]
     assert leads[0] > differ_on_pieces > leads[1], "the second may be noise"
-    for other in ("transformer", "pp"):
-        assert all(ahead(on_pieces, "primer-ez", other)), "with each seed"
+    assert every_seed(on_pieces, "primer-ez", "transformer", "pp"), "with each seed"
     assert gain(on_pieces, "transformer", "primer-ez-half") > 0, "above it on average"
     assert ahead(on_pieces, "primer-ez-half", "transformer").count(True) == 1
     half, full, plain = (
@@ -646,7 +640,7 @@ if __name__ == "__main__":
     assert {*map(len, code.values())} == {5} and code.keys() == MODELS.keys()
     assert {run["rate"] for seeds in code.values() for run in seeds} == {0.002}
     for other in ("transformer", "squared-relu"):
-        assert all(ahead(code, "primer-ez", other)), "with each seed"
+        assert every_seed(code, "primer-ez", other), "with each seed"
         assert mean_factor(code, "primer-ez", over=other).low > 1
     for pp, primer_ez in zip(code["pp"], code["primer-ez"], strict=True):
         assert pp["loss"][5] < primer_ez["loss"][5], "it learns faster at first"
@@ -713,13 +707,14 @@ if __name__ == "__main__":
     below_modern = f"{gain(pair, 'modern-primer-ez', 'modern'):.3f}"
     differ_in_pair = float(critical_difference(final_losses(pair)))
     shown = {model: MeanFactor.of(seeds) for model, seeds in of_changes.items()}
-    for model in ("squared-relu", "token-shift"):
-        assert all(ahead(today, "modern", model)), "worse with each seed"
+    assert every_seed(today, "modern", "squared-relu", "token-shift"), (
+        "worse with each seed"
+    )
     assert max(of_changes["squared-relu"]) < 1
     assert min(shown["mdha"].low, shown["mdha-same-rate"].low) > 1
     assert shown["canon-b"].includes_one, "no saving is shown"
     for model in today.keys() - {"primer-ez", "mdha-same-rate"}:
-        assert all(ahead(today, "primer-ez", model)), "Primer-EZ ends lowest"
+        assert every_seed(today, "primer-ez", model), "Primer-EZ ends lowest"
     assert ahead(today, "primer-ez", "mdha-same-rate").count(False) == 1
     assert gain(today, "primer-ez", "mdha-same-rate") > 0, "lowest on average"
     assert ahead(today, "mdha-same-rate", "mdha").count(True) == 4, "of five seeds"
@@ -733,7 +728,7 @@ if __name__ == "__main__":
     assert abs(gain(both_plain, *both_plain)) < 0.01, "nearly the same loss"
     over_one, over_the_modern = map(Spread.of, over_both)
     assert over_one.deviation > over_the_modern.deviation, "so its interval is wider"
-    assert all(ahead(pair, "modern-primer-ez", "modern")), "with each of three seeds"
+    assert every_seed(pair, "modern-primer-ez", "modern"), "with each of three seeds"
     assert gain(pair, "modern-primer-ez", "modern") > differ_in_pair
     named = {MODERN[model]: seeds for model, seeds in of_changes.items()}
     fig, ax = plt.subplots(figsize=(7, 2.5), layout="constrained")

@@ -70,7 +70,7 @@ Source: {cite:t}`so2021primer`, sections 3 and 4, Tables 4 and 5, Figures 5, 9 a
 from experiments.measured.analysis import (
     MeanFactor,
     Spread,
-    ahead,
+    every_seed,
     extent,
     factors,
     fitted,
@@ -275,8 +275,8 @@ if __name__ == "__main__":
     millions_on_subwords = extent(sizes, ".1f")
     in_baseline = written(savings(modern, "primer-ez", over="modern"))
     for model in ("primer-ez", "primer"):
-        assert all(ahead(every_model, model, "pp")), "lower with each of five seeds"
-    assert all(ahead(modern, "modern", "squared-relu")), "alone, it makes it worse"
+        assert every_seed(every_model, model, "pp"), "lower with each of five seeds"
+    assert every_seed(modern, "modern", "squared-relu"), "alone, it makes it worse"
     display(modern_table())
 
     # ## Which part does the work?
@@ -427,10 +427,10 @@ if __name__ == "__main__":
     ]
     of_kinds = " and ".join(f"{each.mean:.1f}" for each in by_kind)
     assert max(each.high for each in by_kind) < 1.7, "less than the paper's"
-    assert not all(ahead(activations, "squared-relu", "swiglu")), "not shown"
+    assert not every_seed(activations, "squared-relu", "swiglu"), "not shown"
     effect = perplexity_change(ablations["ablation"], "transformer", "with-12x")
     assert abs(effect.mean) < effect.deviation, "with a table, no effect is shown"
-    assert all(ahead(ablations["today-ablation"], "transformer", "with-12x")), "worse"
+    assert every_seed(ablations["today-ablation"], "transformer", "with-12x"), "worse"
     rows = [
         [
             f"Primer-EZ saves a factor of {paper_range('primer-ez')} (Table 4)",

@@ -48,6 +48,7 @@ from experiments.search.tables import (
     ancestors,
     chosen_again,
     curves,
+    losses_by_program,
     model,
     mutations,
     outcomes,
@@ -88,10 +89,8 @@ if __name__ == "__main__":
     windows = play[starts[:, None] + torch.arange(seq + 1)]  # those of the search
     by_order = losses(counts, windows).tolist()
     best = by_order.index(min(by_order))
-    whole_run = read_runs(plan="speedup", model="transformer", ends=True)[
-        "transformer"
-    ][0]
-    minutes = whole_run["seconds"][-1] / 60
+    whole_runs = read_runs(plan="speedup", model="transformer", ends=True)
+    minutes = whole_runs["transformer"][0]["seconds"][-1] / 60
     ratio = 60 * minutes / first["costs"]["seconds"]
     hours = ratio * first["costs"]["core_hours"]
     import matplotlib.pyplot as plt
@@ -148,8 +147,7 @@ if __name__ == "__main__":
     )
     colours = {"transformer": "C5", "primer-ez": "C0", "primer": "C3"}
     for ax, (setting, title_of) in zip(axes, settings.items(), strict=True):
-        for name, runs in runs_by_program(retrained, *setting).items():
-            again = [run["loss"] for run in runs]
+        for name, again in losses_by_program(retrained, *setting).items():
             colour = colours.get(name, "C1")
             dots(ax, lines.index(name), model(name), colour, again)
         ax.set(title=title_of)
@@ -182,11 +180,9 @@ if __name__ == "__main__":
     first_best = winner("transformer-0", first)
 
     def mean_loss(name: str, setting: tuple[int, int] = (1, 1)) -> float:
-        return fmean(run["loss"] for run in runs_by_program(retrained, *setting)[name])
+        return fmean(losses_by_program(retrained, *setting)[name])
 
-    def longer(
-        name: str,
-    ) -> float:  # nats by which three times the time lowers the loss
+    def longer(name: str) -> float:  # nats that three times the time lowers the loss by
         return mean_loss(name) - mean_loss(name, (3, 1))
 
     runs_left = {
@@ -210,15 +206,11 @@ if __name__ == "__main__":
         for setting in settings
     }
     for setting in settings:
-        losses_in = {
-            name: [run["loss"] for run in runs]
-            for name, runs in runs_by_program(retrained, *setting).items()
-        }
+        losses_in = losses_by_program(retrained, *setting)
         for name, search in evolved.items():
             worst = max(losses_in[winner(name, search)])
-            assert worst < min(losses_in["transformer"] + losses_in["primer-ez"]), (
-                "every seed"
-            )
+            of_known = losses_in["transformer"] + losses_in["primer-ez"]
+            assert worst < min(of_known), "every seed"
     best_of = {name: winner(name, search) for name, search in searches.items()}
     worse_if_wide = {"transformer", "primer-ez"}
     worse_if_wide |= {best_of["transformer-2"], best_of["no-selection"]}
@@ -310,10 +302,7 @@ if __name__ == "__main__":
     of_control = [name for name in programs if name.startswith("no-selection")]
     of_gain = sorted(gain(name) / best_gain for name in of_control)
     next_best = " and ".join(f"{share:.0%}" for share in of_gain[-2::-1])
-    losses_of = {
-        name: [run["loss"] for run in runs]
-        for name, runs in runs_by_program(retrained, 1, 1).items()
-    }
+    losses_of = losses_by_program(retrained, 1, 1)
     assert max(losses_of[control_best]) < min(losses_of["primer-ez"])
     of_selection = [loss for name in evolved for loss in losses_of[best_of[name]]]
     assert max(of_selection) < min(losses_of[control_best]), "selection finds the rest"

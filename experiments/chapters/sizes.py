@@ -52,6 +52,7 @@ from experiments.measured.scaling import (
     frontier,
     full_budget,
     loss_at,
+    over_budgets,
     power_law,
     read_sizes,
     saved,
@@ -107,10 +108,7 @@ if __name__ == "__main__":
         for model in ("primer-ez", "primer")
     }
     saves = {
-        key: MeanFactor.of(
-            [*map(statistics.geometric_mean, zip(*factors, strict=True))]
-        )
-        for key, factors in at_budgets.items()
+        key: MeanFactor.of(over_budgets(factors)) for key, factors in at_budgets.items()
     }
     import matplotlib.pyplot as plt
 
@@ -184,9 +182,7 @@ if __name__ == "__main__":
     }
     early = frontier(rotary["primer-ez"], budgets_up_to(end, 4.5), "multiply_adds")
     by_budget = savings_at_budgets(rotary_fronts["transformer"], early)
-    rotary_saves = MeanFactor.of(
-        [*map(statistics.geometric_mean, zip(*by_budget, strict=True))]
-    )
+    rotary_saves = MeanFactor.of(over_budgets(by_budget))
     fig, (left, right) = plt.subplots(1, 2, figsize=(7, 3), layout="constrained")
     spent = [budget / 1e12 for budget in to_spend]
     lines = []
@@ -228,19 +224,15 @@ if __name__ == "__main__":
     # {value}`f"{rotary_growth:.2f}"` times as large: no change is shown. At the last budget, the Transformer
     # is {value}`rotary_ends["transformer"]` the counts of what it read, and Primer-EZ
     # {value}`rotary_ends["primer-ez"]` them. The table has the best width at each budget.
-    at_one_width = speedup(
-        rotary["transformer"][128], rotary["primer-ez"][128], "multiply_adds"
-    )
+    wide = rotary["transformer"][128], rotary["primer-ez"][128]
+    at_one_width = speedup(*wide, "multiply_adds")
     at_last = MeanFactor.of(by_budget[-1])
-    plain, changed = (rotary[model][32] for model in ("transformer", "primer-ez"))
-    at_32 = f"{speedup(plain, changed, 'multiply_adds'):.2f}"
+    narrow = rotary["transformer"][32], rotary["primer-ez"][32]
+    at_32 = f"{speedup(*narrow, 'multiply_adds'):.2f}"
     rotary_growth = times_as_large(by_budget[-1], by_budget[0])
     assert rotary_growth.includes_one, "no change is shown"
-    at_best = [*map(statistics.geometric_mean, zip(*by_budget, strict=True))]
-    at_one = seed_factors(
-        rotary["transformer"][128], rotary["primer-ez"][128], "multiply_adds"
-    )
-    more = times_as_large(at_best, at_one)
+    at_one = seed_factors(*wide, "multiply_adds")
+    more = times_as_large(over_budgets(by_budget), at_one)
     assert rotary_saves.low > 1 and more.mean > 1, "on average no less than at one"
     assert more.includes_one, "three seeds show no difference"
     for widths in rotary.values():
@@ -316,11 +308,11 @@ if __name__ == "__main__":
         for budget in budgets[cost][::4]
     ]
     heads = dict.fromkeys(("budget", *(name for name, _ in MODELS.values())), "")
-    narrow = sweep["transformer"][32]
+    narrowest = sweep["transformer"][32]
     within = [
         budget
         for budget in budgets["multiply_adds"]
-        if budget <= min(run["multiply_adds"][-1] for run in narrow)
+        if budget <= min(run["multiply_adds"][-1] for run in narrowest)
     ]
 
     def narrow_loss(model: str, budget: float) -> float:  # with a width of 32
@@ -368,37 +360,25 @@ if __name__ == "__main__":
     for width, count in ((32, 1), (64, 2), (128, 0)):  # as The paper's numbers says
         two = {model: sweep[model][width] for model in ("primer", "primer-ez")}
         assert ahead(two, "primer", "primer-ez").count(True) == count
-    rows = []
+    every_width = []
     for width in WIDTHS:
         for model, (name, _) in MODELS.items():
             runs = sweep[model][width]
-            rows.append(
-                [
-                    name,
-                    str(width),
-                    f"{runs[0]['parameters'] / 1e3:.0f}",
-                    str(len(runs)),
-                    f"{runs[0]['rate']:.3f}",
-                    f"{runs[0]['steps'][-1]:,}",
-                    f"{runs[0]['multiply_adds'][-1] / 1e12:.1f}",
-                    f"{final_loss(runs):.3f}",
-                ]
+            every_width.append(
+                {
+                    "model": name,
+                    "width": str(width),
+                    "parameters": f"{runs[0]['parameters'] / 1e3:.0f}",
+                    "seeds": str(len(runs)),
+                    "rate": f"{runs[0]['rate']:.3f}",
+                    "steps": f"{runs[0]['steps'][-1]:,}",
+                    "multiply-adds": f"{runs[0]['multiply_adds'][-1] / 1e12:.1f}",
+                    "loss": f"{final_loss(runs):.3f}",
+                }
             )
-    columns = {
-        "model": "",
-        "width": "",
-        "parameters": "thousands",
-        "seeds": "",
-        "rate": "",
-        "steps": "",
-        "multiply-adds": "trillions",
-        "loss": "nats",
-    }
-    display(
-        SourcedTable(
-            "Five widths", "The same compute, half of it for width 32", columns, rows
-        )
-    )
+    units = {"parameters": "thousands", "multiply-adds": "trillions", "loss": "nats"}
+    source = "The same compute, half of it for width 32"
+    display(SourcedTable.of("Five widths", source, every_width, units))
     # ## Is it a power law?
     #
     # The best of the five widths at every budget as points, and the fitted laws $l = a\,c^{-k}$ as lines.
@@ -409,12 +389,10 @@ if __name__ == "__main__":
         scales, exponents = zip(*fitted, strict=True)
         laws[model] = statistics.geometric_mean(scales), statistics.fmean(exponents)
         slopes[model] = interval(exponents)
-    fronts_in_compute = fronts["multiply_adds"]
+    worse, *better = fronts["multiply_adds"].values()
     pairs = {
-        model: list(
-            zip(fronts_in_compute["transformer"], fronts_in_compute[model], strict=True)
-        )
-        for model in ("primer-ez", "primer")
+        model: list(zip(worse, front, strict=True))
+        for model, front in zip(("primer-ez", "primer"), better, strict=True)
     }
     shifts = {
         model: MeanFactor.of([shift(*pair) for pair in each])
@@ -577,9 +555,8 @@ if __name__ == "__main__":
             rows.append([name, unit, f"{less.mean:.2f}", less.between()])
             at_right_width[model, cost] = f"{less:.2f}"
             assert cost == "seconds" or less.low > 1
-    wide = {model: sweep[model][128] for model in ("transformer", "primer-ez")}
-    changes = speedup(wide["transformer"], wide["primer-ez"], "multiply_adds")
-    changes_at_128 = f"{changes:.2f}"
+    wide = sweep["transformer"][128], sweep["primer-ez"][128]
+    changes_at_128 = f"{speedup(*wide, 'multiply_adds'):.2f}"
     heads = dict.fromkeys(("model", "cost", "times less", "95% interval"), "")
     display(SourcedTable("The best width instead of 128", "Our runs", heads, rows))
 

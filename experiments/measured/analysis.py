@@ -110,6 +110,11 @@ def ahead(runs: Runs, model: str, baseline: str) -> list[bool]:
     return [last_loss(first) < last_loss(second) for first, second in pairs]
 
 
+def every_seed(runs: Runs, model: str, *others: str) -> bool:
+    """Return whether a model ends with a lower loss than each of others, with every seed."""
+    return all(all(ahead(runs, model, other)) for other in others)
+
+
 def setting(models: Collection[Sequence[Measured]]) -> str:
     """Describe the runs behind a figure: number of seeds, data and compute."""
     seeds = list(map(len, models))

@@ -1,6 +1,6 @@
 """Figures and tables that several measured chapters share."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, geometric_mean
 from typing import Any
 
@@ -90,11 +90,18 @@ def draw_counts(
     )
 
 
-def dots(ax: Any, at: float, name: str, colour: str, seeds: list[float]) -> None:
+def dots(
+    ax: Any,
+    at: float,
+    name: str,
+    colour: str,
+    seeds: Sequence[float],
+    mean: Callable[[Sequence[float]], float] = fmean,
+) -> None:
     """Draw a hollow dot for each seed and a full one for their mean."""
     label = f"{name}, a seed"
     ax.plot(seeds, [at] * len(seeds), "o", color=colour, mfc="none", ms=4, label=label)
-    ax.plot(Spread.of(seeds).mean, at, "o", color=colour, label=f"{name}, mean")
+    ax.plot(mean(seeds), at, "o", color=colour, label=f"{name}, mean")
 
 
 def draw_factors(
@@ -109,13 +116,8 @@ def draw_factors(
     """
     rows = zip(factors.items(), colours, strict=True)
     for at, ((name, seeds), colour) in enumerate(rows):
-        if not seeds:
-            continue
-        label = f"{name}, a seed"
-        ax.plot(
-            seeds, [at] * len(seeds), "o", color=colour, mfc="none", ms=4, label=label
-        )
-        ax.plot(geometric_mean(seeds), at, "o", color=colour, label=f"{name}, mean")
+        if seeds:
+            dots(ax, at, name, colour, seeds, geometric_mean)
     ax.axvline(1, color="C5", ls=":", lw=1)
     ax.set(xscale="log", ylim=(len(factors) - 0.5, -0.5))
     ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
@@ -226,18 +228,27 @@ def draw(runs: Runs, names: Mapping[str, tuple[str, str]], baseline: str) -> Non
     relative = {
         model: relative_perplexity(runs[baseline], runs[model]) for model in names
     }
-    order = sorted(names, key=lambda model: Spread.of(relative[model]).mean)
-    _, ax = plt.subplots(figsize=(7, 0.8 + 0.27 * len(order)), layout="constrained")
-    for at, model in enumerate(order):
-        dots(ax, at, *names[model], relative[model])
+    _, ax = plt.subplots(figsize=(7, 0.8 + 0.27 * len(names)), layout="constrained")
+    draw_rows(ax, relative, names)
     ax.axvline(100, color="C5", ls=":", lw=1)
-    ax.set_yticks(range(len(order)), [names[model][0] for model in order])
-    ax.set_ylim(len(order) - 0.4, -0.6)
     ax.set(
         title=f"mean of {setting([runs[model] for model in names])}",
         xlabel=f"perplexity, {names[baseline][0]} = 100",
     )
     plt.show()
+
+
+def draw_rows(
+    ax: Any,
+    values: Mapping[str, Sequence[float]],
+    names: Mapping[str, tuple[str, str]],
+) -> None:
+    """Draw the values of models' seeds as dots, a row for each model, the lowest mean on top."""
+    order = sorted(names, key=lambda model: fmean(values[model]))
+    for at, model in enumerate(order):
+        dots(ax, at, *names[model], values[model])
+    ax.set_yticks(range(len(order)), [names[model][0] for model in order])
+    ax.set_ylim(len(order) - 0.4, -0.6)
 
 
 def draw_final_losses(
@@ -249,16 +260,13 @@ def draw_final_losses(
     """
     import matplotlib.pyplot as plt
 
-    order = sorted(names, key=lambda model: final_loss(runs[model]).mean)
-    _, ax = plt.subplots(figsize=(7, 0.8 + 0.21 * len(order)), layout="constrained")
+    _, ax = plt.subplots(figsize=(7, 0.8 + 0.21 * len(names)), layout="constrained")
     centre = final_loss(runs[baseline]).mean
     ax.axvspan(centre - band, centre + band, color="C5", alpha=0.15, lw=0)
-    for at, model in enumerate(order):
-        dots(ax, at, *names[model], list(map(last_loss, runs[model])))
+    losses = {model: list(map(last_loss, runs[model])) for model in names}
+    draw_rows(ax, losses, names)
     first = runs[baseline][0]
     draw_counts(ax, first, "x", "whole" if "whole" in first else "windows")
-    ax.set_yticks(range(len(order)), [names[model][0] for model in order])
-    ax.set_ylim(len(order) - 0.4, -0.6)
     ax.set(
         title=f"mean of {setting([runs[model] for model in names])}",
         xlabel="loss, nats per character",
@@ -277,21 +285,9 @@ def table(
             "-" if model == baseline else f"{speedup(runs[baseline], seeds, cost):.2f}"
             for cost in ("multiply_adds", "seconds")
         ]
-        rows.append(
-            [
-                name,
-                f"{seeds[0]['rate']:.3f}",
-                f"{final_loss(seeds):.3f}",
-                f"{Spread.of(relative_perplexity(runs[baseline], seeds)):.1f}",
-                *factors,
-            ]
-        )
-    columns = {
-        "model": "",
-        "learning rate": "",
-        "loss": "nats",
-        "perplexity": "%",
-        "multiply-adds": "factor",
-        "seconds": "factor",
-    }
+        perplexity = Spread.of(relative_perplexity(runs[baseline], seeds))
+        rate, loss = f"{seeds[0]['rate']:.3f}", f"{final_loss(seeds):.3f}"
+        rows.append([name, rate, loss, f"{perplexity:.1f}", *factors])
+    columns = {"model": "", "learning rate": "", "loss": "nats", "perplexity": "%"}
+    columns |= {"multiply-adds": "factor", "seconds": "factor"}
     return SourcedTable(f"Compared with {names[baseline][0]}", source, columns, rows)

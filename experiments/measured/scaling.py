@@ -123,6 +123,11 @@ def saved(budget: float, loss: float, better: Measured) -> float:
     return speedup_factor([budget], [loss], better["cost"], better["loss"])
 
 
+def over_budgets(factors: Sequence[Sequence[float]]) -> list[float]:
+    """Return the mean of the factors at all budgets, for each seed."""
+    return [*map(statistics.geometric_mean, zip(*factors, strict=True))]
+
+
 def savings_at_budgets(
     worse: Sequence[Measured], better: Sequence[Measured]
 ) -> list[list[float]]:

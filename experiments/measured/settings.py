@@ -5,7 +5,7 @@ Factors are in multiply-adds, and averaged as logarithms.
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from experiments.measured.analysis import (
     MeanFactor,
@@ -82,6 +82,13 @@ def read_settings() -> dict[tuple[str, str], Runs]:
     return {setting: read_setting(*setting) for setting in SETTINGS}
 
 
+def of_text(recorded: Mapping[tuple[str, str], Runs], text: str) -> dict[str, Runs]:
+    """Return the runs on a text by their positions."""
+    return {
+        positions: runs for (name, positions), runs in recorded.items() if name == text
+    }
+
+
 def read_modern() -> Runs:
     """Return the runs of the modern baseline and of its changes, of MDHA with a second rate as well."""
     changes = read_runs(plan="today-modern") | {
@@ -108,9 +115,7 @@ def growth_within(runs: Runs, model: str) -> list[float]:
     """
     quarter = len(runs["transformer"][0]["steps"]) // 4
     early = [until(run, quarter) for run in runs["transformer"]]
-    at_quarter = savings({"transformer": early, model: runs[model]}, model)
-    pairs = zip(savings(runs, model), at_quarter, strict=True)
-    return [end / begin for end, begin in pairs]
+    return growth_with({"transformer": early, model: runs[model]}, runs, model)
 
 
 def growth_with(shorter: Runs, longer: Runs, model: str) -> list[float]:

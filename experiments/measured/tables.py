@@ -1,6 +1,6 @@
 """Tables of printed numbers, from a paper or our own: where they are from, and their entries by name."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from experiments.records.timings import Pair, Timings, ratios, spread
@@ -15,6 +15,19 @@ class SourcedTable:
     source: str
     columns: dict[str, str]
     rows: list[list[str]]
+
+    @classmethod
+    def of(
+        cls,
+        title: str,
+        source: str,
+        rows: Iterable[Mapping[str, str]],
+        units: Mapping[str, str],
+    ) -> "SourcedTable":
+        """Return a table of rows that name their entries, all the same. Columns may have `units`."""
+        named = list(rows)
+        heads = {name: units.get(name, "") for name in named[0]} if named else {}
+        return cls(title, source, heads, [list(row.values()) for row in named])
 
     def column(self, name: str, /, **where: str) -> list[str]:
         """Return a column's entries in the rows that match `where`: `column("hours", model="Primer")`."""

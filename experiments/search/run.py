@@ -33,7 +33,7 @@ from experiments.harness.provenance import surroundings
 from experiments.harness.sweep import BUILT, alone, cores
 from experiments.records.runs import RESULTS
 from experiments.search.candidates import Task, evaluate_in_worker, unit_of
-from experiments.search.log import Log, appending, read_log
+from experiments.search.log import appending, read_log
 from experiments.search.retrain import Train, retrain, retrain_missing, steps_left
 from experiments.search.searches import (
     PLAN,
@@ -138,7 +138,9 @@ def run_search(
                 if waiting:
                     pool.add(waiting.popleft())
                 elif evolution.born < search.individuals:
-                    pool.add(birth(evolution.ask(), log))
+                    new = evolution.ask()
+                    write_birth(log, new)
+                    pool.add(new)
                 else:
                     break
             individual, outcome = pool.wait()
@@ -146,12 +148,6 @@ def run_search(
             evolution.tell(individual, tuple(outcome["losses"]))
             outcomes[individual.number] = outcome
             report(outcomes)
-
-
-def birth(individual: Individual[Candidate], log: Log) -> Individual[Candidate]:
-    """Record a new individual and return it."""
-    write_birth(log, individual)
-    return individual
 
 
 def seconds_left(search: Search, outcomes: Mapping[int, dict[str, Any]]) -> float:

@@ -1,6 +1,7 @@
 """The searches: their settings, the programs they begin with, and their mutations."""
 
 import tomllib
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
@@ -32,17 +33,11 @@ Population = Evolution[Candidate]
 Unfinished = list[Individual[Candidate]]
 
 
-def copy_of_transformer(random: Random) -> Candidate:
-    """Return the Transformer, with which the paper's search begins."""
-    return Candidate(TRANSFORMER)
-
-
-def program_at_random(random: Random) -> Candidate:
-    """Return a random program of the Transformer's length."""
-    return Candidate(random_program(TRANSFORMER, random))
-
-
-STARTS = {"transformer": copy_of_transformer, "random": program_at_random}
+STARTS: dict[str, Callable[[Random], Candidate]] = {
+    "transformer": lambda random: Candidate(TRANSFORMER),  # as the paper's search
+    "random": lambda random: Candidate(random_program(TRANSFORMER, random)),
+}
+"""The first programs of a search. A random one has the Transformer's length."""
 
 
 def child(parent: Candidate, random: Random) -> Candidate:

@@ -170,12 +170,20 @@ def outcomes_of_mutations(lines: Sequence[Line]) -> dict[str, list[int]]:
     Of several mutations in a row, all before the last made no difference.
     """
     ended, passed = {line["ended"] for line in ends(lines)}, trained_to_the_end(lines)
+    return counted(
+        (line["mutations"][-1], line["born"] in passed)
+        for line in lines
+        if "born" in line and line["mutations"] and line["born"] in ended
+    )
+
+
+def counted(children: Iterable[tuple[str, bool]]) -> dict[str, list[int]]:
+    """Count the children of each kind, and those of them that passed."""
     counts: dict[str, list[int]] = {}
-    for line in lines:
-        if "born" in line and line["mutations"] and line["born"] in ended:
-            count = counts.setdefault(line["mutations"][-1], [0, 0])
-            count[0] += 1
-            count[1] += line["born"] in passed
+    for kind, passed in children:
+        count = counts.setdefault(kind, [0, 0])
+        count[0] += 1
+        count[1] += passed
     return dict(sorted(counts.items()))
 
 
@@ -227,15 +235,12 @@ def tried(lines: Sequence[Line]) -> dict[str, list[int]]:
     A child that was trained has gained a primitive if it runs it more often than its parent.
     """
     passed, programs = trained_to_the_end(lines), trained(lines)
-    counts: dict[str, list[int]] = {}
-    for line in lines:
-        if line.get("born") in programs and line["parent"] is not None:
-            before = operations(programs[line["parent"]])
-            for name in operations(line["dna"]) - before:
-                count = counts.setdefault(name, [0, 0])
-                count[0] += 1
-                count[1] += line["born"] in passed
-    return dict(sorted(counts.items()))
+    return counted(
+        (name, line["born"] in passed)
+        for line in lines
+        if line.get("born") in programs and line["parent"] is not None
+        for name in operations(line["dna"]) - operations(programs[line["parent"]])
+    )
 
 
 def changed_shares(

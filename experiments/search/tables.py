@@ -25,6 +25,7 @@ Search = dict[str, Any]
 Retrained = dict[str, Any]
 """A program trained again. Its loss is the mean of the reported plays, or `None` if it was rejected."""
 
+BETTER = "better than the Transformer"
 KNOWN = {"transformer": "Transformer", "primer-ez": "Primer-EZ", "primer": "Primer"}
 
 
@@ -116,31 +117,23 @@ def overview(searches: Mapping[str, Search]) -> SourcedTable:
     for name, search in searches.items():
         costs = search["costs"]
         best = search["best_so_far"]
+        trained, hours = costs["individuals"] - costs["rejected"], costs["core_hours"]
         rows.append(
-            [
-                name,
-                title(search),
-                f"{costs['individuals']}",
-                f"{costs['rejected']}",
-                f"{costs['core_hours']:.1f}",
-                f"{(costs['individuals'] - costs['rejected']) / costs['core_hours']:.0f}",
-                f"{costs['training_share']:.0%}",
-                f"{costs['saving']:.1f}",
-                f"{best[-1][1]:.3f}" if best else "-",
-            ]
+            {
+                "search": name,
+                "start": title(search),
+                "individuals": f"{costs['individuals']}",
+                "rejected": f"{costs['rejected']}",
+                "time": f"{hours:.1f}",
+                "trained per hour": f"{trained / hours:.0f}",
+                "of it training": f"{costs['training_share']:.0%}",
+                "saved by hurdles": f"{costs['saving']:.1f}",
+                "best loss": f"{best[-1][1]:.3f}" if best else "-",
+            }
         )
-    columns = {
-        "search": "",
-        "start": "",
-        "individuals": "",
-        "rejected": "",
-        "time": "core-hours",
-        "trained per hour": "of a core",
-        "of it training": "",
-        "saved by hurdles": "factor",
-        "best loss": "nats",
-    }
-    return SourcedTable("The recorded searches", "Our runs", columns, rows)
+    units = {"time": "core-hours", "trained per hour": "of a core"}
+    units |= {"saved by hurdles": "factor", "best loss": "nats"}
+    return SourcedTable.of("The recorded searches", "Our runs", rows, units)
 
 
 def counted(operations: Mapping[str, int]) -> str:
@@ -162,8 +155,7 @@ def outcomes(
 
     The loss is that on the reported plays, as the mean of seeds, for a training as long as in the search.
     """
-    runs = runs_by_program(retrained, longer=1, scale=1)
-    losses = {name: [run["loss"] for run in each] for name, each in runs.items()}
+    losses = losses_by_program(retrained, longer=1, scale=1)
     rows = []
     for name, search in searches.items():
         shares = [
@@ -179,15 +171,9 @@ def outcomes(
         loss = f"{fmean(ours):.3f}" if ours else "-"
         number = f"{search['lineage'][-1]['number']}"
         rows.append([title(search), *shares, number, loss, better])
-    columns = {
-        "search": "",
-        "convolution": "of the last population",
-        "square": "of the last population",
-        "attention": "of the last population",
-        "best": "individual",
-        "its loss": "nats",
-        "better than the Transformer": "standard errors",
-    }
+    kinds = ("convolution", "square", "attention")
+    columns = {"search": "", **dict.fromkeys(kinds, "of the last population")}
+    columns |= {"best": "individual", "its loss": "nats", BETTER: "standard errors"}
     return SourcedTable("What each search found", "Our runs", columns, rows)
 
 
@@ -215,56 +201,44 @@ def second_looks(searches: Mapping[str, Search]) -> SourcedTable:
         rank = 1 + sum(loss < again[0] for loss in again)
         above = fmean(again) - fmean(looks["found"])
         rows.append(
-            [
-                title(search),
-                f"{len(again)}",
-                f"{above:+.3f}",
-                f"{looks['number'][0]}",
-                f"{rank}",
-                f"{Spread.of(looks['reported'][0]):.3f}",
-                f"{looks['number'][best]}",
-                f"{Spread.of(looks['reported'][best]):.3f}",
-            ]
+            {
+                "search": title(search),
+                "programs": f"{len(again)}",
+                "loss again": f"{above:+.3f}",
+                "best of the search": f"{looks['number'][0]}",
+                "its rank again": f"{rank}",
+                "its loss": f"{Spread.of(looks['reported'][0]):.3f}",
+                "best again": f"{looks['number'][best]}",
+                "its loss now": f"{Spread.of(looks['reported'][best]):.3f}",
+            }
         )
-    columns = {
-        "search": "",
-        "programs": "",
-        "loss again": "nats above the search's",
-        "best of the search": "individual",
-        "its rank again": "",
-        "its loss": "nats",
-        "best again": "individual",
-        "its loss now": "nats",
-    }
-    return SourcedTable("The best of each search, again", "Our runs", columns, rows)
+    units = {"loss again": "nats above the search's"}
+    units |= dict.fromkeys(("best of the search", "best again"), "individual")
+    units |= dict.fromkeys(("its loss", "its loss now"), "nats")
+    return SourcedTable.of("The best of each search, again", "Our runs", rows, units)
 
 
 def ancestors(search: Search) -> SourcedTable:
     """Return the steps from the first program to the best one."""
-    rows = [
-        [
-            f"{step['number']}",
-            ", then ".join(name.replace("_", " ") for name in step["mutations"])
-            or "none: the start",
-            counted(step["gained"]) or "-",
-            counted(step["lost"]) or "-",
-            f"{step['losses'][0]:.3f}",
-            f"{step['losses'][-1]:.3f}"
-            if len(step["losses"]) > search["task"]["hurdles"]
-            else "-",
-        ]
-        for step in search["lineage"]
-    ]
-    columns = {
-        "individual": "",
-        "mutation": "",
-        "runs now": "operations",
-        "no longer runs": "operations",
-        "first hurdle": "nats",
-        "end": "nats",
-    }
+    rows = []
+    for step in search["lineage"]:
+        losses, mutations = step["losses"], step["mutations"]
+        named = ", then ".join(name.replace("_", " ") for name in mutations)
+        ended = len(losses) > search["task"]["hurdles"]
+        rows.append(
+            {
+                "individual": f"{step['number']}",
+                "mutation": named or "none: the start",
+                "runs now": counted(step["gained"]) or "-",
+                "no longer runs": counted(step["lost"]) or "-",
+                "first hurdle": f"{losses[0]:.3f}",
+                "end": f"{losses[-1]:.3f}" if ended else "-",
+            }
+        )
+    units = dict.fromkeys(("runs now", "no longer runs"), "operations")
+    units |= {"first hurdle": "nats", "end": "nats"}
     name = f"The ancestors of the best program, {title(search)}"
-    return SourcedTable(name, "Our runs", columns, rows)
+    return SourcedTable.of(name, "Our runs", rows, units)
 
 
 def mutations(searches: Mapping[str, Search]) -> SourcedTable:
@@ -309,6 +283,14 @@ def runs_by_program(
     return found
 
 
+def losses_by_program(
+    retrained: Sequence[Retrained], longer: int, scale: int
+) -> dict[str, list[float]]:
+    """Return the losses of each program's runs in a setting."""
+    found = runs_by_program(retrained, longer, scale)
+    return {name: [run["loss"] for run in runs] for name, runs in found.items()}
+
+
 def standard_errors(baseline: Sequence[float], losses: Sequence[float]) -> float:
     """Return by how many standard errors of the difference the mean loss is below the baseline's.
 
@@ -324,30 +306,24 @@ def standard_errors(baseline: Sequence[float], losses: Sequence[float]) -> float
 def transfer(retrained: Sequence[Retrained], longer: int, scale: int) -> SourcedTable:
     """Return the programs that were trained again in a setting, the best on the reported plays first."""
     found = runs_by_program(retrained, longer, scale)
-    losses = {name: [run["loss"] for run in runs] for name, runs in found.items()}
+    losses = losses_by_program(retrained, longer, scale)
     baseline = losses.get("transformer", [])
     rows = [
-        [
-            model(name),
-            f"{found[name][0]['parameters']:,}",
-            f"{len(each)}",
-            f"{Spread.of(each):.3f}",
-            "-"
+        {
+            "program": model(name),
+            "parameters": f"{found[name][0]['parameters']:,}",
+            "seeds": f"{len(each)}",
+            "loss": f"{Spread.of(each):.3f}",
+            BETTER: "-"
             if name == "transformer" or min(len(each), len(baseline)) < 2
             else f"{standard_errors(baseline, each):+.1f}",
-        ]
+        }
         for name, each in sorted(losses.items(), key=lambda item: fmean(item[1]))
     ]
-    columns = {
-        "program": "",
-        "parameters": "",
-        "seeds": "",
-        "loss": "nats",
-        "better than the Transformer": "standard errors",
-    }
+    units = {"loss": "nats", BETTER: "standard errors"}
     time = "as long as in the search" if longer == 1 else f"{longer} times as long"
     width = "" if scale == 1 else f", {scale} times as wide"
-    return SourcedTable(f"Trained again, {time}{width}", "Our runs", columns, rows)
+    return SourcedTable.of(f"Trained again, {time}{width}", "Our runs", rows, units)
 
 
 def curves(retrained: Sequence[Retrained], budget: float) -> SourcedTable:

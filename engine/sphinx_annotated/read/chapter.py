@@ -15,6 +15,7 @@ from sphinx_annotated.read.syntax import (
     DEFINITIONS,
     first_line,
     is_unwritten,
+    last_line,
     split_lines,
 )
 
@@ -112,7 +113,7 @@ class Cell:
     @property
     def end(self) -> int:
         """The last line of its code."""
-        return self.nodes[-1].end_lineno or self.line
+        return last_line(self.nodes[-1])
 
 
 @dataclass(frozen=True)
@@ -162,23 +163,22 @@ class Chapter:
     @cached_property
     def spans(self) -> list[tuple[Name, int, int]]:
         """Every definition, also in demos, with its first and last line, outermost first."""
-        blocks = (
-            block for cell in self.cells for row in cell.rows for block in row.blocks
-        )
-        named = {block.lines[0]: block.name for block in blocks if block.name}
+        named = {block.lines[0]: block.name for block in self._blocks if block.name}
         found = []
         for node in ast.walk(self.tree):
             if isinstance(node, DEFINITIONS) and (name := named.get(first_line(node))):
-                found.append((name, first_line(node), node.end_lineno or node.lineno))
+                found.append((name, first_line(node), last_line(node)))
         return found
 
     @cached_property
     def shown(self) -> frozenset[int]:
         """The lines that are code on the page."""
-        blocks = (
-            block for cell in self.cells for row in cell.rows for block in row.blocks
-        )
-        return frozenset(n for block in blocks for n in block.lines)
+        return frozenset(n for block in self._blocks for n in block.lines)
+
+    @property
+    def _blocks(self) -> Iterator[Block]:
+        rows = (row for cell in self.cells for row in cell.rows)
+        return (block for row in rows for block in row.blocks)
 
     @cached_property
     def _around(self) -> dict[int, list[tuple[Name, int]]]:

@@ -33,6 +33,10 @@ SOURCE = {
     *("traceback", "format_exc", "print_exc", "format_exception"),
     *("f_lineno", "tb_lineno", "co_firstlineno", "currentframe", "_getframe"),
 }
+NO_DATA = "__data__ must be a literal tuple of paths, relative to the project's root."
+NOT_RECORDED = (
+    "__recorded__ must be a literal tuple of names of this module's functions."
+)
 
 
 def digest(module: Module, project: Project, extra: str = "") -> str:
@@ -60,10 +64,8 @@ def digest(module: Module, project: Project, extra: str = "") -> str:
         return digest_of([*parts, *files, *prose, *packages])
 
     keys = (other.key for other in others)
-    found: str = project.once(
-        module, "digest", work, digest_of([extra, *keys, *files, *packages])
-    )
-    return found
+    given = digest_of([extra, *keys, *files, *packages])
+    return project.once(module, "digest", work, given)
 
 
 def imported(paths: Iterable[str], chapter: Path, project: Project) -> dict[str, str]:
@@ -87,8 +89,7 @@ def _imported(module: Module, chapter: Module, project: Project) -> str:
         prose = _visible_prose([chapter, module], project)[1:]
         return digest_of([module.code, *files, *prose])
 
-    found: str = project.once(module, f"imported {asked}", work, digest_of(files))
-    return found
+    return project.once(module, f"imported {asked}", work, digest_of(files))
 
 
 def _visible_prose(modules: list[Module], project: Project) -> list[str]:
@@ -115,8 +116,7 @@ def _asked(module: Module, demos: bool, project: Project) -> list[str]:
         body = module.tree.body if demos else module.library
         return sorted(set().union(*map(words_in, body)) & (SOURCE | DOCUMENTATION))
 
-    found: list[str] = project.once(module, f"asked {demos}", work)
-    return found
+    return project.once(module, f"asked {demos}", work)
 
 
 def words_in(statement: ast.stmt) -> set[str]:
@@ -169,8 +169,7 @@ def _mentioned(module: Module, demos: bool, project: Project) -> list[str]:
                             found.add(text)
         return sorted(filter(_may_be_package, found))
 
-    found: list[str] = project.once(module, f"mentioned {demos}", work)
-    return found
+    return project.once(module, f"mentioned {demos}", work)
 
 
 def _may_be_package(name: str) -> bool:
@@ -198,12 +197,14 @@ def data(module: Module, project: Project) -> Iterator[tuple[str, Path]]:
     """Yield the files declared in ``__data__ = ("folder/file.json",)``, from the root."""
 
     def work() -> list[list[Any]]:
-        return [
-            [name, node.lineno]
-            for node in module.library
-            if "__data__" in bound_names(node)
-            for name in _declared(module, node)
-        ]
+        found: list[list[Any]] = []
+        for node in module.library:
+            if "__data__" in bound_names(node):
+                names = _literal(node)
+                if names is None:
+                    raise ChapterError(str(module.path), node.lineno, NO_DATA)
+                found += [[name, node.lineno] for name in names]
+        return found
 
     for name, line in project.once(module, "data", work):
         path = project.root / name
@@ -220,24 +221,16 @@ def recorded(module: Module, project: Project) -> list[str]:
     """
 
     def work() -> list[str]:
+        defined = {n.name for n in module.library if isinstance(n, ast.FunctionDef)}
         for node in module.library:
             if "__recorded__" in bound_names(node):
-                return _recorded(module, node)
+                names = _literal(node)
+                if names is None or not defined.issuperset(names):
+                    raise ChapterError(str(module.path), node.lineno, NOT_RECORDED)
+                return names
         return []
 
-    found: list[str] = project.once(module, "recorded", work)
-    return found
-
-
-def _recorded(module: Module, node: ast.stmt) -> list[str]:
-    names = _literal(node)
-    defined = {n.name for n in module.library if isinstance(n, ast.FunctionDef)}
-    if names is not None and set(names) <= defined:
-        return list(names)
-    message = (
-        "__recorded__ must be a literal tuple of names of this module's functions."
-    )
-    raise ChapterError(str(module.path), node.lineno, message)
+    return project.once(module, "recorded", work)
 
 
 def content(path: Path) -> str:
@@ -245,22 +238,12 @@ def content(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _declared(module: Module, node: ast.stmt) -> tuple[str, ...]:
-    names = _literal(node)
-    if names is not None:
-        return names
-    message = (
-        "__data__ must be a literal tuple of paths, relative to the project's root."
-    )
-    raise ChapterError(str(module.path), node.lineno, message)
-
-
-def _literal(node: ast.stmt) -> tuple[str, ...] | None:
-    """Return the tuple of strings that a statement assigns, if it is one."""
+def _literal(node: ast.stmt) -> list[str] | None:
+    """Return the strings in the tuple that a statement assigns, if it is one."""
     try:
         names = ast.literal_eval(getattr(node, "value", None) or "None")
     except ValueError:
         return None
     if isinstance(names, tuple) and all(isinstance(name, str) for name in names):
-        return names
+        return list(names)
     return None

@@ -16,15 +16,12 @@ from dataclasses import dataclass, field
 
 from sphinx_annotated.read.chapter import Cell, Chapter, Row
 from sphinx_annotated.read.names import bound_names, free_names
-from sphinx_annotated.read.syntax import DEFINITIONS, first_line
+from sphinx_annotated.read.syntax import DEFINITIONS, first_line, last_line
 
 PACKAGES = {"matplotlib", "mpl_toolkits", "seaborn"}
 CUSTOMARY = {"fig", "ax", "axes"}  # names of a figure's parts, if the chapter draws
-DRAWN_ON = {
-    "Axes",
-    "Figure",
-    "SubFigure",
-}  # a parameter's type in a function that draws
+# A parameter's type in a function that draws.
+DRAWN_ON = {"Axes", "Figure", "SubFigure"}
 MARK = re.compile(r"#:\s*fold\s*$")
 DIRECTIVE = re.compile(r"^:{3,}\{", re.MULTILINE)
 TABLE = ("Table", "DataFrame")  # ends of the names of what builds one
@@ -146,7 +143,7 @@ def _folds(
 ) -> Folds:
     """Return the folds of a cell if these statements are folded, shown from ``start`` on."""
     lines = frozenset(
-        n for node in nodes for n in range(first_line(node), _end(node) + 1)
+        n for node in nodes for n in range(first_line(node), last_line(node) + 1)
     )
     folds = Folds(lines)
     waiting: list[int] = []  # rows with folded lines before the fold
@@ -174,10 +171,6 @@ def _is_remark(row: Row) -> bool:
     return not row.heading and not DIRECTIVE.search(row.prose)
 
 
-def _end(node: ast.stmt) -> int:
-    return node.end_lineno or node.lineno
-
-
 def _prepares(node: ast.stmt) -> bool:
     return isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef)
 
@@ -196,14 +189,14 @@ class _Finder:
         """Return the statements from the one with ``#: fold`` on."""
         numbers = range(cell.line, cell.end + 1) if cell.nodes else ()
         marks = [n for n in numbers if MARK.search(self.chapter.lines[n - 1])]
-        return [node for node in cell.nodes if marks and _end(node) >= marks[0]]
+        return [node for node in cell.nodes if marks and last_line(node) >= marks[0]]
 
     def lines_of(self, nodes: Sequence[ast.stmt]) -> int:
         """Return how many lines these statements have, without comments and blank ones."""
         return sum(
             bool(self.chapter.lines[n - 1].strip()) and n not in self.chapter.aside
             for node in nodes
-            for n in range(first_line(node), _end(node) + 1)
+            for n in range(first_line(node), last_line(node) + 1)
         )
 
     def drawing(self, cell: Cell) -> list[ast.stmt]:

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 Results = dict[
     str, tuple[str, Any]
 ]  # by name: a digest of what it follows from, and it
@@ -29,7 +30,7 @@ class Memo:
         self.before: dict[str, Results] = _read(path) if path else {}
         self.now: dict[str, Results] = {}
 
-    def once(self, place: str, name: str, given: str, work: Callable[[], Any]) -> Any:
+    def once(self, place: str, name: str, given: str, work: Callable[[], T]) -> T:
         """Return what ``work`` returns, now or when it was last called for the same ``given``."""
         results = self.now.get(place)
         if results is None:
@@ -37,7 +38,8 @@ class Memo:
         known = results.get(name)
         if known is None or known[0] != given:
             known = results[name] = given, work()
-        return known[1]
+        result: T = known[1]
+        return result
 
     def save(self) -> None:
         """Write the results of the places that were asked for, completely or not at all."""

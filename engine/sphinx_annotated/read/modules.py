@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sphinx_annotated.read.chapter import Chapter
 from sphinx_annotated.read.manners.styles import (
@@ -29,6 +29,7 @@ from sphinx_annotated.read.syntax import (
 )
 from sphinx_annotated.read.titles import titled
 
+T = TypeVar("T")
 LINES = 5_000  # of parsed modules that are kept in memory: 30 MB
 FROM_SRC = re.compile(rb"^\s*(from|import) +src\b", re.MULTILINE)
 PARSED = ("tree", "chapter", "library", "run", "code", "_kept")
@@ -169,8 +170,8 @@ class Project:
                 lines += module.text.count("\n")
 
     def once(
-        self, module: Module, name: str, work: Callable[[], Any], given: str = ""
-    ) -> Any:
+        self, module: Module, name: str, work: Callable[[], T], given: str = ""
+    ) -> T:
         """Return what ``work`` returns. It follows from the module and what is ``given``.
 
         It must be what JSON has, because it is kept for later builds.

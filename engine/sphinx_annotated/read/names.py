@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import symtable
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -24,10 +23,9 @@ class Use:
 
 def free_names(node: ast.stmt) -> set[str]:
     """Return the names that a statement takes from its module or from the builtins."""
-    source = ast.unparse(node)
     return {
         symbol.get_name()
-        for table in _tables(symtable.symtable(source, "<definition>", "exec"))
+        for table in _tables_of(node)
         for symbol in table.get_symbols()
         if symbol.is_referenced()
         and (
@@ -60,10 +58,9 @@ def quoted_names(node: ast.stmt) -> set[str]:
 
 def class_names(node: ast.stmt) -> set[str]:
     """Return the names that a class body both binds and reads: ``limit = limit`` reads the module's."""
-    source = ast.unparse(node)
     return {
         symbol.get_name()
-        for table in _tables(symtable.symtable(source, "<definition>", "exec"))
+        for table in _tables_of(node)
         if table.get_type() == "class"
         for symbol in table.get_symbols()
         if symbol.is_referenced() and symbol.is_assigned()
@@ -75,10 +72,12 @@ def _bound_first(node: ast.stmt, symbol: symtable.Symbol) -> bool:
     return isinstance(node, DEFINITIONS) and node.name == symbol.get_name()
 
 
-def _tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
-    yield table
-    for child in table.get_children():
-        yield from _tables(child)
+def _tables_of(node: ast.stmt) -> list[symtable.SymbolTable]:
+    """Return the tables of the names in a statement, that of its own first."""
+    found = [symtable.symtable(ast.unparse(node), "<definition>", "exec")]
+    for table in found:
+        found += table.get_children()
+    return found
 
 
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -95,22 +94,25 @@ def bound_names(node: ast.AST, deep: bool = True) -> list[str]:
         return []
     if isinstance(node, ast.comprehension):  # its own name is none of the module's
         return [name for test in node.ifs for name in bound_names(test)]
-    names: list[str] = []
+    names = _stored_by(node)
     if isinstance(node, ast.Import | ast.ImportFrom):
         names = [alias.asname or alias.name.partition(".")[0] for alias in node.names]
-    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-        names = [node.id]
-    elif (
-        isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name
-    ):
-        names = [node.name]
-    elif isinstance(node, ast.MatchMapping) and node.rest:
-        names = [node.rest]
     return names + [
         name
         for child in ast.iter_child_nodes(node)
         for name in bound_names(child, deep)
     ]
+
+
+def _stored_by(node: ast.AST) -> list[str]:
+    """Return the names that a node itself gives a value, other than by an import."""
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        return [node.id]
+    if isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
+        return [node.name] if node.name else []
+    if isinstance(node, ast.MatchMapping):
+        return [node.rest] if node.rest else []
+    return [node.name] if isinstance(node, DEFINITIONS) else []
 
 
 def uses(
@@ -155,17 +157,13 @@ def _imports(statements: list[ast.stmt], package: str) -> dict[str, str]:
     return meanings
 
 
-def _stored(node: ast.AST) -> Iterator[str]:
-    """Yield the names that get a value inside a node."""
-    for part in ast.walk(node):
-        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
-            yield part.id
-        elif isinstance(part, DEFINITIONS):
-            yield part.name
-        elif isinstance(part, ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
-            yield from [part.name] if part.name else []
-        elif isinstance(part, ast.MatchMapping) and part.rest:
-            yield part.rest
+def _stored(node: ast.AST) -> set[str]:
+    """Return the names that get a value inside a node."""
+    return {name for part in ast.walk(node) for name in _stored_by(part)}
+
+
+def _arguments(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> set[str]:
+    return {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}
 
 
 class _Finder(ast.NodeVisitor):
@@ -196,10 +194,7 @@ class _Finder(ast.NodeVisitor):
                 self.visit(argument.annotation)
         if node.returns:
             self.visit(node.returns)
-        stored = {name for statement in node.body for name in _stored(statement)}
-        self.local.append(
-            {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)} | stored
-        )
+        self.local.append(_arguments(node).union(*map(_stored, node.body)))
         known = self.meanings
         self.meanings = known | _imports(node.body, self.package)
         for statement in node.body:
@@ -210,12 +205,10 @@ class _Finder(ast.NodeVisitor):
     visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
-        self._scope(
-            node, {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}
-        )
+        self._scope(node, _arguments(node))
 
     def visit_ListComp(self, node: ast.AST) -> None:
-        self._scope(node, set(_stored(node)))
+        self._scope(node, _stored(node))
 
     visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp  # noqa: N815
 

@@ -250,7 +250,7 @@ class _Reader:
     def _prose_of(self, node: ast.Expr) -> list[tuple[int, str]]:
         """Return a docstring's text with the line of its first word, and the comment after it."""
         text = self._lead_cut(node.value)
-        end = node.end_lineno or node.lineno
+        end = last_line(node)
         after = self.trailing.get(end) if self._alone(node) else None
         return [text, (end, after)] if after else [text]
 
@@ -265,37 +265,32 @@ class _Reader:
             self.misread[first] = misread
         return text
 
-    def _definitions(self, node: ast.AST, outer: list[ast.AST]) -> None:
+    def _definitions(self, node: ast.AST, inside: list[Definition]) -> None:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, DEFINITIONS):
-                inside = [n for n in outer if isinstance(n, DEFINITIONS)]
-                kind: Literal["class", "function", "method"] = (
-                    "class"
-                    if isinstance(child, ast.ClassDef)
-                    else "method"
-                    if inside and isinstance(inside[-1], ast.ClassDef)
-                    else "function"
-                )
+                kind: Literal["class", "function", "method"] = "function"
+                if isinstance(child, ast.ClassDef):
+                    kind = "class"
+                elif inside and isinstance(inside[-1], ast.ClassDef):
+                    kind = "method"
                 qualname = ".".join([*(n.name for n in inside), child.name])
                 self.defs[first_line(child)] = Name(kind, qualname, len(inside) + 1)
                 self._docstring(child)
-                self._definitions(child, [*outer, child])
+                self._definitions(child, [*inside, child])
             else:
-                self._definitions(child, outer)
+                self._definitions(child, inside)
 
     def _docstring(self, node: Definition) -> None:
         text = docstring(node)
         if text is None or not self._alone(text):
             return
         self.notes.setdefault(first_line(node), []).extend(self._prose_of(text))
-        self.hidden.update(range(text.lineno, (text.end_lineno or text.lineno) + 1))
+        self.hidden.update(range(text.lineno, last_line(text) + 1))
 
     def _alone(self, node: ast.stmt) -> bool:
         """Return whether its lines contain no other code."""
         before = self.lines[node.lineno - 1].encode()[: node.col_offset]
-        after = self.lines[(node.end_lineno or node.lineno) - 1].encode()[
-            node.end_col_offset :
-        ]
+        after = self.lines[last_line(node) - 1].encode()[node.end_col_offset :]
         return not before.strip() and after.strip()[:1] in (b"", b"#")
 
     def _cells(self) -> Iterator[Cell]:
@@ -308,9 +303,8 @@ class _Reader:
         cuts = sorted({*self.comment_lines, *self.texts, *self.manner.starts})
         cell: Cell | None = None
         for i, node in enumerate(body):
-            limit = (
-                first_line(body[i + 1]) if i + 1 < len(body) else len(self.lines) + 1
-            )
+            after = body[i + 1 : i + 2]
+            limit = first_line(after[0]) if after else len(self.lines) + 1
             end = self._end(node, limit)
             if isinstance(node, DEFINITIONS):
                 if cell:
@@ -339,7 +333,7 @@ class _Reader:
 
     def _below(self, opening: ast.Expr) -> int:
         """Return the line where code may start. Lines above the docstring are not shown."""
-        last = opening.end_lineno or opening.lineno
+        last = last_line(opening)
         start = last + 1 if self._alone(opening) else last
         self.hidden.update(range(1, start))
         return start
@@ -364,7 +358,7 @@ class _Reader:
 
     def _end(self, node: ast.stmt, limit: int) -> int:
         """Return the last line of a statement, including indented comments at its end."""
-        end = node.end_lineno or node.lineno
+        end = last_line(node)
         if not hasattr(node, "body"):
             return end
         for at in range(bisect(self.comment_lines, end), len(self.comments)):

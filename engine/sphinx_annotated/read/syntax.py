@@ -9,6 +9,7 @@ import tokenize
 import warnings
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import TypeGuard
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -95,14 +96,14 @@ def docstring(node: ast.AST) -> ast.Expr | None:
     """Return the statement that is the docstring of a module, class or function."""
     body = getattr(node, "body", None)
     if isinstance(node, (ast.Module, *DEFINITIONS)) and body:
-        first = body[0]
-        if (
-            isinstance(first, ast.Expr)
-            and isinstance(first.value, ast.Constant)
-            and isinstance(first.value.value, str)
-        ):
-            return first
+        return body[0] if is_text(body[0]) else None
     return None
+
+
+def is_text(node: ast.AST) -> TypeGuard[ast.Expr]:
+    """Return whether a statement is a string and nothing else."""
+    value = node.value if isinstance(node, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
 def is_unwritten(node: ast.AST) -> bool:

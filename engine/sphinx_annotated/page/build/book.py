@@ -76,8 +76,7 @@ def book_of(
 
 
 def _title(project: Project, module: Module) -> str:
-    found: str = project.once(module, "title", lambda: module.chapter.title)
-    return found
+    return project.once(module, "title", lambda: module.chapter.title)
 
 
 def is_below(docname: str, folders: Iterable[str]) -> bool:

@@ -5,10 +5,11 @@ All other files of Python below the folder of the sources are left alone: ``conf
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator
 from difflib import get_close_matches
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
@@ -147,11 +148,5 @@ def _entries(root: Path, name: str, modules: set[str]) -> Iterator[str]:
 
 def _from_root(name: str, entry: str) -> str:
     """Return an entry as a path from the root: it is relative to its file, or starts with a slash."""
-    path = PurePosixPath("/") / PurePosixPath(name).parent / entry
-    parts: list[str] = []
-    for part in path.parts[1:]:
-        if part == "..":
-            parts = parts[:-1]
-        elif part != ".":
-            parts.append(part)
-    return "/".join(parts)
+    folder = posixpath.dirname(name)
+    return posixpath.normpath(posixpath.join("/", folder, entry)).lstrip("/")

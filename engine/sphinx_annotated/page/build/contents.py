@@ -94,20 +94,17 @@ class Navigation:
     @cached_property
     def parts(self) -> list[dict[str, Any]]:
         """Each part's caption and its items."""
-        return _parts(*self.given)
-
-
-def _parts(app: Sphinx, entries: list[Entry], pagename: str) -> list[dict[str, Any]]:
-    parts: list[dict[str, Any]] = []
-    for entry in entries:
-        if not parts or parts[-1]["caption"] != entry.part:
-            parts.append({"caption": entry.part, "items": []})
-        parts[-1]["items"].append(
-            {
-                "number": entry.number,
-                "title": entry.title,
-                "href": app.builder.get_relative_uri(pagename, entry.docname),
-                "current": entry.docname == pagename,
-            }
-        )
-    return parts
+        app, entries, pagename = self.given
+        parts: list[dict[str, Any]] = []
+        for entry in entries:
+            if not parts or parts[-1]["caption"] != entry.part:
+                parts.append({"caption": entry.part, "items": []})
+            parts[-1]["items"].append(
+                {
+                    "number": entry.number,
+                    "title": entry.title,
+                    "href": app.builder.get_relative_uri(pagename, entry.docname),
+                    "current": entry.docname == pagename,
+                }
+            )
+        return parts

@@ -50,58 +50,32 @@ class Head:
     source: nodes.Element | None = None
 
 
+@dataclass
+class Kept:
+    """What is kept from one build to the next: the table of contents, and for each page
+
+    - ``digests``: that of its chapter when it was last read,
+    - ``notebooks``: whether the chapter had a committed notebook,
+    - ``uses``: what it shows of modules, with the digests of that when it was last read.
+    """
+
+    contents: list[Entry] | None = None
+    digests: dict[str, str] = field(default_factory=dict)
+    notebooks: set[str] = field(default_factory=set)
+    uses: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
 class Memory(Domain):
-    """What is kept from one build to the next. Sphinx pickles it with its environment."""
+    """Keeps it with Sphinx's environment, which is pickled."""
 
     name = "annotated"
     label = "Annotated modules"
-    initial_data = {  # noqa: RUF012
-        "digests": {},
-        "contents": None,
-        "notebooks": set(),
-        "uses": {},
-    }
-    data_version = 1
-
-    @property
-    def digests(self) -> dict[str, str]:
-        """The digest of each chapter when its page was last read."""
-        found: dict[str, str] = self.data["digests"]
-        return found
-
-    @digests.setter
-    def digests(self, digests: dict[str, str]) -> None:
-        self.data["digests"] = digests
-
-    @property
-    def contents(self) -> list[Entry] | None:
-        """The table of contents of the last build."""
-        found: list[Entry] | None = self.data["contents"]
-        return found
-
-    @contents.setter
-    def contents(self, entries: list[Entry]) -> None:
-        self.data["contents"] = entries
-
-    @property
-    def notebooks(self) -> set[str]:
-        """The chapters that had a committed notebook in the last build."""
-        found: set[str] = self.data["notebooks"]
-        return found
-
-    @notebooks.setter
-    def notebooks(self, docnames: set[str]) -> None:
-        self.data["notebooks"] = docnames
-
-    @property
-    def uses(self) -> dict[str, dict[str, str]]:
-        """What each page shows of modules, with its digest when the page was last read."""
-        found: dict[str, dict[str, str]] = self.data["uses"]
-        return found
+    initial_data = {"kept": Kept()}  # noqa: RUF012
+    data_version = 2
 
     def clear_doc(self, docname: str) -> None:
         """Forget what a page shows that is read again or gone."""
-        self.uses.pop(docname, None)
+        self.data["kept"].uses.pop(docname, None)
 
     def resolve_any_xref(self, *args: Any) -> list[Any]:
         """Return nothing: it is no domain of objects."""
@@ -109,8 +83,9 @@ class Memory(Domain):
 
     def merge_domaindata(self, docnames: Any, otherdata: Any) -> None:
         """Take over what another process has read."""
-        uses = otherdata["uses"].items()
-        self.uses.update((name, used) for name, used in uses if name in docnames)
+        uses = otherdata["kept"].uses.items()
+        own = self.data["kept"].uses
+        own.update((name, used) for name, used in uses if name in docnames)
 
 
 @dataclass
@@ -155,11 +130,10 @@ class State:
         return Store(where / ".executed")
 
     @cached_property
-    def memory(self) -> Memory:
+    def memory(self) -> Kept:
         """What the last build left."""
-        memory = self.app.env.get_domain("annotated")
-        assert isinstance(memory, Memory)
-        return memory
+        kept: Kept = self.app.env.get_domain("annotated").data["kept"]
+        return kept
 
     @cached_property
     def book(self) -> Book:
@@ -228,8 +202,7 @@ class State:
             asked = of_others(job.chapter).items()
             return {text: list(places) for text, places in asked}
 
-        found: dict[str, list[str]] = self.project.once(job.module, "others", work)
-        return found
+        return self.project.once(job.module, "others", work)
 
     def ran(self, job: Job) -> tuple[str, Ran]:
         """Return a digest of the chapter's record, and a part of it. All chapters must have run."""

@@ -17,7 +17,7 @@ from sphinx_annotated.page.directives.folding import fold, own, remark, summary
 from sphinx_annotated.page.directives.pictures import picture
 from sphinx_annotated.page.directives.variants import variant
 from sphinx_annotated.page.html.boxes import box
-from sphinx_annotated.page.html.code import Highlighter, code_lines, code_node
+from sphinx_annotated.page.html.code import code_lines, code_node
 from sphinx_annotated.read.chapter import Block, Cell, Name, Row
 from sphinx_annotated.read.folds import Folds
 
@@ -44,9 +44,7 @@ class AnnotatedRow(SphinxDirective):
         flagged = any(True for _ in prose.findall(deviation))
         shown = self._part(row, folds, hidden=False)
         for i, block in enumerate(shown):
-            code += self._block(
-                page.highlighter, cell, block, first=i == 0, flagged=flagged and i == 0
-            )
+            code += self._block(cell, block, first=i == 0, flagged=flagged)
         if index in folds.at:
             code += self._fold(cell, folds, index, prose, flagged and not shown)
         for difference in list(prose.findall(variant)):
@@ -108,28 +106,23 @@ class AnnotatedRow(SphinxDirective):
                 made[-1] += remarks.pop(0).children  # type: ignore[operator]
             for block in self._part(cell.rows[i], folds, hidden=True):
                 first = next(made.findall(code_lines), None) is None
-                made += self._block(
-                    page.highlighter, cell, block, first, flagged and first
-                )
+                made += self._block(cell, block, first, flagged)
         return made
 
     def _block(
-        self,
-        highlighter: Highlighter,
-        cell: Cell,
-        block: Block,
-        first: bool,
-        flagged: bool,
+        self, cell: Cell, block: Block, first: bool, flagged: bool
     ) -> nodes.Element:
+        """Return a block. If it is ``flagged``, so is the first line of the ``first`` one."""
         made = box("sbs__block", *(["def"] if block.name else []))
-        chapter = page_of(self.env).chapter
+        page = page_of(self.env)
+        chapter, flagged = page.chapter, flagged and first
         if block.name:
             self._anchor(made, block.name, helps=self._helps(cell, block.name))
         lines = [
             (
                 n,
                 chapter.anchor(n),
-                highlighter.line(cell, n),
+                page.highlighter.line(cell, n),
                 ["ln--deviation"] if flagged and k == 0 else [],
             )
             for k, n in enumerate(block.lines)

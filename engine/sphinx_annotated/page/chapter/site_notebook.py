@@ -20,6 +20,7 @@ from sphinx_annotated.read.chapter import HEADING, Cell, Chapter, Row
 from sphinx_annotated.read.folds import Folds
 from sphinx_annotated.read.manners.styles import DIRECTIVE
 from sphinx_annotated.read.prose import as_typed
+from sphinx_annotated.read.syntax import is_text
 from sphinx_annotated.run.clean import cleaned
 from sphinx_annotated.run.kernel import KERNEL
 from sphinx_annotated.run.narrow import FORMAT as NARROW
@@ -103,12 +104,7 @@ def _described(cell: Cell) -> bool:
     if len(cell.nodes) < 2:
         return False
     constant, last = cell.nodes[-2:]
-    return (
-        isinstance(constant, ast.Assign | ast.AnnAssign)
-        and isinstance(last, ast.Expr)
-        and isinstance(last.value, ast.Constant)
-        and isinstance(last.value.value, str)
-    )
+    return isinstance(constant, ast.Assign | ast.AnnAssign) and is_text(last)
 
 
 def _rows(folded: Folds, row: int) -> list[int]:

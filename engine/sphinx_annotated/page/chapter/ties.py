@@ -13,6 +13,8 @@ from typing import Any
 from docutils import nodes
 from sphinx.transforms import SphinxTransform
 
+from sphinx_annotated.page.html.boxes import between
+
 # Characters that replace a name and a symbol in a sentence.
 NAME, SYMBOL = "\N{START OF TEXT}", "\N{END OF TEXT}"
 LIST = "{0}(?:(?:, and|,| and) {0})*"
@@ -92,10 +94,9 @@ def _mark(node: nodes.Node) -> str:
     return ""
 
 
-def visit_tie(translator: Any, node: tie) -> None:
+def _opened(node: tie) -> str:
     stop = ' tabindex="0"' if node["stop"] else ""
-    translator.body.append(f'<span class="tie" data-tie="{node["name"]}"{stop}>')
+    return f'<span class="tie" data-tie="{node["name"]}"{stop}>'
 
 
-def depart_tie(translator: Any, node: tie) -> None:
-    translator.body.append("</span>")
+TIE_HTML = between(_opened, "</span>")

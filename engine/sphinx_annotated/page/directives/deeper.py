@@ -6,14 +6,13 @@ is shown while it is closed.
 
 from __future__ import annotations
 
-from typing import Any
-
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.locale import _
 from sphinx.util.docutils import SphinxDirective
 
 from sphinx_annotated.page.build.state import state_of
+from sphinx_annotated.page.html.boxes import between
 from sphinx_annotated.read.chapter import Row
 
 MISPLACED = (
@@ -59,20 +58,12 @@ def is_misplaced(row: Row, prose: nodes.Element) -> bool:
     return next(prose.findall(deeper), None) is not None and not starts
 
 
-def visit_deeper(translator: Any, node: deeper) -> None:
-    translator.body.append('<div class="deeper__about">')
-
-
-def depart_deeper(translator: Any, node: deeper) -> None:
-    translator.body.append("</div></summary>")
-
-
-def visit_section(translator: Any, node: deeper_section) -> None:
+def _opened(node: deeper_section) -> str:
     word = _("Deeper")
-    translator.body.append(
+    return (
         f'<details class="deeper"><summary><span class="deeper__label">{word}</span> '
     )
 
 
-def depart_section(translator: Any, node: deeper_section) -> None:
-    translator.body.append("</details>")
+ABOUT = between(lambda node: '<div class="deeper__about">', "</div></summary>")
+SECTION = between(_opened, "</details>")

@@ -20,6 +20,7 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx_annotated.page.build.contents import in_order
 from sphinx_annotated.page.build.state import Shown, State, state_of
 from sphinx_annotated.page.directives.values import with_values
+from sphinx_annotated.page.html.boxes import between
 from sphinx_annotated.read.chapter import Chapter
 from sphinx_annotated.read.memo import digest_of
 from sphinx_annotated.read.prose import as_typed
@@ -89,10 +90,7 @@ def _lines(state: State, job: Job, source: str) -> list[str]:
         return list(_listed(job.chapter, job.docname, name, source, values))
 
     given = digest_of(f"{text} {value}" for text, value in values.items())
-    found: list[str] = state.project.once(
-        job.module, f"deviations of {source}", work, given
-    )
-    return found
+    return state.project.once(job.module, f"deviations of {source}", work, given)
 
 
 def _all_lines(state: State, source: str) -> str:
@@ -164,26 +162,5 @@ def _absolute(match: re.Match[str], docname: str) -> str:
     return f"{{doc}}`{match[1]}<{target}>`" if match[1] else f"{{doc}}`{target}`"
 
 
-def visit_deviation(translator: Any, node: deviation) -> None:
-    translator.body.append('<details class="note note--deviation">')
-
-
-def depart_deviation(translator: Any, node: deviation) -> None:
-    translator.body.append("</details>")
-
-
-def visit_paragraph(translator: Any, node: deviation_title) -> None:
-    """Builders other than HTML show the title as a paragraph."""
-    translator.visit_paragraph(node)
-
-
-def depart_paragraph(translator: Any, node: deviation_title) -> None:
-    translator.depart_paragraph(node)
-
-
-def visit_title(translator: Any, node: deviation_title) -> None:
-    translator.body.append('<summary class="note__title">')
-
-
-def depart_title(translator: Any, node: deviation_title) -> None:
-    translator.body.append("</summary>")
+NOTE_HTML = between(lambda node: '<details class="note note--deviation">', "</details>")
+TITLE_HTML = between(lambda node: '<summary class="note__title">', "</summary>")

@@ -18,7 +18,13 @@ from itertools import pairwise
 from typing import Literal
 
 from sphinx_annotated.read.modules import Module, Project, absolute
-from sphinx_annotated.read.syntax import DEFINITIONS, Definition, docstring, first_line
+from sphinx_annotated.read.syntax import (
+    DEFINITIONS,
+    Definition,
+    docstring,
+    first_line,
+    last_line,
+)
 
 
 @dataclass(frozen=True)
@@ -42,9 +48,7 @@ class Change:
     needed: bool = False
 
 
-def find_class(
-    project: Project, module: Module, name: str
-) -> tuple[Module, ast.ClassDef] | None:
+def find_class(project: Project, module: Module, name: str) -> Found | None:
     """Find a class by its dotted name, or by its name in ``module``, following imports."""
     if "." in name:
         where, _, name = name.rpartition(".")
@@ -136,16 +140,15 @@ def _attributes(base: Found, variant: Found, inherits: bool) -> list[Change]:
 
 def _assigned(node: ast.ClassDef) -> dict[str, ast.stmt]:
     """Return the statements of a class that are neither its docstring nor definitions."""
-    found: dict[str, ast.stmt] = {}
-    for statement in node.body:
-        if isinstance(statement, ast.Assign | ast.AnnAssign):
-            target = (
-                statement.target
-                if isinstance(statement, ast.AnnAssign)
-                else statement.targets[0]
-            )
-            found[ast.unparse(target)] = statement
-    return found
+    return {
+        ast.unparse(_targets(each)[0]): each
+        for each in node.body
+        if isinstance(each, ast.Assign | ast.AnnAssign)
+    }
+
+
+def _targets(node: ast.Assign | ast.AnnAssign) -> list[ast.expr]:
+    return node.targets if isinstance(node, ast.Assign) else [node.target]
 
 
 def rebound(
@@ -288,18 +291,16 @@ def _words(text: str) -> list[str]:
 
 
 def _head(module: Module, node: ast.ClassDef) -> list[Line]:
-    end = (docstring(node) or node.body[0]).lineno
-    return [
-        line for line in code_lines(module) if first_line(node) <= line.number < end
-    ]
+    return _between(module, first_line(node), (docstring(node) or node.body[0]).lineno)
 
 
 def _lines(module: Module, node: ast.stmt) -> list[Line]:
     """Return the lines of a method or a statement, without notes and blank lines."""
-    end = node.end_lineno or node.lineno
-    return [
-        line for line in code_lines(module) if first_line(node) <= line.number <= end
-    ]
+    return _between(module, first_line(node), last_line(node) + 1)
+
+
+def _between(module: Module, start: int, stop: int) -> list[Line]:
+    return [line for line in code_lines(module) if start <= line.number < stop]
 
 
 @lru_cache(maxsize=64)
@@ -323,9 +324,8 @@ def _with_inherited(
     place = _call_of_parent(method)
     if place is None:
         return lines
-    start = next(
-        (n for n in parent.body if n is not docstring(parent)), parent.body[0]
-    ).lineno
+    body = parent.body[1:] if docstring(parent) else parent.body
+    start = (body or parent.body)[0].lineno
     gone = _assigning(parent, _overridden(method))
     inherited = [
         line
@@ -368,9 +368,8 @@ def _overridden(method: Definition) -> set[str]:
     found = set()
     for node in ast.walk(method):
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value:
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             used = {ast.unparse(n) for n in ast.walk(node.value)}
-            names = {ast.unparse(target) for target in targets}
+            names = {ast.unparse(target) for target in _targets(node)}
             found |= {name for name in names - used if name.startswith("self.")}
     return found
 
@@ -378,11 +377,10 @@ def _overridden(method: Definition) -> set[str]:
 def _assigning(method: Definition, names: set[str]) -> list[tuple[int, int]]:
     """Return the first and last lines of a method's assignments to these attributes."""
     return [
-        (node.lineno, node.end_lineno or node.lineno)
+        (node.lineno, last_line(node))
         for node in ast.walk(method)
         if isinstance(node, ast.Assign | ast.AnnAssign)
-        and {ast.unparse(t) for t in getattr(node, "targets", None) or [node.target]}  # type: ignore[union-attr]
-        <= names
+        and names.issuperset(map(ast.unparse, _targets(node)))
     ]
 
 

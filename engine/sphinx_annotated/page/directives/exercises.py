@@ -9,11 +9,11 @@ shown, and the next step, whose note is a ``:::{solution}``, is the folded solut
 
 from __future__ import annotations
 
-from typing import Any
-
 from docutils import nodes
 from sphinx.locale import _
 from sphinx.util.docutils import SphinxDirective
+
+from sphinx_annotated.page.html.boxes import between
 
 
 class exercise(nodes.Admonition, nodes.Element):  # noqa: N801 (docutils names nodes so)
@@ -62,21 +62,12 @@ def folded(prose: nodes.Element, code: nodes.Element) -> None:
     code += answer
 
 
-def visit_exercise(translator: Any, node: exercise) -> None:
-    translator.body.append('<div class="note note--exercise" role="note">')
-
-
-def depart_exercise(translator: Any, node: exercise) -> None:
-    translator.body.append("</div>")
-
-
-def visit_solution(translator: Any, node: solution) -> None:
+def _opened(node: solution) -> str:
     word = _("Solution")
-    translator.body.append(
-        f'<details class="solution"><summary>{word}</summary>'
-        '<div class="solution__body">'
-    )
+    return f'<details class="solution"><summary>{word}</summary><div class="solution__body">'
 
 
-def depart_solution(translator: Any, node: solution) -> None:
-    translator.body.append("</div></details>")
+QUESTION = between(
+    lambda node: '<div class="note note--exercise" role="note">', "</div>"
+)
+ANSWER = between(_opened, "</div></details>")

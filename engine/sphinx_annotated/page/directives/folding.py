@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from html import escape
 
 from docutils import nodes
 from sphinx.locale import _
 from sphinx.util.docutils import SphinxDirective
 
 from sphinx_annotated.page.build.state import state_of
+from sphinx_annotated.page.html.boxes import between
 
 
 class fold(nodes.General, nodes.Element):  # noqa: N801 (docutils names nodes so)
@@ -56,11 +57,7 @@ class Remark(SphinxDirective):
         return [node]
 
 
-def visit_fold(translator: Any, node: fold) -> None:
-    translator.body.append(
-        f'<details class="fold"><summary>{translator.encode(node["summary"])}</summary>'
-    )
-
-
-def depart_fold(translator: Any, node: fold) -> None:
-    translator.body.append("</details>")
+FOLD = between(
+    lambda node: f'<details class="fold"><summary>{escape(node["summary"])}</summary>',
+    "</details>",
+)

@@ -178,7 +178,3 @@ def visit_picture(translator: Any, node: picture) -> None:
         f'SVG<span class="visually-hidden"> {of_this}</span></a></figure>'
     )
     raise nodes.SkipNode
-
-
-def skip_picture(translator: Any, node: picture) -> None:
-    raise nodes.SkipNode

@@ -79,8 +79,7 @@ def _lines_of(state: State, name: str) -> str:
     def work() -> str:
         return digest_of(f"{line.number} {line.text}" for line in code_lines(module))
 
-    found: str = state.project.once(module, "lines", work)
-    return found
+    return state.project.once(module, "lines", work)
 
 
 Shown.kinds["lines"] = _lines_of
@@ -139,7 +138,3 @@ def _code(text: str, indent: int, marked: list[Stretch]) -> Iterator[str]:
             inside = any(a <= start and stop <= b for a, b in marked)
             yield f"<mark>{html}</mark>" if inside else html
         at += len(part)
-
-
-def skip_variant(translator: Any, node: variant) -> None:
-    raise nodes.SkipNode

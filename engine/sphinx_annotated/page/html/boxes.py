@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TypeGuard
+from collections.abc import Callable
+from typing import Any, TypeGuard
 
 from docutils import nodes
+
+Write = Callable[[Any, Any], None]
+
+
+def between(before: Callable[[Any], str], after: str) -> tuple[Write, Write]:
+    """Return what writes a node of HTML: what is ``before`` it, and ``after`` it."""
+
+    def visit(translator: Any, node: nodes.Element) -> None:
+        translator.body.append(before(node))
+
+    def depart(translator: Any, node: nodes.Element) -> None:
+        translator.body.append(after)
+
+    return visit, depart
+
+
+def skip(translator: Any, node: nodes.Element) -> None:
+    """Leave a node out, where it cannot be shown."""
+    raise nodes.SkipNode
 
 
 def box(*classes: str) -> nodes.container:

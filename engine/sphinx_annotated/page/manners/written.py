@@ -49,11 +49,12 @@ ONE_COLON = re.compile(r"\s*\.\. ([\w:-]*\w):(?!:)(\s|$)")  # a comment, for doc
 HIDDEN = "The line is a comment and not shown. If it is meant as the directive, write two colons: .. %s::"
 SPAN = re.compile(r"(``?)(?=\S)([^`\n]+?)(?<=\S)\1(?!`)")
 LOGGER = logging.getLogger(__name__)
-# Kinds of fields in docstrings, each with the names that Sphinx and ``sections.py`` give them.
+# Kinds of fields in docstrings, in words that Sphinx translates, each with the names that Sphinx and
+# ``sections.py`` give them.
 FIELDS = {
     "Parameters": ("param", "parameter", "arg", "argument"),
-    "Keyword arguments": ("key", "keyword", "kwarg", "kwparam"),
-    "Other parameters": ("otherparam",),
+    "Keyword Arguments": ("key", "keyword", "kwarg", "kwparam"),
+    "Other Parameters": ("otherparam",),
     "Attributes": ("var", "ivar", "cvar"),
     "Methods": ("method",),
     "Returns": ("return", "returns", "rtype"),
@@ -63,12 +64,12 @@ FIELDS = {
     "Warns": ("warns",),
 }
 KINDS = {name: kind for kind, names in FIELDS.items() for name in names}
-NAMED = ("Parameters", "Keyword arguments", "Other parameters", "Attributes")
+NAMED = ("Parameters", "Keyword Arguments", "Other Parameters", "Attributes")
 TYPES = {  # fields that give the type of another one, and of which kinds that is
-    "type": ("Parameters", "Keyword arguments"),
+    "type": ("Parameters", "Keyword Arguments"),
     "paramtype": ("Parameters",),
-    "kwtype": ("Keyword arguments",),
-    "othertype": ("Other parameters",),
+    "kwtype": ("Keyword Arguments",),
+    "othertype": ("Other Parameters",),
     "vartype": ("Attributes",),
     "rtype": ("Returns",),
     "ytype": ("Yields",),
@@ -414,9 +415,9 @@ def _listed(field_list: nodes.field_list) -> list[nodes.Node]:
     for named, name, body in types:
         _add_type(kinds, named, name, body)
     made: list[nodes.Node] = [others] if len(others) else []
-    titles = _titles()
     for kind, fields in kinds.items():
-        made.append(nodes.rubric("", titles.get(kind, kind), classes=["fields"]))
+        title = _(kind) if kind in FIELDS else kind
+        made.append(nodes.rubric("", title, classes=["fields"]))
         items = [_item(each) for each in fields]
         if len(items) == 1 and not fields[0].name:
             made += items[0].children
@@ -442,21 +443,6 @@ def _add_type(
                 return
     body = [] if simple else body
     kinds.setdefault(named[0], []).append(_Field(name, words, body))
-
-
-def _titles() -> dict[str, str]:
-    return {
-        "Parameters": _("Parameters"),
-        "Keyword arguments": _("Keyword Arguments"),
-        "Other parameters": _("Other Parameters"),
-        "Attributes": _("Attributes"),
-        "Methods": _("Methods"),
-        "Returns": _("Returns"),
-        "Yields": _("Yields"),
-        "Receives": _("Receives"),
-        "Raises": _("Raises"),
-        "Warns": _("Warns"),
-    }
 
 
 def _item(field: _Field) -> nodes.list_item:

@@ -10,7 +10,7 @@ import re
 
 from sphinx_annotated.read.chapter import Kind
 from sphinx_annotated.read.parse import Manner, comment_tokens, comments
-from sphinx_annotated.read.syntax import docstring, first_line
+from sphinx_annotated.read.syntax import docstring, first_line, is_text
 
 HASHES = re.compile(r"(?m)#{20,}\s*$")  # above a cell
 CELL = re.compile(r"#\s*%%+(?P<words>(?:\s.*)?)")  # the first line of one
@@ -25,7 +25,7 @@ def read(text: str, tree: ast.Module) -> Manner:
     }
     kinds: dict[int, Kind] = {}
     for before, node in zip([None, *tree.body], tree.body, strict=False):
-        if docstring(tree) is not node and is_text(node, before):
+        if docstring(tree) is not node and _stands_alone(node, before):
             kinds[first_line(node)] = "block"
     for comment in comments(text)[0]:
         opens = comment.line - 1 in marks or HASHES.match(comment.text)
@@ -35,17 +35,12 @@ def read(text: str, tree: ast.Module) -> Manner:
     return Manner(kinds=kinds, marks=set(marks), titles=titles)
 
 
-def is_text(node: ast.stmt, before: ast.stmt | None) -> bool:
+def _stands_alone(node: ast.stmt, before: ast.stmt | None) -> bool:
     """Return whether a statement is a text of its own.
 
     A text on the line below an assignment describes that.
     """
-    if not (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-        and node.col_offset == 0
-    ):
+    if not is_text(node) or node.col_offset:
         return False
     assigns = isinstance(before, ast.Assign | ast.AnnAssign)
     return not (before and assigns and before.end_lineno == node.lineno - 1)
