@@ -265,8 +265,8 @@ def _described(
 
 def apart(work: Callable[..., Any], *given: Any, seconds: float) -> Any:
     """Return what ``work`` returns in another process, or in a sentence why it does not."""
-    methods = multiprocessing.get_all_start_methods()
-    context: Any = multiprocessing.get_context("fork" if "fork" in methods else "spawn")
+    fork = "fork" in multiprocessing.get_all_start_methods()  # all but Windows
+    context: Any = multiprocessing.get_context("fork" if fork else "spawn")
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_send, args=(theirs, work, given))
     process.start()

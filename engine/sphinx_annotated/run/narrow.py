@@ -14,7 +14,7 @@ from typing import Any
 from IPython.core.formatters import BaseFormatter, catch_format_error
 
 FORMAT = "image/x-narrow+svg"
-WIDTH = 3.8  # inches; a screen of 390 pixels enlarges a word a little
+WIDTHS = (3.8, 4.3, 4.8)  # inches; a screen of 390 pixels enlarges a word a little
 PANEL = 1.3  # inches that a panel is wide at least
 MOST = 4  # panels
 
@@ -40,11 +40,16 @@ def install(shell: Any) -> None:
 
 def narrow(figure: Any) -> str | None:
     """Return a figure as SVG for a narrow screen, or nothing if it is narrow, or its words do not fit."""
-    if figure.get_figwidth() <= WIDTH or figure.subfigs or len(panels(figure)) > MOST:
-        return None
+    few = not figure.subfigs and len(panels(figure)) <= MOST
+    widths = [width for width in WIDTHS if few and figure.get_figwidth() > width]
+    return next(filter(None, (narrowed(figure, width) for width in widths)), None)
+
+
+def narrowed(figure: Any, width: float) -> str | None:
+    """Return a figure as SVG that is so many inches wide, or nothing if its words do not fit."""
     other = copied(figure)
     stack(other)
-    other.set_figwidth(WIDTH)
+    other.set_figwidth(width)
     for text in titles_of(other):
         text.set_wrap(True)
     with warnings.catch_warnings():
@@ -156,7 +161,8 @@ def is_readable(figure: Any) -> bool:
     Letters that mark points may touch, as they do in a wide drawing.
     """
     for axes in figure.axes:
-        if axes.get_subplotspec() and axes.get_position().width * WIDTH < PANEL:
+        width = axes.get_position().width * figure.get_figwidth()
+        if axes.get_subplotspec() and width < PANEL:
             return False
     marks = {
         text for axes in figure.axes for text in axes.texts if len(text.get_text()) < 3

@@ -210,6 +210,7 @@ class Comparison:
             "PYTHONPATH": os.pathsep.join(filter(None, paths)),
             "PYTHONHASHSEED": "0",
             "OMP_NUM_THREADS": "1",
+            "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES",  # of macOS; the packages are imported before
         }
         ran = subprocess.run(
             [sys.executable, described.__file__],

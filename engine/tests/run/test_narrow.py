@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 from sphinx_annotated.page.html.figures import themed
 from sphinx_annotated.run.curves import note
-from sphinx_annotated.run.narrow import WIDTH, Narrow, narrow
+from sphinx_annotated.run.narrow import WIDTHS, Narrow, narrow
 
 ORDER = "The panels, from left to right, are here from top to bottom."
 
@@ -64,7 +64,7 @@ def size(svg: str) -> tuple[float, float]:
 def test_panels_are_below_each_other_and_each_has_its_names() -> None:
     drawing = narrow(shown(two_panels())) or ""
     wide, high = size(drawing)
-    assert wide == pytest.approx(WIDTH) and high == pytest.approx(2 * 2.6, rel=0.05)
+    assert wide == pytest.approx(WIDTHS[0]) and high == pytest.approx(2 * 2.6, rel=0.05)
     for words, count in (("before", 1), ("after", 1), ("loss", 2), ("1.0", 4)):
         assert drawing.count(f"<!-- {words} -->") == count, words
 
@@ -86,7 +86,10 @@ def test_a_figure_with_many_panels_has_none() -> None:
 
 def test_a_figure_with_long_names_of_rows_has_none() -> None:
     figure = Figure(figsize=(7, 2.6), layout="constrained")
-    figure.subplots().barh(["a name that is longer than a half of the figure"], [1])
+    figure.subplots().barh(
+        ["a name that is longer than two thirds of the figure is wide on any screen"],
+        [1],
+    )
     assert narrow(shown(figure)) is None
 
 
