@@ -204,6 +204,15 @@ IDIOMS = {
         "def f(): return Meta in copyreg.dispatch_table",
         *("f", "f()", True),
     ),
+    "setting of a package imported again": Idiom(
+        "import math\nmath.half = 0.5\ndef f():\n    import math\n    return math.half",
+        *("f", "f()", 0.5),
+    ),
+    "context variable": Idiom(
+        "from contextvars import ContextVar\nV = ContextVar('v', default=1)\nT = V.set(3)\n"
+        "def f(): return V.get()",
+        *("f", "f()", 3),
+    ),
     "logger": Idiom(
         "import logging\nlog = logging.getLogger(__name__)\nlog.setLevel(10)\ndef f(): return log.level",
         *("f", "f()", 10),

@@ -22,6 +22,7 @@ import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from contextvars import ContextVar
 from itertools import zip_longest
 from typing import Any
 
@@ -104,6 +105,8 @@ class Description:
                 it, key=lambda each: getattr(each, "__qualname__", repr(each))
             )
             return name, [("has", each) for each in ordered]
+        if isinstance(it, ContextVar):
+            return name, [("value", it.get(Absent))]
         if hasattr(it, "tolist") and hasattr(it, "dtype"):
             return name, [("type", str(it.dtype)), ("numbers", it.tolist())]
         return name, self._object(it)

@@ -282,12 +282,15 @@ def _mentions(module: Module, every: bool) -> dict[str, list[ast.stmt]]:
 
 
 def _names(module: Module, node: ast.stmt) -> set[str]:
-    """Return the names that a statement takes from its module or from Python, or deletes."""
+    """Return the names that a statement takes from its module or from Python, deletes or imports again."""
 
     def work() -> set[str]:
         found = class_names(node) | quoted_names(node)
-        if isinstance(node, ast.Delete):
-            found |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        for part in ast.walk(node):
+            if isinstance(node, ast.Delete) and isinstance(part, ast.Name):
+                found.add(part.id)
+            elif isinstance(part, Import):  # the package that the module has, too
+                found.update(bound_names(part))
         return free_names(node) | found & _makers(module).keys()
 
     names: set[str] = module.keep(("names", id(node)), work)
