@@ -62,7 +62,6 @@ SIGNAL = '''
         --------
         scipy.signal : The original, with more.
         median, mean
-        :class:`Elastic` : Both.
         numpy.convolve for short kernels (see its page).
 
         Todo
@@ -314,6 +313,11 @@ GAPS = '''
         width : float
         height : float
             Upwards.
+
+        See Also
+        --------
+        depth : Of a hole.
+        :class:`Elastic` : Both.
         """
 
 
@@ -612,6 +616,8 @@ def test_each_kind_of_field_has_a_title_of_its_own(built: Built) -> None:
 def test_see_also_keeps_the_words_around_names(built: Built) -> None:
     text = prose(built, "numpy/window")
     assert "numpy.convolve for short kernels (see its page)." in text
+    text = prose(built, "numpy/gaps")
+    assert "depth Of a hole. Elastic Both." in text, text
 
 
 def test_what_docutils_cannot_read_is_shown_as_typed_with_its_error(

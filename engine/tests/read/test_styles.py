@@ -139,7 +139,7 @@ GALLERY = '''
     Fitting a line
     ==============
 
-    Text with :math:`a x + b`.
+    Text with :math:`a x + b`, by `Someone <https://example.org>`_.
     """
 
     # sphinx_gallery_thumbnail_number = 2
