@@ -1,5 +1,6 @@
 """Small books made of a few modules, and how their builds went."""
 
+import json
 import os
 import re
 import shutil
@@ -8,11 +9,18 @@ import sys
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
 from builds import LONGEST, sphinx
+from sphinx_annotated.page.build.book import book_of
+from sphinx_annotated.read.modules import Module, Project
+from sphinx_annotated.run.execute import execute
+from sphinx_annotated.run.job import Job
+from sphinx_annotated.run.store import Record
+from sphinx_annotated.take.notebook import reader_notebook
 
 Write = Callable[[dict[str, str]], Path]
 
@@ -93,9 +101,14 @@ class Shelf:
         code = sphinx(command[3:], log, environment())
         return Built(self.root, code, plain(log))
 
-    def well_built(self) -> Built:
+    def configure(self, text: str) -> None:
+        """Adds lines to the configuration."""
+        with (self.root / "conf.py").open("a") as conf:
+            conf.write(text)
+
+    def well_built(self, *options: str, builder: str = "html") -> Built:
         """Builds, which must succeed."""
-        done = self.build()
+        done = self.build(*options, builder=builder)
         assert done.code == 0, done.log
         return done
 
@@ -112,6 +125,26 @@ def run(command: list[str], log: Path, **options: Any) -> int:
             timeout=LONGEST,
             **options,
         )
+
+
+def run_chapter(text: str, folder: Path, timeout: int = 60) -> Record:
+    """What a chapter of this text left that ran in a folder."""
+    path = folder / "one.py"
+    path.write_text(text, encoding="utf-8")
+    job = Job("one", path, Module("one", path, text), "digest", "", {})
+    return execute(job, folder, timeout, threads=1)
+
+
+def notebook_of(root: Path, name: str) -> list[dict[str, Any]]:
+    """The cells of the notebook that readers get of a chapter."""
+    book = book_of(Project(root), "Fixture", {}, [name], {}, [], [])
+    text = reader_notebook(root / f"{name}.py", book)
+    return list(json.loads(text)["cells"])
+
+
+def words(html: str) -> str:
+    """The text of HTML, on one line."""
+    return " ".join(unescape(re.sub(r"<[^>]+>", "", html)).split())
 
 
 def plain(log: Path) -> str:

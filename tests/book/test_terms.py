@@ -103,9 +103,7 @@ def book(shelf: New) -> Shelf:
 @pytest.fixture(scope="module")
 def built(book: Shelf) -> Built:
     """The book as two processes read it."""
-    done = book.build("-W", "-j", "2")
-    assert done.code == 0, done.log
-    return done.copy()
+    return book.well_built("-W", "-j", "2").copy()
 
 
 @pytest.fixture(scope="module")

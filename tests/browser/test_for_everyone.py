@@ -159,25 +159,6 @@ def test_the_first_tab_skips_to_the_text(visit: Visitor) -> None:
     expect(page.locator("#main")).to_be_focused()
 
 
-def test_the_theme_is_changed_by_keyboard(visit: Visitor) -> None:
-    page = visit(PRIMER).page
-    page.locator("#theme-toggle").focus()
-    page.keyboard.press("Enter")
-    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
-
-
-def test_a_search_is_made_and_followed_by_keyboard(reading: Reading) -> None:
-    page = reading(PRIMER)
-    page.keyboard.press("/")
-    page.keyboard.type("softmax")
-    page.locator("form.search [role=option]").first.wait_for()
-    page.keyboard.press("ArrowDown")
-    chosen = page.locator("form.search [aria-selected=true]")
-    link = str(chosen.evaluate("e => e.href"))
-    page.keyboard.press("Enter")
-    page.wait_for_url(link)
-
-
 def test_escape_closes_a_menu_and_gives_the_focus_back(reading: Reading) -> None:
     page = reading(PRIMER)
     summary = page.locator(".menu summary").first

@@ -103,15 +103,6 @@ def test_enter_opens_a_definition_and_escape_or_tab_leads_back_to_the_term(
     page.wait_for_url(re.compile(r"glossary\.html#term-KV-cache$"))
 
 
-def test_an_open_definition_has_no_barrier(reading: Reading) -> None:
-    page = reading(GENERATION)
-    page.locator(TERM).first.hover()
-    expect(page.locator("#definition")).to_be_visible()
-    for theme in ("light", "dark"):
-        in_theme(page, theme)
-        assert barriers(page, within="#definition") == [], theme
-
-
 def test_no_request_is_made_for_a_definition(visit: Visitor) -> None:
     opened = visit(GENERATION)
     opened.quiet()

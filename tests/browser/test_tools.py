@@ -258,24 +258,6 @@ def test_search_answers_as_one_types_and_is_used_by_keyboard_alone(
     page.wait_for_url(re.compile(re.escape(where)))
 
 
-@pytest.mark.parametrize(
-    ("words", "where"),
-    [
-        ("causal_mask", "attention.html#causal_mask"),
-        ("squaredrelu", "primer_ez.html#SquaredReLU"),
-        ("generate_cached", "generation.html#generate_cached"),
-    ],
-)
-def test_whoever_types_the_name_of_a_definition_finds_it_first(
-    reading: Reading, words: str, where: str
-) -> None:
-    page = reading(ATTENTION)
-    page.keyboard.press("/")
-    page.keyboard.type(words)
-    first = page.locator("#hits [role=option]").first
-    expect(first).to_have_attribute("href", re.compile(f"{re.escape(where)}$"))
-
-
 def test_a_formula_in_a_result_stands_there_once(
     reading: Reading,
 ) -> None:
@@ -360,9 +342,6 @@ def test_a_click_on_a_line_number_puts_its_link_into_the_address(
     marked, top = page.evaluate(MARKED, name)
     assert marked
     assert 52 <= top < 900
-
-
-# -- notes --------------------------------------------------------------------------------
 
 
 # -- exercises ------------------------------------------------------------------------------

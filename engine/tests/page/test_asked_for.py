@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Callable
-from html import unescape
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from builds import ENGINE
-from small_books import Built, Shelf
+from small_books import Shelf, words
 from sphinx.util.matching import get_matching_files
 from sphinx_annotated.page.build import chapters
 from sphinx_annotated.read.patterns import matches
@@ -37,11 +36,6 @@ def book(shelf: New) -> Shelf:
     return shelf({**files, **BESIDE})
 
 
-def ok(done: Built) -> Built:
-    assert done.code == 0, done.log
-    return done
-
-
 def pages(book: Shelf) -> list[str]:
     """The pages of modules."""
     site = book.root / "_build" / "html"
@@ -55,7 +49,7 @@ def pages(book: Shelf) -> list[str]:
 def test_modules_of_the_toctrees_are_chapters_and_nothing_else_runs(
     book: Shelf,
 ) -> None:
-    done = ok(book.build("-W"))
+    done = book.well_built("-W")
     assert done.executed() == ["one", "pkg/sub/three", "pkg/two"]
     assert pages(book) == ["one", "pkg/sub/three", "pkg/two"]
     files = {p.name for p in book.root.iterdir() if p.is_file()}
@@ -64,12 +58,11 @@ def test_modules_of_the_toctrees_are_chapters_and_nothing_else_runs(
 
 
 def test_patterns_name_chapters_instead_and_conf_py_is_never_one(book: Shelf) -> None:
-    with (book.root / "conf.py").open("a") as conf:
-        conf.write(
-            'annotated_chapters = ["*.py", "pkg/**"]\nannotated_execute = ["pkg/**"]\n'
-        )
+    book.configure(
+        'annotated_chapters = ["*.py", "pkg/**"]\nannotated_execute = ["pkg/**"]\n'
+    )
     (book.root / "setup.py").write_text('"""# Setup"""\n\nx = 1\n')
-    done = ok(book.build())
+    done = book.well_built()
     assert pages(book) == ["one", "pkg/sub/three", "pkg/two", "setup"]
     assert done.executed() == ["pkg/sub/three", "pkg/two"]
     assert "This module was not executed" in done.page("one")
@@ -79,18 +72,17 @@ def test_patterns_name_chapters_instead_and_conf_py_is_never_one(book: Shelf) ->
 
 
 def test_a_book_that_executes_no_notebook_executes_no_chapter(book: Shelf) -> None:
-    with (book.root / "conf.py").open("a") as conf:
-        conf.write('nb_execution_mode = "off"\n')
+    book.configure('nb_execution_mode = "off"\n')
     text = '"""# One\n\nIt is {value}`1 + 1`.\n"""\n\nprint("printed")\n'
     (book.root / "one.py").write_text(text)
-    done = ok(book.build("-W"))
+    done = book.well_built("-W")
     assert done.executed() == []
     page = done.page("one")
     assert "This module was not executed" in page
-    assert "It is 1 + 1." in " ".join(unescape(re.sub(r"<[^>]+>", "", page)).split())
+    assert "It is 1 + 1." in words(page)
     assert not re.search(r'class="[^"]*\bout\b', page)
     book.edit("conf.py", 'nb_execution_mode = "off"', 'nb_execution_mode = "auto"')
-    again = ok(book.build("-W"))
+    again = book.well_built("-W")
     assert again.executed() == ["one", "pkg/sub/three", "pkg/two"]
     page = again.page("one")
     assert "not executed" not in page and re.search(r"It is <[^>]+>2<", page)
@@ -103,7 +95,7 @@ def test_a_chapter_that_lacks_a_package_is_shown_and_the_warning_names_it(
     needs = '"""# One"""\n\nimport no_such_thing.sub\n\nprint("printed")\n'
     book = shelf({"one.py": needs, "two.py": MODULE.format("Two", "two-ran")})
     for _ in range(2):  # a later build says so again
-        done = ok(book.build())
+        done = book.well_built()
         assert re.search(
             r"one\.py:3: WARNING: .*package no_such_thing, which is not installed.*Install what has it",
             done.log,
@@ -112,10 +104,10 @@ def test_a_chapter_that_lacks_a_package_is_shown_and_the_warning_names_it(
         assert "printed" in done.page("two")
     assert book.build("-W").code != 0
     (book.root / "python" / "no_such_thing").mkdir(parents=True)
-    assert "add python to PYTHONPATH" in ok(book.build()).log
+    assert "add python to PYTHONPATH" in book.well_built().log
     (book.root / "no_such_thing").mkdir()
     (book.root / "no_such_thing" / "sub.py").write_text("x = 1\n")
-    done = ok(book.build("-W"))
+    done = book.well_built("-W")
     assert done.executed() == ["one"] and "not installed" not in done.page("one")
 
 
@@ -127,14 +119,12 @@ def test_a_module_of_the_project_that_is_not_there_ends_the_build(shelf: New) ->
 
 def test_a_first_build_needs_neither_fonttools_nor_fcntl(shelf: New) -> None:
     book = shelf({"one.py": MODULE.format("One", "one-ran")})
-    with (book.root / "conf.py").open("a") as conf:
-        conf.write(
-            'for name in ("fontTools", "fontTools.ttLib"):\n    sys.modules[name] = None\n'
-        )
-    assert "printed" in ok(book.build("-W")).page("one")
+    book.configure(
+        'for name in ("fontTools", "fontTools.ttLib"):\n    sys.modules[name] = None\n'
+    )
+    assert "printed" in book.well_built("-W").page("one")
     (book.root / "a.woff2").write_bytes(b"")
-    with (book.root / "conf.py").open("a") as conf:
-        conf.write('annotated_figure_fonts = ["a.woff2"]\n')
+    book.configure('annotated_figure_fonts = ["a.woff2"]\n')
     done = book.build()
     assert (
         done.code != 0
@@ -149,8 +139,7 @@ def test_a_first_build_needs_neither_fonttools_nor_fcntl(shelf: New) -> None:
 
 def test_an_unknown_style_is_an_error_that_lists_the_styles(shelf: New) -> None:
     book = shelf({"one.py": '"""# One"""\n'})
-    with (book.root / "conf.py").open("a") as conf:
-        conf.write('annotated_style = {"one": "nympy"}\n')
+    book.configure('annotated_style = {"one": "nympy"}\n')
     done = book.build()
     assert done.code != 0
     assert re.search(
@@ -160,13 +149,12 @@ def test_an_unknown_style_is_an_error_that_lists_the_styles(shelf: New) -> None:
 
 def test_a_pattern_that_names_no_chapter_is_a_warning_with_the_fix(shelf: New) -> None:
     book = shelf({"one.py": '"""# One"""\n', "pkg/two.py": '"""# Two"""\n'})
-    with (book.root / "conf.py").open("a") as conf:
-        conf.write(
-            'annotated_chapters = ["one.py", "pkg", "tow"]\n'
-            'annotated_style = {"**": "markdown", "pkg/twos": "numpy", "*": "markdown"}\n'
-            'annotated_execute = ["*", "nowhere/*"]\n'
-        )
-    done = ok(book.build())
+    book.configure(
+        'annotated_chapters = ["one.py", "pkg", "tow"]\n'
+        'annotated_style = {"**": "markdown", "pkg/twos": "numpy", "*": "markdown"}\n'
+        'annotated_execute = ["*", "nowhere/*"]\n'
+    )
+    done = book.well_built()
     found = re.findall(
         r"conf\.py:\d+: WARNING: (\w+): the pattern \"(.*?)\" (.*)", done.log
     )

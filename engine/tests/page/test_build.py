@@ -174,16 +174,13 @@ def book(shelf: Callable[[dict[str, str]], Shelf]) -> Shelf:
         'bibtex_bibfiles = ["refs.bib"]\nannotated_workers',
     )
     made.edit("conf.py", '"lib"', '"lib", "pkg/far.py", "pkg/sub/near.py"')
-    with (made.root / "conf.py").open("a") as conf:
-        conf.write(COUNTING)
+    made.configure(COUNTING)
     return made
 
 
 @pytest.fixture(scope="module")
 def built(book: Shelf) -> Built:
-    result = book.build("-W", "--keep-going")
-    assert result.code == 0, result.log
-    return result
+    return book.well_built("-W", "--keep-going")
 
 
 def row_of(page: str, line: int) -> str:
@@ -202,7 +199,8 @@ def line_of(text: str) -> int:
     return next(n for n, line in enumerate(lines, 1) if text in line)
 
 
-def words(html: str) -> str:
+def typed(html: str) -> str:
+    """The text of HTML, with its blanks."""
     return unescape(re.sub(r"<[^>]+>", "", html))
 
 
@@ -236,7 +234,7 @@ def test_every_line_of_code_is_shown_once_with_its_number_and_anchor(
     lines = (built.root / "one.py").read_text(encoding="utf-8").split("\n")
     for number, html in found:
         source = lines[int(number) - 1]
-        assert words(html) in (source, source[4:]), number
+        assert typed(html) in (source, source[4:]), number
     numbers = [int(number) for number, _ in found]
     assert numbers == sorted(set(numbers))
     assert line_of("return scale(1)") in numbers
@@ -245,7 +243,7 @@ def test_every_line_of_code_is_shown_once_with_its_number_and_anchor(
 def test_copied_code_contains_no_line_numbers(built: Built) -> None:
     row = row_of(built.page("one"), line_of("return x * SCALE"))
     assert (
-        words(row[row.index("<pre") : row.index("</pre>")]) == "    return x * SCALE\n"
+        typed(row[row.index("<pre") : row.index("</pre>")]) == "    return x * SCALE\n"
     )
 
 
@@ -347,8 +345,7 @@ def test_modules_are_copied_to_the_site(built: Built) -> None:
 
 @pytest.mark.slow
 def test_prose_of_rows_can_be_translated(book: Shelf, built: Built) -> None:
-    done = book.build("-W", "--keep-going", builder="gettext")
-    assert done.code == 0, done.log
+    done = book.well_built("-W", "--keep-going", builder="gettext")
     assert done.executed() == []
     text = (book.root / "_build/gettext/one.pot").read_text(encoding="utf-8")
     for message in (
@@ -373,8 +370,7 @@ def test_prose_of_rows_can_be_translated(book: Shelf, built: Built) -> None:
 def test_other_builders_show_code_and_outputs(
     book: Shelf, built: Built, builder: str, name: str
 ) -> None:
-    done = book.build("-W", "--keep-going", builder=builder)
-    assert done.code == 0, done.log
+    book.well_built("-W", "--keep-going", builder=builder)
     text = (book.root / "_build" / builder / name).read_text(encoding="utf-8")
     for part in (
         "SCALE",
@@ -455,9 +451,7 @@ def before(shelf: Callable[..., Shelf]) -> Built:
     """A book whose first chapter edits itself while it runs."""
     book = shelf(EDITED)
     book.edit("conf.py", '"lib"', '"notebooks"')
-    done = book.build()
-    assert done.code == 0, done.log
-    return done
+    return book.well_built()
 
 
 @pytest.fixture(scope="module")
@@ -472,8 +466,7 @@ def second(before: Built, first: Built) -> Built:
     book.write({"three.py": '"""# Three"""\n', "notebooks/two.ipynb": "{}"})
     book.edit("index.md", "two", "two\nthree")
     book.edit("base.py", "Prose.", "Prose.\n\nAnd more.")
-    done = book.build()
-    assert done.code == 0, done.log
+    done = book.well_built()
     assert done.executed() == ["three"]
     return done
 
@@ -552,8 +545,7 @@ def test_nothing_is_left_of_a_page_that_was_renamed_or_deleted(
             if re.search(r"two|page\.", path.name) and "static" not in str(path)
         }
 
-    done = book.build()
-    assert done.code == 0, done.log
+    book.well_built()
     assert files() == {
         "_outputs/pkg/two-0-0.txt",
         "_sources/pkg/two.py",
@@ -570,8 +562,7 @@ def test_nothing_is_left_of_a_page_that_was_renamed_or_deleted(
         shutil.rmtree(book.root / "_build/doctrees-html")
     other = '<html data-content_root="../">Of another extension.</html>'
     (site / "pkg/own.html").write_text(other)
-    done = book.build()
-    assert done.code == 0, done.log
+    book.well_built()
     assert files() == set() and (site / "pkg/own.html").is_file()
     assert (site / "pkg/three.html").is_file()
     assert "pkg/two" not in (site / "searchindex.js").read_text(encoding="utf-8")

@@ -1,14 +1,10 @@
 """Sections that a reader may pass over: folded on the page, whole in the notebook."""
 
-import json
 import re
 from collections.abc import Callable
 
 import pytest
-from small_books import Built, Shelf
-from sphinx_annotated.page.build.book import book_of
-from sphinx_annotated.read.modules import Project
-from sphinx_annotated.take.notebook import reader_notebook
+from small_books import Built, Shelf, notebook_of
 
 ONE = '''
     """
@@ -48,9 +44,7 @@ ONE = '''
 
 @pytest.fixture(scope="module")
 def built(shelf: Callable[[dict[str, str]], Shelf]) -> Built:
-    done = shelf({"one.py": ONE}).build("-W", "--keep-going")
-    assert done.code == 0, done.log
-    return done
+    return shelf({"one.py": ONE}).well_built("-W", "--keep-going")
 
 
 def test_a_deeper_section_is_folded_up_to_the_next_heading_of_its_level(
@@ -77,17 +71,7 @@ def test_its_heading_and_what_it_is_about_are_shown_while_it_is_closed(
 
 
 def test_the_notebook_has_a_deeper_section_whole(built: Built) -> None:
-    path = built.root / "one.py"
-    book = book_of(
-        Project(built.root),
-        title="Fixture",
-        repository={},
-        docnames=["one"],
-        install={},
-        packages=[],
-        bibliographies=[],
-    )
-    cells = json.loads(reader_notebook(path, book))["cells"]
+    cells = notebook_of(built.root, "one")
     text = "\n\n".join("".join(cell["source"]) for cell in cells)
     for part in ("## By how much?", "*Deeper", "*measured*", "A first note.", "Twice"):
         assert part in text, part

@@ -40,9 +40,7 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def built(shelf: Callable[[dict[str, str]], Shelf]) -> Built:
-    done = shelf(FILES).build("-W", "--keep-going")
-    assert done.code == 0, done.log
-    return done
+    return shelf(FILES).well_built("-W", "--keep-going")
 
 
 def test_a_deviation_is_one_line_that_opens(built: Built) -> None:

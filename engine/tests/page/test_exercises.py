@@ -1,19 +1,13 @@
 """Exercises: the solution is folded, and it runs with the chapter."""
 
-import json
 import re
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from small_books import Built, Shelf
-from sphinx_annotated.page.build.book import book_of
-from sphinx_annotated.read.modules import Module, Project
+from small_books import Built, Shelf, notebook_of, run_chapter
 from sphinx_annotated.read.syntax import ChapterError
-from sphinx_annotated.run.execute import execute
-from sphinx_annotated.run.job import Job
-from sphinx_annotated.take.notebook import reader_notebook
 
 ONE = '''
     r"""
@@ -48,9 +42,7 @@ ONE = '''
 
 @pytest.fixture(scope="module")
 def built(shelf: Callable[[dict[str, str]], Shelf]) -> Built:
-    done = shelf({"one.py": ONE}).build("-W", "--keep-going")
-    assert done.code == 0, done.log
-    return done
+    return shelf({"one.py": ONE}).well_built("-W", "--keep-going")
 
 
 def test_code_outputs_and_text_of_a_solution_are_folded(built: Built) -> None:
@@ -67,11 +59,9 @@ def test_code_outputs_and_text_of_a_solution_are_folded(built: Built) -> None:
 
 def test_a_wrong_solution_ends_the_build_at_its_line(tmp_path: Path) -> None:
     text = textwrap.dedent(ONE).lstrip("\n").replace("== 3", "== 4")
-    path = tmp_path / "one.py"
     line = text.split("\n").index("    assert grow(2) == 4") + 1
-    job = Job("one", path, Module("one", path, text), "digest", "", {})
     with pytest.raises(ChapterError, match=rf"one\.py:{line}: AssertionError"):
-        execute(job, tmp_path, timeout=60, threads=1)
+        run_chapter(text, tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -145,9 +135,7 @@ WRITTEN = '''
 
 @pytest.fixture(scope="module")
 def written(shelf: Callable[[dict[str, str]], Shelf]) -> Built:
-    done = shelf({"two.py": WRITTEN}).build("-W", "--keep-going")
-    assert done.code == 0, done.log
-    return done
+    return shelf({"two.py": WRITTEN}).well_built("-W", "--keep-going")
 
 
 def test_what_the_reader_is_to_write_is_shown_with_its_solution_folded_below(
@@ -165,16 +153,7 @@ def test_what_the_reader_is_to_write_is_shown_with_its_solution_folded_below(
 def test_in_the_notebook_the_stub_is_a_cell_to_fill_and_the_solution_a_folded_one(
     written: Built,
 ) -> None:
-    book = book_of(
-        Project(written.root),
-        title="Fixture",
-        repository={},
-        docnames=["two"],
-        install={},
-        packages=[],
-        bibliographies=[],
-    )
-    cells = json.loads(reader_notebook(written.root / "two.py", book))["cells"]
+    cells = notebook_of(written.root, "two")
     code = [cell for cell in cells if cell["cell_type"] == "code"]
     stub, solution = ("".join(cell["source"]) for cell in code)
     assert "raise NotImplementedError" in stub and "@title" not in stub

@@ -108,9 +108,7 @@ def built(shelf: Callable[[dict[str, str]], Shelf]) -> Built:
     )
     conf = made.root / "conf.py"
     conf.write_text(conf.read_text() + CONF, encoding="utf-8")
-    done = made.build("-W", "--keep-going")
-    assert done.code == 0, done.log
-    return done
+    return made.well_built("-W", "--keep-going")
 
 
 def folds(built: Built, page: str) -> list[Tag]:

@@ -44,9 +44,7 @@ DEAD = '''
 
 @pytest.fixture(scope="module")
 def built(shelf: Callable[[dict[str, str]], Shelf]) -> Built:
-    done = shelf({"shown.py": SHOWN, "dead.py": DEAD}).build("--keep-going")
-    assert done.code == 0, done.log
-    return done
+    return shelf({"shown.py": SHOWN, "dead.py": DEAD}).well_built("--keep-going")
 
 
 def test_an_animation_is_a_warning_at_its_line_that_says_what_to_do(

@@ -99,9 +99,7 @@ def book(shelf: Callable[[dict[str, str]], Shelf]) -> Shelf:
 
 @pytest.fixture(scope="module")
 def built(book: Shelf) -> Built:
-    done = book.build("-W", "--keep-going")
-    assert done.code == 0, done.log
-    return done.copy()
+    return book.well_built("-W", "--keep-going").copy()
 
 
 def figure(page: str) -> str:

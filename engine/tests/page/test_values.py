@@ -3,17 +3,13 @@
 import json
 import re
 from collections.abc import Callable
-from html import unescape
 from pathlib import Path
 
 import pytest
-from small_books import Built, Shelf
+from small_books import Built, Shelf, run_chapter, words
 from sphinx_annotated.read.expressions import expressions
-from sphinx_annotated.read.modules import Module
 from sphinx_annotated.read.parse import parse
 from sphinx_annotated.read.syntax import ChapterError
-from sphinx_annotated.run.execute import execute
-from sphinx_annotated.run.job import Job
 
 New = Callable[[dict[str, str]], Shelf]
 ONE = '''
@@ -60,10 +56,6 @@ SHOWN = [
 ]
 
 
-def text_of(html: str) -> str:
-    return " ".join(unescape(re.sub(r"<[^>]+>", "", html)).split())
-
-
 @pytest.fixture(scope="module")
 def book(shelf: New) -> Shelf:
     # A chapter with a committed notebook offers it on its page.
@@ -74,14 +66,12 @@ def book(shelf: New) -> Shelf:
 
 @pytest.fixture(scope="module")
 def built(book: Shelf) -> Built:
-    done = book.build("-W", "--keep-going")
-    assert done.code == 0, done.log
-    return done
+    return book.well_built("-W", "--keep-going")
 
 
 @pytest.mark.parametrize("shown", SHOWN)
 def test_the_page_shows_the_value_after_the_last_cell(built: Built, shown: str) -> None:
-    assert shown in text_of(built.page("one"))
+    assert shown in words(built.page("one"))
 
 
 @pytest.mark.parametrize("name", ["one", "one-with-outputs"])
@@ -111,15 +101,13 @@ def test_a_changed_expression_runs_the_chapter_again_and_other_prose_does_not(
     book = shelf(
         {"one.py": '"""# One\n\nA summary.\n\nNow {value}`x + 1`."""\n\nx = 1\n'}
     )
-    assert "Now 2." in text_of(book.build().page("one"))
+    assert "Now 2." in words(book.build().page("one"))
     book.edit("one.py", "Now", "And now")
     prose = book.build()
-    assert prose.executed() == [] and "And now 2." in text_of(prose.page("one"))
+    assert prose.executed() == [] and "And now 2." in words(prose.page("one"))
     book.edit("one.py", "x + 1", "x + 2")
     changed = book.build()
-    assert changed.executed() == ["one"] and "And now 3." in text_of(
-        changed.page("one")
-    )
+    assert changed.executed() == ["one"] and "And now 3." in words(changed.page("one"))
 
 
 @pytest.mark.parametrize(
@@ -134,10 +122,8 @@ def test_an_expression_that_fails_ends_the_build_at_its_line(
     tmp_path: Path, expression: str, error: str
 ) -> None:
     text = f'"""# One\n\nA summary.\n\nNow\n{{value}}`{expression}`."""\n\nx = 1\n'
-    path = tmp_path / "one.py"
-    job = Job("one", path, Module("one", path, text), "digest", "", {})
-    with pytest.raises(ChapterError, match=re.escape(f"{path}:6: {error}")):
-        execute(job, tmp_path, timeout=60, threads=1)
+    with pytest.raises(ChapterError, match=re.escape(f"{tmp_path}/one.py:6: {error}")):
+        run_chapter(text, tmp_path)
 
 
 def test_expressions_are_found_with_their_first_lines() -> None:
@@ -212,9 +198,8 @@ def test_reStructuredText_has_values_and_costs_too(shelf: New) -> None:  # noqa:
         }
     )
     made.edit("conf.py", '"_build"', '"_build", "notebooks"')
-    built = made.build("-W", "--keep-going")
-    assert built.code == 0, built.log
-    page = text_of(built.page("other"))
+    built = made.well_built("-W", "--keep-going")
+    page = words(built.page("other"))
     notebook = built.root / "_build/html/notebooks/other.ipynb"
     for text in (page, notebook.read_text(encoding="utf-8")):
         assert "There are 2 items" in text and "and 2.5." in text
@@ -254,11 +239,10 @@ def test_a_page_and_an_earlier_chapter_show_the_values_of_a_chapter(shelf: New) 
 
     def shown(done: Built) -> list[str]:
         notebook = done.root / "_build/html/notebooks/early.ipynb"
-        texts = [text_of(done.page(name)) for name in ("welcome", "early")]
+        texts = [words(done.page(name)) for name in ("welcome", "early")]
         return [*texts, notebook.read_text(encoding="utf-8")]
 
-    first = made.build("-W")
-    assert first.code == 0, first.log
+    first = made.well_built("-W")
     assert all("The mean is 2.333" in text for text in shown(first))
     assert "and here it is 5." in shown(first)[1]
     made.edit("one.py", "[1, 2, 4]", "[1, 2, 6]")

@@ -240,15 +240,6 @@ def test_demos_and_prose_of_imported_modules_keep_the_digest(
     assert edited(root, old, new, "pkg/near.py") == before
 
 
-def test_chapters_with_the_same_code_have_different_digests(root: Path) -> None:
-    (root / "pkg/two.py").write_text(CHAPTER.lstrip(), encoding="utf-8")
-    assert key(root) != key(root, "pkg/two.py")
-
-
-def test_the_style_of_figures_changes_the_digest(root: Path) -> None:
-    assert key(root, extra="a") != key(root, extra="b")
-
-
 def test_the_python_version_changes_the_digest(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -327,26 +318,6 @@ def test_invalid_data_declarations_are_errors_with_their_lines(
     )
     with pytest.raises(ChapterError, match=rf"far\.py:2: __data__ {what}"):
         key(root)
-
-
-def test_modules_that_import_each_other_are_followed_once(root: Path) -> None:
-    (root / "pkg/far.py").write_text(
-        "import pkg.near\nimport pkg.one\n", encoding="utf-8"
-    )
-    assert key(root) == key(root)
-
-
-def test_imports_of_packages_are_no_dependencies(
-    write: Callable[[dict[str, str]], Path],
-) -> None:
-    root = write(
-        {
-            "one.py": "from . import x\nimport json.decoder\nfrom .. import y\n",
-            "__init__.py": "",
-        }
-    )
-    project = Project(root)
-    assert project.dependencies(project.at(root / "one.py")) == []
 
 
 def test_a_broken_import_is_an_error_with_file_and_line(root: Path) -> None:

@@ -188,29 +188,6 @@ def test_everything_but_a_solution_can_be_folded(chapter: Parse) -> None:
     assert folded(chapter(text), everything=True) == ["import math", "print(1)"]
 
 
-def test_a_comment_in_drawing_code_is_folded_with_it_and_a_heading_is_not(
-    chapter: Parse,
-) -> None:
-    text = '"""# One"""\n\n' + textwrap.dedent("""
-        class Plot:
-            \"\"\"A plot.\"\"\"
-
-            def start(self):
-                # Why.
-                return 1
-
-            def end(self):
-                \"\"\"### At the end\"\"\"
-                return 2
-        """)
-    (cell,) = [c for c in chapter(text).cells if c.nodes]
-    (found,) = [f for f in folds(chapter(text), everything=True) if f.lines]
-    assert [cell.rows[i].prose for i in found.remarks] == ["Why."]
-    assert [cell.rows[i].prose for i in found.at] == ["A plot.", "### At the end"]
-    assert [fold.title for fold in found.at.values()] == ["Code of Plot"] * 2
-    assert [found.length(cell, f, chapter(text)) for f in found.at.values()] == [3, 2]
-
-
 def test_a_fold_says_what_it_is_the_code_of(chapter: Parse) -> None:
     text = demo("""
         # A figure.

@@ -2,11 +2,9 @@
 
 import ast
 import textwrap
-from collections.abc import Callable
 
 import pytest
-from sphinx_annotated.read.modules import Project, absolute, imported_names
-from sphinx_annotated.read.names import bound_names, free_names, uses
+from sphinx_annotated.read.names import uses
 
 
 def found(code: str) -> list[tuple[int, int, int, str]]:
@@ -100,91 +98,3 @@ def test_methods_of_self_refer_to_the_class() -> None:
 
 def test_columns_count_characters() -> None:
     assert found("def f(): ...\nx = 'äöü€𝄞', f\n")[0] == (2, 13, 14, "pkg.one.f")
-
-
-@pytest.mark.parametrize(
-    ("code", "names"),
-    [
-        (
-            "def f(x=a, *, y: b = c) -> d:\n    return x, y, e, len(f)",
-            "a b c d e f len",
-        ),
-        (
-            "@deco\nclass A(Base, key=k):\n    x = y\n    def m(self): return x, A, __class__",
-            "A Base deco k x y",
-        ),
-        ("x = [i for i in xs if i > low]", "low xs"),
-        ("x = lambda a: a + b", "b"),
-        (
-            "def f():\n    x = 1\n    def g():\n        nonlocal x\n        x = y\n    return g",
-            "y",
-        ),
-        ("def f():\n    global x\n    x = 1", ""),
-        ("x = f'{a!r:{width}}'", "a width"),
-        ("try:\n    import a\nexcept ImportError:\n    a = b", "ImportError b"),
-    ],
-)
-def test_free_names(code: str, names: str) -> None:
-    assert free_names(ast.parse(code).body[0]) - {"x"} == set(names.split()) - {"x"}
-
-
-@pytest.mark.parametrize(
-    ("code", "names"),
-    [
-        ("x = y = 1", "x y"),
-        ("(a, [b, *c]) = z", "a b c"),
-        ("x: int = 1", "x"),
-        ("x += 1", "x"),
-        ("x[0] = 1", ""),
-        ("import a.b, c as d", "a d"),
-        ("from a import b, c as d", "b d"),
-        ("class A:\n    x = 1", "A"),
-        ("if t:\n    def f(): y = 1\nelse:\n    f = [q for q in []]", "f"),
-        ("try:\n    import a\nexcept E as e:\n    a = None", "a e"),
-        ("with o() as (p, q): ...", "p q"),
-        ("for i in j: k = 1", "i k"),
-        ("print(w := 1)", "w"),
-        ("[v := q for q in [lambda: (p := 1)] if (w := q)]", "v w"),
-        ("match x:\n    case [a, *b]: ...\n    case {**c}: ...", "a b c"),
-    ],
-)
-def test_bound_names(code: str, names: str) -> None:
-    assert sorted(set(bound_names(ast.parse(code).body[0]))) == names.split()
-
-
-@pytest.mark.parametrize(
-    ("code", "package", "names"),
-    [
-        ("import a.b, c", "p.q", "a.b c"),
-        ("from a.b import c", "p.q", "a.b.c a.b"),
-        ("from . import c", "p.q", "p.q.c p.q"),
-        ("from .a import c", "p.q", "p.q.a.c p.q.a"),
-        ("from .. import c", "p.q", "p.c p"),
-        ("from ..a.b import c", "p.q", "p.a.b.c p.a.b"),
-        ("x = 1", "p.q", ""),
-    ],
-)
-def test_modules_that_an_import_may_load(code: str, package: str, names: str) -> None:
-    node = ast.parse(code).body[0]
-    assert imported_names(node, package) == names.split()
-    if isinstance(node, ast.ImportFrom):
-        assert absolute(node, package) == names.split()[-1]
-
-
-def test_modules_know_their_names_and_packages(
-    project: Callable[[dict[str, str]], Project],
-) -> None:
-    made = project(
-        {"a/__init__.py": "", "a/b/__init__.py": "", "a/b/c.py": "", "d.py": ""}
-    )
-    assert [
-        (m.name, m.package) for n in ("a", "a.b", "a.b.c", "d") if (m := made.find(n))
-    ] == [
-        *(("a", "a"), ("a.b", "a.b"), ("a.b.c", "a.b"), ("d", "")),
-    ]
-    assert made.find("a.c") is None
-    assert made.find("") is None
-    assert [m.name for m in made.parents("a.b.c")] == ["a.b", "a"]
-    assert made.owns("a.gone.further")
-    assert made.owns("d")
-    assert not made.owns("torch.nn")

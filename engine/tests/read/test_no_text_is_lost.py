@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Callable
-from html import unescape
 
 import pytest
-from small_books import Built, Shelf
+from small_books import Built, Shelf, words
 
 pytestmark = pytest.mark.slow
 NAMES = '''
@@ -55,11 +54,6 @@ def book(shelf: Callable[[dict[str, str]], Shelf]) -> Shelf:
 @pytest.fixture(scope="module")
 def built(book: Shelf) -> Built:
     return book.well_built()
-
-
-def words(page: str) -> str:
-    """The text of a page, on one line."""
-    return " ".join(unescape(re.sub(r"<[^>]+>", "", page)).split())
 
 
 def test_code_in_a_docstring_is_on_the_page_as_typed(built: Built) -> None:

@@ -3,10 +3,9 @@
 import re
 import sys
 from collections.abc import Callable
-from html import unescape
 
 import pytest
-from small_books import Built, Shelf
+from small_books import Built, Shelf, words
 from sphinx_annotated.read.chapter import Chapter
 from sphinx_annotated.read.modules import Project
 from sphinx_annotated.read.syntax import ChapterError
@@ -71,14 +70,10 @@ def built(shelf: New) -> Built:
     return shelf({"values.py": VALUES, "training.py": TRAINING}).well_built()
 
 
-def text_of(html: str) -> str:
-    return " ".join(unescape(re.sub(r"<[^>]+>", "", html)).split())
-
-
 @pytest.mark.slow
 def test_each_cell_of_a_notebook_shows_its_own_value(built: Built) -> None:
     rows = built.page("values").split('<div class="sbs__row')[1:]
-    shown = [text_of(row.rpartition("</div>")[0]) for row in rows]
+    shown = [words(row.rpartition("</div>")[0]) for row in rows]
     for code, value in (("x + 1", "2"), ("x + 10", "11"), ('"last"', "'last'")):
         (row,) = [each for each in shown if f"{code} {value}" in each]
     (row,) = [each for each in shown if "third" in each]
@@ -88,7 +83,7 @@ def test_each_cell_of_a_notebook_shows_its_own_value(built: Built) -> None:
 @pytest.mark.slow
 def test_the_metadata_of_a_notebook_and_its_cells_are_not_shown(built: Built) -> None:
     page = built.page("training")
-    text = text_of(page.partition('role="main">')[2])
+    text = words(page.partition('role="main">')[2])
     assert re.search(r"<h1>Training<", page) and "<em>five</em>" in page
     assert re.findall(r"<h2[^>]*>(.*?)<", page) == ["Loading"]
     for word in ("jupytext", "%%", "Collapsed", "remove_input", '"""'):
@@ -97,7 +92,7 @@ def test_the_metadata_of_a_notebook_and_its_cells_are_not_shown(built: Built) ->
 
 @pytest.mark.slow
 def test_a_comment_in_a_cell_of_code_is_no_heading(built: Built) -> None:
-    text = text_of(built.page("training"))
+    text = words(built.page("training"))
     assert "Uncomment it" in text and "What follows" in text
     assert "!pip install -q torch" in text
 

@@ -17,63 +17,12 @@ from sphinx_annotated.read.syntax import ChapterError, docstring, is_demo, split
 
 Make = Callable[[str], Chapter]
 STDLIB = Path(sysconfig.get_path("stdlib"))
-NAMES = [
-    *(
-        "argparse",
-        "dataclasses",
-        "heapq",
-        "textwrap",
-        "json/decoder",
-        "json/encoder",
-        "typing",
-    ),
-    *(
-        "ast",
-        "inspect",
-        "enum",
-        "functools",
-        "tokenize",
-        "tarfile",
-        "turtle",
-        "pdb",
-        "pipes",
-    ),
-    *(
-        "asyncio/base_events",
-        "asyncio/tasks",
-        "asyncio/queues",
-        "contextlib",
-        "calendar",
-    ),
-    *(
-        "difflib",
-        "doctest",
-        "email/message",
-        "fractions",
-        "http/client",
-        "logging/__init__",
-    ),
-    *(
-        "pickle",
-        "platform",
-        "pydoc",
-        "random",
-        "smtplib",
-        "statistics",
-        "symtable",
-        "timeit",
-    ),
-    *(
-        "traceback",
-        "unittest/mock",
-        "urllib/parse",
-        "uuid",
-        "xml/dom/minidom",
-        "zipfile",
-    ),
-    *("test/test_grammar", "test/test_fstring", "test/test_patma", "test/test_syntax"),
-]
-MODULES = [path for name in NAMES if (path := STDLIB / f"{name}.py").is_file()]
+# Packages whose modules are written in many hands and ways, and what tries Python's grammar.
+FOLDERS = ("asyncio", "collections", "email", "http", "json", "logging", "unittest")
+TRIED = ("grammar", "fstring", "patma", "syntax")
+MODULES = [path for name in FOLDERS for path in sorted((STDLIB / name).glob("*.py"))]
+MODULES += [STDLIB / f"{name}.py" for name in ("turtle", "typing", "enum", "heapq")]
+MODULES += sorted(p for n in TRIED if (p := STDLIB / f"test/test_{n}.py").is_file())
 LONG = 70_000  # bytes
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from html import unescape
 
 import pytest
-from small_books import Built, Shelf
+from small_books import Built, Shelf, words
 from sphinx_annotated.page.build.book import Book
 from sphinx_annotated.read.chapter import Chapter
 from sphinx_annotated.read.manners.plain import is_code
@@ -139,7 +139,7 @@ GALLERY = '''
     Fitting a line
     ==============
 
-    Text with :math:`a x + b`.
+    Text with :math:`a x + b`, by `Someone <https://example.org>`_.
     """
 
     # sphinx_gallery_thumbnail_number = 2
@@ -276,11 +276,6 @@ def book(shelf: Callable[..., Shelf]) -> Shelf:
 @pytest.fixture(scope="module")
 def built(book: Shelf) -> Built:
     return book.well_built()
-
-
-def words(html: str) -> str:
-    """The text of HTML, on one line."""
-    return " ".join(unescape(re.sub(r"<[^>]+>", "", html)).split())
 
 
 def sheet(page: str) -> str:

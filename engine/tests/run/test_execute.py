@@ -11,11 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
 from builds import ENGINE
-from small_books import Built, Shelf, environment
-from sphinx_annotated.read.modules import Module, Project
+from small_books import Built, Shelf, environment, run_chapter
+from sphinx_annotated.read.modules import Project
 from sphinx_annotated.read.syntax import ChapterError
 from sphinx_annotated.run.execute import execute, stderr_lines
 from sphinx_annotated.run.job import Job, job_of
@@ -53,28 +52,23 @@ CACHED = {
 }
 
 
-def ok(done: Built) -> Built:
-    assert done.code == 0, done.log
-    return done
-
-
 @pytest.fixture(scope="module")
 def edits(shelf: New) -> tuple[Built, Built, str, Built]:
     """One book built cold, after edits of prose (with a page as it is then), and after edits of code."""
     book = shelf(CACHED)
-    first = ok(book.build())
+    first = book.well_built()
     assert "a value" not in first.page("four").replace('"a value"', "")
     book.edit("one.py", "Prose of one.", "Better prose.")
     book.edit("one.py", "# A note.", "# A nicer note.")
     book.edit("four.py", 'print("x")', '# A comment.\nprint("x")  # and one after')
     book.edit("four.py", '    print("second")', '    # A step.\n    print("second")')
     book.edit("lib/shared.py", "# as it was", "# as it is")
-    prose = ok(book.build())
+    prose = book.well_built()
     pages = prose.page("one") + prose.page("four")
     pages += (prose.root / "_build/html/_static/standalone/three.js").read_text()
     book.edit("lib/shared.py", "value = 1", "value = 2")
     book.edit("lib/shared.py", "print('demo')", "print('other')")
-    return first, prose, pages, ok(book.build())
+    return first, prose, pages, book.well_built()
 
 
 @pytest.mark.slow
@@ -121,16 +115,6 @@ DYNAMIC = {
         late = importlib.import_module("lib." + "late")
         print(early.value, late.value)
     ''',
-    "two.py": '''
-        """# Two"""
-
-
-        def f():
-            """Old prose."""
-
-
-        print(f.__doc__)
-    ''',
 }
 
 
@@ -147,35 +131,6 @@ def test_a_module_that_only_the_run_knew_runs_the_chapter_again(
     write({"lib/later.py": DYNAMIC["lib/later.py"].replace("1", "2")})
     assert job_of(Project(root), root / "one.py").digest == job.digest
     assert not is_current(record, job, Project(root))
-
-
-@pytest.mark.nightly
-@pytest.mark.slow
-def test_no_page_is_stale_after_an_edit_of_what_its_code_can_see(shelf: New) -> None:
-    book = shelf(DYNAMIC)
-    assert "early 1 late 1, later 1" in ok(book.build()).page("one")
-    assert ok(book.build()).executed() == []
-
-    book.edit("lib/early.py", "1", "2")  # by a literal name
-    edited = ok(book.build())
-    assert edited.executed() == ["one"]
-    assert "early 2 late 1, later 1" in edited.page("one")
-
-    book.edit("lib/later.py", "1", "2")  # what only the run knew that it imports
-    edited = ok(book.build())
-    assert edited.executed() == ["one"]
-    assert "early 2 late 1, later 2" in edited.page("one")
-
-    book.edit("lib/later.py", "Old prose", "New prose")
-    book.edit("two.py", "Old prose", "New prose")
-    edited = ok(book.build())
-    assert edited.executed() == ["two"]
-    assert edited.page("two").count("New prose.") == 2  # the note and the output
-
-    (book.root / "lib/later.py").unlink()
-    gone = book.build()
-    assert gone.code != 0
-    assert "one.py:6: ImportError: cannot import name 'later'" in gone.log
 
 
 @pytest.mark.slow
@@ -216,7 +171,7 @@ def test_errors_are_listed_and_other_chapters_are_kept(shelf: New) -> None:
     assert done.log.count("Chapters already executed are kept") == 2
     book.edit("two.py", "f(0)", "f(1)")
     book.edit("lib/broken.py", "raise ValueError('in the library')", "x = 1")
-    assert ok(book.build()).executed() == ["three", "two"]
+    assert book.well_built().executed() == ["three", "two"]
 
 
 def test_invalid_python_ends_the_build(shelf: New) -> None:
@@ -291,29 +246,6 @@ def test_errors_in_prose_have_their_line_in_the_module(shelf: New) -> None:
         assert line.startswith(f"{book.root}/one.py:{number}: WARNING"), line
 
 
-@pytest.mark.parametrize(
-    ("code", "what"),
-    [
-        ("import os\n    os._exit(1)", "5: the kernel died here"),
-        pytest.param(
-            *("import time\n    time.sleep(600)", "5: ran longer than 5 s"),
-            marks=pytest.mark.nightly,
-        ),
-        pytest.param(
-            *("raise SystemExit(3)", "4: SystemExit: 3"), marks=pytest.mark.nightly
-        ),
-    ],
-)
-def test_a_kernel_that_dies_or_hangs_is_an_error_with_its_line(
-    tmp_path: Path, code: str, what: str
-) -> None:
-    job = a_job(
-        tmp_path, f'x = 1\nprint("before")\nif __name__ == "__main__":\n    {code}\n'
-    )
-    with pytest.raises(ChapterError, match=rf"one\.py:{what}"):
-        execute(job, tmp_path, 5, 1)
-
-
 # A kernel keeps the stderr that it was started with, and writes there what goes wrong within it.
 OF_ITSELF = """
 import os
@@ -327,13 +259,13 @@ os.write(started_with, b"Traceback of the kernel")
 def test_what_a_kernel_says_of_itself_is_heard_only_if_it_dies(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    record = execute(a_job(tmp_path, OF_ITSELF), tmp_path, 60, 1)
+    record = run_chapter(OF_ITSELF, tmp_path)
     assert stderr_lines(record) == []
     assert "of the kernel" not in capfd.readouterr().err
     with pytest.raises(
         ChapterError, match=r"7: the kernel died here[^\n]*\nIt wrote:\nTraceback of"
     ):
-        execute(a_job(tmp_path, OF_ITSELF + "os._exit(1)\n"), tmp_path, 60, 1)
+        run_chapter(OF_ITSELF + "os._exit(1)\n", tmp_path)
 
 
 def test_a_kernel_that_does_not_start_is_an_error_with_its_reason(
@@ -357,16 +289,10 @@ print(get_connection_info(unpack=True)["transport"])
 
 
 def test_a_kernel_needs_no_port_that_another_program_could_take(tmp_path: Path) -> None:
-    record = execute(a_job(tmp_path, SPOKEN_TO), tmp_path, 60, 1)
+    record = run_chapter(SPOKEN_TO, tmp_path)
     assert [output["text"] for outputs in record.outputs for output in outputs] == [
         "ipc\n"
     ]
-
-
-def a_job(folder: Path, text: str) -> Job:
-    return Job(
-        "one", folder / "one.py", Module("one", folder / "one.py", text), "d", "", {}
-    )
 
 
 # Runs the chapters of the folder it is started in. When a thread looks a class up by its name, each line
@@ -442,7 +368,7 @@ def test_chapters_run_at_the_same_time(shelf: New) -> None:
             "two.py": wait.replace("MINE", "b").replace("OTHER", "a"),
         }
     )
-    assert ok(book.build()).executed() == ["one", "two"]
+    assert book.well_built().executed() == ["one", "two"]
 
 
 @pytest.mark.slow
@@ -486,7 +412,7 @@ def test_an_interrupted_build_resumes_and_leaves_no_kernel(
         assert build.wait(timeout=300) != 0
     until(lambda: not alive(kernel))
     (book.root / "wait").unlink()
-    assert ok(book.build()).executed() == ["two"]
+    assert book.well_built().executed() == ["two"]
 
 
 def until(ask: Callable[[], Any]) -> Any:
@@ -513,58 +439,40 @@ def alive(pid: int) -> bool:
     return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
-def test_a_record_is_written_completely_or_not_at_all(tmp_path: Path) -> None:
+RECORD = Record(
+    [[{"output_type": "stream", "name": "stdout", "text": "x"}]], 1.5, "2026-01-01", {}
+)
+
+
+def test_a_record_is_read_by_its_key_and_not_if_its_writer_was_killed(
+    tmp_path: Path,
+) -> None:
     store = Store(tmp_path)
     assert store.load("a/b", "key") is None
-    record = Record(
-        [[{"output_type": "stream", "name": "stdout", "text": "x"}]],
-        1.5,
-        "2026-01-01",
-        {},
-    )
-    store.save("a/b", "key", record)
-    assert store.load("a/b", "key") == record
+    store.save("a/b", "key", RECORD)
+    assert store.load("a/b", "key") == RECORD
     assert store.load("a/b", "other") is None
     path = store.path("a/b", "key")
     saved = path.read_text()
-    for length in range(len(saved)):  # killed while it was written
+    for length in range(len(saved)):
         path.write_text(saved[:length])
         assert store.load("a/b", "key") is None
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{}", '{"outputs": {}}', '{"unknown": 1}', "null", "[]", "\0", "x\n{}"]
-)
-def test_a_damaged_record_is_none_and_is_replaced(tmp_path: Path, text: str) -> None:
-    store, record = Store(tmp_path), Record([], 1.5, "2026-01-01", {})
-    store.path("a", "key").write_text(text)
-    assert store.load("a", "key") is None
-    store.save("a", "key", record)
-    assert store.load("a", "key") == record
-
-
-def test_an_edited_record_is_none(tmp_path: Path) -> None:
-    store, record = Store(tmp_path), Record([], 1.5, "2026-01-01", {})
-    store.save("a", "key", record)
+def test_a_damaged_record_is_none_and_is_replaced(tmp_path: Path) -> None:
+    store = Store(tmp_path)
     path = store.path("a", "key")
-    path.write_text(path.read_text().replace("1.5", '"1"'))
+    store.save("a", "key", RECORD)
+    edited = path.read_text().replace("1.5", '"1"')
+    wrong = ("", "{}", '{"outputs": {}}', '{"unknown": 1}', "null", "\0", "x\n{}")
+    for text in (edited, *wrong):
+        path.write_text(text)
+        assert store.load("a", "key") is None, text
+    path.unlink()
+    (path / "inside").mkdir(parents=True)  # a folder in its place
     assert store.load("a", "key") is None
-
-
-def test_a_folder_in_place_of_a_record_is_replaced(tmp_path: Path) -> None:
-    store, record = Store(tmp_path), Record([], 1.5, "2026-01-01", {})
-    (store.path("a", "key") / "inside").mkdir(parents=True)
-    assert store.load("a", "key") is None
-    store.save("a", "key", record)
-    assert store.load("a", "key") == record
-
-
-def test_stderr_lines_are_lines_with_text() -> None:
-    outputs = [
-        nbformat.v4.new_output("stream", name="stderr", text="a\n\nb\n"),
-        nbformat.v4.new_output("stream", name="stdout", text="c\n"),
-    ]
-    assert stderr_lines(Record([outputs])) == ["a", "b"]
+    store.save("a", "key", RECORD)
+    assert store.load("a", "key") == RECORD
 
 
 def said(record: Record) -> list[str]:
@@ -665,14 +573,7 @@ AS_A_PROGRAM = {
 def test_a_chapter_runs_as_it_does_under_python_m(tmp_path: Path, what: str) -> None:
     text, printed = AS_A_PROGRAM[what]
     text = textwrap.dedent(text).lstrip()
-    (tmp_path / "one.py").write_text(text)
-    assert "".join(said(execute(a_job(tmp_path, text), tmp_path, 60, 1))) == printed
-
-
-def test_an_end_before_the_last_line_is_an_error_with_its_line(tmp_path: Path) -> None:
-    text = 'import sys\n\nprint("x")\nsys.exit(0)\nprint("y")\n'
-    with pytest.raises(ChapterError, match=r"one\.py:4: the program ends here"):
-        execute(a_job(tmp_path, text), tmp_path, 60, 1)
+    assert "".join(said(run_chapter(text, tmp_path))) == printed
 
 
 def test_a_kernel_without_its_shell_is_an_error_before_the_time_is_over(
@@ -680,7 +581,7 @@ def test_a_kernel_without_its_shell_is_an_error_before_the_time_is_over(
 ) -> None:
     text = 'print("x")\nget_ipython().kernel.shell = None\nprint("y")\n'
     with pytest.raises(ChapterError, match=r"one\.py:3: the kernel did not answer"):
-        execute(a_job(tmp_path, text), tmp_path, 5, 1)
+        run_chapter(text, tmp_path, 5)
 
 
 TRACED = """
@@ -705,7 +606,7 @@ if __name__ == "__main__":
 
 
 def test_a_printed_traceback_names_the_module_and_its_lines(tmp_path: Path) -> None:
-    record = execute(a_job(tmp_path, TRACED), tmp_path, 60, 1)
+    record = run_chapter(TRACED, tmp_path)
     name, stack, warning = said(record)
     assert name == "one.py\n"
     assert re.findall('File "(.*)", line (\\d+)', stack) == [
@@ -737,7 +638,7 @@ if __name__ == "__main__":
 
 
 def test_clear_output_clears_its_whole_cell(tmp_path: Path) -> None:
-    record = execute(a_job(tmp_path, CLEARED), tmp_path, 60, 1)
+    record = run_chapter(CLEARED, tmp_path)
     assert said(record) == ["above\n", "at once\n", "then\n", "kept\n"]
 
 

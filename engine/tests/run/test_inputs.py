@@ -13,12 +13,8 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-from small_books import Built, Shelf
-from sphinx_annotated.read.modules import Module
+from small_books import Built, Shelf, run_chapter
 from sphinx_annotated.read.syntax import ChapterError
-from sphinx_annotated.run.execute import execute
-from sphinx_annotated.run.job import Job
-from sphinx_annotated.run.store import Record
 
 New = Callable[[dict[str, str]], Shelf]
 
@@ -195,9 +191,7 @@ def right(shelf: New) -> Built:
     book = shelf({**texts, "long.py": LONG})
     for name, text in texts.items():
         (book.root / name).write_bytes(text.lstrip("\n").encode())
-    done = book.build("-W", "--keep-going")
-    assert done.code == 0, done.log
-    return done
+    return book.well_built("-W", "--keep-going")
 
 
 @pytest.mark.slow
@@ -272,13 +266,6 @@ WRONG = {
 }  # fmt: skip
 
 
-def run(text: str, folder: Path, timeout: int = 60) -> Record:
-    path = folder / "one.py"
-    path.write_text(text, encoding="utf-8")
-    job = Job("one", path, Module("one", path, text), "d", "", {})
-    return execute(job, folder, timeout, 1)
-
-
 FURTHER = {
     "an_exit_in_a_function",
     "an_exit_without_sys",
@@ -301,14 +288,14 @@ def test_a_wrong_chapter_is_an_error_with_its_line(tmp_path: Path, name: str) ->
     text, message = WRONG[name]
     timeout = 4 if "ran longer" in message else 60  # a busy machine is slow
     with pytest.raises(ChapterError, match=rf"one\.py:{message}"):
-        run(text, tmp_path, timeout)
+        run_chapter(text, tmp_path, timeout)
 
 
 @pytest.mark.slow
 def test_processes_that_a_chapter_left_running_end_with_it(tmp_path: Path) -> None:
     text = "import os, subprocess\n\nsleeper = subprocess.Popen(['sleep', '600'])\nif not os.fork():\n"
     text += "    import time\n\n    time.sleep(600)\n\nprint(sleeper.pid)\n"
-    record = run(text, tmp_path)
+    record = run_chapter(text, tmp_path)
     pid = int(record.outputs[-1][0]["text"])
     end = time.monotonic() + 60
     while Path(f"/proc/{pid}").exists() and time.monotonic() < end:

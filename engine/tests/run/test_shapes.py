@@ -3,12 +3,10 @@
 from pathlib import Path
 
 import pytest
+from small_books import run_chapter
 from sphinx_annotated.read.chapter import Chapter
-from sphinx_annotated.read.modules import Module
 from sphinx_annotated.read.parse import parse
 from sphinx_annotated.read.syntax import ChapterError
-from sphinx_annotated.run.execute import execute
-from sphinx_annotated.run.job import Job
 from sphinx_annotated.run.shapes import by_line, check, moved, positions
 from sphinx_annotated.run.store import Record
 
@@ -35,10 +33,7 @@ if __name__ == "__main__":
 
 
 def run(text: str, folder: Path) -> tuple[Chapter, Record]:
-    path = folder / "chapter.py"
-    path.write_text(text)
-    job = Job("chapter", path, Module("chapter", path, text), "digest", "", {})
-    return job.chapter, execute(job, folder, timeout=60, threads=1)
+    return parse(text), run_chapter(text, folder)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +71,7 @@ def test_only_the_first_calls_of_a_function_are_traced(
 
 def test_correct_shape_notes_pass(ran: tuple[Chapter, Record]) -> None:
     chapter, record = ran
-    assert check(chapter, record.shapes["calls"], "chapter.py") == 2
+    assert check(chapter, record.shapes["calls"], "one.py") == 2
 
 
 @pytest.mark.parametrize(
@@ -93,8 +88,8 @@ def test_a_wrong_note_is_an_error_with_its_line(
     ran: tuple[Chapter, Record], right: str, wrong: str, line: int
 ) -> None:
     chapter = parse(TEXT.replace(right, wrong))
-    with pytest.raises(ChapterError, match=rf"^chapter\.py:{line}: .*Correct the note"):
-        check(chapter, ran[1].shapes["calls"], "chapter.py")
+    with pytest.raises(ChapterError, match=rf"^one\.py:{line}: .*Correct the note"):
+        check(chapter, ran[1].shapes["calls"], "one.py")
 
 
 @pytest.mark.parametrize(
@@ -104,7 +99,7 @@ def test_an_ellipsis_matches_any_number_of_sizes(
     ran: tuple[Chapter, Record], note: str
 ) -> None:
     chapter = parse(TEXT.replace("`[batch, width]`", f"`{note}`"))
-    assert check(chapter, ran[1].shapes["calls"], "chapter.py") == 2
+    assert check(chapter, ran[1].shapes["calls"], "one.py") == 2
 
 
 def test_a_wrong_size_next_to_an_ellipsis_is_an_error(
@@ -112,12 +107,12 @@ def test_a_wrong_size_next_to_an_ellipsis_is_an_error(
 ) -> None:
     chapter = parse(TEXT.replace("`[batch, width]`", "`[..., batch]`"))
     with pytest.raises(ChapterError, match="Correct the note"):
-        check(chapter, ran[1].shapes["calls"], "chapter.py")
+        check(chapter, ran[1].shapes["calls"], "one.py")
 
 
 def test_words_that_are_not_sizes_are_ignored(ran: tuple[Chapter, Record]) -> None:
     chapter = parse(TEXT.replace("# [batch, 2 * width]", "# [batch, 'six']"))
-    assert check(chapter, ran[1].shapes["calls"], "chapter.py") == 2
+    assert check(chapter, ran[1].shapes["calls"], "one.py") == 2
 
 
 def test_shapes_move_with_their_code(
@@ -132,7 +127,7 @@ def test_shapes_move_with_their_code(
     lines = {(line, name) for line, name, *_ in shapes["names"]}
     assert (15, "y") in lines and (10, "x") in lines
     assert later.lines[14].strip().startswith("y = ")
-    assert check(later, shapes["calls"], "chapter.py") == 2
+    assert check(later, shapes["calls"], "one.py") == 2
 
 
 def test_a_use_has_the_shape_of_the_last_assignment(

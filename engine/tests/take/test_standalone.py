@@ -200,31 +200,6 @@ def test_reexports_and_other_names_are_followed(collect: Callable[..., str]) -> 
     assert run(source)["A"].x == 2.0  # type: ignore[attr-defined]
 
 
-def test_imports_inside_definitions_are_followed_and_removed(
-    collect: Callable[..., str],
-) -> None:
-    source = collect(
-        {
-            "pkg/one.py": """
-                def f():
-                    from .two import late
-                    import json
-
-                    return json.dumps(late())
-
-
-                def g():
-                    if True:
-                        from .two import late
-            """,
-            "pkg/two.py": "def late():\n    return 1\n",
-        },
-        *("f", "g"),
-    )
-    assert run(source)["f"]() == "1"  # type: ignore[operator]
-    assert "two" not in source
-
-
 def test_several_modules_of_one_package_are_imported(
     collect: Callable[..., str],
 ) -> None:
@@ -332,25 +307,6 @@ def test_code_that_cannot_be_copied_is_an_error_with_file_and_line(
 ) -> None:
     with pytest.raises(ChapterError, match=error):
         collect(files, "f")
-
-
-def test_definitions_that_need_each_other_are_in_an_order_that_runs(
-    collect: Callable[..., str],
-) -> None:
-    files = {
-        "pkg/one.py": """
-            class Parent:
-                def child(self):
-                    from .two import Child
-
-                    return Child()
-        """,
-        "pkg/two.py": "from .one import Parent\n\n\nclass Child(Parent): ...\n",
-    }
-    for name, module in (("Child", "pkg.two"), ("Parent", "pkg.one")):
-        source = collect(files, name, name=module)
-        run(source)
-        assert defined(source) == ["Parent", "Child"]
 
 
 SUMMED = """

@@ -118,8 +118,7 @@ def test_it_builds_under_the_current_sphinx_and_its_messages_have_their_lines(
     book.edit("one.py", "f(2))", "f(2) / 0)")
     failed = book.build(python=str(current))
     assert failed.code != 0 and "one.py:27: ZeroDivisionError" in failed.log
-    with (book.root / "conf.py").open("a") as conf:
-        conf.write("annotated_timeout = None\n")
+    book.configure("annotated_timeout = None\n")
     unset = book.build(python=str(current))
     assert unset.code != 0 and "annotated_timeout is None" in unset.log
     for log in (failed.log, unset.log):

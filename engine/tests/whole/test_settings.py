@@ -53,9 +53,8 @@ def test_all_wrong_settings_are_named_with_their_lines_and_nothing_runs(
     text = '"""# One"""\n\nfrom pathlib import Path\n\nPath("ran").touch()\n'
     book = shelf({"one.py": text})
     lines = (book.root / "conf.py").read_text().count("\n")
-    with (book.root / "conf.py").open("a") as conf:
-        conf.write('annotated_execute = "on*"\nannotated_chapters = "on*"\n')
-        conf.write('annotated_glossary = "words.md"\n')
+    book.configure('annotated_execute = "on*"\nannotated_chapters = "on*"\n')
+    book.configure('annotated_glossary = "words.md"\n')
     done = book.build()
     assert done.code != 0 and not (book.root / "ran").exists()
     said = re.findall(r"conf\.py:(\d+): (annotated_\w+) (.*)", done.log)

@@ -58,9 +58,7 @@ def book(shelf: New) -> Shelf:
 
 @pytest.fixture(scope="module")
 def built(book: Shelf) -> Built:
-    done = book.build()
-    assert done.code == 0, done.log
-    return done.copy()
+    return book.well_built().copy()
 
 
 def test_each_warning_has_its_line(built: Built) -> None:
@@ -74,12 +72,10 @@ def test_each_warning_has_its_line(built: Built) -> None:
 
 
 def test_each_kind_of_warning_can_be_silenced(book: Shelf, built: Built) -> None:
-    with (book.root / "conf.py").open("a") as conf:
-        conf.write('suppress_warnings = ["annotated.standalone"]\n')
+    book.configure('suppress_warnings = ["annotated.standalone"]\n')
     done = book.build("-E")
     assert re.findall(r"(\w+\.py:\d+): WARNING", done.log) == ["one.py:11"]
-    with (book.root / "conf.py").open("a") as conf:
-        conf.write('suppress_warnings = ["annotated"]\n')
+    book.configure('suppress_warnings = ["annotated"]\n')
     strict = book.build("-E", "-W")
     assert strict.code == 0 and "WARNING" not in strict.log
 
