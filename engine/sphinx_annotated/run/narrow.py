@@ -15,6 +15,7 @@ from IPython.core.formatters import BaseFormatter, catch_format_error
 
 FORMAT = "image/x-narrow+svg"
 WIDTHS = (3.8, 4.3, 4.8)  # inches; a screen of 390 pixels enlarges a word a little
+SMALLEST = 1.9  # points of a word per inch of the drawing: 9 pixels on a phone
 PANEL = 1.3  # inches that a panel is wide at least
 MOST = 4  # panels
 
@@ -156,7 +157,7 @@ def words(figure: Any) -> list[Any]:
 
 
 def is_readable(figure: Any) -> bool:
-    """Return whether panels are wide enough, and each word is inside the figure and none lies on another.
+    """Return whether panels and words are large enough, and each word is inside and none lies on another.
 
     Letters that mark points may touch, as they do in a wide drawing.
     """
@@ -168,6 +169,9 @@ def is_readable(figure: Any) -> bool:
         text for axes in figure.axes for text in axes.texts if len(text.get_text()) < 3
     }
     texts = words(figure)
+    smallest = SMALLEST * figure.get_figwidth()
+    if any(text.get_fontsize() < smallest for text in texts):
+        return False
     boxes = [text.get_window_extent() for text in texts if text not in marks]
     whole = figure.bbox.padded(4)
     return all(

@@ -93,6 +93,12 @@ def test_a_figure_with_long_names_of_rows_has_none() -> None:
     assert narrow(shown(figure)) is None
 
 
+def test_a_figure_with_small_words_has_none() -> None:
+    figure = Figure(figsize=(7, 2.6), layout="constrained")
+    figure.subplots().text(0.5, 0.5, "in small letters", fontsize=6)
+    assert narrow(shown(figure)) is None
+
+
 def test_an_error_of_the_narrow_drawing_is_told_and_the_wide_one_stays(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
