@@ -39,7 +39,7 @@ def one_long_title() -> Figure:
     axes.set_title(
         "a title that is as long as the figure for which it was written, and not shorter, "
         "and that goes on",
-        fontsize=6,
+        fontsize=8,
     )
     return figure
 
