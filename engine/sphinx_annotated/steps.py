@@ -50,7 +50,7 @@ MISREAD = (
 )
 MARIMO = (
     "This is a notebook of marimo, whose texts are shown as code. Make it a notebook of Jupytext: "
-    "marimo export ipynb NAME.py -o NAME.ipynb; jupytext --to py:percent NAME.ipynb"
+    "marimo export ipynb NAME.py -o NAME.ipynb; jupytext --to py:percent NAME.ipynb -o NEW.py"
 )
 UNEXECUTED = "This module was not executed, so no outputs are shown."
 UNEXECUTED_FOR_WANT_OF = (
