@@ -213,6 +213,16 @@ IDIOMS = {
         "def f(): return V.get()",
         *("f", "f()", 3),
     ),
+    "weak references": Idiom(
+        "from weakref import WeakValueDictionary\nW = WeakValueDictionary()\nclass A: ...\n"
+        "def keep(a):\n    W['a'] = a\n    return a\nheld = keep(A())\ndef f(): return [*W]",
+        *("f", "f()", ["a"]),
+    ),
+    "what a thread holds": Idiom(
+        "import threading\nL = threading.local()\ndef put(x):\n    L.x = x\n    return x\n"
+        "one = put(4)\ndef f(): return L.x",
+        *("f", "f()", 4),
+    ),
     "logger": Idiom(
         "import logging\nlog = logging.getLogger(__name__)\nlog.setLevel(10)\ndef f(): return log.level",
         *("f", "f()", 10),

@@ -20,6 +20,7 @@ import multiprocessing
 import os
 import sys
 import types
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from contextvars import ContextVar
@@ -180,7 +181,10 @@ class Description:
         try:
             made: Any = it.__reduce_ex__(4)
         except Exception:
-            return [("with", each) for each in gc.get_referents(it)]
+            known = (
+                it() if isinstance(it, weakref.ref) else getattr(it, "__dict__", None)
+            )
+            return [("with", each) for each in (*gc.get_referents(it), known)]
         if isinstance(made, str):
             return [("named", made), ("with", getattr(it, "__dict__", None))]
         make, given, state, items, pairs = (*made, None, None, None)[:5]
