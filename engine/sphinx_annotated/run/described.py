@@ -20,7 +20,6 @@ import multiprocessing
 import os
 import sys
 import types
-import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from contextvars import ContextVar
@@ -181,10 +180,7 @@ class Description:
         try:
             made: Any = it.__reduce_ex__(4)
         except Exception:
-            known = (
-                it() if isinstance(it, weakref.ref) else getattr(it, "__dict__", None)
-            )
-            return [("with", each) for each in (*gc.get_referents(it), known)]
+            return [("with", each) for each in gc.get_referents(it)]
         if isinstance(made, str):
             return [("named", made), ("with", getattr(it, "__dict__", None))]
         make, given, state, items, pairs = (*made, None, None, None)[:5]
