@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from experiments.records.query import Measured, Runs
-from labml_primer.primer.primer_ez import speedup_factor
 
 
 @dataclass(frozen=True)
@@ -36,34 +35,47 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class MeanFactor:
-    """The geometric mean of factors, one per seed, with its 95% confidence interval."""
+class Difference:
+    """By how many nats a model ends below another: the mean over seeds, and what noise explains of it.
+
+    It is `shown` if it is larger than the limit, in either direction.
+    """
+
+    nats: float
+    limit: float
+    seeds: tuple[float, ...]
+
+    @property
+    def shown(self) -> bool:
+        """Whether the difference is more than noise explains."""
+        return abs(self.nats) > self.limit
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ends of the 95% confidence interval."""
+        return self.nats - self.limit, self.nats + self.limit
+
+    def __format__(self, spec: str) -> str:
+        return f"{self.nats:{spec}} ± {self.limit:{spec.removeprefix('+')}}"
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A difference in compute: how many times less a model needs, and the ends of the interval."""
 
     mean: float
     low: float
     high: float
 
-    @classmethod
-    def of(cls, factors: Sequence[float], looks: int = 1) -> "MeanFactor":
-        """Return the mean of one to five factors. The interval of a single one is nan."""
-        mean = statistics.geometric_mean(factors)
-        if len(factors) == 1:
-            return cls(mean, math.nan, math.nan)
-        low, high = interval(list(map(math.log, factors)), looks)
-        return cls(mean, math.exp(low), math.exp(high))
-
-    @property
-    def includes_one(self) -> bool:
-        """Whether the interval includes 1, so that neither a saving nor a loss is shown."""
-        return self.low < 1 < self.high
-
     def between(self, spec: str = ".2f") -> str:
-        """Write the interval alone."""
-        return f"{self.low:{spec}} to {self.high:{spec}}"
+        """Write the interval alone. An end beyond the learning curve has no number."""
+        low, high = (
+            "?" if math.isnan(end) else f"{end:{spec}}" for end in (self.low, self.high)
+        )
+        return f"{low} to {high}"
 
     def __format__(self, spec: str) -> str:
-        mean = format(self.mean, spec)
-        return mean if math.isnan(self.low) else f"{mean} ({self.between(spec)})"
+        return f"{self.mean:{spec}} ({self.between(spec)})"
 
 
 def over_seeds(
@@ -130,84 +142,12 @@ def extent(values: Sequence[float], spec: str = "") -> str:
     return " to ".join(dict.fromkeys(format(end(values), spec) for end in (min, max)))
 
 
-def factor(baseline: Measured, run: Measured, cost: str) -> float:
-    """Return the speed-up factor of a run in `cost`: `"steps"`, `"multiply_adds"` or `"seconds"`.
-
-    A run that never reaches the baseline's final loss has no such factor. Its factor is then the inverse
-    of the baseline's speed-up over the run, which is below one.
-    """
-    faster = speedup_factor(baseline[cost], baseline["loss"], run[cost], run["loss"])
-    if math.isnan(faster):
-        slower = speedup_factor(
-            run[cost], run["loss"], baseline[cost], baseline["loss"]
-        )
-        return 1 / slower
-    return faster
-
-
 def until(run: Measured, end: int) -> Measured:
     """Return the run, cut off after its first `end` evaluations. They are on parts of the plays."""
     return {
         name: value[:end] if isinstance(value, list) else value
         for name, value in run.items()
         if name != "whole"
-    }
-
-
-def decreasing(curve: Sequence[float]) -> list[float]:
-    """Return the curve that never rises and is closest to a noisy one, in least squares.
-
-    Source: the pool-adjacent-violators algorithm of isotonic regression.
-    """
-    blocks: list[tuple[float, int]] = []  # the mean of so many losses
-    for loss in curve:
-        mean, number = loss, 1
-        while blocks and blocks[-1][0] < mean:
-            before, count = blocks.pop()
-            mean = (mean * number + before * count) / (number + count)
-            number += count
-        blocks.append((mean, number))
-    return [mean for mean, number in blocks for _ in range(number)]
-
-
-def fitted(runs: Runs) -> Runs:
-    """Return the runs with the decreasing fits of their curves."""
-    return {
-        model: [run | {"loss": decreasing(run["loss"])} for run in seeds]
-        for model, seeds in runs.items()
-    }
-
-
-def seed_factors(
-    baseline: Sequence[Measured], runs: Sequence[Measured], cost: str
-) -> list[float]:
-    """Return the factors of the seeds that both have, each over the baseline of its seed."""
-    vanilla = {each["seed"]: each for each in baseline}
-    return [
-        factor(vanilla[run["seed"]], run, cost)
-        for run in runs
-        if run["seed"] in vanilla
-    ]
-
-
-def speedup(
-    baseline: Sequence[Measured], runs: Sequence[Measured], cost: str
-) -> MeanFactor:
-    """Return the mean of the factors of the seeds that both have."""
-    return MeanFactor.of(seed_factors(baseline, runs, cost))
-
-
-def times_as_large(more: Sequence[float], less: Sequence[float]) -> MeanFactor:
-    """Return how many times larger factors are than others, seed by seed."""
-    return MeanFactor.of([a / b for a, b in zip(more, less, strict=True)])
-
-
-def factors(runs: Runs, cost: str) -> dict[str, MeanFactor]:
-    """Return the speed-up factors over the Transformer of all other models of a plan, in `cost`."""
-    return {
-        model: speedup(runs["transformer"], seeds, cost)
-        for model, seeds in runs.items()
-        if model != "transformer"
     }
 
 
@@ -221,30 +161,6 @@ def relative_perplexity(
         for run in runs
         if run["seed"] in ends
     ]
-
-
-STUDENT = {
-    1: {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776},
-    4: {2: 50.923, 3: 8.860, 4: 5.392, 5: 4.315},
-    5: {2: 63.657, 3: 9.925, 4: 5.841, 5: 4.604},
-}
-"""Student's t for a 95% confidence interval of the mean of so many values, by the number of looks."""
-
-
-def interval(values: Sequence[float], looks: int = 1) -> tuple[float, float]:
-    """Return the 95% confidence interval of the mean of two to five values.
-
-    If one question was asked of several sets of runs, `looks` makes each interval wide enough that all of
-    them together are right in 95% of cases (Bonferroni).
-    """
-    known = STUDENT[looks]
-    if len(values) not in known:
-        raise ValueError(
-            f"t is known for two to five seeds, and here are {len(values)}"
-        )
-    spread = Spread.of(values)
-    reach = known[len(values)] * spread.deviation / math.sqrt(len(values))
-    return spread.mean - reach, spread.mean + reach
 
 
 def final_losses(runs: Runs) -> Tensor:
@@ -265,21 +181,91 @@ def noise(losses: Tensor) -> Tensor:
     return (left.square().sum((-2, -1)) / ((models - 1) * (seeds - 1))).sqrt()
 
 
-def widest(losses: Tensor) -> Tensor:
-    """Return the range of the models' means, as a multiple of the noise.
+def student(confidence: float, freedom: int) -> float:
+    """Return `t` such that Student's variable is within ±t with this probability.
 
-    Losses `[..., models, seeds]` give `[...]`.
+    Source: Abramowitz and Stegun, 26.7.3 and 26.7.4, for a whole number of degrees of freedom.
     """
-    means = losses.mean(-1)
-    return (means.amax(-1) - means.amin(-1)) / noise(losses)
+
+    def within(angle: float) -> float:
+        odd = freedom % 2
+        term = math.cos(angle) if odd else 1.0
+        total = 0.0
+        for k in range(2 + odd, freedom + 1, 2):
+            total += term
+            term *= math.cos(angle) ** 2 * (k - 1) / k
+        total *= math.sin(angle)
+        return 2 / math.pi * (angle + total) if odd else total
+
+    low, high = 0.0, math.pi / 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if within(middle) < confidence else (low, middle)
+    return math.tan(low) * math.sqrt(freedom)
 
 
-def critical_difference(losses: Tensor) -> Tensor:
-    """Return the largest difference between two models' means that noise alone explains, at 95%.
+def limit(losses: Tensor, comparisons: int = 1) -> float:
+    """Return the largest difference between two models' means that noise explains, at 95%.
 
-    It is the 95% quantile of `widest` in 20,000 simulated tables of pure noise, scaled by the noise of
-    `losses` `[models, seeds]`.
+    `losses` are `[models, seeds]`. The models share one standard deviation of the noise. With several
+    `comparisons`, each limit is so wide that all of them together are right in 95% of cases (Bonferroni).
     """
-    generator = torch.Generator().manual_seed(0)
-    tables = torch.randn(20_000, *losses.shape, generator=generator)
-    return widest(tables).quantile(0.95) * noise(losses)
+    models, seeds = losses.shape
+    t = student(1 - 0.05 / comparisons, (models - 1) * (seeds - 1))
+    return t * float(noise(losses)) * math.sqrt(2 / seeds)
+
+
+def difference(runs: Runs, model: str, over: str, comparisons: int = 1) -> Difference:
+    """Return by how many nats a model ends below another, seed by seed.
+
+    The noise is that of all `runs`, which have the same seeds. `comparisons` is the number that a page makes.
+    """
+    pairs = zip(runs[over], runs[model], strict=True)
+    return Difference(
+        gain(runs, model, over),
+        limit(final_losses(runs), comparisons),
+        tuple(last_loss(other) - last_loss(run) for other, run in pairs),
+    )
+
+
+def times_less(runs: Runs, model: str, over: str, nats: float, cost: str) -> float:
+    """Return how many times less a model costs than another, if it ends `nats` below it.
+
+    Its smooth learning curve says at which cost it is so many nats above its end. If it ends above the other,
+    the other's curve says so, and the result is below 1. It is nan beyond the curve. `cost` is
+    `"multiply_adds"` or `"seconds"`.
+    """
+    at_the_end = runs[over][0][cost][-1] / runs[model][0][cost][-1]
+    if nats < 0:
+        return at_the_end * share_of_cost(runs[over], -nats, cost)
+    return at_the_end / share_of_cost(runs[model], nats, cost)
+
+
+def share_of_cost(runs: Sequence[Measured], nats: float, cost: str) -> float:
+    """Return the share of a run's cost after which its learning curve is `nats` above its end; nan if never.
+
+    A cubic in the logarithm of the cost is fitted to the mean curve, without its first eighth. Unlike the
+    first evaluation below a loss, it is not early if the curve is noisy.
+    """
+    curve = over_seeds(runs, statistics.fmean)
+    eighth = len(curve) // 8
+    spent = torch.tensor(runs[0][cost][eighth:], dtype=torch.float64)
+    powers = (spent / spent[-1]).log()[:, None] ** torch.arange(4)
+    loss = torch.tensor(curve[eighth:], dtype=torch.float64)[:, None]
+    cubic = torch.linalg.lstsq(powers, loss).solution
+    grid = torch.linspace(0, float(powers[0, 1]), 2000, dtype=torch.float64)
+    above = (grid[:, None] ** torch.arange(4) @ cubic)[:, 0] - cubic[0, 0]
+    (reached,) = torch.where(above >= nats)
+    return float(grid[reached[0]].exp()) if len(reached) else math.nan
+
+
+def in_compute(
+    runs: Runs,
+    model: str,
+    over: str,
+    found: Difference,
+    cost: str = "multiply_adds",
+) -> Factor:
+    """Return what a difference is worth in compute: the difference and the ends of its interval."""
+    nats = (found.nats, *found.ends)
+    return Factor(*(times_less(runs, model, over, each, cost) for each in nats))

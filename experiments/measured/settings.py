@@ -3,20 +3,18 @@
 Factors are in multiply-adds, and averaged as logarithms.
 """
 
-import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from experiments.measured.analysis import (
-    MeanFactor,
+    Difference,
     Spread,
-    check_seeds,
-    extent,
+    difference,
     final_loss,
     last_loss,
     relative_perplexity,
-    seed_factors,
-    until,
+    times_less,
 )
 from experiments.measured.tables import SourcedTable
 from experiments.records.counts import best_counts
@@ -97,46 +95,6 @@ def read_modern() -> Runs:
     return {model.removeprefix("modern-"): runs for model, runs in changes.items()}
 
 
-def savings(runs: Runs, model: str, over: str = "transformer") -> list[float]:
-    """Return the factors of a model over the Transformer, or another one, for each seed."""
-    baseline = runs.get(over, [])
-    return seed_factors(baseline, runs.get(model, []), "multiply_adds")
-
-
-def mean_factor(runs: Runs, model: str, over: str = "transformer") -> MeanFactor:
-    """Return the mean of a model's factors over another."""
-    return MeanFactor.of(savings(runs, model, over))
-
-
-def growth_within(runs: Runs, model: str) -> list[float]:
-    """Return how many times a model's factor grows from a quarter of its run to the end, for each seed.
-
-    The early factor is that over a Transformer that stops at a quarter.
-    """
-    quarter = len(runs["transformer"][0]["steps"]) // 4
-    early = [until(run, quarter) for run in runs["transformer"]]
-    return growth_with({"transformer": early, model: runs[model]}, runs, model)
-
-
-def growth_with(shorter: Runs, longer: Runs, model: str) -> list[float]:
-    """Return how many times a model's factor is larger in longer runs than in shorter ones, for each seed."""
-    pairs = zip(savings(longer, model), savings(shorter, model), strict=True)
-    return [end / begin for end, begin in pairs]
-
-
-def written(factors: Sequence[float]) -> str:
-    """Write the mean of factors with its interval; nothing if there are none."""
-    return f"{MeanFactor.of(factors):.2f}" if factors else ""
-
-
-def share_of_positions(learned: Sequence[float], rotary: Sequence[float]) -> float:
-    """Return the share of a gain, in logarithms, that is gone with rotary positions."""
-    left, before = (
-        math.log(statistics.geometric_mean(each)) for each in (rotary, learned)
-    )
-    return 1 - left / before
-
-
 def read_rates() -> dict[int, Runs]:
     """Return the runs with rates chosen in so many steps, on characters with rotary positions.
 
@@ -166,35 +124,6 @@ def read_lengths() -> dict[int, Runs]:
     }
 
 
-def written_mean(runs: Runs, model: str) -> str:
-    """Write a model's mean final loss; nothing if it has no runs."""
-    return f"{final_loss(runs[model]).mean:.3f}" if model in runs else ""
-
-
-def written_savings(runs: Runs, model: str, over: str = "transformer") -> str:
-    """Write a model's factor over another; nothing if it is that one, or has no runs."""
-    return "" if model == over else written(savings(runs, model, over))
-
-
-def length_table() -> SourcedTable:
-    """Return the final losses and speed-up factors of the models by number of steps."""
-    of_steps = read_lengths()
-    rows = [
-        [
-            name,
-            *(written_mean(runs, model) for runs in of_steps.values()),
-            *(written_savings(runs, model) for runs in of_steps.values()),
-        ]
-        for model, name in WITH_PRIMER.items()
-    ]
-    counts = [written_counts(runs["transformer"][0]) for runs in of_steps.values()]
-    rows.append(["counts", *counts, *("" for _ in counts)])
-    heads = {"model": ""}
-    heads |= {f"loss, {steps:,} steps": "nats" for steps in of_steps}
-    heads |= {f"saves, {steps:,} steps": "factor" for steps in of_steps}
-    return SourcedTable("Short and long runs, on characters", "Our runs", heads, rows)
-
-
 def read_annealed(text: str = "characters") -> Runs:
     """Return the ends of the runs whose rate falls to zero: of Primer-EZ also those of half as many steps."""
     full, half = (
@@ -204,73 +133,84 @@ def read_annealed(text: str = "characters") -> Runs:
     return full | {"primer-ez-half": half["primer-ez"]}
 
 
-def annealed_table() -> SourcedTable:
-    """Return the final losses of the runs whose rate falls to zero."""
-    texts = {text: read_annealed(text) for text in ("characters", "subwords")}
-    names = {
-        "transformer": "Transformer",
-        "pp": "Transformer++",
-        "primer-ez-half": "Primer-EZ, half the steps",
-        "primer-ez": "Primer-EZ",
-        "modern": "modern baseline",
-        "modern-primer-ez": "modern baseline, both changes",
-    }
-    rows = [
-        [
-            name,
-            *(
-                f"{final_loss(runs[model]):.3f}" if model in runs else "-"
-                for runs in texts.values()
-            ),
-        ]
-        for model, name in names.items()
-    ]
-    counts = [written_counts(runs["transformer"][0]) for runs in texts.values()]
-    rows.append(["counts", *counts])
-    heads = {"model": ""} | {f"loss, {text}": "nats" for text in texts}
-    return SourcedTable("With a rate that falls to zero", "Our runs", heads, rows)
+@dataclass(frozen=True)
+class Ground:
+    """Models that were trained in the same way, with the same seeds.
 
-
-def savings_if_annealed(runs: Runs, over: str = "transformer") -> list[float]:
-    """Return what Primer-EZ saves over a model for each seed, in runs whose rate falls to zero.
-
-    A point before the end of such a run is not the end of a shorter one. So the compute at which Primer-EZ
-    ends with the model's loss is interpolated between its runs of two lengths, in its logarithm. Raises
-    `ValueError` if a loss of the model is outside of theirs, or the models differ in their seeds.
+    If their rate falls to zero, a learning curve does not say how a shorter run would have ended. `half` are
+    Primer-EZ's runs of half as many steps then.
     """
-    factors = []
-    lengths = [runs[model] for model in (over, "primer-ez-half", "primer-ez")]
-    for each in lengths:
-        check_seeds(each, runs[over])
-    for other, half, full in zip(*lengths, strict=True):
-        target, short, long = map(last_loss, (other, half, full))
-        if not long <= target <= short or long == short:
-            raise ValueError(
-                f"a loss of {target:.3f} is not within {long:.3f} to {short:.3f}"
-            )
-        share = (short - target) / (short - long)
-        spent, least, most = (run["multiply_adds"][-1] for run in (other, half, full))
-        factors.append(spent / (least * (most / least) ** share))
-    return factors
+
+    runs: Runs
+    half: Sequence[Measured] = ()
+
+    def difference(self, model: str, over: str, comparisons: int) -> Difference:
+        """Return by how many nats a model ends below another, with the limit of the noise."""
+        return difference(self.runs, model, over, comparisons)
+
+    def factor(self, model: str, over: str, nats: float) -> float:
+        """Return how many times fewer multiply-adds a model needs, if it ends `nats` below another.
+
+        Raises `ValueError` if the rate falls to zero and the other is not compared with Primer-EZ.
+        """
+        if not self.half:
+            return times_less(self.runs, model, over, nats, "multiply_adds")
+        if model != "primer-ez":
+            raise ValueError(f"{model} has no runs of half as many steps")
+        full = self.runs[model][: len(self.half)]
+        halving = final_loss(self.half).mean - final_loss(full).mean
+        spent = self.runs[over][0], self.runs[model][0]
+        other, own = (run["multiply_adds"][-1] for run in spent)
+        ratio: float = other / own * 2 ** (nats / halving)
+        return ratio
+
+    @property
+    def below_counts(self) -> float:
+        """By how many nats the Transformer ends below the counts of what it read."""
+        return below_counts(self.runs["transformer"])
 
 
-def rate_table() -> SourcedTable:
-    """Return rates and speed-up factors by the length of the runs in which the rates were chosen."""
-    of_rates = read_rates()
-    rows = [
-        [
-            name,
-            *(f"{runs[model][0]['rate']:g}" for runs in of_rates.values()),
-            *(written_savings(runs, model) for runs in of_rates.values()),
-        ]
-        for model, name in WITH_PRIMER.items()
-    ]
-    heads = {"model": ""}
-    for what, unit in (("rate", ""), ("saves", "factor")):
-        heads |= {f"{what}, chosen in {tuned:,} steps": unit for tuned in of_rates}
-    return SourcedTable(
-        "Rates chosen in longer runs, on characters", "Our runs", heads, rows
+LEADING = ("transformer", "pp", "primer-ez")
+
+BEYOND = ("characters, annealed", "Python code", "subwords, annealed")
+"""The grounds on which the Transformer predicts better than counts of what it read."""
+
+
+def read_grounds() -> dict[str, Ground]:
+    """Return all grounds with rotary positions on which the leading models were trained, with five seeds."""
+    annealed = {text: read_annealed(text) for text in ("characters", "subwords")}
+    grounds = {
+        f"{text}, annealed": Ground(
+            {model: runs[model] for model in LEADING}, runs["primer-ez-half"]
+        )
+        for text, runs in annealed.items()
+    }
+    grounds["Python code"] = Ground(read_setting("code", "rotary"))
+    grounds["characters, 4,800 steps"] = Ground(read_lengths()[4800])
+    grounds["subwords, 1,200 steps"] = Ground(
+        read_runs(model=WITH_PRIMER, text="subwords", positions="rotary", steps=1200)
     )
+    grounds["characters, 1,200 steps"] = Ground(read_rates()[1200])
+    return grounds
+
+
+def together(grounds: Iterable[Ground]) -> Runs:
+    """Return the leading models' final losses as the mean of several grounds, seed by seed."""
+    each = [ground.runs for ground in grounds]
+    return {
+        model: [
+            {"seed": runs[0]["seed"], "whole": statistics.fmean(map(last_loss, runs))}
+            for runs in zip(*(found[model] for found in each), strict=True)
+        ]
+        for model in LEADING
+    }
+
+
+def comparison(ground: Ground, model: str, over: str, comparisons: int) -> list[str]:
+    """Write two cells: a difference, and its worth in compute if it is more than noise explains."""
+    found = ground.difference(model, over, comparisons)
+    factor = f"{ground.factor(model, over, found.nats):.2f}" if found.shown else "-"
+    return [f"{found:.3f}", factor]
 
 
 def loss_of_counts(run: Measured) -> float:
@@ -293,83 +233,6 @@ def place(runs: Sequence[Measured]) -> str:
 def written_counts(run: Measured) -> str:
     """Write the loss of the best counts of what a run read."""
     return f"{loss_of_counts(run):.3f}"
-
-
-def loss_table() -> SourcedTable:
-    """Return the final losses in each setting, in nats per character, next to those of counts."""
-    rows = [
-        [
-            *setting,
-            extent([len(each) for each in runs.values()]),
-            written_counts(runs["transformer"][0]),
-            *(written_mean(runs, model) for model in MODELS),
-        ]
-        for setting, runs in read_settings().items()
-    ]
-    heads = {"text": "", "positions": "", "seeds": "", "counts": "nats"}
-    heads |= dict.fromkeys(MODELS.values(), "nats")
-    return SourcedTable("Final losses per character", "Our runs", heads, rows)
-
-
-def factor_table() -> SourcedTable:
-    """Return the speed-up factors over the Transformer with the same positions."""
-    models = [model for model in MODELS if model != "transformer"]
-    rows = [
-        [*setting, *(written_savings(runs, model) for model in models)]
-        for setting, runs in read_settings().items()
-    ]
-    heads = {"text": "", "positions": ""}
-    heads |= dict.fromkeys([MODELS[model] for model in models], "factor")
-    return SourcedTable("Speed-up factors, in multiply-adds", "Our runs", heads, rows)
-
-
-def modern_table() -> SourcedTable:
-    """Return what each change of a modern baseline saves over it, and its final loss."""
-    runs = read_modern()
-    rows = [
-        [
-            name,
-            f"{runs[model][0]['rate']:g}",
-            written_mean(runs, model),
-            written_savings(runs, model, over="modern"),
-        ]
-        for model, name in MODERN.items()
-    ]
-    counts = written_counts(runs["modern"][0])
-    rows.append(["counts instead of a model", "", counts, ""])
-    heads = {"change": "", "learning rate": "", "final loss": "nats per character"}
-    heads |= {"saves": "factor"}
-    return SourcedTable(
-        "Changes of a modern baseline, on subwords", "Our runs", heads, rows
-    )
-
-
-def of_baselines() -> dict[str, Runs]:
-    """Return two baselines with SwiGLU, each with Primer-EZ's changes to it.
-
-    They are on subwords, with rotary positions.
-    """
-    rotary, today = read_setting("subwords", "rotary"), read_modern()
-    return {
-        "Transformer++": {"plain": rotary["pp"], "changed": rotary["primer-ez"]},
-        "modern baseline": {"plain": today["modern"], "changed": today["primer-ez"]},
-    }
-
-
-def baseline_table() -> SourcedTable:
-    """Return what Primer-EZ saves over two baselines with SwiGLU, on subwords, with the same seeds."""
-    rows = [
-        [
-            name,
-            str(len(runs["plain"])),
-            *(written_mean(runs, model) for model in runs),
-            written_savings(runs, "changed", over="plain"),
-        ]
-        for name, runs in of_baselines().items()
-    ]
-    heads = {"baseline": "", "seeds": "", "loss": "nats", "Primer-EZ": "nats"}
-    heads |= {"saves": "factor"}
-    return SourcedTable("Over two baselines, on subwords", "Our runs", heads, rows)
 
 
 def perplexity_change(runs: Runs, baseline: str, model: str) -> Spread:
