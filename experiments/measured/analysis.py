@@ -87,7 +87,7 @@ def over_seeds(
 
 def last_loss(run: Measured) -> float:
     """Return the final loss: on the whole reported plays, where it was measured."""
-    loss: float = run.get("whole", run["loss"][-1])
+    loss: float = run["whole"] if "whole" in run else run["loss"][-1]
     return loss
 
 

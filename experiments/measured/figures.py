@@ -1,20 +1,20 @@
 """Figures and tables that several measured chapters share."""
 
-from collections.abc import Callable, Mapping, Sequence
-from statistics import fmean, geometric_mean
+from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 import torch
 
 from experiments.measured.analysis import (
-    MeanFactor,
-    Spread,
+    Difference,
+    difference,
     final_loss,
     last_loss,
     over_seeds,
     relative_perplexity,
     setting,
-    speedup,
+    times_less,
 )
 from experiments.measured.tables import SourcedTable
 from experiments.records.counts import best_counts
@@ -32,34 +32,6 @@ WHOLE_MODELS = {
     "primer-ez": ("Primer-EZ", "C0", "-"),
     "primer": ("Primer", "C3", "-"),
 }
-
-
-def draw_means(
-    ax: Any,
-    factors: Mapping[str, MeanFactor],
-    label: str,
-    mark: str,
-    below: float,
-    **style: Any,
-) -> Any:
-    """Draw models' factors with their intervals, in rows in the order of `WHOLE_MODELS`.
-
-    A mark is `below` its row's middle. Returns a grey mark with the label, for a legend.
-    """
-    row = {model: at for at, model in enumerate(WHOLE_MODELS)}
-    for model, factor in factors.items():
-        name, colour, _ = WHOLE_MODELS[model]
-        ax.errorbar(
-            factor.mean,
-            row[model] + below,
-            xerr=[[factor.mean - factor.low], [factor.high - factor.mean]],
-            fmt=mark,
-            ms=5,
-            color=colour,
-            label=f"{name}, {label}",
-            **style,
-        )
-    return ax.plot([], [], mark, color="C5", label=label, **style)[0]
 
 
 def draw_counts(
@@ -90,39 +62,11 @@ def draw_counts(
     )
 
 
-def dots(
-    ax: Any,
-    at: float,
-    name: str,
-    colour: str,
-    seeds: Sequence[float],
-    mean: Callable[[Sequence[float]], float] = fmean,
-) -> None:
+def dots(ax: Any, at: float, name: str, colour: str, seeds: Sequence[float]) -> None:
     """Draw a hollow dot for each seed and a full one for their mean."""
     label = f"{name}, a seed"
     ax.plot(seeds, [at] * len(seeds), "o", color=colour, mfc="none", ms=4, label=label)
-    ax.plot(mean(seeds), at, "o", color=colour, label=f"{name}, mean")
-
-
-def draw_factors(
-    ax: Any,
-    factors: Mapping[str, Sequence[float]],
-    colours: Sequence[str],
-    ticks: Sequence[float],
-) -> None:
-    """Draw speed-up factors on a logarithmic axis, a row for each name.
-
-    Hollow dots are seeds, full ones their geometric mean. At the dotted line, nothing is saved.
-    """
-    rows = zip(factors.items(), colours, strict=True)
-    for at, ((name, seeds), colour) in enumerate(rows):
-        if seeds:
-            dots(ax, at, name, colour, seeds, geometric_mean)
-    ax.axvline(1, color="C5", ls=":", lw=1)
-    ax.set(xscale="log", ylim=(len(factors) - 0.5, -0.5))
-    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    ax.minorticks_off()
-    ax.set_yticks(range(len(factors)), list(factors))
+    ax.plot(fmean(seeds), at, "o", color=colour, label=f"{name}, mean")
 
 
 def draw_by_compute(settings: Mapping[str, Runs]) -> None:
@@ -277,17 +221,42 @@ def draw_final_losses(
 def table(
     runs: Runs, names: Mapping[str, tuple[str, str]], baseline: str, source: str
 ) -> SourcedTable:
-    """Return a table of models: final loss, relative perplexity, and speed-up factors over a baseline."""
+    """Return a table of models: rate, final loss, and how far it is below a baseline's.
+
+    The limits hold for all of the table's comparisons together. A difference that is more than noise explains
+    also has its worth in compute.
+    """
     rows = []
     for model, (name, _) in names.items():
         seeds = runs[model]
-        factors = [
-            "-" if model == baseline else f"{speedup(runs[baseline], seeds, cost):.2f}"
-            for cost in ("multiply_adds", "seconds")
-        ]
-        perplexity = Spread.of(relative_perplexity(runs[baseline], seeds))
-        rate, loss = f"{seeds[0]['rate']:.3f}", f"{final_loss(seeds):.3f}"
-        rows.append([name, rate, loss, f"{perplexity:.1f}", *factors])
-    columns = {"model": "", "learning rate": "", "loss": "nats", "perplexity": "%"}
-    columns |= {"multiply-adds": "factor", "seconds": "factor"}
-    return SourcedTable(f"Compared with {names[baseline][0]}", source, columns, rows)
+        row = [name, f"{seeds[0]['rate']:g}", f"{final_loss(seeds):.3f}", "", ""]
+        if model != baseline:
+            found = difference(runs, model, baseline, len(names) - 1)
+            cost = times_less(runs, model, baseline, found.nats, "multiply_adds")
+            row[3:] = [f"{found:+.3f}", f"{cost:.2f}" if found.shown else "-"]
+        rows.append(row)
+    other = names[baseline][0]
+    columns = {"model": "", "learning rate": "", "loss": "nats"}
+    columns |= {f"below {other}": "nats", "times less": "compute"}
+    return SourcedTable(f"Compared with {other}", source, columns, rows)
+
+
+def draw_differences(
+    ax: Any, rows: Mapping[str, Mapping[str, tuple[str, Difference]]]
+) -> None:
+    """Draw by how many nats a model ends below others: a row for each name, a dot for each of them.
+
+    Hollow dots are seeds, full ones their mean, and bars the interval. At the dotted line, nothing is gained.
+    """
+    ax.axvline(0, color="C5", ls=":", lw=1)
+    for at, compared in enumerate(rows.values()):
+        for place, (label, (colour, found)) in enumerate(compared.items()):
+            y = at + 0.3 * (place - (len(compared) - 1) / 2)
+            seeds = [y] * len(found.seeds)
+            ax.plot(found.seeds, seeds, "o", color=colour, mfc="none", ms=4)
+            shown = label if at == 0 else None
+            ax.errorbar(
+                found.nats, y, xerr=found.limit, fmt="o", color=colour, label=shown
+            )
+    ax.set_ylim(len(rows) - 0.5, -0.5)
+    ax.set_yticks(range(len(rows)), list(rows))

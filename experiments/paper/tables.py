@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.measured.analysis import MeanFactor
+from experiments.measured.analysis import extent
 from experiments.measured.figures import WHOLE_MODELS
 from experiments.measured.tables import SourcedTable
 
@@ -63,7 +63,7 @@ def theirs(model: str, path: str) -> dict[str, str]:
     }
 
 
-def from_print(printed: str) -> MeanFactor:
-    """Return a factor printed as "2.34 ± 0.05", with its standard deviation in place of the interval."""
-    mean, deviation = map(float, printed.split(" ± "))
-    return MeanFactor(mean, mean - deviation, mean + deviation)
+def paper_range(model: str, path: str) -> str:
+    """Return the lowest and the highest speed-up factor of a model in the paper's set-ups."""
+    printed = [float(each.split(" ± ")[0]) for each in theirs(model, path).values()]
+    return extent(printed, ".2f")
