@@ -16,7 +16,7 @@ from experiments.measured.figures import draw_differences
 from experiments.measured.settings import (
     BEYOND,
     Ground,
-    comparison,
+    Pair,
     read_grounds,
     read_modern,
     read_setting,
@@ -41,18 +41,22 @@ if __name__ == "__main__":
     comparisons = len(others) * (
         len(grounds) + 2
     )  # with the mean, and one ground below
+    pairs = {
+        name: [Pair(name, grounds[name], "primer-ez", model) for model in others]
+        for name in ordered
+    }
     fig, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
     draw_differences(
         ax,
         {
             name: {
-                f"over the {other}": (
-                    colour,
-                    grounds[name].difference("primer-ez", model, comparisons),
+                f"over the {others[pair.over][0]}": (
+                    others[pair.over][1],
+                    pair.found(comparisons),
                 )
-                for model, (other, colour) in others.items()
+                for pair in compared
             }
-            for name in ordered
+            for name, compared in pairs.items()
         },
     )
     ax.set(xlabel="nats per character by which Primer-EZ ends lower")
@@ -85,8 +89,7 @@ if __name__ == "__main__":
             [
                 name,
                 f"{beyond[name]:+.3f}",
-                *comparison(grounds[name], "primer-ez", "transformer", comparisons),
-                *comparison(grounds[name], "primer-ez", "pp", comparisons),
+                *(cell for pair in pairs[name] for cell in pair.cells(comparisons)),
             ]
             for name in names
         ]
@@ -104,26 +107,21 @@ if __name__ == "__main__":
         model: difference(pooled, "primer-ez", model, comparisons) for model in others
     }
     worth = {
-        model: geometric_mean(
-            grounds[name].factor(
-                "primer-ez",
-                model,
-                grounds[name].difference("primer-ez", model, comparisons).nats,
-            )
+        model: [
+            grounds[name].factor("primer-ez", model, pairs[name][at].found(1).nats)
             for name in BEYOND
-        )
-        for model in others
+        ]
+        for at, model in enumerate(others)
     }
-    saved = [
-        f"{grounds[name].factor('primer-ez', 'transformer', found.nats):.1f}"
-        for name in BEYOND
-        if (found := grounds[name].difference("primer-ez", "transformer", comparisons))
-    ]
-    saved = sorted(saved)[:: len(saved) - 1]
-    over_pp = f"{worth['pp']:.2f} times" if differences["pp"].shown else "no less"
+    saved = [f"{end(worth['transformer']):.1f}" for end in (min, max)]
+    over_both = geometric_mean(worth["pp"])
+    over_pp = f"{over_both:.2f} times" if differences["pp"].shown else "no less"
     mean = ["mean of the three", ""]
     for model, found in differences.items():
-        mean += [f"{found:.3f}", f"{worth[model]:.2f}" if found.shown else "-"]
+        mean += [
+            f"{found:.3f}",
+            f"{geometric_mean(worth[model]):.2f}" if found.shown else "-",
+        ]
     rows = [*rows_of(leading), mean]
     display(SourcedTable("Beyond the counts", "Our runs, five seeds", heads, rows))
 
@@ -135,7 +133,9 @@ if __name__ == "__main__":
     # convolution reads it from the first step on ({doc}`positions`).
     with_table = "characters, learned table"
     learned = Ground(read_setting("characters", "learned"))
-    grounds[with_table] = learned
+    pairs[with_table] = [
+        Pair(with_table, learned, "primer-ez", model) for model in others
+    ]
     beyond[with_table] = learned.below_counts
     near = [name for name in ordered if name not in BEYOND]
     rows = rows_of([*near, with_table])
@@ -188,10 +188,8 @@ if __name__ == "__main__":
     alone = difference(modern, "squared-relu", "modern", len(modern) - 1)
     assert not gates.shown and wider.nats < 0 and alone.nats < 0
     assert all(each < 0 for each in (*wider.seeds, *alone.seeds)), "worse with each"
-    over_pp_by_ground = [
-        grounds[name].difference("primer-ez", "pp", comparisons) for name in ordered
-    ]
-    assert not any(each.shown for each in over_pp_by_ground), "no single ground"
+    over_gates = [pairs[name][1].found(comparisons) for name in ordered]
+    assert not any(each.shown for each in over_gates), "no single ground"
     rows = [
         [
             f"Primer-EZ is {paper_range('primer-ez', __data__[0])} times faster (Table 4)",

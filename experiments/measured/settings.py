@@ -3,6 +3,7 @@
 Factors are in multiply-adds, and averaged as logarithms.
 """
 
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -144,22 +145,18 @@ class Ground:
     runs: Runs
     half: Sequence[Measured] = ()
 
-    def difference(self, model: str, over: str, comparisons: int) -> Difference:
-        """Return by how many nats a model ends below another, with the limit of the noise."""
-        return difference(self.runs, model, over, comparisons)
-
     def factor(self, model: str, over: str, nats: float) -> float:
         """Return how many times fewer multiply-adds a model needs, if it ends `nats` below another.
 
-        Raises `ValueError` if the rate falls to zero and the other is not compared with Primer-EZ.
+        It is nan if only the ends of the runs say something, and none had half as many steps.
         """
-        if not self.half:
+        spent = self.runs[over][0], self.runs[model][0]
+        if len(spent[1]["loss"]) > 1:
             return times_less(self.runs, model, over, nats, "multiply_adds")
-        if model != "primer-ez":
-            raise ValueError(f"{model} has no runs of half as many steps")
+        if not self.half or model != "primer-ez":
+            return math.nan
         full = self.runs[model][: len(self.half)]
         halving = final_loss(self.half).mean - final_loss(full).mean
-        spent = self.runs[over][0], self.runs[model][0]
         other, own = (run["multiply_adds"][-1] for run in spent)
         ratio: float = other / own * 2 ** (nats / halving)
         return ratio
@@ -206,11 +203,32 @@ def together(grounds: Iterable[Ground]) -> Runs:
     }
 
 
-def comparison(ground: Ground, model: str, over: str, comparisons: int) -> list[str]:
-    """Write two cells: a difference, and its worth in compute if it is more than noise explains."""
-    found = ground.difference(model, over, comparisons)
-    factor = f"{ground.factor(model, over, found.nats):.2f}" if found.shown else "-"
-    return [f"{found:.3f}", factor]
+@dataclass(frozen=True)
+class Pair:
+    """Two models that a page compares on a ground."""
+
+    what: str
+    ground: Ground
+    model: str
+    over: str = "transformer"
+
+    def found(self, comparisons: int) -> Difference:
+        """Return by how many nats the model ends below the other."""
+        return difference(self.ground.runs, self.model, self.over, comparisons)
+
+    def cells(self, comparisons: int) -> list[str]:
+        """Write the difference, and its worth in compute if it is more than noise explains."""
+        found = self.found(comparisons)
+        worth = self.ground.factor(self.model, self.over, found.nats)
+        known = found.shown and not math.isnan(worth)
+        return [f"{found:.3f}", f"{worth:.2f}" if known else "-"]
+
+
+def pair_table(title: str, pairs: Iterable[Pair], comparisons: int) -> SourcedTable:
+    """Return a table of differences. `comparisons` is the number that the page makes."""
+    rows = [[pair.what, *pair.cells(comparisons)] for pair in pairs]
+    heads = {"comparison": "", "ends lower by": "nats", "times less": "compute"}
+    return SourcedTable(title, "Our runs", heads, rows)
 
 
 def loss_of_counts(run: Measured) -> float:
