@@ -260,3 +260,13 @@ def draw_differences(
             )
     ax.set_ylim(len(rows) - 0.5, -0.5)
     ax.set_yticks(range(len(rows)), list(rows))
+
+
+def draw_gains(found: Mapping[str, Difference], xlabel: str) -> None:
+    """Draw differences, a row for each."""
+    import matplotlib.pyplot as plt
+
+    _, ax = plt.subplots(figsize=(7, 0.7 + 0.28 * len(found)), layout="constrained")
+    draw_differences(ax, {what: {"": ("C0", each)} for what, each in found.items()})
+    ax.set(xlabel=xlabel)
+    plt.show()
