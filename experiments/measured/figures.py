@@ -219,25 +219,31 @@ def draw_final_losses(
 
 
 def table(
-    runs: Runs, names: Mapping[str, tuple[str, str]], baseline: str, source: str
+    runs: Runs,
+    names: Mapping[str, tuple[str, str]],
+    baseline: str,
+    source: str,
+    comparisons: int,
+    cost: str = "multiply_adds",
 ) -> SourcedTable:
     """Return a table of models: rate, final loss, and how far it is below a baseline's.
 
-    The limits hold for all of the table's comparisons together. A difference that is more than noise explains
-    also has its worth in compute.
+    `comparisons` is the number that the page makes. A difference that is more than noise explains also has its
+    worth in `cost`.
     """
     rows = []
     for model, (name, _) in names.items():
         seeds = runs[model]
         row = [name, f"{seeds[0]['rate']:g}", f"{final_loss(seeds):.3f}", "", ""]
         if model != baseline:
-            found = difference(runs, model, baseline, len(names) - 1)
-            cost = times_less(runs, model, baseline, found.nats, "multiply_adds")
-            row[3:] = [f"{found:+.3f}", f"{cost:.2f}" if found.shown else "-"]
+            found = difference(runs, model, baseline, comparisons)
+            worth = times_less(runs, model, baseline, found.nats, cost)
+            row[3:] = [f"{found:.3f}", f"{worth:.2f}" if found.shown else "-"]
         rows.append(row)
     other = names[baseline][0]
     columns = {"model": "", "learning rate": "", "loss": "nats"}
-    columns |= {f"below {other}": "nats", "times less": "compute"}
+    unit = "time" if cost == "seconds" else "compute"
+    columns |= {f"below {other}": "nats", "times less": unit}
     return SourcedTable(f"Compared with {other}", source, columns, rows)
 
 
