@@ -127,6 +127,25 @@ if __name__ == "__main__":
     ]
     assert not any(each.shown for each in best)
 
+    # ## Exercise
+    #
+    # :::{exercise} How many seeds would decide?
+    # Without MDHA, Primer with rotary positions ends {value}`f"{-without.nats:.3f}"` nats higher, and noise
+    # explains {value}`f"{without.limit:.3f}"`. If difference and noise stay as they are, with how many seeds
+    # would the difference count?
+    # :::
+    # :::{solution}
+    # The limit falls with the root of the number of seeds, and a little more, because $t$ falls too. Without
+    # that, {value}`seeds_needed` seeds are enough.
+    # :::
+    without = difference(rotary, "without-mdha", "primer", comparisons)
+    seeds_needed = next(
+        seeds
+        for seeds in range(3, 100)
+        if without.limit * (3 / seeds) ** 0.5 < -without.nats
+    )
+    assert not without.shown
+
     # ## In short
     #
     # - With rotary positions, Primer's squared ReLU does most of the work, and its convolutions the rest.

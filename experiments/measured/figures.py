@@ -228,8 +228,8 @@ def table(
 ) -> SourcedTable:
     """Return a table of models: rate, final loss, and how far it is below a baseline's.
 
-    `comparisons` is the number that the page makes. A difference that is more than noise explains also has its
-    worth in `cost`.
+    `comparisons` is the number that the page makes. A difference that is more than noise explains also has
+    its worth in `cost`.
     """
     rows = []
     for model, (name, _) in names.items():
