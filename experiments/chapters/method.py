@@ -154,11 +154,11 @@ if __name__ == "__main__":
     #
     # For the {value}`len(losses)` models of {doc}`mdha`:
     losses = final_losses(read_runs(plan="mdha", ends=True))
-    models, seeds = losses.shape
-    one, all_of_them = limit(losses), limit(losses, models - 1)
+    many, of_each = losses.shape
+    one, all_of_them = limit(losses), limit(losses, many - 1)
     print(f"noise                     {float(noise(losses)):.3f} nats")
     print(f"limit, one comparison     {one:.3f} nats")
-    print(f"limit, {models - 1} comparisons     {all_of_them:.3f} nats")
+    print(f"limit, {many - 1} comparisons     {all_of_them:.3f} nats")
     # :::{deeper}
     # The rule assumes the same noise for all models of a table. For a model whose seeds vary more than the
     # others', the limit is too small. Intervals cover seeds alone. They say nothing of other texts, of other
@@ -339,18 +339,18 @@ if __name__ == "__main__":
     # :::
     # :::{solution}
     # In {value}`wrong[1]` of 20,000 simulated tables, and with the limit for all
-    # {value}`f"{models - 1}"` comparisons in {value}`wrong[models - 1]`. The latter is below 5%, because all
+    # {value}`f"{many - 1}"` comparisons in {value}`wrong[many - 1]`. The latter is below 5%, because all
     # comparisons share the first model.
     # :::
     torch.manual_seed(0)
-    chance = torch.randn(20_000, models, seeds)
+    chance = torch.randn(20_000, many, of_each)
     apart = (chance[:, 1:].mean(-1) - chance[:, :1].mean(-1)).abs().amax(-1)
-    freedom = (models - 1) * (seeds - 1)
-    unit = noise(chance) * (2 / seeds) ** 0.5
+    freedom = (many - 1) * (of_each - 1)
+    unit = noise(chance) * (2 / of_each) ** 0.5
     wrong = {
         made: f"{(apart > student(1 - 0.05 / made, freedom) * unit).double().mean():.0%}"
-        for made in (1, models - 1)
+        for made in (1, many - 1)
     }
-    rows = [["one", wrong[1]], [f"{models - 1}", wrong[models - 1]]]
+    rows = [["one", wrong[1]], [f"{many - 1}", wrong[many - 1]]]
     heads = {"limit for": "comparisons", "false alarms": "of tables"}
     display(SourcedTable("Two limits", "20,000 simulated tables", heads, rows))

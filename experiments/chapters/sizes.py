@@ -9,10 +9,12 @@ Source: {cite:t}`so2021primer`, section 4.1 and appendix A.9, Figure 7; {cite:t}
 """
 
 import statistics
+from collections.abc import Mapping
 
 from experiments.measured.analysis import difference, over_seeds, setting
 from experiments.measured.figures import draw_counts
 from experiments.measured.scaling import (
+    Sizes,
     best_width,
     budgets_up_to,
     frontier,
@@ -22,7 +24,7 @@ from experiments.measured.scaling import (
     savings_at_budgets,
 )
 from experiments.measured.tables import SourcedTable
-from experiments.records.query import Runs
+from experiments.records.query import Measured, Runs
 
 MODELS = {
     "transformer": ("Transformer", "C5"),
@@ -97,57 +99,38 @@ if __name__ == "__main__":
         for model in learned
     }
 
-    def at(sizes: dict[str, dict[int, list]], budget: float) -> Runs:
-        """The runs of every width, and of the best one at a budget."""
-        every = {
+    def by_name(sizes: Mapping[str, Sizes]) -> Runs:
+        """The runs of each model and width, without the narrowest, which have half of the compute."""
+        return {
             f"{model} {width}": runs
             for model, widths in sizes.items()
             for width, runs in widths.items()
-            if width > 32  # the narrowest have half of the compute
+            if width > 32
         }
-        best = {
-            model: best_width(widths, budget, "multiply_adds")
-            for model, widths in sizes.items()
-        }
-        return every | {model: sizes[model][width] for model, width in best.items()}
 
-    def saving(fronts: dict[str, list], widths: dict[int, list], budget: float) -> str:
+    def saving(worse: list[Measured], widths: Sizes, budget: float) -> str:
         """How many times less a model needs than the Transformer, over the budgets."""
         early = frontier(widths, budgets_up_to(budget, 4.5), "multiply_adds")
-        each = savings_at_budgets(fronts["transformer"], early)
-        return f"{statistics.geometric_mean(over_budgets(each)):.2f}"
+        each = over_budgets(savings_at_budgets(worse, early))
+        return f"{statistics.geometric_mean(each):.2f}"
 
-    grounds = {"rotary": at(rotary, end), "learned": at(learned, full)}
-    noisy = {
-        name: {model: runs for model, runs in ground.items() if " " in model}
-        for name, ground in grounds.items()
-    }
-    pairs = [
-        ("rotary", "primer-ez", "best width", fronts, rotary, end),
-        ("learned", "primer-ez", "best width", learned_fronts, learned, full),
-        ("learned", "primer", "best width", learned_fronts, learned, full),
-    ]
-    comparisons = len(pairs) + 1
+    comparisons = 4
     rows, found = [], {}
-    for kind, model, what, front, sizes, budget in pairs:
-        widths = {
-            each: next(
-                width
-                for width, runs in sizes[each].items()
-                if runs is grounds[kind][each]
-            )
-            for each in ("transformer", model)
+    for kind, sizes, budget, worse in (
+        ("rotary", rotary, end, fronts["transformer"]),
+        ("learned", learned, full, learned_fronts["transformer"]),
+    ):
+        best = {
+            model: f"{model} {best_width(widths, budget, 'multiply_adds')}"
+            for model, widths in sizes.items()
         }
-        names = {each: f"{each} {width}" for each, width in widths.items()}
-        found[kind, model] = difference(
-            noisy[kind], names[model], names["transformer"], comparisons
-        )
-        shown = found[kind, model].shown
-        saved = saving(front, sizes[model], budget) if shown else "-"
-        label = f"{MODELS[model][0]}, {what}, {kind}"
-        rows.append([label, f"{found[kind, model]:.3f}", saved])
-    wide = difference(noisy["rotary"], "primer-ez 128", "transformer 128", comparisons)
-    rows.append(["Primer-EZ, width 128, rotary", f"{wide:.3f}", ""])
+        for model in [model for model in sizes if model != "transformer"]:
+            pair = best[model], best["transformer"]
+            found[kind, model] = difference(by_name(sizes), *pair, comparisons)
+            cells = f"{found[kind, model]:.3f}", saving(worse, sizes[model], budget)
+            rows.append([f"{MODELS[model][0]}, {kind}", *cells])
+    wide = difference(by_name(rotary), "primer-ez 128", "transformer 128", comparisons)
+    rows.append(["Primer-EZ, rotary, all 128 wide", f"{wide:.3f}", "-"])
     heads = {"model": "", "below the Transformer": "nats", "times less": "compute"}
     display(SourcedTable("At the best of five widths", "Our runs", heads, rows))
     assert all(each.shown for each in found.values()) and wide.shown
@@ -231,14 +214,13 @@ if __name__ == "__main__":
     # lower at the best width, for the same multiply-adds? Is it more than Primer-EZ's changes gain at 128?
     # :::
     # :::{solution}
-    # By {value}`f"{right:.3f}"`, and the changes gain {value}`f"{changes:.3f}"`. The right size is about as
-    # good as the changes, and both together are better. But the width was chosen on these runs.
+    # By {value}`f"{right_width.nats:.3f}"`, and the changes gain {value}`f"{changes.nats:.3f}"`. The right
+    # size is about as good as the changes, and both together are better. But the width was chosen on these
+    # runs.
     # :::
-    names = {id(runs): name for name, runs in noisy["learned"].items()}
-    best = names[id(grounds["learned"]["transformer"])]
-    right, changes = (
-        difference(noisy["learned"], model, "transformer 128", comparisons)
-        for model in (best, "primer-ez 128")
+    right_width, changes = (
+        difference(by_name(learned), model, "transformer 128", comparisons)
+        for model in (best["transformer"], "primer-ez 128")
     )
 
     # ## In short

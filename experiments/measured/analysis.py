@@ -59,25 +59,6 @@ class Difference:
         return f"{self.nats:{spec}} ± {self.limit:{spec.removeprefix('+')}}"
 
 
-@dataclass(frozen=True)
-class Factor:
-    """A difference in compute: how many times less a model needs, and the ends of the interval."""
-
-    mean: float
-    low: float
-    high: float
-
-    def between(self, spec: str = ".2f") -> str:
-        """Write the interval alone. An end beyond the learning curve has no number."""
-        low, high = (
-            "?" if math.isnan(end) else f"{end:{spec}}" for end in (self.low, self.high)
-        )
-        return f"{low} to {high}"
-
-    def __format__(self, spec: str) -> str:
-        return f"{self.mean:{spec}} ({self.between(spec)})"
-
-
 def over_seeds(
     runs: Sequence[Measured], combine: Callable[[Sequence[float]], float]
 ) -> list[float]:
@@ -112,19 +93,14 @@ def gain(runs: Runs, model: str, baseline: str) -> float:
     return final_loss(runs[baseline]).mean - final_loss(runs[model]).mean
 
 
-def ahead(runs: Runs, model: str, baseline: str) -> list[bool]:
-    """Return for each seed whether a model ends with a lower loss than a baseline.
+def every_seed(runs: Runs, model: str, other: str) -> bool:
+    """Return whether a model ends with a lower loss than another, with every seed.
 
     Raises `ValueError` if they differ in their seeds.
     """
-    check_seeds(runs[model], runs[baseline])
-    pairs = zip(runs[model], runs[baseline], strict=True)
-    return [last_loss(first) < last_loss(second) for first, second in pairs]
-
-
-def every_seed(runs: Runs, model: str, *others: str) -> bool:
-    """Return whether a model ends with a lower loss than each of others, with every seed."""
-    return all(all(ahead(runs, model, other)) for other in others)
+    check_seeds(runs[model], runs[other])
+    pairs = zip(runs[model], runs[other], strict=True)
+    return all(last_loss(first) < last_loss(second) for first, second in pairs)
 
 
 def setting(models: Collection[Sequence[Measured]]) -> str:
@@ -257,15 +233,3 @@ def share_of_cost(runs: Sequence[Measured], nats: float, cost: str) -> float:
     above = (grid[:, None] ** torch.arange(4) @ cubic)[:, 0] - cubic[0, 0]
     (reached,) = torch.where(above >= nats)
     return float(grid[reached[0]].exp()) if len(reached) else math.nan
-
-
-def in_compute(
-    runs: Runs,
-    model: str,
-    over: str,
-    found: Difference,
-    cost: str = "multiply_adds",
-) -> Factor:
-    """Return what a difference is worth in compute: the difference and the ends of its interval."""
-    nats = (found.nats, *found.ends)
-    return Factor(*(times_less(runs, model, over, each, cost) for each in nats))

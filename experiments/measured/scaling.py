@@ -1,4 +1,4 @@
-"""The best width for a budget, and the power law that the losses at the best widths follow.
+"""The best width for a budget, and what a model saves if each architecture has its best.
 
 The chapter "How it was measured" explains the formulas.
 """
@@ -86,28 +86,6 @@ def full_budget(sweep: Mapping[str, Sizes], cost: str) -> float:
 def budgets_up_to(end: float, doublings: float) -> list[float]:
     """Return six budgets for each doubling; the last one is `end`."""
     return [end * 2 ** (n / 6 - doublings) for n in range(round(6 * doublings) + 1)]
-
-
-def power_law(run: Measured) -> tuple[float, float]:
-    """Return `a` and `k` of the law `l = a c^-k`, fitted by least squares to the logarithms.
-
-    The compute `c` is in trillions of multiply-adds.
-    """
-    compute = [math.log(each / 1e12) for each in run["cost"]]
-    line = statistics.linear_regression(compute, list(map(math.log, run["loss"])))
-    return math.exp(line.intercept), -line.slope
-
-
-def shift(worse: Measured, better: Measured) -> float:
-    """Return how many times less compute the better curve needs, if both follow parallel power laws.
-
-    Raises `ValueError` if their budgets differ.
-    """
-    if worse["cost"] != better["cost"]:
-        raise ValueError("both lines need the same budgets")
-    k = (power_law(worse)[1] + power_law(better)[1]) / 2
-    upper, lower = (statistics.geometric_mean(run["loss"]) for run in (worse, better))
-    return (upper / lower) ** (1 / k)
 
 
 def saved(budget: float, loss: float, better: Measured) -> float:

@@ -5,16 +5,14 @@ Factors are in multiply-adds, and averaged as logarithms.
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from experiments.measured.analysis import (
     Difference,
-    Spread,
     difference,
     final_loss,
     last_loss,
-    relative_perplexity,
     times_less,
 )
 from experiments.measured.tables import SourcedTable
@@ -59,14 +57,6 @@ MODERN = {
     "token-shift": "token shift",
 }
 
-CHANGES = {
-    "mdha": "MDHA",
-    "squared-relu": "squared ReLU",
-    "order": "norm after the feed-forward layer",
-    "norm": "Primer's norm",
-    "shared-query": "queries computed from keys",
-}
-
 
 def read_setting(text: str, positions: str) -> Runs:
     """Return the runs of a setting, of the models that it has."""
@@ -74,18 +64,6 @@ def read_setting(text: str, positions: str) -> Runs:
     return read_runs(
         model=MODELS, text=text, positions=positions, steps=steps, tuned=SHORT
     )
-
-
-def read_settings() -> dict[tuple[str, str], Runs]:
-    """Return the runs of each setting."""
-    return {setting: read_setting(*setting) for setting in SETTINGS}
-
-
-def of_text(recorded: Mapping[tuple[str, str], Runs], text: str) -> dict[str, Runs]:
-    """Return the runs on a text by their positions."""
-    return {
-        positions: runs for (name, positions), runs in recorded.items() if name == text
-    }
 
 
 def read_modern() -> Runs:
@@ -240,46 +218,3 @@ def loss_of_counts(run: Measured) -> float:
 def below_counts(runs: Sequence[Measured]) -> float:
     """Return by how many nats the mean final loss of runs is below the counts; negative if it is above."""
     return loss_of_counts(runs[0]) - statistics.fmean(map(last_loss, runs))
-
-
-def place(runs: Sequence[Measured]) -> str:
-    """Write how far runs end below or above the counts, such as "0.03 nats above"."""
-    nats = below_counts(runs)
-    return f"{abs(nats):.3f} nats {'below' if nats > 0 else 'above'}"
-
-
-def written_counts(run: Measured) -> str:
-    """Write the loss of the best counts of what a run read."""
-    return f"{loss_of_counts(run):.3f}"
-
-
-def perplexity_change(runs: Runs, baseline: str, model: str) -> Spread:
-    """Return the change of a model's perplexity over a baseline's, in percent."""
-    relative = relative_perplexity(runs[baseline], runs[model])
-    return Spread.of([each - 100 for each in relative])
-
-
-def part_table() -> SourcedTable:
-    """Return the change of the perplexity by each of Primer's changes, with both positions."""
-    every = [read_runs(plan=plan, ends=True) for plan in ("ablation", "today-ablation")]
-    rows = [
-        [
-            name,
-            *(
-                f"{perplexity_change(runs, baseline, model):+.1f}"
-                for baseline, model in (
-                    ("transformer", f"with-{part}"),
-                    ("primer", f"without-{part}"),
-                )
-                for runs in every
-            ),
-        ]
-        for part, name in CHANGES.items()
-    ]
-    heads = {"change": ""} | {
-        f"{done}, {positions}": "%"
-        for done in ("added", "removed")
-        for positions in ("learned", "rotary")
-    }
-    title = "Effect on perplexity, added to a Transformer or removed from Primer"
-    return SourcedTable(title, "Our runs", heads, rows)
