@@ -136,7 +136,9 @@ class Counts:
     def probabilities(self, text: Tensor) -> Tensor:
         """
         Return the probability of each token of `text` `[..., seq]`, given the tokens before it, by every
-        order: `[order + 1, ..., seq]`. Row $n$ is the n-gram model's, row 0 the uniform guess.
+        order: `[order + 1, ..., seq]`.
+
+        Row $n$ is the n-gram model's, row 0 the uniform guess.
         """
         p = torch.full(text.shape, 1 / self.vocab_size, dtype=torch.float64)
         rows = [p]
@@ -259,9 +261,9 @@ def discounts(count: Tensor) -> Tensor:
     Return what to take from a count of 0, of 1, of 2, and of more: `[4]`.
 
     Counts are too high. What was seen once in one half of a text occurs less than once in the other, on
-    average, because the rest of the time something new comes. So *Kneser-Ney smoothing* takes a discount
-    from each count, and gives the shorter context what it took. How much is too much shows in how many
-    n-grams occur once, twice, three and four times, $n_1$ to $n_4$. With $Y = n_1 / (n_1 + 2 n_2)$:
+    average, because the rest of the time something new comes. So {term}`Kneser-Ney smoothing` takes a
+    discount from each count, and gives the shorter context what it took. How much to take follows from how
+    many n-grams occur once, twice, three and four times, $n_1$ to $n_4$. With $Y = n_1 / (n_1 + 2 n_2)$:
 
     $$D_1 = 1 - 2Y\frac{n_2}{n_1} \qquad D_2 = 2 - 3Y\frac{n_3}{n_2} \qquad D_{3+} = 3 - 4Y\frac{n_4}{n_3}$$
 
@@ -281,15 +283,15 @@ class KneserNey(Counts):
     r"""
     Count a text as `Counts` does, and mix orders as Kneser and Ney do.
 
-    The second idea is what a shorter context counts. It is asked when the longer one does not know, so it
-    should know which characters come in *new* places. In these plays, a "u" after "q" says nothing about
-    other contexts. So shorter contexts count each n-gram once for each different character before it,
-    however often that pair occurs:
+    The second idea is what a shorter context counts. It is asked if the longer one does not know, so it
+    should know which characters come in *new* places. After "q" comes a "u", hundreds of times; that says
+    little about other places. So shorter contexts count an n-gram once for each different character before
+    it, however often it occurs:
 
     $$p_n(c \mid h) = \frac{C(hc) - D + \sum_{c'} D \; p_{n-1}(c \mid h')}{C(h)}$$
 
-    Here $D$ depends on the count that it is taken from, and the sum over all $c'$ that follow $h$ is what was
-    taken. In $p_{n-1}$ and all shorter ones, $C$ is the number of different characters before.
+    Here $D$ depends on the count from which it is taken, and the sum over all $c'$ that follow $h$ is what
+    was taken. In $p_{n-1}$ and all shorter ones, $C$ is the number of different characters before.
     """
 
     def __init__(self, text: Tensor, order: int, vocab_size: int):

@@ -12,13 +12,19 @@ from pictures.training import counting as picture
 from torch import Tensor
 
 from labml_primer.training.corpus import Corpus, encode_text
-from labml_primer.training.counted import CountsOfRead, counted_loss, places_read
+from labml_primer.training.counted import (
+    CountsOfRead,
+    counted_loss,
+    longest,
+    places_read,
+)
 from labml_primer.training.counting import (
     Counts,
     KneserNey,
     discounts,
     losses,
     ngrams,
+    with_cache,
     write,
 )
 from labml_primer.training.loop import draw_windows, held_out_windows
@@ -156,6 +162,25 @@ def test_a_context_that_was_never_counted_predicts_as_the_shorter_one(
     assert known != counts.probabilities(torch.tensor([0, 2, 0]))[3, 2]
 
 
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.integers(0, V - 1), min_size=2, max_size=30), st.integers(1, 4))
+def test_a_cache_adds_what_came_before_in_the_same_window(
+    window: list[int], n: int
+) -> None:
+    p = torch.rand(len(window), dtype=torch.float64)
+    found = with_cache(p[None], torch.tensor([window]), n, 3, V)[0]
+    for at in range(len(window)):
+        context = window[at - n + 1 : at] if at >= n - 1 else None
+        followed = [
+            window[i + n - 1]
+            for i in range(at - n + 1)
+            if window[i : i + n - 1] == context
+        ]
+        hits = followed.count(window[at])
+        expected = (hits + 3 * p[at].item()) / (len(followed) + 3)
+        assert found[at].item() == pytest.approx(expected)
+
+
 def test_a_number_of_an_ngram_has_its_tokens_as_digits() -> None:
     assert ngrams(torch.tensor([1, 2, 3, 4]), 3, 10).tolist() == [123, 234]
     assert ngrams(torch.tensor([1, 2]), 3, 10).tolist() == []
@@ -181,6 +206,14 @@ def test_impossible_counts_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         Counts(torch.zeros(length, dtype=torch.long), order, vocab_size)
+
+
+def test_the_longest_order_is_counted_and_the_next_one_refused() -> None:
+    for vocab_size in (2, 96, 2048):
+        order = longest(vocab_size)
+        Counts(torch.zeros(99, dtype=torch.long), order, vocab_size)
+        with pytest.raises(ValueError, match="do not fit into 64"):
+            Counts(torch.zeros(99, dtype=torch.long), order + 1, vocab_size)
 
 
 def test_tokens_whose_number_does_not_fit_and_tokens_that_are_no_integers_are_refused() -> (
