@@ -11,8 +11,8 @@ uniform guess, to the longest that 64 bits can number, in nats per character, as
 texts. `windows` are the windows of the learning curves. `whole` are the whole texts in windows that follow
 one another, as a model reads them after its last step. `text` are the texts without windows, so no context is
 cut. The best `order` is chosen on the text that selects learning rates, in its windows, and so is the `cache`
-that is mixed with it: the length of its n-grams, and its trust in the counts. On code the longest order is the
-best, so still longer ones would be a little lower.
+that is mixed with it: the length of its n-grams, and its trust in the counts. On code the longest order is
+the best, so still longer ones would be a little lower.
 
 `two_sided` has what the same counts reach at BERT's task, in nats per masked character.
 """
