@@ -42,7 +42,7 @@ def draw_counts(
     `axis` is that of the losses. `reading` says how the plays are read, as for `counts_of`.
     """
     order, loss = best_counts(run["data"], run["steps"][-1], reading)
-    label = f"counts, {order}-gram"
+    label = f"Kneser-Ney, {order}-gram"
     if axis == "y":
         ax.axhline(loss, color="C5", lw=0.8, label=label)
         place, edge = (0.01, loss), ax.get_yaxis_transform()

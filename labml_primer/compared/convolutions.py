@@ -233,7 +233,7 @@ if __name__ == "__main__":
 
     order, counted = counted_loss(corpus, steps=160, batch=8, seq=64)
     fig, ax = plt.subplots(figsize=(7, 2.4), layout="constrained")
-    ax.axvline(counted, color="C5", lw=0.8, label=f"counts, {order}-gram")
+    ax.axvline(counted, color="C5", lw=0.8, label=f"Kneser-Ney, {order}-gram")
     for row, (name, ends) in enumerate(final.items()):
         color = {"no convolution": "C5", "after, 3 wide": "C0"}.get(name, "C2")
         ax.plot(ends, [row] * 3, "o", color=color, ms=4, label=f"{name}, one seed")

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from labml_primer.training.corpus import Corpus
-from labml_primer.training.counting import Counts, losses
+from labml_primer.training.counting import KneserNey, losses
 from labml_primer.training.loop import draw_windows, held_out_windows
 
 HIGHEST = 7
@@ -24,22 +24,27 @@ def places_read(
     return torch.cat(windows).unique()
 
 
-class CountsOfRead(Counts):
-    """The counts of the `places` of a text `[seq]` that a run has read.
+class CountsOfRead(KneserNey):
+    """Kneser and Ney's counts of the `places` of a text `[seq]` that a run has read.
 
     Windows overlap, and what a run has read in several of them is counted once. Otherwise frequent n-grams
     would seem more frequent than they are, and new ones too rare. An n-gram counts if its places follow one
-    another. Raises `ValueError` where `Counts` does.
+    another. Raises `ValueError` where `KneserNey` does.
     """
 
     def __init__(self, text: Tensor, places: Tensor, order: int, vocab_size: int):
         self.places = places.unique()
         super().__init__(text[self.places], order, vocab_size)
 
-    def table(self, grams: Tensor) -> tuple[Tensor, ...]:
+    def count(self, grams: Tensor) -> tuple[Tensor, Tensor]:
         n = len(self.places) - len(grams) + 1
         first, last = self.places[: len(grams)], self.places[n - 1 :]
-        return super().table(grams[last - first == n - 1])
+        return super().count(grams[last - first == n - 1])
+
+
+def longest(vocab_size: int) -> int:
+    """Return the highest order that counts can number."""
+    return next(n for n in range(63, 0, -1) if vocab_size**n < 2**63)
 
 
 def counted_loss(
@@ -50,9 +55,7 @@ def counted_loss(
     The counts are those of the text that the run reads, and the loss is that on the windows it is evaluated
     on.
     """
-    text, order = corpus.train, min(HIGHEST, seq)
-    while corpus.vocab_size**order >= 2**63:  # more than `Counts` can number
-        order -= 1
+    text, order = corpus.train, min(HIGHEST, seq, longest(corpus.vocab_size))
     places = places_read(len(text), steps=steps, batch=batch, seq=seq, seed=seed)
     counts = CountsOfRead(text, places, order, corpus.vocab_size)
     by_order = losses(counts, held_out_windows(corpus.validation, seq)).tolist()
@@ -66,7 +69,7 @@ def draw_counted(ax: Any, order: int, loss: float, x: float = 0.01) -> None:
     ax.text(
         x,
         loss,
-        f"counts, {order}-gram",
+        f"Kneser-Ney, {order}-gram",
         color="C5",
         fontsize="small",
         va="bottom",

@@ -53,7 +53,7 @@ def draw() -> str:
     charts = (
         ("anywhere", UNIGRAM, "c5", "Counts"),
         ("after *o*", [float(count) for count in AFTER_O], "c1", "Counts"),
-        ("mixed", BIGRAM, "c0", "Counts.probabilities"),
+        ("mixed", BIGRAM, "c0", "Counts.mix"),
     )
     for x, (title, bars, kind, link) in zip(PANELS, charts, strict=True):
         counted = kind == "c1"

@@ -1,4 +1,4 @@
-"""Promises of the counts: they are Witten and Bell's, and predict what was not counted, too."""
+"""Promises of the counts: they are Witten and Bell's or Kneser and Ney's, and predict what is new."""
 
 import math
 from collections import Counter
@@ -12,8 +12,21 @@ from pictures.training import counting as picture
 from torch import Tensor
 
 from labml_primer.training.corpus import Corpus, encode_text
-from labml_primer.training.counted import CountsOfRead, counted_loss, places_read
-from labml_primer.training.counting import Counts, losses, ngrams, write
+from labml_primer.training.counted import (
+    CountsOfRead,
+    counted_loss,
+    longest,
+    places_read,
+)
+from labml_primer.training.counting import (
+    Counts,
+    KneserNey,
+    discounts,
+    losses,
+    ngrams,
+    with_cache,
+    write,
+)
 from labml_primer.training.loop import draw_windows, held_out_windows
 
 V = 4
@@ -58,16 +71,114 @@ def test_pieces_are_counted_without_what_crosses_their_borders() -> None:
     assert joined.probabilities(torch.tensor([3, 3, 2]))[3, 2] != found[3, 2]
 
 
+def kneser_ney(
+    pieces: list[list[int]], context: list[int], token: int, *, kinds: bool = False
+) -> float:
+    """The probability of a token by Chen and Goodman's formulas, of lists; `kinds` for short orders."""
+    n = len(context) + 1
+
+    def times(gram: list[int]) -> int:
+        before = [
+            piece[i - 1] if i else None
+            for piece in pieces
+            for i in range(len(piece) - n + 1)
+            if piece[i : i + n] == gram
+        ]
+        return len({*before} - {None}) if kinds else len(before)
+
+    every = Counter(times([*gram]) for gram in product(range(V), repeat=n))
+    n1, n2, n3, n4 = (every[i] for i in range(1, 5))
+    d = {1: 0.5, 2: 1.0, 3: 1.5}
+    if n1 and n2 and n3 and n4:
+        y = n1 / (n1 + 2 * n2)
+        by_formula = {1: 1 - 2 * y * n2 / n1, 2: 2 - 3 * y * n3 / n2}
+        by_formula[3] = 3 - 4 * y * n4 / n3
+        d = by_formula if min(by_formula.values()) >= 0 else d
+    shorter = 1 / V if n == 1 else kneser_ney(pieces, context[1:], token, kinds=True)
+    after = {c: times([*context, c]) for c in range(V)}
+    total = sum(after.values())
+    if not total:
+        return shorter
+    seen = {c: count for c, count in after.items() if count}
+    taken = sum(d[min(count, 3)] for count in seen.values())
+    own = seen[token] - d[min(seen[token], 3)] if token in seen else 0
+    return own / total + taken / total * shorter
+
+
+# Random letters seldom have all counts from 1 to 4, so half of the texts are squares, where few are frequent.
+SKEWED = st.lists(
+    st.integers(0, 99).map(lambda x: x * x * V // 10_000), min_size=40, max_size=150
+)
+
+
 @settings(max_examples=30, deadline=None)
-@given(TEXTS, TEXTS)
-def test_probabilities_after_any_context_sum_to_one_and_none_is_zero(
-    counted: list[int], context: list[int]
+@given(TEXTS | SKEWED, TEXTS)
+def test_kneser_ney_is_the_formulas_of_chen_and_goodman(
+    counted: list[int], read: list[int]
 ) -> None:
-    counts = Counts(torch.tensor(counted), 4, V)
+    found = KneserNey(torch.tensor(counted), 3, V).probabilities(torch.tensor(read))
+    for n in range(4):
+        expected = [
+            kneser_ney([counted], read[max(0, i - n + 1) : i], token) if n else 1 / V
+            for i, token in enumerate(read)
+        ]
+        assert found[n].tolist() == pytest.approx(expected)
+
+
+def test_discounts_come_from_counts_of_counts_and_are_fixed_where_one_is_missing() -> (
+    None
+):
+    count = torch.tensor([1] * 8 + [2] * 4 + [3] * 2 + [4] + [9])
+    y = 8 / 16
+    expected = [0, 1 - 2 * y * 4 / 8, 2 - 3 * y * 2 / 4, 3 - 4 * y * 1 / 2]
+    assert discounts(count).tolist() == pytest.approx(expected)
+    for missing in (1, 2, 3, 4):
+        assert discounts(count[count != missing]).tolist() == [0, 0.5, 1, 1.5]
+    many_threes = torch.tensor([1, 1, 2, 4] + [3] * 20)  # D2 would be below 0
+    assert discounts(many_threes).tolist() == [0, 0.5, 1, 1.5]
+
+
+@pytest.mark.parametrize("kind", [Counts, KneserNey])
+@settings(max_examples=30, deadline=None)
+@given(TEXTS | SKEWED, TEXTS)
+def test_probabilities_after_any_context_sum_to_one_and_none_is_zero(
+    kind: type[Counts], counted: list[int], context: list[int]
+) -> None:
+    counts = kind(torch.tensor(counted), 4, V)
     rows = torch.tensor([[*context, token] for token in range(V)])
     p = counts.probabilities(rows)[..., -1]
     torch.testing.assert_close(p.sum(dim=1), torch.ones(5).double())
     assert p.min() > 0
+
+
+@pytest.mark.parametrize("kind", [Counts, KneserNey])
+def test_a_context_that_was_never_counted_predicts_as_the_shorter_one(
+    kind: type[Counts],
+) -> None:
+    counts = kind(torch.tensor([0, 1, 2, 0, 1, 2, 0, 2, 1]), 3, V)
+    never = counts.probabilities(torch.tensor([[3, 0, 1], [1, 0, 1]]))[3, :, 2]
+    assert never[0] == never[1] > 0  # neither "30" nor "10" was counted, "01" was
+    known = counts.probabilities(torch.tensor([1, 2, 0]))[3, 2]
+    assert known != counts.probabilities(torch.tensor([0, 2, 0]))[3, 2]
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.integers(0, V - 1), min_size=2, max_size=30), st.integers(1, 4))
+def test_a_cache_adds_what_came_before_in_the_same_window(
+    window: list[int], n: int
+) -> None:
+    p = torch.rand(len(window), dtype=torch.float64)
+    found = with_cache(p[None], torch.tensor([window]), n, 3, V)[0]
+    for at in range(len(window)):
+        context = window[at - n + 1 : at] if at >= n - 1 else None
+        followed = [
+            window[i + n - 1]
+            for i in range(at - n + 1)
+            if window[i : i + n - 1] == context
+        ]
+        hits = followed.count(window[at])
+        expected = (hits + 3 * p[at].item()) / (len(followed) + 3)
+        assert found[at].item() == pytest.approx(expected)
 
 
 def test_a_number_of_an_ngram_has_its_tokens_as_digits() -> None:
@@ -95,6 +206,14 @@ def test_impossible_counts_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         Counts(torch.zeros(length, dtype=torch.long), order, vocab_size)
+
+
+def test_the_longest_order_is_counted_and_the_next_one_refused() -> None:
+    for vocab_size in (2, 96, 2048):
+        order = longest(vocab_size)
+        Counts(torch.zeros(99, dtype=torch.long), order, vocab_size)
+        with pytest.raises(ValueError, match="do not fit into 64"):
+            Counts(torch.zeros(99, dtype=torch.long), order + 1, vocab_size)
 
 
 def test_tokens_whose_number_does_not_fit_and_tokens_that_are_no_integers_are_refused() -> (
@@ -160,7 +279,7 @@ def test_what_was_read_several_times_counts_once_and_nothing_across_a_gap(
     for n in (1, 2, 3):
         grams = [list(gram) for gram in product(range(V), repeat=n)]
         found = counts.probabilities(torch.tensor(grams))[n, :, -1]
-        expected = [by_recursion(pieces, gram[:-1], gram[-1]) for gram in grams]
+        expected = [kneser_ney(pieces, gram[:-1], gram[-1]) for gram in grams]
         assert found.tolist() == pytest.approx(expected)
 
 
