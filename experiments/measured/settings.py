@@ -139,16 +139,15 @@ class Ground:
         ratio: float = other / own * 2 ** (nats / halving)
         return ratio
 
-    @property
-    def below_counts(self) -> float:
-        """By how many nats the Transformer ends below the counts of what it read."""
-        return below_counts(self.runs["transformer"])
+    def below_counts(self, model: str) -> float:
+        """Return by how many nats a model ends below the counts of what it read."""
+        return below_counts(self.runs[model])
 
 
 LEADING = ("transformer", "pp", "primer-ez")
 
 BEYOND = ("characters, annealed", "Python code", "subwords, annealed")
-"""The grounds on which the Transformer predicts better than counts of what it read."""
+"""The grounds on which Primer-EZ predicts better than the strongest counts of what it read."""
 
 
 def read_grounds() -> dict[str, Ground]:
