@@ -1,17 +1,10 @@
-"""Tests of the sweep of sizes: frontiers, power laws, shifts and their intervals."""
+"""Frontiers of the sweep of sizes, and the savings between them."""
 
 import math
 from typing import Any
 
 import pytest
-import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
-from experiments.measured.analysis import (
-    MeanFactor,
-    interval,
-)
 from experiments.measured.scaling import (
     WIDTHS,
     best_width,
@@ -19,10 +12,8 @@ from experiments.measured.scaling import (
     frontier,
     full_budget,
     loss_at,
-    power_law,
     saved,
     savings_at_budgets,
-    shift,
 )
 
 BUDGETS = [1e12 * 2 ** (n / 4) for n in range(25)]
@@ -30,10 +21,6 @@ BUDGETS = [1e12 * 2 ** (n / 4) for n in range(25)]
 
 def run_of(cost: list[float], loss: list[float], seed: int = 0) -> dict[str, Any]:
     return {"seed": seed, "cost": cost, "loss": loss}
-
-
-def law(a: float, k: float) -> dict[str, Any]:
-    return run_of(BUDGETS, [a * (c / 1e12) ** -k for c in BUDGETS])
 
 
 def test_loss_between_two_evaluations_is_interpolated_linearly() -> None:
@@ -92,46 +79,6 @@ def test_frontier_of_different_seeds_is_refused() -> None:
         frontier({32: [first], 64: [second]}, [1.0], "cost")
 
 
-@given(st.floats(0.5, 5), st.floats(0.01, 1))
-def test_power_law_is_recovered_from_its_points(a: float, k: float) -> None:
-    assert power_law(law(a, k)) == pytest.approx((a, k))
-
-
-@given(st.floats(0.5, 5), st.floats(0.01, 1), st.floats(1.1, 9))
-def test_shift_is_the_ratio_of_compute_at_the_same_loss(
-    a: float, k: float, b: float
-) -> None:
-    # The better line has the loss at c that the worse has at b times c.
-    worse, better = law(a, k), law(a * b**-k, k)
-    assert shift(worse, better) == pytest.approx(b)
-    assert shift(better, worse) == pytest.approx(1 / b)
-
-
-def test_shift_matches_parallel_lines_fitted_by_least_squares() -> None:
-    torch.manual_seed(0)
-    worse, better = (
-        run_of(BUDGETS, torch.rand(len(BUDGETS)).add(1 + i).tolist()) for i in (1, 0)
-    )
-    compute = torch.tensor(BUDGETS, dtype=torch.float64).div(1e12).log()
-    ones, none = torch.ones_like(compute), torch.zeros_like(compute)
-    # One slope and two heights, fitted to all points at once.
-    inputs = torch.cat(
-        [
-            torch.stack([-compute, ones, none], 1),
-            torch.stack([-compute, none, ones], 1),
-        ]
-    )
-    losses = torch.tensor(worse["loss"] + better["loss"], dtype=torch.float64)
-    k, first, second = torch.linalg.lstsq(inputs, losses.log()).solution.tolist()
-    assert shift(worse, better) == pytest.approx(math.exp((first - second) / k))
-
-
-def test_shift_between_different_budgets_is_refused() -> None:
-    later = law(1.0, 0.1) | {"cost": [2 * budget for budget in BUDGETS]}
-    with pytest.raises(ValueError, match="the same budgets"):
-        shift(later, law(0.9, 0.1))
-
-
 def test_savings_between_parallel_laws_are_their_shift_at_every_budget() -> None:
     later, k = [8 * budget for budget in BUDGETS[:9]], 0.3
     worse = run_of(later, [c**-k for c in later])
@@ -154,25 +101,3 @@ def test_saving_beyond_the_measured_losses_is_refused(loss: float) -> None:
     assert saved(8.0, 1.1, rises_again) == pytest.approx(8 / 3)
     with pytest.raises(ValueError, match="is not within"):
         saved(8.0, 1.1, better | {"loss": [math.inf, 1.2, 1.0]})
-
-
-def test_interval_contains_the_mean_in_95_percent_of_sweeps() -> None:
-    torch.manual_seed(0)
-    for seeds in (2, 3, 4, 5):
-        draws = torch.randn(20_000, seeds, dtype=torch.float64).add(7).tolist()
-        held = [low <= 7 <= high for low, high in map(interval, draws)]
-        assert sum(held) / len(held) == pytest.approx(0.95, abs=0.005)
-
-
-def test_interval_needs_at_least_two_seeds() -> None:
-    with pytest.raises(ValueError, match="two to five seeds, and here are 1"):
-        interval([1.0])
-
-
-def test_interval_of_inverse_factors_is_the_inverse_interval() -> None:
-    saved = MeanFactor.of([2.0, 4.0, 8.0])
-    assert saved.mean == pytest.approx(4) and saved.low < 2 and saved.high > 8
-    lost = MeanFactor.of([1 / 2, 1 / 4, 1 / 8])
-    assert lost.mean == pytest.approx(1 / saved.mean)
-    assert lost.low == pytest.approx(1 / saved.high)
-    assert lost.high == pytest.approx(1 / saved.low)
