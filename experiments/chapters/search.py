@@ -86,9 +86,9 @@ if __name__ == "__main__":
     # in which a convolution over positions runs, a square other than that in a norm, and `T-MAT MUL`, which
     # compares queries with keys. The others are of the search's best program, trained again with three seeds
     # and evaluated on plays that no search has seen: as long as in the search, three times as long, and three
-    # times as long with twice the width. The gain over the Transformer is a share of the mean gain of the three
-    # searches from it, which differ in their seed alone. A fourth began with random programs, and a control
-    # chose parents without regard to their losses; each was run once.
+    # times as long with twice the width. The gain over the Transformer is a share of the mean gain of the
+    # three searches from it, which differ in their seed alone. A fourth began with random programs, and a
+    # control chose parents without regard to their losses; each was run once.
     display(outcomes(searches, retrained))
 
     # ### How early this training is
@@ -163,8 +163,8 @@ if __name__ == "__main__":
     #
     # Would a search have chosen another program, had it trained its best ones once more? In the figure a line
     # is one of its best {value}`programs_again`: on the left its loss in the search, on the right the mean of
-    # three other seeds, both on the play of the search. The search's choice is orange, that of the second look
-    # teal.
+    # three other seeds, both on the play of the search. The search's choice is orange, that of the second
+    # look teal.
     #
     # All searches but the control would have, and it would have mattered little: on plays by which nothing
     # was chosen, the new choices end between {value}`f"{max(lower):.3f}"` nats lower and
