@@ -91,7 +91,7 @@ if __name__ == "__main__":
     # control chose parents without regard to their losses; each was run once.
     display(outcomes(searches, retrained))
 
-    # ### How early this training is
+    # ## How early this training is
     #
     # :::{deeper}
     # No program gets clearly below a table of counts, so the searches find what learns short n-grams fastest.
