@@ -399,14 +399,13 @@ if __name__ == "__main__":
     # full Primer can be better; try Primer-EZ first, because it is easy. {doc}`ours`, {doc}`sizes` and
     # {doc}`positions` compare the two.
     #
-    # ## What to believe
+    # ## In short
     #
-    # The paper's savings of compute are what its tables say: 1.7 times on the search task, 1.8 on larger
-    # data, and 4 at the compute of T5. Its saving of emissions is not: one training saves part of the
-    # search's emissions, not 4.7 times as much.
-    #
-    # What would change our mind: the hours of the largest models, for the factor of 3, and the carbon
-    # intensity of their electricity, if it was ten times the printed one.
+    # - The paper's savings of compute are what its tables say: 1.7 times on the search task, 1.8 on larger
+    #   data, and 4 at the compute of T5. Its saving of emissions is not: one training saves part of the
+    #   search's emissions, not 4.7 times as much.
+    # - The hours of the largest models would change our mind about the factor of 3, and a carbon intensity of
+    #   ten times the printed one about the emissions.
 
 
 if __name__ == "__main__":

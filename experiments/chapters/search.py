@@ -381,14 +381,13 @@ if __name__ == "__main__":
     assert higher == [True] * 3 + [False] * (len(higher) - 3), "at the first three"
     assert all(map(gt, ours[0], theirs[0])), "with each of three seeds"
 
-    # ## What to believe
+    # ## In short
     #
-    # A search of a few core-hours finds what learns fastest in the time that it grants: here causal
-    # convolutions, often with a square, and no attention. A gain over the Transformer alone says little about
-    # a search, because one without selection has most of it, and which of the best programs wins is chance.
-    #
-    # What would change our mind: searches with longer trainings that also remove attention, or controls with
-    # other seeds that find much less.
+    # - A search of a few core-hours finds what learns fastest in the time that it grants: here causal
+    #   convolutions, often with a square, and no attention. A gain over the Transformer alone says little
+    #   about it, because one without selection has most of it, and which of the best programs wins is chance.
+    # - Searches with longer trainings that also remove attention would change our mind, and controls with
+    #   other seeds that find much less.
     #
     # ## Exercise
     #
