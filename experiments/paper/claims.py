@@ -1,7 +1,7 @@
 """The claims of the Primer paper, as formulas on the entries of its tables and on numbers of its text."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import mul, sub, truediv
 
 from experiments.measured.tables import SourcedTable
@@ -318,17 +318,6 @@ def search_costs(paper: Paper) -> list[Claim]:
     ]
 
 
-def savings_law(a: float, k: float, b: float) -> tuple[float, float]:
-    """Return the coefficient and exponent of the law of savings (appendix A.9).
-
-    Takes the worse line's `a` and `k`, and the shift `b` between the lines. Raises `ValueError` if `b` is
-    not above 1.
-    """
-    if b <= 1:
-        raise ValueError(f"a saving needs b > 1, got b = {b}")
-    return a * (1 - 1 / b) ** k, k
-
-
 def emissions(paper: Paper) -> list[Claim]:
     """Appendix A.13: the emissions of the search and of the trainings, in the order of the text."""
     search = in_text(
@@ -425,18 +414,33 @@ def scaled(
     return tonnes * ratio
 
 
-def every_claim(paper: Paper) -> list[Claim]:
+def by_topic(paper: Paper) -> dict[str, list[Claim]]:
     """Return all claims; of Table 4's days only those that fail, or there would be 17 more."""
     days = [each for each in a_days_steps(paper) if each.sign == "≠"]
-    return [
-        *large_scale(paper),
-        *search_task(paper),
-        *days,
-        *model_sizes(paper),
-        *larger_data(paper),
-        *one_shot(paper),
-        *averages(paper, "answering"),
-        *averages(paper, "choice"),
-        *search_costs(paper),
-        *emissions(paper),
+    return {
+        "Table 1": large_scale(paper),
+        "Table 4": [*search_task(paper), *days],
+        "Table 5": larger_data(paper),
+        "Table 6": one_shot(paper),
+        "Table 6, averages": [
+            *averages(paper, "answering"),
+            *averages(paper, "choice"),
+        ],
+        "Sizes of the models": model_sizes(paper),
+        "The search": search_costs(paper),
+        "Emissions": emissions(paper),
+    }
+
+
+def counted(topics: Mapping[str, Sequence[Claim]]) -> SourcedTable:
+    """Return a table of the number of claims with each verdict, for each topic and for all."""
+    every = [each for claims in topics.values() for each in claims]
+    rows = [
+        {"claims on": topic, "in all": f"{len(claims)}"}
+        | {
+            word: f"{sum(each.sign == sign for each in claims)}"
+            for sign, word in VERDICTS.items()
+        }
+        for topic, claims in [*topics.items(), ("all", every)]
     ]
+    return SourcedTable.of("Claims that were recomputed", "So et al. 2021", rows, {})

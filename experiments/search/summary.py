@@ -293,7 +293,7 @@ def retrained(path: Path) -> list[dict[str, Any]]:
     for _, record in sorted(lines.items()):
         if record["name"] not in in_all_ways:
             continue
-        names = ["name", "longer", "scale", "parameters"]
+        names = ["name", "longer", "scale"]
         if record["longer"] == record["scale"] == 1:
             names.append("losses")
         found.append(

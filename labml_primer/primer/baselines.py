@@ -17,14 +17,8 @@ $$\operatorname{FFN}(x) = \big(\operatorname{Swish}(xW) \odot xU\big)\,V$$
 
 In short: in the paper, the {term}`speed-up factor` is 0.97 to 1.23 with GELU, 1.33 to 1.54 for Transformer++,
 and 1.75 to 2.34 for Primer-EZ (Table 4). In our own small runs this lead depends on the positions
-({doc}`/experiments/chapters/ours`). On characters with a learned table, the factors in
-{term}`multiply-adds` are {value}`f"{counted['pp'].mean:.2f}" </experiments/chapters/ours>` for Transformer++
-and {value}`f"{counted['primer-ez'].mean:.2f}" </experiments/chapters/ours>` for Primer-EZ; with rotary
-positions they are {value}`f"{left['pp'].mean:.2f}" </experiments/chapters/ours>` and
-{value}`f"{left['primer-ez'].mean:.2f}" </experiments/chapters/ours>`, and no difference is shown. On subwords
-with rotary positions they are {value}`f"{on_subwords_left['pp']:.2f}" </experiments/chapters/ours>` and
-{value}`f"{on_subwords_left['primer-ez']:.2f}" </experiments/chapters/ours>`, with the 95%
-{term}`confidence interval` over five seeds in parentheses.
+({doc}`/experiments/chapters/ours`); with rotary positions little of it is left
+({doc}`/experiments/chapters/results`).
 
 Each baseline is a {py:class}`~labml_primer.transformer.language_model.Config`. They need only one layer that
 earlier chapters do not have, the gated one.
@@ -186,8 +180,7 @@ if __name__ == "__main__":
     # - Transformer++ is a Transformer with RMSNorm and a gated feed-forward layer, SwiGLU.
     # - A gate needs a third matrix. For the same number of parameters, the layer is two thirds as wide.
     # - In the paper GELU gains little, Transformer++ more, and Primer-EZ most. In our runs with rotary
-    #   positions, Primer-EZ ends below Transformer++ on subwords with every seed; on characters its lead is
-    #   small, if it has one.
+    #   positions, Primer-EZ's lead over Transformer++ is small ({doc}`/experiments/chapters/results`).
     # - A new architecture should be compared with strong baselines, each with its own learning rate.
     #
     # ## Exercise

@@ -258,10 +258,7 @@ if __name__ == "__main__":
     # were not in training. The thin line is the loss of counting the same characters
     # ({doc}`../training/counting`), which no model reaches here. This is one short run of each, so it shows
     # that the models work, not which is better. {doc}`/experiments/chapters/positions` has recorded runs of
-    # this baseline on subwords: Primer-EZ's two changes together save a factor of
-    # {value}`saved_today["primer-ez"] </experiments/chapters/positions>` in multiply-adds, over
-    # {value}`len(today["modern"]) </experiments/chapters/positions>` seeds, and a squared ReLU alone, instead
-    # of SwiGLU, makes the model worse.
+    # this baseline on subwords, with several seeds.
     import matplotlib.pyplot as plt
 
     from labml_primer.training import load_corpus, train

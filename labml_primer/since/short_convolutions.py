@@ -335,8 +335,8 @@ if __name__ == "__main__":
     #   of width 2 with a gate that depends on the token.
     # - Token shift comes before the projections; MDHA and Canon-B come after them.
     # - Canon-B is MDHA of width 4, with 1 added to the weight of the current token.
-    # - In recorded runs of a modern baseline on subwords, MDHA saves a little, Canon-B is not shown to help,
-    #   and token shift hurts ({doc}`/experiments/chapters/positions`).
+    # - {doc}`/experiments/chapters/positions` has recorded runs of MDHA, Canon-B and token shift in a modern
+    #   baseline on subwords.
     #
     # ## Exercise
     #

@@ -320,11 +320,11 @@ class KneserNey(Counts):
 
 
 if __name__ == "__main__":
-    # The loss on the held-out plays by the number of characters that are used, with both ways to mix. Up to
-    # three characters there is little to choose: most contexts occur often. With
-    # {value}`strongest - 1`, Kneser and Ney's loss is {value}`f"{yardstick[strongest]:.3f}"`, and Witten and
-    # Bell's best {value}`f"{by_order[best]:.3f}"`. So the line of counts in the figures of this book is
-    # Kneser and Ney's.
+    # The loss on the held-out plays by the order, with both ways to mix. Up to the 3-gram they differ little,
+    # because most contexts occur often. Witten and Bell's best loss is {value}`f"{by_order[best]:.3f}"`, with
+    # the {value}`best`-gram. Kneser and Ney's is {value}`f"{yardstick[strongest]:.3f}"`, with the
+    # {value}`strongest`-gram, and long contexts do no harm. So the line of counts in the figures of this book
+    # is Kneser and Ney's.
     import matplotlib.pyplot as plt
 
     kneser_ney = KneserNey(corpus.train, highest, V)
@@ -403,9 +403,9 @@ if __name__ == "__main__":
     # 10,000 characters, and after two to three times as many at each step, with a line for each order. From
     # {value}`f"{amounts[2]:,}"` characters to all of them, the loss of the unigram falls by
     # {value}`f"{fell[1]:.2f}"` nats, that of the bigram by {value}`f"{fell[2]:.2f}"` and that of the 6-gram
-    # by {value}`f"{fell[6]:.2f}"`. So the best order rises with the text.
+    # by {value}`f"{fell[6]:.2f}"`. So the more text, the more a longer context is worth.
     #
-    # So there is no single good loss. It depends on how much text a model has read: the counts of
+    # So there is no single good loss. It depends on how much text a model has read: the 6-grams of
     # {value}`f"{amounts[-3]:,}"` characters reach {value}`f"{lowest[-3]:.2f}"`, and those of all training
     # plays {value}`f"{lowest[-1]:.2f}"`. In this book a line of counts is always of the text that the model
     # has read. Places that it has read several times are counted once.

@@ -18,11 +18,11 @@ from experiments.paper.claims import (
     average_time,
     by_intervals,
     by_test,
-    every_claim,
+    by_topic,
+    counted,
     hurdle_marks,
-    savings_law,
 )
-from experiments.paper.rounding import Rounded, claim, recompute
+from experiments.paper.rounding import Claim, Rounded, claim, recompute
 from experiments.paper.tables import Paper, read_paper
 
 ROOT = Path(__file__).parents[3]
@@ -72,6 +72,11 @@ WORDS = {"model", "setup", "data", "group", "task", "metric", "section", "name"}
 def tables_of_paper() -> Paper:
     """The paper's tables."""
     return read_paper([str(ROOT / path) for path in chapter.__data__])
+
+
+def every_claim(paper: Paper) -> list[Claim]:
+    """The claims of all topics."""
+    return [each for claims in by_topic(paper).values() for each in claims]
 
 
 # -- the files ------------------------------------------------------------------------------
@@ -247,6 +252,15 @@ def test_failing_claims_are_flagged_by_cause() -> None:
     assert set(CAUSES) <= set(flags)
 
 
+def test_table_counts_the_claims_with_each_verdict() -> None:
+    table = counted(by_topic(tables_of_paper()))
+    for _, *numbers in table.rows:
+        whole, *parts = map(int, numbers)
+        assert whole == sum(parts)
+    assert table.entry("disagrees", **{"claims on": "Emissions"}) == "4"
+    assert table.entry("disagrees", **{"claims on": "all"}) == "19"
+
+
 @pytest.mark.parametrize(
     ("section", "words", "printed", "sign"),
     [
@@ -299,35 +313,6 @@ def test_hurdles_halve_and_every_band_costs_the_same(longest: float, n: int) -> 
     costs = [band / 2**i for i, band in enumerate(bands)]
     assert costs == pytest.approx([costs[0]] * (n + 1))
     assert average_time(*marks) == pytest.approx(longest * (n + 1) / (2 ** (n + 1) - 1))
-
-
-def compute_to(target: float, a: float, k: float) -> float:
-    """Where a falling line reaches a loss, by halving an interval of logarithms."""
-    low, high = -200.0, 400.0
-    for _ in range(200):
-        middle = (low + high) / 2
-        above = math.log(a) - k * middle > math.log(target)
-        low, high = (middle, high) if above else (low, middle)
-    return math.exp(low)
-
-
-@given(st.floats(2, 10), st.floats(0.04, 0.3), st.floats(1.1, 8))
-def test_savings_law_matches_a_fitted_line(a: float, k: float, b: float) -> None:
-    losses = [a * (0.3 + 0.02 * i) for i in range(20)]
-    saved = [compute_to(x, a, k) - compute_to(x, a / b**k, k) for x in losses]
-    x = torch.tensor(saved, dtype=torch.float64).log()
-    y = torch.tensor(losses, dtype=torch.float64).log()
-    slope = ((x - x.mean()) * (y - y.mean())).sum() / (x - x.mean()).square().sum()
-    intercept = y.mean() - slope * x.mean()
-    coefficient, exponent = savings_law(a, k, b)
-    assert float(-slope) == pytest.approx(exponent, rel=1e-6)
-    assert float(intercept.exp()) == pytest.approx(coefficient, rel=1e-6)
-
-
-@pytest.mark.parametrize("b", [1.0, 0.5])
-def test_without_an_advantage_there_is_no_law_of_savings(b: float) -> None:
-    with pytest.raises(ValueError, match=f"b = {b}"):
-        savings_law(2.0, 0.05, b)
 
 
 # -- tables ---------------------------------------------------------------------------------
