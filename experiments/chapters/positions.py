@@ -1,10 +1,9 @@
 r"""
 # With rotary positions
 
-How much do Primer-EZ's two changes help a Transformer that knows how far apart two tokens are?
+Do Primer-EZ's changes help a Transformer that knows how far apart two tokens are?
 
-Less than one that must learn it, but they still help: on characters, rotary positions take
-{value}`f"{share:.0%}"` of the gain in nats.
+Yes, but less: on characters, rotary positions take {value}`f"{share:.0%}"` of the gain in nats.
 
 Source: {cite:t}`so2021primer`, appendix A.8; {cite:t}`su2021roformer`; our own runs.
 """

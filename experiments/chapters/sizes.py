@@ -3,9 +3,9 @@ r"""
 
 Does Primer-EZ still save when each architecture has the best size for its compute?
 
-With the best of five widths and rotary positions, it ends lower, by as much as at one width.
+With rotary positions it ends lower, by as much as at one width.
 
-Source: {cite:t}`so2021primer`, section 4.1 and appendix A.9, Figure 7; {cite:t}`kaplan2020scaling`.
+Source: {cite:t}`so2021primer`, Figure 7; {cite:t}`kaplan2020scaling`.
 """
 
 import statistics

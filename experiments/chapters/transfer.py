@@ -5,7 +5,7 @@ Do Primer-EZ's changes help other kinds of models, for which the search never tr
 
 A Switch Transformer yes, as in the paper. For Synthesizers, T5 and BERT's task, our runs do not decide.
 
-Source: {cite:t}`so2021primer`, section 4.2, appendices A.10 and A.12, Tables 5 and 7.
+Source: {cite:t}`so2021primer`, section 4.2, Tables 5 and 7.
 """
 
 import math
