@@ -36,7 +36,6 @@ if __name__ == "__main__":
     # Solid lines have rotary positions, dotted ones a learned table.
     learned = read_setting("characters", "learned")
     of_300, of_1200 = read_rates().values()
-    # The squared ReLU has the better of its two rates, see below.
     rotary = of_1200 | {"squared-relu": of_300["squared-relu"]}
     draw_by_compute({"learned": learned, "rotary": rotary})
 
