@@ -111,7 +111,7 @@ SKEWED = st.lists(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(TEXTS | SKEWED, TEXTS)
 def test_kneser_ney_is_the_formulas_of_chen_and_goodman(
     counted: list[int], read: list[int]
@@ -259,7 +259,7 @@ def a_corpus() -> Corpus:
     return Corpus(text[:1500], text[1500:], "abcd")
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     TEXTS,
     st.lists(st.integers(0, 39), min_size=1, max_size=6),
