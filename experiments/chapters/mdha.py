@@ -109,14 +109,19 @@ if __name__ == "__main__":
         for other in ("only keys", "only queries")
     )
     assert over_keys.shown and over_queries.shown
+
+    # ### Longer runs, and rates
+    #
     # :::{deeper}
+    # What the limit does not include.
+    # :::
+    #
     # *Longer runs* may reduce the gain with a learned table: without a convolution, a model is
     # {value}`f"{gain(early, 'channel', 'none'):.2f}"` nats higher at step 450, and
     # {value}`f"{gain(runs, 'channel', 'none'):.2f}"` at the end.
     #
     # *Rates.* Each model's was chosen with one seed; the limit does not include that. Losses with rotary
     # positions are those on the whole reported plays, those with a table on 64 windows of each.
-    # :::
     #
     # ## In short
     #

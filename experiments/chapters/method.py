@@ -159,11 +159,16 @@ if __name__ == "__main__":
     print(f"noise                     {float(noise(losses)):.3f} nats")
     print(f"limit, one comparison     {one:.3f} nats")
     print(f"limit, {many - 1} comparisons     {all_of_them:.3f} nats")
+
+    # ### What the rule assumes
+    #
     # :::{deeper}
+    # Equal noise, and nothing about other texts.
+    # :::
+    #
     # The rule assumes the same noise for all models of a table. For a model whose seeds vary more than the
     # others', the limit is too small. Intervals cover seeds alone. They say nothing of other texts, of other
     # learning rates, or of the two plays on which a loss is measured.
-    # :::
     #
     # ## The speed-up factor
     #

@@ -105,10 +105,8 @@ if __name__ == "__main__":
     columns |= {name: "times faster" for name, _ in SETUPS.values()}
     source = "Five seeds; the last three columns are the paper's Table 4"
     display(SourcedTable("Our factors and the paper's", source, columns, rows))
-    # :::{deeper}
     # The paper's factor is read where a noisy curve first passes the Transformer's final loss, ours from a
     # smooth curve. The paper's ± is a standard deviation.
-    # :::
     by_gain = sorted(changed, key=lambda model: -found[model].nats)
     assert {*by_gain[:3]} == {"primer-ez", "evolved-transformer", "primer"}
     assert not found["gelu"].shown

@@ -195,7 +195,13 @@ if __name__ == "__main__":
     heads = {"multiply-adds": ""} | {name: "learned" for name, _ in MODELS.values()}
     heads |= {f"{MODELS[model][0]} ": "rotary" for model in rotary}
     display(SourcedTable("Best of five widths", "Our runs", heads, rows))
+
+    # ### What these widths leave open
+    #
     # :::{deeper}
+    # A power law, other shapes, and texts that are read several times.
+    # :::
+    #
     # *A law.* The paper finds that the loss at the best sizes follows a power law of the compute (Figure 7).
     # Our budgets differ by a factor of four, while the paper's models differ by 17 in parameters alone. On so
     # short a range many curves look like a straight line, so we fit none. {doc}`paper` derives what the law
@@ -205,7 +211,6 @@ if __name__ == "__main__":
     #
     # *Data.* The two narrowest models read three times as many characters as the plays have, the widest half
     # as many.
-    # :::
     #
     # ## Exercise
     #
