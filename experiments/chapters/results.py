@@ -36,7 +36,7 @@ if __name__ == "__main__":
 
     grounds = read_grounds()
     ordered = sorted(grounds, key=lambda each: -grounds[each].below_counts("primer-ez"))
-    others = {"transformer": ("Transformer", "C0"), "pp": ("Transformer++", "C2")}
+    others = {"transformer": ("the Transformer", "C0"), "pp": ("Transformer++", "C2")}
     pooled = together(grounds[name] for name in BEYOND)
     comparisons = len(others) * (
         len(grounds) + 2
@@ -50,7 +50,7 @@ if __name__ == "__main__":
         ax,
         {
             name: {
-                f"over the {others[pair.over][0]}": (
+                f"over {others[pair.over][0]}": (
                     others[pair.over][1],
                     pair.found(comparisons),
                 )
@@ -59,6 +59,7 @@ if __name__ == "__main__":
             for name, compared in pairs.items()
         },
     )
+    ax.axhline(len(BEYOND) - 0.5, color="C5", lw=0.8)
     ax.set(xlabel="nats per character by which Primer-EZ ends lower")
     ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
     plt.show()
@@ -67,7 +68,7 @@ if __name__ == "__main__":
     #
     # Full dots are the mean over five seeds, hollow ones the seeds, and bars the 95% interval. The farther up
     # a row, the farther Primer-EZ ends below the strongest {term}`counts <n-gram>` of the text that it read
-    # ({doc}`/labml_primer/training/counting`). Only in the first {value}`len(BEYOND)` rows does it end below
+    # ({doc}`/labml_primer/training/counting`). Only above the thin line does it end below
     # them at all, so that a model has learned more than which tokens follow which. The Transformer is below
     # them on subwords, and within {value}`f"{at_most:.2f}"` nats of them in the other two.
     #
