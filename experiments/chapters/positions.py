@@ -155,7 +155,8 @@ if __name__ == "__main__":
     # with four of five seeds. Among eight models with five seeds each, differences up to
     # {value}`f"{differ:.3f}"` may be noise, so the order of the two is not certain. A possible explanation of
     # MDHA's smaller factor, which we have not tested: a convolution gives the previous tokens to a model that
-    # has trouble finding them, and rotary positions make them easy to find.
+    # has trouble finding them, and rotary positions make them easy to find. An {ref}`induction head
+    # <previous-token>` needs the previous token in its keys ({cite:t}`olsson2022induction`).
     #
     # Does each change add to the other? The squared ReLU does: Primer-EZ saves a factor of
     # {value}`over_mdha_alone["characters"]` over MDHA alone on characters, {value}`over_mdha_alone["4800"]`
