@@ -4,12 +4,12 @@ r"""
 Every model of this book: which other model it changes, how, and at what cost.
 
 In short: most models have about as many parameters and multiply-adds as the Transformer. They differ in the
-loss and in the time of a training step. The tree shows which model each one modifies; each name links to its
-chapter. The table below it compares the costs and losses of all language models. A model has the same colour
-in every figure of this book.
+loss and in the time of a training step.
 
 :::{picture} family
 :::
+
+Each name links to its chapter. A model has the same colour in every figure of this book.
 
 Source: {cite:t}`so2021primer`, sections 3 and 4, and the papers that each chapter cites.
 """
@@ -17,12 +17,8 @@ Source: {cite:t}`so2021primer`, sections 3 and 4, and the papers that each chapt
 if __name__ == "__main__":
     # ## All language models in one table
     #
-    # Parameters and multiply-adds are those of the paper's size: 32,000 tokens, width 512, sequences of 64.
-    # Time and loss are those of our recorded runs, of models with four blocks of width 128, or three blocks
-    # for the Evolved Transformer ({doc}`method`): the time of a training step, relative to the Transformer's,
-    # and the final loss over three to five seeds. Models without timed runs on characters have none.
-    # {doc}`ours` has the savings that follow. T5's four models are encoder-decoders, and
-    # {doc}`their chapter </labml_primer/compared/t5>` has their costs. Click on a head to sort.
+    # Costs are those of the paper's size, times and losses those of our recorded runs of small models.
+    # {doc}`ours` has the savings that follow. Click on a head to sort.
     import torch
     from IPython.display import display
 
@@ -85,8 +81,20 @@ if __name__ == "__main__":
     columns |= {"loss": "nats per character"}
     source = "Times and losses from our records"
     display(SourcedTable("All language models", source, columns, rows))
-    # The recorded models have {value}`millions` million parameters, except the Switch Transformers
-    # with {value}`of_switch` million.
+    # ### What the columns are
+    #
+    # :::{deeper}
+    # Sizes, seeds and positions of the models in the table.
+    # :::
+    #
+    # Parameters and multiply-adds are those of 32,000 tokens, width 512 and sequences of 64. Time and loss
+    # are those of models with four blocks of width 128, or three blocks for the Evolved Transformer
+    # ({doc}`method`): the time of a training step, relative to the Transformer's, and the final loss over
+    # three to five seeds. Models without timed runs on characters have none. The recorded models have
+    # {value}`millions` million parameters, except the Switch Transformers with {value}`of_switch` million.
+    # T5's four models are encoder-decoders, and {doc}`their chapter </labml_primer/compared/t5>` has their
+    # costs.
+    #
     # The two modern baselines share keys and values among heads, and the random Synthesizer computes neither
     # queries nor keys, so they have fewer parameters. The losses are those with a learned table of positions;
     # with rotary positions the order differs ({doc}`ours`). The Evolved Transformer has fewer blocks than the
@@ -94,9 +102,13 @@ if __name__ == "__main__":
     #
     # ## In short
     #
-    # - Every model is the Transformer with a part exchanged or added. Primer-EZ exchanges two.
-    # - Except for the Switch Transformers, all have about as many parameters and multiply-adds as the
-    #   Transformer. {doc}`ours` compares the time that they need for the same loss.
+    # Every model is the Transformer with a part exchanged or added; Primer-EZ exchanges two. Except for the
+    # Switch Transformers, all have about as many parameters and multiply-adds as the Transformer, so they
+    # differ in the loss and in the time of a step.
+    #
+    # A different order of the losses at another size, with other positions or on other hardware would change
+    # our mind on which of them to prefer, not on what they cost; {doc}`ours` and {doc}`positions` compare
+    # them.
     #
     # ## Exercise
     #

@@ -47,9 +47,9 @@ if __name__ == "__main__":
     # positions ends lower than Primer-EZ with a table. The table of positions costs more than Primer-EZ
     # gains.
     #
-    # A possible explanation, which these runs do not test: heads that attend to the previous token are needed
-    # to continue a pattern that was seen before. In {cite:t}`olsson2022context`, a model of one layer that
-    # cannot form such a circuit can once each key is mixed with the one before it.
+    # A possible explanation, which these runs do not test: an {ref}`induction head <previous-token>`, which
+    # continues a pattern that was seen before, needs the previous token in its keys
+    # ({cite:t}`olsson2022induction`).
     #
     # In every table of this page, a difference counts if it is larger than the ± next to it, which is wide
     # enough for all {value}`comparisons` comparisons of the page together ({doc}`method`). "Times less" is

@@ -4,9 +4,7 @@ r"""
 Five changes that most open language models since 2023 have in common: RMSNorm, rotary positions, no biases,
 SwiGLU, and grouped-query attention.
 
-The paper compares Primer with the Transformer of 2017 and with two improved versions
-({doc}`../primer/baselines`). A new architecture now has to beat stronger models. Which parts do they have,
-and what does each of them cost?
+A new architecture has to beat stronger models than the Transformer of 2017.
 
 In short: the Llama models {cite:p}`touvron2023llama,touvron2023llama2` made one set of parts common. It is
 the {term}`Transformer++` of the paper with three more changes:
@@ -19,9 +17,10 @@ the {term}`Transformer++` of the paper with three more changes:
 | feed-forward layer | two matrices and the {term}`ReLU` | {term}`SwiGLU` |
 | keys and values | one for each head | one for each group of heads |
 
-Together they need fewer parameters, and a fraction of the memory when a model generates text. Primer-EZ's two
-changes fit into this block as well: the squared ReLU instead of SwiGLU, and the convolutions after the
-projections, before the rotation.
+The paper compares Primer with the Transformer of 2017 and with two improved versions
+({doc}`../primer/baselines`), but not with this one. Together the five changes need fewer parameters, and a
+fraction of the memory when a model generates text. Primer-EZ's two changes fit into this block as well: the
+squared ReLU instead of SwiGLU, and the convolutions after the projections, before the rotation.
 
 :::{picture} modern
 :::

@@ -3,22 +3,24 @@ r"""
 
 Rotary positions turn queries and keys, so that every layer knows how far apart two tokens are.
 
+How much easier is it for a language model if attention is given the distance?
+
+In short: rotary positions have no parameters. Below, a small Transformer with them ends
+{value}`f"{end('learned') - end('rotary'):.2f}"` nats per character lower than with a learned table, with one
+seed.
+
+:::{picture} rotary
+:::
+
 The language models of this book so far learn a table of positions and add it to the tokens once, at the input
 ({doc}`../transformer/language_model`). Each row starts as noise, and the model first has to find out that row
-8 comes after row 7. How much easier is it if attention is given the distance?
+8 comes after row 7.
 
 The paper's models in the libraries T5 and Lingvo are given the distance: they use {term}`relative positions`,
 as nearly every language model since does. This chapter puts {ref}`the rotation <rotary>` of
 {doc}`../transformer/positional_encoding` into attention, and makes the positions of a language model a choice
 between four: a learned table, sines and cosines, T5's buckets of distances, and rotary positions
 ({term}`RoPE`).
-
-In short: rotary positions have no parameters. In the short runs below, a small Transformer with them ends
-{value}`f"{end('learned') - end('rotary'):.2f}"` nats per character lower than with a learned table, with one
-seed.
-
-:::{picture} rotary
-:::
 
 Source: {cite:t}`su2021roformer`; {cite:t}`raffel2020exploring` for the buckets.
 """

@@ -3,13 +3,10 @@ r"""
 
 Token shift, smear and Canon layers: three ways to let a token see the tokens before it, next to Primer's.
 
-Primer's convolution lets queries, keys and values look two tokens back. Since then, others have found similar
-layers in other places of a model, and have given them other names. Which of them are the same layer in other
-words?
+Which of them are the same layer in other words?
 
-In short: all of them but smear are causal {term}`depthwise convolutions <depthwise convolution>`, 2 to 4
-tokens wide; smear is one of width 2 whose weight depends on the token. As in MDHA, no mask hides padding
-before a text from them. They differ in their place, their width and their initial weights:
+In short: all but smear, whose weight depends on the token, are causal {term}`depthwise convolutions
+<depthwise convolution>`. They differ in their place, their width and their initial weights:
 
 | name | where | width | starts as |
 |---|---|---|---|
@@ -21,8 +18,11 @@ before a text from them. They differ in their place, their width and their initi
 | Canon-C | before the feed-forward layer | 4 | the same |
 | Canon-D | within the feed-forward layer | 4 | the same |
 
-Token shift is a convolution of width 2 before the projections, and Canon-B is MDHA with a kernel of width 4
-and 1 added to the weight of the current token. The demonstrations below show both in numbers.
+Primer's convolution lets queries, keys and values look two tokens back. Since then, others have found similar
+layers in other places of a model, and have given them other names. As in MDHA, no mask hides padding before a
+text from any of them. Token shift is a convolution of width 2 before the projections, and Canon-B is MDHA
+with a kernel of width 4 and 1 added to the weight of the current token. The demonstrations below show both in
+numbers.
 
 :::{picture} short_convolutions
 :::
