@@ -120,14 +120,14 @@ def test_a_dot_tells_what_was_computed(reading: Reading) -> None:
     learned(page)
     runs = read_runs(plan="activations")
     tip = page.get_by_role("status").and_(page.locator(".tip"))
-    for model in ("gelu", "squared-relu"):
+    for model in ("gelu", "relu"):
         name = f"{ACTIVATIONS[model][0]}, mean"
         plot.locator(f"[data-dots='{name}'] use").hover()
-        mean = Spread.of(relative_perplexity(runs["relu"], runs[model])).mean
+        mean = Spread.of(relative_perplexity(runs["squared-relu"], runs[model])).mean
         (row,) = tip.locator("p").all()  # the other axis says nothing of its own
         axis, value = (row.text_content() or "").rsplit(" ", 1)
         assert tip.locator("b").inner_text() == name
-        assert axis == "perplexity, ReLU = 100"
+        assert axis == "perplexity, squared ReLU = 100"
         assert float(value) == pytest.approx(mean, abs=0.06)
     box = plot.bounding_box()
     assert box

@@ -102,7 +102,7 @@ def test_the_index_names_each_chapter_and_leaves_out_what_only_helps(
     for helper in (
         "labml_primer/transformer/embedding.html#same_kind",  # in a demonstration
         "labml_primer/compared/t5.html#corrupt_spans.lengths",
-        "experiments/chapters/mdha.html#names_of",
+        "experiments/chapters/mdha.html#below",
     ):
         page, _, name = helper.partition("#")
         assert name in site.ids(page.removesuffix(".html"))

@@ -30,13 +30,13 @@ def test_a_value_or_a_table_that_differs_from_the_page_is_counted_and_marked(
     page.parent.mkdir(parents=True)
     shutil.copy(site.folder / name, page)
     text = page.read_text(encoding="utf-8")
-    changed = text.replace('class="value">0.04<', 'class="value">0.05<')
-    changed = changed.replace("1.926 ± 0.058", "1.927 ± 0.058")
-    assert changed.count("0.05<") == text.count("0.05<") + 1
+    changed = text.replace('class="value">1.03<', 'class="value">1.04<')
+    changed = changed.replace("0.143 ± 0.069", "0.144 ± 0.069")
+    assert changed.count("1.04<") == text.count("1.04<") + 1
     page.write_text(changed, encoding="utf-8")
     assert recompute(CHEAP[1:], tmp_path) == 2
     said = capsys.readouterr().out
-    assert '! f"{lead:.2f}"\n    recomputed 0.04\n    on page    0.05' in said
+    assert '! f"{two_sided:.2f}"\n    recomputed 1.03\n    on page    1.04' in said
     assert "! table: With and without the changes" in said
     page.write_text(text.replace('class="value"', 'class="lost"', 1), encoding="utf-8")
     assert recompute(CHEAP[1:], tmp_path) == 1
